@@ -1,8 +1,7 @@
-/* Steps of NAdam, RAdam, Adamax and Adadelta for one element: the formulas that CPU loops and CUDA kernels share.
+/* The optimizers' steps for one element: the formulas that CPU loops and CUDA kernels share.
  *
- * What a step's count decides is worked out once for all elements, in float64 (ty_step_rates); then each element is updated with its two
- * states: m and v, the running means of its gradient and of the square (Adamax: of the largest size; Adadelta: of the gradient's and the
- * change's squares). */
+ * What a step's count decides is worked out once for all elements, in float64 (ty_step_rates_of); then each element is
+ * updated with its states (ty_step_f32, ty_step_f64). Callers know op where they are compiled, so that only its formula is left. */
 #ifndef TY_OPTIM_FORMULAS_H
 #define TY_OPTIM_FORMULAS_H
 #include "math.h"
@@ -14,8 +13,8 @@ typedef struct ty_optim_settings {
   int nesterov, decoupled, maximize;
 } ty_optim_settings;
 
-/* sign: what gradients are multiplied by; decay: what parameters are; c1, c2, c3: see each rule. */
-typedef struct { double sign, weight_decay, decay, b1, b2, eps, c1, c2, c3; } ty_step_rates;
+/* sign: what gradients are multiplied by; decay: what parameters are; b1, b2: the running means' weights; c1, c2, c3: see each rule. */
+typedef struct { double sign, weight_decay, decay, b1, b2, eps, c1, c2, c3; int first, nesterov; } ty_step_rates;
 
 /* The product of NAdam's 1 - 0.5 q^i for i = 1 .. n: its logarithm's series, summed over i first. 0 < q <= 1. */
 TY_INLINE double ty_nadam_product(double q, double n) {
@@ -26,51 +25,76 @@ TY_INLINE double ty_nadam_product(double q, double n) {
   return exp(-sum);
 }
 
-TY_INLINE int ty_has_step_rates(int op) {
-  return op == TY_OP_nadam_step || op == TY_OP_radam_step || op == TY_OP_adamax_step || op == TY_OP_adadelta_step;
-}
-
-/* n: the step's number, from 1. */
+/* n: the step's number, from 1. sign: 1, -1 (maximize), or that by a GradScaler's 1 / scale. */
 TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sign, const ty_optim_settings *s) {
-  const double b1 = op == TY_OP_adadelta_step ? s->rho : s->beta1, b2 = s->beta2;
-  ty_step_rates c = {sign, s->decoupled ? 0 : s->weight_decay, s->decoupled ? 1 - lr * s->weight_decay : 1, b1, b2, s->eps, lr, 0, 0};
-  if (op == TY_OP_nadam_step) {            /* (c1 gradient + c2 m) / (c3 sqrt(v) + eps) */
-    const double q = pow(0.96, s->momentum_decay), product = pow(b1, n) * ty_nadam_product(q, n),
-      now = b1 * (1 - 0.5 * pow(q, n)), next = b1 * (1 - 0.5 * pow(q, n + 1));
+  ty_step_rates c = {sign, s->weight_decay, 1, s->beta1, s->beta2, s->eps, lr, 0, 0, n == 1, s->nesterov};
+  if (s->decoupled) { c.weight_decay = 0; c.decay = 1 - lr * s->weight_decay; }
+  if (op == TY_OP_sgd_step) {              /* c1 times: the gradient, or what it moves: b1 of the old and c2 of the gradient */
+    c.b1 = s->momentum;
+    c.c2 = 1 - s->dampening;
+  } else if (op == TY_OP_rmsprop_step) {   /* the square's mean has b2, the momentum b1 */
+    c.b1 = s->momentum;
+    c.b2 = s->alpha;
+  } else if (op == TY_OP_adagrad_step) c.c1 = lr / (1 + (n - 1) * s->lr_decay);
+  else if (op == TY_OP_adadelta_step) c.b1 = s->rho;
+  else if (op == TY_OP_adamax_step) c.c1 = lr / (1 - pow(c.b1, n));        /* c1 m / v */
+  else if (op == TY_OP_adamw_step) {       /* Adam too: c1 m / (c3 sqrt(v) + eps) */
+    c.c1 = lr / (1 - pow(c.b1, n));
+    c.c3 = 1 / sqrt(1 - pow(c.b2, n));
+  } else if (op == TY_OP_nadam_step) {     /* (c1 gradient + c2 m) / (c3 sqrt(v) + eps) */
+    const double q = pow(0.96, s->momentum_decay), product = pow(c.b1, n) * ty_nadam_product(q, n),
+      now = c.b1 * (1 - 0.5 * pow(q, n)), next = c.b1 * (1 - 0.5 * pow(q, n + 1));
     c.c1 = lr * (1 - now) / (1 - product);
     c.c2 = lr * next / (1 - product * next);
-    c.c3 = 1 / sqrt(1 - pow(b2, n));
+    c.c3 = 1 / sqrt(1 - pow(c.b2, n));
   } else if (op == TY_OP_radam_step) {     /* c1 m / (sqrt(v) + eps), or, while c3 is 0, c2 m */
-    const double right = 1 - pow(b2, n), most = 2 / (1 - b2) - 1, rho = most - 2 * n * pow(b2, n) / right;
-    c.c2 = lr / (1 - pow(b1, n));
+    const double right = 1 - pow(c.b2, n), most = 2 / (1 - c.b2) - 1, rho = most - 2 * n * pow(c.b2, n) / right;
+    c.c2 = lr / (1 - pow(c.b1, n));
     c.c3 = rho > 5 ? sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) : 0;
     c.c1 = c.c2 * sqrt(right) * c.c3;
-  } else if (op == TY_OP_adamax_step) c.c1 = lr / (1 - pow(b1, n));      /* c1 m / v */
+  }
   return c;
 }
 
+/* The parameter p after its step. v: the element's states, changed in place, of those that has names by bits (1 << place).
+ *   SGD: 0 momentum (where used). RMSprop: 0 the square's mean, 1 momentum, 2 the gradient's mean (each where used).
+ *   Adagrad: 0 the squares' sum. Adadelta: means of 0 the gradient's square, 1 the change's.
+ *   Adam and its kin: means of 0 the gradient, 1 its square (Adamax: its largest size); 2 the square's largest mean (AMSGrad). */
 #define TY_STEPS(T, S, F) \
-  TY_INLINE T ty_nadam_##S(const ty_step_rates *c, T g, T p, T *m, T *v) { \
+  TY_INLINE T ty_step_##S(int op, int has, const ty_step_rates *c, T g, T p, T *v) { \
+    const T b1 = (T)c->b1, b2 = (T)c->b2, eps = (T)c->eps, c1 = (T)c->c1, c2 = (T)c->c2, c3 = (T)c->c3; \
     const T u = (T)c->sign * g + (T)c->weight_decay * p; \
-    *m = (T)c->b1 * *m + (T)(1 - c->b1) * u; \
-    *v = (T)c->b2 * *v + (T)(1 - c->b2) * u * u; \
-    return (T)c->decay * p - ((T)c->c1 * u + (T)c->c2 * *m) / (sqrt_##S(*v) * (T)c->c3 + (T)c->eps); } \
-  TY_INLINE T ty_radam_##S(const ty_step_rates *c, T g, T p, T *m, T *v) { \
-    const T u = (T)c->sign * g + (T)c->weight_decay * p; \
-    *m = (T)c->b1 * *m + (T)(1 - c->b1) * u; \
-    *v = (T)c->b2 * *v + (T)(1 - c->b2) * u * u; \
-    return (T)c->decay * p - (c->c3 != 0 ? (T)c->c1 * *m / (sqrt_##S(*v) + (T)c->eps) : (T)c->c2 * *m); } \
-  TY_INLINE T ty_adamax_##S(const ty_step_rates *c, T g, T p, T *m, T *v) { \
-    const T u = (T)c->sign * g + (T)c->weight_decay * p, size = __builtin_fabs##F(u) + (T)c->eps, before = (T)c->b2 * *v; \
-    *m = (T)c->b1 * *m + (T)(1 - c->b1) * u; \
-    *v = before > size ? before : size; \
-    return p - (T)c->c1 * *m / *v; } \
-  TY_INLINE T ty_adadelta_##S(const ty_step_rates *c, T g, T p, T *m, T *v) { \
-    const T u = (T)c->sign * g + (T)c->weight_decay * p, eps = (T)c->eps; \
-    *m = (T)c->b1 * *m + (T)(1 - c->b1) * u * u; \
-    const T d = sqrt_##S(*v + eps) / sqrt_##S(*m + eps) * u; \
-    *v = (T)c->b1 * *v + (T)(1 - c->b1) * d * d; \
-    return p - (T)c->c1 * d; }
+    if (op == TY_OP_sgd_step) { \
+      if (!(has & 1)) return p - c1 * u; \
+      v[0] = c->first ? u : b1 * v[0] + c2 * u; \
+      return p - c1 * (c->nesterov ? u + b1 * v[0] : v[0]); \
+    } else if (op == TY_OP_adagrad_step) { \
+      v[0] += u * u; \
+      return p - c1 * u / (sqrt_##S(v[0]) + eps); \
+    } else if (op == TY_OP_rmsprop_step) { \
+      T size = v[0] = b2 * v[0] + (T)(1 - c->b2) * u * u, by; \
+      if (has & 4) { v[2] += (T)(1 - c->b2) * (u - v[2]); size -= v[2] * v[2]; } \
+      by = u / (sqrt_##S(size) + eps); \
+      if (has & 2) by = v[1] = b1 * v[1] + by; \
+      return p - c1 * by; \
+    } else if (op == TY_OP_adadelta_step) { \
+      v[0] = b1 * v[0] + (T)(1 - c->b1) * u * u; \
+      const T d = sqrt_##S(v[1] + eps) / sqrt_##S(v[0] + eps) * u; \
+      v[1] = b1 * v[1] + (T)(1 - c->b1) * d * d; \
+      return p - c1 * d; \
+    } \
+    v[0] = b1 * v[0] + (T)(1 - c->b1) * u;     /* Adam and its kin */ \
+    if (op == TY_OP_adamax_step) { \
+      const T size = __builtin_fabs##F(u) + eps, before = b2 * v[1]; \
+      v[1] = before > size ? before : size; \
+      return p - c1 * v[0] / v[1]; \
+    } \
+    T size = v[1] = b2 * v[1] + (T)(1 - c->b2) * u * u; \
+    p = (T)c->decay * p; \
+    if (op == TY_OP_nadam_step) return p - (c1 * u + c2 * v[0]) / (sqrt_##S(size) * c3 + eps); \
+    if (op == TY_OP_radam_step) return p - (c->c3 != 0 ? c1 * v[0] / (sqrt_##S(size) + eps) : c2 * v[0]); \
+    if (has & 4) size = v[2] = size > v[2] ? size : v[2]; \
+    return p - c1 * v[0] / (sqrt_##S(size) * c3 + eps); }
 TY_STEPS(float, f32, f)
 TY_STEPS(double, f64, )
 #endif

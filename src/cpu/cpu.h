@@ -9,10 +9,6 @@
 /* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
  * The last index of a table of loops, k, is the loop's type (ty_loop_type). Accumulators are float64, or int64 of int64. */
 typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, int64_t n, double p, double q);
-/* Optimizer steps. sign: what gradients are multiplied by: 1, -1 (maximize), or a GradScaler's 1 / scale. */
-typedef struct { double lr, momentum, dampening, weight_decay, sign; int nesterov, first; } ty_sgd;
-typedef struct { double lr, alpha, eps, weight_decay, momentum, sign; } ty_rmsprop;
-typedef struct { double lr, beta1, beta2, eps, weight_decay, correction1, correction2, sign; int decoupled; } ty_adam;
 /* what a window reads along a dim, every dilation-th; count: the divisor's part */
 typedef struct { int64_t lo, hi, count; } ty_window;
 typedef struct {
@@ -94,11 +90,8 @@ typedef struct {
   void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
   void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n,
     double mean, double rstd);
-  void (*sgd[2])(void *p, const void *g, void *buf, int64_t n, const ty_sgd *o);
-  void (*adam[2])(void *p, const void *g, void *m, void *v, void *top, int64_t n, const ty_adam *o);
-  void (*rmsprop[2])(void *p, const void *g, void *v, void *buf, void *avg, int64_t n, const ty_rmsprop *o);
-  void (*adagrad[2])(void *p, const void *g, void *sum, int64_t n, const ty_rmsprop *o);
-  void (*step[2])(int op, void *p, const void *g, void *m, void *v, int64_t n, const ty_step_rates *o);      /* those of optim_formulas.h */
+  /* an optimizer's step; lists: the parameter, its gradient, its three states, NULL where the rule hasn't any */
+  void (*step[2])(int op, void *const *lists, int64_t n, const ty_step_rates *rates);
   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
   void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);

@@ -363,50 +363,33 @@ REPEAT(repeat_8, uint64_t)
       sa += (double)sum_##k(gw, e); sb += (double)dot_##k(gw, h, e); } \
     T ma = (T)(sa / (double)n), mb = (T)(sb / (double)n); \
     if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb); \
-    else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb); } \
-  static void sgd_##k(void *p_, const void *g_, void *buf_, int64_t n, const ty_sgd *s) { \
-    T *p = p_, *buf = buf_; const T *g = g_; \
-    const T lr = (T)s->lr, mu = (T)s->momentum, keep = (T)(1 - s->dampening), wd = (T)s->weight_decay, sign = (T)s->sign; \
-    if (!buf) for (int64_t i = 0; i < n; i++) p[i] -= lr * (sign * g[i] + wd * p[i]); \
-    else for (int64_t i = 0; i < n; i++) { \
-      T d = sign * g[i] + wd * p[i], v = s->first ? d : mu * buf[i] + keep * d; \
-      buf[i] = v; p[i] -= lr * (s->nesterov ? d + mu * v : v); } } \
-  static void rmsprop_##k(void *p_, const void *g_, void *v_, void *buf_, void *avg_, int64_t n, const ty_rmsprop *s) { \
-    T *p = p_, *v = v_, *buf = buf_, *avg = avg_; const T *g = g_; \
-    const T lr = (T)s->lr, al = (T)s->alpha, be = (T)(1 - s->alpha), eps = (T)s->eps, wd = (T)s->weight_decay, \
-            mu = (T)s->momentum, sign = (T)s->sign; \
-    for (int64_t i = 0; i < n; i++) { \
-      T d = sign * g[i] + wd * p[i], q = al * v[i] + be * d * d, c = q; \
-      v[i] = q; \
-      if (avg) { T a = avg[i] + be * (d - avg[i]); avg[i] = a; c = q - a * a; } \
-      T u = d / (sqrt_##X(c) + eps); \
-      if (buf) { u = mu * buf[i] + u; buf[i] = u; } \
-      p[i] -= lr * u; } } \
-  static void adagrad_##k(void *p_, const void *g_, void *sum_, int64_t n, const ty_rmsprop *s) { \
-    T *p = p_, *sum = sum_; const T *g = g_; const T lr = (T)s->lr, eps = (T)s->eps, wd = (T)s->weight_decay, sign = (T)s->sign; \
-    for (int64_t i = 0; i < n; i++) { \
-      T d = sign * g[i] + wd * p[i], q = sum[i] + d * d; \
-      sum[i] = q; p[i] -= lr * d / (sqrt_##X(q) + eps); } } \
-  static void step_##k(int op, void *p_, const void *g_, void *m_, void *v_, int64_t n, const ty_step_rates *o) { \
-    T *p = p_, *m = m_, *v = v_; const T *g = g_; const ty_step_rates c = *o; \
-    switch (op) { \
-      case TY_OP_nadam_step: for (int64_t i = 0; i < n; i++) p[i] = ty_nadam_##X(&c, g[i], p[i], &m[i], &v[i]); break; \
-      case TY_OP_radam_step: for (int64_t i = 0; i < n; i++) p[i] = ty_radam_##X(&c, g[i], p[i], &m[i], &v[i]); break; \
-      case TY_OP_adamax_step: for (int64_t i = 0; i < n; i++) p[i] = ty_adamax_##X(&c, g[i], p[i], &m[i], &v[i]); break; \
-      default: for (int64_t i = 0; i < n; i++) p[i] = ty_adadelta_##X(&c, g[i], p[i], &m[i], &v[i]); } } \
-  static void adam_##k(void *p_, const void *g_, void *m_, void *v_, void *top_, int64_t n, const ty_adam *s) { \
-    T *p = p_, *m = m_, *v = v_, *top = top_; const T *g = g_; \
-    const T b1 = (T)s->beta1, b2 = (T)s->beta2, c1 = (T)(1 - s->beta1), c2 = (T)(1 - s->beta2), eps = (T)s->eps, sign = (T)s->sign; \
-    const T decay = (T)(s->decoupled ? 1 - s->lr * s->weight_decay : 1), wd = (T)(s->decoupled ? 0 : s->weight_decay); \
-    const T step = (T)(s->lr / s->correction1), root = (T)(1 / sqrt(s->correction2)); \
-    if (top) for (int64_t i = 0; i < n; i++) { \
-      T d = sign * g[i] + wd * p[i], a = b1 * m[i] + c1 * d, b = b2 * v[i] + c2 * d * d, u = b > top[i] ? b : top[i]; \
-      m[i] = a; v[i] = b; top[i] = u; p[i] = decay * p[i] - step * a / (sqrt_##X(u) * root + eps); } \
-    else for (int64_t i = 0; i < n; i++) { \
-      T d = sign * g[i] + wd * p[i], a = b1 * m[i] + c1 * d, b = b2 * v[i] + c2 * d * d; \
-      m[i] = a; v[i] = b; p[i] = decay * p[i] - step * a / (sqrt_##X(b) * root + eps); } }
+    else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb); }
 FAMILY(0, float, f32)
 FAMILY(1, double, f64)
+
+/* ---- optimizers' steps: a loop for each rule and the states that it has (optim_formulas.h) ---- */
+
+#define STEP(T, X, op, has) \
+  case 8 * (op) + (has): \
+    for (int64_t i = 0; i < n; i++) { \
+      T v[3] = {(has) & 1 ? a[i] : 0, (has) & 2 ? b[i] : 0, (has) & 4 ? c[i] : 0}; \
+      p[i] = ty_step_##X(op, has, &r, g[i], p[i], v); \
+      if ((has) & 1) a[i] = v[0]; \
+      if ((has) & 2) b[i] = v[1]; \
+      if ((has) & 4) c[i] = v[2]; } \
+    break;
+#define STEPS(k, T, X) \
+  static void step_##k(int op, void *const *lists, int64_t n, const ty_step_rates *rates) { \
+    T *p = lists[0], *a = lists[2], *b = lists[3], *c = lists[4]; const T *g = lists[1]; const ty_step_rates r = *rates; \
+    switch (8 * op + (a ? 1 : 0) + (b ? 2 : 0) + (c ? 4 : 0)) { \
+      STEP(T, X, TY_OP_sgd_step, 0) STEP(T, X, TY_OP_sgd_step, 1) \
+      STEP(T, X, TY_OP_rmsprop_step, 1) STEP(T, X, TY_OP_rmsprop_step, 3) \
+      STEP(T, X, TY_OP_rmsprop_step, 5) STEP(T, X, TY_OP_rmsprop_step, 7) \
+      STEP(T, X, TY_OP_adagrad_step, 1) STEP(T, X, TY_OP_adadelta_step, 3) \
+      STEP(T, X, TY_OP_adamw_step, 3) STEP(T, X, TY_OP_adamw_step, 7) \
+      STEP(T, X, TY_OP_nadam_step, 3) STEP(T, X, TY_OP_radam_step, 3) STEP(T, X, TY_OP_adamax_step, 3) } }
+STEPS(0, float, f32)
+STEPS(1, double, f64)
 
 /* ---- random numbers ---- */
 
@@ -554,10 +537,6 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .layer_norm_backward = {layer_norm_backward_0, layer_norm_backward_1},
   .rms_norm = {rms_norm_0, rms_norm_1},
   .rms_norm_backward = {rms_norm_backward_0, rms_norm_backward_1},
-  .rmsprop = {rmsprop_0, rmsprop_1},
-  .adagrad = {adagrad_0, adagrad_1},
-  .sgd = {sgd_0, sgd_1},
-  .adam = {adam_0, adam_1},
   .step = {step_0, step_1},
   .transpose = {transpose_4, transpose_8},
   .recurrent = {recurrent_0, recurrent_1},

@@ -16,31 +16,12 @@ static bool same_place(const ty_tensor *a, const ty_tensor *b) {
 
 static double number(const ty_operand *o) { return o->t ? ty_get(ty_data(o->t), (ty_dtype)o->t->dtype) : o->f; }
 
-typedef struct { int id; ty_loop_type k; ty_sgd sgd; ty_adam adam; ty_rmsprop rms; ty_step_rates rates; } rule;
-
 /* count: this step's number, from 1. */
-static rule rule_of(const ty_call *c, const ty_optim_operands *st, int64_t count) {
+static ty_step_rates rates_of(const ty_call *c, const ty_optim_operands *st, int64_t count) {
   ty_optim_settings h;
   ty_optim_settings_of(c, &h);
-  const double n = (double)count, lr = number(&st->lr),
-    sign = (h.maximize ? -1 : 1) * (st->scale ? (double)(float)(1 / ty_get(ty_data(st->scale), TY_F32)) : 1);
-  rule r = {.id = c->op->id};
-  if (ty_has_step_rates(r.id)) r.rates = ty_step_rates_of(r.id, n, lr, sign, &h);
-  else if (r.id == TY_OP_sgd_step) r.sgd = (ty_sgd){lr, h.momentum, h.dampening, h.weight_decay, sign, h.nesterov, count == 1};
-  else if (r.id == TY_OP_rmsprop_step) r.rms = (ty_rmsprop){lr, h.alpha, h.eps, h.weight_decay, h.momentum, sign};
-  else if (r.id == TY_OP_adagrad_step) r.rms = (ty_rmsprop){lr / (1 + (n - 1) * h.lr_decay), 0, h.eps, h.weight_decay, 0, sign};
-  else
-    r.adam = (ty_adam){lr, h.beta1, h.beta2, h.eps, h.weight_decay, 1 - pow(h.beta1, n), 1 - pow(h.beta2, n), sign, h.decoupled};
-  return r;
-}
-
-static void update(const rule *r, char *const *q, int64_t n) {
-  const ty_loops *l = ty_cpu_loops();
-  if (r->id == TY_OP_sgd_step) l->sgd[r->k](q[0], q[1], q[2], n, &r->sgd);
-  else if (r->id == TY_OP_rmsprop_step) l->rmsprop[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->rms);
-  else if (r->id == TY_OP_adagrad_step) l->adagrad[r->k](q[0], q[1], q[2], n, &r->rms);
-  else if (ty_has_step_rates(r->id)) l->step[r->k](r->id, q[0], q[1], q[2], q[3], n, &r->rates);
-  else l->adam[r->k](q[0], q[1], q[2], q[3], q[4], n, &r->adam);
+  const double sign = (h.maximize ? -1 : 1) * (st->scale ? (double)(float)(1 / ty_get(ty_data(st->scale), TY_F32)) : 1);
+  return ty_step_rates_of(c->op->id, (double)count, number(&st->lr), sign, &h);
 }
 
 static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *st, int i) {
@@ -54,9 +35,9 @@ static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *st, 
 }
 
 /* memory: room for the working copies. */
-static ty_status step(ty_call *c, rule *r, const ty_optim_member *m, int lists, ty_tensor *memory) {
+static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_member *m, int lists, ty_tensor *memory) {
   const ty_dtype d = ty_compute_dtype((ty_dtype)m->t[0]->dtype), gd = (ty_dtype)m->t[1]->dtype;
-  const ty_loop_type k = r->k = ty_loop_type_of(d);
+  const ty_loop_type k = ty_loop_type_of(d);
   ty_tensor laid[TY_OPTIM_LISTS], *use[TY_OPTIM_LISTS] = {NULL};
   size_t at = 0;
   for (int l = 0; l < lists; l++) {
@@ -74,14 +55,14 @@ static ty_status step(ty_call *c, rule *r, const ty_optim_member *m, int lists, 
   for (int64_t from = 0; from < total; from += CHUNK) {
     const int64_t n = TY_MIN(CHUNK, total - from);
     double buffer[CHUNK];
-    char *q[TY_OPTIM_LISTS] = {NULL};
+    void *q[TY_OPTIM_LISTS] = {NULL};
     for (int l = 0; l < lists; l++)
       if (use[l]) q[l] = (char *)ty_data(use[l]) + from * (l == 1 && convert ? ty_dtype_size[gd] : size);
     if (convert) {
       loops->load[gd][k](buffer, q[1], 1, n);
-      q[1] = (char *)buffer;
+      q[1] = buffer;
     }
-    update(r, q, n);
+    loops->step[k](c->op->id, q, n, rates);
     if (along) loops->store[m->copy->dtype][k]((char *)ty_data(m->copy) + from * ty_itemsize(m->copy), 1, q[0], n);
   }
   for (int l = 0; l < lists && !m->direct; l++)
@@ -100,11 +81,11 @@ static ty_status steps(ty_call *c) {
   ty_tensor *memory = NULL;                /* taken before anything is changed */
   const ty_meta bytes = {.dtype = TY_U8, .ndim = 1, .shape = {room}};
   if (room) TY_TRY(ty_empty(c->ctx, c->in[0].t->storage->backend, &bytes, &memory));
-  rule r = rule_of(c, &st, *count + 1);
+  const ty_step_rates rates = rates_of(c, &st, *count + 1);
   ty_status s = TY_OK;
   for (int i = 0; i < c->span[0].count && s == TY_OK; i++) {
     const ty_optim_member m = member_of(c, &st, i);
-    s = step(c, &r, &m, st.lists, memory);
+    s = step(c, &rates, &m, st.lists, memory);
     if (s == TY_OK && m.shadow) ty_shadow_refreshed(m.t[0]);
   }
   ty_release(memory);
