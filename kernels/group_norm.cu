@@ -14,7 +14,7 @@
 #define MANY 1024
 #define ENOUGH 512               /* blocks */
 #define LEAST 1024               /* pixels of a part */
-#define BRIEF 32                 /* pixels of a plane that a thread goes over */
+#define SMALL_PLANE 32           /* pixels of a plane that a thread goes over */
 
 template <class T> static __device__ __forceinline__ part<T> *part_of(const ty_k_group_norm &a, int64_t plane, int64_t k) {
   return (part<T> *)a.work + k * a.n * a.c + plane;
@@ -85,7 +85,7 @@ template <class D, int N> static __device__ __forceinline__ part<typename stored
   return part_of_sums((bool)a.g, n, center[0], s[0].s1, s[0].s2);
 }
 
-template <class D> __global__ void __launch_bounds__(THREADS) brief_planes(const ty_k_group_norm a) {
+template <class D> __global__ void __launch_bounds__(THREADS) small_planes(const ty_k_group_norm a) {
   const int64_t plane = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (plane < a.n * a.c) *part_of<typename stored<D>::type>(a, plane, 0) = of_plane<D, 1>(a, plane, 0, a.pixels, 1);
 }
@@ -244,7 +244,7 @@ template <class D, int N> static cudaError_t launch(const ty_k_group_norm &p, cu
   auto side_by_side = lanes<D, N>;
   auto in_rows = planes<D, N>;
   cudaError_t e = a.last ? TY_LAUNCH(side_by_side, by_lanes, THREADS, s, a)
-    : a.pixels < BRIEF ? TY_LAUNCH(brief_planes<D>, blocks_for(all, THREADS), THREADS, s, a)
+    : a.pixels < SMALL_PLANE ? TY_LAUNCH(small_planes<D>, blocks_for(all, THREADS), THREADS, s, a)
     : TY_LAUNCH(in_rows, by_planes, block, s, a);
   if (e == cudaSuccess) e = TY_LAUNCH(groups<T>, blocks_for(a.n * a.groups, 1), 32, s, a);
   if (e == cudaSuccess && a.g) e = TY_LAUNCH(weights<T>, blocks_for(a.c, LANES), MANY, s, a);

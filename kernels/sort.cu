@@ -1,16 +1,16 @@
 /* Sorting along lines, the first few of an order, and searches in sorted lines.
  *
- * Idea: an element becomes a card: an unsigned key that orders as the elements do (NaN last, -0 as 0), and its place in the line, which
- * breaks ties, so that no two cards are equal and every order is stable. Blocks sort tiles of cards by a bitonic network in shared memory;
- * sorted runs are then merged in pairs (each block finds its part of both by bisection), or, where few are asked for, each tile's first
- * ones make new lines. Invariant: what lies beyond a line's end is a card that comes after all others. */
+ * Idea: an element becomes a pair: an unsigned key that orders as the elements do (NaN last, -0 as 0), and its place in the line, which
+ * breaks ties, so that no two pairs are equal and every order is stable. Blocks sort tiles of pairs by a bitonic network in shared memory;
+ * sorted runs are then merged two by two (each block finds its part of both by bisection), or, where few are asked for, each tile's first
+ * ones make new lines. Invariant: what lies beyond a line's end is a pair that comes after all others. */
 #include "device.cuh"
 
 #define THREADS 256
 #define TILE 1024
 #define EACH (TILE / THREADS)
 
-/* Cards of 32-bit keys are one number. */
+/* Pairs of 32-bit keys are one number. */
 struct narrow {
   uint64_t v;
   static __device__ __forceinline__ narrow of(uint64_t key, uint32_t at) { return {key << 32 | at}; }
@@ -52,25 +52,25 @@ static __device__ __forceinline__ void copy_element(void *o, int64_t to, const v
   }
 }
 
-template <class C> static __device__ __forceinline__ void finish(const ty_k_sorting &a, int64_t line, int64_t rank, const C &card) {
-  if (a.values) copy_element(a.values, line * a.take + rank, a.x, line * a.n + card.at(), a.dtype);
-  a.places[line * a.take + rank] = (int64_t)card.at() + 1;
+template <class C> static __device__ __forceinline__ void finish(const ty_k_sorting &a, int64_t line, int64_t rank, const C &pair) {
+  if (a.values) copy_element(a.values, line * a.take + rank, a.x, line * a.n + pair.at(), a.dtype);
+  a.places[line * a.take + rank] = (int64_t)pair.at() + 1;
 }
 
-template <class C> static __device__ __forceinline__ C last_card() { return C::of(UINT64_MAX, UINT32_MAX); }
+template <class C> static __device__ __forceinline__ C last_pair() { return C::of(UINT64_MAX, UINT32_MAX); }
 
-/* from: lines of m cards, or NULL: made of x. to: the first keep of each sorted tile, or NULL: the results. segment: lines of one tile
+/* from: lines of m pairs, or NULL: made of x. to: the first keep of each sorted tile, or NULL: the results. segment: lines of one tile
  * are as long, a power of two, and a block holds several. */
 template <class C> __global__ void __launch_bounds__(THREADS) tiles(const ty_k_sorting a, const C *from, C *to,
   int64_t m, int64_t per_line, int segment, int keep) {
-  __shared__ C card[TILE];
+  __shared__ C pair[TILE];
   const int64_t first = per_line == 1 ? (int64_t)blockIdx.x * (TILE / segment) : blockIdx.x / per_line,
     tile = per_line == 1 ? 0 : blockIdx.x % per_line;
   const uint64_t flip = a.descending ? (sizeof(C) == 8 ? UINT32_MAX : UINT64_MAX) : 0;
   for (int k = 0; k < EACH; k++) {
     const int j = k * THREADS + (int)threadIdx.x;
     const int64_t line = first + j / segment, at = tile * TILE + j % segment;
-    card[j] = line >= a.lines || at >= m ? last_card<C>() : from ? from[line * m + at]
+    pair[j] = line >= a.lines || at >= m ? last_pair<C>() : from ? from[line * m + at]
       : C::of(key_of(a.x, a.dtype, line * a.n + at) ^ flip, (uint32_t)at);
   }
   for (int size = 2; size <= segment; size *= 2)
@@ -79,8 +79,8 @@ template <class C> __global__ void __launch_bounds__(THREADS) tiles(const ty_k_s
       for (int t = (int)threadIdx.x; t < TILE / 2; t += THREADS) {
         /* the first step of a size compares with the mirror image, so that all runs ascend */
         const int i = 2 * half * (t / half) + t % half, j = half == size / 2 ? 2 * half * (t / half) + size - 1 - t % half : i + half;
-        const C x = card[i], y = card[j];
-        if (before(y, x)) { card[i] = y; card[j] = x; }
+        const C x = pair[i], y = pair[j];
+        if (before(y, x)) { pair[i] = y; pair[j] = x; }
       }
     }
   __syncthreads();
@@ -88,13 +88,13 @@ template <class C> __global__ void __launch_bounds__(THREADS) tiles(const ty_k_s
     const int j = k * THREADS + (int)threadIdx.x, rank = j % segment;
     const int64_t line = first + j / segment;
     if (line >= a.lines || rank >= keep) continue;
-    if (!to) { if (rank < a.take) finish(a, line, rank, card[j]); }
-    else if (keep < TILE) to[(line * per_line + tile) * keep + rank] = card[j];
-    else if (tile * TILE + rank < m) to[line * m + tile * TILE + rank] = card[j];
+    if (!to) { if (rank < a.take) finish(a, line, rank, pair[j]); }
+    else if (keep < TILE) to[(line * per_line + tile) * keep + rank] = pair[j];
+    else if (tile * TILE + rank < m) to[line * m + tile * TILE + rank] = pair[j];
   }
 }
 
-/* How many of the first d cards of the merged order are a's. */
+/* How many of the first d pairs of the merged order are a's. */
 template <class C> static __device__ __forceinline__ int64_t split(const C *a, int64_t na, const C *b, int64_t nb, int64_t d) {
   int64_t lo = d > nb ? d - nb : 0, hi = d < na ? d : na;
   while (lo < hi) {
@@ -105,22 +105,22 @@ template <class C> static __device__ __forceinline__ int64_t split(const C *a, i
   return lo;
 }
 
-/* Runs of width cards, in pairs. to NULL: the results. */
+/* Runs of width pairs, two by two. to NULL: the results. */
 template <class C> __global__ void __launch_bounds__(THREADS) merge(const ty_k_sorting a, const C *from, C *to,
   int64_t width, int64_t per_line) {
-  __shared__ C card[TILE];
+  __shared__ C pair[TILE];
   const int64_t line = blockIdx.x / per_line, out = blockIdx.x % per_line * TILE, start = out / (2 * width) * (2 * width);
   const int64_t middle = start + width < a.n ? start + width : a.n, end = start + 2 * width < a.n ? start + 2 * width : a.n;
   const C *p = from + line * a.n + start, *q = from + line * a.n + middle;
   const int64_t d0 = out - start, d1 = out + TILE < end ? d0 + TILE : end - start;
   const int64_t p0 = split(p, middle - start, q, end - middle, d0), p1 = split(p, middle - start, q, end - middle, d1);
   const int np = (int)(p1 - p0), n = (int)(d1 - d0);
-  for (int j = (int)threadIdx.x; j < n; j += THREADS) card[j] = j < np ? p[p0 + j] : q[d0 - p0 + j - np];
+  for (int j = (int)threadIdx.x; j < n; j += THREADS) pair[j] = j < np ? p[p0 + j] : q[d0 - p0 + j - np];
   __syncthreads();
   const int d = (int)threadIdx.x * EACH < n ? (int)threadIdx.x * EACH : n;
-  int i = (int)split(card, np, card + np, n - np, d), j = np + d - i;
+  int i = (int)split(pair, np, pair + np, n - np, d), j = np + d - i;
   for (int k = d; k < d + EACH && k < n; k++) {
-    const C c = j >= n || (i < np && before(card[i], card[j])) ? card[i++] : card[j++];
+    const C c = j >= n || (i < np && before(pair[i], pair[j])) ? pair[i++] : pair[j++];
     if (to) to[line * a.n + out + k] = c;
     else if (out + k < a.take) finish(a, line, out + k, c);
   }

@@ -145,9 +145,9 @@ typedef void (*ty_line)(void *arg, char *const *ptr, int64_t line);
 void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn, void *arg);
 
 /* ---- shared by kernels ---- */
-typedef struct { uint64_t key; int64_t at; } ty_card;        /* something to be put in order, and its position (sort.c) */
-void ty_sort_cards(ty_card *a, ty_card *b, int64_t n, int bits);   /* a by the keys' lower bits, stable; b: as much room */
-void ty_sort_random_cards(ty_card *a, ty_card *b, int64_t n);      /* the same for random keys of 64 bits */
+typedef struct { uint64_t key; int64_t at; } ty_pair;        /* something to be put in order, and its position (sort.c) */
+void ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n, int bits);   /* a by the keys' lower bits, stable; b: as much room */
+void ty_sort_random_pairs(ty_pair *a, ty_pair *b, int64_t n);      /* the same for random keys of 64 bits */
 int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
 void *ty_scratch(size_t n);                                  /* per call; free with ty_scratch_free */
 void ty_scratch_free(void *p);

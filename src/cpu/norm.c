@@ -350,7 +350,7 @@ static ty_status rms_norm_backward(ty_call *c) {
  * In planes a group's elements lie in a row, and short planes make it layer norm, of weights repeated for each pixel. Else channels of each
  * image are summed up as batch norm's, and joined to groups: planes of all images as channels of one, channels-last image by image. */
 
-#define SHORT_PLANE 32           /* pixels, below which a plane isn't worth a call */
+#define SMALL_PLANE 32           /* pixels, below which a plane isn't worth a call */
 
 typedef struct { rows r; int64_t times, step; } images;     /* step: elements from one to the next */
 
@@ -400,8 +400,8 @@ static ty_status repeated(ty_call *c, const ty_tensor *t, ty_loop_type k, int64_
 static ty_status group_norm_rows(ty_call *c, const rows *r, const char *x, double eps) {
   const ty_tensor *mean = c->out[1], *rstd = c->out[2];
   const ty_loop_type k = r->k;
-  const bool brief = r->inner < SHORT_PLANE;
-  const int64_t groups = mean->shape[1], per = r->c / groups, n = per * r->inner, step = n * r->size, repeat = brief ? r->inner : 1;
+  const bool small = r->inner < SMALL_PLANE;
+  const int64_t groups = mean->shape[1], per = r->c / groups, n = per * r->inner, step = n * r->size, repeat = small ? r->inner : 1;
   char *w, *b = NULL, *o = ty_data(c->out[0]);
   ty_status s = repeated(c, c->in[1].t, k, r->c, repeat, &w);
   if (s == TY_OK) s = repeated(c, c->in[2].t, k, r->c, repeat, &b);
@@ -412,7 +412,7 @@ static ty_status group_norm_rows(ty_call *c, const rows *r, const char *x, doubl
     r->l->row_moments[k](x + i * step, n, eps, true, &m, &rs);
     put(ty_data(mean), k, i, m);
     put(ty_data(rstd), k, i, rs);
-    if (brief) {
+    if (small) {
       const int64_t at = first * repeat * r->size;
       r->l->layer_norm[k](o + i * step, x + i * step, w ? w + at : NULL, b ? b + at : NULL, n, m, rs);
     } else
@@ -512,7 +512,7 @@ static ty_status group_norm_backward(ty_call *c) {
   ty_status s = ty_laid_out_as(c->ctx, c->in[1].t, dx, &x);
   if (s != TY_OK) { ty_release(g); return s; }
   const rows r = planes_of(dx);
-  if (!r.last && r.inner < SHORT_PLANE) {
+  if (!r.last && r.inner < SMALL_PLANE) {
     s = group_norm_backward_rows(c, &r, ty_data(g), ty_data(x));
     ty_release(g);
     ty_release(x);

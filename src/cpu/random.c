@@ -69,14 +69,14 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   }
 }
 
-/* Cards go by key, then by position. */
-static bool before(ty_card x, ty_card y) { return x.key < y.key || (x.key == y.key && x.at < y.at); }
+/* Pairs go by key, then by position. */
+static bool before(ty_pair x, ty_pair y) { return x.key < y.key || (x.key == y.key && x.at < y.at); }
 
-/* The n least of m cards, in order, to the front: few are put in as they come, else all are sorted. */
-static void least_first(ty_card *a, ty_card *spare, int64_t m, int64_t n) {
-  if (n > 32) { ty_sort_cards(a, spare, m, 64); return; }
+/* The n least of m pairs, in order, to the front: few are put in as they come, else all are sorted. */
+static void least_first(ty_pair *a, ty_pair *spare, int64_t m, int64_t n) {
+  if (n > 32) { ty_sort_pairs(a, spare, m, 64); return; }
   for (int64_t i = 1; i < m; i++) {
-    const ty_card c = a[i];
+    const ty_pair c = a[i];
     int64_t j = TY_MIN(i, n);
     if (i >= n && !before(c, a[n - 1])) continue;
     for (j -= i >= n; j > 0 && before(c, a[j - 1]); j--) a[j] = a[j - 1];
@@ -88,18 +88,18 @@ static ty_status permutation(ty_call *c) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
   const ty_generator g = ty_cpu_take((uint64_t)(n + 1) / 2);
-  ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)TY_MAX(n, 1));
-  if (!cards) return ty_no_memory(c->ctx, c->op->shown);
+  ty_pair *pairs = ty_scratch(2 * sizeof(ty_pair) * (size_t)TY_MAX(n, 1));
+  if (!pairs) return ty_no_memory(c->ctx, c->op->shown);
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
   for (int64_t at = 0; at < n; at += 2 * BLOCKS) {
     uint32_t r[4 * BLOCKS];
     const int64_t m = TY_MIN(2 * BLOCKS, n - at);
     ty_cpu_loops()->philox(r, g.seed, g.offset + (uint64_t)at / 2, (m + 1) / 2);
-    for (int64_t i = 0; i < m; i++) cards[at + i] = (ty_card){(uint64_t)r[2 * i] << 32 | r[2 * i + 1], at + i};
+    for (int64_t i = 0; i < m; i++) pairs[at + i] = (ty_pair){(uint64_t)r[2 * i] << 32 | r[2 * i + 1], at + i};
   }
-  ty_sort_random_cards(cards, cards + n, n);
-  for (int64_t i = 0; i < n; i++) ty_set_int((char *)ty_data(o) + i * ty_itemsize(o), (ty_dtype)o->dtype, cards[i].at + 1);
-  ty_scratch_free(cards);
+  ty_sort_random_pairs(pairs, pairs + n, n);
+  for (int64_t i = 0; i < n; i++) ty_set_int((char *)ty_data(o) + i * ty_itemsize(o), (ty_dtype)o->dtype, pairs[i].at + 1);
+  ty_scratch_free(pairs);
   return TY_OK;
 }
 
@@ -126,9 +126,9 @@ static ty_status multinomial(ty_call *c) {
   ty_status s = ty_contiguous(c->ctx, x, &y);
   ty_release(x);
   if (s != TY_OK) return s;
-  ty_card *cards = ty_scratch(2 * sizeof(ty_card) * (size_t)m);
+  ty_pair *pairs = ty_scratch(2 * sizeof(ty_pair) * (size_t)m);
   double *sum = ty_scratch(sizeof(double) * (size_t)m);
-  if (!cards || !sum) s = ty_no_memory(c->ctx, c->op->shown);
+  if (!pairs || !sum) s = ty_no_memory(c->ctx, c->op->shown);
   for (int64_t r = 0; r < rows && s == TY_OK; r++) s = check_row(c, (double *)ty_data(y) + r * m, r, m, replace ? 1 : n);
   const int64_t each = replace ? n : m;
   const ty_generator g = s == TY_OK ? ty_cpu_take((uint64_t)(rows * each)) : (ty_generator){0, 0};
@@ -142,8 +142,8 @@ static ty_status multinomial(ty_call *c) {
       double u = ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;   /* (0, 1) */
       if (!replace) {
         double key = p[i] > 0 ? TY_MIN(-log(u) / p[i], DBL_MAX) : INFINITY;       /* not negative: its bits order as it does */
-        memcpy(&cards[i].key, &key, 8);
-        cards[i].at = i;
+        memcpy(&pairs[i].key, &key, 8);
+        pairs[i].at = i;
         continue;
       }
       int64_t lo = 0, hi = m - 1;
@@ -152,11 +152,11 @@ static ty_status multinomial(ty_call *c) {
       out[r * n + i] = lo + 1;
     }
     if (!replace) {
-      least_first(cards, cards + m, m, n);
-      for (int64_t i = 0; i < n; i++) out[r * n + i] = cards[i].at + 1;
+      least_first(pairs, pairs + m, m, n);
+      for (int64_t i = 0; i < n; i++) out[r * n + i] = pairs[i].at + 1;
     }
   }
-  ty_scratch_free(cards);
+  ty_scratch_free(pairs);
   ty_scratch_free(sum);
   ty_release(y);
   return s;

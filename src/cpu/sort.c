@@ -26,16 +26,16 @@ static inline uint64_t key_of(const void *v, ty_loop_type k, int64_t i) {
 
 static uint64_t all_ones(ty_loop_type k) { return k == TY_IN_F32 ? UINT32_MAX : UINT64_MAX; }
 
-static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, ty_card *out) {
+static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, ty_pair *out) {
   uint64_t flip = descending ? all_ones(k) : 0;
-  for (int64_t i = 0; i < n; i++) out[i] = (ty_card){key_of(v, k, i) ^ flip, i};
+  for (int64_t i = 0; i < n; i++) out[i] = (ty_pair){key_of(v, k, i) ^ flip, i};
 }
 
 /* Sorts a; b is as large. Stable. */
-void ty_sort_cards(ty_card *a, ty_card *b, int64_t n, int bits) {
+void ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n, int bits) {
   if (n <= 40) {
     for (int64_t i = 1; i < n; i++) {
-      ty_card c = a[i];
+      ty_pair c = a[i];
       int64_t j = i;
       for (; j > 0 && a[j - 1].key > c.key; j--) a[j] = a[j - 1];
       a[j] = c;
@@ -44,7 +44,7 @@ void ty_sort_cards(ty_card *a, ty_card *b, int64_t n, int bits) {
   }
   int digit = n < 4096 ? 8 : 11;
   int64_t count[2048];
-  ty_card *from = a, *to = b;
+  ty_pair *from = a, *to = b;
   uint64_t differ = 0;
   for (int64_t i = 1; i < n; i++) differ |= a[i].key ^ a[0].key;
   for (int shift = 0; shift < bits; shift += digit) {
@@ -55,14 +55,14 @@ void ty_sort_cards(ty_card *a, ty_card *b, int64_t n, int bits) {
     int64_t sum = 0;
     for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
     for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & mask]++] = from[i];
-    ty_card *t = from; from = to; to = t;
+    ty_pair *t = from; from = to; to = t;
   }
-  if (from != a) memcpy(a, from, sizeof(ty_card) * (size_t)n);
+  if (from != a) memcpy(a, from, sizeof(ty_pair) * (size_t)n);
 }
 
 /* The same for keys that are random: the bits that tell most of them apart by radix, the rest by insertion. */
-void ty_sort_random_cards(ty_card *a, ty_card *b, int64_t n) {
-  ty_card *from = a, *to = b;
+void ty_sort_random_pairs(ty_pair *a, ty_pair *b, int64_t n) {
+  ty_pair *from = a, *to = b;
   int bits = 0;
   int64_t count[2048];
   while (bits < 64 && (int64_t)1 << bits < n) bits += 11;
@@ -72,22 +72,22 @@ void ty_sort_random_cards(ty_card *a, ty_card *b, int64_t n) {
     int64_t sum = 0;
     for (int d = 0; d < 2048; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
     for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & 2047]++] = from[i];
-    ty_card *t = from; from = to; to = t;
+    ty_pair *t = from; from = to; to = t;
   }
   for (int64_t i = 1; i < n; i++) {
-    const ty_card c = from[i];
+    const ty_pair c = from[i];
     int64_t j = i;
     for (; j > 0 && from[j - 1].key > c.key; j--) from[j] = from[j - 1];
     from[j] = c;
   }
-  if (from != a) memcpy(a, from, sizeof(ty_card) * (size_t)n);
+  if (from != a) memcpy(a, from, sizeof(ty_pair) * (size_t)n);
 }
 
 static int bits_of(ty_loop_type k) { return k == TY_IN_F32 ? 32 : 64; }
 
 #define WORSE(x, y) ((x).key > (y).key || ((x).key == (y).key && (x).at > (y).at))
-static void sink(ty_card *a, int64_t i, int64_t end) {
-  ty_card c = a[i];
+static void sink(ty_pair *a, int64_t i, int64_t end) {
+  ty_pair c = a[i];
   for (int64_t child; (child = 2 * i + 1) < end; i = child) {
     if (child + 1 < end && WORSE(a[child + 1], a[child])) child++;
     if (!WORSE(a[child], c)) break;
@@ -97,7 +97,7 @@ static void sink(ty_card *a, int64_t i, int64_t end) {
 }
 
 /* The first in order, so many, into a: a heap of the best so far, the worst on top. */
-static void smallest(ty_card *a, const void *v, ty_loop_type k, int64_t n, int64_t many, bool descending) {
+static void smallest(ty_pair *a, const void *v, ty_loop_type k, int64_t n, int64_t many, bool descending) {
   uint64_t flip = descending ? all_ones(k) : 0;
   keys_of(v, k, many, descending, a);
   for (int64_t i = many / 2 - 1; i >= 0; i--) sink(a, i, many);
@@ -107,11 +107,11 @@ static void smallest(ty_card *a, const void *v, ty_loop_type k, int64_t n, int64
     if (k == TY_IN_F32 && (descending ? x[i] <= bar : x[i] >= bar)) continue;
     uint64_t key = key_of(v, k, i) ^ flip;
     if (key >= a[0].key) continue;
-    a[0] = (ty_card){key, i};
+    a[0] = (ty_pair){key, i};
     sink(a, 0, many);
     if (k == TY_IN_F32) bar = x[a[0].at];
   }
-  for (int64_t end = many - 1; end > 0; end--) { ty_card c = a[0]; a[0] = a[end]; a[end] = c; sink(a, 0, end); }
+  for (int64_t end = many - 1; end > 0; end--) { ty_pair c = a[0]; a[0] = a[end]; a[end] = c; sink(a, 0, end); }
 }
 
 /* ---- along a dim ---- */
@@ -130,15 +130,15 @@ static void line_order(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   (void)line;
   bool few = w->take < w->n / 8, direct = w->stride == 1 && w->dtype == ty_loop_dtype[w->k];
-  int64_t cards = few ? w->take : 2 * w->n;
-  ty_card *a = ty_scratch(sizeof(ty_card) * (size_t)cards + (direct ? 0 : 8 * (size_t)w->n));
+  int64_t pairs = few ? w->take : 2 * w->n;
+  ty_pair *a = ty_scratch(sizeof(ty_pair) * (size_t)pairs + (direct ? 0 : 8 * (size_t)w->n));
   if (!a) { w->failed = true; return; }
-  const void *values = direct ? (void *)ptr[0] : a + cards;
-  if (!direct) ty_cpu_loops()->load[w->dtype][w->k](a + cards, ptr[0], w->stride, w->n);
+  const void *values = direct ? (void *)ptr[0] : a + pairs;
+  if (!direct) ty_cpu_loops()->load[w->dtype][w->k](a + pairs, ptr[0], w->stride, w->n);
   if (few) smallest(a, values, w->k, w->n, w->take, w->descending);
   else {
     keys_of(values, w->k, w->n, w->descending, a);
-    ty_sort_cards(a, a + w->n, w->n, bits_of(w->k));
+    ty_sort_pairs(a, a + w->n, w->n, bits_of(w->k));
   }
   for (int64_t i = 0; i < w->take; i++) {
     memcpy(ptr[1] + i * w->ostride * w->size, ptr[0] + a[i].at * w->stride * w->size, (size_t)w->size);
@@ -168,17 +168,17 @@ static ty_status unique(ty_call *c) {
   int64_t n = ty_numel(x), found = 0, *inverse = ty_data(c->out[1]);
   const ty_loop_type k = ty_loop_type_of(c->compute);
   const int size = ty_itemsize(x);
-  ty_card *a = ty_scratch((sizeof(ty_card) * 2 + 8) * (size_t)TY_MAX(n, 1));
+  ty_pair *a = ty_scratch((sizeof(ty_pair) * 2 + 8) * (size_t)TY_MAX(n, 1));
   ty_status s = a ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
     void *values = a + 2 * n;
     ty_cpu_loops()->load[x->dtype][k](values, ty_data(x), 1, n);
     keys_of(values, k, n, false, a);
-    ty_sort_cards(a, a + n, n, bits_of(k));
+    ty_sort_pairs(a, a + n, n, bits_of(k));
     uint64_t nan = k == TY_IN_F32 ? UINT32_MAX : k == TY_IN_F64 ? UINT64_MAX : 0;   /* no NaN equals another */
     for (int64_t i = 0; i < n; i++) {
       const bool first = i == 0 || a[i].key != a[i - 1].key || (k < 2 && a[i].key == nan);
-      if (first) a[n + found++] = (ty_card){.at = i};      /* where each begins */
+      if (first) a[n + found++] = (ty_pair){.at = i};      /* where each begins */
       inverse[a[i].at] = found;
     }
     ty_meta values_meta = {.dtype = x->dtype, .ndim = 1, .shape = {found}}, counts_meta = {.dtype = TY_I64, .ndim = 1, .shape = {found}};

@@ -131,9 +131,9 @@ static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) 
 
 static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
   const int64_t each = a->lq * a->lk;
-  const bool brief = each == 0 || (a->lq <= SHORT && a->lk <= SHORT);
+  const bool small = each == 0 || (a->lq <= SHORT && a->lk <= SHORT);
   bool done = false;
-  if (!brief && each <= TY_SCORES_IN_MEMORY && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
+  if (!small && each <= TY_SCORES_IN_MEMORY && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
   return done ? TY_OK : ty_launched(c, gpu, ty_k_attend(a, s));
 }
 
