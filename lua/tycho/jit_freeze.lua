@@ -27,77 +27,78 @@ local function with_norm(weight, bias, norm, const)
   return M.to(weight * M.view(scale, shape), weight.dtype), M.to(shift and b + shift or b, weight.dtype)
 end
 
--- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed
--- now, and a batch_norm (in eval mode) becomes part of the convolution before it.
-local function freeze(Traced, traced)
-  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then
-    fail("freeze: argument 1 must be a traced module")
-  end
-  local p, own = Traced._inside(traced)
-  local device = own[1] and own[1].device or core.gpu.default_device()
-  local const, names, uses, by, alias = {}, {}, {}, {}, {}
+-- What is known while the nodes are gone through, in their order. Values are the old program's numbers; constants that are made here
+-- have negative ones.
+--   const, names: a constant's tensor and name      alias: the value that stands for another now
+--   uses: how often a value is used   by: the node that makes it         nodes: those that stay
+local function begin(p, own)
+  local f = {p = p, const = {}, names = {}, alias = {}, uses = {}, by = {}, nodes = {}, made = 0}
   for i, t in ipairs(p.tensors) do
-    const[#p.inputs + i], names[#p.inputs + i] = core.keep(ops.clone(own[i]:detach())), t.name
+    local v = #p.inputs + i
+    f.const[v], f.names[v] = core.keep(ops.clone(own[i]:detach())), t.name
   end
-  local outside, moves, root = P.changed(p.nodes)
-  if outside then
-    fail("freeze: %s changes a tensor of the module or an argument%s", outside.op,
-      outside.inplace and "" or ": trace the model in eval mode")
+  local function count(v) f.uses[v] = (f.uses[v] or 0) + 1 end
+  for _, node in ipairs(p.nodes) do each_value(node.args, function(a) count(a.v) return a end) end
+  walk(p.results, count)
+  return f
+end
+
+local function constant(f, t)
+  f.made = f.made + 1
+  f.const[-f.made], f.names[-f.made] = core.keep(t), ("frozen.%d.%d"):format(#f.p.nodes, f.made)
+  return {v = -f.made}
+end
+
+-- The convolution that a batch_norm can go into, or nil: nobody else uses what it gives, and all numbers of both are constants.
+local function conv_before(f, norm)
+  local x = norm.op == "batch_norm_stats" and f.by[norm.args.x.v]
+  if not (x and x.op == "conv2d" and f.uses[norm.args.x.v] == 1) then return nil end
+  local needed = {x.args.weight, x.args.bias or nil}
+  for _, name in ipairs {"mean", "var", "weight", "bias"} do needed[#needed + 1] = norm.args[name] end
+  for _, a in ipairs(needed) do if not f.const[a.v] then return nil end end
+  return x
+end
+
+-- Whether all that a node is given is a constant.
+local function is_known(f, node)
+  local known = P.allowed[node.op].class ~= "random" and not node.inplace
+  each_value(node.args, function(a) known = known and f.const[a.v] ~= nil; return a end)
+  for _, a in pairs(node.args) do                        -- sizes that follow the batch aren't known yet
+    if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.batch then known = false end end end
   end
-  for _, node in ipairs(p.nodes) do
-    each_value(node.args, function(a) uses[a.v] = (uses[a.v] or 0) + 1; return a end)
+  return known
+end
+
+-- moved: whether a later node changes what this one makes, which then is no constant.
+local function fold(f, node, moved, device)
+  each_value(node.args, function(a) return {v = f.alias[a.v] or a.v} end)
+  local x = conv_before(f, node)
+  if x then
+    local w, b = with_norm(f.const[x.args.weight.v], x.args.bias and f.const[x.args.bias.v], node, f.const)
+    x.args.weight, x.args.bias = constant(f, w), constant(f, b)
+    f.alias[node.out[1]] = x.out[1]
+    f.uses[x.out[1]] = f.uses[node.out[1]]
+  elseif not moved and is_known(f, node) then
+    local r = {ops[node.op](P.arguments(node.args, f.const, 0, device))}
+    for i, v in ipairs(node.out) do f.alias[v] = constant(f, r[i]).v end
+  else
+    f.nodes[#f.nodes + 1] = node
+    for _, v in ipairs(node.out) do f.by[v] = node end
   end
-  walk(p.results, function(v) uses[v] = (uses[v] or 0) + 1 end)
-  local nodes, made = {}, 0
-  local function constant(t)
-    made = made + 1
-    const[-made], names[-made] = core.keep(t), ("frozen.%d.%d"):format(#p.nodes, made)
-    return {v = -made}
-  end
-  modes.no_grad(function()
-    for _, original in ipairs(p.nodes) do
-      local node, known = {op = original.op, args = copied(original.args), out = copied(original.out), inplace = original.inplace},
-        not original.inplace
-      for _, v in ipairs(original.out) do known = known and not moves[root(v)] end       -- a constant is nothing that is changed later
-      each_value(node.args, function(a)
-        local v = alias[a.v] or a.v
-        known = known and const[v] ~= nil
-        return {v = v}
-      end)
-      for _, a in pairs(node.args) do                    -- sizes that follow the batch aren't known yet
-        if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.batch then known = false end end end
-      end
-      local x = node.op == "batch_norm_stats" and by[node.args.x.v]
-      local fits = x and x.op == "conv2d" and uses[node.args.x.v] == 1 and const[x.args.weight.v] and
-        (not x.args.bias or const[x.args.bias.v])
-      for _, name in ipairs(fits and {"mean", "var", "weight", "bias"} or {}) do
-        fits = fits and (not node.args[name] or const[node.args[name].v])
-      end
-      if fits then
-        local w, b = with_norm(const[x.args.weight.v], x.args.bias and const[x.args.bias.v], node, const)
-        x.args.weight, x.args.bias = constant(w), constant(b)
-        alias[node.out[1]] = x.out[1]
-        uses[x.out[1]] = uses[node.out[1]]
-      elseif known and P.allowed[node.op].class ~= "random" then
-        local r = {ops[node.op](P.arguments(node.args, const, 0, device))}
-        for i, v in ipairs(node.out) do alias[v] = constant(r[i]).v end
-      else
-        nodes[#nodes + 1] = node
-        for _, v in ipairs(node.out) do by[v] = node end
-      end
-    end
-  end)
-  local results = walk(p.results, function(v) return {v = alias[v] or v} end)
-  nodes = P.sweep(nodes, results)
-  -- numbers anew: inputs, the constants in use, results
-  local number, q, tensors, n = {},
-    {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, free = p.free, several = p.several}, {}, #p.inputs
+end
+
+-- The program of the nodes that stay, and its tensors: values are numbered anew, inputs, the constants in use, results.
+local function finish(f)
+  local p = f.p
+  local results = walk(p.results, function(v) return {v = f.alias[v] or v} end)
+  local nodes, number, tensors, n = P.sweep(f.nodes, results), {}, {}, #p.inputs
+  local q = {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, free = p.free, several = p.several}
   for i = 1, n do number[i] = i end
   local function use(v)
-    if const[v] and not number[v] then
+    if f.const[v] and not number[v] then
       n = n + 1
       number[v] = n
-      q.tensors[#q.tensors + 1], tensors[names[v]] = {name = names[v], kind = "constant"}, const[v]
+      q.tensors[#q.tensors + 1], tensors[f.names[v]] = {name = f.names[v], kind = "constant"}, f.const[v]
     end
   end
   for _, node in ipairs(nodes) do each_value(node.args, function(a) use(a.v) return a end) end
@@ -111,7 +112,30 @@ local function freeze(Traced, traced)
   end
   q.nodes, q.results = nodes, walk(results, function(v) return {v = number[v]} end)
   P.lifetimes(q)
-  return Traced(q, tensors):eval()
+  return q, tensors
+end
+
+-- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed
+-- now, and a batch_norm (in eval mode) becomes part of the convolution before it.
+local function freeze(Traced, traced)
+  if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then
+    fail("freeze: argument 1 must be a traced module")
+  end
+  local p, own = Traced._inside(traced)
+  local outside, changed, root = P.changed(p.nodes)
+  if outside then
+    fail("freeze: %s changes a tensor of the module or an argument%s", outside.op,
+      outside.inplace and "" or ": trace the model in eval mode")
+  end
+  local f, device = begin(p, own), own[1] and own[1].device or core.gpu.default_device()
+  modes.no_grad(function()
+    for _, node in ipairs(p.nodes) do
+      local moved = false
+      for _, v in ipairs(node.out) do moved = moved or changed[root(v)] end
+      fold(f, {op = node.op, args = copied(node.args), out = copied(node.out), inplace = node.inplace}, moved, device)
+    end
+  end)
+  return Traced(finish(f)):eval()
 end
 
 -- Given the class of traced modules.

@@ -129,21 +129,17 @@ local function whole(x, most) return type(x) == "number" and x >= 1 and x <= mos
 local dtypes = {}
 for _, d in ipairs(core.dtypes) do dtypes[d] = true end
 
--- Raises unless p is a program over the given tensors. reserved(name): no part of a tensor's name may be so.
-function P.validate(p, tensors, reserved)
-  local function need(ok, what, ...) if not ok then error(what:format(...), 0) end end
-  local function list(x, what)
-    need(type(x) == "table" and #x <= 1e6, "%s must be a list", what)
-    local n = 0
-    for _ in pairs(x) do n = n + 1 end
-    need(n == #x, "%s must be a list", what)
-    return x
-  end
-  need(type(p) == "table", "there is no program")
-  need(type(p.version) == "number", "the program has no version")
-  need(p.version <= P.VERSION, "the program is of version %s, this library reads up to %d", tostring(p.version), P.VERSION)
+local function need(ok, what, ...) if not ok then error(what:format(...), 0) end end
+local function list(x, what)
+  need(type(x) == "table" and #x <= 1e6, "%s must be a list", what)
+  local n = 0
+  for _ in pairs(x) do n = n + 1 end
+  need(n == #x, "%s must be a list", what)
+  return x
+end
+
+local function validate_inputs(p)
   need(p.batch == nil or p.batch == true, "batch must be true")
-  need(p.several == nil or p.several == true, "several must be true")
   for i, x in ipairs(list(p.inputs, "inputs")) do
     need(type(x) == "table" and dtypes[x.dtype], "input %d has no dtype", i)
     for _, n in ipairs(list(x.shape, "a shape")) do need(n == 0 or whole(n, 2^48), "input %d has size %s", i, tostring(n)) end
@@ -153,6 +149,9 @@ function P.validate(p, tensors, reserved)
   for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
     need(whole(d, 8) and not (p.batch and d == 1) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
   end
+end
+
+local function validate_tensors(p, tensors, reserved)
   local seen = {}
   for i, t in ipairs(list(p.tensors, "tensors")) do
     need(type(t) == "table" and type(t.name) == "string", "tensor %d has no name", i)
@@ -172,12 +171,29 @@ function P.validate(p, tensors, reserved)
       need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1))
     end
   end
-  local defined = {}
-  for i = 1, #p.inputs + #p.tensors do defined[i] = true end
-  local function value(a, where)
-    need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
-    for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
+end
+
+-- defined: the values so far, as a set.
+local function validate_value(a, defined, where)
+  need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
+  for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
+end
+
+local function validate_argument(a, p, defined, where)
+  if type(a) ~= "table" then
+    need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where)
+  elseif is_value(a) then validate_value(a, defined, where)
+  elseif a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
+  else
+    for _, b in ipairs(list(a, "an argument")) do
+      if type(b) ~= "table" then need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where)
+      elseif is_value(b) then validate_value(b, defined, where)
+      else need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where) end
+    end
   end
+end
+
+local function validate_nodes(p, defined)
   for i, node in ipairs(list(p.nodes, "nodes")) do
     need(type(node) == "table" and type(node.op) == "string" and allowed[node.op],
       "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
@@ -187,16 +203,7 @@ function P.validate(p, tensors, reserved)
     need(type(node.args) == "table", "%s has no arguments", where)
     for name, a in pairs(node.args) do
       need(type(name) == "string" and op.params[name], "%s has no parameter '%s'", where, tostring(name))
-      if type(a) == "table" and is_value(a) then value(a, where)
-      elseif type(a) == "table" and a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
-      elseif type(a) == "table" then
-        for _, b in ipairs(list(a, "an argument")) do
-          if type(b) == "table" and is_value(b) then value(b, where)
-          elseif type(b) == "table" then
-            need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where)
-          else need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where) end
-        end
-      else need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where) end
+      validate_argument(a, p, defined, where)
     end
     need(not node.inplace or is_value(node.args[op.params[1]] or {}), "%s changes no value", where)
     need(#list(node.out, "results") == (node.inplace and 0 or op.results), "%s has %d results", where, #node.out)
@@ -205,16 +212,30 @@ function P.validate(p, tensors, reserved)
       defined[v] = true
     end
   end
-  local function result(r, depth)
-    need(type(r) == "table" and depth < 100, "the results are no tree of values")
-    if is_value(r) then return value(r, "the result") end
-    for _, x in ipairs(list(r.items, "results")) do result(x, depth + 1) end
-    for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do
-      need(type(k) == "string" and r.items[i] ~= nil, "a result has no name")
-    end
-    need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
+end
+
+local function validate_result(r, defined, depth)
+  need(type(r) == "table" and depth < 100, "the results are no tree of values")
+  if is_value(r) then return validate_value(r, defined, "the result") end
+  for _, x in ipairs(list(r.items, "results")) do validate_result(x, defined, depth + 1) end
+  for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do
+    need(type(k) == "string" and r.items[i] ~= nil, "a result has no name")
   end
-  result(p.results, 0)
+  need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
+end
+
+-- Raises unless p is a program over the given tensors. reserved(name): no part of a tensor's name may be so.
+function P.validate(p, tensors, reserved)
+  need(type(p) == "table", "there is no program")
+  need(type(p.version) == "number", "the program has no version")
+  need(p.version <= P.VERSION, "the program is of version %s, this library reads up to %d", tostring(p.version), P.VERSION)
+  validate_inputs(p)
+  validate_tensors(p, tensors, reserved)
+  local defined = {}
+  for i = 1, #p.inputs + #p.tensors do defined[i] = true end
+  validate_nodes(p, defined)
+  validate_result(p.results, defined, 0)
+  need(p.several == nil or p.several == true, "several must be true")
   need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
 end
 

@@ -1,0 +1,283 @@
+-- Tracing: a model runs, the ops that it called are noted, and become a program (jit_program.lua) with the tensors that it needs.
+--
+-- Idea: a recorded op names its operands by the record's own values. Those that nothing in the record has made come from outside: the
+-- model's parameters and buffers, or constants. All are numbered anew, inputs first, then what is from outside, then results in their order.
+-- Invariant: a size that may differ in later calls is one for which a second run, with another size, called the very same ops.
+local core = require "tycho.core"
+local fail = require("tycho.options").fail
+local modes = require "tycho.modes"
+local P = require "tycho.jit_program"
+local ops, M, program = core.ops, core.methods, core.program
+local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value, P.walk
+
+---- what a run did ----
+local function record(fn, inputs)
+  local p = program.new()
+  program.begin(p, false, inputs)
+  local r = {pcall(modes.no_grad, fn, unpack(inputs))}
+  local tensors, shape = {}, nil
+  if r[1] then
+    local function note(x, path, depth)
+      if core.is_tensor(x) then
+        tensors[#tensors + 1] = x
+        return {v = #tensors}
+      end
+      if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 50 then
+        error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") ..
+          "; tensors, and tables of tensors, can be traced", 0)
+      end
+      local keys, out, n = {}, {items = {}}, 0
+      for k in pairs(x) do
+        n = n + 1
+        if type(k) == "string" then keys[#keys + 1] = k end
+      end
+      table.sort(keys)
+      if n > 0 and #keys == n then out.keys = keys
+      elseif n ~= #x or #keys > 0 then
+        error("trace: the model gives a table" .. (path ~= "" and " at " .. path or "") ..
+          " that is neither a list nor all names", 0)
+      end
+      for i = 1, n do out.items[i] = note(x[out.keys and keys[i] or i], path .. "." .. (out.keys and keys[i] or i), depth + 1) end
+      return out
+    end
+    local n = table.maxn(r) - 1
+    local noted = {pcall(function()
+      if n == 1 then return note(r[2], "", 0) end
+      local list = {}
+      for i = 1, n do list[i] = note(r[i + 1], "", 0) end
+      return {items = list}
+    end)}
+    if noted[1] then shape = {tree = noted[2], several = n ~= 1} else r = {false, noted[2]} end
+  end
+  local finished, why = pcall(program.finish, p, r[1], tensors)
+  if not r[1] then error(r[2], 0) end
+  if not finished then error(why, 0) end
+  if program.dead(p) then
+    error(("trace: %s: a trace does the same ops for every input, and can't follow what depends on values"):format(program.why(p)), 0)
+  end
+  local events, inputs_of, results = program.events(p)
+  if not events then error("trace: " .. inputs_of, 0) end
+  return {p = p, events = events, inputs = inputs_of, results = results, tree = shape.tree, several = shape.several}
+end
+
+local function number_out(x)
+  if type(x) == "number" and (x ~= x or x == math.huge or x == -math.huge) then
+    return {n = x ~= x and "nan" or x > 0 and "inf" or "-inf"}
+  end
+  return x
+end
+
+-- Sizes that grew with the batch become {batch = k}. False: the second run did something else.
+local function generalise(a, b, n, m)
+  if #a.events ~= #b.events or a.several ~= b.several then return false end
+  local grown, pair = {}, {}                             -- pair: a's values to b's
+  for i, v in ipairs(a.inputs) do pair[v] = b.inputs[i] end
+  local function same_value(x, y)
+    if pair[x] == nil then                               -- from outside: the same tensor, or one of the same numbers
+      local s, t = program.value(a.p, x), program.value(b.p, y)
+      if not program.same(s, t) and (s.dtype ~= t.dtype or s.shape ~= t.shape or not M.equal(s, t)) then return false end
+      pair[x] = y
+    end
+    return pair[x] == y
+  end
+  local function same_item(x, y, list, k)
+    if type(x) ~= type(y) then return false end
+    if type(x) == "table" then return is_value(x) and is_value(y) and same_value(x.v, y.v) end
+    if x == y or (x ~= x and y ~= y) then return true end
+    if type(x) ~= "number" or not list or x % n ~= 0 or y ~= x / n * m then return false end
+    grown[#grown + 1] = {list, k, {batch = x / n}}
+    return true
+  end
+  for i, e in ipairs(a.events) do
+    local f = b.events[i]
+    if e.op ~= f.op or (e.inplace or false) ~= (f.inplace or false) then return false end
+    for name in pairs(f.args) do if e.args[name] == nil then return false end end
+    for name, x in pairs(e.args) do
+      local y = f.args[name]
+      if type(x) == "table" and not is_value(x) then
+        if type(y) ~= "table" or #x ~= #y then return false end
+        for k = 1, #x do if not same_item(x[k], y[k], x, k) then return false end end
+      elseif not same_item(x, y) then return false end
+    end
+    for k, v in ipairs(e.out) do pair[v] = f.out[k] end
+  end
+  local function same_tree(x, y)
+    if is_value(x) or is_value(y) then return is_value(x) and is_value(y) and same_value(a.results[x.v], b.results[y.v]) end
+    if #x.items ~= #y.items or (x.keys == nil) ~= (y.keys == nil) then return false end
+    for k = 1, #x.items do if (x.keys and x.keys[k] ~= y.keys[k]) or not same_tree(x.items[k], y.items[k]) then return false end end
+    return true
+  end
+  if not same_tree(a.tree, b.tree) then return false end
+  for _, g in ipairs(grown) do g[1][g[2]] = g[3] end
+  return true
+end
+
+-- x with size elements along d: its own, over and over
+local function resized(x, d, size)
+  local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
+  return ops.index(x, {at}, d)
+end
+-- A trial with other sizes, which may fail: on a GPU later than the call that is at fault, so it is waited for.
+local function tried(model, inputs)
+  local ok, r = pcall(record, model, inputs)
+  for _, x in ipairs(inputs) do
+    if x.device ~= "cpu" then ok = pcall(core.gpu.synchronize, x.device) and ok end
+  end
+  return ok, r
+end
+
+-- The dims whose size no number in the model follows: with a larger and a smaller one, odd or even as it wasn't, and with all of them
+-- changed at once, the model does the very same ops, of the same numbers. In all inputs where the size is the first one's.
+local function free_dims(model, copies, a)
+  local first = copies[1].shape
+  local function same(sizes)
+    local other = {}
+    for i, x in ipairs(copies) do
+      for d, size in pairs(sizes) do if M.dim(x) >= d and x.shape[d] == first[d] then x = resized(x, d, size) end end
+      other[i] = x
+    end
+    local ok, b = tried(model, other)
+    return ok and generalise(a, b, math.huge, math.huge)
+  end
+  local free, at_once = {}, {}
+  for d = 1, #first do
+    local n = first[d]
+    local less = math.max(math.floor(n / 2) + (math.floor(n / 2) % 2 == n % 2 and 1 or 0), 1)
+    if n > 0 and same({[d] = 2 * n + 1}) and (less == n or same({[d] = less})) then
+      free[#free + 1] = d
+      at_once[d] = (#free + 1) * n + 1
+    end
+  end
+  return (#free == 1 or #free > 1 and same(at_once)) and free or nil
+end
+
+-- What p says of sizes that may differ: batch, free.
+local function note_free_sizes(p, model, copies, a)
+  if P.changed(a.events) then return end                 -- a second run would change more
+  p.free = free_dims(model, copies, a)
+  local n = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0
+  for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
+  if n == 0 then return end
+  local twice = {}
+  for i, x in ipairs(copies) do twice[i] = resized(x, 1, 2 * n) end
+  local ok, b = tried(model, twice)
+  p.batch = ok and generalise(a, b, n, 2 * n) or nil
+  if p.batch and p.free and p.free[1] == 1 then p.free = #p.free > 1 and {unpack(p.free, 2)} or nil end
+end
+
+---- the tensors ----
+-- A model's parameters and buffers: a list of {name, kind, tensor}; one that has two names stands there twice.
+local function state_of(model)
+  local list, known, more = {}, {}, {}
+  if type(model) ~= "table" or not model.named_parameters then return list end
+  local function put(name, kind, t)
+    list[#list + 1] = {name = name, kind = kind, tensor = t}
+    known[name] = true
+  end
+  for name, t in model:named_parameters() do put(name, "parameter", t) end
+  for name, t in model:named_buffers() do put(name, "buffer", t) end
+  local state, first = model:state_dict(), #list
+  for name in pairs(state) do if not known[name] then more[#more + 1] = name end end
+  table.sort(more)
+  for _, name in ipairs(more) do                         -- second names
+    for i = 1, first do
+      if program.same(state[name]:detach(), list[i].tensor:detach()) then
+        put(name, list[i].kind, list[i].tensor)
+        break
+      end
+    end
+  end
+  return list
+end
+
+-- The record's values that no op of it made, in the order of their first use.
+local function values_from_outside(a)
+  local defined, outside = {}, {}
+  local function see(v)
+    if not defined[v] then
+      defined[v] = true
+      outside[#outside + 1] = v
+    end
+  end
+  for _, v in ipairs(a.inputs) do defined[v] = true end
+  for _, e in ipairs(a.events) do
+    if not allowed[e.op] then fail("trace: %s can't be part of a trace", e.op) end
+    each_value(e.args, function(x) see(x.v); return x end)
+    for _, v in ipairs(e.out) do defined[v] = true end
+  end
+  for _, v in ipairs(a.results) do see(v) end
+  return outside
+end
+
+-- Gives number(v), by which the program knows the record's value v, for inputs and what is from outside; how many there are; and the
+-- tensors by name. Fills p.tensors. reserved(name): no part of a tensor's name may be so.
+local function number_tensors(p, a, state, reserved)
+  local number, given, numbers = {}, {}, {}              -- numbers: by name
+  for i, v in ipairs(a.inputs) do number[v] = i end
+  local function add(name, kind, t)
+    if numbers[name] then return end
+    p.tensors[#p.tensors + 1] = {name = name, kind = kind}
+    numbers[name], given[name] = #a.inputs + #p.tensors, t
+  end
+  for _, v in ipairs(values_from_outside(a)) do
+    local t, name = program.value(a.p, v), nil
+    for _, s in ipairs(state) do
+      if program.same(t, s.tensor:detach()) then
+        name = s.name
+        add(name, s.kind, s.tensor)
+        break
+      end
+    end
+    if not name then
+      name = "constant." .. (#p.tensors + 1)
+      add(name, "constant", core.keep(ops.clone(t)))
+    end
+    number[v] = numbers[name]
+  end
+  for _, s in ipairs(state) do                           -- those that aren't used, or have a second name, for the state dict
+    for part in s.name:gmatch("[^.]+") do
+      if reserved(part) then fail("trace: a part named '%s' would hide that method of the traced module", part) end
+    end
+    add(s.name, s.kind, s.tensor)
+  end
+  return number, #a.inputs + #p.tensors, given
+end
+
+-- p's nodes are the record's ops, in numbers.
+local function number_nodes(p, a, number, last)
+  for _, e in ipairs(a.events) do
+    each_value(e.args, function(x) return {v = number[x.v]} end)
+    for k, x in pairs(e.args) do e.args[k] = number_out(x) end
+    local out = {}
+    for i, v in ipairs(e.out) do
+      last = last + 1
+      number[v], out[i] = last, last
+    end
+    p.nodes[#p.nodes + 1] = {op = e.op, args = e.args, out = out, inplace = e.inplace or nil}
+  end
+  p.results = walk(a.tree, function(v) return {v = number[a.results[v]]} end)
+end
+
+-- trace(model, reserved, example, ...): a program, and its tensors by name; as jit.trace says.
+return function(model, reserved, ...)
+  if not modes.callable(model) then
+    fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)))
+  end
+  local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
+  if #inputs == 0 then fail("trace: argument 2 must be a tensor, or a list of tensors") end
+  local p = {version = P.VERSION, inputs = {}, tensors = {}, nodes = {}}
+  local copies = {}
+  for i, x in ipairs(inputs) do
+    if not core.is_tensor(x) then fail("trace: argument %d must be a tensor, got %s", i + 1, type(x)) end
+    copies[i] = ops.clone(x:detach())                    -- of memory of their own
+    p.inputs[i] = {dtype = x.dtype, shape = {unpack(x.shape)}}
+  end
+  local a = record(model, copies)
+  p.several = a.several or nil
+  note_free_sizes(p, model, copies, a)
+  local number, last, given = number_tensors(p, a, state_of(model), reserved)
+  number_nodes(p, a, number, last)
+  p.nodes = P.sweep(p.nodes, p.results)
+  P.lifetimes(p)
+  return p, given
+end
