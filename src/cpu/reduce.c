@@ -40,11 +40,15 @@ static int64_t offset_of(const dims *d, int n, int64_t i) {
 }
 
 typedef struct {
-  int id, k, size;
-  dims red;
+  int id, k, size, out_size;       /* sizes of elements, bytes */
+  dims keep, red;
+  int64_t work;                    /* elements read */
   const ty_loops *l;
+  const char *x;
+  char *o;
   void (*load)(void *, const void *, int64_t, int64_t);
-  bool direct;
+  void (*store)(void *, int64_t, const void *, int64_t);
+  bool direct;                     /* x is in the loops' own type */
 } reduction;
 
 /* acc = combination of elements lo..hi of the reduced dims at x */
@@ -82,88 +86,106 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
   }
 }
 
-ty_status ty_cpu_reduce(ty_call *c) {
-  const ty_tensor *x = c->in[0].t;
-  ty_tensor *o = c->out[0];
+/* The n results from the i-th on, of acc, which is changed. */
+static void finish(const reduction *r, int64_t i, double *acc, int64_t n) {
+  r->l->finish[r->id][r->k](acc, n, (double)r->red.total);
+  r->store(r->o + i * r->out_size, 1, acc, n);
+}
+
+/* Neighbours are kept: tiles of them at once. */
+static void by_columns(const reduction *r) {
+  const dims *keep = &r->keep;
+  const int64_t inner = keep->shape[keep->n - 1], stride = keep->stride[keep->n - 1], outer = keep->total / inner;
+  int64_t tiles = (inner + TY_BLOCK - 1) / TY_BLOCK;
+  if (inner > 64 && outer * tiles < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
+  const int64_t width = (inner + tiles - 1) / tiles;
+  #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
+  for (int64_t t = 0; t < outer * tiles; t++) {
+    const int64_t at = t % tiles * width, n = TY_MIN(width, inner - at);
+    double acc[TY_BLOCK];
+    if (n <= 0) continue;
+    reduce_columns(r, r->x + (offset_of(keep, keep->n - 1, t / tiles) + at * stride) * r->size, stride, n, acc);
+    finish(r, t / tiles * inner + at, acc, n);
+  }
+}
+
+/* Rows of at most TY_PART elements, one after another in memory: the loops take many at once. */
+static void by_short_rows(const reduction *r) {
+  const int64_t n = r->red.total, rows = TY_MIN(TY_PART / n, TY_BLOCK), blocks = (r->keep.total + rows - 1) / rows;
+  #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
+  for (int64_t b = 0; b < blocks; b++) {
+    const int64_t at = b * rows, m = TY_MIN(rows, r->keep.total - at);
+    const char *p = r->x + at * n * r->size;
+    double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
+    if (!r->direct) { r->load(buf, p, 1, m * n); p = (const char *)buf; }
+    if (n < LONG) r->l->rows[r->id][r->k](part, p, m, n);
+    else for (int64_t i = 0; i < m; i++) r->l->row[r->id][r->k](&part[i], p + i * n * ty_loop_size[r->k], n);
+    r->l->init[r->id][r->k](acc, m);
+    r->l->combine[r->id][r->k](acc, part, m);
+    finish(r, at, acc, m);
+  }
+}
+
+static void by_rows(const reduction *r) {
+  #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
+  for (int64_t i = 0; i < r->keep.total; i++) {
+    double acc;
+    reduce_row(r, r->x + offset_of(&r->keep, r->keep.n, i) * r->size, 0, r->red.total, &acc);
+    finish(r, i, &acc, 1);
+  }
+}
+
+/* Few results: threads share each, at fixed borders. */
+static ty_status by_parts_of_rows(const ty_call *c, const reduction *r) {
+  const int64_t parts = (r->red.total + 65535) / 65536;
+  double *acc = ty_scratch(sizeof(double) * (size_t)parts);
+  if (!acc) return ty_no_memory(c->ctx, c->op->shown);
+  for (int64_t i = 0; i < r->keep.total; i++) {
+    const char *row = r->x + offset_of(&r->keep, r->keep.n, i) * r->size;
+    #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
+    for (int64_t p = 0; p < parts; p++) reduce_row(r, row, p * 65536, TY_MIN(r->red.total, (p + 1) * 65536), &acc[p]);
+    for (int64_t p = 1; p < parts; p++) r->l->combine[r->id][r->k](&acc[0], &acc[p], 1);
+    finish(r, i, acc, 1);
+  }
+  ty_scratch_free(acc);
+  return TY_OK;
+}
+
+static reduction reduction_of(const ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *o = c->out[0];
   const ty_attr *a = &c->at[TY_AT_sum_dim];
+  const ty_loops *l = ty_cpu_loops();
   unsigned mask = a->set ? 0 : (1u << x->ndim) - 1;
   for (int i = 0; a->set && i < a->n; i++) mask |= x->ndim ? 1u << a->v[i] : 0;
-  dims keep = {.total = 1};
-  reduction r = {.id = c->op->id, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(x), .red = {.total = 1}, .l = ty_cpu_loops()};
-  r.direct = x->dtype == c->compute;
-  r.load = r.l->load[x->dtype][r.k];
+  reduction r = {.id = c->op->id, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(x), .out_size = ty_itemsize(o),
+    .keep = {.total = 1}, .red = {.total = 1}, .l = l, .x = ty_data(x), .o = ty_data(o), .direct = x->dtype == c->compute};
+  r.load = l->load[x->dtype][r.k];
+  r.store = l->store[o->dtype][r.k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64];
   for (int i = 0; i < x->ndim; i++)
     if (x->shape[i] == 1) continue;
     else if (mask >> i & 1) add_dim(&r.red, x->shape[i], x->stride[i]);
     else {                                  /* kept dims stay in the result's order */
-      keep.shape[keep.n] = x->shape[i];
-      keep.stride[keep.n++] = x->stride[i];
-      keep.total *= x->shape[i];
+      r.keep.shape[r.keep.n] = x->shape[i];
+      r.keep.stride[r.keep.n++] = x->stride[i];
+      r.keep.total *= x->shape[i];
     }
   merge_dims(&r.red);
-  if (keep.total == 0) return TY_OK;
-  const char *base = ty_data(x);
-  char *dst = ty_data(o);
-  const ty_loop_type sums = r.k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64;
-  int osize = ty_itemsize(o);
-  void (*store)(void *, int64_t, const void *, int64_t) = r.l->store[o->dtype][sums];
-  double count = (double)r.red.total;
-  int64_t work = r.red.total * keep.total;
-  int64_t red_inner = r.red.n && r.red.stride[r.red.n - 1] ? llabs(r.red.stride[r.red.n - 1]) : INT64_MAX,
-    keep_inner = keep.n ? llabs(keep.stride[keep.n - 1]) : INT64_MAX;
-  if (keep_inner <= 1 && keep_inner < red_inner) {
-    int64_t inner = keep.shape[keep.n - 1], tiles = (inner + TY_BLOCK - 1) / TY_BLOCK, all = keep.total / inner * tiles;
-    if (inner > 64 && all < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
-    int64_t width = (inner + tiles - 1) / tiles;
-    all = keep.total / inner * tiles;
-    #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
-    for (int64_t t = 0; t < all; t++) {
-      int64_t outer = t / tiles, at = t % tiles * width, n = TY_MIN(width, inner - at);
-      double acc[TY_BLOCK];
-      if (n <= 0) continue;
-      reduce_columns(&r, base + (offset_of(&keep, keep.n - 1, outer) + at * keep.stride[keep.n - 1]) * r.size,
-        keep.stride[keep.n - 1], n, acc);
-      r.l->finish[r.id][r.k](acc, n, count);
-      store(dst + (outer * inner + at) * osize, 1, acc, n);
-    }
-  } else if (keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_PART && r.red.stride[0] == 1 &&
-             ty_is_contiguous(x)) {        /* rows that the loops take whole, one after another */
-    const int64_t n = r.red.total, rows = TY_MIN(TY_PART / n, TY_BLOCK), blocks = (keep.total + rows - 1) / rows;
-    #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
-    for (int64_t b = 0; b < blocks; b++) {
-      const int64_t at = b * rows, m = TY_MIN(rows, keep.total - at);
-      const char *p = base + at * n * r.size;
-      double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
-      if (!r.direct) { r.load(buf, p, 1, m * n); p = (const char *)buf; }
-      if (n < LONG) r.l->rows[r.id][r.k](part, p, m, n);
-      else for (int64_t i = 0; i < m; i++) r.l->row[r.id][r.k](&part[i], p + i * n * ty_loop_size[r.k], n);
-      r.l->init[r.id][r.k](acc, m);
-      r.l->combine[r.id][r.k](acc, part, m);
-      r.l->finish[r.id][r.k](acc, m, count);
-      store(dst + at * osize, 1, acc, m);
-    }
-  } else if (keep.total >= 16 || work < TY_GRAIN * 2) {   /* the shape decides, not the number of threads: the bits follow */
-    #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
-    for (int64_t i = 0; i < keep.total; i++) {
-      double acc;
-      reduce_row(&r, base + offset_of(&keep, keep.n, i) * r.size, 0, r.red.total, &acc);
-      r.l->finish[r.id][r.k](&acc, 1, count);
-      store(dst + i * osize, 1, &acc, 1);
-    }
-  } else {                                  /* few results: threads share each, at fixed borders */
-    int64_t parts = (r.red.total + 65535) / 65536;
-    double *acc = ty_scratch(sizeof(double) * (size_t)parts);
-    if (!acc) return ty_no_memory(c->ctx, c->op->shown);
-    for (int64_t i = 0; i < keep.total; i++) {
-      const char *x0 = base + offset_of(&keep, keep.n, i) * r.size;
-      #pragma omp parallel for num_threads(ty_threads_for(work)) schedule(static)
-      for (int64_t p = 0; p < parts; p++) reduce_row(&r, x0, p * 65536, TY_MIN(r.red.total, (p + 1) * 65536), &acc[p]);
-      for (int64_t p = 1; p < parts; p++) r.l->combine[r.id][r.k](&acc[0], &acc[p], 1);
-      r.l->finish[r.id][r.k](&acc[0], 1, count);
-      store(dst + i * osize, 1, &acc[0], 1);
-    }
-    ty_scratch_free(acc);
-  }
+  r.work = r.red.total * r.keep.total;
+  return r;
+}
+
+static int64_t innermost(const dims *d) { return d->n ? llabs(d->stride[d->n - 1]) : INT64_MAX; }
+
+/* The shape decides between the ways, not the number of threads: the bits follow. */
+ty_status ty_cpu_reduce(ty_call *c) {
+  const reduction r = reduction_of(c);
+  const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);
+  if (r.keep.total == 0) return TY_OK;
+  if (kept <= 1 && (reduced == 0 || kept < reduced)) by_columns(&r);
+  else if (r.keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_PART && r.red.stride[0] == 1 &&
+           ty_is_contiguous(c->in[0].t)) by_short_rows(&r);
+  else if (r.keep.total >= 16 || r.work < TY_GRAIN * 2) by_rows(&r);
+  else return by_parts_of_rows(c, &r);
   return TY_OK;
 }
 
