@@ -1,7 +1,7 @@
 -- Tracing: a model runs, the ops that it called are noted, and become a program (jit_program.lua) with the tensors that it needs.
 --
--- Idea: a recorded op names its operands by the record's own values. Those that nothing in the record has made come from outside: the
--- model's parameters and buffers, or constants. All are numbered anew, inputs first, then what is from outside, then results in their order.
+-- Idea: a recorded op names its operands by the record's own values. Those that no op in the record has made come from outside: the
+-- model's parameters and buffers, or constants. All are numbered anew: inputs, then what is from outside, then results in their order.
 -- Invariant: a size that may differ in later calls is one for which a second run, with another size, called the very same ops.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
