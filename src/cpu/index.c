@@ -320,41 +320,60 @@ static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *s
   return w;
 }
 
-static void line_at(const walk *w, int64_t line, int64_t *i, int64_t *l, int64_t *s) {
-  *i = *l = *s = 0;
+typedef struct { int64_t line, at[TY_MAXDIM], i, l, s; } place;      /* at: the line's position in each dim but its own */
+
+static void move_by(const walk *w, place *p, int dim, int64_t steps) {
+  p->at[dim] += steps;
+  p->i += steps * w->idx->stride[dim];
+  if (dim != w->d) p->l += steps * w->large->stride[dim];
+  if (w->src) p->s += steps * w->src->stride[dim];
+}
+
+static place place_of(const walk *w, int64_t line) {
+  place p = {.line = line};
+  for (int k = w->idx->ndim - 1; k >= 0 && line > 0; k--) {
+    if (k == w->along) continue;
+    move_by(w, &p, k, line % w->idx->shape[k]);
+    line /= w->idx->shape[k];
+  }
+  return p;
+}
+
+/* The next line. */
+static void step(const walk *w, place *p) {
+  p->line++;
   for (int k = w->idx->ndim - 1; k >= 0; k--) {
     if (k == w->along) continue;
-    const int64_t at = line % w->idx->shape[k];
-    line /= w->idx->shape[k];
-    *i += at * w->idx->stride[k];
-    if (k != w->d) *l += at * w->large->stride[k];
-    if (w->src) *s += at * w->src->stride[k];
+    move_by(w, p, k, 1);
+    if (p->at[k] < w->idx->shape[k]) return;
+    move_by(w, p, k, -p->at[k]);
   }
 }
 
-/* Into how many pieces each line is cut, so that every thread has some. */
-static int64_t pieces_of(const walk *w, int threads) { return w->lines < threads ? threads : 1; }
+/* A thread's share: of the lines, or, where these are few or may meet, of each line. */
+typedef struct { int64_t first, end, from, to; } share;
+static share share_of(const walk *w, bool of_lines, int t, int threads) {
+  return of_lines ? (share){w->lines * t / threads, w->lines * (t + 1) / threads, 0, w->n}
+    : (share){0, w->lines, w->n * t / threads, w->n * (t + 1) / threads};
+}
 
 static int64_t limit_of(const ty_call *c, const ty_tensor *x) { return x->ndim ? x->shape[c->at[TY_AT_gather_dim].i] : 1; }
 
 /* Whether one of the line's indices from .. to - 1 is bad. */
-static bool is_bad(const walk *w, int64_t line, int64_t from, int64_t to, int64_t limit) {
-  const int64_t *p = ty_data(w->idx);
-  int64_t i, l, s, bad = 0;                /* a sign is what processors without AVX can gather in vectors */
-  line_at(w, line, &i, &l, &s);
+static bool is_bad(const walk *w, const place *at, int64_t from, int64_t to, int64_t limit) {
+  const int64_t *p = (const int64_t *)ty_data(w->idx) + at->i;
+  int64_t bad = 0;                         /* a sign is what processors without AVX can gather in vectors */
   if (w->istep == 0) to = TY_MIN(to, from + 1);
-  if (w->istep == 1) for (int64_t j = from; j < to; j++) bad |= (p[i + j] - 1) | (limit - p[i + j]);
-  else for (int64_t j = from; j < to; j++) bad |= (p[i + j * w->istep] - 1) | (limit - p[i + j * w->istep]);
+  if (w->istep == 1) for (int64_t j = from; j < to; j++) bad |= (p[j] - 1) | (limit - p[j]);
+  else for (int64_t j = from; j < to; j++) bad |= (p[j * w->istep] - 1) | (limit - p[j * w->istep]);
   return bad < 0;
 }
 
 /* The error of the bad index that stands first in a line. */
 static ty_status bad_line(ty_call *c, const walk *w, int64_t line, const ty_tensor *x) {
-  const int64_t *p = ty_data(w->idx), limit = limit_of(c, x);
-  int64_t i, l, s, j = 0;
-  line_at(w, line, &i, &l, &s);
-  while (p[i + j * w->istep] >= 1 && p[i + j * w->istep] <= limit) j++;
-  return bad_index(c, p[i + j * w->istep], x);
+  const int64_t *p = (const int64_t *)ty_data(w->idx) + place_of(w, line).i, limit = limit_of(c, x);
+  while (*p >= 1 && *p <= limit) p += w->istep;
+  return bad_index(c, *p, x);
 }
 
 /* As int64, and each of them good. */
@@ -367,11 +386,11 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
   const walk w = walk_of(&k, x, NULL);
   int64_t first = w.lines;                 /* the first line with a bad index */
   const int threads = ty_threads_for(w.lines * w.n);
-  const int64_t pieces = pieces_of(&w, threads);
   #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first)
-  for (int64_t job = 0; job < w.lines * pieces; job++) {
-    const int64_t line = job / pieces, from = w.n * (job % pieces) / pieces, to = w.n * (job % pieces + 1) / pieces;
-    if (is_bad(&w, line, from, to, limit)) first = TY_MIN(first, line);
+  for (int t = 0; t < threads; t++) {
+    const share all = share_of(&w, w.lines >= threads, t, threads);
+    for (place at = place_of(&w, all.first); at.line < all.end; step(&w, &at))
+      if (is_bad(&w, &at, all.from, all.to, limit)) first = TY_MIN(first, at.line);
   }
   if (first == w.lines) return TY_OK;
   const ty_status s = bad_line(c, &w, first, x);
@@ -381,7 +400,7 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
 
 /* even: along dim, and everything in a row, as most do */
 #define MOVE(T) \
-  T *q = (T *)large + l, *r = (T *)small + s; const int64_t *at = p + i; \
+  T *q = (T *)large + l, *r = (T *)small + s; const int64_t *at = p; \
   if (even && gather) for (int64_t j = from; j < to; j++) r[j] = q[at[j] - 1]; \
   else if (even) for (int64_t j = from; j < to; j++) q[at[j] - 1] = r[j]; \
   else if (gather) for (int64_t j = from; j < to; j++) r[j * w->sstep] = q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep]; \
@@ -393,31 +412,34 @@ typedef enum { PUT, ADD, PROD, AMAX, AMIN } meeting;
 #define MEET(T, S) \
   if (even && how == ADD) { \
     T *q = (T *)large + l; const T *r = (const T *)small + s; \
-    for (int64_t j = from; j < to; j++) q[p[i + j] - 1] += r[j]; \
+    for (int64_t j = from; j < to; j++) q[p[j] - 1] += r[j]; \
   } else for (int64_t j = from; j < to; j++) { \
-    T *q = (T *)large + l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep; \
+    T *q = (T *)large + l + j * w->lstep + (p[j * w->istep] - 1) * w->dstep; \
     *q = TOGETHER(*q, ((const T *)small)[s + j * w->sstep], S); }
 
-/* Elements from .. to - 1 of a line. */
-static void move_line(const walk *w, int64_t line, int64_t from, int64_t to, char *large, char *small, int size,
-  bool gather, meeting how, ty_dtype d) {
+/* A share of lines each of which is a row that meets one place, as where an index is expanded. */
+static void put_rows_at(const walk *w, const share *all, char *large, const char *small, int size, meeting how, ty_dtype d) {
   static const ty_op_id op_of[] = {[ADD] = TY_OP_add, [PROD] = TY_OP_mul, [AMAX] = TY_OP_maximum, [AMIN] = TY_OP_minimum};
-  const int64_t *p = ty_data(w->idx);
-  const bool loops = how == PUT || d == TY_F32 || d == TY_F64, even = w->istep == 1 && w->sstep == 1 && w->dstep == 1 && w->lstep == 0;
-  int64_t i, l, s;
-  line_at(w, line, &i, &l, &s);
-  if (!gather && w->istep == 0 && w->lstep == 1 && w->sstep == 1 && loops) {      /* a row at one place */
-    char *q = large + (l + from + (p[i] - 1) * w->dstep) * size;
-    const char *r = small + (s + from) * size;
-    if (how == PUT) memcpy(q, r, (size_t)((to - from) * size));
-    else ty_cpu_loops()->pointwise[op_of[how]][ty_loop_type_of(d)](q, q, r, NULL, to - from, 1, 0);
-    return;
+  const int64_t *p = ty_data(w->idx), n = all->to - all->from;
+  const ty_loop join = how == PUT ? NULL : ty_cpu_loops()->pointwise[op_of[how]][ty_loop_type_of(d)];
+  for (place at = place_of(w, all->first); at.line < all->end; step(w, &at)) {
+    char *q = large + (at.l + all->from + (p[at.i] - 1) * w->dstep) * size;
+    const char *r = small + (at.s + all->from) * size;
+    if (join) join(q, q, r, NULL, n, 1, 0);
+    else memcpy(q, r, (size_t)(n * size));
   }
+}
+
+/* Elements from .. to - 1 of a line. */
+static void move_line(const walk *w, const place *line, int64_t from, int64_t to, char *large, char *small, int size,
+  bool gather, meeting how, ty_dtype d) {
+  const int64_t *p = (const int64_t *)ty_data(w->idx) + line->i, l = line->l, s = line->s;
+  const bool even = w->istep == 1 && w->sstep == 1 && w->dstep == 1 && w->lstep == 0;
   if (how != PUT && d == TY_F32) { MEET(float, f32) }
   else if (how != PUT && d == TY_F64) { MEET(double, f64) }
   else if (how != PUT)
     for (int64_t j = from; j < to; j++) {
-      char *q = large + (l + j * w->lstep + (p[i + j * w->istep] - 1) * w->dstep) * size, *r = small + (s + j * w->sstep) * size;
+      char *q = large + (l + j * w->lstep + (p[j * w->istep] - 1) * w->dstep) * size, *r = small + (s + j * w->sstep) * size;
       if (ty_is_float(d)) ty_set(q, d, TOGETHER(ty_get(q, d), ty_get(r, d), f64));
       else if (how == AMAX || how == AMIN) ty_set_int(q, d, TOGETHER(ty_get_int(q, d), ty_get_int(r, d), i64));
       else {
@@ -439,13 +461,14 @@ static ty_status gather(ty_call *c) {      /* indices are checked a line before 
   k.in = in;
   const walk w = walk_of(&k, x, o);
   const int threads = ty_threads_for(w.lines * w.n * 2);
-  const int64_t pieces = pieces_of(&w, threads), limit = limit_of(c, x);
+  const int64_t limit = limit_of(c, x);
   int64_t first = w.lines;
   #pragma omp parallel for num_threads(threads) schedule(static) reduction(min : first)
-  for (int64_t job = 0; job < w.lines * pieces; job++) {
-    const int64_t line = job / pieces, from = w.n * (job % pieces) / pieces, to = w.n * (job % pieces + 1) / pieces;
-    if (is_bad(&w, line, from, to, limit)) first = TY_MIN(first, line);
-    else move_line(&w, line, from, to, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, (ty_dtype)x->dtype);
+  for (int t = 0; t < threads; t++) {
+    const share all = share_of(&w, w.lines >= threads, t, threads);
+    for (place at = place_of(&w, all.first); at.line < all.end; step(&w, &at))
+      if (is_bad(&w, &at, all.from, all.to, limit)) first = TY_MIN(first, at.line);
+      else move_line(&w, &at, all.from, all.to, ty_data(x), ty_data(o), ty_itemsize(x), true, PUT, (ty_dtype)x->dtype);
   }
   const ty_status s = first < w.lines ? bad_line(c, &w, first, x) : TY_OK;
   ty_release(idx);
@@ -472,14 +495,16 @@ static ty_status scatter(ty_call *c) {
   const walk w = walk_of(&k, o, src);
   const int threads = s == TY_OK ? ty_threads_for(w.lines * w.n) : 0;
   const bool own = w.d == w.along;
-  const int id = c->op->id;
+  const int id = c->op->id, size = ty_itemsize(x);
+  const ty_dtype d = (ty_dtype)x->dtype;
   const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(PROD + c->at[TY_AT_scatter_combine_how].i);
+  const bool rows = w.istep == 0 && w.lstep == 1 && w.sstep == 1 && (how == PUT || d == TY_F32 || d == TY_F64);
   #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)
   for (int t = 0; t < threads; t++) {
-    const int64_t first = own ? w.lines * t / threads : 0, end = own ? w.lines * (t + 1) / threads : w.lines;
-    const int64_t from = own ? 0 : w.n * t / threads, to = own ? w.n : w.n * (t + 1) / threads;
-    for (int64_t line = first; line < end; line++)
-      move_line(&w, line, from, to, ty_data(o), ty_data(src), ty_itemsize(x), false, how, (ty_dtype)x->dtype);
+    const share all = share_of(&w, own, t, threads);
+    if (rows) { put_rows_at(&w, &all, ty_data(o), ty_data(src), size, how, d); continue; }
+    for (place at = place_of(&w, all.first); at.line < all.end; step(&w, &at))
+      move_line(&w, &at, all.from, all.to, ty_data(o), ty_data(src), size, false, how, d);
   }
   ty_release(idx);
   return s;
