@@ -169,6 +169,7 @@ typedef struct { float *scale; int64_t *growth, interval; double growth_factor, 
 typedef struct {
   int op, dtype, grad_dtype, copy_dtype, count;          /* count: tensors in this launch */
   int lr_dtype;
+  bool follow;                                           /* the copies are the parameters: what others have changed in them counts */
   double lr;
   ty_optim_settings how;
   int64_t *step;                                         /* how many there were */

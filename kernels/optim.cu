@@ -26,6 +26,11 @@ static __device__ rates rates_of(const ty_k_step &a) {
   return r;
 }
 
+/* What a master holds: itself, unless its 16-bit copy has been given another value since it was written. */
+template <class T> static __device__ __forceinline__ T followed(const ty_k_step &a, T master, T copy) {
+  return a.follow && rounded(master, a.copy_dtype) != copy ? copy : master;
+}
+
 static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) {
   return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype;
 }
@@ -46,11 +51,12 @@ template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const
     const int64_t whole = by_fours ? from + (to - from) / 4 * 4 : from;
     for (int64_t i = from + threadIdx.x * 4; i < whole; i += THREADS * 4) {
       T v[1 + TY_K_COPY][4];
-      for (int k = 0; k < TY_K_COPY; k++) if (a.p[k][t]) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
+      for (int k = 0; k <= TY_K_COPY; k++)
+        if (a.p[k][t] && (k < TY_K_COPY || a.follow)) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         T states[3] = {v[2][e], v[3][e], v[4][e]};
-        v[0][e] = v[TY_K_COPY][e] = update(op, has, r.c, v[1][e], v[0][e], states);
+        v[0][e] = v[TY_K_COPY][e] = update(op, has, r.c, v[1][e], followed(a, v[0][e], v[TY_K_COPY][e]), states);
         for (int k = 0; k < 3; k++) v[2 + k][e] = states[k];
       }
       for (int k = 0; k <= TY_K_COPY; k++) if (k != 1 && a.p[k][t]) store_four(a.p[k][t], list_dtype(a, k), i, v[k]);
@@ -58,7 +64,8 @@ template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const
     for (int64_t i = whole + threadIdx.x; i < to; i += THREADS) {
       T states[3];
       for (int k = 0; k < 3; k++) states[k] = has >> k & 1 ? load<T>(a.p[2 + k][t], a.dtype, i) : 0;
-      const T p = update(op, has, r.c, load<T>(a.p[1][t], a.grad_dtype, i), load<T>(a.p[0][t], a.dtype, i), states);
+      const T copy = a.follow ? load<T>(a.p[TY_K_COPY][t], a.copy_dtype, i) : 0,
+        p = update(op, has, r.c, load<T>(a.p[1][t], a.grad_dtype, i), followed(a, load<T>(a.p[0][t], a.dtype, i), copy), states);
       store(a.p[0][t], a.dtype, i, p);
       for (int k = 0; k < 3; k++) if (has >> k & 1) store(a.p[2 + k][t], a.dtype, i, states[k]);
       if (a.p[TY_K_COPY][t]) store(a.p[TY_K_COPY][t], a.copy_dtype, i, p);

@@ -119,11 +119,8 @@ local function inputs_of(v, args)
           s = {copy = core.keep(ops.clone(once(a)))}
           s.tensor = s.copy.shape == a.shape and s.copy or core.keep(ops.expand(s.copy, a.shape))
           v.static[i] = s
-        elseif not (program.same(s.of, a) and s.version == M._version(a) and s.own == M._version(s.tensor) and
-            M._unexposed(a)) then
-          M.copy_(s.copy, once(a))
-        end
-        s.of, s.version, s.own = core.keep(a:detach()), M._version(a), M._version(s.tensor)
+        elseif not (program.marked(s.of, a) and s.own == M._version(s.tensor)) then M.copy_(s.copy, once(a)) end
+        s.of, s.own = program.mark(a, s.of), M._version(s.tensor)
         given[i] = s.tensor
       else given[i] = a end
       list[#list + 1] = given[i]
@@ -137,7 +134,7 @@ local function copy_back(v, args)
   for i, s in pairs(v.static) do
     if M._version(s.tensor) ~= s.own then
       M.copy_(args[i], s.tensor)
-      s.of, s.version, s.own = core.keep(args[i]:detach()), M._version(args[i]), M._version(s.tensor)
+      s.of, s.own = program.mark(args[i], s.of), M._version(s.tensor)
     end
   end
 end
@@ -163,12 +160,12 @@ local function each_tensor(results, visit)
   return results
 end
 
--- A tensor for the caller: of an argument's copy, the argument; of memory that the next call writes to, a copy. On the CPU memory that is
+-- A tensor for the caller: of an argument's copy, the argument, or what a view of the copy is of that; of memory that the next call writes to, a copy. On the CPU memory that is
 -- held when the next call begins is left to its holder.
 local function for_caller(v, args, given, x)
   for i in pairs(v.static) do
     if program.same(x, given[i]) then return args[i] end
-    if M.shares_memory(x, given[i]) then return ops.clone(x) end
+    if M.shares_memory(x, given[i]) then return program.seen_in(x, given[i], args[i]) or ops.clone(x) end
   end
   if x.device ~= "cpu" and program.owns(v.program, x) then
     local plain = x:detach()
@@ -218,7 +215,7 @@ local function run(v)
   if program.moved(p) or not v.graph or v.timed_plans ~= gpu.timed_plans_set() then      -- a checkpoint has brought other plans
     v.graph, v.timed_plans = nil, gpu.timed_plans_set()
     local home = program.on_gpu(p)
-    local old, graph = gpu.current_stream(home), gpu.graph_begin(home)
+    local old, graph = gpu.current_stream(home), gpu.graph_begin(home, nil, true)
     local ok, err = pcall(program.capture, p)
     gpu.set_stream(old)
     local nodes = gpu.graph_end(graph, ok)

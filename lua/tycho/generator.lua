@@ -51,7 +51,9 @@ end
 function Generator:get_state() return core.methods.totable(self._state) end
 function Generator:set_state(state)
   local seed, offset = options.rng_state(state)
-  self._state = core.keep(core.methods.to(core.from_value({seed, offset}, "int64"), self.device))
+  state = core.methods.to(core.from_value({seed, offset}, "int64"), self.device)
+  if self._state then no_grad(core.methods.copy_, self._state, state)    -- a graph draws with that memory
+  else self._state = core.keep(state) end
   return self
 end
 -- Another generator in the same state.

@@ -443,8 +443,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
   ENTER;
-  *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}};
-  return cudaSuccess;
+  return *e = new CUevent_st{current, !(flags & cudaEventDisableTiming), nullptr, nullptr, {}}, cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t e) { ENTER; delete e; return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
@@ -528,7 +527,9 @@ cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) {
 /* ---- graphs ---- */
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) { ENTER; std::swap(*mode, capture_mode); return cudaSuccess; }
-
+cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *is) {
+  return *is = s->into ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone, cudaSuccess;
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
   ENTER;
   if (capturing || mode != cudaStreamCaptureModeThreadLocal) return give(cudaErrorIllegalState);
@@ -538,7 +539,6 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
   s->tail.clear();
   return cudaSuccess;
 }
-
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
   ENTER;
   *out = nullptr;

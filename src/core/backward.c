@@ -30,6 +30,7 @@ typedef struct {
   int ngrad, grad_cap, written_cap;
   int *heap, nheap;
   bool scaled;             /* a GradScaler's product is among the nodes */
+  const ty_node *beside;   /* the last that was recorded on a stream of its own */
 } pass;
 
 static ty_status no_memory(ty_ctx *ctx) {
@@ -337,6 +338,14 @@ static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
   return TY_OK;
 }
 
+/* The pass runs on the current streams, after what the nodes' own streams have been given. */
+static void join_stream(pass *p, const ty_node *n) {
+  if (!n->gpu || n->stream == p->ctx->stream[n->gpu->gpu]) return;
+  if (p->beside && p->beside->gpu == n->gpu && p->beside->stream == n->stream) return;
+  n->gpu->join(p->ctx, n->gpu, n->stream);
+  p->beside = n;
+}
+
 /* Finds every node below the roots and counts uses along needed edges. */
 static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inputs, int ninput) {
   for (int k = 0; k < nroot; k++) {
@@ -346,6 +355,7 @@ static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inpu
   for (int i = 0; i < p->n; i++) {       /* entries append themselves: breadth first without recursion */
     ty_node *n = p->e[i].node;
     p->scaled = p->scaled || (n && n->op && n->op->id == TY_OP_amp_scale);
+    if (n) join_stream(p, n);
     for (int k = 0; n && k < n->nin; k++)
       if (enter_edge(p, &n->edge[k]) == -1) return no_memory(p->ctx);
   }

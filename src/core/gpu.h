@@ -83,7 +83,7 @@ typedef struct {
   void (*unpin)(void *p);
   /* Between begin and end what the calling thread puts into stream is recorded, not done; keep false: end forgets it.
      beside: NULL, or a graph whose memory this one shares: what that has given back is used again. */
-  ty_status (*graph_begin)(ty_ctx *ctx, int gpu, void *beside, void **graph, void **stream);
+  ty_status (*graph_begin)(ty_ctx *ctx, int gpu, void *beside, bool own, void **graph, void **stream);
   ty_status (*graph_end)(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
   ty_status (*graph_replay)(ty_ctx *ctx, void *graph);
   void (*graph_free)(void *graph);

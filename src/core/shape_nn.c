@@ -478,7 +478,7 @@ size_t ty_optim_working_bytes(const ty_optim_member *m, ty_dtype d) {
   size_t n = 0;
   for (int l = 0; l < TY_OPTIM_LISTS && !m->direct; l++)
     if (m->t[l]) n += ty_laid_bytes(m->t[l], d);
-  return n;
+  return m->direct || !m->copy || m->shadow ? n : n + ty_laid_bytes(m->copy, (ty_dtype)m->copy->dtype);
 }
 
 void ty_optim_settings_of(const ty_call *c, ty_optim_settings *out) {

@@ -144,6 +144,14 @@ static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
   return TY_OK;
 }
 
+/* Where n is recorded: t is its result. */
+static void note_stream(const ty_ctx *ctx, ty_node *n, const ty_tensor *t) {
+  const ty_backend *b = t ? ty_device_of(t) : NULL;
+  if (!b || b->gpu < 0) return;
+  n->gpu = b;
+  n->stream = ctx->stream[b->gpu];
+}
+
 /* before[i], where given: operand i as it was before an in-place change. */
 static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) {
   ty_op *op = c->op;
@@ -152,6 +160,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
   ty_status st = TY_OK;
   if (!n) return no_memory(c->ctx);
   uint32_t mask = n->saved_mask = ty_save_mask(c);
+  note_stream(c->ctx, n, c->out[0]);
   if (op->has_list) memcpy(n->span, c->span, sizeof n->span);
   memcpy(n->at, c->at, sizeof(ty_attr) * (size_t)op->nattr);
   for (int i = 0; i < c->nin; i++) {
@@ -188,6 +197,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
   if (!n) return no_memory(ctx);
   n->key = f.key;
   n->internal = f.internal;
+  for (int j = 0; j < nout; j++) note_stream(ctx, n, out[j]);
   for (int i = 0; i < nin && st == TY_OK; i++)
     if (in[i]) {
       ty_meta_of(in[i], &n->meta[i]);

@@ -108,6 +108,7 @@ typedef struct ty_storage {
   uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
   const ty_program *program;   /* whose memory it is: that of a compiled function's values, which each run writes anew */
   bool exposed;            /* its address was handed out: contents may change without a new version */
+  bool replayed;           /* a graph made it, whose launches write it anew, likewise */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
   void *data;
@@ -305,6 +306,7 @@ struct ty_backend {
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets, or reads, the device's generator */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
   void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* work of the current stream, put there by a graph, has used s */
+  void (*join)(ty_ctx *ctx, const ty_backend *b, void *stream);    /* the current stream goes on after what that one has been given */
   /* tells apart streams and captures, between which nothing orders writes and reads */
   uint64_t (*queue_id)(ty_ctx *ctx, const ty_backend *b);
   ty_kernel run[TY_NCLASS];            /* one entry a class; NULL: unsupported */
@@ -414,6 +416,7 @@ void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
 void ty_meta_of(const ty_tensor *t, ty_meta *m);         /* shape and dtype, strides left to choose */
 static inline const ty_backend *ty_device_of(const ty_tensor *t) { return t->storage->backend; }
 static inline uint32_t ty_version(const ty_tensor *t) { return atomic_load_explicit(&t->storage->version, memory_order_relaxed); }
+static inline bool ty_is_unversioned(const ty_tensor *t) { return t->storage->exposed || t->storage->replayed; }
 static inline void ty_changed(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
 static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
 static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }
@@ -484,6 +487,8 @@ struct ty_node {
   uint64_t key;            /* autograd.Function: key of its Lua context */
   bool internal;           /* autograd.Function: the library's own, see ty_function; of what its backward makes it keeps nothing */
   bool done;               /* backward ran and its saved tensors are gone */
+  const ty_backend *gpu;   /* where it was recorded, while stream was current there; NULL: on the CPU */
+  void *stream;
   int nin, nout, nattr;
   uint32_t saved_mask;     /* bit i: operand i saved; bit 24+j: result j saved */
   ty_edge *edge;           /* nin */

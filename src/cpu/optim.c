@@ -30,15 +30,25 @@ static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *st, 
   m.direct = p->dtype == ty_compute_dtype((ty_dtype)p->dtype) && ty_is_dense(p);
   for (int l = 1; l < st->lists; l++)
     m.direct = m.direct && (!m.t[l] || (same_place(p, m.t[l]) && (l == 1 || m.t[l]->dtype == p->dtype)));
-  m.direct = m.direct || ty_numel(p) == 0;                   /* nothing to copy */
+  m.direct = (m.direct && (!m.copy || m.shadow || same_place(p, m.copy))) || ty_numel(p) == 0;      /* nothing to copy */
   return m;
+}
+
+/* Masters of n 16-bit copies, at most CHUNK: each becomes its copy's value where that has been given another since it was written. */
+static void follow(float *master, const uint16_t *copy, ty_dtype d, int64_t n) {
+  const ty_loops *l = ty_cpu_loops();
+  uint16_t mine[CHUNK];
+  float theirs[CHUNK];
+  l->store[d][TY_IN_F32](mine, 1, master, n);
+  l->load[d][TY_IN_F32](theirs, copy, 1, n);
+  for (int64_t i = 0; i < n; i++) master[i] = mine[i] == copy[i] ? master[i] : theirs[i];
 }
 
 /* memory: room for the working copies. */
 static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_member *m, int lists, ty_tensor *memory) {
   const ty_dtype d = ty_compute_dtype((ty_dtype)m->t[0]->dtype), gd = (ty_dtype)m->t[1]->dtype;
   const ty_loop_type k = ty_loop_type_of(d);
-  ty_tensor laid[TY_OPTIM_LISTS], *use[TY_OPTIM_LISTS] = {NULL};
+  ty_tensor laid[TY_OPTIM_LISTS + 1], *use[TY_OPTIM_LISTS] = {NULL}, *copy = m->copy;
   size_t at = 0;
   for (int l = 0; l < lists; l++) {
     if (!m->t[l]) continue;
@@ -48,7 +58,12 @@ static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_mem
     use[l] = &laid[l];
     TY_TRY(ty_copy_into(c->ctx, use[l], m->t[l]));
   }
-  const bool convert = m->direct && gd != d, along = m->copy && m->direct && same_place(m->t[0], m->copy);
+  const bool convert = m->direct && gd != d, follows = copy && !m->shadow, along = follows || (copy && m->direct && same_place(m->t[0], copy));
+  if (follows && !m->direct) {
+    laid[lists] = ty_lay(memory, &at, copy, (ty_dtype)copy->dtype);
+    copy = &laid[lists];
+    TY_TRY(ty_copy_into(c->ctx, copy, m->copy));
+  }
   const ty_loops *loops = ty_cpu_loops();
   const int64_t total = ty_numel(m->t[0]), size = ty_loop_size[k];
   #pragma omp parallel for num_threads(ty_threads_for(total * 4)) schedule(static)
@@ -62,12 +77,14 @@ static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_mem
       loops->load[gd][k](buffer, q[1], 1, n);
       q[1] = buffer;
     }
+    char *beside = along ? (char *)ty_data(copy) + from * ty_itemsize(copy) : NULL;
+    if (follows) follow(q[0], (const uint16_t *)beside, (ty_dtype)copy->dtype, n);
     loops->step[k](c->op->id, q, n, rates);
-    if (along) loops->store[m->copy->dtype][k]((char *)ty_data(m->copy) + from * ty_itemsize(m->copy), 1, q[0], n);
+    if (along) loops->store[copy->dtype][k](beside, 1, q[0], n);
   }
   for (int l = 0; l < lists && !m->direct; l++)
     if (c->op->param[l].mutated && m->t[l]) TY_TRY(ty_copy_into(c->ctx, m->t[l], use[l]));
-  return m->copy && !along ? ty_copy_into(c->ctx, m->copy, use[0]) : TY_OK;
+  return copy && copy != m->copy ? ty_copy_into(c->ctx, m->copy, copy) : copy && !along ? ty_copy_into(c->ctx, copy, use[0]) : TY_OK;
 }
 
 static ty_status steps(ty_call *c) {

@@ -43,6 +43,7 @@ void ty_turn_end(ty_turn kind, int gpu);
 /* Around the one launch that draws or looks (end gives e back). */
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
+void ty_join(ty_stream *s, int gpu, void *other);      /* s goes on after other, NULL: the default stream */
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
 cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
@@ -66,7 +67,7 @@ void ty_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
-ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **stream);
+ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **out, void **stream);
 ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);

@@ -3,7 +3,7 @@
  * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
  * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back to
  * those for graphs. Memory from outside, an earlier pool's on that stream too, that the recorded work reads or writes is kept alive by the
- * graph. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no memory back to
+ * graph; what it writes there has a new version after each launch. A compiled function's graph (own) leaves both to its program. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no memory back to
  * the driver, and no thread waits for a whole device, the captured stream among its own; launches over one pool follow one another. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,7 +19,8 @@ struct ty_graph {
   pool *pool;
   ty_stream *last[TY_NTURNS];              /* within, of each kind; NULL: there is none */
   cudaGraphExec_t exec;
-  ty_storage **kept;
+  bool own;                                /* a compiled function's */
+  struct { ty_storage *s; uint32_t version; bool written; } *kept;     /* version: before its first use in the capture */
   int nkept, room;
   bool lost;                               /* there was no memory to keep one: it can't be launched */
   struct ty_graph *next;                   /* of those that are over */
@@ -64,26 +65,30 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
     : TY_OK;
 }
 
+static uint32_t version_of(const ty_storage *s) { return atomic_load_explicit(&s->version, memory_order_relaxed); }
+
 /* A storage from outside the pool that the recorded work uses; once each. */
 static void keep(ty_graph *g, ty_storage *s) {
-  if (s->program) return;                  /* a compiled function's: it outlives the graph's launches, and sees who holds its memory */
+  if (g->own && s->program) return;        /* it outlives the graph's launches, and sees who holds its memory */
   for (int i = g->nkept - 1; i >= 0; i--)
-    if (g->kept[i] == s) return;
+    if (g->kept[i].s == s) return;
   if (g->nkept == g->room) {
     const int room = TY_MAX(64, 2 * g->room);
-    ty_storage **more = realloc(g->kept, sizeof *more * (size_t)room);
+    void *more = realloc(g->kept, sizeof *g->kept * (size_t)room);
     if (!more) { g->lost = true; return; }
     g->kept = more;
     g->room = room;
   }
   ty_storage_retain(s);
-  g->kept[g->nkept++] = s;
+  g->kept[g->nkept].s = s;
+  g->kept[g->nkept++].version = version_of(s);
 }
 
 void ty_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
-  if (g && ty_pool_of(s) != g->pool->id) keep(g, s);        /* the pool's own blocks come and go within it */
-  else ty_used_on(s, stream);
+  if (g && ty_pool_of(s) != g->pool->id) return keep(g, s);
+  if (g) s->replayed = true;               /* the pool's own blocks come and go within it */
+  ty_used_on(s, stream);
 }
 
 static void pool_release(int gpu, pool *p) {
@@ -98,9 +103,10 @@ static void give_back(ty_graph *g) {
   ty_stream *ran = g->pool->ran != g->pool->stream ? g->pool->ran : NULL;      /* else nothing was launched */
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   for (int i = 0; i < g->nkept; i++) {
-    if (ran && g->kept[i]->backend->gpu == g->gpu) ty_used_on(g->kept[i], ran);
-    else if (ran && g->kept[i]->backend->gpu < 0) ty_pinned_used_on(g->kept[i]->data, ran);
-    ty_storage_release(g->kept[i]);
+    ty_storage *s = g->kept[i].s;
+    if (ran && s->backend->gpu == g->gpu) ty_used_on(s, ran);
+    else if (ran && s->backend->gpu < 0) ty_pinned_used_on(s->data, ran);
+    ty_storage_release(s);
   }
   free(g->kept);
   pool_release(g->gpu, g->pool);
@@ -157,7 +163,7 @@ static pool *pool_new(ty_ctx *ctx, int gpu) {
   return p;
 }
 
-ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **stream) {
+ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **out, void **stream) {
   static _Atomic uint64_t captures;
   const ty_graph *other = beside;
   if (capturing) return ty_error(ctx, "graph: a graph is being captured already");
@@ -170,6 +176,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, void **out, void **
   if (!g) return pool_release(gpu, p), ty_no_memory(ctx, "graph");
   memset(g, 0, sizeof *g);
   g->gpu = gpu;
+  g->own = own;
   g->id = ++captures;                      /* below any address */
   g->pool = p;
   make_room(gpu);
@@ -190,6 +197,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   cudaGraph_t made = NULL;
   cudaError_t e = ty_use(g->gpu);
   if (e == cudaSuccess) e = cudaStreamEndCapture(g->pool->stream->s, &made);
+  for (int i = 0; i < g->nkept; i++) g->kept[i].written = !g->own && version_of(g->kept[i].s) != g->kept[i].version;
   capture_ended();
   if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
@@ -220,5 +228,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
     if (g->last[k]) ty_turn_end(k, g->gpu);
   if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaGraphLaunch", g->gpu);
   g->pool->ran = s;
+  for (int i = 0; i < g->nkept; i++)
+    if (g->kept[i].written) atomic_fetch_add_explicit(&g->kept[i].s->version, 1, memory_order_relaxed);
   return TY_OK;
 }

@@ -16,7 +16,7 @@ static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
 
 static ty_k_step step_of(const ty_call *c, const ty_optim_operands *step) {
   const ty_tensor *lr = step->lr.t;
-  ty_k_step k = {.op = c->op->id, .step = ty_data(step->step), .lr = step->lr.f,
+  ty_k_step k = {.op = c->op->id, .follow = step->copies.count, .step = ty_data(step->step), .lr = step->lr.f,
     .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
     .found = step->found ? ty_data(step->found) : NULL, .scale = step->scale ? ty_data(step->scale) : NULL};
   ty_optim_settings_of(c, &k.how);
@@ -41,7 +41,7 @@ static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *step
 
 /* memory: room for the working copies. */
 static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const ty_optim_member *m, int lists, ty_tensor *memory) {
-  ty_tensor laid[TY_OPTIM_LISTS];
+  ty_tensor laid[TY_OPTIM_LISTS], copy;
   size_t at = 0;
   for (int l = 0; l < lists; l++) {
     k->p[l][0] = NULL;
@@ -51,6 +51,11 @@ static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, c
     k->p[l][0] = ty_data(&laid[l]);
   }
   k->p[TY_K_COPY][0] = NULL;
+  if (m->copy && !m->shadow) {
+    copy = ty_lay(memory, &at, m->copy, (ty_dtype)m->copy->dtype);
+    TY_TRY(ty_launched(c, gpu, ty_convert(&copy, m->copy, s)));
+    k->p[TY_K_COPY][0] = ty_data(&copy);
+  }
   k->n[0] = ty_numel(m->t[0]);
   k->count = 1;
   TY_TRY(launch(c, gpu, k, s));

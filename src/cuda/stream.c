@@ -88,6 +88,15 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
 
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make(ctx, gpu, 0, true, out); }
 
+/* A capture takes in no work of streams outside of it, nor gives any: who crosses its border has to wait by himself. */
+void ty_join(ty_stream *s, int gpu, void *other) {
+  ty_stream *o = stream_or_default(gpu, other);
+  enum cudaStreamCaptureStatus here = cudaStreamCaptureStatusNone, there = here;
+  if (ty_use(gpu) != cudaSuccess || cudaStreamIsCapturing(s->s, &here) != cudaSuccess || cudaStreamIsCapturing(o->s, &there) != cudaSuccess)
+    cudaGetLastError();
+  else if (o != s && here == there) ty_wait_for(s, o);
+}
+
 bool ty_stream_usable(int gpu, const void *stream) {
   const ty_stream *s = stream;
   return !s || !s->for_graphs || s == ty_captures(gpu);

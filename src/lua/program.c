@@ -198,6 +198,44 @@ static int program_same(lua_State *L) {   /* whether both are the same elements 
   return 1;
 }
 
+/* What a tensor was like, without its memory. */
+typedef struct { uint64_t id; uint32_t version; ty_tensor like; } mark;
+static uint32_t version_with_pending(const ty_tensor *t) { return ty_version(t) + t->storage->pending; }
+
+static int program_mark(lua_State *L) {   /* (tensor, mark to write over or nil) -> mark */
+  const ty_tensor *t = ty_check(L, 1, "compile", "argument 1");
+  if (lua_isnoneornil(L, 2)) {
+    void **box = ty_new_box(L, ty_free);
+    if (!(*box = ty_malloc(sizeof(mark)))) return ty_throw(L, "compile: not enough memory");
+  } else lua_settop(L, 2);
+  mark *m = ty_box_at(L, -1, ty_free, "a mark");
+  *m = (mark){.id = t->storage->id, .version = version_with_pending(t), .like = *t};
+  return 1;
+}
+
+static int program_marked(lua_State *L) { /* (mark, tensor): whether it is that one, and holds what it held */
+  const mark *m = ty_box_at(L, 1, ty_free, "a mark");
+  const ty_tensor *t = ty_check(L, 2, "compile", "argument 2");
+  lua_pushboolean(L, m->id == t->storage->id && m->version == version_with_pending(t) && !ty_is_unversioned(t) &&
+    ty_same_geometry(&m->like, t));
+  return 1;
+}
+
+static int program_seen_in(lua_State *L) { /* (x, y, z): x, which is a view of y, as one of z; nil where z has other strides than y */
+  const ty_tensor *x = ty_check(L, 1, "compile", "argument 1"), *y = ty_check(L, 2, "compile", "argument 2"),
+    *z = ty_check(L, 3, "compile", "argument 3");
+  if (y->dtype != z->dtype || x->dtype != z->dtype || y->ndim != z->ndim || !TY_SAME_SHAPE(y, z) ||
+      memcmp(y->stride, z->stride, sizeof(int64_t) * y->ndim) || x->requires_grad || x->node)
+    return 0;
+  ty_handle *h = ty_new_handle(L, ty_state_of(L));
+  if (!(h->t = ty_alias(ty_check(L, 3, "compile", "argument 3")))) return ty_throw(L, "compile: not enough memory");
+  h->t->ndim = x->ndim;
+  memcpy(h->t->shape, x->shape, sizeof x->shape);
+  memcpy(h->t->stride, x->stride, sizeof x->stride);
+  h->t->offset += x->offset - y->offset;
+  return 1;
+}
+
 static int program_steps(lua_State *L) {  /* list of ops' names */
   const ty_program *p = program_at(L, 1);
   lua_newtable(L);
@@ -347,7 +385,7 @@ void ty_open_program(lua_State *L) {
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
     {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
-    {"same", program_same}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};
+    {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

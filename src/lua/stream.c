@@ -167,7 +167,7 @@ bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
   return true;
 }
 
-/* graph_begin(device, graph whose memory is shared, or nil) -> graph, whose stream is now the current one; from here to graph_end
+/* graph_begin(device, graph whose memory is shared, or nil, whether it is a compiled function's own) -> graph, whose stream is now the current one; from here to graph_end
    this thread's work on the device is recorded */
 static int graph_begin(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "graph");
@@ -175,10 +175,11 @@ static int graph_begin(lua_State *L) {
   ty_ctx *ctx = context(L);
   void *stream = NULL;
   const resource *beside = lua_isnoneornil(L, 2) ? NULL : resource_at(L, 2, GRAPH, "graph");
+  const bool own = lua_toboolean(L, 3);
   resource *g = resource_new(L, GRAPH, k);
   ty_settle(L, "a graph is captured");
   if (beside && !beside->p) return ty_throw(L, "graph: the pool's graph has been reset");
-  if (ty_gpu_library.graph_begin(ctx, k, beside ? beside->p : NULL, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.graph_begin(ctx, k, beside ? beside->p : NULL, own, &g->p, &stream) != TY_OK) return ty_raise(L, ctx);
   g->owned = true;
   ty_own_modes(L, s)->ctx.stream[k] = stream;
   return 1;

@@ -105,8 +105,6 @@ static int version(lua_State *L) {
   return 1;
 }
 
-static int is_unexposed(lua_State *L) { lua_pushboolean(L, !ty_check(L, 1, "is_unexposed", "argument 1")->storage->exposed); return 1; }
-
 static int length(lua_State *L) {
   ty_tensor *t = ty_check(L, 1, "#", "argument 1");
   if (t->ndim == 0) return ty_throw(L, "#: a 0-dim tensor has no length");
@@ -434,7 +432,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   static const struct { const char *name; lua_CFunction f; } list[] = {
     {"item", item}, {"totable", totable}, {"size", size}, {"stride", stride}, {"dim", dim}, {"numel", numel},
     {"is_contiguous", is_contiguous}, {"is_channels_last", is_channels_last}, {"detach", detach},
-    {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}, {"_unexposed", is_unexposed}};
+    {"requires_grad_", requires_grad_}, {"shares_memory", shares_memory}, {"_version", version}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
   lua_getfield(L, -2, "free");
   if (lua_isnil(L, -1)) lua_pop(L, 1);

@@ -80,6 +80,7 @@ function hooks.add(self, name, when, fn, o)
   local list, h = rawget(self, "_hooks")[when], {fn = fn}
   table.insert(list, o and o.prepend and 1 or #list + 1, h)
   function h.remove()
+    core.program.hooked()
     for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
   end
   return h

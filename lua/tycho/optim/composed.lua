@@ -22,11 +22,13 @@ return function(new_class)
         local function write(to, new) M.copy_(to, skip and ops.where(skip, to, new) or new) end
         local t = M.to(b.step, "float64") + 1
         for i, p in ipairs(b.params) do
+          local copy = b.copies and b.copies[i]
+          if copy then write(p, ops.where(ops.eq(M.to(p, copy.dtype), copy), p, M.to(copy, p.dtype))) end    -- as ops.def says
           local g = M.to(b.grads[i]:detach(), p.dtype)
           if b.scale then g = g / b.scale end
           if group.maximize then g = -g end
           self:rule(group, p, g, b.state[i], t, write)
-          if b.copies then write(b.copies[i], M.to(p, b.copies[i].dtype)) end
+          if copy then write(copy, M.to(p, copy.dtype)) end
         end
         M.copy_(b.step, skip and ops.where(skip, b.step, b.step + 1) or b.step + 1)
       end)

@@ -182,6 +182,7 @@ local function new_class(name, defaults, own)
       fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group))
     end
     add_group(self, group, known)
+    program.hooked()                       -- what was recorded steps without it
   end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = construct,
     __tostring = function() return "class " .. name end})
@@ -209,16 +210,11 @@ end
 local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
 local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
 
--- What others have changed in a 16-bit parameter since its float32 master was written goes to the master; the rest keeps its digits.
-local function follow(p, s)
-  M.copy_(s.master, ops.where(ops.eq(M.to(s.master, p.dtype), p), s.master, M.to(p, "float32")))
-end
-
 -- State for a parameter that has none, or that lacks what the group's options now ask for. fresh: this step's new counts.
 local function begin(self, p, group, s, fresh)
   refuse_capture(self, "makes state")
   if group.master_weights and is_half(p) and not (s and s.master) then
-    s = {master = core.keep(M.to(p:detach(), "float32")), version = M._version(p)}
+    s = {master = core.keep(M.to(p:detach(), "float32"))}
   end
   s = s or {}
   self:new_state(s.master or p, group, s)
@@ -265,7 +261,7 @@ function Optimizer:apply_gradients(scaling)
         if not s or (self.lacks and self:lacks(s, group)) then
           s = begin(self, p, group, s, fresh)
           self.state[p] = s
-        elseif s.master and s.version ~= M._version(p) then no_grad(follow, p, s) end
+        end
         complete(self, group, s, s.master or p)
         local b = buckets[s.step]
         if not b then
@@ -290,7 +286,6 @@ function Optimizer:apply_gradients(scaling)
       if program.updates then                              -- for a compiled function
         program.updates[#program.updates + 1] = {group = group, reads_rate = not self.of_ops}
       end
-      for i, s in ipairs(b.state) do s.version = s.master and M._version(b.copies[i]) end
       -- nobody else has these handles: the gradients' memory isn't to wait for the collector
       for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
     end
@@ -376,10 +371,34 @@ end
 -- Of a state: the count, and what follows from it (PyTorch's NAdam saves that).
 local FOLLOWS = {step = true, mu_product = true}
 
+-- Copies of a state dict's state go into the tensors that a state has already, as far as they fit: what a graph has recorded
+-- steps with those. The counts too, where the same parameters share them.
+local function into_present(old, new)
+  local count_of, shared_with = {}, {}     -- of each new count: the old one, and back; false: parameters don't agree
+  local function pair(map, a, b) if map[a] == nil then map[a] = b elseif not rawequal(map[a], b) then map[a] = false end end
+  for p, s in pairs(new) do
+    local before = old[p] and old[p].step or false
+    pair(count_of, s.step, before)
+    if before then pair(shared_with, before, s.step) end
+  end
+  for p, s in pairs(new) do
+    local was = old[p] or {}
+    for name, v in pairs(s) do
+      local to = was[name]
+      local fits = core.is_tensor(v) and core.is_tensor(to) and to.dtype == v.dtype and to.shape == v.shape and to.device == v.device
+      if name == "step" then fits = fits and rawequal(count_of[v], to) and rawequal(shared_with[to], v) end
+      if fits then
+        no_grad(M.copy_, to, v)
+        s[name] = to
+      end
+    end
+  end
+end
+
 -- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
 function Optimizer:load_state_dict(d)
   self:check_state_dict(d)
-  local new, n, counts, shared, states = {}, 0, {}, {}, states_in_order(d)
+  local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)
   for i, group in ipairs(self.param_groups) do
     for _, p in ipairs(group.params) do
       n = n + 1
@@ -397,13 +416,13 @@ function Optimizer:load_state_dict(d)
         local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
         counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
         t.step = counts[key]                              -- equal counts of a group become one again
-        shared[t.step] = (shared[t.step] or 0) + 1
-        if t.master then t.version = false end            -- compared with the parameter at the next step
         new[p] = t
       end
     end
   end
-  program.hooked()                         -- what was recorded steps with the old state
+  program.hooked()                         -- what was recorded may step with the old state
+  into_present(self.state, new)
+  for _, s in pairs(new) do shared[s.step] = (shared[s.step] or 0) + 1 end
   for i, group in ipairs(self.param_groups) do
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- it was saved before a scheduler came
     local lr = group.lr                    -- a tensor stays that tensor, which recorded steps read
@@ -415,7 +434,7 @@ function Optimizer:load_state_dict(d)
       group.lr = core.keep(ops.clone(M.to(group.lr:detach(), group.params[1] and group.params[1].device or "cpu")))
     end
   end
-  self.state, self.sharers = new, setmetatable(shared, {__mode = "k"})
+  self.state, self.sharers = new, shared
 end
 
 -- Raises if load_state_dict would.

@@ -5,29 +5,37 @@ local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
 local Module, is_module = require("tycho.nn.module").Module, require("tycho.nn.module").is_module
 local fail = options.fail
-local M = core.methods
+local ops, M = core.ops, core.methods
 local swa_utils = {}
 
--- Functions (average, values, n): lists of tensors, of which the first is changed in place; n: how many updates it has had.
-function swa_utils.get_swa_multi_avg_fn()
-  return function(average, values, n)
-    n = core.is_tensor(n) and n:item() or n
-    for i, p in ipairs(average) do M.lerp_(p, values[i], 1 / (n + 1)) end
+-- How much of the new value goes into the average, by functions that say it of the count: a number, or a tensor, which so stays on its
+-- device.
+local weight_of = setmetatable({}, {__mode = "k"})
+local function mix(average, values, weight)
+  local at = {}                            -- by device
+  for i, p in ipairs(average) do
+    at[p.device] = at[p.device] or (core.is_tensor(weight) and M.to(weight, p.device) or weight)
+    M.lerp_(p, values[i], at[p.device])
   end
 end
+local function averaging(weight)
+  local function fn(average, values, n) mix(average, values, weight(n)) end
+  weight_of[fn] = weight
+  return fn
+end
+-- Functions (average, values, n): lists of tensors, of which the first is changed in place; n: how many updates it has had.
+function swa_utils.get_swa_multi_avg_fn() return averaging(function(n) return 1 / (n + 1) end) end
 function swa_utils.get_ema_multi_avg_fn(decay)
   decay = decay or 0.999
   if type(decay) ~= "number" or not (decay >= 0 and decay <= 1) then
     fail("AveragedModel: decay must be in 0..1, got " .. options.shown(decay))
   end
-  return function(average, values)
-    for i, p in ipairs(average) do M.lerp_(p, values[i], 1 - decay) end
-  end
+  return averaging(function() return 1 - decay end)
 end
 -- The same as functions (average, value, n) of one tensor, that give the new average.
 local function of_one(multi)
   return function(average, value, n)
-    local new = {core.ops.clone(average)}
+    local new = {ops.clone(average)}
     multi(new, {value}, n)
     return new[1]
   end
@@ -52,22 +60,16 @@ function AveragedModel:init(model, o)
     (not o.avg_fn and swa_utils.get_swa_multi_avg_fn()) or function(average, values, n)
       for i, p in ipairs(average) do M.copy_(p, o.avg_fn(p, values[i], n)) end
     end
-  self:register_buffer("n_averaged", core.ops.zeros({}, {dtype = "int64"}))
+  local first = self.module:parameters()[1]
+  self:register_buffer("n_averaged", ops.zeros({}, {dtype = "int64", device = first and first.device or "cpu"}))
 end
 function AveragedModel:forward(...) return self.module(...) end
 
--- How many updates there have been. The count is asked of the device where it isn't what was last written here, so that
--- updates can be compiled.
-local function updates(self)
-  local last = self.counted
-  if last and last.tensor == self.n_averaged and last.version == M._version(self.n_averaged) then return last.n end
-  return self.n_averaged:item()
-end
-
--- Takes the model's parameters as they are now into the average; buffers are averaged, or copied.
+-- Takes the model's parameters as they are now into the average; buffers are averaged, or copied. The count of updates stays on its
+-- device, unless a function of the user's own is given it, as a number.
 function AveragedModel:update_parameters(model)
   options.expect("update_parameters", 1, model, is_module(model), "a module")
-  local n = updates(self)
+  local weight = weight_of[self.average]
   local ok, err = pcall(no_grad, function()
     local mine, theirs, values = self.module:parameters(), model:parameters(), {}
     if #mine ~= #theirs then error(("update_parameters: the model has %d parameters, the average %d"):format(#theirs, #mine), 0) end
@@ -79,10 +81,11 @@ function AveragedModel:update_parameters(model)
       else mine[#mine + 1], values[#values + 1] = b, of[name] end
     end
     for i, v in ipairs(values) do values[i] = M.to(M.to(v:detach(), mine[i].dtype), mine[i].device) end
-    if n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
+    local n = weight and M.double(self.n_averaged) or self.n_averaged:item()
+    if weight then mix(mine, values, ops.where(ops.eq(n, 0), 1, ops.mul(ops.fill(n, 1), weight(n))))
+    elseif n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
     else self.average(mine, values, n) end
     M.add_(self.n_averaged, 1)
-    self.counted = {tensor = self.n_averaged, version = M._version(self.n_averaged), n = n + 1}
   end)
   if not ok then fail(err) end
 end

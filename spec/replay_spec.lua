@@ -1,0 +1,321 @@
+-- What recorded work (graphs, compiled functions, other streams) shares with the program around it: each sees what the other has
+-- written. On a real or a simulated GPU; what has no GPU in it, on the CPU.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim, no_grad = tycho.nn, tycho.optim, tycho.no_grad
+local on = {device = "cuda"}
+
+local function copied(t)
+  if tycho.is_tensor(t) then return t:clone() end
+  if type(t) ~= "table" then return t end
+  local out = {}
+  for k, v in pairs(t) do out[k] = copied(v) end
+  return out
+end
+
+describe("guard = 'inputs'", function()
+  it("sees a hook that is gone, and a group that has come", function()
+    local lin = nn.Linear(1, 1)
+    nn.init.ones_(lin.weight)
+    nn.init.zeros_(lin.bias)
+    local f = tycho.compile(function(x)
+      local l = lin(x):sum()
+      lin:zero_grad()
+      l:backward()
+      return l
+    end, {guard = "inputs"})
+    local one = tycho.ones(1, 1)
+    for _ = 1, 4 do f(one) end
+    local h = lin:register_forward_hook(function(_, _, y) return y * 10 end)
+    for _ = 1, 4 do assert.equal(10, f(one):item()) end
+    h.remove()
+    assert.equal(1, f(one):item())
+
+    local a, b = nn.Parameter(tycho.zeros(1)), nn.Parameter(tycho.zeros(1))
+    local opt = optim.SGD({a}, {lr = 1})
+    local step = tycho.compile(function(x)
+      opt:zero_grad()
+      local l = ((a + b) * x):sum()
+      l:backward()
+      opt:step()
+      return l
+    end, {guard = "inputs"})
+    for _ = 1, 4 do step(tycho.ones(1)) end
+    opt:add_param_group {params = {b}}
+    for _ = 1, 4 do step(tycho.ones(1)) end
+    assert.equal(-4, b:item())
+  end)
+end)
+
+describe("masters of 16-bit parameters", function()
+  for _, name in ipairs {"SGD", "AdamW", "Rprop"} do
+    it("take what others write to these, however the step runs: " .. name, function()
+      local function trained(make)
+        local w = nn.Parameter(tycho.ones(5, {dtype = "bfloat16"}))
+        local opt = optim[name]({w}, {lr = 0.125, master_weights = true})
+        local x = tycho.ones(5, {dtype = "bfloat16"})
+        local run = make(function(t)
+          opt:zero_grad()
+          local l = (w * t):sum()
+          l:backward()
+          opt:step()
+          return l
+        end)
+        for _ = 1, 5 do run(x) end
+        no_grad(function() w[2] = 8 end)
+        for _ = 1, 3 do run(x) end
+        return w:detach():float():totable(), opt.state[w].master:totable()
+      end
+      local want, masters = trained(function(step) return step end)
+      assert.is_true(want[2] > 6 and want[1] < 1)
+      for _, guard in ipairs {"full", "inputs"} do
+        local got, theirs = trained(function(step) return tycho.compile(step, {guard = guard, fusion = false}) end)
+        assert.same(want, got)
+        assert.same(masters, theirs)
+      end
+    end)
+  end
+  it("where memory lies otherwise", function()
+    local w = nn.Parameter(tycho.ones(4, 3, {dtype = "float16"}):t())
+    local opt = optim.SGD({w}, {lr = 0.5, master_weights = true})
+    local function step()
+      w.grad = tycho.ones(3, 4, {dtype = "float16"})
+      opt:step()
+    end
+    step()
+    no_grad(function() w[2][3] = 10 end)
+    step()
+    assert.equal(9.5, w:detach():float()[{2, 3}])
+    assert.equal(0, w:detach():float()[{3, 2}])
+    assert.equal(9.5, opt.state[w].master[{2, 3}])
+  end)
+end)
+
+describe("optimizers' states", function()
+  it("are copied into those that are there", function()
+    for _, name in ipairs {"SGD", "AdamW", "NAdam", "RMSprop"} do
+      local a, b = nn.Parameter(tycho.randn(3)), nn.Parameter(tycho.randn(2, 2))
+      local opt = optim[name]({a, b}, {lr = 0.1, momentum = name ~= "AdamW" and name ~= "NAdam" and 0.9 or nil})
+      local function step(both)
+        a.grad, b.grad = tycho.ones(3), both and tycho.ones(2, 2) or nil
+        opt:step()
+      end
+      step(true)
+      local saved, weights = copied(opt:state_dict()), {a:detach():clone(), b:detach():clone()}
+      local function back()
+        no_grad(function() a:copy_(weights[1]) b:copy_(weights[2]) end)
+        opt:load_state_dict(saved)
+      end
+      local state, count = opt.state[a], opt.state[a].step
+      step(true)
+      local want = a:detach():clone()
+      back()
+      for k, v in pairs(state) do if tycho.is_tensor(v) then assert.is_true(rawequal(v, opt.state[a][k]), k) end end
+      assert.equal(1, count:item())
+      step(true)
+      assert.is_true(tycho.equal(want, a:detach()))
+      step(false)                                            -- now they count apart
+      assert.equal(3, opt.state[a].step:item())
+      assert.equal(2, opt.state[b].step:item())
+      back()
+      assert.equal(1, opt.state[a].step:item())
+      step(true)
+      assert.is_true(tycho.equal(want, a:detach()))
+      assert.equal(2, opt.state[b].step:item())
+    end
+  end)
+end)
+
+describe("on a GPU", function()
+  if not tycho.cuda.is_available() then return end
+  setup(function() tycho.set_default_device("cpu") end)
+  teardown(function() tycho.set_default_device(helper.device) end)
+
+  it("backward follows streams of the forward", function()
+    local side, main = tycho.cuda.Stream(), tycho.cuda.current_stream()
+    for i = 1, 5 do
+      local w = tycho.full({20000}, 2, {device = "cuda", requires_grad = true})
+      side:wait_stream(main)
+      local l = tycho.cuda.stream(side, function() return (w * i * w):sin():sum() end)
+      l:backward()
+      local g, want = w.grad:cpu(), math.cos(4 * i) * 4 * i
+      assert.near(want, g:min():item(), 1e-4)
+      assert.near(want, g:max():item(), 1e-4)
+    end
+  end)
+
+  it("compiled functions keep no memory of arguments", function()
+    local f = tycho.compile(function(x) return x:sum() end)
+    for _ = 1, 4 do f(tycho.zeros(100000, on)):free() end
+    collectgarbage()
+    collectgarbage()
+    local before = tycho.cuda.memory_allocated()
+    collectgarbage "stop"
+    for _ = 1, 5 do
+      local x = tycho.zeros(100000, on)
+      f(x):free()
+      x:free()
+    end
+    local kept = tycho.cuda.memory_allocated() - before
+    collectgarbage "restart"
+    assert.is_true(kept < 100000, kept)
+  end)
+
+  it("views of an argument that a compiled function gives are views of it", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      local f = tycho.compile(function(cache, x)
+        cache[1] = x
+        return cache:narrow(1, 2, 2)
+      end, {guard = guard})
+      for i = 1, 6 do
+        local cache = tycho.zeros(3, on)
+        f(cache, tycho.tensor(5, on)):fill_(i)
+        assert.same({5, i, i}, cache:cpu():totable())
+      end
+    end
+  end)
+
+  if os.getenv("TYCHO_CUDA_CACHE") == "0" then return end
+
+  it("16-bit copies follow what a graph writes", function()
+    for _, scaled in ipairs {false, true} do
+      local lin, x = nn.Linear(2, 2, {bias = false}):to("cuda"), tycho.ones(1, 2, on)
+      local opt, scaler = optim.SGD(lin:parameters(), {lr = 0.5}), tycho.amp.GradScaler {init_scale = 4, enabled = scaled}
+      local function amp() return tycho.amp.autocast({dtype = "bfloat16"}, function() return lin(x) end) end
+      local function step()
+        opt:zero_grad()
+        scaler:scale(amp():float():sum()):backward()
+        scaler:step(opt)
+        scaler:update()
+      end
+      step()
+      step()
+      local g = tycho.cuda.graph(step)
+      for _ = 1, 4 do
+        g:replay()
+        local want, got = no_grad(lin, x), no_grad(amp)
+        assert.near(want:cpu()[{1, 1}], got:cpu():float()[{1, 1}], 0.02)
+      end
+    end
+  end)
+
+  it("arguments that a graph writes, or has made, are looked at anew", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      local x = tycho.zeros(1, on)
+      local g, y = tycho.cuda.graph(function() return x:add_(1) * 10 end)
+      local f = tycho.compile(function(a) return a * 1 end, {guard = guard})
+      local h = tycho.compile(function(a) return a * 1 end, {guard = guard})
+      for i = 1, 6 do
+        g:replay()
+        assert.equal(i, f(x):item())
+        assert.equal(10 * i, h(y):item())
+      end
+    end
+  end)
+
+  it("a graph changes the version of what it writes alone", function()
+    local w = tycho.ones(3, {device = "cuda", requires_grad = true})
+    local out = tycho.zeros(3, on)
+    local g = tycho.cuda.graph(no_grad, function() out:copy_(w * 2) end)
+    local y = (w * w):sum()
+    g:replay()
+    y:backward()                                           -- w was only read
+    assert.same({2, 2, 2}, w.grad:cpu():totable())
+    local z = (w * out):sum()
+    g:replay()
+    helper.fails("changed in place", function() z:backward() end)
+  end)
+
+  it("graphs keep memory that a compiled function made", function()
+    local keep
+    local f = tycho.compile(function(x)
+      keep = x * 2
+      return keep + 1
+    end)
+    for _ = 1, 4 do f(tycho.ones(3000, on)) end
+    local k = keep
+    local g = tycho.cuda.graph(function() k:fill_(77) end)
+    f, keep, k = nil, nil, nil -- luacheck: ignore
+    collectgarbage()
+    collectgarbage()
+    local others = {}
+    for i = 1, 30 do others[i] = tycho.zeros(3000, on) end
+    g:replay()
+    for i = 1, 30 do assert.equal(0, others[i]:max():item()) end
+  end)
+
+  it("a generator's new seed holds for what was recorded", function()
+    local gen = tycho.Generator("cuda")
+    local function draw() return tycho.rand(2, {device = "cuda", generator = gen}) end
+    local g, a = tycho.cuda.graph(draw)
+    local f = tycho.compile(function(x) return x + draw() end, {guard = "inputs"})
+    local zero = tycho.zeros(2, on)
+    for _ = 1, 5 do f(zero) end
+    gen:manual_seed(1)
+    local want = draw():cpu():totable()
+    for _ = 1, 2 do
+      gen:manual_seed(1)
+      g:replay()
+      assert.same(want, a:cpu():totable())
+      gen:manual_seed(1)
+      assert.same(want, f(zero):cpu():totable())
+    end
+  end)
+
+  it("a recorded step goes on from a state that is loaded", function()
+    for _, name in ipairs {"SGD", "AdamW"} do
+      local w = nn.Parameter(tycho.zeros(1, on))
+      local opt = optim[name]({w}, {lr = 1, momentum = name == "SGD" and 0.5 or nil})
+      local function step()
+        opt:zero_grad()
+        w:sum():backward()
+        opt:step()
+      end
+      step()
+      local weight, state = w:detach():clone(), copied(opt:state_dict())
+      local g = tycho.cuda.graph(step)
+      g:replay()
+      local want = w:item()
+      for _ = 1, 3 do g:replay() end
+      no_grad(function() w:copy_(weight) end)
+      opt:load_state_dict(state)
+      g:replay()
+      assert.equal(want, w:item())
+    end
+  end)
+
+  it("a recorded step with masters takes what is written to the parameter", function()
+    local w = nn.Parameter(tycho.ones(1, {device = "cuda", dtype = "bfloat16"}))
+    local opt, x = optim.SGD({w}, {lr = 0.125, master_weights = true}), tycho.ones(1, {device = "cuda", dtype = "bfloat16"})
+    local function step()
+      opt:zero_grad()
+      local l = (w * x):sum()
+      l:backward()
+      opt:step()
+    end
+    step()
+    local g = tycho.cuda.graph(step)
+    g:replay()
+    no_grad(function() w:fill_(8) end)
+    g:replay()
+    assert.equal(7.875, w:item())
+  end)
+
+  it("means of models count in graphs", function()
+    for _, o in ipairs {{}, {decay = 0.5}} do
+      local net = nn.Linear(1, 1, {bias = false}):to("cuda")
+      local mean = optim.swa_utils.AveragedModel(net, o)
+      local function set(v) no_grad(function() net.weight:fill_(v) end) end
+      set(0)
+      mean:update_parameters(net)
+      local g, want, n = tycho.cuda.graph(function() mean:update_parameters(net) end), 0, 1
+      for v = 1, 4 do
+        set(v)
+        g:replay()
+        want, n = o.decay and want * o.decay + v * (1 - o.decay) or want + (v - want) / (n + 1), n + 1
+        assert.near(want, mean.module.weight:item(), 1e-6)
+      end
+      assert.equal(5, mean.n_averaged:item())
+    end
+  end)
+end)
