@@ -247,7 +247,9 @@ local function finish(graph, pool, old, ok, ...)
     gpu.graph_end(graph, false)
     error((...), 0)
   end
-  gpu.graph_end(graph, true)
+  if gpu.graph_end(graph, true) == 0 then
+    io.stderr:write(("graph: nothing was recorded: fn has put no work into streams of cuda:%d\n"):format(gpu.current_device()))
+  end
   if pool and getmetatable(pool) == Pool then pool.graphs[graph] = true end
   return graph, ...
 end

@@ -22,6 +22,7 @@ function func.functional_call(net, tensors, ...)
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
     fail("functional_call: argument 2 must be a table of tensors by name, got %s", options.shown(tensors))
   end
+  net = module.behind(net)
   local places, instead, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
     module.walk(net, kind, "", nil, function(name, v, owner, own)

@@ -264,9 +264,10 @@ bool ty_storage_shared(const ty_storage *s) { return atomic_load(&s->refs) > 3; 
 
 static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
   long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;
-  char more[256] = "";
+  char more[256];
+  snprintf(more, sizeof more, ", %lld bytes in use by tensors", used);         /* of all devices; a GPU knows its own */
   if (b->memory) b->memory(b, more, sizeof more);
-  ty_error(ctx, "out of memory: %zu bytes requested on %s, %lld bytes in use by tensors%s", nbytes, b->name, used, more);
+  ty_error(ctx, "out of memory: %zu bytes requested on %s%s", nbytes, b->name, more);
   return TY_OOM;
 }
 

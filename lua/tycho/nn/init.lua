@@ -120,6 +120,7 @@ function Checkpoint:init(...)
   local m = o.module
   if not module.is_module(m) then fail("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   self.segments = whole("Checkpoint", "segments", o.segments)
+  if self.segments > 1 then m = module.behind(m) end
   self.module = m
   if self.segments > 1 and getmetatable(m)._class ~= Sequential then
     fail("Checkpoint: segments= is for a Sequential, got a " .. m._name)

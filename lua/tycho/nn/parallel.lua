@@ -300,6 +300,8 @@ end
 -- parameters and buffers the same tensors.
 function Sync.convert_sync_batchnorm(net, group)
   local nn = lib.classes
+  local given = net
+  net = module.behind(net)
   if nn.isinstance(net, nn.BatchNorm1d) or nn.isinstance(net, nn.BatchNorm2d) or nn.isinstance(net, nn.BatchNorm3d) then
     local new = nn.SyncBatchNorm(net.num_features,
       {eps = net.eps, momentum = net.momentum, affine = net.weight ~= nil,
@@ -314,7 +316,7 @@ function Sync.convert_sync_batchnorm(net, group)
     local new = Sync.convert_sync_batchnorm(child, group)
     if new ~= child then module.put(net, "module", net._is_list and tonumber(name) and tonumber(name) + 1 or name, new) end
   end
-  return net
+  return given
 end
 
 lib.classes.parallel = options.told({DistributedDataParallel = Parallel}, "nn.parallel")
