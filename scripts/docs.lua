@@ -20,14 +20,22 @@ end
 for _, op in ipairs(core.op_table()) do
   if op.domain ~= "internal" then
     local only = rawget(tycho, op.name) == nil    -- users have the in-place form alone
-    put(titles[op.class], {name = only and op.name .. "_" or op.name, signature = op.signature, doc = op.doc, results = op.results, inplace = op.inplace and not only, gradient = op.differentiable})
+    put(titles[op.class], {name = only and op.name .. "_" or op.name, signature = op.signature, doc = op.doc, results = op.results, inplace = op.inplace and not only, gradient = op.differentiable,
+      dtype = op.dtype, autocast = op.autocast})
   end
 end
 for _, f in ipairs(functional.signatures) do put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, inplace = f.inplace, gradient = true}) end
 
 local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional/` by `make docs`; edit those.", "",
   "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments stand in order or, by name, in a last table;",
-  "`?` may be left out, `=` gives the default, those after `*` go by name only. \"in place\": there is a form with a trailing `_`.", ""}
+  "`?` may be left out, `=` gives the default, those after `*` go by name only. A parameter without a type is a tensor; an operand is a tensor or a number.",
+  "",
+  "Shapes: pointwise ops broadcast their operands; a reduction's result lacks the dims that it names (all, where it names none), or has them with size 1 with",
+  "`keepdim`; others say theirs. Errors are Lua's, one sentence that names the op, the argument, what was expected and what came.",
+  "",
+  "The last column. Result's dtype: *same*: what the operands promote to; *floating*: the same, whole numbers become float32; *first*: the first operand's; *whole*:",
+  "the same, floating operands are an error. In place: there is a form with a trailing `_`. Under autocast: *16 bits*: floating operands are cast to autocast's dtype;",
+  "*float32*: to float32; otherwise they promote.", ""}
 local cats = {"---@meta", "-- Made by make docs.", "---@class tycho.Tensor", "local Tensor = {}", "---@class tycho", "local tycho = {linalg = {}}", ""}
 local lua_type = {operand = "tycho.Tensor|number", tensors = "tycho.Tensor[]", int = "integer", number = "number", bool = "boolean", dim = "integer", dims = "integer|integer[]",
   sizes = "integer|integer[]", ints = "integer[]", pair = "integer|integer[]", triple = "integer|integer[]", dtype = "string", enum = "string", string = "string", device = "string", any = "any"}
@@ -36,7 +44,9 @@ for _, title in ipairs(order) do
     table.insert(md, "## " .. title .. "\n\n| op | arguments | gives | |\n|---|---|---|---|")
     for _, r in ipairs(groups[title]) do
       local notes = {}
+      if r.dtype then notes[#notes + 1] = r.dtype end
       if r.inplace then notes[#notes + 1] = "in place" end
+      if r.autocast == "16 bits" or r.autocast == "float32" then notes[#notes + 1] = "autocast " .. r.autocast end
       if not r.gradient then notes[#notes + 1] = "no gradient" end
       table.insert(md, ("| `%s` | `%s` | %s | %s |"):format(r.name, r.signature, (r.doc:gsub("|", "\\|")), table.concat(notes, ", ")))
       local names, fields, flat = {}, {}, r.signature:gsub("%b()", "")
