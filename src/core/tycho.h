@@ -90,6 +90,7 @@ typedef struct ty_dropped { struct ty_dropped *next; uint64_t key; } ty_dropped;
 typedef struct {
   atomic_int refs;
   atomic_llong bytes, peak, collected;   /* held; the most that were; freed since by a collection of handles */
+  atomic_bool recorded;    /* whether the tape has grown; the client takes it back */
   ty_dropped *dropped;     /* owners of foreign memory whose storages have ended, for the client to let go by key */
   /* of all its contexts */
   struct ty_profiler *profiler;          /* NULL: no profile is being taken */

@@ -44,7 +44,9 @@ typedef struct ty_state {
   ty_modes modes;            /* default modes */
   int special;               /* coroutines with modes of their own */
   ty_account *account;
-  long long gc_limit;        /* bytes of tensors past which the collector is driven */
+  long long gc_limit, gc_unrecorded;     /* bytes of tensors past which the collector is driven; where nothing was recorded */
+  long long unrecorded;      /* how far the latter is ahead of what was in use */
+  unsigned calls;            /* since these were set */
   long long garbage;         /* bytes that may lie before it is, at least */
   bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
@@ -91,6 +93,7 @@ void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has be
 void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 #define TY_LEAST_GARBAGE ((long long)96 << 20)            /* bytes below which the collector is left alone */
+#define TY_LEAST_UNRECORDED ((long long)8 << 20)          /* the same where nothing has been recorded */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
 /* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the

@@ -88,6 +88,7 @@ int luaopen_tycho_core(lua_State *L) {
   s->refs = 1;
   s->L = L;
   s->gc_limit = s->garbage = TY_LEAST_GARBAGE;
+  s->gc_unrecorded = s->unrecorded = TY_LEAST_UNRECORDED;
   s->next_key = 1;
   s->account = account;
   *account = (ty_account){0};
