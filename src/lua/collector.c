@@ -9,11 +9,13 @@
  * MOST_FOR_HEAP. A GPU's results fill 96 MB in microseconds, and it has memory for more; but it is all of the state's tensors that
  * count, so there is a bound. Where nothing has been recorded since the last one, it comes sooner: results die young, and their memory is
  * still in the processor's caches when it is used again (sums of 100,000 elements take half the time). A graph holds its results anyway,
- * and large ones don't stay there: so many calls at least lie between two collections. */
+ * a scope releases them by itself, and large ones don't stay there: so many calls at least lie between two collections. */
 #define PER_HEAP 8
 #define MOST_FOR_HEAP ((long long)192 << 20)
 #define CALLS 32
-#define STEP 1024                /* KB of the heap in one go: some 0.2 ms */
+/* KB of the heap in one go: little by little, since who holds much may let it go by himself; or most of a small heap's, some 0.2 ms */
+#define STEP 64
+#define STEP_UNRECORDED 1024
 
 /* Finalizers are the user's and may raise: what they raise goes no farther, since C holds things here. */
 static int run_collector(lua_State *L) {
@@ -51,8 +53,9 @@ void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   if (s->collecting) return;
-  const bool soon = ++s->calls > CALLS && !atomic_load_explicit(&s->account->recorded, memory_order_relaxed);
-  if (now <= (soon ? s->gc_unrecorded : s->gc_limit)) {
+  const bool soon = ++s->calls > CALLS && now > s->gc_unrecorded &&
+    !atomic_load_explicit(&s->account->recorded, memory_order_relaxed) && !ty_modes_of(L, s)->scope;
+  if (!soon && now <= s->gc_limit) {
     /* after a collection that was not ours the limit may fall, but not rise: it may be half-way */
     if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > s->garbage) set_limit(L, s, s->gc_limit);
     return;
@@ -63,7 +66,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   s->collecting = true;
   bool whole = now > s->gc_limit * 2;
   if (whole) collect(L, s, LUA_GCCOLLECT, 0);
-  if (whole || collect(L, s, LUA_GCSTEP, STEP)) set_limit(L, s, LLONG_MAX);
+  if (whole || collect(L, s, LUA_GCSTEP, soon ? STEP_UNRECORDED : STEP)) set_limit(L, s, LLONG_MAX);
   s->collecting = false;
 }
 
