@@ -58,7 +58,8 @@ static ty_status step(ty_call *c, const ty_step_rates *rates, const ty_optim_mem
     use[l] = &laid[l];
     TY_TRY(ty_copy_into(c->ctx, use[l], m->t[l]));
   }
-  const bool convert = m->direct && gd != d, follows = copy && !m->shadow, along = follows || (copy && m->direct && same_place(m->t[0], copy));
+  const bool convert = m->direct && gd != d, follows = copy && !m->shadow,
+    along = follows || (copy && m->direct && same_place(m->t[0], copy));
   if (follows && !m->direct) {
     laid[lists] = ty_lay(memory, &at, copy, (ty_dtype)copy->dtype);
     copy = &laid[lists];

@@ -3,8 +3,9 @@
  * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
  * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back to
  * those for graphs. Memory from outside, an earlier pool's on that stream too, that the recorded work reads or writes is kept alive by the
- * graph; what it writes there has a new version after each launch. A compiled function's graph (own) leaves both to its program. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no memory back to
- * the driver, and no thread waits for a whole device, the captured stream among its own; launches over one pool follow one another. */
+ * graph; what it writes there has a new version after each launch. A compiled function's graph (own) leaves both to its program.
+ * Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no memory back to the
+ * driver, and no thread waits for a whole device, the captured stream among its own; launches over one pool follow one another. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -37,12 +37,13 @@ static bool collect(lua_State *L, ty_state *s, int what, int data) {
 
 /* Half as much garbage as is in use, but at least so much as is said above, and no more than most. */
 static void set_limit(lua_State *L, ty_state *s, long long most) {
-  const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10, least = TY_MAX(ty_gpu_garbage(), TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP));
+  const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10,
+    least = TY_MAX(ty_gpu_garbage(), TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP));
   s->garbage = TY_MAX(TY_LEAST_GARBAGE, least);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
-  const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;     /* else results are kept */
-  s->unrecorded = useful ? TY_MAX(TY_LEAST_UNRECORDED, least) : TY_MIN(2 * s->unrecorded, s->garbage);
+  const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;
+  s->unrecorded = useful ? TY_MAX(TY_LEAST_UNRECORDED, least) : TY_MIN(2 * s->unrecorded, s->garbage);     /* else results are kept */
   s->gc_unrecorded = TY_MIN(now + s->unrecorded, most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);

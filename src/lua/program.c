@@ -385,7 +385,8 @@ void ty_open_program(lua_State *L) {
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
     {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
-    {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate}, {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};
+    {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
+    {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

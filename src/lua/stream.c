@@ -167,8 +167,8 @@ bool ty_gpu_between(ty_ctx *ctx, void *a, void *b, double *us) {
   return true;
 }
 
-/* graph_begin(device, graph whose memory is shared, or nil, whether it is a compiled function's own) -> graph, whose stream is now the current one; from here to graph_end
-   this thread's work on the device is recorded */
+/* graph_begin(device, graph whose memory is shared, or nil, whether it is a compiled function's own) -> graph, whose stream is now the
+   current one; from here to graph_end this thread's work on the device is recorded */
 static int graph_begin(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "graph");
   ty_state *s = ty_state_of(L);
