@@ -162,6 +162,7 @@ function M.lines(here)
   end
   md[#md + 1] = ""
   functions "optim/init.lua"
+  functions "optim/state.lua"
   functions "optim/swa_utils.lua"
   section "Learning rates"
   md[#md + 1] = "| scheduler | arguments after the optimizer |\n|---|---|"

@@ -1,0 +1,53 @@
+-- What optimizers may be set to.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local M = core.methods
+local check, shown, fail = options.check, options.shown, options.fail
+local settings = {}
+
+-- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
+local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
+  lr_decay = true, initial_accumulator_value = true}
+-- loaded: they come with a state, in which a schedule may have left a rate just below 0.
+function settings.check(self, group, loaded)
+  local name = self._name
+  for k, default in pairs(self.defaults_of) do
+    local v = group[k]
+    if k == "betas" then
+      local ok = type(v) == "table" and #v == 2
+      for i = 1, ok and 2 or 0 do ok = ok and type(v[i]) == "number" and v[i] >= 0 and v[i] < 1 end
+      if not ok then
+        fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name,
+          type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v))
+      end
+    elseif type(default) == "boolean" and k ~= "line_search_fn" and k ~= "max_eval" then      -- false: none
+      if type(v) ~= "boolean" then fail("%s: %s must be a boolean, got %s", name, k, shown(v)) end
+    elseif k == "lr" and core.is_tensor(v) then
+      if M.numel(v) ~= 1 then fail("%s: lr must be a number or a tensor of one element, got shape %s", name, tostring(v.shape)) end
+    elseif type(default) == "number" then
+      if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
+      if k == "rho" and not (v >= 0 and v <= 1) then fail("%s: rho must be in 0..1, got %g", name, v) end
+      if v ~= v or (POSITIVE[k] and v < 0 and not (loaded and k == "lr")) then fail("%s: %s must not be negative, got %g", name, k, v) end
+    end
+  end
+  if self.check then self:check(group) end
+  if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
+    fail("%s: nesterov needs momentum above 0 and no dampening", name)
+  end
+end
+
+-- What PyTorch's optimizers and their groups say besides: how they do it, which is always in one op here.
+settings.THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
+function settings.without_theirs(name, given, known)
+  local out = {}
+  if type(given) ~= "table" then check(name, given, known) end
+  for k, v in pairs(given) do
+    if known[k] ~= nil or not settings.THEIRS[k] then out[k] = v
+    elseif v and (k == "differentiable" or k == "decoupled_weight_decay") then
+      fail("%s: there is no %s%s", name, k, k == "differentiable" and "" or "; AdamW decouples")
+    end
+  end
+  return out
+end
+
+return settings

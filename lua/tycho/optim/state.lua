@@ -1,0 +1,172 @@
+-- Optimizers' states as data: what is saved, and what of a saved one comes back.
+--
+-- Idea: state dicts name parameters by their place over all groups; PyTorch's are taken too. Invariant: everything is looked at before
+-- anything changes, and what is there already is written into rather than replaced, since graphs step with it.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local no_grad = require("tycho.modes").no_grad
+local ops, M, program = core.ops, core.methods, core.program
+local fail, shown = options.fail, options.shown
+
+local settings = require "tycho.optim.settings"
+local check_settings, THEIRS = settings.check, settings.THEIRS
+local Optimizer = {}                       -- methods of all
+
+-- Parameters by their place over all groups, so that it can be saved.
+function Optimizer:state_dict()
+  local out, n = {state = {}, param_groups = {}}, 0
+  for i, group in ipairs(self.param_groups) do
+    local g = {params = {}}
+    for k, v in pairs(group) do if k ~= "params" then g[k] = v end end
+    for k, p in ipairs(group.params) do
+      n = n + 1
+      g.params[k] = n
+      if self.state[p] then
+        local s = {}
+        for name, v in pairs(self.state[p]) do s[name] = core.is_tensor(v) and v:detach() or v end
+        out.state[n] = s
+      end
+    end
+    out.param_groups[i] = g
+  end
+  return out
+end
+
+-- The states in the order of the parameters: by the numbers that the groups give, which count from 1, or from 0 in PyTorch's own.
+local function states_in_order(d)
+  local out, n = {}, 0
+  for _, g in ipairs(d.param_groups) do
+    for k = 1, #g.params do
+      n = n + 1
+      out[n] = d.state[g.params[k]]
+    end
+  end
+  return out
+end
+
+-- Of a state: the count, and what follows from it (PyTorch's NAdam saves that).
+local FOLLOWS = {step = true, mu_product = true}
+
+-- Copies of a state dict's state go into the tensors that a state has already, as far as they fit: what a graph has recorded
+-- steps with those. The counts too, where the same parameters share them.
+local function into_present(old, new)
+  local count_of, shared_with = {}, {}     -- of each new count: the old one, and back; false: parameters don't agree
+  local function pair(map, a, b) if map[a] == nil then map[a] = b elseif not rawequal(map[a], b) then map[a] = false end end
+  for p, s in pairs(new) do
+    local before = old[p] and old[p].step or false
+    pair(count_of, s.step, before)
+    if before then pair(shared_with, before, s.step) end
+  end
+  for p, s in pairs(new) do
+    local was = old[p] or {}
+    for name, v in pairs(s) do
+      local to = was[name]
+      local fits = core.is_tensor(v) and core.is_tensor(to) and to.dtype == v.dtype and to.shape == v.shape and to.device == v.device
+      if name == "step" then fits = fits and rawequal(count_of[v], to) and rawequal(shared_with[to], v) end
+      if fits then
+        no_grad(M.copy_, to, v)
+        s[name] = to
+      end
+    end
+  end
+end
+
+-- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
+function Optimizer:load_state_dict(d)
+  self:check_state_dict(d)
+  local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)
+  for i, group in ipairs(self.param_groups) do
+    for _, p in ipairs(group.params) do
+      n = n + 1
+      local s = states[n]
+      if s then
+        local t = {}
+        for name, v in pairs(s) do
+          if not FOLLOWS[name] and core.is_tensor(v) then
+            local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
+            t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
+          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end
+        end
+        local count = s.step or 1                         -- PyTorch's SGD doesn't count
+        count = core.is_tensor(count) and count:item() or count
+        local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
+        counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
+        t.step = counts[key]                              -- equal counts of a group become one again
+        new[p] = t
+      end
+    end
+  end
+  program.hooked()                         -- what was recorded may step with the old state
+  into_present(self.state, new)
+  for _, s in pairs(new) do shared[s.step] = (shared[s.step] or 0) + 1 end
+  for i, group in ipairs(self.param_groups) do
+    if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- it was saved before a scheduler came
+    local lr = group.lr                    -- a tensor stays that tensor, which recorded steps read
+    for k, v in pairs(d.param_groups[i]) do if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = v end end
+    if core.is_tensor(lr) then
+      no_grad(M.copy_, lr, core.is_tensor(group.lr) and group.lr or ops.full(lr.shape, group.lr, {dtype = lr.dtype}))
+      group.lr = lr
+    elseif core.is_tensor(group.lr) then
+      group.lr = core.keep(ops.clone(M.to(group.lr:detach(), group.params[1] and group.params[1].device or "cpu")))
+    end
+  end
+  self.state, self.sharers = new, shared
+end
+
+-- Raises if load_state_dict would.
+function Optimizer:check_state_dict(d)
+  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then
+    fail "load_state_dict: a table with state and param_groups is needed"
+  end
+  if #d.param_groups ~= #self.param_groups then
+    fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
+  end
+  local needed = {}                        -- of each group's parameters: names of their state
+  for i, g in ipairs(d.param_groups) do
+    if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
+    local own, all = self.param_groups[i], {}
+    if #g.params ~= #own.params then
+      fail("load_state_dict: group %d has %d parameters, the optimizer's has %d", i, #g.params, #own.params)
+    end
+    for k, number in ipairs(g.params) do
+      if type(number) ~= "number" then fail("load_state_dict: group %d: parameter %d must be a number, got %s", i, k, shown(number)) end
+    end
+    for k, v in pairs(own) do all[k] = v end
+    for k, v in pairs(g) do all[k] = v end
+    check_settings(self, all, true)
+    needed[i] = {}
+    if self.new_state and not self.lacks then self:new_state(ops.zeros({1}), all, needed[i]) end
+  end
+  local n, states = 0, states_in_order(d)
+  for i, group in ipairs(self.param_groups) do
+    for _, p in ipairs(group.params) do
+      n = n + 1
+      local s = states[n]
+      if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
+      for name, fresh in pairs(s and needed[i] or {}) do
+        local v = s[name]
+        if v == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
+        if core.is_tensor(fresh) and not (core.is_tensor(v) and (M.is_floating_point(v) or FOLLOWS[name])) then
+          fail("load_state_dict: '%s' of parameter %d must be a floating tensor, got %s", name, n, shown(v))
+        end
+      end
+      for name, v in pairs(s or {}) do
+        if self.foreign and self.foreign[name] then
+          fail("load_state_dict: the state of parameter %d has '%s', which %s hasn't; is it another optimizer's?", n, tostring(name),
+            self._name)
+        end
+        local want = self.state_shape and self:state_shape(name, p) or p.shape
+        if not FOLLOWS[name] and core.is_tensor(v) and v.shape ~= want then
+          fail("load_state_dict: '%s' of parameter %d has shape %s; it must be %s", tostring(name), n, tostring(v.shape), tostring(want))
+        end
+      end
+      local count = s and s.step
+      if core.is_tensor(count) then count = M.numel(count) == 1 and count:item() or false end
+      if count ~= nil and not (type(count) == "number" and count >= 0) then
+        fail("load_state_dict: 'step' of parameter %d must be a number", n)
+      end
+    end
+  end
+end
+
+return Optimizer
