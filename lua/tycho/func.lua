@@ -34,9 +34,9 @@ function func.functional_call(net, tensors, ...)
     if not known[name] then fail("functional_call: the %s has no parameter or buffer '%s'", net._name, tostring(name)) end
     if not core.is_tensor(t) then fail("functional_call: '%s' must be a tensor, got %s", name, options.shown(t)) end
   end
-  for _, p in ipairs(places) do if instead[p[3]] then rawset(p[1], p[2], instead[p[3]]) end end
+  for _, p in ipairs(places) do if instead[p[3]] then p[1][p[2]] = instead[p[3]] end end
   return options.finally(function()
-    for _, p in ipairs(places) do rawset(p[1], p[2], p[3]) end
+    for _, p in ipairs(places) do p[1][p[2]] = p[3] end
   end, net, ...)
 end
 

@@ -1,7 +1,7 @@
 -- The Module system: what is assigned to a module is found by name, in the order of assignment.
 --
 -- Idea: parameters, buffers and modules live in self._parts, everything else in self._plain; neither are raw fields, so
--- that assigning anew is seen too. A class made by extend() is called to construct, an instance to run forward.
+-- that assigning anew is seen too; but for a list's members, which are, for ipairs. A class made by extend() is called to construct, an instance to run forward.
 -- Errors from forward carry the path of modules that led to them.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
@@ -75,6 +75,11 @@ local function order_of(m)
   rawset(m, "_order", order)
   return order
 end
+-- A list's _parts: what has a name lies there, what has a position in the list itself.
+local function parts_of_list(m)
+  return setmetatable({}, {__index = function(_, k) return type(k) == "number" and rawget(m, k) or nil end,
+    __newindex = function(parts, k, v) rawset(type(k) == "number" and m or parts, k, v) end})
+end
 -- As state dicts and trees name it: positions count from 0, as PyTorch's.
 local function shown_name(name) return type(name) == "number" and tostring(name - 1) or name end
 
@@ -85,7 +90,7 @@ local function put(self, kind, name, value)
   if not parts then fail("%s: set '%s' after the base class's init(self)", class_of(self)._name, tostring(name)) end
   if value == nil and kind ~= "buffer" then        -- a buffer may be nil until it is assigned
     for i, k in ipairs(order) do if k == name then table.remove(order, i); break end end
-    rawset(parts, name, nil)
+    parts[name] = nil
     kinds[name] = nil
     return
   end
@@ -95,7 +100,7 @@ local function put(self, kind, name, value)
     if why then fail("%s: a %s can't be named '%s': %s", class_of(self)._name, kind, name, why) end
     order[#order + 1] = name
   end
-  rawset(parts, name, value)
+  parts[name] = value
   kinds[name] = kind
   if kind == "module" then rawset(value, "_label", shown_name(name)) end
 end
@@ -208,7 +213,7 @@ function Module:extend(name)
   end
   return setmetatable(class, {__index = self, __tostring = function() return "class " .. class._name end, __call = function(_, ...)
     local m = {_kinds = {}, _order = {}, _plain = {}, training = true}
-    m._parts = class._is_list and m or {}      -- a list's members are raw fields, for ipairs
+    m._parts = class._is_list and parts_of_list(m) or {}
     is_module[m] = true
     setmetatable(m, instance)
     if not rawget(class, "_builtin") then
@@ -486,7 +491,7 @@ function Module:clone()
     if v == nil or seen[v] then return seen[v] end
     if kind == "module" then
       local m = {_kinds = {}, _order = {}, _plain = {}, training = rawget(v, "training"), _label = rawget(v, "_label"), _passing = {}}
-      m._parts = rawget(v, "_parts") == v and m or {}
+      m._parts = v._is_list and parts_of_list(m) or {}
       for when, list in pairs(rawget(v, "_hooks") or {}) do
         m._hooks = m._hooks or {}
         m._hooks[when] = {unpack(list)}
@@ -497,7 +502,7 @@ function Module:clone()
       for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
       for i, name in ipairs(order_of(v)) do
         m._order[i], m._kinds[name] = name, v._kinds[name]
-        rawset(m._parts, name, copy(part(v, name), v._kinds[name]))
+        m._parts[name] = copy(part(v, name), v._kinds[name])
       end
       return m
     end
