@@ -204,18 +204,60 @@ function Mixture:log_prob(x)
   return M.logsumexp(each + ops.log_softmax(self.mixture_distribution.logits, -1), -1)
 end
 
--- Transforms of single elements: forward, inverse, and log |d forward / dx| at x.
-local transforms = {}
+-- Transforms of single elements: forward, inverse, and log |d forward / dx| at x; t(x), t.inv, t:log_abs_det_jacobian(x, y).
+local transforms, inverse_of = {}, nil
 local function transform(name, signature, t)
-  t.__index = t
+  function t.__index(self, k)
+    if k == "inv" then return inverse_of(self) end
+    if t[k] == nil then fail("%s has no '%s'; it has forward, inverse, inv and log_abs_det_jacobian", name, tostring(k)) end
+    return t[k]
+  end
   transforms[name] = function(...)
-    local self = setmetatable(options.arguments(name, signature, ...), t)
-    return self
+    return setmetatable(signature and options.arguments(name, signature, ...) or t.made(...), t)
   end
   t.__call = function(self, x) return self:forward(x) end
   t.__tostring = function() return name end
+  function t:log_abs_det_jacobian(x) return self:slope(x) end
   t.is_transform = true
 end
+local Inverse = {is_transform = true}
+Inverse.__index = Inverse
+function Inverse:forward(y) return self.inv:inverse(y) end
+function Inverse:inverse(x) return self.inv:forward(x) end
+function Inverse:slope(y) return -self.inv:slope(self.inv:inverse(y)) end
+function Inverse:log_abs_det_jacobian(y) return self:slope(y) end
+Inverse.__call = Inverse.forward
+Inverse.__tostring = function(self) return tostring(self.inv) .. ".inv" end
+function inverse_of(t) return setmetatable({inv = t}, Inverse) end
+local function each_parameter(t, fn)
+  for _, v in pairs(t) do if core.is_tensor(v) then fn(v) end end
+  for _, p in ipairs(rawget(t, "parts") or {rawget(t, "inv")}) do each_parameter(p, fn) end
+end
+local function check_list(who, list)
+  options.items(who, "the list of transforms", list)
+  for i, t in ipairs(list) do
+    if type(t) ~= "table" or not t.is_transform then fail("%s: %d in the list is %s, no transform", who, i, options.shown(t)) end
+  end
+  return list
+end
+transform("ComposeTransform", nil, {
+  made = function(parts)
+    if type(parts) ~= "table" then fail("ComposeTransform: argument 1 must be a list of transforms, got %s", options.shown(parts)) end
+    return {parts = {unpack(check_list("ComposeTransform", parts))}}
+  end,
+  forward = function(t, x)
+    for _, p in ipairs(t.parts) do x = p:forward(x) end
+    return x
+  end,
+  inverse = function(t, y)
+    for i = #t.parts, 1, -1 do y = t.parts[i]:inverse(y) end
+    return y
+  end,
+  slope = function(t, x)
+    local sum = x * 0
+    for _, p in ipairs(t.parts) do sum, x = sum + p:slope(x), p:forward(x) end
+    return sum
+  end})
 transform("ExpTransform", "",
   {forward = function(_, x) return ops.exp(x) end, inverse = function(_, y) return ops.log(y) end,
     slope = function(_, x) return x end})
@@ -247,18 +289,12 @@ function Transformed:init(o)
   if type(list) ~= "table" then
     fail("TransformedDistribution: argument 2 must be a transform or a list of them, got %s", options.shown(list))
   end
-  for i, t in ipairs(list) do
-    if type(t) ~= "table" or not t.is_transform then
-      fail("TransformedDistribution: %d in the list is %s, no transform", i, options.shown(t))
-    end
-  end
+  check_list("TransformedDistribution", list)
   self.base_dist, self.transforms, self.has_rsample = o.base_distribution, list, o.base_distribution.has_rsample
   self.event_shape, self.batch_shape = joined(self.base_dist.event_shape), {}
   -- transforms of many parameters are of as many draws
   local shapes = {joined(self.base_dist.batch_shape, self.event_shape)}
-  for _, t in ipairs(list) do
-    for _, v in pairs(t) do if core.is_tensor(v) then shapes[#shapes + 1] = v.shape end end
-  end
+  for _, t in ipairs(list) do each_parameter(t, function(v) shapes[#shapes + 1] = v.shape end) end
   local shape = lib.common_shape("TransformedDistribution", shapes)
   for i = 1, #shape - #self.event_shape do self.batch_shape[i] = shape[i] end
 end

@@ -558,8 +558,17 @@ options.colon(Module, "net",
 Module._loads = Module.load_state_dict
 
 exports.Module, exports.Parameter, exports.put, exports.walk = Module, Parameter, put, walk
--- nn.isinstance(v, class): whether v is a module of a class, such as nn.Linear, or of one that extends it.
+-- nn.isinstance(v, class): whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
 function exports.isinstance(v, class)
+  if type(class) == "table" and getmetatable(class) == nil then
+    for _, one in ipairs(options.items("isinstance", "the list of classes", class)) do
+      if exports.isinstance(v, one) then return true end
+    end
+    return false
+  end
+  if type(class) ~= "table" or not (class == Module or rawget(class, "_super")) then
+    fail("isinstance: argument 2 must be a class of modules, such as nn.Linear, or a list of them, got %s", options.shown(class))
+  end
   local c = is_module[v] and class_of(stands_for[v] or v)
   while c and c ~= class do c = rawget(c, "_super") end
   return c == class and c ~= nil and c ~= false
