@@ -219,6 +219,10 @@ R.amax = {x = function(g, x, out, x_shape, dim, keepdim) return extreme(g, x, ou
 R.amin = R.amax
 R.norm2 = {x = function(g, x, out, x_shape, dim, keepdim)
   local n = spread(out, x_shape, dim, keepdim)
+  if recording() then                                    -- at 0 the second derivative is 0 too, not 0 times infinity
+    local at0 = ops.eq(n, 0)
+    return spread(g, x_shape, dim, keepdim) * ops.masked_fill(x / ops.masked_fill(n, at0, 1), at0, 0)
+  end
   return spread(g, x_shape, dim, keepdim) * ops.where(ops.eq(n, 0), 0, x / n)
 end}
 R.max_dim = {x = function(g, out2, x_shape, dim, keepdim)

@@ -240,6 +240,7 @@ def("embedding_bag",
       fail(name, "per_sample_weights need mode 'sum' and the shape of argument 1, %s; got '%s' and %s",
         tostring(ids.shape), mode, tostring(scale.shape))
     end
+    if M.dim(ids) ~= 1 and M.dim(ids) ~= 2 then fail(name, "argument 1 (ids) must have 1 or 2 dims, got shape %s", tostring(ids.shape)) end
     local n = M.numel(ids)
     local rows, taken = F.embedding(ids, weight, nil, max_norm, norm_type), nil
     if scale then rows = rows * M.unsqueeze(scale, -1) end

@@ -211,8 +211,11 @@ local function widened(fn)
     return fn(x, ...)
   end
 end
-local function variance(x, dim, correction, keepdim)
+local function variance(name, x, dim, correction, keepdim)
   local n = 1
+  for _, d in ipairs(dim or {}) do
+    if type(d) ~= "number" then fail(name, "argument 2 (dim) must list whole numbers, got %s", type(d)) end
+  end
   if dim and #dim == 0 then dim = nil end
   for i, s in ipairs(x.shape) do
     local inside = not dim
@@ -234,7 +237,7 @@ local function of_spread(name, fn)
     if dim ~= nil and type(dim) ~= "number" and (type(dim) ~= "table" or core.is_tensor(dim)) then
       fail(name, "argument 2 (dim) must be a whole number or a list of them, got %s", core.is_tensor(dim) and "tensor" or type(dim))
     end
-    return fn(variance(x, type(dim) == "number" and {dim} or dim, unbiased and correction or 0, keepdim))
+    return fn(variance(name, x, type(dim) == "number" and {dim} or dim, unbiased and correction or 0, keepdim))
   end)
 end
 def("var", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1",

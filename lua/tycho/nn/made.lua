@@ -27,7 +27,7 @@ function made.install(m, name, kind, compute)
 end
 -- m[name] is a parameter again, that one where it is given, of its last value; parts: what its makers' names end in.
 function made.remove(who, kind, m, name, parts, parameter)
-  local e = module.is_module(m) and m[name .. "_made"]
+  local e = module.is_module(m) and type(name) == "string" and m[name .. "_made"]
   if not e or e.kind ~= kind then fail("%s: '%s' isn't made by %s", who, tostring(name), kind) end
   local hooks = rawget(m, "_hooks").before
   for i, h in ipairs(hooks) do if h.fn == e.before then table.remove(hooks, i) break end end
