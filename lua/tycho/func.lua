@@ -40,7 +40,15 @@ function func.functional_call(net, tensors, ...)
   end, net, ...)
 end
 
+-- A tree of tensors with a leaf's number in each one's place, and what it becomes with a list's items there.
+local Place = {}
+local function Leaf(i) return setmetatable({i}, Place) end
+local function filled(place, list)
+  return tree.map(place, function(x) return getmetatable(x) == Place and list[x[1]] or x end)
+end
+
 local function numbers_of(who, argnums)
+  if type(argnums) == "table" and argnums.argnums ~= nil then argnums = options.fill(who, argnums, {argnums = 1}).argnums end
   local list = type(argnums) == "table" and argnums or {argnums}
   options.items(who, "argnums", list)
   for _, n in ipairs(list) do options.whole(who, "argnums", n, 1) end
@@ -106,27 +114,50 @@ function func.vjp(fn, ...)
 end
 -- func.jvp(fn, primals, tangents): fn's result for the list of primals, and its derivative along the tangents
 function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents) end
-local function jacobian(who, fn, argnum)
+-- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
+-- named, in its place: shaped(place, list) for each.
+local function derivatives(who, fn, argnums, derive, shaped)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
-  local at = options.whole(who, "argument 2 (argnum)", argnum or 1, 1)
+  local numbers = numbers_of(who, argnums or 1)
   return function(...)
-    local args = {n = select("#", ...), ...}
-    local at_hand = args[at]
-    if not core.is_tensor(at_hand) or not M.is_floating_point(at_hand) then
-      fail("%s: argument %d must be a floating tensor, got %s", who, at,
-        core.is_tensor(at_hand) and at_hand.dtype or options.shown(at_hand))
+    local args, leaves, places, create = {n = select("#", ...), ...}, {}, {}, false
+    for k, n in ipairs(numbers) do
+      places[k] = tree.map(args[n], function(x)
+        if not core.is_tensor(x) or not M.is_floating_point(x) then
+          fail("%s: argument %d must be a floating tensor or a table of such, got %s", who, n,
+            core.is_tensor(x) and x.dtype or options.shown(x))
+        end
+        create = create or x.requires_grad
+        leaves[#leaves + 1] = x
+        return Leaf(#leaves)
+      end)
     end
-    return functional.jacobian(function(x)
-      local with = {unpack(args, 1, args.n)}
-      with[at] = x
+    local list = derive(function(...)
+      local with, at = {unpack(args, 1, args.n)}, {...}
+      for k, n in ipairs(numbers) do with[n] = filled(places[k], at) end
       return fn(unpack(with, 1, args.n))
-    end, at_hand, {create_graph = at_hand.requires_grad})
+    end, leaves, {create_graph = create})
+    local out = {}
+    for k in ipairs(numbers) do out[k] = shaped(places[k], list, places) end
+    return unpack(out)
   end
 end
--- func.jacrev(fn, argnum=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument, a tensor
-function func.jacrev(fn, argnum) return jacobian("jacrev", fn, argnum) end
-function func.jacfwd(fn, argnum) return jacobian("jacfwd", fn, argnum) end
--- func.hessian(fn, argnum=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument
-function func.hessian(fn, argnum) return jacobian("hessian", gradient("hessian", fn, argnum, 2), argnum) end
+-- func.jacrev(fn, argnums=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument: a tensor;
+-- for a table of tensors such a table; for a list of numbers as many
+function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, filled) end
+function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, filled) end
+-- func.hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument:
+-- a tensor; for tables, and lists of numbers, tables by the one leaf and then by the other
+function func.hessian(fn, argnums)
+  return derivatives("hessian", fn, argnums, functional.hessian, function(place, list, places)
+    local rows = {}
+    for i, row in ipairs(list) do
+      local each = {}
+      for k, other in ipairs(places) do each[k] = filled(other, row) end
+      rows[i] = #each == 1 and each[1] or each
+    end
+    return filled(place, rows)
+  end)
+end
 
 return options.told(func, "func")
