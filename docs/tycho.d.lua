@@ -3708,23 +3708,27 @@ function tycho.masked_select(x, mask) end
 ---@return tycho.Tensor
 function Tensor.masked_select(x, mask) end
 
---- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place
+--- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param padding_idx? integer
 ---@param max_norm? number
 ---@param norm_type? number
+---@param scale_grad_by_freq? boolean
+---@param sparse? boolean
 ---@return tycho.Tensor
-function tycho.embedding(ids, weight, padding_idx, max_norm, norm_type) end
+function tycho.embedding(ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) end
 
---- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place
+--- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param padding_idx? integer
 ---@param max_norm? number
 ---@param norm_type? number
+---@param scale_grad_by_freq? boolean
+---@param sparse? boolean
 ---@return tycho.Tensor
-function Tensor.embedding(ids, weight, padding_idx, max_norm, norm_type) end
+function Tensor.embedding(ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) end
 
 --- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor

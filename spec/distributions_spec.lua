@@ -112,4 +112,18 @@ describe("distributions", function()
     helper.fails("two distributions of one kind", D.kl_divergence, D.Normal(0, 1), D.Bernoulli(0.5))
     assert.equal("Normal(batch 2x3, event ())", tostring(D.Normal(tycho.zeros(2, 3), 1)))
   end)
+
+  it("transforms have inverses, and compose", function()             -- PyTorch's numbers
+    local T, cpu = D.transforms, {device = "cpu"}
+    local x = tycho.tensor({0.3}, cpu)
+    local c = T.ComposeTransform {T.AffineTransform(1, 2), T.ExpTransform()}
+    assert.near(2.2931, c:log_abs_det_jacobian(x, c(x)):item(), 1e-4)
+    assert.near(0.3, c.inv(c(x)):item(), 1e-6)
+    assert.near(-2.2931, c.inv:log_abs_det_jacobian(c(x)):item(), 1e-4)
+    assert.equal(c, c.inv.inv)
+    local d = D.TransformedDistribution(D.Normal(tycho.zeros(1, cpu), tycho.ones(1, cpu)), {T.ExpTransform(), c.inv})
+    assert.near(-1.2058, d:log_prob(tycho.tensor({0.2}, cpu)):item(), 1e-4)
+    helper.fails("TanhTransform has no 'inverted'", function() return T.TanhTransform().inverted end)
+    helper.fails("item 1 of the list of transforms is nil", D.TransformedDistribution, D.Normal(0, 1), {nil, T.ExpTransform()})
+  end)
 end)

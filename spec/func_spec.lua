@@ -8,6 +8,26 @@ describe("func", function()
   local x = tycho.tensor {1, 2, 3}
   local function cube(t) return (t * t * t):sum() end
 
+  it("takes arguments by name, several of them, and tables", function()
+    local a, b = tycho.tensor {1, 2}, tycho.tensor {3, 4}
+    local function f(u, v) return (u * u * v):sum() end
+    close(func.grad(f, {argnums = 2})(a, b), tycho.tensor {1, 4}, "by name", 0)
+    local function product(u, v) return u * v end
+    close(func.jacrev(product, {argnums = 2})(a, b), tycho.tensor {{1, 0}, {0, 2}}, "by name", 0)
+    local first, second = func.jacfwd(product, {1, 2})(a, b)
+    close(first, tycho.tensor {{3, 0}, {0, 4}}, "first", 0)
+    close(second, tycho.tensor {{1, 0}, {0, 2}}, "second", 0)
+    local j = func.jacrev(function(p) return p.w * 2 + p.b end)({w = a, b = b})
+    close(j.w, tycho.eye(2) * 2, "table", 0)
+    close(j.b, tycho.eye(2), "table", 0)
+    local h = func.hessian(function(p) return f(p.w, p.b) end)({w = a, b = b})
+    close(h.w.w, tycho.tensor {{6, 0}, {0, 8}}, "table of tables", 0)
+    close(h.b.w, tycho.tensor {{2, 0}, {0, 4}}, "table of tables", 0)
+    local top = {func.hessian(f, {1, 2})(a, b)}
+    close(top[2][1], tycho.tensor {{2, 0}, {0, 4}}, "list of lists", 0)
+    fails("jacrev: argument 1 must be a floating tensor or a table of such, got 3", func.jacrev(f), 3, 4)
+  end)
+
   it("gives gradients, values, Jacobians and second derivatives", function()
     close(func.grad(cube)(x), tycho.tensor {3, 12, 27}, "gradient", 1e-6)
     close(func.grad(function(t) return func.grad(cube)(t):sum() end)(x), tycho.tensor {6, 12, 18}, "twice", 1e-6)

@@ -261,7 +261,7 @@ describe("guides: modules", function()
       mean = mean + x:mean(1) / 3
     end
     close(bn.running_mean, mean, "mean of means", 1e-6)
-    assert.equal("BatchNorm1d(2, eps=1e-05, momentum=false)", tostring(bn))
+    assert.equal("BatchNorm1d(2, eps=1e-05, momentum=false, affine=true, track_running_stats=true)", tostring(bn))
   end)
 
   it("stay modules when they are compiled", function()

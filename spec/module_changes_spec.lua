@@ -265,4 +265,66 @@ describe("what changes in use", function()
       y:sum():backward()
     end)
   end)
+
+  it("named members of lists are assigned as other modules' are", function()
+    local net = nn.Sequential(nn.Linear(1, 1))
+    net.w = nn.Parameter(tycho.ones(1))
+    fails("'w' is a parameter; a tensor can't take its place", function() net.w = tycho.zeros(3) end)
+    fails("'w' is a parameter; 5 can't take its place", function() net.w = 5 end)
+    net:register_buffer("b", tycho.ones(1))
+    tycho.scope(function() net.b = net.b * 2 + 1 end)
+    assert.equal(3, net.b:item())
+    net.w = nn.ReLU()
+    assert.equal(2, #net:parameters())
+    assert.equal(2, #net:children())
+    net = nn.Sequential {{"conv", nn.Linear(1, 1)}, {"relu", nn.ReLU()}}
+    net.conv = nil
+    assert.equal("Sequential(\n  (relu): ReLU()\n)", tostring(net))
+    assert.equal(0, #net:parameters())
+    assert.equal(2, net(tycho.full({1}, 2)):item())
+    local twin = nn.ModuleList({nn.Linear(1, 1), nn.ReLU()}):clone()
+    assert.equal(2, #twin)
+    for i, m in ipairs(twin) do assert.equal(i == 1 and "Linear" or "ReLU", m._name) end
+  end)
+
+  it("a compiled module is the module to what takes modules", function()
+    local net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    local c = tycho.compile(net)
+    local y = tycho.func.functional_call(c, {["0.weight"] = tycho.zeros(2, 2), ["0.bias"] = tycho.zeros(2)}, tycho.ones(2, 2))
+    assert.equal(0, y:abs():max():item())
+    assert.equal(2, nn.Checkpoint(c, {segments = 2}).segments)
+    assert.equal(c, nn.SyncBatchNorm.convert_sync_batchnorm(c))
+    assert.is_true(nn.isinstance(net[2], nn.SyncBatchNorm))
+  end)
+
+  it("modules are told by a list of classes", function()
+    assert.is_true(nn.isinstance(nn.ReLU(), {nn.Tanh, nn.ReLU}))
+    assert.is_false(nn.isinstance(nn.ReLU(), {nn.Tanh, nn.GELU}))
+    fails("isinstance: argument 2 must be a class of modules, such as nn.Linear, or a list of them, got 'ReLU'", nn.isinstance, nn.ReLU(),
+      "ReLU")
+  end)
+
+  it("modules say what they were made with", function()
+    for text, m in pairs {
+      ["Conv2d(4, 8, kernel_size=3x3, stride=1x1, padding=0x0, dilation=2x2, groups=2)"] = nn.Conv2d(4, 8, 3, {groups = 2, dilation = 2}),
+      ["ConvTranspose1d(4, 8, kernel_size=3, stride=2, padding=0, output_padding=1)"] =
+        nn.ConvTranspose1d(4, 8, 3, {stride = 2, output_padding = 1}),
+      ["LSTM(3, 4, num_layers=2, bias=false, batch_first=true, dropout=0.1, bidirectional=true)"] =
+        nn.LSTM(3, 4, 2, {bias = false, batch_first = true, dropout = 0.1, bidirectional = true}),
+      ["Bilinear(in1_features=2, in2_features=3, out_features=4, bias=true)"] = nn.Bilinear(2, 3, 4),
+      ["EmbeddingBag(3, 2, mode=sum, padding_idx=2)"] = nn.EmbeddingBag(3, 2, {mode = "sum", padding_idx = 2}),
+      ["Embedding(3, 2, padding_idx=1)"] = nn.Embedding(3, 2, {padding_idx = 1}),
+      ["PReLU(num_parameters=1)"] = nn.PReLU(),
+      ["LayerNorm(4, eps=1e-05, elementwise_affine=true, bias=false)"] = nn.LayerNorm(4, {bias = false}),
+      ["ParameterList(\n  (0): Parameter of size 2x3, float32 on cpu\n)"] = nn.ParameterList {tycho.ones(2, 3, {device = "cpu"})},
+      ["ModuleList(\n  (0-1): 2 x ReLU()\n  (2): Tanh()\n)"] = nn.ModuleList {nn.ReLU(), nn.ReLU(), nn.Tanh()},
+    } do assert.equal(text, tostring(m)) end
+  end)
+
+  it("an embedding's gradients go by how often an id is there", function()            -- PyTorch's numbers
+    local e = nn.Embedding(4, 2, {scale_grad_by_freq = true, sparse = true, padding_idx = 4})
+    local y = e(tycho.tensor({{1, 1, 2}, {4, 2, 1}}):long()) * tycho.range(1, 12):view(2, 3, 2)
+    y:sum():backward()
+    assert.same({{5, 6}, {7, 8}, {0, 0}, {0, 0}}, e.weight.grad:totable())
+  end)
 end)

@@ -146,8 +146,8 @@ end
 -- for a table of tensors such a table; for a list of numbers as many
 function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, filled) end
 function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, filled) end
--- func.hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that argument:
--- a tensor; for tables, and lists of numbers, tables by the one leaf and then by the other
+-- func.hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that
+-- argument: a tensor; for tables, and lists of numbers, tables by the one leaf and then by the other
 function func.hessian(fn, argnums)
   return derivatives("hessian", fn, argnums, functional.hessian, function(place, list, places)
     local rows = {}

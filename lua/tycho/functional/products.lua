@@ -216,14 +216,21 @@ local function limit_rows(weight, ids, max_norm, norm_type)
   end)
 end
 def("embedding",
-  "ids, weight, padding_idx:int?, max_norm:number?, norm_type:number=2",
-  "the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place",
-  function(ids, weight, padding, max_norm, norm_type)
+  "ids, weight, padding_idx:int?, max_norm:number?, norm_type:number=2, scale_grad_by_freq:bool=false, sparse:bool=false",
+  "the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; \z
+    scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not",
+  function(ids, weight, padding, max_norm, norm_type, by_freq)
     need("embedding", 2, weight, 2)
     ids = whole("embedding", 1, ids)
     if max_norm then limit_rows(weight, ids, max_norm, norm_type) end
     if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
     local y = ops.index(weight, {ids}, 1, {ids = true})
+    if by_freq and y.requires_grad then
+      local like = {dtype = y.dtype, device = y.device}
+      local counts = ops.index_put(ops.zeros({weight.shape[1]}, like), ops.ones(ids.shape, like), {ids}, 1, {accumulate = true})
+      local often = core.keep(M.unsqueeze(ops.index(counts, {ids}, 1), -1))
+      M.register_hook(y, function(g) return g / often end)
+    end
     if not padding or not y.requires_grad then return y end
     return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
   end, NN)

@@ -140,6 +140,7 @@ end
 function Checkpoint:extra_repr() return "segments=" .. self.segments end
 
 local ModuleList = container("ModuleList")
+ModuleList._folds = true
 -- What a container is made from: one list, or nothing.
 local function only_list(name, list, ...)
   if list ~= nil and (type(list) ~= "table" or core.is_tensor(list) or module.is_module(list) or select("#", ...) > 0) then
@@ -157,7 +158,7 @@ function ModuleList:init(list, ...)
 end
 
 local ParameterList = container("ParameterList")
-ParameterList._wraps = true
+ParameterList._wraps, ParameterList._tells_parameters = true, true
 -- ParameterList{parameter or tensor, ...}
 function ParameterList:init(list, ...)
   for _, p in ipairs(only_numbered("ParameterList", list, ...)) do self:append(p) end
@@ -209,7 +210,7 @@ function ModuleDict:init(map, ...)
 end
 
 local ParameterDict = layer("ParameterDict")
-ParameterDict._wraps = true
+ParameterDict._wraps, ParameterDict._tells_parameters = true, true
 ParameterDict._library = nil
 -- ParameterDict{name = parameter or tensor, ...} in alphabetical order, or ParameterDict{{name, tensor}, ...} in the list's
 function ParameterDict:init(map, ...)
@@ -261,18 +262,18 @@ function Linear:extra_repr()
 end
 
 local Embedding = layer("Embedding")
--- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2): ids from 1 to count -> vectors;
--- padding_idx's is 0 and stays so
+-- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false): ids from 1 to count -> vectors;
+-- padding_idx's is 0 and stays so. Gradients are dense, sparse=true or not
 function Embedding:init(...)
   local o = arguments("Embedding",
     "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, \z
       *, _weight=nil", ...)
-  for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("Embedding: there is no %s: gradients are dense", k) end end
   local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
   self.padding_idx = lib.padding_row("Embedding", o.padding_idx, count)
   self.max_norm, self.norm_type = o.max_norm and number("Embedding", "max_norm", o.max_norm) or nil,
     number("Embedding", "norm_type", o.norm_type)
+  self.scale_grad_by_freq = o.scale_grad_by_freq
   self.weight = Parameter(o._weight or ops.randn(count, size))
   if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
@@ -288,9 +289,12 @@ function Embedding.from_pretrained(weight, ...)
   return e
 end
 function Embedding:forward(ids)
-  return F.embedding(ids, self.weight, self.padding_idx, self.max_norm, self.norm_type)
+  return F.embedding(ids, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
 end
-function Embedding:extra_repr() return ("%d, %d"):format(self.num_embeddings, self.embedding_dim) end
+function Embedding:extra_repr()
+  return ("%d, %d%s%s"):format(self.num_embeddings, self.embedding_dim,
+    self.padding_idx and ", padding_idx=" .. self.padding_idx or "", self.max_norm and (", max_norm=%g"):format(self.max_norm) or "")
+end
 
 local Bilinear = layer("Bilinear")
 -- Bilinear(in1_features, in2_features, out_features, bias=true)
@@ -302,6 +306,10 @@ function Bilinear:init(...)
   if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
 end
 function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) end
+function Bilinear:extra_repr()
+  local size = self.weight.shape
+  return ("in1_features=%d, in2_features=%d, out_features=%d, bias=%s"):format(size[2], size[3], size[1], tostring(self.bias ~= nil))
+end
 
 ---- convolution ----
 -- Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0 | "same", dilation=1, groups=1, bias=true,
@@ -391,9 +399,14 @@ local function conv(name, dims, transposed)
     end
   end
   function Conv:extra_repr()
-    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s%s"):format(self.in_channels, self.out_channels,
-      text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding), self.bias and "" or ", bias=false",
-      self.padding_mode and self.padding_mode ~= "zeros" and ", padding_mode=" .. self.padding_mode or "")
+    local function unless(plainly, key, value)             -- what is as usual isn't said
+      for i = 1, dims do if type(value) == "table" and value[i] ~= plainly then return (", %s=%s"):format(key, text(value)) end end
+      return type(value) ~= "table" and value ~= plainly and (", %s=%s"):format(key, tostring(value)) or ""
+    end
+    return ("%d, %d, kernel_size=%s, stride=%s, padding=%s%s%s%s%s%s"):format(self.in_channels, self.out_channels,
+      text(self.kernel_size), text(self.stride), self.padding_text or text(self.padding),
+      transposed and unless(0, "output_padding", self.output_padding) or "", unless(1, "dilation", self.dilation),
+      unless(1, "groups", self.groups), self.bias and "" or ", bias=false", unless("zeros", "padding_mode", self.padding_mode))
   end
 end
 for dims = 1, 3 do
@@ -451,7 +464,10 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
     end
     return lib.batch_norm(self, x)
   end
-  function Norm:extra_repr() return ("%d, eps=%g, momentum=%s"):format(self.num_features, self.eps, tostring(self.momentum)) end
+  function Norm:extra_repr()
+    return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
+      tostring(self.affine), tostring(self.track_running_stats))
+  end
 end
 
 local function sizes_of(name, v)
@@ -468,7 +484,10 @@ function LayerNorm:init(...)
   scale_and_shift(self, self.normalized_shape, o.elementwise_affine, o.elementwise_affine and o.bias)
 end
 function LayerNorm:forward(x) return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, {eps = self.eps}) end
-function LayerNorm:extra_repr() return ("%s, eps=%g"):format(text(self.normalized_shape), self.eps) end
+function LayerNorm:extra_repr()
+  return ("%s, eps=%g, elementwise_affine=%s"):format(text(self.normalized_shape), self.eps, tostring(self.weight ~= nil)) ..
+    (self.weight and not self.bias and ", bias=false" or "")
+end
 
 local GroupNorm = layer("GroupNorm")
 -- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true)
@@ -480,7 +499,9 @@ function GroupNorm:init(...)
   scale_and_shift(self, n, o.affine, o.affine)
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
-function GroupNorm:extra_repr() return ("%d, %d, eps=%g"):format(self.num_groups, self.num_channels, self.eps) end
+function GroupNorm:extra_repr()
+  return ("%d, %d, eps=%g, affine=%s"):format(self.num_groups, self.num_channels, self.eps, tostring(self.weight ~= nil))
+end
 
 local RMSNorm = layer("RMSNorm")
 -- RMSNorm(normalized_shape: size | {sizes}, eps=, elementwise_affine=true)
@@ -490,7 +511,10 @@ function RMSNorm:init(...)
   scale_and_shift(self, self.normalized_shape, o.elementwise_affine, false)
 end
 function RMSNorm:forward(x) return F.rms_norm(x, self.normalized_shape, self.weight, {eps = self.eps}) end
-function RMSNorm:extra_repr() return text(self.normalized_shape) end
+function RMSNorm:extra_repr()
+  return ("%s%s, elementwise_affine=%s"):format(text(self.normalized_shape), self.eps and (", eps=%g"):format(self.eps) or "",
+    tostring(self.weight ~= nil))
+end
 
 for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} do
   local Norm = layer(name)
@@ -517,7 +541,10 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
     return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
       {use_input_stats = own, momentum = self.momentum or 0, eps = self.eps})
   end
-  function Norm:extra_repr() return ("%d, eps=%g"):format(self.num_features, self.eps) end
+  function Norm:extra_repr()
+    return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
+      tostring(self.affine), tostring(self.track_running_stats))
+  end
 end
 
 for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d",

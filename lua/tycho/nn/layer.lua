@@ -82,7 +82,11 @@ function lib.plain(name, fn, first, second, inplace)
   end
   function class:extra_repr()
     local out = {}
-    for i, a in ipairs(args) do if self._args[i] ~= nil then out[#out + 1] = a .. "=" .. lib.text(self._args[i]) end end
+    for i, a in ipairs(args) do
+      local v = self._args[i]
+      if v == nil and a == "stride" then v = self.stride end
+      if v ~= nil then out[#out + 1] = a .. "=" .. lib.text(v) end
+    end
     for _, k in ipairs(order) do if self._options[k] ~= nil then out[#out + 1] = k .. "=" .. lib.text(self._options[k]) end end
     return table.concat(out, ", ")
   end

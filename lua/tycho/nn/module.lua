@@ -1,8 +1,8 @@
 -- The Module system: what is assigned to a module is found by name, in the order of assignment.
 --
 -- Idea: parameters, buffers and modules live in self._parts, everything else in self._plain; neither are raw fields, so
--- that assigning anew is seen too; but for a list's members, which are, for ipairs. A class made by extend() is called to construct, an instance to run forward.
--- Errors from forward carry the path of modules that led to them.
+-- that assigning anew is seen too; but for a list's members, which are, for ipairs. A class made by extend() is called to
+-- construct, an instance to run forward. Errors from forward carry the path of modules that led to them.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
@@ -142,21 +142,7 @@ local function assign(self, name, value)
   end
 end
 
-local function describe(self, indent, within)
-  local lines = {}
-  if within[self] then return self._name .. "(...)" end      -- a module may hold one that holds it
-  within[self] = true
-  for _, name in ipairs(order_of(self)) do
-    if self._kinds[name] == "module" then
-      lines[#lines + 1] = ("%s  (%s): %s"):format(indent, shown_name(name), describe(part(self, name), indent .. "  ", within))
-    end
-  end
-  within[self] = nil
-  local extra = self.extra_repr and self:extra_repr() or ""
-  if #lines == 0 then return self._name .. "(" .. extra .. ")" end
-  if extra ~= "" then table.insert(lines, 1, indent .. "  " .. extra) end
-  return self._name .. "(\n" .. table.concat(lines, "\n") .. "\n" .. indent .. ")"
-end
+local describe = require "tycho.nn.tree_text"(order_of, part, shown_name)
 
 local function where(self, ok, ...)
   if ok then

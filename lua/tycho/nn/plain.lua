@@ -38,6 +38,7 @@ function PReLU:init(...)
   self.weight = module.Parameter(ops.full({whole("PReLU", "num_parameters", o.num_parameters)}, lib.number("PReLU", "init", o.init)))
 end
 function PReLU:forward(x) return F.prelu(x, self.weight) end
+function PReLU:extra_repr() return "num_parameters=" .. M.numel(self.weight) end
 local RReLU = layer("RReLU")
 -- RReLU(lower=1/8, upper=1/3)
 function RReLU:init(...)
@@ -108,11 +109,11 @@ plain("CosineSimilarity", F.cosine_similarity, "dim=2, eps=1e-8")
 plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 
 local EmbeddingBag = layer("EmbeddingBag")
--- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=})
+-- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=}); gradients are dense, sparse=true or not
 function EmbeddingBag:init(...)
   local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, \z
     include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
-  for _, k in ipairs {"scale_grad_by_freq", "sparse"} do if o[k] then fail("EmbeddingBag: there is no %s: gradients are dense", k) end end
+  if o.scale_grad_by_freq then fail("EmbeddingBag: there is no scale_grad_by_freq; Embedding has it") end
   self.max_norm, self.norm_type = o.max_norm and lib.number("EmbeddingBag", "max_norm", o.max_norm) or nil, o.norm_type
   self.mode, self.include_last_offset = o.mode, o.include_last_offset
   self.padding_idx = lib.padding_row("EmbeddingBag", o.padding_idx, o.num_embeddings)
@@ -120,6 +121,10 @@ function EmbeddingBag:init(...)
     init.normal_(ops.empty(whole("EmbeddingBag", "num_embeddings", o.num_embeddings),
     whole("EmbeddingBag", "embedding_dim", o.embedding_dim))))
   if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
+end
+function EmbeddingBag:extra_repr()
+  return ("%d, %d, mode=%s%s"):format(self.weight.shape[1], self.weight.shape[2], self.mode,
+    self.padding_idx and ", padding_idx=" .. self.padding_idx or "")
 end
 -- EmbeddingBag.from_pretrained(weight (count, size), freeze=true, options): weight's own memory
 function EmbeddingBag.from_pretrained(weight, ...)

@@ -143,7 +143,8 @@ for name, kind in pairs(KINDS) do
   function Layer:flatten_parameters() return self end       -- nothing to do: one op reads them where they lie
   function Layer:extra_repr()
     return ("%d, %d"):format(self.input_size, self.hidden_size) ..
-      (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") ..
+      (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") .. (self.bias_ih_l0 and "" or ", bias=false") ..
+      (self.batch_first and ", batch_first=true" or "") .. (self.dropout > 0 and (", dropout=%g"):format(self.dropout) or "") ..
       (self.bidirectional and ", bidirectional=true" or "")
   end
 
@@ -168,5 +169,8 @@ for name, kind in pairs(KINDS) do
     if alone then return M.squeeze(h, 1), c and M.squeeze(c, 1) end
     return h, c
   end
-  function Cell:extra_repr() return ("%d, %d"):format(self.input_size, self.hidden_size) end
+  function Cell:extra_repr()
+    return ("%d, %d%s%s"):format(self.input_size, self.hidden_size, self.bias_ih and "" or ", bias=false",
+      self.nonlinearity and self.nonlinearity ~= "tanh" and ", nonlinearity=" .. self.nonlinearity or "")
+  end
 end
