@@ -436,4 +436,16 @@ describe("checkpoints", function()
     fails("its dataset 2: it is written in Lua", data.DataLoader,
       data.ConcatDataset {a, {size = function() return 1 end, get = function() return 1, 2 end}}, {num_workers = 1})
   end)
+
+  it("items come one by one where there is no batch size", function()
+    local cpu, seen = {device = "cpu"}, {}
+    local set = data.TensorDataset(tycho.range(1, 3, 1, cpu), tycho.ones(3, 2, cpu))
+    for a, b in data.DataLoader(set, {batch_size = false}):iter() do seen[#seen + 1] = {a, tostring(b.shape)} end
+    assert.same({{1, "2"}, {2, "2"}, {3, "2"}}, seen)
+    seen = {}
+    local loader = data.DataLoader(set, {batch_size = false, collate = function(a, b) return b * a end})
+    for x in loader:iter() do seen[#seen + 1] = x:totable() end
+    assert.same({{1, 1}, {2, 2}, {3, 3}}, seen)
+    assert.equal(3, loader:size())
+  end)
 end)

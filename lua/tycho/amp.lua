@@ -62,6 +62,12 @@ function amp.is_autocast_enabled(device)
   return dtype ~= nil, dtype
 end
 
+-- The dtype that autocast computes in on a device ("cuda" or "cpu"), or would.
+function amp.get_autocast_dtype(device)
+  options.expect("get_autocast_dtype", 1, device, type(device) == "string" and usual[device:match "^%a+"], "'cpu' or 'cuda'")
+  return select(2, amp.is_autocast_enabled(device)) or usual[device:match "^%a+"]
+end
+
 -- custom_fwd(fn, {cast_inputs=}): the forward of an autograd.Function whose backward, from custom_bwd, shall run under forward's autocast.
 -- cast_inputs: where autocast is on, floating tensors among the arguments (but float64) are given this dtype, and fn runs without it.
 function amp.custom_fwd(fn, o)

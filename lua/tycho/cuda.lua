@@ -33,6 +33,10 @@ end
 -- Whether the GPU computes in bfloat16 (sm_80 and later).
 function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_device_capability(device)) >= 8 end
 
+function cuda.is_initialized() return gpu.is_available() end
+-- Autocast and GradScaler by PyTorch's older names.
+cuda.amp = require "tycho.amp"
+
 ---- memory ----
 -- Bytes of the device's memory that are free, and all there are.
 function cuda.mem_get_info(device) return gpu.mem_get_info(device) end
@@ -84,6 +88,8 @@ function cuda.set_rng_state_all(states)
   for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end
 end
 function cuda.set_rng_state(state, device) gpu.rng_state(named(device), options.rng_state(state)) end
+-- The seed that the current device's generator was last given.
+function cuda.initial_seed() return (gpu.rng_state(named())) end
 -- Without a GPU there is nothing to seed, and nothing is held.
 function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end
 function cuda.manual_seed_all(seed)

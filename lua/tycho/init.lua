@@ -174,7 +174,7 @@ function M.describe(x)
     tostring(M.stride(x)), M.numel(x) * M.element_size(x))
   if M.numel(x) > 0 then
     text = text .. ("\nmin %g, max %g, mean %g, std %g, NaN %d, inf %d"):format(M.min(y):item(), M.max(y):item(), M.mean(y):item(),
-      ops.sqrt(ops.mean(ops.square(y - ops.mean(y)))):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
+      M.std(y):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
   end
   return text
 end
@@ -283,6 +283,8 @@ function tycho.fork_rng(fn, ...)
     tycho.cuda.set_rng_state_all(gpus)
   end, fn, ...)
 end
+-- The dtype of tensors of which none is said. There is no other: creators take one.
+function tycho.get_default_dtype() return "float32" end
 -- Where tensors are made of which no device is said; "cpu" at first. "cuda" is the GPU that is current when one is made.
 function tycho.get_default_device() return (select(2, core.gpu.default_device())) end
 function tycho.set_default_device(device)
@@ -341,11 +343,20 @@ for _, name in ipairs {"retain_grad", "register_hook", "element_size", "get_devi
   end
 end
 
+-- steps numbers from base^first to base^last, evenly by their exponents.
+tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?",
+  function(first, last, steps, base, dtype, device)
+    local exponents = ops.linspace(first, last, steps, {dtype = "float64", device = device or core.gpu.default_device()})
+    return M.to(ops.pow(base, exponents), dtype or "float32")
+  end)
+-- Counts drawn from Poisson distributions of these rates, in the rates' dtype and shape.
+tycho.poisson = core.define("poisson", "x", function(x) return require("tycho.distributions").Poisson(x):sample() end)
+
 -- What draws random numbers takes a generator of its own, too.
 local generator = require "tycho.generator"
 tycho.Generator = generator.Generator
 for _, name in ipairs {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform_", "normal_",
-    "exponential_", "log_normal_", "cauchy_", "geometric_", "random_", "bernoulli", "bernoulli_", "multinomial"} do
+    "exponential_", "log_normal_", "cauchy_", "geometric_", "random_", "bernoulli", "bernoulli_", "multinomial", "poisson"} do
   if M[name] then M[name] = generator.drawing(name, M[name]) end
   if rawget(tycho, name) then tycho[name] = generator.drawing(name, tycho[name]) end
 end
@@ -355,7 +366,7 @@ local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
   checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func"}
 -- What PyTorch's programs look for here.
-local elsewhere = {autocast = "tycho.amp.autocast is", GradScaler = "tycho.amp.GradScaler is",
+local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
   vmap = "ops take batches: see bmm, einsum, broadcasting",
   hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
@@ -363,7 +374,9 @@ local elsewhere = {autocast = "tycho.amp.autocast is", GradScaler = "tycho.amp.G
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
   LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index", testing = "allclose and equal compare"}
+local of_amp = {autocast = true, GradScaler = true, is_autocast_enabled = true, get_autocast_dtype = true}
 return setmetatable(tycho, {__index = function(t, k)
+  if of_amp[k] then return t.amp[k] end
   if parts[k] then
     local m = require(parts[k])
     rawset(t, k, m)

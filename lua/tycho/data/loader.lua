@@ -124,7 +124,8 @@ end
 -- sampler=, batch_sampler=, collate=, timeout=5}). persistent_workers is taken, and of no effect: worker processes stay
 -- until close(). seed: without one, drawn now, from generator or the CPU's own (manual_seed). sampler: see samplers.lua.
 -- collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it is run in this thread,
--- a dataset's own, dataset:collate(items), where the items are made. prefetch_factor: batches
+-- a dataset's own, dataset:collate(items), where the items are made. batch_size=false: items one by one, without a dim for the batch, which
+-- collate, if given, gets as arguments. prefetch_factor: batches
 -- under way for each worker; timeout: seconds an item may take in a worker process.
 -- A dataset with iter() alone is read as it comes (stream.lua). A list of items, or a tensor, may stand for a dataset.
 local function new(dataset, ...)
@@ -137,6 +138,10 @@ local function new(dataset, ...)
   local self = setmetatable(o, DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
+  if self.batch_size == false then                         -- no batches: an item's fields as they are, or what collate makes of them
+    local one = self.collate or function(...) return ... end
+    self.batch_size, self.collate = 1, function(items) return one(unpack(items[1])) end
+  end
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)

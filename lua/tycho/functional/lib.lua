@@ -106,6 +106,7 @@ end
 
 -- Softmax over the last dim; rows that are -inf throughout, which attend to nothing, give 0.
 function lib.attention_weights(s)
+  if core.methods.numel(s) == 0 then return core.ops.softmax(s, -1) end
   local none = core.ops.eq(core.ops.amax(s, -1, {keepdim = true}), -math.huge)
   return core.ops.masked_fill(core.ops.softmax(core.ops.masked_fill(s, none, 0), -1), none, 0)
 end

@@ -63,8 +63,14 @@ function MHA:init(...)
   if o.bias then init.zeros_(self.out_proj.bias) end
   self.add_zero_attn = o.add_zero_attn
 end
+local NAMES = {query = true, key = true, value = true}
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
 function MHA:forward(query, key, value, o)
+  if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
+    local given = query
+    query, key, value, o = given.query, given.key, given.value, {}
+    for k, v in pairs(given) do if not NAMES[k] then o[k] = v end end
+  end
   if type(key) == "table" and not core.is_tensor(key) then key, o = nil, key end
   if type(value) == "table" and not core.is_tensor(value) then value, o = nil, value end
   o = options("MultiheadAttention", o, CALL)

@@ -516,12 +516,11 @@ function Plateau:begin()
 end
 function Plateau:set() self.last_lr = rates_of(self.optimizer) end
 function Plateau:is_better(v)
-  local sign = self.mode == "min" and -1 or 1
   if self.threshold_mode == "rel" then
     return self.mode == "min" and v < self.best * (1 - self.threshold) or self.mode == "max" and
       v > self.best * (1 + self.threshold)
   end
-  return (v - self.best) * sign > self.threshold
+  return self.mode == "min" and v < self.best - self.threshold or self.mode == "max" and v > self.best + self.threshold
 end
 function Plateau:step(metric)
   if core.is_tensor(metric) then metric = metric:item() end
