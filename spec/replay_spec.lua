@@ -75,6 +75,14 @@ describe("masters of 16-bit parameters", function()
       end
     end)
   end
+  it("are float32, of 16 bits", function()
+    local core = require "tycho.core"
+    local function step(p, copy)
+      core.ops.sgd_step({p}, {tycho.ones(3)}, nil, {copy}, tycho.zeros({}, {dtype = "int64"}), 0.1, nil, nil, 0, 0, 0, false, false)
+    end
+    helper.fails("copy 1 is float32, its parameter float32", step, tycho.ones(3), tycho.ones(3))
+    helper.fails("copy 1 is float16, its parameter float64", step, tycho.ones(3, {dtype = "float64"}), tycho.ones(3, {dtype = "float16"}))
+  end)
   it("where memory lies otherwise", function()
     local w = nn.Parameter(tycho.ones(4, 3, {dtype = "float16"}):t())
     local opt = optim.SGD({w}, {lr = 0.5, master_weights = true})

@@ -82,7 +82,8 @@ typedef struct {
   ty_status (*pin)(ty_ctx *ctx, size_t n, void **out);                        /* host memory that copies reach without the host's help */
   void (*unpin)(void *p);
   /* Between begin and end what the calling thread puts into stream is recorded, not done; keep false: end forgets it.
-     beside: NULL, or a graph whose memory this one shares: what that has given back is used again. */
+     beside: NULL, or a graph whose memory this one shares: what that has given back is used again. own: of a compiled function, which
+     keeps its values' memory and tells their new versions itself. */
   ty_status (*graph_begin)(ty_ctx *ctx, int gpu, void *beside, bool own, void **graph, void **stream);
   ty_status (*graph_end)(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
   ty_status (*graph_replay)(ty_ctx *ctx, void *graph);

@@ -450,6 +450,12 @@ ty_status ty_infer_optim(ty_call *c) {
   if (id == TY_OP_multi_scale) TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
   if (step) {
     const ty_optim_operands s = ty_optim_operands_of(c);
+    for (int i = 0; i < s.copies.count; i++) {
+      const ty_tensor *p = c->in[c->span[0].start + i].t, *t = c->in[s.copies.start + i].t;
+      if (p->dtype != TY_F32 || (t->dtype != TY_F16 && t->dtype != TY_BF16))
+        return ty_fail(c, "copy %d is %s, its parameter %s; a 16-bit copy of a float32 one is needed", i + 1, ty_dtype_names[t->dtype],
+          ty_dtype_names[p->dtype]);
+    }
     if (!s.scale) TY_TRY(refuse_scaled(c, c->span[1], "call scaler:step(optimizer), or scaler:unscale_(optimizer) first"));
   }
   return TY_OK;
