@@ -1027,14 +1027,14 @@ function tycho.masked_fill(x, mask, value) end
 ---@return tycho.Tensor
 function Tensor.masked_fill(x, mask, value) end
 
---- a + weight * (b - a); b where weight is 1
+--- a + weight * (b - a); exactly b where weight is 1 and both are finite
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param weight tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.lerp(a, b, weight) end
 
---- a + weight * (b - a); b where weight is 1
+--- a + weight * (b - a); exactly b where weight is 1 and both are finite
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param weight tycho.Tensor|number

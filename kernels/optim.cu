@@ -17,11 +17,11 @@ static __device__ __forceinline__ double update(int op, int has, const ty_step_r
   return ty_step_f64(op, has, &c, g, p, v);
 }
 
-static __device__ rates rates_of(const ty_k_step &a) {
+template <int op> static __device__ rates rates_of(const ty_k_step &a) {
   const double sign = (a.how.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1),
     lr = a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr;
   rates r;
-  r.c = ty_step_rates_of(a.op, (double)(*a.step + 1), lr, sign, &a.how);
+  r.c = ty_step_rates_of(op, (double)(*a.step + 1), lr, sign, &a.how);
   r.skip = a.found && *a.found != 0;
   return r;
 }
@@ -39,7 +39,7 @@ template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const
   __shared__ rates shared;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
-  if (threadIdx.x == 0) shared = rates_of(a);
+  if (threadIdx.x == 0) shared = rates_of<op>(a);
   __syncthreads();
   const rates r = shared;
   if (t < a.count && !r.skip) {

@@ -33,8 +33,8 @@ local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional
   "Shapes: pointwise ops broadcast their operands; a reduction's result lacks the dims that it names (all, where it names none), or has them with size 1 with",
   "`keepdim`; others say theirs. Errors are Lua's, one sentence that names the op, the argument, what was expected and what came.",
   "",
-  "The last column. Result's dtype: *same*: what the operands promote to; *floating*: the same, whole numbers become float32; *first*: the first operand's; *whole*:",
-  "the same, floating operands are an error. In place: there is a form with a trailing `_`. Under autocast: *16 bits*: floating operands are cast to autocast's dtype;",
+  "The last column. A pointwise result's dtype: *same*: what the operands promote to (of `where`, the last two); *floating*: the same, whole numbers become",
+  "float32; *first*: the first operand's; *whole*: the same, floating operands are an error. Of reductions, sums and products of whole numbers are int64, means are of floating ones. In place: there is a form with a trailing `_`. Under autocast: *16 bits*: floating operands are cast to autocast's dtype;",
   "*float32*: to float32; otherwise they promote.", ""}
 local cats = {"---@meta", "-- Made by make docs.", "---@class tycho.Tensor", "local Tensor = {}", "---@class tycho", "local tycho = {linalg = {}}", ""}
 local lua_type = {operand = "tycho.Tensor|number", tensors = "tycho.Tensor[]", int = "integer", number = "number", bool = "boolean", dim = "integer", dims = "integer|integer[]",
@@ -103,7 +103,8 @@ for _, space in ipairs(spaces) do
     local where, name = line:match("^(%S+) (%S+)$")
     if where == space[1] then
       total = total + 1
-      if rawget(space[2], name) ~= nil and name ~= "arange" or otherwise[name] and rawget(space[2], otherwise[name]) ~= nil then have[#have + 1] = name
+      local found, there = pcall(function() return space[2][name] end)                -- some are found when they are asked for
+      if found and there ~= nil and name ~= "arange" or otherwise[name] and rawget(space[2], otherwise[name]) ~= nil then have[#have + 1] = name
       else
         local r = reason_of(name)
         lack[r] = lack[r] or {}

@@ -447,5 +447,10 @@ describe("checkpoints", function()
     for x in loader:iter() do seen[#seen + 1] = x:totable() end
     assert.same({{1, 1}, {2, 2}, {3, 3}}, seen)
     assert.equal(3, loader:size())
+    fails("batch_sampler and batch_size=false exclude each other", data.DataLoader, set,
+      {batch_size = false, batch_sampler = {{1, 2}, {3}}})
+    seen = {}
+    for a in data.DataLoader(set, {batch_size = false, sampler = {3, 1}}):iter() do seen[#seen + 1] = a end
+    assert.same({3, 1}, seen)
   end)
 end)

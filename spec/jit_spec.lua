@@ -395,4 +395,14 @@ describe("a trace file", function()
     local traced = tycho.jit.trace(function(z) return tycho.cross_entropy(z, y) end, x)
     helper.close(traced(x), tycho.cross_entropy(x, y))
   end)
+
+  it("a constant's name is none of a part's", function()
+    local Net = nn.Module:extend("Net")
+    function Net:init() self.constant = nn.ParameterList {tycho.ones(1), tycho.full({1}, 2), tycho.full({1}, 3)} end
+    local k = tycho.full({1}, 100)
+    function Net:forward(x) return x * self.constant[3] + k end
+    local net = Net()
+    local traced = tycho.jit.trace(net, tycho.ones(1))
+    assert.equal(103, traced(tycho.ones(1)):item())
+  end)
 end)

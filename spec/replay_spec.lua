@@ -44,6 +44,13 @@ describe("guard = 'inputs'", function()
     opt:add_param_group {params = {b}}
     for _ = 1, 4 do step(tycho.ones(1)) end
     assert.equal(-4, b:item())
+    local calls = 0
+    h = opt:register_step_post_hook(function() calls = calls + 1 end)
+    step(tycho.ones(1))
+    assert.equal(1, calls)
+    h.remove()
+    step(tycho.ones(1))
+    assert.equal(1, calls)
   end)
 end)
 
@@ -62,7 +69,10 @@ describe("masters of 16-bit parameters", function()
           return l
         end)
         for _ = 1, 5 do run(x) end
-        no_grad(function() w[2] = 8 end)
+        no_grad(function()
+          w[2] = 8
+          w[3] = -w[3] * 0                                 -- -0 where 0 may have been
+        end)
         for _ = 1, 3 do run(x) end
         return w:detach():float():totable(), opt.state[w].master:totable()
       end
@@ -100,7 +110,33 @@ describe("masters of 16-bit parameters", function()
 end)
 
 describe("optimizers' states", function()
-  it("are copied into those that are there", function()
+  it("come back from a dict, whatever was loaded meanwhile", function()
+    for _, captured in ipairs {false, true} do
+      local function made(grads)
+        local p = nn.Parameter(tycho.zeros(2))
+        local opt = optim.SGD({p}, {lr = tycho.tensor(0.25), momentum = 0.5})
+        opt.captured = captured or nil                     -- as if a graph had recorded a step
+        for _, g in ipairs(grads) do
+          p.grad = tycho.full({2}, g)
+          opt:step()
+        end
+        return opt, opt.state[p]
+      end
+      local opt = made {1}
+      local other = made {100, 100, 100}
+      local saved = opt:state_dict()
+      opt:load_state_dict(other:state_dict())
+      assert.equal(175, opt:state_dict().state[1].momentum_buffer:max():item())
+      opt.param_groups[1].lr:fill_(7)
+      opt:load_state_dict(saved)
+      local now = opt:state_dict()
+      assert.equal(1, now.state[1].momentum_buffer:max():item())
+      assert.equal(1, now.state[1].step:item())
+      assert.equal(0.25, now.param_groups[1].lr:item())
+    end
+  end)
+
+  it("are copied into those that are there where a graph has recorded steps", function()
     for _, name in ipairs {"SGD", "AdamW", "NAdam", "RMSprop"} do
       local a, b = nn.Parameter(tycho.randn(3)), nn.Parameter(tycho.randn(2, 2))
       local opt = optim[name]({a, b}, {lr = 0.1, momentum = name ~= "AdamW" and name ~= "NAdam" and 0.9 or nil})
@@ -109,6 +145,7 @@ describe("optimizers' states", function()
         opt:step()
       end
       step(true)
+      opt.captured = true
       local saved, weights = copied(opt:state_dict()), {a:detach():clone(), b:detach():clone()}
       local function back()
         no_grad(function() a:copy_(weights[1]) b:copy_(weights[2]) end)
@@ -221,6 +258,27 @@ describe("on a GPU", function()
     end
   end)
 
+  it("what a graph has made is changed by its replays", function()
+    local w, src = tycho.ones(3, {device = "cuda", requires_grad = true}), tycho.ones(3, on)
+    local g, a = tycho.cuda.graph(function() return src * 2 end)
+    g:replay()
+    local z = (w * a):sum()
+    z:backward()
+    assert.same({2, 2, 2}, w.grad:cpu():totable())
+    z = (w * a):sum()
+    src:fill_(50)
+    g:replay()
+    helper.fails("changed in place", function() z:backward() end)
+    local conv = nn.Conv2d(2, 4, 1):to("cuda", "float16")
+    local x = tycho.ones(1, 2, 2, 2, {device = "cuda", dtype = "float16"})
+    local h, y = tycho.cuda.graph(no_grad, conv, x)
+    h:replay()
+    local first = y:view(-1):float():cpu()                 -- channels-last memory stays where the graph writes it
+    x:fill_(3)
+    h:replay()
+    assert.is_false(tycho.equal(first, y:view(-1):float():cpu()))
+  end)
+
   it("a graph changes the version of what it writes alone", function()
     local w = tycho.ones(3, {device = "cuda", requires_grad = true})
     local out = tycho.zeros(3, on)
@@ -325,5 +383,14 @@ describe("on a GPU", function()
       end
       assert.equal(5, mean.n_averaged:item())
     end
+  end)
+
+  it("an empty one is told", function()
+    local told, write = {}, io.stderr
+    io.stderr = {write = function(_, ...) told[#told + 1] = table.concat {...} end} -- luacheck: ignore
+    local ok = pcall(tycho.cuda.graph, function() end)
+    io.stderr = write -- luacheck: ignore
+    assert.is_true(ok)
+    assert.equal("graph: nothing was recorded: fn has put no work into streams of cuda:0\n", table.concat(told))
   end)
 end)

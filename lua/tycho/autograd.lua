@@ -263,7 +263,6 @@ function Function:__call(...)
       results[i] = core.is_tensor(out[i]) and out[i] or false
       for _, x in ipairs(ctx._indifferent or {}) do if rawequal(x, results[i]) then results[i] = false end end
     end
-    for _, v in pairs(ctx) do if core.is_tensor(v) then core.keep(v) end end          -- fields are there for backward, whatever the scope
     core.record_function(ctx, tensors, results)
   end
   return unpack(out, 1, count)

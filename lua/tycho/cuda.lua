@@ -33,7 +33,6 @@ end
 -- Whether the GPU computes in bfloat16 (sm_80 and later).
 function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_device_capability(device)) >= 8 end
 
-function cuda.is_initialized() return gpu.is_available() end
 -- Autocast and GradScaler by PyTorch's older names.
 cuda.amp = require "tycho.amp"
 

@@ -174,7 +174,7 @@ function M.describe(x)
     tostring(M.stride(x)), M.numel(x) * M.element_size(x))
   if M.numel(x) > 0 then
     text = text .. ("\nmin %g, max %g, mean %g, std %g, NaN %d, inf %d"):format(M.min(y):item(), M.max(y):item(), M.mean(y):item(),
-      M.std(y):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
+      M.std(y, {correction = M.numel(y) > 1 and 1 or 0}):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
   end
   return text
 end
@@ -346,6 +346,7 @@ end
 -- steps numbers from base^first to base^last, evenly by their exponents.
 tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?",
   function(first, last, steps, base, dtype, device)
+    options.whole("logspace", "argument 3 (steps)", steps, 0)
     local exponents = ops.linspace(first, last, steps, {dtype = "float64", device = device or core.gpu.default_device()})
     return M.to(ops.pow(base, exponents), dtype or "float32")
   end)

@@ -219,6 +219,8 @@ local function number_tensors(p, a, state, reserved)
     p.tensors[#p.tensors + 1] = {name = name, kind = kind}
     numbers[name], given[name] = #a.inputs + #p.tensors, t
   end
+  local taken = {}
+  for _, s in ipairs(state) do taken[s.name] = true end
   for _, v in ipairs(values_from_outside(a)) do
     local t, name = program.value(a.p, v), nil
     for _, s in ipairs(state) do
@@ -229,7 +231,8 @@ local function number_tensors(p, a, state, reserved)
       end
     end
     if not name then
-      name = "constant." .. (#p.tensors + 1)
+      local k = #p.tensors + 1
+      repeat name, k = "constant." .. k, k + 1 until not taken[name] and not numbers[name]
       add(name, "constant", core.keep(ops.clone(t)))
     end
     number[v] = numbers[name]

@@ -19,8 +19,7 @@ static uint64_t queue_of(ty_ctx *ctx, const ty_tensor *t) {
 }
 
 static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_shadow *h) {
-  return h->from == t->storage->id && h->version == ty_version(t) && h->queue == queue_of(ctx, t) &&
-         !ty_is_unversioned(t);
+  return h->from == t->storage->id && h->version == ty_version(t) && h->queue == queue_of(ctx, t) && !t->storage->exposed;
 }
 
 static bool sole(const ty_shadow *h) { return atomic_load(&h->t->refs) == 1 && !ty_storage_shared(h->t->storage); }
@@ -46,7 +45,7 @@ void ty_shadow_refreshed(ty_tensor *t) {
 /* t's data in dtype to; a new reference, without history. */
 static ty_status shadow_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
   ty_shadow *h = t->shadow;
-  if (!t->requires_grad || t->base || t->dtype != TY_F32 || ty_is_unversioned(t)) return ty_cast_to(ctx, t, to, format, out);
+  if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast_to(ctx, t, to, format, out);
   const bool alike = h && h->t->dtype == to && (format != TY_CHANNELS_LAST || ty_is_channels_last(h->t));
   if (alike && valid(ctx, t, h)) return (*out = ty_alias(h->t)) ? TY_OK : ty_no_memory(ctx, NULL);
   if (alike && h->from == t->storage->id && h->queue == queue_of(ctx, t) && sole(h)) {

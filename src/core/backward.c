@@ -30,7 +30,8 @@ typedef struct {
   int ngrad, grad_cap, written_cap;
   int *heap, nheap;
   bool scaled;             /* a GradScaler's product is among the nodes */
-  const ty_node *beside;   /* the last that was recorded on a stream of its own */
+  struct { const ty_backend *gpu; void *stream; } joined[8];     /* streams that the current ones have waited for */
+  int njoined;
 } pass;
 
 static ty_status no_memory(ty_ctx *ctx) {
@@ -341,9 +342,12 @@ static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
 /* The pass runs on the current streams, after what the nodes' own streams have been given. */
 static void join_stream(pass *p, const ty_node *n) {
   if (!n->gpu || n->stream == p->ctx->stream[n->gpu->gpu]) return;
-  if (p->beside && p->beside->gpu == n->gpu && p->beside->stream == n->stream) return;
+  for (int i = 0; i < p->njoined; i++)
+    if (p->joined[i].gpu == n->gpu && p->joined[i].stream == n->stream) return;
   n->gpu->join(p->ctx, n->gpu, n->stream);
-  p->beside = n;
+  if (p->njoined == 8) return;             /* the next ones are waited for as often as they come */
+  p->joined[p->njoined].gpu = n->gpu;
+  p->joined[p->njoined++].stream = n->stream;
 }
 
 /* Finds every node below the roots and counts uses along needed edges. */

@@ -152,7 +152,9 @@ static void note_stream(const ty_ctx *ctx, ty_node *n, const ty_tensor *t) {
   n->stream = ctx->stream[b->gpu];
 }
 
-static void count(const ty_ctx *ctx) { if (ctx->account) atomic_store_explicit(&ctx->account->recorded, true, memory_order_relaxed); }
+static void note_recorded(const ty_ctx *ctx) {
+  if (ctx->account) atomic_store_explicit(&ctx->account->recorded, true, memory_order_relaxed);
+}
 
 /* before[i], where given: operand i as it was before an in-place change. */
 static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) {
@@ -163,7 +165,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
   if (!n) return no_memory(c->ctx);
   uint32_t mask = n->saved_mask = ty_save_mask(c);
   note_stream(c->ctx, n, c->out[0]);
-  count(c->ctx);
+  note_recorded(c->ctx);
   if (op->has_list) memcpy(n->span, c->span, sizeof n->span);
   memcpy(n->at, c->at, sizeof(ty_attr) * (size_t)op->nattr);
   for (int i = 0; i < c->nin; i++) {
@@ -201,7 +203,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
   n->key = f.key;
   n->internal = f.internal;
   for (int j = 0; j < nout; j++) note_stream(ctx, n, out[j]);
-  count(ctx);
+  note_recorded(ctx);
   for (int i = 0; i < nin && st == TY_OK; i++)
     if (in[i]) {
       ty_meta_of(in[i], &n->meta[i]);

@@ -241,6 +241,7 @@ static void storage_drop(ty_storage *s, int n) {
     else if (s->within) ty_storage_release(s->within);
     else if (s->data && s->data != s->small) s->backend->free(s->backend, s->data, s->nbytes, s->block);
     if (!s->drop && !s->within) account_add(s->account, -(long long)s->nbytes);
+    ty_launches_release(s->launches);
     ty_account_release(s->account);
   }
   if (before == n) cell_free(&block_cells, block_of(s));

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #define TY_VERSION "0.1.0"
 #define TY_MAXDIM 8      /* dims of a tensor */
@@ -103,13 +104,16 @@ typedef struct ty_fused ty_fused;        /* fused.h */
 typedef enum { TY_JOINT_NONE, TY_JOINT_CASTS, TY_JOINT_POOL, TY_JOINT_POOL_BACKWARD, TY_JOINT_NORM_BACKWARD, TY_JOINT_LOSS,
   TY_JOINT_STEP } ty_joint;
 
+/* How often a graph has been launched: what it made is written anew each time. Held by it and by those storages. ready: it is captured. */
+typedef struct { atomic_int refs; atomic_uint count; atomic_bool ready; } ty_launches;
+
 typedef struct ty_storage {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
   uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
   const ty_program *program;   /* whose memory it is: that of a compiled function's values, which each run writes anew */
   bool exposed;            /* its address was handed out: contents may change without a new version */
-  bool replayed;           /* a graph made it, whose launches write it anew, likewise */
+  ty_launches *launches;   /* of the graph that made it, or NULL; they count as changes */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
   void *data;
@@ -416,8 +420,12 @@ bool ty_overlaps_itself(const ty_tensor *t);
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
 void ty_meta_of(const ty_tensor *t, ty_meta *m);         /* shape and dtype, strides left to choose */
 static inline const ty_backend *ty_device_of(const ty_tensor *t) { return t->storage->backend; }
-static inline uint32_t ty_version(const ty_tensor *t) { return atomic_load_explicit(&t->storage->version, memory_order_relaxed); }
-static inline bool ty_is_unversioned(const ty_tensor *t) { return t->storage->exposed || t->storage->replayed; }
+static inline uint32_t ty_storage_version(const ty_storage *s) {
+  return atomic_load_explicit(&s->version, memory_order_relaxed) +
+         (s->launches ? atomic_load_explicit(&s->launches->count, memory_order_relaxed) : 0);
+}
+static inline uint32_t ty_version(const ty_tensor *t) { return ty_storage_version(t->storage); }
+static inline void ty_launches_release(ty_launches *l) { if (l && atomic_fetch_sub(&l->refs, 1) == 1) free(l); }
 static inline void ty_changed(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
 static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
 static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }

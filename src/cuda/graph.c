@@ -3,9 +3,10 @@
  * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
  * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back to
  * those for graphs. Memory from outside, an earlier pool's on that stream too, that the recorded work reads or writes is kept alive by the
- * graph; what it writes there has a new version after each launch. A compiled function's graph (own) leaves both to its program.
- * Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no memory back to the
- * driver, and no thread waits for a whole device, the captured stream among its own; launches over one pool follow one another. */
+ * graph; what it writes there, and what it made itself, has a new version after each launch. A compiled function's graph (own) leaves all
+ * this to its program. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no
+ * memory back to the driver, and no thread waits for a whole device, the captured stream among its own; launches over one pool follow one
+ * another. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ struct ty_graph {
   ty_stream *last[TY_NTURNS];              /* within, of each kind; NULL: there is none */
   cudaGraphExec_t exec;
   bool own;                                /* a compiled function's */
+  ty_launches *launches;
   struct { ty_storage *s; uint32_t version; bool written; } *kept;     /* version: before its first use in the capture */
   int nkept, room;
   bool lost;                               /* there was no memory to keep one: it can't be launched */
@@ -66,8 +68,6 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
     : TY_OK;
 }
 
-static uint32_t version_of(const ty_storage *s) { return atomic_load_explicit(&s->version, memory_order_relaxed); }
-
 /* A storage from outside the pool that the recorded work uses; once each. */
 static void keep(ty_graph *g, ty_storage *s) {
   if (g->own && s->program) return;        /* it outlives the graph's launches, and sees who holds its memory */
@@ -82,14 +82,16 @@ static void keep(ty_graph *g, ty_storage *s) {
   }
   ty_storage_retain(s);
   g->kept[g->nkept].s = s;
-  g->kept[g->nkept++].version = version_of(s);
+  g->kept[g->nkept++].version = ty_storage_version(s);
 }
 
 void ty_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
   if (g && ty_pool_of(s) != g->pool->id) return keep(g, s);
-  if (g) s->replayed = true;               /* the pool's own blocks come and go within it */
-  ty_used_on(s, stream);
+  ty_used_on(s, stream);                   /* the pool's own blocks come and go within it */
+  if (!g || g->own || s->launches) return;
+  atomic_fetch_add(&g->launches->refs, 1);
+  s->launches = g->launches;
 }
 
 static void pool_release(int gpu, pool *p) {
@@ -110,6 +112,7 @@ static void give_back(ty_graph *g) {
     ty_storage_release(s);
   }
   free(g->kept);
+  ty_launches_release(g->launches);
   pool_release(g->gpu, g->pool);
   ty_free(g);
 }
@@ -172,10 +175,13 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **ou
   if (other && other->gpu != gpu) return ty_error(ctx, "graph: the pool is of cuda:%d, the current device is cuda:%d", other->gpu, gpu);
   pool *p = other ? other->pool : pool_new(ctx, gpu);
   ty_graph *g = p ? ty_malloc(sizeof *g) : NULL;
+  ty_launches *launches = g ? calloc(1, sizeof *launches) : NULL;
   if (!p) return TY_ERR;
   atomic_fetch_add(&p->graphs, 1);
-  if (!g) return pool_release(gpu, p), ty_no_memory(ctx, "graph");
+  if (!launches) return ty_free(g), pool_release(gpu, p), ty_no_memory(ctx, "graph");
   memset(g, 0, sizeof *g);
+  atomic_init(&launches->refs, 1);
+  g->launches = launches;
   g->gpu = gpu;
   g->own = own;
   g->id = ++captures;                      /* below any address */
@@ -198,7 +204,8 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   cudaGraph_t made = NULL;
   cudaError_t e = ty_use(g->gpu);
   if (e == cudaSuccess) e = cudaStreamEndCapture(g->pool->stream->s, &made);
-  for (int i = 0; i < g->nkept; i++) g->kept[i].written = !g->own && version_of(g->kept[i].s) != g->kept[i].version;
+  for (int i = 0; i < g->nkept; i++) g->kept[i].written = !g->own && ty_storage_version(g->kept[i].s) != g->kept[i].version;
+  atomic_store(&g->launches->ready, true);
   capture_ended();
   if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
@@ -229,6 +236,7 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
     if (g->last[k]) ty_turn_end(k, g->gpu);
   if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaGraphLaunch", g->gpu);
   g->pool->ran = s;
+  atomic_fetch_add(&g->launches->count, 1);
   for (int i = 0; i < g->nkept; i++)
     if (g->kept[i].written) atomic_fetch_add_explicit(&g->kept[i].s->version, 1, memory_order_relaxed);
   return TY_OK;

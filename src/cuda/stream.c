@@ -94,7 +94,7 @@ void ty_join(ty_stream *s, int gpu, void *other) {
   enum cudaStreamCaptureStatus here = cudaStreamCaptureStatusNone, there = here;
   if (ty_use(gpu) != cudaSuccess || cudaStreamIsCapturing(s->s, &here) != cudaSuccess || cudaStreamIsCapturing(o->s, &there) != cudaSuccess)
     cudaGetLastError();
-  else if (o != s && here == there) ty_wait_for(s, o);
+  else if (o != s && here == there && ty_stream_usable(gpu, o)) ty_wait_for(s, o);
 }
 
 bool ty_stream_usable(int gpu, const void *stream) {

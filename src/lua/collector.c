@@ -13,6 +13,7 @@
 #define PER_HEAP 8
 #define MOST_FOR_HEAP ((long long)192 << 20)
 #define CALLS 32
+#define IN_CACHES ((long long)20 << 20)    /* more garbage has left them anyway */
 /* KB of the heap in one go: little by little, since who holds much may let it go by himself; or most of a small heap's, some 0.2 ms */
 #define STEP 64
 #define STEP_UNRECORDED 1024
@@ -43,7 +44,8 @@ static void set_limit(lua_State *L, ty_state *s, long long most) {
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
   const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;
-  s->unrecorded = useful ? TY_MAX(TY_LEAST_UNRECORDED, least) : TY_MIN(2 * s->unrecorded, s->garbage);     /* else results are kept */
+  const long long soon = TY_MAX(TY_LEAST_UNRECORDED, least);
+  s->unrecorded = soon > IN_CACHES ? s->garbage : useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);     /* not useful: they are kept */
   s->gc_unrecorded = TY_MIN(now + s->unrecorded, most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);

@@ -89,8 +89,9 @@ static int define(lua_State *L) {
 /* list of {name, signature, doc, domain, expression, class, results, inplace, differentiable, mutates, params (names in
    order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
-  static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)}, *const casts[] = {"16 bits", "float32", "widest"},
-    *const rules[] = {"same", "floating", "bool", "first", "same", "whole"};         /* ops.def's */
+  static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)}, *const casts[] =
+    {[TY_A_FP16] = "16 bits", [TY_A_FP32] = "float32", [TY_A_WIDEST] = "widest"}, *const rules[] = {[TY_D_SAME] = "same",
+    [TY_D_FLOAT] = "floating", [TY_D_BOOL] = "bool", [TY_D_FIRST] = "first", [TY_D_WHERE] = "same", [TY_D_WHOLE] = "whole"};
   lua_newtable(L);
   for (int i = 0; i < TY_NOP; i++) {
     const ty_op *op = &ty_ops[i];
@@ -106,7 +107,7 @@ static int op_table(lua_State *L) {
     lua_pushboolean(L, op->diff != 0); lua_setfield(L, -2, "differentiable");
     lua_pushboolean(L, op->mutates); lua_setfield(L, -2, "mutates");
     lua_pushstring(L, casts[op->cast]); lua_setfield(L, -2, "autocast");
-    if (op->cls == TY_C_POINTWISE || op->cls == TY_C_REDUCE) { lua_pushstring(L, rules[op->dtype]); lua_setfield(L, -2, "dtype"); }
+    if (op->cls == TY_C_POINTWISE) { lua_pushstring(L, rules[op->dtype]); lua_setfield(L, -2, "dtype"); }
     lua_createtable(L, op->nparam, 0);
     for (int k = 0; k < op->nparam; k++) { lua_pushstring(L, op->param[k].name); lua_rawseti(L, -2, k + 1); }
     lua_setfield(L, -2, "params");

@@ -216,7 +216,7 @@ static int program_mark(lua_State *L) {   /* (tensor, mark to write over or nil)
 static int program_marked(lua_State *L) { /* (mark, tensor): whether it is that one, and holds what it held */
   const mark *m = ty_box_at(L, 1, ty_free, "a mark");
   const ty_tensor *t = ty_check(L, 2, "compile", "argument 2");
-  lua_pushboolean(L, m->id == t->storage->id && m->version == version_with_pending(t) && !ty_is_unversioned(t) &&
+  lua_pushboolean(L, m->id == t->storage->id && m->version == version_with_pending(t) && !t->storage->exposed &&
     ty_same_geometry(&m->like, t));
   return 1;
 }

@@ -99,9 +99,8 @@ static int is_channels_last(lua_State *L) {
   return 1;
 }
 static int version(lua_State *L) {
-  lua_pushnumber(L,
-    (lua_Number)(atomic_load(&ty_check(L, 1, "version", "argument 1")->storage->version) +
-    ty_check(L, 1, "version", "argument 1")->storage->pending));
+  const ty_tensor *t = ty_check(L, 1, "version", "argument 1");
+  lua_pushnumber(L, (lua_Number)ty_version(t) + t->storage->pending);
   return 1;
 }
 

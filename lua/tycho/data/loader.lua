@@ -125,8 +125,8 @@ end
 -- until close(). seed: without one, drawn now, from generator or the CPU's own (manual_seed). sampler: see samplers.lua.
 -- collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it is run in this thread,
 -- a dataset's own, dataset:collate(items), where the items are made. batch_size=false: items one by one, without a dim for the batch, which
--- collate, if given, gets as arguments. prefetch_factor: batches
--- under way for each worker; timeout: seconds an item may take in a worker process.
+-- collate, if given, gets as arguments. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a worker
+-- process.
 -- A dataset with iter() alone is read as it comes (stream.lua). A list of items, or a tensor, may stand for a dataset.
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
@@ -138,6 +138,7 @@ local function new(dataset, ...)
   local self = setmetatable(o, DataLoader)
   self.dataset, self.epoch, self.position = dataset, 0, 0
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
+  if self.batch_size == false and self.batch_sampler then fail("DataLoader: batch_sampler and batch_size=false exclude each other") end
   if self.batch_size == false then                         -- no batches: an item's fields as they are, or what collate makes of them
     local one = self.collate or function(...) return ... end
     self.batch_size, self.collate = 1, function(items) return one(unpack(items[1])) end

@@ -221,7 +221,10 @@ local function transform(name, signature, t)
   t.is_transform = true
 end
 local Inverse = {is_transform = true}
-Inverse.__index = Inverse
+function Inverse.__index(self, k)
+  if Inverse[k] == nil then fail("%s has no '%s'; it has forward, inverse, inv and log_abs_det_jacobian", tostring(self), tostring(k)) end
+  return Inverse[k]
+end
 function Inverse:forward(y) return self.inv:inverse(y) end
 function Inverse:inverse(x) return self.inv:forward(x) end
 function Inverse:slope(y) return -self.inv:slope(self.inv:inverse(y)) end
@@ -254,7 +257,7 @@ transform("ComposeTransform", nil, {
     return y
   end,
   slope = function(t, x)
-    local sum = x * 0
+    local sum = ops.fill(x, 0)
     for _, p in ipairs(t.parts) do sum, x = sum + p:slope(x), p:forward(x) end
     return sum
   end})

@@ -215,6 +215,21 @@ local function limit_rows(weight, ids, max_norm, norm_type)
     M.index_copy_(weight, 1, used, M.renorm(ops.index(weight, {used}, 1), norm_type, 1, max_norm))
   end)
 end
+-- Hands rows on; their gradients are divided by how often their id is there.
+local By
+local function by_frequency()
+  By = By or require("tycho.autograd").Function {forward = function(ctx, rows, ids, count)
+    ctx:save_for_backward(ids)
+    ctx.count = count
+    return rows
+  end, backward = function(ctx, g)
+    local ids = ctx:saved_tensors()
+    local like = {dtype = "float32", device = g.device}
+    local counts = ops.index_put(ops.zeros({ctx.count}, like), ops.ones(ids.shape, like), {ids}, 1, {accumulate = true})
+    return M.to(g / M.unsqueeze(ops.index(counts, {ids}, 1), -1), g.dtype)
+  end}
+  return By
+end
 def("embedding",
   "ids, weight, padding_idx:int?, max_norm:number?, norm_type:number=2, scale_grad_by_freq:bool=false, sparse:bool=false",
   "the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; \z
@@ -225,12 +240,7 @@ def("embedding",
     if max_norm then limit_rows(weight, ids, max_norm, norm_type) end
     if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
     local y = ops.index(weight, {ids}, 1, {ids = true})
-    if by_freq and y.requires_grad then
-      local like = {dtype = y.dtype, device = y.device}
-      local counts = ops.index_put(ops.zeros({weight.shape[1]}, like), ops.ones(ids.shape, like), {ids}, 1, {accumulate = true})
-      local often = core.keep(M.unsqueeze(ops.index(counts, {ids}, 1), -1))
-      M.register_hook(y, function(g) return g / often end)
-    end
+    if by_freq and y.requires_grad then y = by_frequency()(y, ids, weight.shape[1]) end
     if not padding or not y.requires_grad then return y end
     return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
   end, NN)

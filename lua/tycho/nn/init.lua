@@ -277,14 +277,17 @@ function Embedding:init(...)
   self.weight = Parameter(o._weight or ops.randn(count, size))
   if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
--- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=): weight's own memory, rows as they are
+-- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false): it is
+-- weight's own memory, rows as they are
 function Embedding.from_pretrained(weight, ...)
-  local o = arguments("Embedding.from_pretrained", "freeze=true, padding_idx=nil", ...)
+  local o = arguments("Embedding.from_pretrained", "freeze=true, padding_idx=nil, max_norm=nil, norm_type=2, \z
+    scale_grad_by_freq=false, sparse=false", ...)
   if not core.is_tensor(weight) or M.dim(weight) ~= 2 then
     fail("Embedding.from_pretrained: argument 1 must be a tensor of 2 dims, got %s",
       core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight))
   end
-  local e = Embedding(weight.shape[1], weight.shape[2], {padding_idx = o.padding_idx, _weight = weight:detach()})
+  local e = Embedding(weight.shape[1], weight.shape[2], {padding_idx = o.padding_idx, max_norm = o.max_norm, norm_type = o.norm_type,
+    scale_grad_by_freq = o.scale_grad_by_freq, _weight = weight:detach()})
   e.weight:requires_grad_(not o.freeze)
   return e
 end
@@ -294,21 +297,6 @@ end
 function Embedding:extra_repr()
   return ("%d, %d%s%s"):format(self.num_embeddings, self.embedding_dim,
     self.padding_idx and ", padding_idx=" .. self.padding_idx or "", self.max_norm and (", max_norm=%g"):format(self.max_norm) or "")
-end
-
-local Bilinear = layer("Bilinear")
--- Bilinear(in1_features, in2_features, out_features, bias=true)
-function Bilinear:init(...)
-  local o = arguments("Bilinear", "in1_features, in2_features, out_features, bias=true", ...)
-  local n1, n_out = whole("Bilinear", "in1_features", o.in1_features), whole("Bilinear", "out_features", o.out_features)
-  local bound = 1 / math.sqrt(n1)
-  self.weight = Parameter(init.uniform_(ops.empty(n_out, n1, whole("Bilinear", "in2_features", o.in2_features)), -bound, bound))
-  if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
-end
-function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) end
-function Bilinear:extra_repr()
-  local size = self.weight.shape
-  return ("in1_features=%d, in2_features=%d, out_features=%d, bias=%s"):format(size[2], size[3], size[1], tostring(self.bias ~= nil))
 end
 
 ---- convolution ----

@@ -108,6 +108,21 @@ plain("LocalResponseNorm", F.local_response_norm, "size", "alpha=1e-4, beta=0.75
 plain("CosineSimilarity", F.cosine_similarity, "dim=2, eps=1e-8")
 plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 
+local Bilinear = layer("Bilinear")
+-- Bilinear(in1_features, in2_features, out_features, bias=true)
+function Bilinear:init(...)
+  local o = lib.arguments("Bilinear", "in1_features, in2_features, out_features, bias=true", ...)
+  local n1, n_out = whole("Bilinear", "in1_features", o.in1_features), whole("Bilinear", "out_features", o.out_features)
+  local bound = 1 / math.sqrt(n1)
+  self.weight = module.Parameter(init.uniform_(ops.empty(n_out, n1, whole("Bilinear", "in2_features", o.in2_features)), -bound, bound))
+  if o.bias then self.bias = module.Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
+end
+function Bilinear:forward(a, b) return F.bilinear(a, b, self.weight, self.bias) end
+function Bilinear:extra_repr()
+  local size = self.weight.shape
+  return ("in1_features=%d, in2_features=%d, out_features=%d, bias=%s"):format(size[2], size[3], size[1], tostring(self.bias ~= nil))
+end
+
 local EmbeddingBag = layer("EmbeddingBag")
 -- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=}); gradients are dense, sparse=true or not
 function EmbeddingBag:init(...)

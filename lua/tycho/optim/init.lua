@@ -207,6 +207,7 @@ end
 -- the first is updated.
 function Optimizer:apply_gradients(scaling)
   local work = {}
+  if core.gpu.capturing() then self.captured = true end    -- see state.lua
   for i, group in ipairs(self.param_groups) do
     check_kinds(self, group)
     local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
@@ -276,7 +277,8 @@ for _, when in ipairs {"pre", "post"} do
     end
     local list, h = self.step_hooks[when], {fn = fn}
     list[#list + 1] = h
-    function h.remove() for i, other in ipairs(list) do if other == h then table.remove(list, i) return end end end
+    program.hooked()
+    function h.remove() program.hooked() for i, other in ipairs(list) do if other == h then table.remove(list, i) return end end end
     return h
   end
 end

@@ -1,7 +1,8 @@
 -- Optimizers' states as data: what is saved, and what of a saved one comes back.
 --
--- Idea: state dicts name parameters by their place over all groups; PyTorch's are taken too. Invariant: everything is looked at before
--- anything changes, and what is there already is written into rather than replaced, since graphs step with it.
+-- Idea: state dicts name parameters by their place over all groups; PyTorch's are taken too. A dict's tensors are the optimizer's own,
+-- which loading replaces by copies; but where a graph has recorded steps (captured), which go on with these tensors, loading writes into
+-- them, and a dict holds copies. Invariant: everything is looked at before anything changes.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -12,18 +13,21 @@ local settings = require "tycho.optim.settings"
 local check_settings, THEIRS = settings.check, settings.THEIRS
 local Optimizer = {}                       -- methods of all
 
--- Parameters by their place over all groups, so that it can be saved.
+-- Parameters by their place over all groups, so that it can be saved. Steps that follow change the tensors in it, loading doesn't.
 function Optimizer:state_dict()
   local out, n = {state = {}, param_groups = {}}, 0
+  local function shown_to_others(v) return self.captured and core.keep(ops.clone(v:detach())) or v:detach() end
   for i, group in ipairs(self.param_groups) do
     local g = {params = {}}
-    for k, v in pairs(group) do if k ~= "params" then g[k] = v end end
+    for k, v in pairs(group) do
+      if k ~= "params" then g[k] = core.is_tensor(v) and core.keep(ops.clone(v:detach())) or v end       -- a rate is written into, too
+    end
     for k, p in ipairs(group.params) do
       n = n + 1
       g.params[k] = n
       if self.state[p] then
         local s = {}
-        for name, v in pairs(self.state[p]) do s[name] = core.is_tensor(v) and v:detach() or v end
+        for name, v in pairs(self.state[p]) do s[name] = core.is_tensor(v) and shown_to_others(v) or v end
         out.state[n] = s
       end
     end
@@ -97,7 +101,7 @@ function Optimizer:load_state_dict(d)
     end
   end
   program.hooked()                         -- what was recorded may step with the old state
-  into_present(self.state, new)
+  if self.captured then into_present(self.state, new) end
   for _, s in pairs(new) do shared[s.step] = (shared[s.step] or 0) + 1 end
   for i, group in ipairs(self.param_groups) do
     if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- it was saved before a scheduler came

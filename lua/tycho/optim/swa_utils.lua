@@ -11,11 +11,16 @@ local swa_utils = {}
 -- How much of the new value goes into the average, by functions that say it of the count: a number, or a tensor, which so stays on its
 -- device.
 local weight_of = setmetatable({}, {__mode = "k"})
-local function mix(average, values, weight)
-  local at = {}                            -- by device
+-- first: nil, or a tensor: whether it is the first value, which is taken as it is.
+local function mix(average, values, weight, first)
+  local at, whether = {}, {}               -- by device
   for i, p in ipairs(average) do
-    at[p.device] = at[p.device] or (core.is_tensor(weight) and M.to(weight, p.device) or weight)
-    M.lerp_(p, values[i], at[p.device])
+    local d = p.device
+    at[d] = at[d] or (core.is_tensor(weight) and M.to(weight, d) or weight)
+    if first then
+      whether[d] = whether[d] or M.to(first, d)
+      M.copy_(p, ops.where(whether[d], values[i], ops.lerp(p, values[i], at[d])))
+    else M.lerp_(p, values[i], at[d]) end
   end
 end
 local function averaging(weight)
@@ -82,10 +87,13 @@ function AveragedModel:update_parameters(model)
     end
     for i, v in ipairs(values) do values[i] = M.to(M.to(v:detach(), mine[i].dtype), mine[i].device) end
     local n = weight and M.double(self.n_averaged) or self.n_averaged:item()
-    if weight then mix(mine, values, ops.where(ops.eq(n, 0), 1, ops.mul(ops.fill(n, 1), weight(n))))
+    local last = self.counted              -- what was written here last is no first one's
+    local later = last and last.tensor == self.n_averaged and last.version == M._version(self.n_averaged)
+    if weight then mix(mine, values, ops.mul(ops.fill(n, 1), weight(n)), not later and ops.eq(n, 0) or nil)
     elseif n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
     else self.average(mine, values, n) end
     M.add_(self.n_averaged, 1)
+    self.counted = {tensor = self.n_averaged, version = M._version(self.n_averaged)}
   end)
   if not ok then fail(err) end
 end
