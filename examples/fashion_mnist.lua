@@ -39,6 +39,10 @@ tycho.manual_seed(options.seed)
 local net = Net(#train.classes):to(options.device)
 local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
 if half then net:half() end
+if options.epochs < 1 or options.batch > train:size() then
+  io.stderr:write("there is nothing to train: --epochs from 1, --batch up to ", train:size(), "\n")
+  os.exit(1)
+end
 local loader = tycho.data.DataLoader(train,
   {batch_size = options.batch, shuffle = true, drop_last = true, seed = options.seed, pin_memory = options.device ~= "cpu"})
 local optimizer = optim.AdamW(net:parameters(), {lr = options.lr, weight_decay = 0.05, master_weights = half})
@@ -71,6 +75,7 @@ local steps = 0
 if options.resume then
   local at, values = manager:restore_latest {model = net, optimizer = optimizer, schedule = schedule, scaler = scaler, loader = loader}
   if at then
+    schedule.total_steps = math.max(schedule.total_steps, options.epochs * loader:size())      -- more epochs than it began with
     steps, curve = at, values.curve
     first_epoch = math.floor(steps / loader:size()) + 1
     io.stderr:write(("going on in epoch %d, after %d batches\n"):format(first_epoch, steps % loader:size()))

@@ -453,4 +453,102 @@ describe("checkpoints", function()
     for a in data.DataLoader(set, {batch_size = false, sampler = {3, 1}}):iter() do seen[#seen + 1] = a end
     assert.same({3, 1}, seen)
   end)
+
+  it("processes' shares are disjoint, whatever their loaders' seeds", function()
+    local seen = {}
+    for rank = 0, 1 do
+      local sampler = data.DistributedSampler(10, {num_replicas = 2, rank = rank})
+      for x in data.DataLoader(numbers(10), {batch_size = 5, sampler = sampler, seed = 3 + rank}):iter() do
+        for _, v in ipairs(x:totable()) do seen[v] = (seen[v] or 0) + 1 end
+      end
+    end
+    assert.same({1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, seen)
+  end)
+
+  it("what is assigned to a dataset is read", function()
+    local cpu = {device = "cpu"}
+    local set = data.TensorDataset(tycho.range(1, 3, 1, cpu))
+    assert.same({1, 2, 3}, epoch(data.DataLoader(set, {batch_size = 3})))
+    set.tensors[1] = tycho.range(11, 13, 1, cpu)
+    assert.same({11, 12, 13}, epoch(data.DataLoader(set, {batch_size = 3})))
+    assert.equal(11, set:get(1))
+  end)
+
+  it("a user's dataset may have any fields", function()
+    local Mine = {}
+    Mine.__index = Mine
+    function Mine:size() return #self.positions end
+    function Mine:get(i) return self.dataset:get(self.positions[i]) * 100 end
+    local at = tycho.tensor({5, 4}, {dtype = "int64", device = "cpu"})
+    local set = setmetatable({dataset = numbers(5), positions = at, batch = 7}, Mine)
+    for x in data.DataLoader(set, {batch_size = 2}):iter() do assert.same({500, 400}, x:totable()) end
+  end)
+
+  it("errors that are tables stay what they are", function()
+    local own = {code = 7}
+    local function thrown(fn)
+      local ok, e = pcall(fn)
+      assert.is_false(ok)
+      return e
+    end
+    assert.equal(own, thrown(function()
+      for _ in data.DataLoader(numbers(2), {collate = function() error(own) end}):iter() do end
+    end))
+    assert.equal(own, thrown(function()
+      data.DataLoader({size = function() error(own) end, get = function() return 1 end}):size()
+    end))
+  end)
+
+  it("items are lists, or have names", function()
+    local set = {size = function() return 2 end, get = function(_, i) return {i, name = "n" .. i} end}
+    fails("is a list with the field 'name'", function() for _ in data.DataLoader(set, {batch_size = 2}):iter() do end end)
+  end)
+
+  it("progress goes over streams", function()
+    local stderr = io.stderr
+    io.stderr = {write = function() end, flush = function() end} -- luacheck: ignore
+    local n = 0
+    local ok, e = pcall(function()
+      local stream = data.DataLoader({iter = function() return ipairs {1, 2, 3} end}, {batch_size = 2})
+      for _ in tycho.utils.progress(stream) do n = n + 1 end
+    end)
+    io.stderr = stderr -- luacheck: ignore
+    assert.is_true(ok, e)
+    assert.equal(2, n)
+  end)
+
+  it("what can't be read again isn't written, and what was there stays", function()
+    local at = folder()
+    local text = ("x"):rep(5.1e7)                          -- plain values stand in the header
+    fails("which may have 100000000", tycho.save, at .. "/a.safetensors", {text = text})
+    local m = tycho.checkpoint.Manager {dir = at .. "/c", keep = 1}
+    m:save(1, {w = tycho.ones(3, {device = "cpu"})})
+    m:wait()
+    local ok = pcall(function()
+      m:save(2, {w = tycho.zeros(3, {device = "cpu"}), text = text})
+      m:wait()
+    end)
+    assert.is_false(ok)
+    local step, values = tycho.checkpoint.Manager({dir = at .. "/c", keep = 1}):restore_latest()
+    assert.equal(1, step)
+    assert.same({1, 1, 1}, values.w:totable())
+  end)
+
+  it("files of one model are replaced together", function()
+    local path, cpu = folder() .. "/m.safetensors", {device = "cpu"}
+    tycho.save(path, {a = tycho.ones(100, cpu), b = tycho.ones(100, cpu)}, {max_shard_size = 400})
+    local bad = {a = tycho.full({100}, 2, cpu), ["b\255"] = tycho.full({100}, 2, cpu)}       -- the second one can't be written
+    fails("UTF-8", tycho.save, path, bad, {max_shard_size = 400})
+    local back = tycho.load(path .. ".index.json", cpu)
+    assert.equal(1, back.a:max():item())
+    assert.equal(1, back.b:max():item())
+    tycho.save(path, {a = tycho.full({100}, 3, cpu), b = tycho.full({100}, 3, cpu)}, {max_shard_size = 400})
+    assert.equal(3, tycho.load(path .. ".index.json", cpu).b:max():item())
+  end)
+
+  it("a traced module's file is told from others", function()
+    local path = folder() .. "/t.safetensors"
+    tycho.jit.trace(tycho.nn.Linear(2, 2), tycho.ones(1, 2)):save(path)
+    fails("it is a traced module's file: tycho.jit.load reads it", tycho.load, path)
+  end)
 end)

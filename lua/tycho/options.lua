@@ -5,6 +5,7 @@ local options = {}
 
 -- Raises, as the user's line, whatever has been called in between.
 function options.fail(message, ...)
+  if type(message) ~= "string" then error(message, 0) end          -- a user's own error
   local place, name = core.where()
   if select("#", ...) > 0 then message = message:format(...) end
   if message:sub(1, #place) == place then message = message:sub(#place + 1) end             -- it was said further within

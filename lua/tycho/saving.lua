@@ -112,7 +112,7 @@ end
 
 ---- several files and an index, as large models are published ----
 -- A flat table of tensors as files of up to `most` bytes (a larger tensor has one of its own), and path.index.json,
--- which names the file of each.
+-- which names the file of each. Files that are there are replaced when all new ones have been written.
 local function save_shards(path, value, most)
   local names, shards, size, total = {}, {}, math.huge, 0
   for name in pairs(value) do names[#names + 1] = name end
@@ -126,14 +126,23 @@ local function save_shards(path, value, most)
     table.insert(shards[#shards], name)
     size, total = size + bytes, total + bytes
   end
-  local map, base = {}, path:gsub("%.safetensors$", "")
+  local map, base, written = {}, path:gsub("%.safetensors$", ""), {}
   for k, list in ipairs(shards) do
     local file, tensors = ("%s-%05d-of-%05d.safetensors"):format(base, k, #shards), {}
     for i, name in ipairs(list) do
       tensors[i] = value[name]:detach()
       map[name] = file:match "[^/]*$"
     end
-    core.write_safetensors(file, list, on_host(tensors))
+    written[k] = file
+    local ok, e = pcall(core.write_safetensors, file .. ".part", list, on_host(tensors))
+    if not ok then
+      for _, name in ipairs(written) do os.remove(name .. ".part") end
+      error(e, 0)
+    end
+  end
+  for _, file in ipairs(written) do
+    local ok, e = os.rename(file .. ".part", file)
+    if not ok then error("save: " .. e, 0) end
   end
   core.file_write(path .. ".index.json", core.json_encode {metadata = {total_size = total}, weight_map = map},
     core.ops.zeros(0, {device = "cpu"}))
@@ -240,7 +249,12 @@ saving.load = core.define("load", "path:string, *, device:device?", function(pat
     tensors, tree = a, b
   end
   if not tree then return tensors end
-  local ok, value = pcall(function() return decode(core.json_decode(tree), tensors, path) end)
+  local ok, value = pcall(function()
+    local node = core.json_decode(tree)
+    if type(node) == "table" and node.tycho_program then error("it is a traced module's file: tycho.jit.load reads it", 0) end
+    return decode(node, tensors, path)
+  end)
+  if not ok and tostring(value):find("traced module", 1, true) then fail("load: " .. path .. ": " .. value) end
   if not ok then fail("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", "")) end
   return value
 end)

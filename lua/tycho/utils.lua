@@ -87,7 +87,11 @@ function utils.progress(iter, ...)
   o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false})
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
-  local total = o.total or (loader and loader.size and loader:size())
+  local total = o.total
+  if not total and loader and loader.size then
+    local sized, n = pcall(loader.size, loader)
+    total = sized and n                    -- a stream doesn't say
+  end
   local inner = loader and loader.loader or loader                     -- a Prefetcher's
   local first = o.first or (inner and inner.resuming and inner.position) or 0
   if type(iter) ~= "function" and not loader then

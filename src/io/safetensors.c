@@ -132,6 +132,11 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
         memcpy(own, digits, DIGITS);
       } else { ty_error(ctx, "%s: out of memory", path); len = 0; }
     }
+    if (len > HEADER_MOST) {
+      ty_error(ctx, "%s: not written: names and plain values would take %zu bytes of its header, which may have %u", path, len,
+        HEADER_MOST);
+      len = 0;
+    }
     if (len) st = write_file(ctx, path, list, n, order, text, written);
   }
   free(each);

@@ -87,7 +87,7 @@ static int json_encode(lua_State *L) {
   json_t *j = to_json(L, 1, 0);
   char *s = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
   json_decref(j);
-  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON");
+  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON: it is nested too deep, or has a text that isn't UTF-8");
   lua_pushstring(L, s);
   free(s);
   return 1;

@@ -35,6 +35,13 @@ local function values(list, where, names, device, dtype)
   elseif first == "boolean" then return M.to(core.from_value(list), device)
   elseif first == "table" and getmetatable(list[1]) == nil then              -- a list: a field for each place
     local out = {}
+    for i, item in ipairs(list) do
+      for k in pairs(item) do
+        if type(k) ~= "number" then
+          differ(i, ("is a list with the field '%s': a list or a table with names is needed"):format(tostring(k)))
+        end
+      end
+    end
     for k = 1, #list[1] do
       local field = {}
       for i, item in ipairs(list) do

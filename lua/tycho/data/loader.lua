@@ -41,13 +41,15 @@ local function apart(...)
   return items
 end
 
+local function makes_batches(dataset) return type(dataset.batch) == "function" end       -- of positions, by itself
+
 ---- engines ----
 local Here = {ahead = 1}               -- batches by Lua, in the calling thread
 Here.__index = Here
 function Here:submit(_, items, first) self.items, self.first = items, first end
 function Here:take()
   local l = self.loader
-  if l.dataset.batch and not l.collate then return self.place(l.dataset:batch(self.items)) end
+  if makes_batches(l.dataset) and not l.collate then return self.place(l.dataset:batch(self.items)) end
   return self.place(remote.batch(self.dataset, self.items:totable(), l.seed, self.epoch, self.first, l.collate))
 end
 function Here.stop() end
@@ -131,8 +133,9 @@ end
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
-  local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and not dataset.batch
-  if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or dataset.batch))) then
+  local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and
+    not makes_batches(dataset)
+  if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or makes_batches(dataset)))) then
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
   end
   local self = setmetatable(o, DataLoader)
@@ -211,7 +214,7 @@ function DataLoader:engine()
   end
   if not made then
     e.ahead, e.dataset = nil, base
-    if self.dataset.batch and not self.collate then within = nil end        -- which knows its own positions
+    if makes_batches(self.dataset) and not self.collate then within = nil end        -- which knows its own positions
     return setmetatable(e, Here), within
   end
   if self.num_workers > 0 then return setmetatable(e, Threads), at end

@@ -107,11 +107,10 @@ local function whole(dataset, items, device, indices)
 end
 -- The same without workers, for any dataset in Lua; the generators are left as they were. make: collates.
 function remote.batch(dataset, indices, seed, epoch, first, make)
-  local device = remote.is(dataset) and "cpu" or nil
-  if device then dataset = dataset.dataset_here end
+  if remote.is(dataset) then dataset = dataset.dataset_here end
   local items = samplers.seeded(0, gather, dataset, indices, seed, epoch, first)
   if make then return make(items) end
-  return whole(dataset, items, device, indices)
+  return whole(dataset, items, nil, indices)
 end
 
 ---- messages ----

@@ -129,14 +129,14 @@ end
 local Distributed = class "DistributedSampler"
 -- PyTorch's: the epoch that the next order is of. A loader here gives its own.
 function Distributed:set_epoch(epoch) self.epoch = whole("DistributedSampler", "epoch", epoch, 0, 2) end
-function Distributed:order(seed, epoch)
+function Distributed:order(_, epoch)          -- processes' loaders have seeds of their own
   epoch = self.epoch or epoch
-  local order = self.shuffle and shuffled(self.of, mixed(self.seed or seed, epoch)) or positions(self.of)
+  local order = self.shuffle and shuffled(self.of, mixed(self.seed, epoch)) or positions(self.of)
   local total = self.n * self.replicas
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
--- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=, drop_last=false}): the rank's share (ranks
+-- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false}): the rank's share (ranks
 -- count from 0; num_replicas and rank are those of tycho.distributed, where it has been begun); shares are equal, for
 -- which some items come twice, or with drop_last are left out.
 function samplers.DistributedSampler(of, o)
@@ -144,7 +144,8 @@ function samplers.DistributedSampler(of, o)
   local among = processes.is_initialized()
   o = fill("DistributedSampler", o,
     {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0,
-      shuffle = true, seed = false, drop_last = false})
+      shuffle = true, seed = 0, drop_last = false})
+  whole("DistributedSampler", "seed", o.seed, 0, 2)
   local n, r = count("DistributedSampler", of), o.num_replicas
   whole("DistributedSampler", "num_replicas", r, 1, 2)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then

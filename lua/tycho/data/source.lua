@@ -29,10 +29,11 @@ function source.class(name)
   return class
 end
 
+local function is_subset(d) return type(d) == "table" and ours[getmetatable(d)] and rawget(d, "positions") ~= nil end
 -- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
 function source.base(dataset)
   local at
-  while type(dataset) == "table" and rawget(dataset, "positions") do
+  while is_subset(dataset) do
     local positions = rawget(dataset, "positions")
     at = at and ops.index(positions, {at}, 1) or positions
     dataset = rawget(dataset, "dataset")
@@ -64,14 +65,29 @@ local function same(a, b)
   return true
 end
 
+-- The tensors that a dataset has among its fields, and in lists there: what may be assigned anew.
+local function tensors_of(dataset)
+  local out = {}
+  for k, v in pairs(dataset) do
+    if core.is_tensor(v) then out[k] = v
+    elseif type(v) == "table" and core.is_tensor(v[1]) then for i, x in ipairs(v) do out[tostring(k) .. i] = x end end
+  end
+  return out
+end
+local function has_same(a, b)
+  for k, v in pairs(a) do if not rawequal(b[k], v) then return false end end
+  for k in pairs(b) do if a[k] == nil then return false end end
+  return true
+end
+
 local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and those
 local function own(dataset)
-  local have, transforms = made[dataset], transforms_of(dataset, {})
-  if have and same(have.transforms, transforms) then return have.source end
+  local have, transforms, tensors = made[dataset], transforms_of(dataset, {}), tensors_of(dataset)
+  if have and same(have.transforms, transforms) and has_same(have.tensors, tensors) then return have.source end
   if dataset:size() == 0 then return nil, "it is empty" end
   local fields, why = dataset:fields()
   if not fields then return nil, why end
-  have = {source = core.make_source(dataset:size(), fields), transforms = transforms}
+  have = {source = core.make_source(dataset:size(), fields), transforms = transforms, tensors = tensors}
   made[dataset] = have
   return have.source
 end
@@ -129,7 +145,7 @@ end
 -- are made in Lua, of others that have tensors.
 function source.dtypes(dataset)
   local base, out = dataset, {}
-  while type(base) == "table" and rawget(base, "positions") do base = rawget(base, "dataset") end
+  while is_subset(base) do base = rawget(base, "dataset") end
   if source.stacked[base] then
     local n = 0
     for _, d in ipairs(source.stacked[base]) do
