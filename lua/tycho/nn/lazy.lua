@@ -1,34 +1,49 @@
 -- Layers that learn from their first input how many features it has, and are then what they are named after:
 -- LazyLinear(10) becomes a Linear(n, 10). Their parameters are there from that moment on, so an optimizer is made after
--- it.
+-- it. A state dict that is loaded tells as much.
 local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
 local module = require "tycho.nn.module"
 local M = core.methods
 local fail, shown = require("tycho.options").fail, require("tycho.options").shown
 
--- of(x): the dim of x that has the features
-local function lazy(name, of)
+-- of(x): the dim of x that has the features; saved: that of a saved weight
+local function lazy(name, of, saved)
   local Lazy = lib.layer("Lazy" .. name)
   Lazy._is_lazy = true
   function Lazy:init(...)
     self.arguments = {n = select("#", ...), ...}
     module.lazy_layers = true
   end
-  function Lazy:forward(x, ...)
+  local function become(self, features, device, dtype)
     local given = self.arguments
-    if not core.is_tensor(x) then fail("Lazy%s: argument 1 must be a tensor, got %s", name, shown(x)) end
-    local real = lib.classes[name](x.shape[of(x)], unpack(given, 1, given.n)):to(x.device)
-    if not core.autocast(x.device ~= "cpu") and M.is_floating_point(x) then real:to(x.dtype) end
+    local real = lib.classes[name](features, unpack(given, 1, given.n)):to(device)
+    if dtype then real:to(dtype) end
     for k, v in pairs(real) do if k ~= "training" then rawset(self, k, v) end end
     setmetatable(self, getmetatable(real))
+  end
+  function Lazy:forward(x, ...)
+    if not core.is_tensor(x) then fail("Lazy%s: argument 1 must be a tensor, got %s", name, shown(x)) end
+    local own = not core.autocast(x.device ~= "cpu") and M.is_floating_point(x)
+    become(self, x.shape[of(x)], x.device, own and x.dtype or nil)
     return self:forward(x, ...)
+  end
+  -- state: a state dict that is about to be loaded; prefix: of this layer's names in it.
+  function Lazy:learn(state, prefix)
+    local w, given = state[prefix .. "weight"] or state[prefix .. "running_mean"], self.arguments
+    local o = given[given.n]
+    local groups = type(o) == "table" and not core.is_tensor(o) and o.groups or 1
+    if core.is_tensor(w) and M.dim(w) > 0 and w.shape[saved] then
+      become(self, w.shape[saved] * (name:find "^Conv%d" and groups or 1), core.gpu.default_device())
+    end
   end
 end
 
-lazy("Linear", function(x) return M.dim(x) end)
+lazy("Linear", function(x) return M.dim(x) end, 2)
 for dims = 1, 3 do
   local function channels(x) return M.dim(x) - dims end
-  for _, kind in ipairs {"Conv%dd", "ConvTranspose%dd", "InstanceNorm%dd"} do lazy(kind:format(dims), channels) end
-  lazy(("BatchNorm%dd"):format(dims), function() return 2 end)
+  lazy(("Conv%dd"):format(dims), channels, 2)
+  lazy(("ConvTranspose%dd"):format(dims), channels, 1)
+  lazy(("InstanceNorm%dd"):format(dims), channels, 1)
+  lazy(("BatchNorm%dd"):format(dims), function() return 2 end, 1)
 end

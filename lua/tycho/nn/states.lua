@@ -38,6 +38,9 @@ function Module:check_state_dict(state, o)
   if o ~= nil then check("load_state_dict", o, {strict = true}) end
   local strict = not (o and o.strict == false)
   if type(state) ~= "table" then fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
+  for name, m in self:named_modules() do
+    if m._is_lazy then m:learn(state, name == "" and "" or name .. ".") end
+  end
   local wrong, pairs_, known, unfit = {}, {}, {}, {missing_keys = {}, unexpected_keys = {}}
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own)
