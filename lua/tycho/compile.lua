@@ -160,9 +160,8 @@ local function each_tensor(results, visit)
   return results
 end
 
--- A tensor for the caller: of an argument's copy, the argument, or what a view of the copy is of that (a copy, where it lies otherwise); of
--- memory that the next call writes
--- to, a copy. On the CPU memory that is held when the next call begins is left to its holder.
+-- A tensor for the caller: of an argument's copy, the argument, or what a view of the copy is of that (a copy, where it lies otherwise);
+-- of memory that the next call writes to, a copy. On the CPU memory that is held when the next call begins is left to its holder.
 local function for_caller(v, args, given, x)
   for i in pairs(v.static) do
     if program.same(x, given[i]) then return args[i] end
