@@ -16,7 +16,7 @@ local Optimizer = {}                       -- methods of all
 -- Parameters by their place over all groups, so that it can be saved. Steps that follow change the tensors in it, loading doesn't.
 function Optimizer:state_dict()
   local out, n = {state = {}, param_groups = {}}, 0
-  local function shown_to_others(v) return self.captured and core.keep(ops.clone(v:detach())) or v:detach() end
+  local function own_or_copy(v) return self.captured and core.keep(ops.clone(v:detach())) or v:detach() end
   for i, group in ipairs(self.param_groups) do
     local g = {params = {}}
     for k, v in pairs(group) do
@@ -27,7 +27,7 @@ function Optimizer:state_dict()
       g.params[k] = n
       if self.state[p] then
         local s = {}
-        for name, v in pairs(self.state[p]) do s[name] = core.is_tensor(v) and shown_to_others(v) or v end
+        for name, v in pairs(self.state[p]) do s[name] = core.is_tensor(v) and own_or_copy(v) or v end
         out.state[n] = s
       end
     end
