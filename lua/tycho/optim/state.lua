@@ -89,7 +89,7 @@ function Optimizer:load_state_dict(d)
           if not FOLLOWS[name] and core.is_tensor(v) then
             local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
-          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end
+          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end         -- older files have one
         end
         local count = s.step or 1                         -- PyTorch's SGD doesn't count
         count = core.is_tensor(count) and count:item() or count
