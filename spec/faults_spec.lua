@@ -33,13 +33,7 @@ if simulated then
       step()
       local start = {}
       for k, v in pairs(net:state_dict()) do start[k] = v:cpu():clone() end
-      local function copy(v)
-        if tycho.is_tensor(v) then return v:clone() end
-        if type(v) ~= "table" then return v end
-        local out = {}
-        for k, w in pairs(v) do out[k] = copy(w) end
-        return out
-      end
+      local copy = require("tycho.saving").copied
       local state = copy(opt:state_dict())
       local function again()
         net:load_state_dict(start)

@@ -286,6 +286,26 @@ describe("hosts #cpu", function()
     assert.equal("true\t1\nended 0\n", text)
   end)
 
+  it("have results collected while their memory is in the caches, where nothing is recorded and Lua's heap is small", function()
+    local text = run [[
+      local t = require "tycho"
+      local function cycles(fn)                              -- of the collector, while 80 MB of results are dropped
+        collectgarbage() collectgarbage()
+        local n, ended = -1, nil
+        function ended()
+          n = n + 1
+          getmetatable(newproxy(true)).__gc = ended
+        end
+        ended()
+        for _ = 1, 200 do fn() end
+        return n
+      end
+      local x, w = t.randn(100000), t.randn(100000):requires_grad_()
+      print(cycles(function() return x + x end) >= 3, cycles(function() return w + x end) <= 1,
+        cycles(function() t.scope(function() return t.keep(x + x):free() end) end) <= 1)]]
+    assert.equal("true\ttrue\ttrue\nended 0\n", text)
+  end)
+
   it("get their own error objects back from hooks", function()
     local mine, x = {code = 3}, tycho.ones(2, {requires_grad = true})
     x:register_hook(function() error(mine) end)

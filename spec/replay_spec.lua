@@ -5,13 +5,7 @@ local helper = require "spec.helper"
 local nn, optim, no_grad = tycho.nn, tycho.optim, tycho.no_grad
 local on = {device = "cuda"}
 
-local function copied(t)
-  if tycho.is_tensor(t) then return t:clone() end
-  if type(t) ~= "table" then return t end
-  local out = {}
-  for k, v in pairs(t) do out[k] = copied(v) end
-  return out
-end
+local copied = require("tycho.saving").copied
 
 describe("guard = 'inputs'", function()
   it("sees a hook that is gone, and a group that has come", function()

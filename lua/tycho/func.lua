@@ -40,6 +40,17 @@ function func.functional_call(net, tensors, ...)
   end, net, ...)
 end
 
+-- Argument n with fn(x) for each tensor x in it; it has no others but floating ones.
+local function each_tensor(who, n, argument, fn)
+  return tree.map(argument, function(x)
+    if not core.is_tensor(x) or not M.is_floating_point(x) then
+      fail("%s: argument %d must be a floating tensor or a table of such, got %s", who, n,
+        core.is_tensor(x) and x.dtype or options.shown(x))
+    end
+    return fn(x)
+  end)
+end
+
 -- A tree of tensors with a leaf's number in each one's place, and what it becomes with a list's items there.
 local Place = {}
 local function Leaf(i) return setmetatable({i}, Place) end
@@ -60,11 +71,7 @@ end
 local function derived(who, argnums, fn, args)
   local create, leaves, copies = false, {}, {}
   for _, n in ipairs(argnums) do
-    copies[n] = tree.map(args[n], function(x)
-      if not core.is_tensor(x) or not M.is_floating_point(x) then
-        fail("%s: argument %d must be a floating tensor or a table of such, got %s", who, n,
-          core.is_tensor(x) and x.dtype or options.shown(x))
-      end
+    copies[n] = each_tensor(who, n, args[n], function(x)
       create = create or x.requires_grad
       leaves[#leaves + 1] = x.requires_grad and ops.view(x, x.shape) or M.detach(x):requires_grad_()
       return leaves[#leaves]
@@ -122,11 +129,7 @@ local function derivatives(who, fn, argnums, derive, shaped)
   return function(...)
     local args, leaves, places, create = {n = select("#", ...), ...}, {}, {}, false
     for k, n in ipairs(numbers) do
-      places[k] = tree.map(args[n], function(x)
-        if not core.is_tensor(x) or not M.is_floating_point(x) then
-          fail("%s: argument %d must be a floating tensor or a table of such, got %s", who, n,
-            core.is_tensor(x) and x.dtype or options.shown(x))
-        end
+      places[k] = each_tensor(who, n, args[n], function(x)
         create = create or x.requires_grad
         leaves[#leaves + 1] = x
         return Leaf(#leaves)

@@ -249,12 +249,11 @@ saving.load = core.define("load", "path:string, *, device:device?", function(pat
     tensors, tree = a, b
   end
   if not tree then return tensors end
-  local ok, value = pcall(function()
-    local node = core.json_decode(tree)
-    if type(node) == "table" and node.tycho_program then error("it is a traced module's file: tycho.jit.load reads it", 0) end
-    return decode(node, tensors, path)
-  end)
-  if not ok and tostring(value):find("traced module", 1, true) then fail("load: " .. path .. ": " .. value) end
+  local ok, value = pcall(core.json_decode, tree)
+  if ok and type(value) == "table" and value.tycho_program then
+    fail("load: %s: it is a traced module's file: tycho.jit.load reads it", path)
+  end
+  if ok then ok, value = pcall(decode, value, tensors, path) end
   if not ok then fail("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", "")) end
   return value
 end)

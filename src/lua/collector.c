@@ -45,8 +45,8 @@ static void set_limit(lua_State *L, ty_state *s, long long most) {
   s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
   const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;
   const long long soon = TY_MAX(TY_LEAST_UNRECORDED, least);
-  s->unrecorded = soon > IN_CACHES ? s->garbage : useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);     /* not useful: they are kept */
-  s->gc_unrecorded = TY_MIN(now + s->unrecorded, most);
+  s->unrecorded = useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);       /* not useful: they are kept */
+  s->gc_unrecorded = soon > IN_CACHES ? s->gc_limit : TY_MIN(now + s->unrecorded, most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);
   s->calls = 0;

@@ -42,8 +42,8 @@ end
 -- float32 CxHxW of 0..1, and its label
 function Pictures:get(i)
   if not self.transform or transforms.steps(self.transform) then return source.get(self, i) end
-  self.plain = self.plain and self.plain.images == self.images and self.plain.labels == self.labels and self.plain or
-    setmetatable({images = self.images, paths = self.paths, gray = self.gray, labels = self.labels}, Pictures)
+  self.plain = self.plain or setmetatable({}, Pictures)
+  for _, k in ipairs {"images", "paths", "gray", "labels"} do self.plain[k] = self[k] end
   local x, y = source.get(self.plain, i)
   x = self.transform(x)
   if x == nil then fail("the dataset's transform returned nothing") end

@@ -355,7 +355,7 @@ local function conv(name, dims, transposed)
         if type(output_size) ~= "table" or core.is_tensor(output_size) or #output_size < dims then
           fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size))
         end
-        for i = 1, #output_size do options_of.whole(name, "output_size", output_size[i], 0) end
+        for i = 1, #output_size do options_of.whole(name, ("argument 2 (output_size), size %d,"):format(i), output_size[i], 0) end
         if not core.is_tensor(x) or M.dim(x) < dims + 1 then
           fail("%s: argument 1 must be a tensor of %d or %d dims, got %s", name, dims + 1, dims + 2,
             core.is_tensor(x) and "shape " .. tostring(x.shape) or shown(x))

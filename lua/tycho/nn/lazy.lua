@@ -32,7 +32,7 @@ local function lazy(name, of, saved)
   function Lazy:learn(state, prefix)
     local w, given = state[prefix .. "weight"] or state[prefix .. "running_mean"], self.arguments
     local o = given[given.n]
-    local groups = type(o) == "table" and not core.is_tensor(o) and o.groups or 1
+    local groups = type(o) == "table" and o.groups or tonumber(given[6]) or 1          -- a convolution's sixth argument
     if core.is_tensor(w) and M.dim(w) > 0 and w.shape[saved] then
       become(self, w.shape[saved] * (name:find "^Conv%d" and groups or 1), core.gpu.default_device())
     end

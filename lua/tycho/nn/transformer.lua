@@ -67,7 +67,10 @@ local NAMES = {query = true, key = true, value = true}
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
 function MHA:forward(query, key, value, o)
   if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
-    if key ~= nil or value ~= nil or o ~= nil then fail("MultiheadAttention: what is given by name stands in one table, alone") end
+    if key ~= nil or value ~= nil or o ~= nil then
+      fail("MultiheadAttention: argument 1 is a table with names: nothing may come besides it, got %s",
+        lib.shown(key == nil and (value == nil and o or value) or key))
+    end
     local given = query
     query, key, value, o = given.query, given.key, given.value, {}
     for k, v in pairs(given) do if not NAMES[k] then o[k] = v end end
