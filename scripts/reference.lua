@@ -181,7 +181,7 @@ function M.lines(here)
   local last
   for _, part in ipairs {{"Tensors and modes", "init.lua", "^M%."}, {"Random generators", "generator.lua"}, {"Autograd", "autograd.lua"}, {"Autograd", "autograd_functional.lua"}, {"Activation checkpointing", "recompute.lua"}, {"Mixed precision", "amp.lua"}, {"Mixed precision", "amp_debug.lua"},
     {"Distributions", "distributions/init.lua"}, {"Distributions", "distributions/elementary.lua"}, {"Distributions", "distributions/gamma.lua"}, {"Distributions", "distributions/composed.lua"}, {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Several processes", "distributed.lua"}, {"Modules as functions", "func.lua"}, {"Profiles", "profiler.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
-    {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}, {"Utilities", "benchmark.lua"}, {"Utilities", "tensorboard.lua"}} do
+    {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}, {"Utilities", "testing.lua"}, {"Utilities", "benchmark.lua"}, {"Utilities", "tensorboard.lua"}} do
     if #documented(here .. "/lua/tycho/" .. part[2], part[3] or "^lib%.") > 0 then
       if part[1] ~= last then section(part[1]) end
       last = part[1]

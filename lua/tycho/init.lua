@@ -19,7 +19,8 @@ local fail = options.fail
 core.set_library(debug.getinfo(1, "S").source:match "^(.*)init%.lua$" or "?")       -- errors name the user's line
 local ops, M = core.ops, core.methods
 
-local tycho = {version = core.version, __version__ = core.version, pi = math.pi, e = math.exp(1), inf = math.huge, nan = 0 / 0}
+local tycho = {version = core.version, __version__ = core.version, pi = math.pi, e = math.exp(1), inf = math.huge, nan = 0 / 0,
+  newaxis = "newaxis"}     -- in braces: a dim of size 1 more
 
 -- Sizes compare by value and print as 2x3.
 local Shape = {}
@@ -365,7 +366,8 @@ end
 -- Loaded when first used.
 local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
-  checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func"}
+  checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func",
+  testing = "tycho.testing"}
 -- What PyTorch's programs look for here.
 local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
@@ -374,7 +376,7 @@ local elsewhere = {
   gradient = "diff gives the differences", stft = "there are no complex numbers", fft = "there are no complex numbers",
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
   LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
-  sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index", testing = "allclose and equal compare"}
+  sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
 local of_amp = {autocast = true, GradScaler = true, is_autocast_enabled = true, get_autocast_dtype = true}
 return setmetatable(tycho, {__index = function(t, k)
   if of_amp[k] then return t.amp[k] end

@@ -22,7 +22,7 @@ static int out_of_range(lua_State *L, int64_t i, int dim, const ty_tensor *x) {
 
 static int no_such(lua_State *L, int at) {
   return ty_throw(L,
-    "index: a tensor is indexed by whole numbers, ranges {first, last, step}, '...', masks and int64 tensors, not by a %s",
+    "index: a tensor is indexed by whole numbers, ranges {first, last, step}, '...', newaxis, masks and int64 tensors, not by a %s",
     ty_type_text(L, at));
 }
 
@@ -132,7 +132,19 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   }
 }
 
-static bool is_rest(lua_State *L, int at) { return lua_type(L, at) == LUA_TSTRING && !strcmp(lua_tostring(L, at), "..."); }
+static bool is_word(lua_State *L, int at, const char *word) { return lua_type(L, at) == LUA_TSTRING && !strcmp(lua_tostring(L, at), word); }
+static bool is_rest(lua_State *L, int at) { return is_word(L, at, "..."); }
+static bool is_new(lua_State *L, int at) { return is_word(L, at, "newaxis"); }
+
+/* A new dim of size 1 before the next one. */
+static void by_new(lua_State *L, ty_state *s, path *p) {
+  const ty_tensor *x = current(L, p);
+  if (x->ndim == TY_MAXDIM) ty_throw(L, "index: newaxis would make more than %d dims", TY_MAXDIM);
+  ty_attr size = {.set = true, .n = (uint8_t)(x->ndim + 1)};
+  for (int d = 0; d <= x->ndim; d++) size.v[d] = d == p->dim ? 1 : x->shape[d - (d > p->dim)];
+  view_op(L, s, p, TY_OP_view, &size);
+  p->dim++;
+}
 
 /* "..." at position i of the n in the list of indices: whole dims, so that those after it come out at the last dims. */
 static void by_rest(lua_State *L, path *p, int i, int n) {
@@ -141,19 +153,19 @@ static void by_rest(lua_State *L, path *p, int i, int n) {
     lua_rawgeti(L, 2, k);
     if (is_rest(L, lua_gettop(L))) ty_throw(L, "index: '...' stands once in a list of indices");
     const ty_tensor *t = ty_test(L, -1);
-    rest -= t && (t->dtype == TY_BOOL || t->dtype == TY_U8) ? t->ndim : 1;
+    rest -= t && (t->dtype == TY_BOOL || t->dtype == TY_U8) ? t->ndim : !is_new(L, -1);
     lua_pop(L, 1);
   }
   p->dim += TY_MAX(rest, 0);               /* too many: the next ones will tell */
 }
 
-/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number, and no "..." asks for a tensor. */
+/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number, and neither "..." nor "newaxis" asks for a tensor. */
 static bool walk(lua_State *L, ty_state *s, path *p) {
   memset(p, 0, sizeof *p);
   p->view = 1;
   luaL_checkstack(L, 40, "index");
   int full = current(L, p)->ndim, numbers = 0;
-  bool rest = false;
+  bool tensor = false;
   if (ty_is_handle(L, 2)) { by_tensor(L, s, p, 2); return false; }
   if (lua_type(L, 2) != LUA_TTABLE) {
     by_number(L, s, p, whole(L, 2));
@@ -186,10 +198,11 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     } else if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
     else if (lua_type(L, at) == LUA_TTABLE) by_range(L, s, p, at);
     else if (lua_isnil(L, at)) ty_throw(L, "index: nil at position %d of the list of indices", i);
-    else if (is_rest(L, at)) { by_rest(L, p, i, n); rest = true; }
+    else if (is_rest(L, at)) { by_rest(L, p, i, n); tensor = true; }
+    else if (is_new(L, at)) { by_new(L, s, p); tensor = true; }
     else { by_number(L, s, p, whole(L, at)); numbers++; }
   }
-  return n > 0 && numbers == full && !rest;
+  return n > 0 && numbers == full && !tensor;
 }
 
 /* The number or boolean at an index. */
