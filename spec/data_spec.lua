@@ -56,9 +56,9 @@ describe("datasets", function()
         assert.same({1, 2, 2}, l:totable())
       end
     end
-    os.execute(("cp spec/golden/cmyk.jpg %s/ape/z.jpg"):format(dir))
+    os.execute(("printf x > %s/ape/z.jpg"):format(dir))
     local bad = data.DataLoader(data.datasets.ImageFolder {root = dir}, {batch_size = 2, num_workers = 1})
-    fails("worker 1, item 2: " .. dir .. "/ape/z.jpg: a JPEG of four colours", function() for _ in bad:iter() do end end)
+    fails("worker 1, item 2: " .. dir .. "/ape/z.jpg: neither a JPEG nor a PNG", function() for _ in bad:iter() do end end)
     os.execute(("rm %s/ape/z.jpg; printf x > %s/cat/more/a.JPG"):format(dir, dir))
     os.execute(("cp spec/golden/picture.png %s/cat/c.png"):format(dir))
     fails("no folders with", data.datasets.ImageFolder, {root = dir .. "/cat/more"})

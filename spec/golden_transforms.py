@@ -75,8 +75,12 @@ im.convert("L").save(os.path.join(here, "gray.png"))
 im.save(os.path.join(here, "picture.jpg"), quality=95, subsampling=0)
 im.convert("L").save(os.path.join(here, "gray.jpg"), quality=95)
 im.convert("CMYK").save(os.path.join(here, "cmyk.jpg"))
+# The same four components, said to be YCCK: the last byte of Adobe's marker.
+cmyk = bytearray(open(os.path.join(here, "cmyk.jpg"), "rb").read())
+cmyk[cmyk.index(b"Adobe") + 11] = 2
+open(os.path.join(here, "ycck.jpg"), "wb").write(cmyk)
 files = {}
-for name in ("picture.png", "palette.png", "gray.png", "picture.jpg", "gray.jpg"):
+for name in ("picture.png", "palette.png", "gray.png", "picture.jpg", "gray.jpg", "cmyk.jpg", "ycck.jpg"):
     import numpy
     a = torch.from_numpy(numpy.array(Image.open(os.path.join(here, name)).convert("RGB")))
     files[name] = a.permute(2, 0, 1).contiguous()

@@ -50,7 +50,8 @@ local function tensors(a, b, o, differ)
   local far = ops.masked_fill(ops.abs(a - b), close, 0)
   local absolute, at = greatest(M.nan_to_num(far, math.huge, math.huge))
   local relative, place = greatest(M.nan_to_num(ops.masked_fill(far / ops.abs(b), close, 0), math.huge, math.huge))
-  differ("%d of %d elements (%.1f %%) differ; greatest absolute difference %.9g at %s (%g allowed), greatest relative %.9g at %s (%g allowed)",
+  differ("%d of %d elements (%.1f %%) differ; greatest absolute difference %.9g at %s (%g allowed), \z
+    greatest relative %.9g at %s (%g allowed)",
     wrong, n, 100 * wrong / n, absolute, at, atol, relative, place, rtol)
 end
 

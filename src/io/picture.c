@@ -106,17 +106,41 @@ static ty_status within(ty_ctx *ctx, const char *path, int64_t w, int64_t h) {
   return TY_OK;
 }
 
+/* Rounded a b / 255, as Pillow has it. */
+static uint8_t share(uint32_t a, uint32_t b) {
+  const uint32_t t = a * b + 128;
+  return (uint8_t)(((t >> 8) + t) >> 8);
+}
+
+static uint8_t luma(const uint8_t *rgb) {               /* ITU-R 601, as JPEG's Y */
+  return (uint8_t)((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
+}
+
+/* Four colours to three, in place. They are stored inverted, as Adobe's programs write them and nobody else writes any: what is there
+ * is the light that each ink lets through. */
+static void from_inks(uint8_t *pixels, int64_t n, bool gray) {
+  for (int64_t i = 0; i < n; i++) {
+    const uint8_t *ink = pixels + 4 * i, black = ink[3];
+    uint8_t rgb[3];
+    for (int c = 0; c < 3; c++) rgb[c] = (uint8_t)(black - share(255u - ink[c], black));
+    if (gray) pixels[i] = luma(rgb);
+    else memcpy(pixels + 3 * i, rgb, 3);
+  }
+}
+
 static ty_status read_jpeg(ty_ctx *ctx, const char *path, const uint8_t *bytes, size_t n, bool gray, ty_canvas *s, ty_picture *out) {
   int w, h, sub, space, c = gray ? 1 : 3;
   if (!s->jpeg) s->jpeg = tjInitDecompress();
   if (!s->jpeg) return bad(ctx, path, "out of memory");
   if (tjDecompressHeader3(s->jpeg, bytes, n, &w, &h, &sub, &space) != 0) return bad(ctx, path, tjGetErrorStr2(s->jpeg));
   TY_TRY(within(ctx, path, w, h));
-  if (space == TJCS_CMYK || space == TJCS_YCCK) return bad(ctx, path, "a JPEG of four colours (CMYK); RGB and grey ones are read");
-  uint8_t *pixels = ty_canvas_pixels(ctx, s, (size_t)w * h * c);
+  const bool inks = space == TJCS_CMYK || space == TJCS_YCCK;
+  uint8_t *pixels = ty_canvas_pixels(ctx, s, (size_t)w * h * (inks ? 4 : c));
   if (!pixels) return TY_OOM;
-  if (tjDecompress2(s->jpeg, bytes, n, pixels, w, 0, h, gray ? TJPF_GRAY : TJPF_RGB, TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING) != 0)
+  if (tjDecompress2(s->jpeg, bytes, n, pixels, w, 0, h, inks ? TJPF_CMYK : gray ? TJPF_GRAY : TJPF_RGB,
+      TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING) != 0)
     return bad(ctx, path, tjGetErrorStr2(s->jpeg));
+  if (inks) from_inks(pixels, (int64_t)w * h, gray);
   *out = (ty_picture){.p = pixels, .bytes = true, .c = c, .h = h, .w = w, .sc = 1, .sh = (int64_t)w * c, .sw = c};
   return TY_OK;
 }
@@ -140,10 +164,7 @@ static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, s
   const int w = (int)head.width, h = (int)head.height;
   *out = (ty_picture){.p = pixels, .bytes = true, .c = 3, .h = h, .w = w, .sc = 1, .sh = (int64_t)w * 3, .sw = 3};
   if (!gray) return TY_OK;
-  for (int64_t i = 0; i < (int64_t)w * h; i++) {         /* ITU-R 601, as JPEG's Y */
-    const uint8_t *q = pixels + 3 * i;
-    pixels[i] = (uint8_t)((19595u * q[0] + 38470u * q[1] + 7471u * q[2] + 32768u) >> 16);
-  }
+  for (int64_t i = 0; i < (int64_t)w * h; i++) pixels[i] = luma(pixels + 3 * i);
   out->c = out->sw = 1;
   out->sh = w;
   return TY_OK;

@@ -159,7 +159,7 @@ static void by_rest(lua_State *L, path *p, int i, int n) {
   p->dim += TY_MAX(rest, 0);               /* too many: the next ones will tell */
 }
 
-/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number, and neither "..." nor "newaxis" asks for a tensor. */
+/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number, and no "..." or "newaxis" asks for a tensor. */
 static bool walk(lua_State *L, ty_state *s, path *p) {
   memset(p, 0, sizeof *p);
   p->view = 1;
