@@ -4066,6 +4066,263 @@ function tycho.trapezoid(y, x, dim, dx) end
 ---@return tycho.Tensor
 function Tensor.trapezoid(y, x, dim, dx) end
 
+--- pairs of a real part and an imaginary one (0 where nil)
+---@param real tycho.Tensor
+---@param imag? tycho.Tensor
+---@return tycho.Tensor
+function tycho.fft.complex(real, imag) end
+
+--- pairs of these absolute values and angles (radians)
+---@param abs tycho.Tensor
+---@param angle tycho.Tensor
+---@return tycho.Tensor
+function tycho.fft.polar(abs, angle) end
+
+--- absolute values of pairs; the gradient at 0 is 0
+---@param z tycho.Tensor
+---@return tycho.Tensor
+function tycho.fft.abs(z) end
+
+--- angles of pairs, in radians
+---@param z tycho.Tensor
+---@return tycho.Tensor
+function tycho.fft.angle(z) end
+
+--- pairs with the other sign of the imaginary part
+---@param z tycho.Tensor
+---@return tycho.Tensor
+function tycho.fft.conj(z) end
+
+--- products of pairs, with broadcasting
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function tycho.fft.mul(a, b) end
+
+--- Fourier transform of pairs along dim, which counts the dims before the pairs'; n: elements, cut or filled up with zeros
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.fft(x, n, dim, norm) end
+
+--- the inverse of fft.fft: pairs from pairs
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.ifft(x, n, dim, norm) end
+
+--- Fourier transform of real elements along dim: the first n / 2 + 1 pairs, of which the others are conjugates
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.rfft(x, n, dim, norm) end
+
+--- the inverse of fft.rfft: n real elements (2 (m - 1) where nil) of a dim from m pairs
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.irfft(x, n, dim, norm) end
+
+--- fft.fft over the last two dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.fft2(x, s, dim, norm) end
+
+--- fft.fft over all dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.fftn(x, s, dim, norm) end
+
+--- fft.ifft over the last two dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.ifft2(x, s, dim, norm) end
+
+--- fft.ifft over all dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.ifftn(x, s, dim, norm) end
+
+--- fft.rfft over the last two dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.rfft2(x, s, dim, norm) end
+
+--- fft.rfft over all dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.rfftn(x, s, dim, norm) end
+
+--- fft.irfft over the last two dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.irfft2(x, s, dim, norm) end
+
+--- fft.irfft over all dims, or those named; s: their sizes
+---@param x tycho.Tensor
+---@param s? integer[]
+---@param dim? integer[]
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.irfftn(x, s, dim, norm) end
+
+--- the frequencies of fft.fft's n results, with d between samples
+---@param n integer
+---@param d? number
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function tycho.fft.fftfreq(n, d, dtype, device) end
+
+--- the frequencies of fft.rfft's n / 2 + 1 results, with d between samples
+---@param n integer
+---@param d? number
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function tycho.fft.rfftfreq(n, d, dtype, device) end
+
+--- frequency 0 in the middle of the dims named
+---@param x tycho.Tensor
+---@param dim integer[]
+---@return tycho.Tensor
+function tycho.fft.fftshift(x, dim) end
+
+--- the inverse of fft.fftshift
+---@param x tycho.Tensor
+---@param dim integer[]
+---@return tycho.Tensor
+function tycho.fft.ifftshift(x, dim) end
+
+--- the Hann window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function tycho.hann_window(n, periodic, dtype, device) end
+
+--- the Hann window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function Tensor.hann_window(n, periodic, dtype, device) end
+
+--- the Hamming window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function tycho.hamming_window(n, periodic, dtype, device) end
+
+--- the Hamming window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function Tensor.hamming_window(n, periodic, dtype, device) end
+
+--- the Blackman window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function tycho.blackman_window(n, periodic, dtype, device) end
+
+--- the Blackman window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean
+---@param dtype? string
+---@param device? string
+---@return tycho.Tensor
+function Tensor.blackman_window(n, periodic, dtype, device) end
+
+--- spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
+---@param x tycho.Tensor
+---@param n_fft integer
+---@param hop_length? integer
+---@param win_length? integer
+---@param window? tycho.Tensor
+---@param center? boolean
+---@param pad_mode? string
+---@param normalized? boolean
+---@param onesided? boolean
+---@return tycho.Tensor
+function tycho.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
+
+--- spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
+---@param x tycho.Tensor
+---@param n_fft integer
+---@param hop_length? integer
+---@param win_length? integer
+---@param window? tycho.Tensor
+---@param center? boolean
+---@param pad_mode? string
+---@param normalized? boolean
+---@param onesided? boolean
+---@return tycho.Tensor
+function Tensor.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
+
+--- the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
+---@param x tycho.Tensor
+---@param n_fft integer
+---@param hop_length? integer
+---@param win_length? integer
+---@param window? tycho.Tensor
+---@param center? boolean
+---@param normalized? boolean
+---@param onesided? boolean
+---@param length? integer
+---@return tycho.Tensor
+function tycho.istft(x, n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
+
+--- the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
+---@param x tycho.Tensor
+---@param n_fft integer
+---@param hop_length? integer
+---@param win_length? integer
+---@param window? tycho.Tensor
+---@param center? boolean
+---@param normalized? boolean
+---@param onesided? boolean
+---@param length? integer
+---@return tycho.Tensor
+function Tensor.istft(x, n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
+
 --- x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor
 ---@param indices any

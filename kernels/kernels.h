@@ -260,6 +260,18 @@ TY_K cudaError_t ty_k_scan_lines(const ty_k_scan *a, cudaStream_t s);
 /* a.o: x's gradient; products: room for all elements */
 TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double *products, cudaStream_t s);
 
+/* ---- Fourier transforms (fourier.cu): contiguous lines (core/fourier.h) ---- */
+#define TY_K_FOURIER_SHARED 2048                         /* complex numbers of float32 that a block takes at most */
+typedef struct {
+  int kind, dtype;
+  int64_t lines, n, m;                                   /* n: of a signal; m: complex numbers of the passes */
+  int64_t in, out;                                       /* numbers of a line of x and of o */
+  int64_t elements;                                      /* of a line of o: pairs, or numbers where n is odd */
+  const void *x;
+  void *o, *work[2];                                     /* work: lines x m pairs each, where m is more than a block takes */
+} ty_k_fourier;
+TY_K cudaError_t ty_k_fourier_lines(const ty_k_fourier *a, cudaStream_t s);
+
 /* ---- sorting (sort.cu): contiguous lines ---- */
 typedef struct {
   int dtype, descending;

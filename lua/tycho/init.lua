@@ -60,10 +60,10 @@ tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
 local functional = require "tycho.functional"
-tycho.linalg = require("tycho.options").told({}, "linalg")
+tycho.linalg, tycho.fft = options.told({}, "linalg"), options.told({}, "fft")
 for name, fn in pairs(functional.functions) do
-  local of_linalg = name:match "^linalg%.(.*)"
-  if of_linalg then tycho.linalg[of_linalg] = fn else tycho[name] = fn end
+  local place, within = name:match "^(%l+)%.(.*)"
+  if place then tycho[place][within] = fn else tycho[name] = fn end
 end
 require "tycho.grad"
 
@@ -373,7 +373,7 @@ local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
   vmap = "ops take batches: see bmm, einsum, broadcasting",
   hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
-  gradient = "diff gives the differences", stft = "there are no complex numbers", fft = "there are no complex numbers",
+  gradient = "diff gives the differences",
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
   LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}

@@ -81,6 +81,7 @@ enum {
   TY_AT_solve_triangle_upper = 0, TY_AT_solve_triangle_unit = 1,
   TY_AT_eigen_rows_upper = 0,
   TY_AT_qr_rows_complete = 0,
+  TY_AT_fourier_n = 0, TY_AT_fourier_kind = 1,
   TY_AT_softmax_dim = 0, TY_AT_softmax_dtype = 1,
   TY_AT_log_softmax_dim = 0, TY_AT_log_softmax_dtype = 1,
   TY_AT_softmax_backward_dim = 0,

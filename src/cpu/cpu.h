@@ -54,6 +54,15 @@ typedef struct {
   /* for each of some vectors of channels, i (the last one's end at c): sums[i each + index lanes + lane] += what the weight gets */
   void (*slopes)(const ty_depthwise *d, int64_t vector, int64_t vectors, int64_t each, float *sums);
 } ty_depthwise_loops;
+/* Fourier transforms' passes and what comes before and after (fourier_loops.c); w: e^(-2 pi i k / n) in pairs. */
+typedef struct {
+  void (*pass[2])(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step);
+  void (*parts[2])(void *re, void *im, const void *pairs, int64_t n);
+  void (*pairs[2])(void *pairs, const void *re, const void *im, int64_t n);
+  /* of a real signal of 2 h: from the transform of its h pairs to h + 1 sums, those between the first and last times `between`; back */
+  void (*untangle[2])(void *pairs, const void *re, const void *im, const void *w, int64_t h, int64_t s, double between);
+  void (*tangle[2])(void *re, void *im, const void *pairs, const void *w, int64_t h, int64_t s, double between);
+} ty_fourier_loops;
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
@@ -104,6 +113,7 @@ typedef struct {
   const ty_column_loops *columns;
   const ty_sample_loops *sample;
   const ty_depthwise_loops *depthwise;
+  const ty_fourier_loops *fourier;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};
@@ -183,6 +193,7 @@ void ty_cpu_fused_free(ty_fused *f);
 ty_status ty_cpu_reduce(ty_call *c);
 ty_status ty_cpu_recurrent(ty_call *c);
 ty_status ty_cpu_linalg(ty_call *c);
+ty_status ty_cpu_fourier(ty_call *c);
 ty_status ty_cpu_reduce_index(ty_call *c);
 ty_status ty_cpu_scan(ty_call *c);
 ty_status ty_cpu_copy(ty_call *c);

@@ -482,6 +482,7 @@ extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[4][2];
 extern const ty_column_loops PASTE(ty_column_loops_, TY_ISA);
 extern const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA);
 extern const ty_depthwise_loops PASTE(ty_depthwise_loops_, TY_ISA);
+extern const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA);
 extern const ty_loops PASTE(ty_loops_, TY_ISA);
 const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .isa = TEXT(TY_ISA),
@@ -549,4 +550,5 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .columns = &PASTE(ty_column_loops_, TY_ISA),
   .sample = &PASTE(ty_sample_loops_, TY_ISA),
   .depthwise = &PASTE(ty_depthwise_loops_, TY_ISA),
+  .fourier = &PASTE(ty_fourier_loops_, TY_ISA),
 };

@@ -1,0 +1,302 @@
+-- Fourier transforms: torch.fft's functions, in tycho.fft, and stft and istft. There is no complex dtype: complex numbers are pairs (real,
+-- imaginary) in a last dim of size 2, as torch.view_as_real has them; dim counts the dims before it.
+--
+-- The op takes sizes without a factor above 13 (core/fourier.h); others become a convolution of a size that has none (Bluestein).
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+local lib = require "tycho.functional.lib"
+local def, fail, wrap = lib.def, lib.fail, lib.wrap
+local F = lib.functions
+
+local SPECTRAL = {method = false, float32 = true}
+local NORM = "norm:enum(backward,ortho,forward)=backward"
+
+---- complex numbers ----
+local function pairs_of(re, im) return ops.stack({re, im}, -1) end
+local function parts(z) return ops.select(z, -1, 1), ops.select(z, -1, 2) end
+local function need_pairs(name, position, z)
+  if M.dim(z) == 0 or z.shape[M.dim(z)] ~= 2 then
+    fail(name, "argument %d has shape %s; complex numbers are pairs, in a last dim of size 2 (fft.complex makes them)", position,
+      tostring(z.shape))
+  end
+end
+local function product(a, b)
+  local ar, ai = parts(a)
+  local br, bi = parts(b)
+  return pairs_of(ar * br - ai * bi, ar * bi + ai * br)
+end
+
+def("fft.complex", "real, imag?", "pairs of a real part and an imaginary one (0 where nil)", function(re, im)
+  if not im then im = F.zeros_like(re) end
+  if re.shape ~= im.shape then
+    fail("fft.complex", "argument 2 has shape %s; it must be argument 1's, %s", tostring(im.shape), tostring(re.shape))
+  end
+  return pairs_of(re, im)
+end, SPECTRAL)
+def("fft.polar", "abs, angle", "pairs of these absolute values and angles (radians)", function(abs, angle)
+  return pairs_of(abs * ops.cos(angle), abs * ops.sin(angle))
+end, SPECTRAL)
+def("fft.abs", "z", "absolute values of pairs; the gradient at 0 is 0", function(z)
+  need_pairs("fft.abs", 1, z)
+  return M.norm(z, 2, -1)
+end, SPECTRAL)
+def("fft.angle", "z", "angles of pairs, in radians", function(z)
+  need_pairs("fft.angle", 1, z)
+  local re, im = parts(z)
+  return ops.atan2(im, re)
+end, SPECTRAL)
+def("fft.conj", "z", "pairs with the other sign of the imaginary part", function(z)
+  need_pairs("fft.conj", 1, z)
+  local re, im = parts(z)
+  return pairs_of(re, -im)
+end, SPECTRAL)
+def("fft.mul", "a, b", "products of pairs, with broadcasting", function(a, b)
+  need_pairs("fft.mul", 1, a)
+  need_pairs("fft.mul", 2, b)
+  return product(a, b)
+end, SPECTRAL)
+
+---- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
+local function smooth(n)
+  for _, p in ipairs {2, 3, 5, 7, 11, 13} do while n % p == 0 do n = n / p end end
+  return n == 1
+end
+
+-- Sums over n elements that have a factor above 13. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 / n).
+local function convolved(z, n, kind)
+  local at, size = M.dim(z) - 1, 1
+  while size < 2 * n - 1 do size = 2 * size end
+  local k = ops.range(0, n - 1, 1, {dtype = "int64", device = z.device})
+  local angle = M.double(ops.remainder(k * k, 2 * n)) * (math.pi / n * (kind == "inverse" and -1 or 1))
+  local chirp = M.to(pairs_of(ops.cos(angle), ops.sin(angle)), z.dtype)
+  local back = F["fft.conj"](chirp)
+  -- both ways around a ring, with zeros between
+  local ring = ops.cat({ops.pad_constant(chirp, {0, 0, 0, size - 2 * n + 1}), ops.slice(ops.flip(chirp, 1), 1, 1, n - 1)}, 1)
+  local x = ops.pad_constant(product(z, back), {0, 0, 0, size - n})
+  local y = product(ops.fourier(x, size, "forward"), ops.fourier(ring, size, "forward"))
+  return product(ops.slice(ops.fourier(y, size, "inverse"), at, 1, n) / size, back)
+end
+local function sums(z, n, kind) return smooth(n) and ops.fourier(z, n, kind) or convolved(z, n, kind) end
+
+local function half_of(x, n)
+  if smooth(n % 2 == 0 and n / 2 or n) then return ops.fourier(x, n, "real") end
+  return ops.slice(sums(pairs_of(x, F.zeros_like(x)), n, "forward"), M.dim(x), 1, math.floor(n / 2) + 1)
+end
+local function whole_of(z, n)
+  if smooth(n % 2 == 0 and n / 2 or n) then return ops.fourier(z, n, "half") end
+  -- what isn't there is the conjugate of what is
+  local at = M.dim(z) - 1
+  local rest = F["fft.conj"](ops.flip(ops.slice(z, at, 2, n - math.floor(n / 2)), at))
+  local first, between = ops.slice(z, at, 1, 1), ops.slice(z, at, 2)
+  first = pairs_of((parts(first)), F.zeros_like((parts(first))))
+  return (parts(sums(ops.cat({first, between, rest}, at), n, "inverse")))
+end
+
+local function scale(norm, n, back)
+  if norm == "ortho" then return n ^ -0.5 end
+  return (norm == "forward") ~= back and 1 / n or 1
+end
+
+-- Cut, or filled up with zeros, to n elements of dim.
+local function resized(x, dim, n)
+  local have = x.shape[dim]
+  if n == have then return x elseif n < have then return ops.slice(x, dim, 1, n) end
+  local pad = {}
+  for _ = dim, M.dim(x) - 1 do pad[#pad + 1] = 0; pad[#pad + 1] = 0 end
+  pad[#pad + 1], pad[#pad + 2] = 0, n - have
+  return ops.pad_constant(x, pad)
+end
+
+-- How the functions differ: whether x, and the result, are pairs; whether back.
+local KINDS = {fft = {true, true, false}, ifft = {true, true, true}, rfft = {false, true, false}, irfft = {true, false, true}}
+
+-- One dim of x transformed; n: of the signal, nil for what x has there.
+local function along(name, which, x, n, dim, norm)
+  local from_pairs, to_pairs, back = unpack(KINDS[which])
+  if from_pairs then need_pairs(name, 1, x) end
+  local dims = M.dim(x) - (from_pairs and 1 or 0)
+  if dims == 0 then fail(name, "argument 1 has no dim to be transformed, got shape %s", tostring(x.shape)) end
+  dim = wrap(name, dim, dims)
+  local have = x.shape[dim]
+  n = n or which == "irfft" and 2 * (have - 1) or have
+  if n < 1 then fail(name, "a transform has at least 1 element, got %d", n) end
+  x = resized(x, dim, which == "irfft" and math.floor(n / 2) + 1 or n)
+  if dim ~= dims then x = M.movedim(x, dim, dims) end
+  local y
+  if which == "rfft" then y = half_of(x, n) elseif which == "irfft" then y = whole_of(x, n)
+  else y = sums(x, n, which == "fft" and "forward" or "inverse") end
+  local factor = scale(norm, n, back)
+  if factor ~= 1 then y = y * factor end
+  return dim ~= dims and M.movedim(y, M.dim(y) - (to_pairs and 1 or 0), dim) or y
+end
+
+-- In float32, or float64: other dtypes become float32 (16-bit ones again what they were).
+local function floating(x, fn)
+  if not M.is_floating_point(x) then return fn(M.float(x)) end
+  return lib.widened(x, fn)
+end
+
+local function define(which, doc)
+  local name = "fft." .. which
+  def(name, "x, n:int?, dim:int=-1, " .. NORM, doc, function(x, n, dim, norm)
+    return floating(x, function(v) return along(name, which, v, n, dim, norm) end)
+  end, SPECTRAL)
+end
+define("fft", "Fourier transform of pairs along dim, which counts the dims before the pairs'; n: elements, cut or filled up with zeros")
+define("ifft", "the inverse of fft.fft: pairs from pairs")
+define("rfft", "Fourier transform of real elements along dim: the first n / 2 + 1 pairs, of which the others are conjugates")
+define("irfft", "the inverse of fft.rfft: n real elements (2 (m - 1) where nil) of a dim from m pairs")
+
+---- several dims ----
+-- The last of dims holds what is real, or half; it comes first forward, and last back.
+local function over(name, which, x, s, dims, norm)
+  local from_pairs = KINDS[which][1]
+  if from_pairs then need_pairs(name, 1, x) end
+  local count = M.dim(x) - (from_pairs and 1 or 0)
+  if not dims then
+    dims = {}
+    for d = s and count - #s + 1 or 1, count do dims[#dims + 1] = d end
+  end
+  if s and #s ~= #dims then fail(name, "s has %d sizes for %d dims", #s, #dims) end
+  local seen = {}
+  for i, d in ipairs(dims) do
+    dims[i] = wrap(name, d, count)
+    if seen[dims[i]] then fail(name, "dim %d is named twice", d) end
+    seen[dims[i]] = true
+  end
+  local last = #dims
+  if last == 0 then fail(name, "no dim is named") end
+  local others = which:find "^i" and "ifft" or "fft"
+  local function size(i) return s and s[i] ~= -1 and s[i] or nil end
+  if which == "rfft" then x = along(name, "rfft", x, size(last), dims[last], norm) end
+  for i = 1, others == which and last or last - 1 do x = along(name, others, x, size(i), dims[i], norm) end
+  return which == "irfft" and along(name, "irfft", x, size(last), dims[last], norm) or x
+end
+for _, which in ipairs {"fft", "ifft", "rfft", "irfft"} do
+  local function several(suffix, default, doc)
+    local name = "fft." .. which .. suffix
+    def(name, "x, s:ints?, dim:ints?, " .. NORM, ("fft.%s over %s, or those named; s: their sizes"):format(which, doc),
+      function(x, s, dim, norm)
+        return floating(x, function(v) return over(name, which, v, s, dim or default and {unpack(default)}, norm) end)
+      end, SPECTRAL)
+  end
+  several("2", {-2, -1}, "the last two dims")
+  several("n", nil, "all dims")
+end
+
+---- frequencies ----
+local MAKES = "n:int, d:number=1, *, dtype:dtype?, device:device?"
+local function frequencies(name, n, d, half, dtype, device)
+  if n < 1 then fail(name, "argument 1 must be at least 1, got %d", n) end
+  local o = {dtype = "float64", device = device or core.gpu.default_device()}
+  local up = ops.range(0, half and math.floor(n / 2) or math.ceil(n / 2) - 1, 1, o)
+  if not half and n > 1 then up = ops.cat({up, ops.range(-math.floor(n / 2), -1, 1, o)}, 1) end
+  return M.to(up / (n * d), dtype or "float32")
+end
+def("fft.fftfreq", MAKES, "the frequencies of fft.fft's n results, with d between samples", function(n, d, dtype, device)
+  return frequencies("fft.fftfreq", n, d, false, dtype, device)
+end, lib.MAKES)
+def("fft.rfftfreq", MAKES, "the frequencies of fft.rfft's n / 2 + 1 results, with d between samples", function(n, d, dtype, device)
+  return frequencies("fft.rfftfreq", n, d, true, dtype, device)
+end, lib.MAKES)
+-- Dims are named: of pairs, their own must stay.
+local function shifted(name, x, dims, forward)
+  local by = {}
+  for i, d in ipairs(dims) do
+    local n = x.shape[wrap(name, d, M.dim(x))]
+    by[i] = forward and math.floor(n / 2) or math.ceil(n / 2)
+  end
+  return M.roll(x, by, dims)
+end
+def("fft.fftshift", "x, dim:ints", "frequency 0 in the middle of the dims named", function(x, dim)
+  return shifted("fft.fftshift", x, dim, true)
+end, SPECTRAL)
+def("fft.ifftshift", "x, dim:ints", "the inverse of fft.fftshift", function(x, dim)
+  return shifted("fft.ifftshift", x, dim, false)
+end, SPECTRAL)
+
+---- windows ----
+-- Sums of cosines: weights of cos(2 pi j k / n), with n - 1 instead of n where it isn't one period of many.
+for _, w in ipairs {{0.5, -0.5, name = "hann"}, {0.54, -0.46, name = "hamming"}, {0.42, -0.5, 0.08, name = "blackman"}} do
+  local name = w.name
+  def(name .. "_window", "n:int, periodic:bool=true, *, dtype:dtype?, device:device?",
+    ("the %s window of n elements; periodic=false: a symmetric one"):format(name:gsub("^%l", string.upper)),
+    function(n, periodic, dtype, device)
+      if n < 0 then fail(name .. "_window", "argument 1 must be a whole number from 0, got %d", n) end
+      local o = {dtype = "float64", device = device or core.gpu.default_device()}
+      if n < 2 then return M.to(ops.ones({n}, o), dtype or "float32") end
+      local angle = ops.range(0, n - 1, 1, o) * (2 * math.pi / (periodic and n or n - 1))
+      local y = ops.cos(angle) * w[2] + w[1]
+      if w[3] then y = y + ops.cos(angle * 2) * w[3] end
+      return M.to(y, dtype or "float32")
+    end, lib.MAKES)
+end
+
+---- spectra of pieces ----
+-- The window in the middle of n_fft elements.
+local function window_of(name, window, win_length, n_fft, like)
+  win_length = win_length or window and M.numel(window) or n_fft
+  if win_length < 1 or win_length > n_fft then fail(name, "win_length must be from 1 to n_fft, %d, got %d", n_fft, win_length) end
+  if window and (M.dim(window) ~= 1 or M.numel(window) ~= win_length) then
+    fail(name, "window has shape %s; it must have win_length, %d, elements", tostring(window.shape), win_length)
+  end
+  if not window then
+    if win_length == n_fft then return nil end
+    window = ops.ones({win_length}, {dtype = like.dtype, device = like.device})
+  end
+  local left = math.floor((n_fft - win_length) / 2)
+  return ops.pad_constant(M.to(window, like.dtype), {left, n_fft - win_length - left})
+end
+local PIECES = "x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, "
+local function steps_of(name, n_fft, hop)
+  if n_fft < 1 then fail(name, "n_fft must be at least 1, got %d", n_fft) end
+  hop = hop or math.floor(n_fft / 4)
+  if hop < 1 then fail(name, "hop_length must be at least 1, got %d", hop) end
+  return hop
+end
+
+def("stft", PIECES .. "pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true",
+  "spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)",
+  function(x, n_fft, hop, win_length, window, center, pad_mode, normalized, onesided)
+    hop = steps_of("stft", n_fft, hop)
+    if M.dim(x) ~= 1 and M.dim(x) ~= 2 then fail("stft", "argument 1 must have 1 or 2 dims, got shape %s", tostring(x.shape)) end
+    return floating(x, function(v)
+      local half = math.floor(n_fft / 2)
+      if center then v = M.pad(v, {half, half}, pad_mode) end
+      if v.shape[M.dim(v)] < n_fft then fail("stft", "argument 1 of shape %s has no piece of %d elements", tostring(x.shape), n_fft) end
+      local pieces = ops.unfold(v, -1, n_fft, hop)
+      local w = window_of("stft", window, win_length, n_fft, v)
+      if w then pieces = pieces * w end
+      local y = onesided and half_of(pieces, n_fft) or sums(pairs_of(pieces, F.zeros_like(pieces)), n_fft, "forward")
+      if normalized then y = y * n_fft ^ -0.5 end
+      return M.transpose(y, -3, -2)
+    end)
+  end, {float32 = true})
+
+def("istft", PIECES .. "normalized:bool=false, onesided:bool=true, length:int?",
+  "the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)",
+  function(x, n_fft, hop, win_length, window, center, normalized, onesided, length)
+    hop = steps_of("istft", n_fft, hop)
+    need_pairs("istft", 1, x)
+    local bins = onesided and math.floor(n_fft / 2) + 1 or n_fft
+    if (M.dim(x) ~= 3 and M.dim(x) ~= 4) or x.shape[M.dim(x) - 2] ~= bins or x.shape[M.dim(x) - 1] < 1 then
+      fail("istft", "argument 1 has shape %s; it must be (N, %d, pieces, 2), N if several", tostring(x.shape), bins)
+    end
+    return floating(x, function(z)
+      z = ops.slice(M.transpose(z, -3, -2), -2, 1, math.floor(n_fft / 2) + 1)      -- the others are taken for conjugates
+      local y = whole_of(z, n_fft) * (normalized and n_fft ^ -0.5 or 1 / n_fft)
+      local w = window_of("istft", window, win_length, n_fft, y) or ops.ones({n_fft}, {dtype = y.dtype, device = y.device})
+      local count = y.shape[M.dim(y) - 1]
+      local whole = n_fft + hop * (count - 1)
+      local sum = ops.overlap_add(y * w, -1, whole, hop)
+      local weight = ops.overlap_add(ops.expand(w * w, {count, n_fft}), -1, whole, hop)
+      local first = center and math.floor(n_fft / 2) + 1 or 1
+      local last = length and first + length - 1 or center and whole - math.floor(n_fft / 2) or whole
+      local there = math.min(last, whole)
+      sum, weight = ops.slice(sum, -1, first, there), ops.slice(weight, 1, first, there)
+      if lib.looks(weight) and M.numel(weight) > 0 and M.item(ops.amin(weight)) < 1e-11 then
+        fail("istft", "the windows leave elements out: their squares sum to 0 there")
+      end
+      return ops.pad_constant(sum / weight, {0, last - there})
+    end)
+  end, {float32 = true})

@@ -1,0 +1,106 @@
+-- Fourier transforms: what PyTorch gives is in golden_spec; here sizes against plain sums, and what is refused.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local fft = tycho.fft
+local fails, close = helper.fails, helper.close
+
+-- Plain sums over the second dim of pairs (rows, n, 2).
+local function sums(z, n, sign)
+  local k = tycho.range(0, n - 1, 1, {dtype = "int64", device = z.device})
+  local angle = ((k:unsqueeze(2) * k:unsqueeze(1)) % n):double() * (sign * 2 * math.pi / n)
+  local re, im, c, s = z:select(-1, 1), z:select(-1, 2), angle:cos(), angle:sin()
+  return fft.complex(re:matmul(c) - im:matmul(s), re:matmul(s) + im:matmul(c))
+end
+
+describe("fourier transforms", function()
+  it("are the sums of all sizes, and of many or few lines", function()
+    local sizes = helper.simulated and {1, 2, 3, 5, 7, 12, 35, 37, 64} or {}
+    for n = 1, #sizes == 0 and 70 or 0 do sizes[n] = n end
+    if not helper.simulated then for _, n in ipairs {128, 210, 343, 512, 143, 1009, 1024, 1050} do sizes[#sizes + 1] = n end end
+    for _, n in ipairs(sizes) do
+      for _, lines in ipairs {1, 4, 37} do
+        for _, dtype in ipairs {"float64", "float32"} do
+          local z, what = tycho.randn(lines, n, 2, {dtype = "float64"}), ("%d lines of %d, %s"):format(lines, n, dtype)
+          local tolerance = dtype == "float32" and 3e-6 * n ^ 0.5 or 1e-13 * n
+          local half, x = math.floor(n / 2) + 1, z:select(-1, 1):contiguous()
+          close(fft.fft(z:to(dtype)):double(), sums(z, n, -1), what, tolerance)
+          close(fft.ifft(z:to(dtype), {norm = "forward"}):double(), sums(z, n, 1), what, tolerance)
+          local whole = sums(fft.complex(x), n, -1)
+          close(fft.rfft(x:to(dtype)):double(), whole:narrow(2, 1, half), what, tolerance)
+          close(fft.irfft(whole:narrow(2, 1, half):to(dtype), n):double(), x, what, tolerance)
+        end
+      end
+    end
+  end)
+
+  it("have gradients that are transforms too, to second order", function()
+    for _, kind in ipairs {"forward", "inverse", "real", "real_twice", "half", "half_once"} do
+      for _, n in ipairs {1, 5, 6} do
+        local shape = kind:find "real" and {2, n} or {2, kind:find "half" and math.floor(n / 2) + 1 or n, 2}
+        local x = tycho.randn(shape, {dtype = "float64", requires_grad = true})
+        local function fn(v) return core.ops.fourier(v, n, kind) end
+        assert.is_true(tycho.autograd.gradcheck(fn, {x}))
+        assert.is_true(tycho.autograd.gradgradcheck(fn, {x}))
+      end
+    end
+    local z = tycho.zeros(3, 2, {requires_grad = true})
+    fft.abs(z):sum():backward()
+    assert.same({{0, 0}, {0, 0}, {0, 0}}, z.grad:totable())
+  end)
+
+  it("compute in float32 what is whole or 16-bit, and under autocast", function()
+    local x = tycho.randint(0, 9, {3, 8})
+    close(fft.rfft(x), fft.rfft(x:float()))
+    local h = x:half()
+    close(fft.rfft(h), fft.rfft(h:float()):half())
+    local y = tycho.autocast({dtype = "bfloat16", device = helper.device}, fft.rfft, h:float())
+    assert.equal("float32", y.dtype)
+  end)
+
+  it("run compiled and traced as they are", function()
+    local filter = tycho.randn(5, 2)
+    local function smooth(x) return fft.irfft(fft.mul(fft.rfft(x), filter), 8) end
+    local step = tycho.compile(smooth)
+    for _ = 1, 4 do
+      local x = tycho.randn(3, 8)
+      close(step(x), smooth(x))
+    end
+    local Net = tycho.nn.Module:extend("Spectral")
+    function Net:forward(x) return fft.abs(tycho.stft(x, 16, {window = tycho.hann_window(16)})) end
+    local x = tycho.randn(2, 64)
+    close(tycho.jit.trace(Net(), x)(x), Net()(x))
+  end)
+
+  it("give a signal back from its pieces' spectra", function()
+    local x, window = tycho.randn(2, 1000), tycho.hann_window(64)
+    local z = tycho.stft(x, 64, 16, {window = window})
+    assert.same({2, 33, 63, 2}, {unpack(z.shape)})
+    close(tycho.istft(z, 64, 16, {window = window, length = 1000}), x)
+    close(tycho.istft(z[1], 64, 16, {window = window, length = 1000}), x[1])
+  end)
+
+  it("refuse what they can't take", function()
+    fails("fft.fft: argument 1 has shape 3; complex numbers are pairs", fft.fft, tycho.ones(3))
+    fails("fft.irfft: argument 1 has shape 3; complex numbers are pairs", fft.irfft, tycho.ones(3))
+    fails("dim 3 is out of range", fft.rfft, tycho.ones(2, 3), {dim = 3})
+    fails("dim 2 is out of range for 1 dims", fft.fft, tycho.ones(3, 2), {dim = 2})
+    fails("at least 1 element", fft.rfft, tycho.ones(2, 3), 0)
+    fails("at least 1 element", fft.irfft, tycho.ones(2, 1, 2))
+    fails("no dim", fft.rfft, tycho.tensor(1))
+    fails("dim -1 is named twice", fft.rfft2, tycho.ones(2, 3), {dim = {2, -1}})
+    fails("s has 1 sizes for 2 dims", fft.rfft2, tycho.ones(2, 3), {4})
+    fails("norm", fft.rfft, tycho.ones(2, 3), {norm = "none"})
+    fails("argument 2 has shape 2", fft.complex, tycho.ones(3), tycho.ones(2))
+    fails("win_length must be from 1 to n_fft, 8, got 9", tycho.stft, tycho.ones(20), 8, {window = tycho.ones(9)})
+    fails("window has shape 7", tycho.stft, tycho.ones(20), 8, {win_length = 8, window = tycho.ones(7)})
+    fails("hop_length must be at least 1", tycho.stft, tycho.ones(20), 8, 0)
+    fails("has no piece of 32 elements", tycho.stft, tycho.ones(20), 32, {center = false})
+    fails("it must be (N, 5, pieces, 2)", tycho.istft, tycho.ones(4, 3, 2), 8)
+    if helper.device == "cpu" then
+      fails("leave elements out", tycho.istft, tycho.ones(5, 3, 2), 8, 8, {window = tycho.hann_window(8), center = false})
+    end
+    fails("did you mean 'rfft'", function() return fft.rff end)
+    assert.same({0, 3, 2}, {unpack(fft.rfft(tycho.ones(0, 4)).shape)})
+  end)
+end)

@@ -1,0 +1,22 @@
+/* Discrete Fourier transforms: kinds, and how sizes are taken apart. Sums without a factor, over k of x[k] e^(-2 pi i j k / n).
+ *
+ * Idea: Stockham's passes, one for each factor of the size; the results come out in order. Complex numbers are pairs. A real signal of an
+ * even size n is n / 2 complex numbers, transformed as such and untangled. Invariant: each kind's gradient is a kind. */
+#ifndef TY_FOURIER_H
+#define TY_FOURIER_H
+#include <stdbool.h>
+#include "math.h"
+
+/* In the order of the op's choices. REAL: n reals to the first n / 2 + 1 sums, TWICE those between the first and, where n is even, the last
+ * one doubled. HALF: back from such a half, imaginary parts that would make the result complex left out; those between count twice, as
+ * their conjugates are not there; ONCE: once. */
+enum { TY_FORWARD, TY_INVERSE, TY_REAL, TY_REAL_TWICE, TY_HALF, TY_HALF_ONCE };
+
+TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= TY_HALF; }
+/* How many complex numbers the passes go over. */
+TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
+/* The next pass's factor; 0: n has one above 13 */
+TY_INLINE int ty_fourier_radix(int64_t n) {
+  return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : n % 5 == 0 ? 5 : n % 7 == 0 ? 7 : n % 11 == 0 ? 11 : n % 13 == 0 ? 13 : 0;
+}
+#endif

@@ -1,0 +1,154 @@
+/* Fourier transforms along the last dim (core/fourier.h has the kinds).
+ *
+ * Idea: a bunch of lines at a time, the same element of each side by side, so that passes are over vectors; threads share the bunches.
+ * Invariant: a line's result doesn't depend on the bunch that it is in. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cpu.h"
+#include "fourier.h"
+
+#define BUNCH 16                 /* lines, of float32 */
+#define BUNCH_ELEMENTS 32768     /* whose four arrays stay in the second-level cache */
+#define APART 704                /* bytes: what is read and written at a time must not have the same lower bits of its address */
+#define KEPT_SIZE 8192           /* up to which tables are kept, one for each size that comes first to its place */
+#define KEPT 64
+
+typedef struct {
+  int kind;
+  ty_loop_type k;
+  size_t size;                   /* bytes of an element */
+  int64_t n, m, lines, bunch;    /* elements of a signal; complex numbers of the passes */
+  int64_t in, out;               /* elements of a line of x and of the result */
+  const char *x, *w;
+  char *o;
+} fourier;
+
+/* ---- e^(-2 pi i k / n), k < n ---- */
+
+typedef struct { int64_t n; double values[]; } table;
+static _Atomic(table *) kept[2][KEPT];
+
+static table *make(int64_t n, bool wide) {
+  table *t = malloc(sizeof *t + (size_t)n * (wide ? 16 : 8));
+  if (!t) return NULL;
+  t->n = n;
+  for (int64_t k = 0; k < n; k++) {
+    const double angle = 2 * M_PI * (double)k / (double)n, c = cos(angle), s = -sin(angle);
+    if (wide) { t->values[2 * k] = c; t->values[2 * k + 1] = s; }
+    else ((float *)t->values)[2 * k] = (float)c, ((float *)t->values)[2 * k + 1] = (float)s;
+  }
+  return t;
+}
+
+/* own: it is not kept, and to be freed */
+static table *table_of(int64_t n, bool wide, bool *own) {
+  _Atomic(table *) *place = &kept[wide][n % KEPT];
+  table *there = atomic_load_explicit(place, memory_order_acquire), *none = NULL;
+  *own = false;
+  if (there && there->n == n) return there;
+  table *t = make(n, wide);
+  *own = there || n > KEPT_SIZE || !t || !atomic_compare_exchange_strong(place, &none, t);
+  return t;
+}
+
+/* ---- a bunch of lines: between memory and pairs, element by element the same of each line ---- */
+
+static void turn_in(const fourier *f, char *pairs, int64_t first, int64_t s, int64_t elements) {
+  const char *x = f->x + (size_t)(first * f->in) * f->size;
+  if (f->size == 4) ty_cpu_loops()->transpose[1](pairs, s, x, f->in / 2, s, elements);
+  else for (int64_t q = 0; q < s; q++)
+    for (int64_t k = 0; k < elements; k++) memcpy(pairs + 16 * (k * s + q), x + 8 * (q * f->in + 2 * k), 16);
+}
+static void turn_out(const fourier *f, const char *pairs, int64_t first, int64_t s, int64_t elements) {
+  char *o = f->o + (size_t)(first * f->out) * f->size;
+  if (f->size == 4) ty_cpu_loops()->transpose[1](o, f->out / 2, pairs, s, elements, s);
+  else for (int64_t q = 0; q < s; q++)
+    for (int64_t k = 0; k < elements; k++) memcpy(o + 8 * (q * f->out + 2 * k), pairs + 16 * (k * s + q), 16);
+}
+
+/* What has an odd number of reals in a line, one by one. */
+static void odd_in(const fourier *f, char *const *a, int64_t first, int64_t s) {
+  const bool half = f->kind >= TY_HALF;
+  for (int64_t q = 0; q < s; q++) {
+    const char *x = f->x + (size_t)((first + q) * f->in) * f->size;
+    for (int64_t k = 0; k < f->n; k++) {
+      const int64_t j = TY_MIN(k, f->n - k);               /* of a half; those behind it are conjugates */
+      const double once = k && f->kind == TY_HALF_ONCE ? 0.5 : 1;
+      put(a[0], f->k, k * s + q, half ? once * at(x, f->k, 2 * j) : at(x, f->k, k));
+      put(a[1], f->k, k * s + q, !half || !k ? 0 : (j < k ? -once : once) * at(x, f->k, 2 * j + 1));
+    }
+  }
+}
+static void odd_out(const fourier *f, char *const *a, int64_t first, int64_t s) {
+  for (int64_t q = 0; q < s; q++) {
+    char *o = f->o + (size_t)((first + q) * f->out) * f->size;
+    if (f->kind >= TY_HALF) for (int64_t k = 0; k < f->n; k++) put(o, f->k, k, at(a[0], f->k, k * s + q));
+    else for (int64_t k = 0; k <= f->n / 2; k++) {
+      const double times = k && f->kind == TY_REAL_TWICE ? 2 : 1;
+      put(o, f->k, 2 * k, times * at(a[0], f->k, k * s + q));
+      put(o, f->k, 2 * k + 1, times * at(a[1], f->k, k * s + q));
+    }
+  }
+}
+
+static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
+  const ty_fourier_loops *l = ty_cpu_loops()->fourier;
+  const bool real = f->kind >= TY_REAL && f->n % 2 == 0, odd = f->kind >= TY_REAL && !real, back = ty_fourier_back(f->kind);
+  const size_t bytes = (size_t)(f->m * s) * f->size + APART;
+  char *a[2] = {work, work + bytes}, *b[2] = {work + 2 * bytes, work + 3 * bytes}, *pairs = work + 4 * bytes;
+  const int64_t step = real ? 2 : 1;                       /* w is of the n reals */
+  if (odd) odd_in(f, a, first, s);
+  else if (real && back) {
+    turn_in(f, pairs, first, s, f->m + 1);
+    l->tangle[f->k](a[0], a[1], pairs, f->w, f->m, s, f->kind == TY_HALF_ONCE ? 0.5 : 1);
+  } else {
+    turn_in(f, pairs, first, s, f->m);
+    l->parts[f->k](a[0], a[1], pairs, f->m * s);
+  }
+  int64_t done = 1;
+  for (int64_t left = f->m; left > 1;) {
+    const int r = ty_fourier_radix(left);
+    l->pass[f->k](r, a[back], a[!back], b[back], b[!back], left / r, done * s, f->w, step * done);
+    for (int i = 0; i < 2; i++) { char *t = a[i]; a[i] = b[i]; b[i] = t; }
+    left /= r;
+    done *= r;
+  }
+  if (odd) { odd_out(f, a, first, s); return; }
+  if (real && !back) l->untangle[f->k](pairs, a[0], a[1], f->w, f->m, s, f->kind == TY_REAL_TWICE ? 2 : 1);
+  else l->pairs[f->k](pairs, a[0], a[1], f->m * s);
+  turn_out(f, pairs, first, s, real && !back ? f->m + 1 : f->m);
+}
+
+ty_status ty_cpu_fourier(ty_call *c) {
+  ty_tensor *x, *o = c->out[0];
+  fourier f = {.kind = (int)c->at[TY_AT_fourier_kind].i, .n = c->at[TY_AT_fourier_n].i, .k = ty_loop_type_of((ty_dtype)o->dtype),
+               .size = (size_t)ty_itemsize(o), .o = ty_data(o)};
+  if (ty_numel(o) == 0) return TY_OK;
+  f.m = ty_fourier_size(f.kind, f.n);
+  f.in = f.kind >= TY_HALF ? f.n / 2 * 2 + 2 : f.kind >= TY_REAL ? f.n : 2 * f.n;
+  f.out = f.kind >= TY_HALF ? f.n : f.kind >= TY_REAL ? f.n / 2 * 2 + 2 : 2 * f.n;
+  f.lines = ty_numel(o) / f.out;
+  f.bunch = TY_MIN(TY_MAX(BUNCH_ELEMENTS / f.m, 1), TY_MIN(f.lines, (int64_t)(BUNCH * 4 / f.size)));
+  bool own;
+  table *w = table_of(f.n, f.k == TY_IN_F64, &own);
+  if (!w) return ty_no_memory(c->ctx, c->op->shown);
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  f.x = ty_data(x);
+  f.w = (const char *)w->values;
+  atomic_bool failed = false;
+  const int64_t bunches = (f.lines + f.bunch - 1) / f.bunch;
+  #pragma omp parallel num_threads(ty_threads_for(f.lines * f.n * 8))
+  {
+    char *work = ty_scratch((size_t)((6 * f.m + 2) * f.bunch) * f.size + 4 * APART);
+    if (!work) failed = true;
+    #pragma omp for schedule(static)
+    for (int64_t i = 0; i < bunches; i++)
+      if (work) transform(&f, i * f.bunch, TY_MIN(f.bunch, f.lines - i * f.bunch), work);
+    ty_scratch_free(work);
+  }
+  ty_release(x);
+  if (own) free(w);
+  return failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
+}

@@ -1,0 +1,29 @@
+/* Fourier transforms: contiguous lines, and room for the passes of long ones; to kernels/fourier.cu. */
+#include "cuda.h"
+#include "fourier.h"
+
+ty_status ty_cuda_fourier(ty_call *c) {
+  ty_tensor *x, *work[2] = {NULL, NULL}, *o = c->out[0];
+  const int kind = (int)c->at[TY_AT_fourier_kind].i;
+  const int64_t n = c->at[TY_AT_fourier_n].i, half = n / 2 + 1;
+  int gpu;
+  cudaStream_t s;
+  TY_TRY(ty_begin(c, &gpu, &s));
+  if (ty_numel(o) == 0) return TY_OK;
+  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .o = ty_data(o)};
+  k.in = kind >= TY_HALF ? 2 * half : kind >= TY_REAL ? n : 2 * n;
+  k.out = kind >= TY_HALF ? n : kind >= TY_REAL ? 2 * half : 2 * n;
+  k.elements = kind < TY_REAL || kind >= TY_HALF ? k.m : half;
+  k.lines = ty_numel(o) / k.out;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  k.x = ty_data(x);
+  ty_status st = TY_OK;
+  for (int i = 0; i < 2 && st == TY_OK && k.m > (int64_t)(TY_K_FOURIER_SHARED * sizeof(float)) / ty_itemsize(o); i++) {
+    st = ty_new(c, gpu, (ty_dtype)o->dtype, 1, &(int64_t){2 * k.m * k.lines}, &work[i]);
+    if (st == TY_OK) k.work[i] = ty_data(work[i]);
+  }
+  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_fourier_lines(&k, s));
+  ty_release(x);
+  for (int i = 0; i < 2; i++) ty_release(work[i]);
+  return st;
+}
