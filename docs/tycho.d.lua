@@ -2411,80 +2411,90 @@ function Tensor.to(x, target, dtype, device, non_blocking, copy, memory_format) 
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.zeros_like(x, dtype, device, requires_grad) end
+function tycho.zeros_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- zeros in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.zeros_like(x, dtype, device, requires_grad) end
+function Tensor.zeros_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- ones in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.ones_like(x, dtype, device, requires_grad) end
+function tycho.ones_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- ones in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.ones_like(x, dtype, device, requires_grad) end
+function Tensor.ones_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- rand in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.rand_like(x, dtype, device, requires_grad) end
+function tycho.rand_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- rand in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.rand_like(x, dtype, device, requires_grad) end
+function Tensor.rand_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- randn in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.randn_like(x, dtype, device, requires_grad) end
+function tycho.randn_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- randn in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.randn_like(x, dtype, device, requires_grad) end
+function Tensor.randn_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- empty in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.empty_like(x, dtype, device, requires_grad) end
+function tycho.empty_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- empty in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.empty_like(x, dtype, device, requires_grad) end
+function Tensor.empty_like(x, dtype, device, requires_grad, pin_memory) end
 
 --- whole numbers low to high, both included, in x's shape and dtype
 ---@param x tycho.Tensor
@@ -2492,8 +2502,10 @@ function Tensor.empty_like(x, dtype, device, requires_grad) end
 ---@param high integer
 ---@param dtype? string
 ---@param device? string
+---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.randint_like(x, low, high, dtype, device) end
+function tycho.randint_like(x, low, high, dtype, device, requires_grad, pin_memory) end
 
 --- whole numbers low to high, both included, in x's shape and dtype
 ---@param x tycho.Tensor
@@ -2501,8 +2513,10 @@ function tycho.randint_like(x, low, high, dtype, device) end
 ---@param high integer
 ---@param dtype? string
 ---@param device? string
+---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.randint_like(x, low, high, dtype, device) end
+function Tensor.randint_like(x, low, high, dtype, device, requires_grad, pin_memory) end
 
 --- x's shape, dtype and layout, all value
 ---@param x tycho.Tensor
@@ -2510,8 +2524,9 @@ function Tensor.randint_like(x, low, high, dtype, device) end
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function tycho.full_like(x, value, dtype, device, requires_grad) end
+function tycho.full_like(x, value, dtype, device, requires_grad, pin_memory) end
 
 --- x's shape, dtype and layout, all value
 ---@param x tycho.Tensor
@@ -2519,8 +2534,9 @@ function tycho.full_like(x, value, dtype, device, requires_grad) end
 ---@param dtype? string
 ---@param device? string
 ---@param requires_grad? boolean
+---@param pin_memory? boolean
 ---@return tycho.Tensor
-function Tensor.full_like(x, value, dtype, device, requires_grad) end
+function Tensor.full_like(x, value, dtype, device, requires_grad, pin_memory) end
 
 --- normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size
 ---@param mean any

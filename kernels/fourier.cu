@@ -66,7 +66,8 @@ template <class T> static __device__ __forceinline__ void give(const ty_k_fourie
 
 /* ---- a pass: butterfly i of m / R, where `left` elements are left to a transform; done: those before it ---- */
 
-template <int R, class T> static __device__ __forceinline__ void butterfly(const pair<T> *x, pair<T> *y, int64_t left, int64_t done, int64_t i) {
+template <int R, class T> static __device__ __forceinline__ void butterfly(const pair<T> *x, pair<T> *y, int64_t left, int64_t done,
+  int64_t i) {
   const int64_t m = left / R, p = i / done, q = i - p * done;
   pair<T> a[R], b[R];
 #pragma unroll
@@ -115,8 +116,8 @@ template <int R, class T> static __device__ __forceinline__ void butterfly(const
 }
 
 /* MOST: the largest factor that the kernel is built for; each takes registers. */
-template <int MOST, class T> static __device__ __forceinline__ void pass(int radix, const pair<T> *x, pair<T> *y, int64_t left, int64_t done,
-  int64_t i) {
+template <int MOST, class T> static __device__ __forceinline__ void pass(int radix, const pair<T> *x, pair<T> *y, int64_t left,
+  int64_t done, int64_t i) {
   switch (radix) {
     case 2: butterfly<2>(x, y, left, done, i); break;
     case 3: butterfly<3>(x, y, left, done, i); break;
@@ -158,8 +159,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) fourier_take(const
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i < a.lines * a.m) ((pair<T> *)a.work[0])[i] = swapped(taken<T>(a, i / a.m, i % a.m), ty_fourier_back(a.kind));
 }
-template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_pass(const ty_k_fourier a, int from, int radix, int64_t left,
-  int64_t done) {
+template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_pass(const ty_k_fourier a, int from, int radix,
+  int64_t left, int64_t done) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = a.m / radix, line = i / each;
   if (line < a.lines)
     pass<MOST>(radix, (const pair<T> *)a.work[from] + line * a.m, (pair<T> *)a.work[!from] + line * a.m, left, done, i - line * each);

@@ -223,7 +223,8 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return misfit(c, "view() had to copy a tensor that lies channels-last, which wouldn't see the change: call contiguous() before view()");
   if (!TY_SAME_SHAPE(m, into))
     return misfit(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
-  if (ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype))
+  const bool number_as_bool = into->dtype == TY_BOOL && m->dtype != TY_BOOL && c->op->id != TY_OP_fill && c->op->id != TY_OP_copy;
+  if ((ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype)) || number_as_bool)
     return misfit(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
   const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill ||
     c->op->id == TY_OP_copy || c->op->id == TY_OP_collective;

@@ -90,11 +90,11 @@ static int heap_pop(pass *p) {
    layout, in which optimizers work. Consumes *g. */
 static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
   ty_tensor *x = *g, *y;
-  int lead = x->ndim - m->ndim;
-  bool same = lead == 0, fits = lead >= 0;
+  int lead = x->ndim - m->ndim;          /* below 0: an assigned value's own dims of 1 before x's */
+  bool same = lead == 0, fits = true;
   for (int i = 0; i < m->ndim && fits; i++) {
-    int64_t have = x->shape[i + lead];
-    if (have != m->shape[i]) { same = false; fits = m->shape[i] == 1; }
+    int64_t have = i + lead < 0 ? 1 : x->shape[i + lead];
+    if (have != m->shape[i]) { same = false; fits = i + lead >= 0 && m->shape[i] == 1; }
   }
   if (!fits)
     return ty_error(ctx, "backward: the gradient rule of '%s' gave shape %s for an operand of shape %s", who,

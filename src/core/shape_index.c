@@ -129,6 +129,7 @@ ty_status ty_infer_topk(ty_call *c) {
   int64_t k = c->at[TY_AT_topk_k].i;
   TY_TRY(ty_norm_dim(c, &c->at[TY_AT_topk_dim].i, x->ndim, x));
   int64_t n = x->ndim ? x->shape[c->at[TY_AT_topk_dim].i] : 1;
+  if (!x->ndim && k != 1) return ty_fail(c, "k %lld must be 1 for a tensor without dims", (long long)k);
   if (k < 0 || k > n)
     return ty_fail(c, "k %lld must be in 0..%lld, the size of dim %lld of shape %s", (long long)k, (long long)n,
       (long long)c->at[TY_AT_topk_dim].i + 1, ty_shape_of(x));

@@ -88,7 +88,8 @@ static const double circle[MOST + 1][MOST][2] = {
     if (s % (int64_t)(WIDTH / sizeof(T)) == 0) PASTE(pass_wide_, T)(R, xr, xi, yr, yi, m, s, w, step); \
     else if (s % 4 == 0) PASTE(pass_four_, T)(R, xr, xi, yr, yi, m, s, w, step); \
     else PASTE(pass_, T)(R, xr, xi, yr, yi, m, s, w, step); } \
-  static void pass_##n_(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step) { \
+  static void pass_##n_(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, \
+                        int64_t step) { \
     switch (radix) { \
       case 2: by_width_##n_(2, xr, xi, yr, yi, m, s, w, step); break; \
       case 3: by_width_##n_(3, xr, xi, yr, yi, m, s, w, step); break; \
@@ -103,7 +104,8 @@ static const double circle[MOST + 1][MOST][2] = {
   static void pairs_##n_(void *restrict pairs_, const void *restrict re_, const void *restrict im_, int64_t n) { \
     const T *re = re_, *im = im_; T *pairs = pairs_; \
     for (int64_t i = 0; i < n; i++) { pairs[2 * i] = re[i]; pairs[2 * i + 1] = im[i]; } } \
-  static void untangle_##n_(void *restrict pairs_, const void *re_, const void *im_, const void *w_, int64_t h, int64_t s, double between) { \
+  static void untangle_##n_(void *restrict pairs_, const void *re_, const void *im_, const void *w_, int64_t h, int64_t s, \
+                            double between) { \
     const T *re = re_, *im = im_, *w = w_; T *pairs = pairs_; \
     for (int64_t k = 0; k <= h; k++) { \
       const T *ar = re + k % h * s, *ai = im + k % h * s, *br = re + (h - k) % h * s, *bi = im + (h - k) % h * s; \

@@ -138,10 +138,11 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
     arg++;
   }
   if (arg == top && lua_type(L, arg) == LUA_TTABLE && is_options(L, arg, false)) options = arg++;
+  if (arg <= top && k && takes_run(op->param[k - 1].type) && where[k - 1].count && lua_type(L, arg - 1) == LUA_TNUMBER)
+    bad(L, op, k - 1, "whole numbers", arg);
+  while (arg <= top && lua_isnil(L, top)) top--;         /* options that a function hands on, of which there may be none */
   if (arg <= top) {
     int most = 0;
-    if (k && takes_run(op->param[k - 1].type) && where[k - 1].count && lua_type(L, arg - 1) == LUA_TNUMBER)
-      bad(L, op, k - 1, "whole numbers", arg);
     for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
     ty_throw(L, "%s: at most %d argument%s%s, got %d", op->shown, most, most == 1 ? "" : "s",
       most && op->param[0].type <= TY_P_OPERAND ? ", a method's tensor among them" : "", most + top - arg + 1);

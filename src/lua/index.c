@@ -59,6 +59,11 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   int n = (int)lua_objlen(L, at);
   need_dim(L, p);
   if (n > 3) ty_throw(L, "index: a range is {first, last, step}, got %d numbers", n);
+  for (int k = n + 1; k <= 3; k++) {
+    lua_rawgeti(L, at, k);
+    if (!lua_isnil(L, -1)) ty_throw(L, "index: a range is {first, last, step}; this one has nil in the middle");
+    lua_pop(L, 1);
+  }
   for (int k = 1; k <= n; k++) {
     lua_rawgeti(L, at, k);
     a[k].set = true;

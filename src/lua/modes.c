@@ -69,7 +69,8 @@ void ty_modes_share_again(lua_State *L, ty_state *s) {
 }
 
 static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */
-  modes_end(lua_touserdata(L, 1));
+  ty_modes *m = lua_touserdata(L, 1);
+  if (m && lua_objlen(L, 1) == sizeof *m) modes_end(m);          /* who has debug can call it with anything */
   return 0;
 }
 

@@ -36,7 +36,7 @@ void ty_scope_end(ty_scope *sc) {
 
 static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles go on alone */
   ty_scope *sc = lua_touserdata(L, 1);
-  while (sc && sc->first) ty_scope_detach(sc->first);
+  while (sc && lua_objlen(L, 1) == sizeof *sc && sc->first) ty_scope_detach(sc->first);
   return 0;
 }
 

@@ -26,6 +26,7 @@ static int item(lua_State *L) {
   return 1;
 }
 
+#define TABLE_MOST 268435456.0             /* what a table may hold at most in LuaJIT, about */
 static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offset) {
   if (dim == t->ndim) { ty_push_element(L, t, offset); return; }
   luaL_checkstack(L, 4, "totable");
@@ -39,6 +40,12 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 static int totable(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
+  double made = 1;                         /* tables and elements, at each depth */
+  for (int d = 0; d < t->ndim; d++) {
+    made *= (double)t->shape[d];
+    if (made > TABLE_MOST) return ty_throw(L, "totable: shape %s is too large for tables of Lua's", ty_shape_of(t));
+    if (made == 0) break;
+  }
   ty_settle(L, "totable() is called");
   if (ty_device_of(t)->gpu >= 0) {
     ty_handle *h = ty_new_handle(L, s);

@@ -94,31 +94,32 @@ end
 
 ---- creation like another ----
 -- make(shape), laid out as x is where someone has made that channels-last.
-local function laid_out_as(x, make, requires_grad)
+local function laid_out_as(x, make, requires_grad, pin_memory)
   local s, made = x.shape
   if #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
+  if pin_memory then made = M.pin_memory(made) end
   return requires_grad and M.requires_grad_(made) or made
 end
+local LIKE = "dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false"
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
-  def(make .. "_like", "x, *, dtype:dtype?, device:device?, requires_grad:bool=false",
+  def(make .. "_like", "x, *, " .. LIKE,
     make .. " in x's shape, dtype and layout",
-    function(x, dtype, device, requires_grad)
-      return laid_out_as(x,
-        function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
+    function(x, dtype, device, ...)
+      return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end, ...)
     end)
 end
-def("randint_like", "x, low:int, high:int, *, dtype:dtype?, device:device?",
+def("randint_like", "x, low:int, high:int, *, " .. LIKE,
   "whole numbers low to high, both included, in x's shape and dtype",
-  function(x, low, high, dtype, device)
-    return ops.randint(low, high, x.shape, {dtype = dtype or x.dtype, device = device or x.device})
-  end)
-def("full_like", "x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false",
-  "x's shape, dtype and layout, all value",
-  function(x, value, dtype, device, requires_grad)
+  function(x, low, high, dtype, device, ...)
     return laid_out_as(x,
-      function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end, requires_grad)
+      function(shape) return ops.randint(low, high, shape, {dtype = dtype or x.dtype, device = device or x.device}) end, ...)
+  end)
+def("full_like", "x, value:any, *, " .. LIKE,
+  "x's shape, dtype and layout, all value",
+  function(x, value, dtype, device, ...)
+    return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end, ...)
   end)
 
 def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",

@@ -238,10 +238,14 @@ end
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
   options.whole("CosineAnnealingWarmRestarts", "T_0", self.T_0, 1)
-  if self.T_mult < 1 or self.T_mult % 1 ~= 0 then
-    fail("CosineAnnealingWarmRestarts: T_mult must be a whole number from 1, got " .. tostring(self.T_mult))
-  end
+  options.whole("CosineAnnealingWarmRestarts", "T_mult", self.T_mult, 1)
   Scheduler.begin(self)
+end
+function WarmRestarts:load_state_dict(d)
+  for _, name in ipairs {"T_0", "T_mult"} do
+    if type(d) == "table" and d[name] ~= nil then options.whole("load_state_dict", name, d[name], 1) end
+  end
+  return Scheduler.load_state_dict(self, d)
 end
 -- epoch: a fraction too, such as that of the batches done.
 function WarmRestarts:step(epoch)
