@@ -6,12 +6,8 @@ local options = require "tycho.options"
 local bare, fail, finally = options.bare, options.fail, options.finally
 local autograd = {}
 
--- inputs: nil, or {list = what alone gets gradients, besides = {}}, to which checkpoints that run in the pass add by place
-local function run(inputs, ...)
-  local before = modes.inputs
-  modes.inputs = inputs
+local function run(...)
   local ok, out = pcall(core.backward, ...)
-  modes.inputs = before
   if not ok then error(type(out) == "string" and core.where() .. bare(out) or out, 0) end
   return out
 end
@@ -25,24 +21,20 @@ M.backward = core.define("backward",
   function(x, grad, retain, create, inputs)
     if retain == nil then retain = create end
     if not inputs then
-      run(nil, {x}, {grad or false}, nil, retain, create)
+      run({x}, {grad or false}, nil, retain, create)
       return
     end
     if type(inputs) ~= "table" and not core.is_tensor(inputs) then
       fail("backward: inputs must be a tensor or a list of tensors, got %s", type(inputs))
     end
-    local asked, all, leaves = {list = list(inputs), besides = {}}, {}, true
-    for i, t in ipairs(asked.list) do
+    local leaves = true
+    for i, t in ipairs(list(inputs)) do
       if not core.is_tensor(t) then fail("backward: input %d must be a tensor, got %s", i, options.shown(t)) end
-      all[i], leaves = t, leaves and t.is_leaf
+      leaves = leaves and t.is_leaf
     end
-    all[#all + 1] = modes.anchor                           -- which checkpoints on the way need
-    local out = run(asked, {x}, {grad or false}, all, retain, create, leaves)
-    for i, t in ipairs(asked.list) do
-      local g, more = not leaves and out[i] or nil, asked.besides[i]
-      if g and more then g = g + more end
-      g = g or more
-      if g then t.grad = t.grad and t.grad + g or g end
+    local out = run({x}, {grad or false}, list(inputs), retain, create, leaves)
+    for i, t in ipairs(leaves and {} or list(inputs)) do
+      if out[i] then t.grad = t.grad and t.grad + out[i] or out[i] end
     end
   end)
 -- A gradient for each output, false where there is none.
@@ -61,7 +53,7 @@ autograd.backward = core.define("autograd.backward",
   function(outputs, grads, retain, create)
     if retain == nil then retain = create end
     options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table", "a tensor or a list of tensors")
-    run(nil, list(outputs), by_output("autograd.backward", grads, outputs), nil, retain, create)
+    run(list(outputs), by_output("autograd.backward", grads, outputs), nil, retain, create)
   end)
 
 -- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
@@ -76,17 +68,9 @@ autograd.grad = core.define("grad",
       end
     end
     if retain == nil then retain = create end
-    local asked, all = {list = list(inputs), besides = {}}, {}
-    for i, x in ipairs(asked.list) do all[i] = x end
-    all[#all + 1] = modes.anchor                         -- which checkpoints on the way need
-    local out = run(asked, list(outputs), by_output("grad", grads, outputs), all, retain, create)
-    out[#asked.list + 1] = nil
-    for i = 1, #asked.list do
-      local more = asked.besides[i]
-      if more then out[i] = out[i] and out[i] + more or more end
-      if zeros and not out[i] then
-        out[i] = core.ops.zeros(asked.list[i].shape, {dtype = asked.list[i].dtype, device = asked.list[i].device})
-      end
+    local out = run(list(outputs), by_output("grad", grads, outputs), list(inputs), retain, create)
+    for i, x in ipairs(list(inputs)) do
+      if zeros and not out[i] then out[i] = core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
       if not out[i] and not unused then
         fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i)
       end
@@ -254,6 +238,11 @@ function Function:__call(...)
     core.set_grad_enabled(false)
     taken(pcall(self.setup_context, ctx, args, count == 1 and out[1] or out))
   else out, count = taken(pcall(self.forward, ctx, ...)) end
+  -- what forward has read besides its arguments and finds in ctx._operands, a list, is an operand too, but isn't kept for backward
+  for k, x in ipairs(ctx._operands or {}) do
+    tensors[n + k], ctx.needs_input_grad[n + k], needs = x, true, true
+  end
+  if needs and not old then for _, x in ipairs(tensors) do core.collect(x) end end
   if needs and old then
     local results = {}
     for i = 1, count do
@@ -263,7 +252,7 @@ function Function:__call(...)
       results[i] = core.is_tensor(out[i]) and out[i] or false
       for _, x in ipairs(ctx._indifferent or {}) do if rawequal(x, results[i]) then results[i] = false end end
     end
-    core.record_function(ctx, tensors, results)
+    core.record_function(ctx, tensors, results, n)
   end
   return unpack(out, 1, count)
 end

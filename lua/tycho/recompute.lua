@@ -1,6 +1,10 @@
 -- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs it again, with
 -- the random numbers and the autocast that it had. What a function changes besides (batch_norm's running statistics) is
 -- changed by the first run alone.
+--
+-- Idea: the call is one node of the tape, whose operands are fn's arguments and what the first run read besides and that needs a gradient:
+-- parameters, tensors computed before (core.operands collects them). In backward leaves stand in for all of these while fn runs again;
+-- their gradients are the node's. Invariant: nothing of the graph around it is touched from within, so that hooks see whole gradients.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, finally = options.fail, options.finally
@@ -9,17 +13,20 @@ local modes = require "tycho.modes"
 local tree = require "tycho.tree"
 local M = core.methods
 local recompute = {}
-local FIRST_STATE = 5                       -- among the arguments of Again
+local FIRST_STATE = 4                       -- among the arguments of Again
 
 -- The states of the generators that a function of these arguments may draw from; none where it isn't to have the same numbers again.
 local function generators(fresh, ...)
   if fresh then return {} end
   local states, known = {core.ops.rng_state {device = "cpu"}}, {cpu = true}
-  for i = 1, select("#", ...) do
-    local x = select(i, ...)
-    local device = core.is_tensor(x) and x.device
+  local function note(device)
     if device and not known[device] then states[#states + 1], known[device] = core.ops.rng_state {device = device}, true end
   end
+  for i = 1, select("#", ...) do
+    local x = select(i, ...)
+    note(core.is_tensor(x) and x.device)
+  end
+  note(core.gpu.opened() and "cuda:" .. core.gpu.current_device())          -- fn may move there what it is given
   return states
 end
 local function restore(states) for _, state in ipairs(states) do core.ops.set_rng_state(state) end end
@@ -49,7 +56,30 @@ local function argument(ctx, i)
   return x
 end
 
--- fn again, of leaves that stand for its arguments, with what it had. Gives its results, with n, and the leaves by place.
+-- Results, those that fn gives back as it found them by handles of their own.
+local function apart(operands, ...)
+  local out = {...}
+  for i = 1, select("#", ...) do if core.is_tensor(out[i]) and operands[out[i]] then out[i] = core.same(out[i]) end end
+  return unpack(out, 1, select("#", ...))
+end
+
+-- fn(...), while leaves stand in for what it reads besides: leaves[n + k] for operand k, under all its handles.
+local function among_leaves(operands, leaves, n, fn, ...)
+  local handles, before, more = {}, {}, operands.more                   -- see ty_collect
+  local function put(x, leaf) handles[#handles + 1], before[#before + 1] = x, core.stand_in(x, leaf) end
+  return finally(function()
+    for i = #handles, 1, -1 do core.stand_in(handles[i], before[i]) end
+  end, function(...)
+    for k, x in ipairs(operands) do
+      leaves[n + k] = core.leaf_of(x)
+      put(x, leaves[n + k])
+    end
+    for i = 1, #more, 2 do put(more[i], leaves[n + more[i + 1]]) end
+    return apart(operands, fn(...))
+  end, ...)
+end
+
+-- fn again, with what it had. Gives its results, with n, and by place the leaves that stood for its arguments and what it reads besides.
 local function computed_again(ctx)
   local within = core.scope_outside()      -- what fn is given and makes may be kept by the user
   local args, leaves = {}, {}
@@ -65,7 +95,7 @@ local function computed_again(ctx)
   restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
-  local out = {pcall(ctx.fn, unpack(args, 1, ctx.n))}
+  local out = {pcall(among_leaves, ctx.handles, leaves, ctx.n, ctx.fn, unpack(args, 1, ctx.n))}
   core.scope_outside(within)
   core.set_grad_enabled(grad)
   modes.recomputing = before
@@ -93,73 +123,38 @@ local function roots_of(out, given)
   return roots, grads
 end
 
-local function add(into, k, g)            -- which outlives what adds to it
-  if g then into[k] = core.keep(into[k] and into[k] + g or g) end
-end
-
--- Gradients of roots with respect to leaves (by place; holes are left out). Under tycho.grad nothing else gets one but
--- what was asked for, by way of `besides`; otherwise the leaves that fn uses besides get theirs.
-local function pass(roots, grads, leaves, n, retain)
-  local asked, wanted, places, result = modes.inputs, {}, {}, {}
-  for i = 1, asked and n or 0 do
-    if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
-  end
-  local own = #wanted
-  for _, x in ipairs(asked and asked.list or {}) do wanted[#wanted + 1] = x end
-  wanted[#wanted + 1] = modes.anchor                     -- of checkpoints within
-  local found = #roots > 0 and core.backward(roots, grads, asked and wanted or nil, retain, false) or {}
-  for i = 1, asked and 0 or n do
-    local g = leaves[i] and leaves[i].grad
-    if g then
-      result[i], leaves[i].grad = M.detach(g), nil
-      core.mark_as(result[i], leaves[i])                 -- whether it is scaled the pass around this one knows
-      g:free()                                           -- a handle of a leaf's gradient is in no scope
-    end
-  end
+-- Gradients of roots with respect to leaves, of which n may be there: by place.
+local function pass(roots, grads, leaves, n, retain, create)
+  local wanted, places, result = {}, {}, {}
+  for i = 1, n do if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end end
+  local found = #roots > 0 and #wanted > 0 and core.backward(roots, grads, wanted, retain, create) or {}
   for k, i in pairs(places) do result[i] = found[k] or nil end
-  for k = 1, asked and #asked.list or 0 do
-    add(asked.besides, k, found[own + k])
-  end
   return result
 end
 
 -- In a function of its own, so that nothing holds what fn made when the collector comes.
-local function once(ctx, ...)
+local function once(ctx, n, ...)
   local out, leaves = computed_again(ctx)
   local roots, grads = roots_of(out, {...})
-  return pass(roots, grads, leaves, ctx.n, false)
+  return pass(roots, grads, leaves, n, false, false)
 end
 
--- The gradients of a checkpoint's arguments, and of what is asked for besides, as a function of the arguments and of
--- the gradients that come: for gradients of gradients.
+-- The gradients of a checkpoint's operands as a function of these and of the gradients that come: for gradients of gradients.
 local Gradients = autograd.Function {
-  -- ...: as many gradients as fn has results, then the arguments
-  forward = function(c, _, ctx, count, ...)
-    local given, asked, out, leaves = {}, modes.inputs, computed_again(ctx)
-    c.leaves, c.count = {}, count + ctx.n
+  -- ...: as many gradients as fn has results, then the n operands
+  forward = function(c, ctx, count, n, ...)
+    local given, results, out, leaves = {}, {}, computed_again(ctx)
+    c.leaves, c.count = {}, count + n
     for k = 1, count do
       local g = (select(k, ...))
       if g then given[k] = g:detach():requires_grad_() end
       c.leaves[k] = given[k]
     end
+    for i = 1, n do c.leaves[count + i] = leaves[i] end
     local roots, grads = roots_of(out, given)
-    local wanted, places = {}, {}
-    for i = 1, ctx.n do
-      c.leaves[count + i] = leaves[i]
-      if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end
-    end
-    for k, x in ipairs(asked.list) do wanted[#wanted + 1], places[#wanted + 1] = x, ctx.n + k end
-    wanted[#wanted + 1] = modes.anchor
-    -- what checkpoints within find besides goes the same way as what is found here
-    local within, results = {list = asked.list, besides = {}}, {}
-    modes.inputs = within
-    local found = #roots > 0 and finally(function() modes.inputs = asked end, core.backward, roots, grads, wanted, true, true) or {}
-    modes.inputs = asked
-    c.found = {}
-    for w, place in pairs(places) do c.found[place] = found[w] or nil end
-    for k, g in pairs(within.besides) do add(c.found, ctx.n + k, g) end
+    c.found = pass(roots, grads, leaves, n, true, true)
     for place, g in pairs(c.found) do results[place] = g:detach() end
-    return unpack(results, 1, ctx.n + #asked.list)
+    return unpack(results, 1, n)
   end,
   backward = function(c, ...)
     if core.is_grad_enabled() then error("checkpoint: third derivatives don't go through what is computed again", 0) end
@@ -169,37 +164,55 @@ local Gradients = autograd.Function {
       if more and g.requires_grad then roots[#roots + 1], grads[#grads + 1] = g, more end
     end
     -- what was found may be asked for again: whether this pass is the last isn't known here
-    return nil, nil, nil, unpack(pass(roots, grads, c.leaves, c.count, true), 1, c.count)
+    return nil, nil, nil, unpack(pass(roots, grads, c.leaves, c.count, true, false), 1, c.count)
   end}
 
+-- fn(...), of which operands are collected. What fn gives back as it was found is an operand, and a tensor of its own.
+local function collecting(ctx, fn, ...)
+  local list = {}
+  local before, unseen = core.operands(list), modes.unseen
+  modes.unseen = core.program.active()
+  local function given_back(...)
+    local out = {...}
+    for i = 1, select("#", ...) do
+      if core.is_tensor(out[i]) and out[i].requires_grad then
+        core.collect(out[i])
+        out[i] = M.detach(out[i])
+      end
+    end
+    ctx.handles, ctx._operands = list, {}
+    for k, x in ipairs(list) do ctx._operands[k] = core.keep(core.same(x)) end
+    return unpack(out, 1, select("#", ...))
+  end
+  return finally(function()
+    modes.unseen = unseen
+    core.operands(before)
+  end, function(...) return given_back(fn(...)) end, ...)
+end
+
 local Again = autograd.Function {
-  -- The first argument is a tensor that requires grad, so that the call is recorded whatever fn's arguments are; then how, fn,
-  -- and, from FIRST_STATE on, as many generators' states and fn's arguments. Tensors are in _saved again at backward.
-  forward = function(ctx, _, how, fn, states, ...)
+  -- how, fn, and, from FIRST_STATE on, as many generators' states and fn's arguments. Tensors are in _saved again at backward.
+  forward = function(ctx, how, fn, states, ...)
     ctx.fn, ctx.ahead, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh
     ctx.autocasts, ctx.plain = modes.autocast(), {}
     for i = 1, ctx.n do
       local x = select(states + i, ...)
       if not core.is_tensor(x) then ctx.plain[i] = x end
     end
-    local held, before = core.allocated(), modes.unseen
-    modes.unseen = core.program.active()
-    return tidy(held, finally(function() modes.unseen = before end, fn, select(states + 1, ...)))
+    return tidy(core.allocated(), collecting(ctx, fn, select(states + 1, ...)))
   end,
   backward = function(ctx, ...)
-    local held, asked, result = core.allocated(), modes.inputs
-    -- what goes to `besides` comes from this run alone
-    if asked and #asked.list > 0 then core.program.settle "tycho.grad goes through a checkpoint" end
+    local held, n = core.allocated(), ctx.n + #ctx._operands
+    local result
     if core.is_grad_enabled() then
-      if not asked then error("checkpoint: create_graph goes through what is computed again by tycho.grad, which names the inputs", 0) end
       local all, count = {...}, select("#", ...)
       for i = 1, ctx.n do all[count + i] = argument(ctx, i) end
-      result = {Gradients(modes.anchor, ctx, count, unpack(all, 1, count + ctx.n))}
-      for k = 1, #asked.list do add(asked.besides, k, result[ctx.n + k]) end
-    else result = once(ctx, ...) end
+      for k, x in ipairs(ctx._operands) do all[count + ctx.n + k] = x end
+      result = {Gradients(ctx, count, n, unpack(all, 1, count + n))}
+    else result = once(ctx, n, ...) end
     local gradients = {}
-    for i = 1, ctx.n do gradients[ctx.ahead + i] = result[i] end
-    return tidy(held, unpack(gradients, 1, ctx.ahead + ctx.n))
+    for i = 1, n do gradients[ctx.ahead + i] = result[i] end
+    return tidy(held, unpack(gradients, 1, ctx.ahead + n))
   end}
 Again.internal = true
 
@@ -233,8 +246,6 @@ end
 -- in between were made again for it; how.fresh: random numbers are drawn anew then.
 function recompute.run(how, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
-  -- one for all, so that tycho.grad can ask for it, and so for every checkpoint on the way
-  modes.anchor = modes.anchor or core.keep(core.ops.zeros(1, {requires_grad = true, device = "cpu"}))
   local results
   local function results_out(...)
     results = nil
@@ -251,7 +262,7 @@ function recompute.run(how, fn, ...)
     local all = generators(how.fresh, ...)
     local states = #all
     for i = 1, select("#", ...) do all[states + i] = (select(i, ...)) end
-    return pack(Again(modes.anchor, how, f, states, unpack(all, 1, states + select("#", ...))))
+    return pack(Again(how, f, states, unpack(all, 1, states + select("#", ...))))
   end
   local out = args and recorded(from_list, unpacked(list)) or recorded(again, ...)
   return unpacked(results and put_back(results, out) or out)

@@ -207,9 +207,10 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
   for (int i = 0; i < nin && st == TY_OK; i++)
     if (in[i]) {
       ty_meta_of(in[i], &n->meta[i]);
-      n->in[i].kind = TY_TENSOR;
+      const bool kept = f.internal && i < f.kept;
+      n->in[i].kind = kept || !f.internal ? TY_TENSOR : TY_NONE;
       if (ty_needs_grad(in[i])) set_edge(&n->edge[i], in[i]);
-      if (f.internal) st = save(ctx, &n->saved[i], in[i], ctx->packs && ty_is_float((ty_dtype)in[i]->dtype));
+      if (kept) st = save(ctx, &n->saved[i], in[i], ctx->packs && ty_is_float((ty_dtype)in[i]->dtype));
     }
   if (st != TY_OK) { ty_node_release(n); return st; }
   for (int j = 0; j < nout; j++)

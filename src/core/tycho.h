@@ -523,8 +523,8 @@ typedef struct { ty_node *call, *put; } ty_pending;
 ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p);
 void ty_commit_inplace(ty_tensor *target, ty_pending *p);
 void ty_abandon_inplace(ty_pending *p);
-/* autograd.Function: by its context's key. internal: the library's own, whose node keeps the operands for its backward. */
-typedef struct { uint64_t key; bool internal; } ty_function;
+/* autograd.Function: by its context's key. internal: the library's own, whose node keeps its first operands, so many, for its backward. */
+typedef struct { uint64_t key; bool internal; int kept; } ty_function;
 ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
 bool ty_mark_graph_used(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */

@@ -343,6 +343,12 @@ static int members_of(lua_State *L, const ty_op *op, int k, int index) {
   return n;
 }
 
+static void put_tensor(ty_args *a, const ty_handle *h) {
+  a->in[a->nin++] = ty_op_tensor(h->t);
+  a->anchored = a->anchored || h->anchored;
+  a->collected = a->collected || ty_needs_grad(h->t);
+}
+
 static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a) {
   const ty_param *p = &op->param[k];
   int index = w.at;
@@ -362,41 +368,36 @@ static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a
     for (int i = 1; i <= n; i++) {
       lua_rawgeti(L, index, i);
       const ty_handle *h = tensor_at(L, op, k, lua_gettop(L), i);
-      a->in[a->nin++] = ty_op_tensor(h->t);
-      a->anchored = a->anchored || h->anchored;
+      put_tensor(a, h);
       lua_pop(L, 1);
     }
     return;
   }
   int t = lua_type(L, index);
   if (p->type == TY_P_OPERAND && (t == LUA_TNUMBER || t == LUA_TBOOLEAN)) { a->in[a->nin++] = number_at(L, index); return; }
-  const ty_handle *h = tensor_at(L, op, k, index, 0);
-  a->in[a->nin++] = ty_op_tensor(h->t);
-  a->anchored = a->anchored || h->anchored;
+  put_tensor(a, tensor_at(L, op, k, index, 0));
 }
 
 static void convert(lua_State *L, const ty_op *op, const place *where, ty_args *a) {
   a->nin = 0;
-  a->anchored = false;
+  a->anchored = a->collected = false;
   for (int k = 0; k < op->nparam; k++)
     if (op->param[k].type <= TY_P_TENSORS) operand_at(L, op, k, where[k], a);
     else attr_at(L, op, k, where[k], &a->at[op->param[k].slot]);
 }
 
-/* Pushes a list of the environments of the tensors among the arguments. */
-static int push_anchors(lua_State *L, const ty_op *op, const place *where) {
-  lua_newtable(L);
-  const int anchors = lua_gettop(L);
+/* Lists the environments of the tensors among the arguments at anchors; 0: collects these tensors. */
+static void note_tensors(lua_State *L, const ty_op *op, const place *where, int anchors) {
   for (int k = 0; k < op->nparam; k++) {
     const int index = where[k].at, list = index && op->param[k].type == TY_P_TENSORS;
     if (!index || op->param[k].type > TY_P_TENSORS) continue;
     for (int i = 1, n = list ? members_of(L, op, k, index) : 1; i <= n; i++) {
       if (list) lua_rawgeti(L, index, i); else lua_pushvalue(L, index);
-      ty_note_anchor(L, lua_gettop(L), anchors);
+      if (anchors) ty_note_anchor(L, lua_gettop(L), anchors);
+      else ty_collect(L, lua_gettop(L));
       lua_pop(L, 1);
     }
   }
-  return anchors;
 }
 
 void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
@@ -415,8 +416,14 @@ void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
     if (n > a->room) a->in = lua_newuserdata(L, sizeof(ty_operand) * (size_t)(a->room = n));
   }
   convert(L, op, where, a);
-  if (!a->anchored) return;
-  a->anchors = push_anchors(L, op, where);       /* allocates: finalizers may have freed what has been looked at */
+  const bool collected = a->collected && ty_collects(L, lua_touserdata(L, lua_upvalueindex(1)));
+  if (!a->anchored && !collected) return;
+  /* what follows allocates: finalizers may have freed what has been looked at */
+  if (collected) note_tensors(L, op, where, 0);
+  if (a->anchored) {
+    lua_newtable(L);
+    note_tensors(L, op, where, a->anchors = lua_gettop(L));
+  }
   convert(L, op, where, a);
 }
 

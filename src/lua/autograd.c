@@ -246,11 +246,19 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
       return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
   lua_settop(L, base + n->nin);
   for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
-  if (((ty_modes *)r->ctx)->retains && !n->internal) return 0;
+  const bool retained = ((ty_modes *)r->ctx)->retains;
+  if (retained && !n->internal) return 0;
   ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
   ty_get_keyed(L, n->key);
   if (!lua_istable(L, -1)) return 0;
   lua_pushliteral(L, "_saved");
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  if (retained) return 0;
+  lua_pushliteral(L, "_operands");
+  lua_pushnil(L);
+  lua_rawset(L, -3);
+  lua_pushliteral(L, "handles");
   lua_pushnil(L);
   lua_rawset(L, -3);
   return 0;
@@ -427,9 +435,9 @@ static int mark_as(lua_State *L) {
 
 /* ---- autograd.Function ---- */
 
-#define MOST_OF_FUNCTION 1024
+#define MOST_OF_FUNCTION 4096
 
-/* record(context, inputs, outputs): outputs (fresh tensors) get a node that runs the context's backward */
+/* record(context, inputs, outputs, kept): outputs (fresh tensors) get a node that runs the context's backward; kept: see ty_function */
 static int record(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_tensor *in[MOST_OF_FUNCTION], *out[MOST_OF_FUNCTION];
@@ -438,6 +446,7 @@ static int record(lua_State *L) {
   int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
   if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION)
     return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
+  const int kept = lua_isnoneornil(L, 4) ? nin : (int)luaL_checkinteger(L, 4);
   lua_settop(L, 3);
   lua_newtable(L);
   for (int i = 0; i < nin; i++) {
@@ -450,7 +459,7 @@ static int record(lua_State *L) {
   lua_getfield(L, -1, "internal");
   const bool internal = lua_toboolean(L, -1);
   if (!internal) ty_settle(L, "an autograd.Function is called");
-  const ty_function f = {ty_new_key(L, s, 1), internal};
+  const ty_function f = {ty_new_key(L, s, 1), internal, kept};
   bool any = false;                        /* from here to the record nothing allocates in Lua: finalizers may free tensors */
   for (int i = 0; i < nin; i++) { lua_rawgeti(L, 2, i + 1); in[i] = ty_test(L, -1); any = any || ty_needs_grad(in[i]); lua_pop(L, 1); }
   for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }

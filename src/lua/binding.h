@@ -50,12 +50,13 @@ typedef struct ty_state {
   long long garbage;         /* bytes that may lie before it is, at least */
   bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
+  bool collects;             /* operands that need a gradient are listed in TY_R_OPERANDS, see handle.c */
   uint64_t next_key;
 } ty_state;
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
-       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER };
+       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
@@ -108,6 +109,8 @@ int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua err
    the result at index what was noted. No relative indices. */
 void ty_note_anchor(lua_State *L, int index, int anchors);
 void ty_set_anchor(lua_State *L, int index, int anchors);
+bool ty_collects(lua_State *L, ty_state *s);              /* whether operands are to be given to ty_collect */
+void ty_collect(lua_State *L, int index);                 /* the tensor at index, if it needs a gradient */
 
 /* What creators take besides. */
 typedef struct { bool requires_grad, pinned; } ty_made;
@@ -119,6 +122,7 @@ typedef struct {
   ty_operand small[16], *in;
   int nin, room;             /* room: of in[] */
   bool anchored;             /* an operand is */
+  bool collected;            /* an operand needs a gradient, and such are collected */
   int anchors;               /* stack index of what the results must keep (ty_note_anchor), 0: nothing */
   ty_span span[TY_MAXPARAM];
   ty_attr at[TY_MAXATTR];

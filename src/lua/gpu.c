@@ -75,6 +75,11 @@ int ty_device_at(lua_State *L, const char *name, const char *who) {
 
 /* ---- tycho.cuda ---- */
 
+static int has_opened(lua_State *L) {      /* whether a device has been asked for: then there is one */
+  lua_pushboolean(L, ty_gpu_library.count > 0);
+  return 1;
+}
+
 static int is_available(lua_State *L) {
   bool ok = available(L);
   lua_pushboolean(L, ok);
@@ -417,7 +422,8 @@ static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinne
 void ty_open_gpu(lua_State *L) {
   lua_newtable(L);
   static const struct { const char *name; lua_CFunction f; } plain[] = {
-    {"is_available", is_available}, {"device_count", device_count}, {"current_device", current_device}, {"set_device", set_device},
+    {"is_available", is_available}, {"opened", has_opened}, {"device_count", device_count}, {"current_device", current_device},
+    {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
     {"reset_peak_memory_stats", reset_peaks},

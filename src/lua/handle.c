@@ -118,9 +118,94 @@ void ty_set_anchor(lua_State *L, int index, int anchors) {
   h->anchored = true;
 }
 
+/* ---- operands: what a function that isn't recorded reads of what came before it (recompute.lua) ---- */
+
+bool ty_collects(lua_State *L, ty_state *s) { return s->collects && !ty_ctx_of(L, s)->grad_enabled; }
+
+/* The list has each tensor once, by the handle that came first, and that handle's place by the tensor's address; more = {handle, place,
+ * ...} are other handles of such. All handles are keys, too. */
+void ty_collect(lua_State *L, int index) {
+  const ty_handle *h = ty_is_handle(L, index);
+  if (!h || !h->t || !ty_needs_grad(h->t)) return;
+  luaL_checkstack(L, 8, "operands");
+  ty_private(L, TY_R_OPERANDS);
+  const int list = lua_gettop(L);
+  lua_pushvalue(L, index);
+  lua_rawget(L, list);
+  if (lua_isnil(L, -1) && h->t) {
+    lua_pushvalue(L, index);
+    lua_pushboolean(L, 1);
+    lua_rawset(L, list);
+    lua_pushlightuserdata(L, h->t);
+    lua_rawget(L, list);
+    if (lua_isnil(L, -1)) {
+      const int n = (int)lua_objlen(L, list) + 1;
+      lua_pushlightuserdata(L, h->t);
+      lua_pushinteger(L, n);
+      lua_rawset(L, list);
+      lua_pushvalue(L, index);
+      lua_rawseti(L, list, n);
+    } else {
+      lua_getfield(L, list, "more");
+      const int n = (int)lua_objlen(L, -1);
+      lua_pushvalue(L, index);
+      lua_rawseti(L, -2, n + 1);
+      lua_pushvalue(L, -2);
+      lua_rawseti(L, -2, n + 2);
+    }
+  }
+  lua_settop(L, list - 1);
+}
+
+/* operands(list): where they are collected from now on, nil: nowhere; gives the list before */
+static int operands(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  lua_settop(L, 1);
+  ty_private(L, TY_R_OPERANDS);
+  s->collects = lua_istable(L, 1);
+  if (s->collects) {
+    lua_getfield(L, 1, "more");
+    if (lua_isnil(L, -1)) { lua_newtable(L); lua_setfield(L, 1, "more"); }
+    lua_settop(L, 2);
+  }
+  lua_pushvalue(L, 1);
+  lua_rawseti(L, lua_upvalueindex(2), TY_R_OPERANDS);
+  return 1;
+}
+static int collect(lua_State *L) {       /* collect(x): as an op's operand */
+  if (ty_collects(L, ty_state_of(L))) ty_collect(L, 1);
+  return 0;
+}
+/* same(x): another handle of x, for what takes the place of the first one to leave it alone */
+static int same(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_handle *h = ty_new_handle(L, s), *x = ty_is_handle(L, 1);
+  if (!x || !x->t) return ty_throw(L, "checkpoint: a tensor that fn reads has been freed");
+  h->t = ty_retain(x->t);
+  if (x->anchored) {
+    lua_getfenv(L, 1);
+    lua_setfenv(L, -2);
+    h->anchored = true;
+  }
+  return 1;
+}
+/* stand_in(x, y): x is what y is; gives a handle of what x was, with which it becomes that again */
+static int stand_in(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_handle *x = ty_is_handle(L, 1), *y = ty_is_handle(L, 2), *before = ty_new_handle(L, s);
+  if (!x || !x->t || !y || !y->t) return ty_throw(L, "checkpoint: a tensor that fn reads has been freed");
+  before->t = x->t;
+  x->t = ty_retain(y->t);
+  return 1;
+}
+
 void ty_open_handles(lua_State *L) {
   lua_pushvalue(L, lua_upvalueindex(3));
   ty_add(L, "__gc", handle_gc);
   lua_pop(L, 1);
   ty_add(L, "free", handle_free);
+  ty_add(L, "operands", operands);
+  ty_add(L, "collect", collect);
+  ty_add(L, "same", same);
+  ty_add(L, "stand_in", stand_in);
 }

@@ -245,6 +245,7 @@ static void begin(ty_args *a) {
 
 /* Pushes a list of what the tensors at two indices keep; 0: neither keeps anything. */
 static int anchors_of(lua_State *L, int first, int second) {
+  if (ty_collects(L, lua_touserdata(L, lua_upvalueindex(1)))) { ty_collect(L, first); ty_collect(L, second); }
   const ty_handle *h = ty_is_handle(L, first), *k = ty_is_handle(L, second);
   if (!(h && h->anchored) && !(k && k->anchored)) return 0;
   lua_newtable(L);
@@ -333,7 +334,7 @@ int ty_index_set(lua_State *L) {
   ty_pace(L, s);
   walk(L, s, &p);
   const ty_handle *v = ty_is_handle(L, 3);
-  const int anchors = v && v->anchored ? anchors_of(L, 3, 1) : 0;
+  const int anchors = v ? anchors_of(L, 3, 1) : 0;
   if (anchors) ty_set_anchor(L, 1, anchors);            /* x's history now reaches what the value's environment holds */
   if (p.nindex) {
     begin(&a);

@@ -140,11 +140,11 @@ local function arrived(self, p, how)
   for _, q in ipairs(unused or {}) do arrived(self, q, "unused") end
   if not how and self.absent[p] then
     fail("DistributedDataParallel: the last forward's results didn't show that %s is used, and it got a gradient: with \z
-      find_unused_parameters, several forwards before backward and checkpointed layers need {overlap = false}", self.names[p])
+      find_unused_parameters, several forwards before backward need {overlap = false}", self.names[p])
   end
   if self.came[p] then
-    fail("DistributedDataParallel: %s got a gradient twice in one backward: a layer in several checkpointed parts needs {overlap = false}",
-      self.names[p])
+    fail("DistributedDataParallel: %s got a gradient twice before all others had theirs: several backwards for one step need \z
+      {overlap = false}, or no_sync for all but the last", self.names[p])
   end
   self.came[p] = how or "used"
   if how then self.absent[p] = true end
