@@ -421,7 +421,71 @@ describe("compile", function()
         return x * tycho.tensor({1, 2, k > 5 and 4 or 3})
       end, nil, function() return {tycho.randn(3)} end
     end, 10)
-    if helper.device == "cpu" then assert.is_true(compiled(f)) end
+    assert.is_true(compiled(f))
+  end)
+
+  it("takes such numbers to the device, and gives each call its own of them", function()
+    local factor, kept = 3, {}
+    local f = tycho.compile(function(x)
+      local c = tycho.tensor {1, 2, factor}
+      kept[#kept + 1] = c
+      return x * c, c
+    end)
+    for i = 1, 8 do
+      if i == 6 then factor = 7 end
+      local x = tycho.randn(3)
+      local y, c = f(x)
+      helper.exact(y, x * tycho.tensor {1, 2, factor})
+      helper.exact(c, tycho.tensor {1, 2, factor})
+      c:add_(1)                            -- what it gave, or kept, is the caller's
+      kept[i]:add_(1)
+    end
+    assert.is_true(compiled(f))
+    local net = nn.Linear(3, 3)
+    local step = tycho.compile(function(x, y)
+      local loss = nn.functional.cross_entropy(net(x), y, {weight = tycho.tensor {1, 2, 3}})
+      net:zero_grad()
+      loss:backward()
+      return loss:detach()
+    end)
+    for _ = 1, 4 do
+      local x, y = tycho.randn(4, 3), tycho.randint(1, 3, {4})
+      helper.close(step(x, y), nn.functional.cross_entropy(net(x), y, {weight = tycho.tensor {1, 2, 3}}):detach())
+    end
+    assert.is_true(compiled(step))
+    local trace = tycho.jit.trace(function(x) return x * tycho.tensor {1, 2, 3} end, tycho.randn(3))
+    assert.same({1, 2, 3}, trace(tycho.ones(3)):totable())
+  end)
+
+  it("copies arguments that others can write to, and says why it doesn't take some", function()
+    if helper.device == "cpu" then
+      local x = tycho.randn(4)
+      x:data()
+      local f = tycho.compile(function(a) return (a * 2):sum() end)
+      for i = 1, 5 do
+        x:data()[0] = i
+        helper.exact(f(x), (x * 2):sum())
+      end
+      assert.is_true(compiled(f))
+    end
+    local f, d = tycho.compile(function(a, b) return a + b end), tycho.randn(10)
+    for _ = 1, 3 do f(d[{ {1, 5} }], d[{ {2, 6} }]) end
+    assert.same({calls = 3, compiled = false, why = "arguments share memory: a clone() of one doesn't"}, f:report()[1])
+  end)
+
+  it("isn't asked by its arguments alone where a scheduler steps within", function()
+    local p = nn.Parameter(tycho.ones(2))
+    local opt = tycho.optim.SGD({p}, {lr = 1})
+    local schedule = tycho.optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.5})
+    local f = tycho.compile(function(x)
+      opt:zero_grad()
+      ;(p * x):sum():backward()
+      opt:step()
+      schedule:step()
+    end, {guard = "inputs"})
+    for _ = 1, 6 do f(tycho.ones(2)) end
+    assert.equal(2 ^ -6, opt.param_groups[1].lr)
+    assert.truthy(f:report()[1].why:find "a scheduler steps")
   end)
 
   it("is undone by an error in the function, and works on", function()

@@ -268,7 +268,10 @@ function autograd.Function(def)
   for k, v in pairs(def) do
     if PARTS[k] and type(v) ~= "function" then fail("Function: '" .. k .. "' must be a function, got " .. type(v)) end
   end
-  def.apply = function(...) return def(...) end
+  def.apply = function(...)
+    if rawequal((...), def) then return def(select(2, ...)) end            -- with a colon
+    return def(...)
+  end
   return setmetatable(def, Function)
 end
 

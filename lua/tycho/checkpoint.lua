@@ -36,6 +36,11 @@ local function has_state(v, how)
 end
 
 ---- random generators: those of devices by name, and math.random's ----
+-- This process's number among several; nil where it is alone.
+local function own_rank()
+  local distributed = package.loaded["tycho.distributed"]
+  return distributed and distributed.is_initialized() and distributed.get_rank() or nil
+end
 local function generators()
   local state = core.math_random()
   local out = {lua = state and state:gsub(".", function(c) return ("%02x"):format(c:byte()) end) or nil}
@@ -57,8 +62,13 @@ local function check_generators(kept, path)
     if not ok then error(("restore: the random generator '%s' of %s is none"):format(tostring(name), path), 0) end
   end
 end
-local function restore_generators(kept)
+-- Of several processes that load what one of them has saved only that one goes on with its numbers; the others', which must differ, come
+-- from its seed and their rank.
+local function restore_generators(kept, saver)
+  local rank = own_rank()
+  local apart = rank and saver and rank ~= saver and rank + 1 or 0
   for name, g in pairs(kept) do
+    if apart > 0 and name ~= "lua" then g = {(g[1] + apart * 0x9E3779B97) % 2 ^ 53, g[2]} end
     if name == "lua" then core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
     elseif name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then
       core.gpu.rng_state(name, g[1], g[2])
@@ -129,7 +139,7 @@ local function encode(step, members)
     end
     if has_state(v, "state_dict") then states[name] = v:state_dict() else values[name] = v end
   end
-  return saving.tree {step = step, states = states, values = values, generators = generators(), plans = plans()}
+  return saving.tree {step = step, states = states, values = values, generators = generators(), rank = own_rank(), plans = plans()}
 end
 
 -- save(step, {name = member, ...}): members with state_dict through it, others as values. What they are now is what is saved, whatever
@@ -228,7 +238,7 @@ local function load_into(value, members, path)
   load_unchecked(members, unchecked, value.states, path)
   for _, name in ipairs(names) do members[name]:load_state_dict(value.states[name]) end
   for m, v in pairs(tensors) do modes.no_grad(m.copy_, m, v) end
-  restore_generators(value.generators)
+  restore_generators(value.generators, value.rank)
   restore_plans(value.plans)
   return value.step, value.values
 end

@@ -71,7 +71,7 @@ local function refused(self, args)
   for i = 1, args.n do
     if core.is_tensor(args[i]) then
       for k = 1, i - 1 do
-        if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory" end
+        if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory: a clone() of one doesn't" end
       end
     elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then
       return "an argument is a table, whose contents may change"
@@ -109,7 +109,7 @@ local function inputs_of(v, args)
     if not v.signature[i] then given[i] = a
     else
       if first then
-        local shared = a.device ~= "cpu"
+        local shared = a.device ~= "cpu" or program.exposed(a)            -- others may write to it meanwhile
         for k = 1, i - 1 do shared = shared or (v.signature[k] and M.shares_memory(a, args[k])) end
         v.copies[i] = shared
       end
@@ -366,7 +366,7 @@ Compiled.__index = Compiled
 
 local function new_compiled(fn, o)
   return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {},
-    trees = {}}, Compiled)
+    refused = {}, trees = {}}, Compiled)     -- refused: calls by why their arguments weren't taken
 end
 
 -- The call of a function whose arguments are tables of tensors: by another one, of the tensors.
@@ -394,7 +394,10 @@ function Compiled.__call(self, ...)
   end
   local why = refused(self, args)
   local v = not why and variant_for(self, args)
-  if why then self.why = why else v.calls = v.calls + 1 end
+  if why then
+    if not self.refused[why] then debug_print("not compiled: %s", why) end
+    self.refused[why], self.why = (self.refused[why] or 0) + 1, why
+  else v.calls = v.calls + 1 end
   -- the first call makes what is made once; a coroutine may come in the middle of another's call
   if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
@@ -415,6 +418,7 @@ function Compiled:report()
     out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil,
       kernels = recorded and program.kernels(v.program) or nil, nodes = recorded and v.nodes or nil, why = not recorded and self.why or nil}
   end
+  for why, calls in pairs(self.refused) do out[#out + 1] = {calls = calls, compiled = false, why = why} end
   for _, of in ipairs(self.leaves and self.leaves:report() or {}) do out[#out + 1] = of end
   return out
 end

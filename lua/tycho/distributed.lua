@@ -22,7 +22,7 @@ local local_rank
 
 local function group_of(who, group)
   if not world then fail(who .. ": call init_process_group() first") end
-  if group == nil then return world end
+  if group == nil or (type(group) == "table" and next(group) == nil and getmetatable(group) == nil) then return world end  -- {group = nil}
   if getmetatable(group) ~= Group then fail("%s: group must be what new_group() gave, got %s", who, shown(group)) end
   if not group.rank then fail(who .. ": this process isn't in the group") end
   return group
@@ -65,11 +65,15 @@ function distributed.init_process_group(backend, o)
   world, local_rank = setmetatable({id = 0, rank = rank, ranks = numbered(size)}, Group), on_machine
 end
 -- All that is left to do: processes wait for each other when they end.
-function distributed.destroy_process_group(group) if not group then world = nil end end
+function distributed.destroy_process_group(group)
+  if group == nil or group == world then world = nil
+  elseif getmetatable(group) ~= Group then fail("destroy_process_group: argument 1 must be what new_group() gave, got %s", shown(group)) end
+end
 
 -- A group of some of the processes; all call it, in the same order. ranks: a list
-function distributed.new_group(ranks)
+function distributed.new_group(ranks, o)
   group_of("new_group")
+  options.fill("new_group", o, {backend = false})        -- the tensors' device says it
   ranks = ranks or world.ranks
   if type(ranks) ~= "table" or #ranks == 0 then fail("new_group: argument 1 must be a list of ranks, got %s", shown(ranks)) end
   local seen = {}
@@ -85,7 +89,13 @@ function distributed.new_group(ranks)
 end
 
 -- Of this process: its number in the group (nil: it isn't there), how many there are, and its number on its machine, which picks its GPU.
+-- A group, or {group = one}, or nothing, of a function whose arguments aren't checked by a signature.
+local function given_group(who, v)
+  if type(v) ~= "table" or getmetatable(v) == Group then return v end
+  return options.fill(who, v, {group = false}).group or nil
+end
 local function any_group(who, group)
+  group = given_group(who, group)
   if group == nil then return group_of(who) end
   return options.expect(who, 1, group, getmetatable(group) == Group, "what new_group() gave")
 end
@@ -151,7 +161,7 @@ end
 local REDUCTIONS = {sum = "sum", mean = "mean", avg = "mean", product = "product", min = "min", max = "max"}
 distributed.ReduceOp = {SUM = "sum", AVG = "mean", PRODUCT = "product", MIN = "min", MAX = "max"}
 local function reduction_of(who, op)
-  if op == nil then return "sum" end
+  if op == nil or (type(op) == "table" and next(op) == nil) then return "sum" end
   return REDUCTIONS[type(op) == "string" and op:lower()] or
     fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
 end
@@ -193,20 +203,22 @@ distributed.all_to_all_single = core.define("distributed.all_to_all_single",
     return exchange("all_to_all_single", "all_to_all", x, out, async, group_of("all_to_all_single", group))
   end)
 
-local function check_list(who, list, n)
+-- Before anything is exchanged: n tensors like one, where that is given.
+local function check_list(who, list, n, like)
   if type(list) ~= "table" or core.is_tensor(list) or #list ~= n then
     fail("%s: a list of %d tensors is needed, one for each process, got %s", who, n,
       core.is_tensor(list) and "a tensor" or type(list) == "table" and #list .. " of them" or shown(list))
   end
-end
-local function fill_list(who, list, parts)
-  for i, part in ipairs(parts) do
-    if list[i].shape ~= part.shape or list[i].dtype ~= part.dtype then
-      fail("%s: tensor %d of the list is %s of shape %s; it must be %s of shape %s", who, i, list[i].dtype, tostring(list[i].shape),
-        part.dtype, tostring(part.shape))
+  for i, x in ipairs(list) do
+    if not core.is_tensor(x) then fail("%s: item %d of the list must be a tensor, got %s", who, i, shown(x)) end
+    if like and (x.shape ~= like.shape or x.dtype ~= like.dtype) then
+      fail("%s: tensor %d of the list is %s of shape %s; it must be %s of shape %s", who, i, x.dtype, tostring(x.shape),
+        like.dtype, tostring(like.shape))
     end
-    no_grad(M.copy_, list[i], part)
   end
+end
+local function fill_list(list, parts)
+  for i, part in ipairs(parts) do no_grad(M.copy_, list[i], part) end
 end
 local function joined(list)
   local rows = {}
@@ -217,21 +229,21 @@ end
 -- The tensors of list become what the processes have.
 distributed.all_gather = core.define("distributed.all_gather", "list:any, x, group:any?", function(list, x, group)
   local g = group_of("all_gather", group)
-  check_list("all_gather", list, #g.ranks)
-  fill_list("all_gather", list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
+  check_list("all_gather", list, #g.ranks, x)
+  fill_list(list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
 end)
 -- out becomes the sum of what the processes have in list for this one.
 distributed.reduce_scatter = core.define("distributed.reduce_scatter", "out, list:any, op:any?, group:any?", function(out, list, op, group)
   local g = group_of("reduce_scatter", group)
-  check_list("reduce_scatter", list, #g.ranks)
+  check_list("reduce_scatter", list, #g.ranks, out)
   exchange("reduce_scatter", "reduce_scatter", joined(list), M.unsqueeze(out, 1), false, g, reduction_of("reduce_scatter", op))
 end)
 -- inputs[i] goes to process i; outputs become what came.
 distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inputs:any, group:any?", function(outputs, inputs, group)
   local g = group_of("all_to_all", group)
-  check_list("all_to_all", outputs, #g.ranks)
-  check_list("all_to_all", inputs, #g.ranks)
-  fill_list("all_to_all", outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
+  check_list("all_to_all", inputs, #g.ranks, type(inputs) == "table" and core.is_tensor(inputs[1]) and inputs[1] or nil)
+  check_list("all_to_all", outputs, #g.ranks, inputs[1])
+  fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
 end)
 
 -- x goes to the process of rank dst; gives a Work. tag: tells apart messages between two (CPU).
@@ -256,7 +268,7 @@ distributed.recv = core.define("distributed.recv",
 distributed.gather = core.define("distributed.gather", "x, list:any?, dst:int=0, group:any?", function(x, list, dst, group)
   local g = group_of("gather", group)
   if g.rank ~= within("gather", dst, g) then return distributed.send(x, dst, group) end
-  check_list("gather", list, #g.ranks)
+  check_list("gather", list, #g.ranks, x)
   for i, r in ipairs(g.ranks) do
     if r == dst then no_grad(M.copy_, list[i], x) else distributed.recv(list[i], r, group) end
   end
@@ -265,7 +277,7 @@ end)
 distributed.scatter = core.define("distributed.scatter", "x, list:any?, src:int=0, group:any?", function(x, list, src, group)
   local g = group_of("scatter", group)
   if g.rank ~= within("scatter", src, g) then return distributed.recv(x, src, group) end
-  check_list("scatter", list, #g.ranks)
+  check_list("scatter", list, #g.ranks, x)
   for i, r in ipairs(g.ranks) do
     if r == src then no_grad(M.copy_, x, list[i]) else distributed.send(list[i], r, group) end
   end
@@ -273,8 +285,7 @@ end)
 
 -- Waits until all processes are here, and until this one's GPUs have done what they were given.
 function distributed.barrier(group)
-  if type(group) == "table" and getmetatable(group) ~= Group then group = options.fill("barrier", group, {group = false}).group or nil end
-  group = group_of("barrier", group)
+  group = group_of("barrier", given_group("barrier", group))
   for device in pairs(streams) do require("tycho.cuda").synchronize(device) end
   exchange("barrier", "all_reduce", ops.zeros(1, {device = "cpu"}), nil, false, group)
 end
@@ -286,21 +297,18 @@ local function text_tensor(text)
   return x
 end
 
--- A value of the process of rank src, for all of them.
-local function share(value, src, group)
+-- A value of the process of rank src, for all of them; what that process has is packed before: text, tensors.
+local function share(src, group, text, tensors)
   local mine = group.ranks[group.rank + 1] == src
-  local text, tensors = "", {}
-  if mine then text, tensors = saving.pack(value) end
+  if not mine then text, tensors = "", {} end
   local length = ops.full({1}, #text, {dtype = "int64", device = "cpu"})
   distributed.broadcast(length, src, group)
   local bytes = mine and text_tensor(text) or ops.zeros(length:item(), {dtype = "uint8", device = "cpu"})
   distributed.broadcast(bytes, src, group)
-  if mine then
-    for _, t in ipairs(tensors) do distributed.broadcast(t, src, group) end
-    return value
-  end
+  local at = 0
   return saving.unpack_from(require("ffi").string(bytes:data(), bytes:numel()), function(t)
-    local x = ops.empty(t.sizes, {dtype = t.dtype, device = "cpu"})
+    at = at + 1
+    local x = mine and ops.clone(tensors[at]) or ops.empty(t.sizes, {dtype = t.dtype, device = "cpu"})      -- nobody else's memory
     distributed.broadcast(x, src, group)
     return x
   end)
@@ -308,16 +316,21 @@ end
 
 -- The values of list become those that the process of rank src has there: tensors (on the CPU), numbers, strings, booleans, tables of them.
 function distributed.broadcast_object_list(list, src, group)
-  group = group_of("broadcast_object_list", group)
-  within("broadcast_object_list", src or 0, group)
+  group, src = group_of("broadcast_object_list", given_group("broadcast_object_list", group)), src or 0
+  within("broadcast_object_list", src, group)
   if type(list) ~= "table" or core.is_tensor(list) then fail("broadcast_object_list: argument 1 must be a list, got %s", shown(list)) end
-  for i, v in pairs(share(list, src or 0, group)) do list[i] = v end
+  local mine = group.ranks[group.rank + 1] == src
+  local text, tensors
+  if mine then text, tensors = saving.pack(list) end
+  local values = share(src, group, text, tensors)
+  for i, v in pairs(mine and {} or values) do list[i] = v end
 end
 -- list becomes the values of all processes, in the order of ranks.
 function distributed.all_gather_object(list, value, group)
-  group = group_of("all_gather_object", group)
+  group = group_of("all_gather_object", given_group("all_gather_object", group))
   if type(list) ~= "table" or core.is_tensor(list) then fail("all_gather_object: argument 1 must be a list, got %s", shown(list)) end
-  for i, r in ipairs(group.ranks) do list[i] = share(value, r, group) end
+  local text, tensors = saving.pack(value)               -- what can't be is known before anything is exchanged
+  for i, r in ipairs(group.ranks) do list[i] = share(r, group, text, tensors) end
 end
 
 ---- with gradients ----

@@ -115,18 +115,9 @@ local function assembled(part)
   end
 end
 
-return function(callables, sample_args, o)
-  o = options.fill(WHO, o, {num_warmup_iters = 3, allow_unused_input = false})
-  local single = modes.callable(callables)
-  if not single and type(callables) ~= "table" then
-    fail("%s: argument 1 must be a module, a function or a list of them, got %s", WHO, options.shown(callables))
-  end
-  if core.is_tensor(sample_args) then sample_args = {sample_args} end
-  if type(sample_args) ~= "table" then fail("%s: argument 2 must be a list of tensors, got %s", WHO, options.shown(sample_args)) end
-  local fns, samples = single and {callables} or callables, single and {sample_args} or sample_args
-  if #fns ~= #samples then fail("%s: %d callables, but sample arguments for %d", WHO, #fns, #samples) end
-  local parts, pool, side = {}, cuda.graph_pool_handle(), cuda.Stream()
-  for i, fn in ipairs(fns) do parts[i] = part_of(i, fn, core.is_tensor(samples[i]) and {samples[i]} or samples[i]) end
+-- The parts' graphs, on the current GPU.
+local function record(parts, o)
+  local pool, side = cuda.graph_pool_handle(), cuda.Stream()
   side:wait_stream(cuda.current_stream())
   cuda.stream(side, function()                           -- what is made at first use is made now
     for _, part in ipairs(parts) do
@@ -144,6 +135,29 @@ return function(callables, sample_args, o)
     part.back, part.grads = cuda.graph({pool = pool}, gradients_of, part, part.results, part.seeds, o.allow_unused_input)
     part.results = bare(part.results)                    -- what was kept for backward is free for the parts before
   end
+end
+
+return function(callables, sample_args, o)
+  o = options.fill(WHO, o, {num_warmup_iters = 3, allow_unused_input = false})
+  local single = modes.callable(callables)
+  if not single and type(callables) ~= "table" then
+    fail("%s: argument 1 must be a module, a function or a list of them, got %s", WHO, options.shown(callables))
+  end
+  if core.is_tensor(sample_args) then sample_args = {sample_args} end
+  if type(sample_args) ~= "table" then fail("%s: argument 2 must be a list of tensors, got %s", WHO, options.shown(sample_args)) end
+  local fns, samples = single and {callables} or callables, single and {sample_args} or sample_args
+  if #fns ~= #samples then fail("%s: %d callables, but sample arguments for %d", WHO, #fns, #samples) end
+  local parts, devices, device = {}, {}, nil
+  for i, fn in ipairs(fns) do parts[i] = part_of(i, fn, core.is_tensor(samples[i]) and {samples[i]} or samples[i]) end
+  for _, part in ipairs(parts) do
+    for _, x in ipairs(part.inputs) do
+      if core.is_tensor(x) and x.device ~= "cpu" and not devices[x.device] then
+        if device then fail("%s: samples and parameters are on %s and %s; a graph is of one GPU", WHO, device, x.device) end
+        devices[x.device], device = true, x.device
+      end
+    end
+  end
+  cuda.device(device or cuda.current_device(), record, parts, o)
   local out = {}
   for i, part in ipairs(parts) do
     local run = assembled(part)

@@ -149,8 +149,8 @@ end
 -- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
 -- model does the same for two sizes of it, and so may other dims where it does the very same for several sizes (a picture's height and
 -- width where all is convolution and pooling, a sequence's length): the model runs with each of them. Errors where the model's course
--- depends on values. The trace has the ops' own gradients: detach() within the model, and the backward of an autograd.Function, are not
--- part of it.
+-- depends on values. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and
+-- scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, and trace it then.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)

@@ -55,8 +55,12 @@ local function record(fn, inputs)
   if program.dead(p) then
     error(("trace: %s: a trace does the same ops for every input, and can't follow what depends on values"):format(program.why(p)), 0)
   end
-  local events, inputs_of, results = program.events(p)
-  if not events then error("trace: " .. inputs_of, 0) end
+  local all, inputs_of, results = program.events(p)
+  if not all then error("trace: " .. inputs_of, 0) end
+  local events = {}
+  for _, e in ipairs(all) do               -- numbers that go to a GPU are constants there
+    if e.op ~= "to_device" or not program.constant(p, e.out[1]) then events[#events + 1] = e end
+  end
   return {p = p, events = events, inputs = inputs_of, results = results, tree = shape.tree, several = shape.several}
 end
 

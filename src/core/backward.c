@@ -381,6 +381,9 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
   if (grad) {
     if (!TY_SAME_SHAPE(grad, root))
       return ty_error(ctx, "backward: the gradient has shape %s; it must be %s as the output's", ty_shape_of(grad), ty_shape_of(root));
+    if (ty_device_of(grad) != ty_device_of(root))
+      return ty_error(ctx, "backward: the gradient is on %s; it must be on %s as the output", ty_device_of(grad)->name,
+        ty_device_of(root)->name);
     TY_TRY(ty_cast(ctx, grad, (ty_dtype)root->dtype, &g));
     if (ctx->grad_enabled && g != grad) {
       ty_release(g);

@@ -171,6 +171,16 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     p->at++;
     return TY_ERR;
   }
+  if (c->op->cls == TY_C_MOVE && p->store[p->value[e->vout[0]].store].constant) {      /* the call's own: it may be changed */
+    p->within++;
+    const ty_status s = now(c, b, into, out);
+    p->within--;
+    if (s != TY_OK) return s;
+    p->store[p->value[e->vout[0]].store].given = out[0]->storage->id;
+    e->actual[0] = ty_retain(c->in[0].t);
+    p->at++;
+    return TY_OK;
+  }
   ty_tensor *made[TY_MAXOUT] = {NULL};
   for (int j = 0; j < c->op->nout && !into; j++)
     if (!(made[j] = stand_in(p, e->vout[j], e->out_needs[j]))) {
@@ -251,7 +261,7 @@ static leaf_change *changed_leaf(event *e, const ty_tensor *leaf) {
   return NULL;
 }
 
-/* The library has taken the gradient of a leaf of its own, which had none before, within the pass that gave it. */
+/* A hook has taken the gradient of a leaf, which had none before, within the pass that gave it. */
 static void forget_leaf(event *e, const ty_tensor *leaf) {
   leaf_change *l = changed_leaf(e, leaf);
   if (!l || l->before >= 0) return;
@@ -263,7 +273,7 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   ty_program *p = ctx->program;
   if (!p || p->mode != TY_RECORD || p->dead || p->backward != 1) return TY_OK;
   event *e = &p->event[p->nevent - 1];
-  leaf_change *l = changed_leaf(e, leaf);  /* of a checkpoint that this pass has come by: one change in all */
+  leaf_change *l = changed_leaf(e, leaf);
   if (l) {
     l->scaled = leaf->grad->scaled;
     l->kept = l->kept && leaf->grad == before;

@@ -134,12 +134,16 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
   }
   for (int i = 0; i < p->nstore; i++) {    /* the function may give away what it made of numbers: the program has its own */
     store *st = &p->store[i];
-    if (!st->constant || st->backend->gpu >= 0 || st->value < 0) continue;
+    if (!st->constant || st->value < 0) continue;
     ty_tensor *copy;
+    const ty_storage *from = p->value[st->value].t->storage;
+    ty_status s = TY_OK;
     TY_TRY(block(ctx, st->backend, st->nbytes, &copy));
-    memcpy(copy->storage->data, p->value[st->value].t->storage->data, st->nbytes);
-    move_values(p, st, copy->storage);
+    if (st->backend->gpu < 0) memcpy(copy->storage->data, from->data, st->nbytes);
+    else s = st->backend->transfer(ctx, st->backend, copy->storage, 0, from, 0, st->nbytes, false);
+    if (s == TY_OK) move_values(p, st, copy->storage);
     ty_release(copy);
+    TY_TRY(s);
   }
   for (int i = 0; i < p->nvalue; i++) {
     value *v = &p->value[i];

@@ -15,6 +15,7 @@ typedef struct {
   bool internal, visible;
   bool input;              /* an argument's: only it and views of it are in it */
   bool constant;           /* the function made it without a step: of numbers of its own */
+  uint64_t given;          /* of a constant on a GPU: the storage that the call in check has in its place */
   ty_tensor *memory;       /* internal ones', from plan.c on: what keeps it; a visible store's has a storage of its own */
   bool idle;               /* visible and unwritten when memory was given out: in a place that nothing is written to */
   bool moved_out;          /* it shared memory with others until someone kept it */

@@ -18,6 +18,8 @@ bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
          !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 
+#define CONSTANT_MOST 65536       /* bytes of a function's own numbers that each call compares */
+
 /* The storage's place among the stores; made on first sight. -1: out of memory. made: a step writes it just now. */
 static int store_of(ty_program *p, const ty_storage *s, bool made) {
   const int known = ty_map_find(&p->map, s->id, p->store, sizeof(store));
@@ -55,28 +57,46 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   const ty_tensor *w = p->value[v].t;
   if (!w) return false;                    /* never stored */
-  if (t->storage == w->storage) return ty_same_geometry(t, w);
+  const store *st = &p->store[p->value[v].store];
+  if (t->storage == w->storage || (st->given && t->storage->id == st->given)) return ty_same_geometry(t, w);
   /* a small tensor that the function made of its own numbers is the same if its bytes are */
-  return p->store[p->value[v].store].constant && t->storage->id >= p->checked && ty_is_contiguous(t) &&
+  return st->constant && t->storage->id >= p->checked && ty_is_contiguous(t) &&
          ty_is_contiguous(w) && t->dtype == w->dtype && t->ndim == w->ndim &&
          !memcmp(t->shape, w->shape, sizeof(int64_t) * t->ndim) && ty_device_of(t)->gpu < 0 &&
-         ty_device_of(w)->gpu < 0 && ty_numel(t) * ty_itemsize(t) <= 65536 &&
+         ty_device_of(w)->gpu < 0 && ty_numel(t) * ty_itemsize(t) <= CONSTANT_MOST &&
          !memcmp(ty_data(t), ty_data(w), (size_t)(ty_numel(t) * ty_itemsize(t)));
 }
 
 /* ---- steps ---- */
+
+/* Numbers of the function's own that go to a GPU: what is there then is the program's, too, and needs no step. */
+static ty_status moved_constant(ty_call *c, const ty_backend *b, bool *constant) {
+  ty_program *p = c->ctx->program;
+  ty_tensor *x = c->in[0].t;
+  if (b->gpu < 0 || ty_device_of(x)->gpu >= 0 || p->backward || ty_numel(x) * ty_itemsize(x) > CONSTANT_MOST) return TY_OK;
+  const int v = ty_value_of(p, x, TY_SEEN);
+  if (v < 0) return ty_program_no_memory(c->ctx);
+  if (!p->store[p->value[v].store].constant) return TY_OK;
+  const int there = ty_value_of(p, c->out[0], TY_SEEN);
+  if (there < 0) return ty_program_no_memory(c->ctx);
+  *constant = p->store[p->value[there].store].constant;
+  return TY_OK;
+}
 
 ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b)) {
   ty_program *p = c->ctx->program;
   if (p->within || p->dead) return run(c, b);
   if (!p->inner && !p->backward) TY_TRY(ty_program_settle(c->ctx, "memory is written beside the ops"));
   if (p->dead) return run(c, b);
+  bool constant = false;
   p->within++;
   ty_status s = run(c, b);
   p->within--;
   if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
   if (s != TY_OK) return s;
   if (c->late) return ty_program_die(p, "the size of a result depends on data");
+  if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
+  if (constant) return TY_OK;
   if (!ty_grow(&p->step, p->nstep + 1, &p->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
   step *k = &p->step[p->nstep];
   memset(k, 0, sizeof *k);

@@ -5,6 +5,18 @@
  * another, whatever groups they are of and streams they are put into, for two at once may wait for each other. */
 #include "ccl.h"
 
+/* The link's library waits for all without end: here they meet first, which has a limit of time. */
+static ty_status meet(ty_ctx *ctx, ty_group *g) {
+  uint8_t *here = ty_malloc(1);
+  bool pending;
+  if (!here) return ty_no_memory(ctx, "distributed");
+  *here = 1;
+  const ty_message all = {TY_ALL_REDUCE, TY_BY_MAX, TY_U8, 0, 0, here, here, 1};
+  const ty_status st = ty_exchange(ctx, g, &all, &pending);
+  if (!pending) ty_free(here);
+  return st;
+}
+
 static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
   struct { ty_ccl_id id; bool made; } first = {.made = false}, *told;
   bool pending;
@@ -23,6 +35,7 @@ static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
   if (made != TY_OK) return made;
   TY_TRY(heard);
   if (!first.made) return ty_error(c->ctx, "distributed: the first process of the group couldn't begin");
+  TY_TRY(meet(c->ctx, g));
   TY_TRY(ty_ccl_open(c->ctx, gpu, &first.id, g, comm));
   g->gpu[gpu] = *comm;
   return TY_OK;

@@ -154,7 +154,11 @@ static void take_gradient(lua_State *L, ty_tape_call *r, int i, const char *who)
   if (!lua_isnil(L, -1) && r->needs[i]) {
     char what[40];
     snprintf(what, sizeof what, "the gradient of operand %d", i + 1);
-    r->gin[i] = ty_retain(ty_check(L, -1, who, what));
+    ty_tensor *g = ty_check(L, -1, who, what);
+    const ty_backend *there = ty_devices[r->node->meta[i].device];
+    if (!r->node->op && ty_device_of(g) != there)
+      ty_throw(L, "%s: %s is on %s; it must be on %s as the operand", who, what, ty_device_of(g)->name, there->name);
+    r->gin[i] = ty_retain(g);
   }
   lua_pop(L, 1);
 }

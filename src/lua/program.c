@@ -147,7 +147,13 @@ static int program_moved(lua_State *L) {
   p->moved = false;
   return 1;
 }
-static int program_active(lua_State *L) { lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->program != NULL); return 1; }
+/* -> whether a program is recorded or compared; whether its function won't be asked again (guard = "inputs") */
+static int program_active(lua_State *L) {
+  const ty_program *p = ty_ctx_of(L, ty_state_of(L))->program;
+  lua_pushboolean(L, p != NULL);
+  lua_pushboolean(L, p && p->trusting);
+  return 2;
+}
 
 /* what result i is: "own": the program's memory; "input": an argument's; "constant": of numbers that the function made; "other" */
 static int program_result_kind(lua_State *L) {
@@ -155,6 +161,14 @@ static int program_result_kind(lua_State *L) {
   const int i = (int)luaL_checkinteger(L, 2) - 1;
   const store *st = i >= 0 && i < p->nresult ? &p->store[p->value[p->result[i]].store] : NULL;
   lua_pushstring(L, st && st->internal ? "own" : st && st->input ? "input" : st && st->constant ? "constant" : "other");
+  return 1;
+}
+
+/* (program, v): whether value v is of numbers that the function made itself */
+static int program_constant(lua_State *L) {
+  const ty_program *p = program_at(L, 1);
+  const int v = (int)luaL_checkinteger(L, 2) - 1;
+  lua_pushboolean(L, v >= 0 && v < p->nvalue && p->store[p->value[v].store].constant);
   return 1;
 }
 
@@ -186,6 +200,13 @@ static int program_overlap(lua_State *L) { /* whether two tensors may have eleme
 }
 
 static int program_hooked(lua_State *L) { (void)L; ty_hooks_registered++; return 0; }
+
+/* (tensor): whether its memory can be written to without a trace: by an FFI pointer, by its owner */
+static int program_exposed(lua_State *L) {
+  const ty_storage *s = ty_check(L, 1, "compile", "argument 1")->storage;
+  lua_pushboolean(L, s->exposed || s->drop);
+  return 1;
+}
 
 static int program_rate(lua_State *L) {
   ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3));
@@ -383,7 +404,8 @@ void ty_open_program(lua_State *L) {
     {"rates", program_rates}, {"why", program_why}, {"dead", program_dead}, {"recorded", program_recorded},
     {"moved", program_moved}, {"on_gpu", program_on_gpu}, {"owns", program_owns}, {"active", program_active},
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
-    {"result_kind", program_result_kind}, {"signature", program_signature}, {"overlap", program_overlap},
+    {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},
+     {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
     {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};

@@ -16,7 +16,7 @@
 
 #define REDUCTIONS 5
 
-typedef struct { MPI_Request r; ty_message m; int rank, size; } request;
+typedef struct { MPI_Request r; ty_message m; int rank, size; void *shares; } request;     /* shares: of a mean, see divides_first */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ty_transport transport;
@@ -79,19 +79,27 @@ static MPI_Op op_of(const ty_message *m) {
   }
 }
 
-/* What MPI has summed becomes the mean. */
-static void divide(const ty_message *m, int64_t n, int size) {
+/* What MPI has summed, or is to sum, becomes the mean. */
+static void divide(void *x, ty_dtype d, int64_t n, int size) {
   for (int64_t i = 0; i < n; i++) {
-    uint16_t *const h = (uint16_t *)m->out + i;
-    if (m->dtype == TY_F32) ((float *)m->out)[i] /= (float)size;
-    else if (m->dtype == TY_F64) ((double *)m->out)[i] /= size;
-    else if (m->dtype == TY_BF16) *h = ty_f32_to_bf16(ty_bf16_to_f32(*h) / (float)size);
+    uint16_t *const h = (uint16_t *)x + i;
+    if (d == TY_F32) ((float *)x)[i] /= (float)size;
+    else if (d == TY_F64) ((double *)x)[i] /= size;
+    else if (d == TY_BF16) *h = ty_f32_to_bf16(ty_bf16_to_f32(*h) / (float)size);
     else *h = ty_f32_to_f16(ty_f16_to_f32(*h) / (float)size);
   }
 }
 
 /* float16 gradients whose sum would be infinite have a mean: each process divides its own. */
-static bool divides_first(const ty_message *m) { return m->reduction == TY_BY_MEAN && m->kind == TY_ALL_REDUCE && m->dtype == TY_F16; }
+static bool divides_first(const ty_message *m) {
+  return m->reduction == TY_BY_MEAN && m->dtype == TY_F16 &&
+    (m->kind == TY_ALL_REDUCE || m->kind == TY_REDUCE || m->kind == TY_REDUCE_SCATTER);
+}
+
+static void drop(request *r) {
+  free(r->shares);
+  free(r);
+}
 
 /* ---- exchanges ---- */
 
@@ -106,30 +114,34 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
     return "a tensor of more than 2^31 - 1 elements: send it in parts";
   request *r = malloc(sizeof *r);
   if (!r) return "out of memory";
-  *r = (request){MPI_REQUEST_NULL, *m, 0, size};
+  *r = (request){MPI_REQUEST_NULL, *m, 0, size, NULL};
+  if (divides_first(m)) {
+    const int64_t all = m->kind == TY_REDUCE_SCATTER ? m->n * size : m->n;
+    r->shares = malloc((size_t)all * 2 + 1);
+    if (!r->shares) { drop(r); return "out of memory"; }
+    memcpy(r->shares, m->in, (size_t)all * 2);
+    divide(r->shares, m->dtype, all, size);
+    in = r->shares;
+  }
   pthread_mutex_lock(&lock);
-  if (over) { pthread_mutex_unlock(&lock); free(r); return "the process ends"; }
+  if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process ends"; }
   MPI_Comm_rank(c, &r->rank);
   const bool root = m->peer == r->rank;
   /* the result is, or begins as, what came in */
-  if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root) || divides_first(m))
+  if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))
     if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
-  if (divides_first(m)) {
-    divide(m, m->n, size);
-    in = MPI_IN_PLACE;
-  }
   switch (m->kind) {
     case TY_ALL_REDUCE: e = MPI_Iallreduce(in, m->out, n, t, op_of(m), c, &r->r); break;
-    case TY_REDUCE: e = MPI_Ireduce(root ? in : m->in, root ? m->out : NULL, n, t, op_of(m), m->peer, c, &r->r); break;
+    case TY_REDUCE: e = MPI_Ireduce(root || r->shares ? in : m->in, root ? m->out : NULL, n, t, op_of(m), m->peer, c, &r->r); break;
     case TY_BROADCAST: e = MPI_Ibcast(m->out, n, t, m->peer, c, &r->r); break;
     case TY_ALL_GATHER: e = MPI_Iallgather(m->in, n, t, m->out, n, t, c, &r->r); break;
-    case TY_REDUCE_SCATTER: e = MPI_Ireduce_scatter_block(m->in, m->out, n, t, op_of(m), c, &r->r); break;
+    case TY_REDUCE_SCATTER: e = MPI_Ireduce_scatter_block(r->shares ? in : m->in, m->out, n, t, op_of(m), c, &r->r); break;
     case TY_ALL_TO_ALL: e = MPI_Ialltoall(in, n, t, m->out, n, t, c, &r->r); break;
     case TY_SEND: e = MPI_Isend(m->in, n, t, m->peer, m->tag, c, &r->r); break;
     case TY_RECV: e = MPI_Irecv(m->out, n, t, m->peer, m->tag, c, &r->r); break;
   }
   pthread_mutex_unlock(&lock);
-  if (e != MPI_SUCCESS) { free(r); return failed("MPI", e); }
+  if (e != MPI_SUCCESS) { drop(r); return failed("MPI", e); }
   *out = r;
   return NULL;
 }
@@ -139,7 +151,7 @@ static const char *test(void *req, bool *done) {
   MPI_Status status;
   int flag = 0, got = 0;
   pthread_mutex_lock(&lock);
-  if (over) { pthread_mutex_unlock(&lock); free(r); return "the process ends"; }
+  if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process ends"; }
   const int e = MPI_Test(&r->r, &flag, &status);
   if (e == MPI_SUCCESS && flag && r->m.kind == TY_RECV) MPI_Get_count(&status, type[r->m.dtype], &got);
   pthread_mutex_unlock(&lock);
@@ -147,7 +159,7 @@ static const char *test(void *req, bool *done) {
   if (e == MPI_SUCCESS && !flag) return NULL;
   const ty_message m = r->m;
   const int rank = r->rank, size = r->size;
-  free(r);
+  drop(r);
   if (e != MPI_SUCCESS) return failed("MPI", e);
   if (m.kind == TY_RECV && got != m.n) {
     snprintf(text, sizeof text, "rank %d sent %d elements where %lld were expected", m.peer, got, (long long)m.n);
@@ -155,7 +167,7 @@ static const char *test(void *req, bool *done) {
   }
   if (m.reduction == TY_BY_MEAN && !divides_first(&m) &&
       (m.kind == TY_ALL_REDUCE || m.kind == TY_REDUCE_SCATTER || (m.kind == TY_REDUCE && m.peer == rank)))
-    divide(&m, m.n, size);
+    divide(m.out, m.dtype, m.n, size);
   return NULL;
 }
 

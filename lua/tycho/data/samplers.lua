@@ -133,6 +133,7 @@ function Distributed:order(_, epoch)          -- processes' loaders have seeds o
   epoch = self.epoch or epoch
   local order = self.shuffle and shuffled(self.of, mixed(self.seed, epoch)) or positions(self.of)
   local total = self.n * self.replicas
+  if total == 0 then return ops.slice(order, 1, 1, 0) end
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end

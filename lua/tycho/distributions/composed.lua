@@ -301,17 +301,30 @@ function Transformed:init(o)
   local shape = lib.common_shape("TransformedDistribution", shapes)
   for i = 1, #shape - #self.event_shape do self.batch_shape[i] = shape[i] end
 end
+-- What the last draw came of, step by step, is kept: the way back from it loses digits, all of them where a tanh is saturated.
 function Transformed:draw(shape)
   local x = self.base_dist:draw(shape)
-  for _, t in ipairs(self.transforms) do x = t:forward(x) end
+  local steps = {}
+  for i, t in ipairs(self.transforms) do
+    steps[i] = core.keep(x)
+    x = t:forward(x)
+  end
+  steps[#steps + 1] = x
+  self.drawn = {steps = steps, version = M._version(x)}
   return x
+end
+-- Before transform i, where y is what it gave.
+local function before(self, i, y)
+  local d = self.drawn
+  local known = d and rawequal(y, d.steps[i + 1]) and (i < #self.transforms or M._version(y) == d.version)
+  return known and d.steps[i] or self.transforms[i]:inverse(y)
 end
 function Transformed:log_prob(y)
   local lost, over = nil, {}
   for i = 1, #self.event_shape do over[i] = -i end
   for i = #self.transforms, 1, -1 do
     local t = self.transforms[i]
-    local x = t:inverse(y)
+    local x = before(self, i, y)
     local slope = t:slope(x)
     if #over > 0 then slope = ops.sum(slope, over) end
     lost, y = lost and lost + slope or slope, x

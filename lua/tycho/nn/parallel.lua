@@ -30,8 +30,9 @@ local function each_part(whole, tensors, fn)
   end
 end
 
--- Tensors become those of the first process of the group, those of a dtype and device at once.
-local function share(tensors, group)
+-- Tensors become those of the first process of the group, those of a dtype and device at once. plain: in the current stream, as a
+-- record of a compiled step can hold it.
+local function share(tensors, group, plain)
   local kinds, order = {}, {}
   for _, t in ipairs(tensors) do
     local key = t.dtype .. " " .. t.device
@@ -45,7 +46,8 @@ local function share(tensors, group)
     for _, key in ipairs(order) do
       local list = kinds[key]
       local whole = flat(list)
-      distributed.broadcast(whole, group.ranks[1], group)
+      if plain then ops.collective_(whole, "broadcast", "sum", 0, 0, group.id)
+      else distributed.broadcast(whole, group.ranks[1], group) end
       if group.rank ~= 0 then each_part(whole, list, function(i, part) M.copy_(list[i], part) end) end
     end
   end)
@@ -104,17 +106,18 @@ local function gathered(b)
   for _, g in ipairs(grads) do if not rawequal(g, whole) then core.free(g) end end      -- their memory isn't to wait for the collector
   return whole
 end
--- The means come back as parameters' gradients: parts of the one tensor.
+-- The means come back into parameters' gradients, which others may hold.
 local function spread(b, whole, used)
   each_part(whole, b.params, function(i, part)
     local p = b.params[i]
     if used and not used[p] then return end
-    local before = core.grad_of(p)
-    if before then
-      core.mark_as(part, before)
-      core.free(before)
-    end
-    if M.is_contiguous(p) then p.grad = part else p.grad = M.copy_(ops.empty_like(p:detach()), part) end
+    local own = core.grad_of(p)
+    if own then
+      core.mark_as(part, own)
+      M.copy_(own, part)
+      core.mark_as(own, part)              -- scaled, where it was
+      core.free(own)                       -- the handle: it isn't to wait for the collector
+    else p.grad = M.copy_(ops.clone(p:detach()), part) end                                     -- as the parameter lies
   end)
 end
 
@@ -140,7 +143,7 @@ local function arrived(self, p, how)
   for _, q in ipairs(unused or {}) do arrived(self, q, "unused") end
   if not how and self.absent[p] then
     fail("DistributedDataParallel: the last forward's results didn't show that %s is used, and it got a gradient: with \z
-      find_unused_parameters, several forwards before backward need {overlap = false}", self.names[p])
+      find_unused_parameters, several forwards before one backward need {overlap = false}", self.names[p])
   end
   if self.came[p] then
     fail("DistributedDataParallel: %s got a gradient twice before all others had theirs: several backwards for one step need \z
@@ -178,6 +181,20 @@ local function check(self)
     and "it must begin at all that forward gave" or "{find_unused_parameters = true} allows for that")
 end
 
+-- device_ids: the one GPU that the module is on, to which inputs then go.
+local function device_of(ids, params)
+  if not ids then return nil end
+  local id = type(ids) == "table" and #ids == 1 and ids[1]
+  local device = type(id) == "number" and "cuda:" .. id or id
+  for _, p in ipairs(params) do
+    if p.device ~= device then
+      fail("DistributedDataParallel: device_ids must list the one GPU that the module is on, %s, got %s", params[1].device,
+        id and tostring(id) or options.shown(ids))
+    end
+  end
+  return device
+end
+
 -- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false,
 -- overlap=true, process_group=}): the module, whose gradients are the means of those of all processes when backward
 -- ends. Each process has its own share of the data. broadcast_buffers: each training forward begins with rank 0's
@@ -190,6 +207,8 @@ function Parallel:init(net, o)
       process_group = false, device_ids = false, output_device = false})
   options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
   self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
+  local lazy = module.incomplete[net:parameters()]
+  if lazy then fail("DistributedDataParallel: %s has no parameters yet: call the module with an input before it is wrapped", lazy) end
   self.module = net
   local params, names = {}, {}
   for name, p in net:named_parameters() do
@@ -201,10 +220,26 @@ function Parallel:init(net, o)
   share(net:buffers(), self.group)
   self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
   self.overlaps, self.absent = o.overlap, {}             -- absent: what the last forward didn't use
-  self.buckets, self.bucket_of = buckets_of(params, o.bucket_cap_mb * 2 ^ 20)
+  self.cap, self.device = o.bucket_cap_mb * 2 ^ 20, device_of(o.device_ids, params)
+  self:attach()
+end
+
+-- Buckets of the module's parameters, and hooks that see their gradients come.
+function Parallel:attach()
+  local params = {}
+  for _, p in ipairs(self.module:parameters()) do if self.names[p] then params[#params + 1] = p end end
+  self.buckets, self.bucket_of = buckets_of(params, self.cap)
   begin(self)
-  if not o.overlap then return end
+  if not self.overlaps then return end
   for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
+end
+-- The copy has parameters of its own, whose gradients are to come to it.
+function Parallel:clone()
+  local copy = module.Module.clone(self)
+  copy.group, copy.names, copy.absent = self.group, {}, {}
+  for name, p in copy.module:named_parameters() do if p.requires_grad then copy.names[p] = name end end
+  copy:attach()
+  return copy
 end
 
 -- Without overlap: after backward, gradients become the means of all processes'.
@@ -216,12 +251,8 @@ function Parallel:reduce_gradients()
   end)
 end
 
-function Parallel:forward(...)
-  if not core.is_grad_enabled() then return self.module(...) end
-  if self.syncing then
-    check(self)
-    if self.broadcasts and self.training then share(self.module:buffers(), self.group) end
-  end
+-- forward, once buffers are the same and inputs where the module is.
+local function run(self, ...)
   if not (self.finds and self.syncing and self.overlaps) then return self.module(...) end
   begin(self)
   self.absent = {}
@@ -237,6 +268,18 @@ function Parallel:forward(...)
   if #unused < #params then self.unused = unused
   else for _, p in ipairs(unused) do arrived(self, p, "unused") end end                    -- no gradient will come at all
   return unpack(results, 1, table.maxn(results))
+end
+
+function Parallel:forward(...)
+  if not core.is_grad_enabled() then return self.module(...) end
+  if self.syncing then
+    check(self)
+    if self.broadcasts and self.training then share(self.module:buffers(), self.group, not self.overlaps) end
+  end
+  if self.device then return run(self, unpack(tree.map({...}, function(v)
+    return core.is_tensor(v) and M.to(v, self.device, {non_blocking = true}) or v
+  end), 1, select("#", ...))) end
+  return run(self, ...)
 end
 
 -- Calls fn(...) without exchanging gradients: they add up in this process, until a backward outside of it.
@@ -275,7 +318,9 @@ local function moments(x, group)
 end
 
 function Sync:forward(x)
-  if M.dim(x) < 2 then fail("SyncBatchNorm: the input has shape %s; at least 2 dims are needed", tostring(x.shape)) end
+  if M.dim(x) < 2 or x.shape[2] ~= self.num_features then
+    fail("SyncBatchNorm: the input has shape %s; dim 2 must have %d channels", tostring(x.shape), self.num_features)
+  end
   local group = self.training and distributed.is_initialized() and distributed.group_of("SyncBatchNorm", self.group)
   if not group or #group.ranks == 1 then return lib.batch_norm(self, x) end
   local wide, mean, var, total = moments(x, group)

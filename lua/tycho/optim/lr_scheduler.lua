@@ -101,6 +101,7 @@ function Scheduler:set()
 end
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
+  if select(2, core.program.active()) then core.program.settle "a scheduler steps, which guard = 'inputs' would leave out" end
   local before = self.last_epoch
   self.last_epoch = before + 1
   local ok, e = pcall(self.set, self)      -- which computes all rates before it sets one
