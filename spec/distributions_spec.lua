@@ -130,7 +130,8 @@ describe("distributions", function()
 
   it("of what a transform has given know what it came of", function()
     local mu = tycho.tensor({20}, {requires_grad = true})
-    local d = D.TransformedDistribution(D.Normal(mu, tycho.ones(1) * 0.1), {D.transforms.TanhTransform(), D.transforms.AffineTransform(1, 2)})
+    local d = D.TransformedDistribution(D.Normal(mu, tycho.ones(1) * 0.1),
+      {D.transforms.TanhTransform(), D.transforms.AffineTransform(1, 2)})
     local y = d:rsample()
     local p = d:log_prob(y)
     assert.is_true(p:isfinite():item())    -- a tanh of 20 is 1, which nothing leads back from

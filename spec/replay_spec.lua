@@ -5,7 +5,7 @@ local helper = require "spec.helper"
 local nn, optim, no_grad = tycho.nn, tycho.optim, tycho.no_grad
 local on = {device = "cuda"}
 
-local copied = require("tycho.saving").copied
+local copied, compiled = require("tycho.saving").copied, helper.compiled
 
 describe("guard = 'inputs'", function()
   it("sees a hook that is gone, and a group that has come", function()
@@ -386,5 +386,71 @@ describe("on a GPU", function()
     io.stderr = write -- luacheck: ignore
     assert.is_true(ok)
     assert.equal("graph: nothing was recorded: fn has put no work into streams of cuda:0\n", table.concat(told))
+  end)
+end)
+
+describe("compiled functions", function()
+  it("take a function's own numbers to the device, and give each call its own of them", function()
+    local factor, kept = 3, {}
+    local f = tycho.compile(function(x)
+      local c = tycho.tensor {1, 2, factor}
+      kept[#kept + 1] = c
+      return x * c, c
+    end)
+    for i = 1, 8 do
+      if i == 6 then factor = 7 end
+      local x = tycho.randn(3)
+      local y, c = f(x)
+      helper.exact(y, x * tycho.tensor {1, 2, factor})
+      helper.exact(c, tycho.tensor {1, 2, factor})
+      c:add_(1)                            -- what it gave, or kept, is the caller's
+      kept[i]:add_(1)
+    end
+    assert.is_true(compiled(f))
+    local net = nn.Linear(3, 3)
+    local step = tycho.compile(function(x, y)
+      local loss = nn.functional.cross_entropy(net(x), y, {weight = tycho.tensor {1, 2, 3}})
+      net:zero_grad()
+      loss:backward()
+      return loss:detach()
+    end)
+    for _ = 1, 4 do
+      local x, y = tycho.randn(4, 3), tycho.randint(1, 3, {4})
+      helper.close(step(x, y), nn.functional.cross_entropy(net(x), y, {weight = tycho.tensor {1, 2, 3}}):detach())
+    end
+    assert.is_true(compiled(step))
+    local trace = tycho.jit.trace(function(x) return x * tycho.tensor {1, 2, 3} end, tycho.randn(3))
+    assert.same({1, 2, 3}, trace(tycho.ones(3)):totable())
+  end)
+
+  it("copy arguments that others can write to, and say why they don't take some", function()
+    if helper.device == "cpu" then
+      local x = tycho.randn(4)
+      x:data()
+      local f = tycho.compile(function(a) return (a * 2):sum() end)
+      for i = 1, 5 do
+        x:data()[0] = i
+        helper.exact(f(x), (x * 2):sum())
+      end
+      assert.is_true(compiled(f))
+    end
+    local f, d = tycho.compile(function(a, b) return a + b end), tycho.randn(10)
+    for _ = 1, 3 do f(d[{ {1, 5} }], d[{ {2, 6} }]) end
+    assert.same({calls = 3, compiled = false, why = "arguments share memory: a clone() of one doesn't"}, f:report()[1])
+  end)
+
+  it("aren't asked by their arguments alone where a scheduler steps within", function()
+    local p = nn.Parameter(tycho.ones(2))
+    local opt = tycho.optim.SGD({p}, {lr = 1})
+    local schedule = tycho.optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.5})
+    local f = tycho.compile(function(x)
+      opt:zero_grad()
+      ;(p * x):sum():backward()
+      opt:step()
+      schedule:step()
+    end, {guard = "inputs"})
+    for _ = 1, 6 do f(tycho.ones(2)) end
+    assert.equal(2 ^ -6, opt.param_groups[1].lr)
+    assert.truthy(f:report()[1].why:find "a scheduler steps")
   end)
 end)

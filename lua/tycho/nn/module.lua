@@ -402,8 +402,8 @@ function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path
 
 require("tycho.nn.states")(Module, walk)
 
--- Converts floating parameters and buffers to a dtype (or moves all to a device); handles stay valid. An optimizer keeps its parameters, but
--- the state of one that has stepped stays where it is: move the model first.
+-- Converts floating parameters and buffers to a dtype (or moves all to a device); handles stay valid. An optimizer keeps its parameters,
+-- but the state of one that has stepped stays where it is: move the model first.
 -- to(dtype | device | tensor), to(device, dtype), {device=, dtype=, non_blocking=, memory_format=}: parameters and buffers; gives
 -- the module. Of memory_format nothing follows: filters lie as the library reads them best, whatever the activations' layout.
 function Module:to(target, dtype, o)
