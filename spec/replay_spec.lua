@@ -453,4 +453,31 @@ describe("compiled functions", function()
     assert.equal(2 ^ -6, opt.param_groups[1].lr)
     assert.truthy(f:report()[1].why:find "a scheduler steps")
   end)
+
+  it("follow the rate of optimizers whose steps are made of ops", function()
+    for _, name in ipairs {"ASGD", "Adafactor", "Muon", "Rprop"} do
+      for _, guard in ipairs {"full", "inputs"} do
+        local function run(compile)
+          tycho.manual_seed(3)
+          local p = nn.Parameter(tycho.randn(4, 3))
+          local opt = optim[name]({p}, {lr = 0.1})
+          local schedule = optim.lr_scheduler.ExponentialLR(opt, {gamma = 0.8})
+          local step = compile(function(x)
+            opt:zero_grad()
+            x:matmul(p):square():mean():backward()
+            opt:step()
+          end)
+          for i = 1, 8 do
+            tycho.manual_seed(i)
+            step(tycho.randn(5, 4))
+            schedule:step()
+          end
+          return p:detach(), step
+        end
+        local p, step = run(function(fn) return tycho.compile(fn, {guard = guard}) end)
+        helper.exact(p, (run(function(fn) return fn end)), name .. ", guard " .. guard)
+        assert.is_true(compiled(step), name)
+      end
+    end
+  end)
 end)

@@ -12,12 +12,22 @@ local ops, M = core.ops, core.methods
 
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
 
+-- The group with its rate as a tensor. In a compiled function the rate of an optimizer's own op is read anew at each call, other numbers are
+-- part of the record: a step of SGD from 0 brings it.
+local function with_rate(group, b)
+  local o = {dtype = "float64", device = b.params[1].device}
+  local rate, count = ops.zeros({}, o), ops.zeros({}, {dtype = "int64", device = o.device})
+  ops.sgd_step({rate}, {ops.full({}, -1, o)}, nil, nil, count, group.lr, nil, nil, 0, 0, 0, false, false)
+  return setmetatable({lr = rate}, {__index = group})
+end
+
 return function(new_class)
   local function class(name, defaults, own)
     local Class, made = new_class(name, defaults, own)
-    Class.of_ops = true
+    Class.of_ops, Class.own_rule = true, own               -- a user's rule may compute with the rate as a number
     function Class:update(group, b)
       no_grad(function()
+        if self:reads_rate(group) and core.program.active() then group = with_rate(group, b) end
         local skip = b.found and ops.ne(b.found, 0)
         local function write(to, new) M.copy_(to, skip and ops.where(skip, to, new) or new) end
         local t = M.to(b.step, "float64") + 1

@@ -203,6 +203,9 @@ local function check_kinds(self, group)
   end
 end
 
+-- Whether a compiled function's steps read the group's rate anew at each call.
+function Optimizer:reads_rate(group) return not self.of_ops or (not self.own_rule and type(group.lr) == "number") end
+
 -- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. What can be wrong is looked for in all groups before
 -- the first is updated.
 function Optimizer:apply_gradients(scaling)
@@ -242,7 +245,7 @@ function Optimizer:apply_gradients(scaling)
       end
       self:update(group, b)
       if program.updates then                              -- for a compiled function
-        program.updates[#program.updates + 1] = {group = group, reads_rate = not self.of_ops}
+        program.updates[#program.updates + 1] = {group = group, reads_rate = self:reads_rate(group)}
       end
       -- nobody else has these handles: the gradients' memory isn't to wait for the collector
       for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
