@@ -58,6 +58,19 @@ describe("the user's API", function()
     fails("need a dtype", tycho.from_ffi, require("ffi").new("int8_t[2]", {-1, 5}), {2})
   end)
 
+  it("names dims in errors as the program sees them", function()
+    local x, new = tycho.ones(2, 3, 4), tycho.newaxis
+    for text, key in pairs {["4 is out of range for dim 2 of"] = {1, 4}, ["9 is out of range for dim 3 of"] = {1, "...", {9}},
+        ["5 is out of range for dim 2 of"] = {new, 1, 5}, ["7 is out of range for dim 3 of"] = {x[{ {}, {}, 1}]:gt(0), 7}} do
+      fails("index: index " .. text .. " shape 2x3x4", function() return x[key] end)
+    end
+    local Net = nn.Module:extend "Net"
+    for _, fn in ipairs {function() return Net:parameters() end, function() return Net:to "cpu" end,
+        function() return optim.SGD(Net:parameters()) end} do
+      fails("Net is a class: Net(...) makes a module of it", fn)
+    end
+  end)
+
   it("ends tables that no memory holds, and schedules that would never end", function()
     fails("too large for tables", function() return tycho.zeros(0):expand(2 ^ 40, 0):totable() end)
     fails("too large for tables", function() return tycho.ones(1):expand(2 ^ 33):totable() end)

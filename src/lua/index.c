@@ -7,7 +7,8 @@
 
 typedef struct {
   int view;                  /* stack index of the view so far */
-  int64_t dim;               /* the view's next dim */
+  int64_t dim;               /* the view's next dim; that of the tensor itself is `gone` further */
+  int gone;                  /* dims that numbers took away, less new ones */
   int nindex;                /* index tensors collected: stack indices, and the dims they index */
   int index[TY_MAXDIM];
   int64_t dims[TY_MAXDIM];
@@ -48,10 +49,18 @@ static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at
   p->view = lua_gettop(L);
 }
 
+/* Raises unless i is an index of the next dim. */
+static void need_element(lua_State *L, path *p, int64_t i) {
+  const int64_t size = current(L, p)->shape[p->dim];
+  if (i > size || i < -size) out_of_range(L, i, (int)p->dim + p->gone + 1, ty_check(L, 1, "index", "the tensor"));
+}
+
 static void by_number(lua_State *L, ty_state *s, path *p, int64_t i) {
   ty_attr at[2] = {[TY_AT_select_dim] = {.set = true, .i = p->dim}, [TY_AT_select_index] = {.set = true, .i = i}};
   need_dim(L, p);
+  need_element(L, p, i);
   view_op(L, s, p, TY_OP_select, at);
+  p->gone++;
 }
 
 static void by_range(lua_State *L, ty_state *s, path *p, int at) {
@@ -71,9 +80,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
     lua_pop(L, 1);
   }
   if (n == 1) {                          /* {i} is {i, i}, and must exist */
-    int64_t size = current(L, p)->shape[p->dim], i = a[1].i;
-    if (i > size || i < -size)
-      out_of_range(L, i, (int)p->dim + 1, current(L, p));
+    need_element(L, p, a[1].i);
     a[2] = a[1];
   }
   if (n) view_op(L, s, p, TY_OP_slice, a);
@@ -126,6 +133,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
       view_op(L, s, p, TY_OP_view, &size);
       ty_simple(L, s, TY_OP_view, ty_op_tensor(ty_check(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
       t = ty_check(L, -1, "index", "an index");
+      p->gone += n - 1;
       n = 1;
     }
   }
@@ -149,6 +157,7 @@ static void by_new(lua_State *L, ty_state *s, path *p) {
   for (int d = 0; d <= x->ndim; d++) size.v[d] = d == p->dim ? 1 : x->shape[d - (d > p->dim)];
   view_op(L, s, p, TY_OP_view, &size);
   p->dim++;
+  p->gone--;
 }
 
 /* "..." at position i of the n in the list of indices: whole dims, so that those after it come out at the last dims. */

@@ -297,7 +297,7 @@ def("multi_margin_loss",
   function(x, target, p, margin, weight, reduction)
     local rows, labels = class_rows("multi_margin_loss", x, target)
     local label = M.unsqueeze(labels, 2)
-    local m = ops.clamp(rows - ops.gather(rows, 2, label) + margin, 0)
+    local m = ops.relu(rows - ops.gather(rows, 2, label) + margin)        -- no slope at the margin
     if p ~= 1 then m = ops.pow(m, p) end
     if weight then m = m * ops.gather(ops.expand(weight, rows.shape), 2, label) end
     local loss = ops.sum(ops.scatter(m, 2, label, 0), 2) / rows.shape[2]

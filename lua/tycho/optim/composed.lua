@@ -12,8 +12,8 @@ local ops, M = core.ops, core.methods
 
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
 
--- The group with its rate as a tensor. In a compiled function the rate of an optimizer's own op is read anew at each call, other numbers are
--- part of the record: a step of SGD from 0 brings it.
+-- The group with its rate as a tensor. In a compiled function the rate of an optimizer's own op is read anew at each call, other numbers
+-- are part of the record: a step of SGD from 0 brings it.
 local function with_rate(group, b)
   local o = {dtype = "float64", device = b.params[1].device}
   local rate, count = ops.zeros({}, o), ops.zeros({}, {dtype = "int64", device = o.device})
