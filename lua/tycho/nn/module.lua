@@ -268,7 +268,7 @@ Module.register_module = Module.add_module
 
 -- Every part of a kind below m, with its dotted name, in order; once each, unless seen is nil. within: the modules that lead to m.
 local function walk(m, kind, prefix, seen, fn, within)
-  if not is_module[m] then fail("%s is a class: %s(...) makes a module of it", tostring(rawget(m, "_name")), tostring(rawget(m, "_name"))) end
+  if not is_module[m] then fail("%s is a class: %s(...) makes a module of it", m._name, m._name) end
   within = within or {}
   if within[m] then return end             -- a module may hold one that holds it
   within[m] = true
