@@ -133,6 +133,44 @@ describe("checkpoint", function()
       helper.close(grad(checkpoint), grad(plain), name)
       helper.close(grad(checkpoint, true), grad(plain, true), name .. ", by grad")
     end
+    -- coroutines within checkpoints of their own; one that is dropped there; functions that err
+    local function coroutines(p)
+      return coroutine.wrap(function()
+        local first = true
+        local y = checkpoint(function(u)
+          local a = u * p
+          if first then
+            first = false
+            coroutine.yield()
+          end
+          return a * p:sin()
+        end, x)
+        y:sum():backward()
+      end)
+    end
+    local v = tycho.randn(4, 4, {requires_grad = true})
+    w.grad = nil
+    local one, other = coroutines(w), coroutines(v)
+    for _ = 1, 2 do one() other() end
+    for _, p in ipairs {w, v} do
+      local want = tycho.grad((x * p * p:sin()):sum(), p)
+      helper.close(p.grad, want, "in a coroutine")
+    end
+    coroutines(w)()
+    collectgarbage()
+    helper.fails("in forward", checkpoint, function() error "in forward" end)
+    local runs = 0
+    local y = checkpoint(function(u)
+      runs = runs + 1
+      if runs == 2 then error "in backward" end
+      return u * w
+    end, x)
+    helper.fails("in backward", function() y:sum():backward() end)
+    assert.is_true(w.requires_grad and w.is_leaf)
+    w.grad = nil
+    checkpoint(function(u) return u * w end, x):sum():backward()
+    helper.close(w.grad, x, "afterwards")
+
     w.grad = nil
     local net = Cond()
     local f = tycho.compile(function(y)

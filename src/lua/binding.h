@@ -50,7 +50,7 @@ typedef struct ty_state {
   long long garbage;         /* bytes that may lie before it is, at least */
   bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
-  bool collects;             /* operands that need a gradient are listed in TY_R_OPERANDS, see handle.c */
+  int collects;              /* coroutines whose operands are collected, see handle.c */
   uint64_t next_key;
 } ty_state;
 
@@ -109,7 +109,7 @@ int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua err
    the result at index what was noted. No relative indices. */
 void ty_note_anchor(lua_State *L, int index, int anchors);
 void ty_set_anchor(lua_State *L, int index, int anchors);
-bool ty_collects(lua_State *L, ty_state *s);              /* whether operands are to be given to ty_collect */
+bool ty_collects(lua_State *L, ty_state *s);              /* whether operands may have to be given to ty_collect */
 void ty_collect(lua_State *L, int index);                 /* the tensor at index, if it needs a gradient */
 
 /* What creators take besides. */

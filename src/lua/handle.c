@@ -122,14 +122,23 @@ void ty_set_anchor(lua_State *L, int index, int anchors) {
 
 bool ty_collects(lua_State *L, ty_state *s) { return s->collects && !ty_ctx_of(L, s)->grad_enabled; }
 
+/* Pushes the running coroutine's list, or nil. */
+static void push_operands(lua_State *L) {
+  ty_private(L, TY_R_OPERANDS);
+  lua_pushthread(L);
+  lua_rawget(L, -2);
+  lua_remove(L, -2);
+}
+
 /* The list has each tensor once, by the handle that came first, and that handle's place by the tensor's address; more = {handle, place,
  * ...} are other handles of such. All handles are keys, too. */
 void ty_collect(lua_State *L, int index) {
   const ty_handle *h = ty_is_handle(L, index);
   if (!h || !h->t || !ty_needs_grad(h->t)) return;
   luaL_checkstack(L, 8, "operands");
-  ty_private(L, TY_R_OPERANDS);
+  push_operands(L);
   const int list = lua_gettop(L);
+  if (!lua_istable(L, list)) { lua_pop(L, 1); return; }
   lua_pushvalue(L, index);
   lua_rawget(L, list);
   if (lua_isnil(L, -1) && h->t) {
@@ -157,19 +166,21 @@ void ty_collect(lua_State *L, int index) {
   lua_settop(L, list - 1);
 }
 
-/* operands(list): where they are collected from now on, nil: nowhere; gives the list before */
+/* operands(list): where the running coroutine's are collected from now on, nil: nowhere; gives the list before */
 static int operands(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 1);
-  ty_private(L, TY_R_OPERANDS);
-  s->collects = lua_istable(L, 1);
-  if (s->collects) {
+  push_operands(L);
+  s->collects += !lua_isnil(L, 1) - !lua_isnil(L, 2);
+  if (!lua_isnil(L, 1)) {
     lua_getfield(L, 1, "more");
     if (lua_isnil(L, -1)) { lua_newtable(L); lua_setfield(L, 1, "more"); }
-    lua_settop(L, 2);
   }
+  ty_private(L, TY_R_OPERANDS);
+  lua_pushthread(L);
   lua_pushvalue(L, 1);
-  lua_rawseti(L, lua_upvalueindex(2), TY_R_OPERANDS);
+  lua_rawset(L, -3);
+  lua_settop(L, 2);
   return 1;
 }
 static int collect(lua_State *L) {       /* collect(x): as an op's operand */
