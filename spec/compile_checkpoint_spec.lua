@@ -160,12 +160,12 @@ describe("checkpoint", function()
     collectgarbage()
     helper.fails("in forward", checkpoint, function() error "in forward" end)
     local runs = 0
-    local y = checkpoint(function(u)
+    local twice = checkpoint(function(u)
       runs = runs + 1
       if runs == 2 then error "in backward" end
       return u * w
     end, x)
-    helper.fails("in backward", function() y:sum():backward() end)
+    helper.fails("in backward", function() twice:sum():backward() end)
     assert.is_true(w.requires_grad and w.is_leaf)
     w.grad = nil
     checkpoint(function(u) return u * w end, x):sum():backward()
