@@ -284,7 +284,8 @@ end
 
 function DataLoader:state_dict()
   return {epoch = self.epoch, position = self.position, seed = self.seed,
-    batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil}
+    batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil,
+    replicas = self.sampler and self.sampler.replicas or nil}
 end
 function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
@@ -296,7 +297,11 @@ function DataLoader:load_state_dict(d)
   if d.batch_size and d.batch_size ~= self.batch_size then
     fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size)
   end
-  self.epoch, self.position, self.seed, self.resuming = d.epoch, d.position, d.seed, true
+  local position, now = d.position, self.sampler and self.sampler.replicas
+  if d.replicas and now then               -- other processes go on behind what all of them had; where that is uneven, some items come again
+    position = math.floor(position * options.whole("load_state_dict", "the loader's replicas", d.replicas, 1) / now)
+  end
+  self.epoch, self.position, self.seed, self.resuming = d.epoch, position, d.seed, true
 end
 
 options.methods(DataLoader, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
