@@ -551,4 +551,33 @@ describe("checkpoints", function()
     tycho.jit.trace(tycho.nn.Linear(2, 2), tycho.ones(1, 2)):save(path)
     fails("it is a traced module's file: tycho.jit.load reads it", tycho.load, path)
   end)
+
+  it("an epoch that two processes began goes on in one, three or four, without an item left out", function()
+    local items = data.TensorDataset(tycho.range(1, 24))
+    local function loader(n, rank)
+      return data.DataLoader(items, {batch_size = 2, sampler = data.DistributedSampler(items, {num_replicas = n, rank = rank, seed = 1})})
+    end
+    local seen, state
+    local function see(l, batches)
+      for x in l:iter() do
+        for _, v in ipairs(x:totable()) do seen[v] = true end
+        batches = batches - 1
+        if batches == 0 then return end
+      end
+    end
+    for _, n in ipairs {1, 3, 4} do
+      seen = {}
+      for rank = 0, 1 do
+        local l = loader(2, rank)
+        see(l, 3)
+        state = l:state_dict()
+      end
+      for rank = 0, n - 1 do
+        local l = loader(n, rank)
+        l:load_state_dict(state)
+        see(l, -1)
+      end
+      for i = 1, 24 do assert.is_true(seen[i], i) end
+    end
+  end)
 end)

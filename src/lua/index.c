@@ -319,6 +319,18 @@ static void list_at(lua_State *L, ty_state *s, int at, const ty_tensor *x) {
   h->t = there;
 }
 
+/* The value at stack index 3 without dims of 1 that come first, as copy_ takes it. */
+static void without_lead(lua_State *L, ty_state *s) {
+  const ty_tensor *v = ty_check(L, 3, "index", "the value");
+  int lead = 0;
+  while (lead < v->ndim && v->shape[lead] == 1) lead++;
+  if (!lead) return;
+  ty_attr size = {.set = true, .n = (uint8_t)(v->ndim - lead)};
+  for (int d = 0; d < size.n; d++) size.v[d] = v->shape[lead + d];
+  ty_simple(L, s, TY_OP_view, ty_op_tensor((ty_tensor *)v), (ty_operand){0}, &size, NULL);
+  lua_replace(L, 3);
+}
+
 int ty_index_set(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
@@ -346,6 +358,7 @@ int ty_index_set(lua_State *L) {
   const int anchors = v ? anchors_of(L, 3, 1) : 0;
   if (anchors) ty_set_anchor(L, 1, anchors);            /* x's history now reaches what the value's environment holds */
   if (p.nindex) {
+    if (v) without_lead(L, s);
     begin(&a);
     a.out = p.view;
     ty_op *op = prepare(L, &p, &a, true, 3);
