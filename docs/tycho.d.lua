@@ -1427,23 +1427,11 @@ function Tensor.flip(x, dims) end
 ---@return tycho.Tensor
 function tycho.cat(tensors, dim) end
 
---- tensors one after another along dim
----@param tensors tycho.Tensor[]
----@param dim? integer
----@return tycho.Tensor
-function Tensor.cat(tensors, dim) end
-
 --- tensors of one shape along a new dim
 ---@param tensors tycho.Tensor[]
 ---@param dim? integer
 ---@return tycho.Tensor
 function tycho.stack(tensors, dim) end
-
---- tensors of one shape along a new dim
----@param tensors tycho.Tensor[]
----@param dim? integer
----@return tycho.Tensor
-function Tensor.stack(tensors, dim) end
 
 --- a tensor with whatever its memory held
 ---@param size integer|integer[]
@@ -1483,15 +1471,6 @@ function tycho.full(size, value, dtype, device) end
 ---@return tycho.Tensor
 function tycho.range(first, last, step, dtype, device) end
 
---- first, first + step, ... up to and including last
----@param first number
----@param last number
----@param step? number
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.range(first, last, step, dtype, device) end
-
 --- steps numbers evenly from first to last
 ---@param first number
 ---@param last number
@@ -1501,15 +1480,6 @@ function Tensor.range(first, last, step, dtype, device) end
 ---@return tycho.Tensor
 function tycho.linspace(first, last, steps, dtype, device) end
 
---- steps numbers evenly from first to last
----@param first number
----@param last number
----@param steps integer
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.linspace(first, last, steps, dtype, device) end
-
 --- n x m, 1 on the diagonal
 ---@param n integer
 ---@param m? integer
@@ -1517,14 +1487,6 @@ function Tensor.linspace(first, last, steps, dtype, device) end
 ---@param device? string
 ---@return tycho.Tensor
 function tycho.eye(n, m, dtype, device) end
-
---- n x m, 1 on the diagonal
----@param n integer
----@param m? integer
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.eye(n, m, dtype, device) end
 
 --- uniform in [0, 1)
 ---@param size integer|integer[]
@@ -1549,28 +1511,12 @@ function tycho.randn(size, dtype, device) end
 ---@return tycho.Tensor
 function tycho.randint(low, high, size, dtype, device) end
 
---- whole numbers low to high, both included
----@param low integer
----@param high integer
----@param size integer|integer[]
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.randint(low, high, size, dtype, device) end
-
 --- 1 to n in random order
 ---@param n integer
 ---@param dtype? string
 ---@param device? string
 ---@return tycho.Tensor
 function tycho.randperm(n, dtype, device) end
-
---- 1 to n in random order
----@param n integer
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.randperm(n, dtype, device) end
 
 --- like x, uniform in [low, high)
 ---@param x tycho.Tensor
@@ -1592,13 +1538,6 @@ function Tensor.uniform_(x, low, high) end
 ---@param std? number
 ---@return tycho.Tensor
 function tycho.normal(x, mean, std) end
-
---- like x, normal
----@param x tycho.Tensor
----@param mean? number
----@param std? number
----@return tycho.Tensor
-function Tensor.normal(x, mean, std) end
 
 --- like x, exponential of rate lambd
 ---@param x tycho.Tensor
@@ -2091,11 +2030,6 @@ function Tensor.broadcast_to(x, size) end
 ---@return tycho.Tensor
 function tycho.broadcast_tensors(tensors) end
 
---- the tensors, all expanded to one shape, as so many results
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.broadcast_tensors(tensors) end
-
 --- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
 ---@param x tycho.Tensor
 ---@param repeats any
@@ -2196,12 +2130,6 @@ function Tensor.trace(x) end
 ---@return tycho.Tensor
 function tycho.meshgrid(tensors, indexing) end
 
---- the vectors, each expanded to the grid of all, as so many results
----@param tensors tycho.Tensor[]
----@param indexing? string
----@return tycho.Tensor
-function Tensor.meshgrid(tensors, indexing) end
-
 --- x with at least 1 dims
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -2237,40 +2165,20 @@ function Tensor.atleast_3d(x) end
 ---@return tycho.Tensor
 function tycho.hstack(tensors) end
 
---- tensors of at least 1 dims one after another along dim 2
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.hstack(tensors) end
-
 --- tensors of at least 2 dims one after another along dim 1
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.vstack(tensors) end
-
---- tensors of at least 2 dims one after another along dim 1
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.vstack(tensors) end
 
 --- tensors of at least 3 dims one after another along dim 3
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.dstack(tensors) end
 
---- tensors of at least 3 dims one after another along dim 3
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.dstack(tensors) end
-
 --- vectors as columns beside matrices
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.column_stack(tensors) end
-
---- vectors as columns beside matrices
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.column_stack(tensors) end
 
 --- a list of parts: so many of near equal size, or cut before the indices in a list
 ---@param x tycho.Tensor
@@ -2298,31 +2206,12 @@ function tycho.tril_indices(rows, cols, k) end
 ---@param cols integer
 ---@param k? integer
 ---@return tycho.Tensor
-function Tensor.tril_indices(rows, cols, k) end
-
---- a 2 x n tensor: row and column of each element of the triangle
----@param rows integer
----@param cols integer
----@param k? integer
----@return tycho.Tensor
 function tycho.triu_indices(rows, cols, k) end
-
---- a 2 x n tensor: row and column of each element of the triangle
----@param rows integer
----@param cols integer
----@param k? integer
----@return tycho.Tensor
-function Tensor.triu_indices(rows, cols, k) end
 
 --- all combinations of the vectors' elements, one row each
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.cartesian_prod(tensors) end
-
---- all combinations of the vectors' elements, one row each
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.cartesian_prod(tensors) end
 
 --- all choices of r elements of a vector in order, one row each
 ---@param x tycho.Tensor
@@ -2342,11 +2231,6 @@ function Tensor.combinations(x, r, with_replacement) end
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.block_diag(tensors) end
-
---- a matrix with the matrices along its diagonal
----@param tensors tycho.Tensor[]
----@return tycho.Tensor
-function Tensor.block_diag(tensors) end
 
 --- (N, C r^2, H, W) as (N, C, H r, W r)
 ---@param x tycho.Tensor
@@ -2545,14 +2429,6 @@ function Tensor.full_like(x, value, dtype, device, requires_grad, pin_memory) en
 ---@param dtype? string
 ---@return tycho.Tensor
 function tycho.normal(mean, std, size, dtype) end
-
---- normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size
----@param mean any
----@param std? any
----@param size? any
----@param dtype? string
----@return tycho.Tensor
-function Tensor.normal(mean, std, size, dtype) end
 
 --- without dim the largest element; with dim the maxima and their indices
 ---@param x tycho.Tensor
@@ -3867,17 +3743,6 @@ function Tensor.masked_scatter(x, mask, src) end
 ---@return tycho.Tensor
 function tycho.einsum(equation, a, b, c, d, e, f) end
 
---- sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims
----@param equation string
----@param a any
----@param b? tycho.Tensor
----@param c? tycho.Tensor
----@param d? tycho.Tensor
----@param e? tycho.Tensor
----@param f? tycho.Tensor
----@return tycho.Tensor
-function Tensor.einsum(equation, a, b, c, d, e, f) end
-
 --- the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)
 ---@param x tycho.Tensor
 ---@param upper? boolean
@@ -4247,14 +4112,6 @@ function tycho.fft.ifftshift(x, dim) end
 ---@return tycho.Tensor
 function tycho.hann_window(n, periodic, dtype, device) end
 
---- the Hann window of n elements; periodic=false: a symmetric one
----@param n integer
----@param periodic? boolean
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.hann_window(n, periodic, dtype, device) end
-
 --- the Hamming window of n elements; periodic=false: a symmetric one
 ---@param n integer
 ---@param periodic? boolean
@@ -4263,14 +4120,6 @@ function Tensor.hann_window(n, periodic, dtype, device) end
 ---@return tycho.Tensor
 function tycho.hamming_window(n, periodic, dtype, device) end
 
---- the Hamming window of n elements; periodic=false: a symmetric one
----@param n integer
----@param periodic? boolean
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.hamming_window(n, periodic, dtype, device) end
-
 --- the Blackman window of n elements; periodic=false: a symmetric one
 ---@param n integer
 ---@param periodic? boolean
@@ -4278,14 +4127,6 @@ function Tensor.hamming_window(n, periodic, dtype, device) end
 ---@param device? string
 ---@return tycho.Tensor
 function tycho.blackman_window(n, periodic, dtype, device) end
-
---- the Blackman window of n elements; periodic=false: a symmetric one
----@param n integer
----@param periodic? boolean
----@param dtype? string
----@param device? string
----@return tycho.Tensor
-function Tensor.blackman_window(n, periodic, dtype, device) end
 
 --- spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
 ---@param x tycho.Tensor

@@ -59,7 +59,7 @@ for _, title in ipairs(order) do
         end
       end
       for _, owner in ipairs {"tycho", "Tensor"} do
-        if owner == "tycho" or not (r.signature:match("^size") or r.name:find(".", 1, true)) then
+        if owner == "tycho" or (core.methods[r.name] and not (r.signature:match("^size") or r.name:find(".", 1, true))) then
           table.insert(cats, "--- " .. r.doc)
           for _, f in ipairs(fields) do table.insert(cats, f) end
           table.insert(cats, "---@return tycho.Tensor" .. (r.results > 1 and ", tycho.Tensor" or ""))

@@ -133,6 +133,68 @@ describe("checkpoint", function()
       helper.close(grad(checkpoint), grad(plain), name)
       helper.close(grad(checkpoint, true), grad(plain, true), name .. ", by grad")
     end
+    -- what ends before backward, what fn records or makes itself
+    local l1, l2 = nn.Linear(4, 4), nn.Linear(4, 4)
+    for name, of in pairs {
+      ["an argument that a scope ends"] = function(way) return tycho.scope(function() return way(l2, l1(x)):sum() end) end,
+      ["an argument that is freed"] = function(way)
+        local h = l1(x)
+        local y = way(function(u) return u:tanh() end, h)
+        if way == checkpoint then h:free() end
+        return y:sum()
+      end,
+      ["recording within"] = function(way)
+        return way(function(u) return tycho.enable_grad(function() return u * l1.weight:sum() end) end, x):sum()
+      end,
+      ["gradients within"] = function(way)
+        return way(function(u)
+          return tycho.enable_grad(function()
+            local leaf = u:detach():requires_grad_()
+            return tycho.grad(l1(leaf):tanh():sum(), leaf, {create_graph = true})
+          end)
+        end, x):sum()
+      end,
+      ["a coroutine within"] = function(way)
+        return way(function(u) return coroutine.wrap(function() return u * l1.weight:sum() end)() end, x):sum()
+      end,
+      ["its own leaves, freed and in a scope"] = function(way)
+        return way(function(u)
+          local p = tycho.ones(4):requires_grad_()
+          local y = l1(u) * p
+          p:free()
+          return tycho.scope(function() return y * tycho.ones(4):requires_grad_() end)
+        end, x):sum()
+      end} do
+      local function grad(way)
+        l1:zero_grad()
+        of(way):backward()
+        return l1.weight.grad
+      end
+      helper.close(grad(checkpoint), grad(plain), name)
+    end
+    local state = l1(x)
+    local late = checkpoint(function(u) return u * state end, x)
+    state = state * 2
+    helper.fails("wasn't read the first time", function() late:sum():backward() end)
+    local freed, again = l1(x), 0
+    late = checkpoint(function(u)
+      again = again + 1
+      local y = u * freed + l2.weight
+      if again == 2 then freed:free() end
+      return y
+    end, x)
+    l2:zero_grad()
+    late:sum():backward()
+    assert.is_true(l2.weight.grad:eq(1):all():item())
+    assert.is_true(l2.weight.is_leaf)
+    local many = {}
+    for i = 1, helper.simulated and 50 or 9000 do many[i] = tycho.ones(1, {requires_grad = true}) end
+    checkpoint(function(u)
+      for _, p in ipairs(many) do u = u + p end
+      return u
+    end, tycho.ones(1)):sum():backward()
+    assert.equal(1, many[#many].grad[1])
+
     -- coroutines within checkpoints of their own; one that is dropped there; functions that err
     local function coroutines(p)
       return coroutine.wrap(function()

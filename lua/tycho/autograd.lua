@@ -242,7 +242,7 @@ function Function:__call(...)
   for k, x in ipairs(ctx._operands or {}) do
     tensors[n + k], ctx.needs_input_grad[n + k], needs = x, true, true
   end
-  if needs and not old then for _, x in ipairs(tensors) do core.collect(x) end end
+  for i = 1, needs and #tensors or 0 do if tensors[i] then core.collect(tensors[i]) end end
   if needs and old then
     local results = {}
     for i = 1, count do

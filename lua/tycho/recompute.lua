@@ -32,21 +32,19 @@ end
 local function restore(states) for _, state in ipairs(states) do core.ops.set_rng_state(state) end end
 
 -- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next
--- turn, where it is much. Where a collection gave little back, the next one comes later.
+-- turn, where it is much. Where a collection gave little back, the next one comes later. results: what is held.
 local LEAST = 2^24
 local much = LEAST
-local function tidy(before, ...)
+local function tidy(before, results)
   local now = core.allocated()
   local garbage = now - before
-  for i = 1, select("#", ...) do
-    local v = select(i, ...)
+  for _, v in pairs(results) do
     if core.is_tensor(v) then garbage = garbage - M.numel(v) * M.element_size(v) end
   end
   if garbage > math.max(much, now / 8) and collectgarbage "isrunning" then
     collectgarbage()
     much = now - core.allocated() > garbage / 2 and LEAST or 2 * garbage
   end
-  return ...
 end
 
 -- fn's i-th argument, which stands behind ctx.ahead others of Again's; the tape holds the tensors among them.
@@ -56,26 +54,34 @@ local function argument(ctx, i)
   return x
 end
 
--- Results, those that fn gives back as it found them by handles of their own.
-local function apart(operands, ...)
-  local out = {...}
-  for i = 1, select("#", ...) do if core.is_tensor(out[i]) and operands[out[i]] then out[i] = core.same(out[i]) end end
-  return unpack(out, 1, select("#", ...))
-end
-
--- fn(...), while leaves stand in for what it reads besides: leaves[n + k] for operand k, under all its handles.
-local function among_leaves(operands, leaves, n, fn, ...)
-  local handles, before, more = {}, {}, operands.more                   -- see ty_collect
-  local function put(x, leaf) handles[#handles + 1], before[#before + 1] = x, core.stand_in(x, leaf) end
+-- fn(...), while leaves[n + k] stands for operand k, under all its handles that are still there. What fn gives back as it found it is
+-- given by a handle of its own.
+local function among_leaves(ctx, leaves, fn, ...)
+  local handles, before, known = {}, {}, {}
+  for i = 1, ctx.n do if leaves[i] then known[core.address(leaves[i])] = 0 end end
   return finally(function()
-    for i = #handles, 1, -1 do core.stand_in(handles[i], before[i]) end
+    core.collected(known)
+    for i, h in pairs(handles) do core.stand_in(h, before[i]) end
   end, function(...)
-    for k, x in ipairs(operands) do
-      leaves[n + k] = core.leaf_of(x)
-      put(x, leaves[n + k])
+    for k, x in ipairs(ctx._operands) do
+      local leaf = core.leaf_of(x)
+      leaves[ctx.n + k], known[core.address(leaf)] = leaf, 0
     end
-    for i = 1, #more, 2 do put(more[i], leaves[n + more[i + 1]]) end
-    return apart(operands, fn(...))
+    for i, h in ipairs(ctx._handles) do
+      local k = ctx._handles.of[i]
+      before[i] = core.stand_in(h, leaves[ctx.n + k], ctx._operands[k])
+      handles[i] = before[i] and h           -- nil: it has been freed
+    end
+    core.collect_into(known)
+    local out = {fn(...)}
+    if known[1] then
+      fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient and wasn't read the first time: it must do the \z
+        same each time", tostring(known[1].shape))
+    end
+    for i = 1, table.maxn(out) do
+      for _, h in pairs(core.is_tensor(out[i]) and handles or {}) do if rawequal(out[i], h) then out[i] = core.same(h) end end
+    end
+    return unpack(out, 1, table.maxn(out))
   end, ...)
 end
 
@@ -95,7 +101,7 @@ local function computed_again(ctx)
   restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
   modes.recomputing = true
   local grad, begun = core.set_grad_enabled(true), core.kept()
-  local out = {pcall(among_leaves, ctx.handles, leaves, ctx.n, ctx.fn, unpack(args, 1, ctx.n))}
+  local out = {pcall(among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))}
   core.scope_outside(within)
   core.set_grad_enabled(grad)
   modes.recomputing = before
@@ -167,27 +173,48 @@ local Gradients = autograd.Function {
     return nil, nil, nil, unpack(pass(roots, grads, c.leaves, c.count, true, false), 1, c.count)
   end}
 
--- fn(...), of which operands are collected. What fn gives back as it was found is an operand, and a tensor of its own.
+-- Operands, and their handles: handles[i] is of operand handles.of[i]. What has been freed meanwhile nobody can read again.
+local function sorted(list)
+  local operands, handles, place, of = {}, {}, {}, {}
+  local function put(h, k)
+    local x = not place[k] and core.same(h)
+    if x then
+      operands[#operands + 1] = x
+      place[k] = #operands
+    end
+    if place[k] then handles[#handles + 1], of[#of + 1] = h, place[k] end
+  end
+  for k, h in ipairs(list) do put(h, k) end
+  for i = 1, #list.more, 2 do put(list.more[i], list.more[i + 1]) end
+  handles.of = of
+  return operands, handles
+end
+
+-- fn(...), of which operands are collected; its arguments, under handles of their own, are none. What it gives back as it was found is an
+-- operand, and another tensor then.
 local function collecting(ctx, fn, ...)
-  local list = {}
-  local before, unseen = core.operands(list), modes.unseen
+  local list, args, n, unseen = {}, {}, select("#", ...), modes.unseen
+  for i = 1, n do
+    local x = (select(i, ...))
+    args[i] = core.is_tensor(x) and core.same(x) or x
+    if core.is_tensor(x) then list[args[i]] = true end
+  end
+  core.collect_into(list)
   modes.unseen = core.program.active()
-  local function given_back(...)
-    local out = {...}
-    for i = 1, select("#", ...) do
+  return finally(function()
+    modes.unseen = unseen
+    core.collected(list)
+  end, function()
+    local out = {fn(unpack(args, 1, n))}
+    for i = 1, table.maxn(out) do
       if core.is_tensor(out[i]) and out[i].requires_grad then
         core.collect(out[i])
         out[i] = M.detach(out[i])
       end
     end
-    ctx.handles, ctx._operands = list, {}
-    for k, x in ipairs(list) do ctx._operands[k] = core.keep(core.same(x)) end
-    return unpack(out, 1, select("#", ...))
-  end
-  return finally(function()
-    modes.unseen = unseen
-    core.operands(before)
-  end, function(...) return given_back(fn(...)) end, ...)
+    ctx._operands, ctx._handles = sorted(list)
+    return out
+  end)
 end
 
 local Again = autograd.Function {
@@ -199,8 +226,12 @@ local Again = autograd.Function {
       local x = select(states + i, ...)
       if not core.is_tensor(x) then ctx.plain[i] = x end
     end
-    return tidy(core.allocated(), collecting(ctx, fn, select(states + 1, ...)))
+    local held = core.allocated()
+    local out = collecting(ctx, fn, select(states + 1, ...))
+    tidy(held, out)
+    return unpack(out, 1, table.maxn(out))
   end,
+  -- gives a list
   backward = function(ctx, ...)
     local held, n = core.allocated(), ctx.n + #ctx._operands
     local result
@@ -212,7 +243,8 @@ local Again = autograd.Function {
     else result = once(ctx, n, ...) end
     local gradients = {}
     for i = 1, n do gradients[ctx.ahead + i] = result[i] end
-    return tidy(held, unpack(gradients, 1, ctx.ahead + n))
+    tidy(held, gradients)
+    return gradients
   end}
 Again.internal = true
 

@@ -76,7 +76,10 @@ local function compare(a, b, o, path, seen)
       if b[k] == nil then differ("'%s' isn't expected", inside(k)) end
       compare(v, b[k], o, inside(k), seen)
     end
-  elseif a ~= b then differ("expected %s, got %s", shown(b), shown(a)) end
+  elseif a ~= b then
+    local function text(v) return type(v) == "cdata" and tostring(v) or shown(v) end
+    differ("expected %s, got %s", text(b), text(a))
+  end
 end
 
 -- Raises unless actual is close to expected: |actual - expected| <= atol + rtol |expected|, with tolerances of the dtype (float32: 1.3e-6

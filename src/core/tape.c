@@ -9,6 +9,7 @@
 #include "tycho.h"
 
 static _Atomic uint64_t next_seq = 1;
+uint64_t ty_next_node(void) { return atomic_load_explicit(&next_seq, memory_order_relaxed); }
 
 bool ty_needs_grad(const ty_tensor *t) { return t && (t->requires_grad || t->node); }
 

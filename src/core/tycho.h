@@ -402,6 +402,7 @@ void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply
 void ty_storage_retain(ty_storage *s);
 void ty_storage_release(ty_storage *s);
 void ty_swap_memory(ty_storage *a, ty_storage *b);       /* of as many bytes, of a device, neither a part of another or foreign */
+uint64_t ty_next_node(void);           /* the seq of the next node to be recorded */
 uint64_t ty_next_storage(void);        /* storages made from now on have this id, or a larger one */
 bool ty_storage_shared(const ty_storage *s);   /* by more than one tensor */
 /* Lays t's elements, in a layout that its op chose, in order of dims. *done false: others have that memory too, and nothing is done. */

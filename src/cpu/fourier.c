@@ -12,7 +12,7 @@
 #define BUNCH 16                 /* lines, of float32 */
 #define BUNCH_ELEMENTS 32768     /* whose four arrays stay in the second-level cache */
 #define APART 704                /* bytes: what is read and written at a time must not have the same lower bits of its address */
-#define KEPT_SIZE 8192           /* up to which tables are kept, one for each size that comes first to its place */
+#define KEPT_SIZE 16384          /* up to which tables are kept, as long as there is a place */
 #define KEPT 64
 
 typedef struct {
@@ -44,12 +44,15 @@ static table *make(int64_t n, bool wide) {
 
 /* own: it is not kept, and to be freed */
 static table *table_of(int64_t n, bool wide, bool *own) {
-  _Atomic(table *) *place = &kept[wide][n % KEPT];
-  table *there = atomic_load_explicit(place, memory_order_acquire), *none = NULL;
+  int i = 0;
   *own = false;
-  if (there && there->n == n) return there;
-  table *t = make(n, wide);
-  *own = there || n > KEPT_SIZE || !t || !atomic_compare_exchange_strong(place, &none, t);
+  for (; i < KEPT && n <= KEPT_SIZE; i++) {
+    table *there = atomic_load_explicit(&kept[wide][i], memory_order_acquire);
+    if (!there) break;
+    if (there->n == n) return there;
+  }
+  table *t = make(n, wide), *none = NULL;
+  *own = i == KEPT || n > KEPT_SIZE || !t || !atomic_compare_exchange_strong(&kept[wide][i], &none, t);
   return t;
 }
 

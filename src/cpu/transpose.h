@@ -7,7 +7,7 @@
 /* Elements of any type of the size go as whole numbers. Not inlined: as part of larger loops gcc warns of what can't be. */
 #define TRANSPOSE(size, T, K, EXCHANGE) \
   typedef T block_##size __attribute__((vector_size(K * size))); \
-  typedef T any_##size __attribute__((may_alias)); \
+  typedef T any_##size __attribute__((may_alias, aligned(4))); \
   static __attribute__((noinline, noclone)) \
   void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
     any_##size *o = o_; const any_##size *x = x_; \

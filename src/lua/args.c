@@ -346,7 +346,7 @@ static int members_of(lua_State *L, const ty_op *op, int k, int index) {
 static void put_tensor(ty_args *a, const ty_handle *h) {
   a->in[a->nin++] = ty_op_tensor(h->t);
   a->anchored = a->anchored || h->anchored;
-  a->collected = a->collected || ty_needs_grad(h->t);
+  a->collected = a->collected || (a->collects && ty_may_be_operand(a->collects, h));
 }
 
 static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a) {
@@ -402,6 +402,8 @@ static void note_tensors(lua_State *L, const ty_op *op, const place *where, int 
 
 void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
   place where[TY_MAXPARAM];
+  const ty_state *s = lua_touserdata(L, lua_upvalueindex(1));
+  a->collects = s->collects ? s : NULL;
   a->made = (ty_made){false, false};
   a->in = a->small;
   a->room = 16;
@@ -416,10 +418,9 @@ void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
     if (n > a->room) a->in = lua_newuserdata(L, sizeof(ty_operand) * (size_t)(a->room = n));
   }
   convert(L, op, where, a);
-  const bool collected = a->collected && ty_collects(L, lua_touserdata(L, lua_upvalueindex(1)));
-  if (!a->anchored && !collected) return;
+  if (!a->anchored && !a->collected) return;
   /* what follows allocates: finalizers may have freed what has been looked at */
-  if (collected) note_tensors(L, op, where, 0);
+  if (a->collected) note_tensors(L, op, where, 0);
   if (a->anchored) {
     lua_newtable(L);
     note_tensors(L, op, where, a->anchors = lua_gettop(L));

@@ -217,7 +217,7 @@ static int run_rules(lua_State *L) {     /* upvalues in place; argument: lightus
 static int run_function(lua_State *L) {  /* an autograd.Function: hands over its context and the gradients */
   ty_tape_call *r = lua_touserdata(L, 1);
   ty_node *n = r->node;
-  luaL_checkstack(L, n->nout + n->nin + 8, "autograd.Function");
+  luaL_checkstack(L, n->nout + (n->internal ? 0 : n->nin) + 8, "autograd.Function");
   ty_private(L, TY_R_FUNCTION);
   ty_private(L, TY_R_ANCHORS);
   ty_get_keyed(L, n->key);
@@ -245,11 +245,19 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     lua_rawset(L, base + 2);
   }
   lua_call(L, n->nout + 1, LUA_MULTRET);
-  for (int k = lua_gettop(L); k > base + n->nin; k--)
-    if (!lua_isnil(L, k))
-      return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
-  lua_settop(L, base + n->nin);
-  for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
+  if (n->internal) {                       /* in one list: there may be more than a stack holds */
+    for (int i = 0; i < n->nin; i++) {
+      lua_rawgeti(L, base + 1, i + 1);
+      take_gradient(L, r, i, "checkpoint");
+    }
+    lua_settop(L, base);
+  } else {
+    for (int k = lua_gettop(L); k > base + n->nin; k--)
+      if (!lua_isnil(L, k))
+        return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
+    lua_settop(L, base + n->nin);
+    for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
+  }
   const bool retained = ((ty_modes *)r->ctx)->retains;
   if (retained && !n->internal) return 0;
   ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
@@ -262,7 +270,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   lua_pushliteral(L, "_operands");
   lua_pushnil(L);
   lua_rawset(L, -3);
-  lua_pushliteral(L, "handles");
+  lua_pushliteral(L, "_handles");
   lua_pushnil(L);
   lua_rawset(L, -3);
   return 0;
@@ -439,20 +447,16 @@ static int mark_as(lua_State *L) {
 
 /* ---- autograd.Function ---- */
 
-#define MOST_OF_FUNCTION 4096
-
 /* record(context, inputs, outputs, kept): outputs (fresh tensors) get a node that runs the context's backward; kept: see ty_function */
 static int record(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_tensor *in[MOST_OF_FUNCTION], *out[MOST_OF_FUNCTION];
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
-  int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
-  if (nin > MOST_OF_FUNCTION || nout > MOST_OF_FUNCTION)
-    return ty_throw(L, "Function: more than %d arguments or results", MOST_OF_FUNCTION);
+  const int nin = (int)lua_objlen(L, 2), nout = (int)lua_objlen(L, 3);
   const int kept = lua_isnoneornil(L, 4) ? nin : (int)luaL_checkinteger(L, 4);
   lua_settop(L, 3);
   lua_newtable(L);
+  ty_tensor **in = lua_newuserdata(L, sizeof(ty_tensor *) * (size_t)(nin + nout + 1)), **out = in + nin;
   for (int i = 0; i < nin; i++) {
     lua_rawgeti(L, 2, i + 1);
     ty_note_anchor(L, lua_gettop(L), 4);

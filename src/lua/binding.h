@@ -18,6 +18,7 @@ typedef struct ty_handle {
   bool anchored;             /* its environment table holds hooks or Function contexts, its own or its operands' */
   enum { TY_LIVE, TY_FREED, TY_SCOPED } state;
   uint32_t number;           /* in the scope: the first that was made, or handed to it, is 1 */
+  uint64_t seq;              /* grows with creation */
   ty_tensor *t;
   ty_scope *scope;
   struct ty_handle *prev, *next;   /* in the scope's list */
@@ -50,7 +51,9 @@ typedef struct ty_state {
   long long garbage;         /* bytes that may lie before it is, at least */
   bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
-  int collects;              /* coroutines whose operands are collected, see handle.c */
+  int collects;              /* lists that operands are collected in, see handle.c; what is older than the newest of them may be one */
+  uint64_t older_handle, older_node;
+  uint64_t next_handle;
   uint64_t next_key;
 } ty_state;
 
@@ -109,8 +112,9 @@ int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua err
    the result at index what was noted. No relative indices. */
 void ty_note_anchor(lua_State *L, int index, int anchors);
 void ty_set_anchor(lua_State *L, int index, int anchors);
-bool ty_collects(lua_State *L, ty_state *s);              /* whether operands may have to be given to ty_collect */
-void ty_collect(lua_State *L, int index);                 /* the tensor at index, if it needs a gradient */
+/* While operands are collected (s->collects): whether h's tensor may be one; and collects the tensor at index, if it is. */
+bool ty_may_be_operand(const ty_state *s, const ty_handle *h);
+void ty_collect(lua_State *L, int index);
 
 /* What creators take besides. */
 typedef struct { bool requires_grad, pinned; } ty_made;
@@ -122,7 +126,8 @@ typedef struct {
   ty_operand small[16], *in;
   int nin, room;             /* room: of in[] */
   bool anchored;             /* an operand is */
-  bool collected;            /* an operand needs a gradient, and such are collected */
+  const ty_state *collects;  /* NULL: operands aren't collected */
+  bool collected;            /* an operand may have to be */
   int anchors;               /* stack index of what the results must keep (ty_note_anchor), 0: nothing */
   ty_span span[TY_MAXPARAM];
   ty_attr at[TY_MAXATTR];

@@ -31,6 +31,7 @@ ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
   ty_handle *h = lua_newuserdata(L, sizeof *h);
   memset(h, 0, sizeof *h);
   h->magic = TY_MAGIC;
+  h->seq = s->next_handle++;
   s->L = L;                                /* a finalizer may have come between, from a coroutine of its own */
   lua_pushvalue(L, lua_upvalueindex(3));
   lua_setmetatable(L, -2);
@@ -118,80 +119,150 @@ void ty_set_anchor(lua_State *L, int index, int anchors) {
   h->anchored = true;
 }
 
-/* ---- operands: what a function that isn't recorded reads of what came before it (recompute.lua) ---- */
+/* ---- operands: what a function reads of what came before it and needs a gradient (recompute.lua) ---- */
 
-bool ty_collects(lua_State *L, ty_state *s) { return s->collects && !ty_ctx_of(L, s)->grad_enabled; }
+/* Whether both the handle and the history of what it holds are older than a list that was begun with these. */
+static bool older(const ty_handle *h, uint64_t handle, uint64_t node) {
+  return h->seq < handle && h->t && ty_needs_grad(h->t) && (!h->t->node || h->t->node->seq < node);
+}
+bool ty_may_be_operand(const ty_state *s, const ty_handle *h) { return older(h, s->older_handle, s->older_node); }
 
-/* Pushes the running coroutine's list, or nil. */
-static void push_operands(lua_State *L) {
+/* TY_R_OPERANDS: lists in the order in which they were begun, and, weak, whose: threads[i]. */
+static int push_lists(lua_State *L) {
   ty_private(L, TY_R_OPERANDS);
-  lua_pushthread(L);
-  lua_rawget(L, -2);
-  lua_remove(L, -2);
+  const int lists = lua_gettop(L);
+  lua_getfield(L, lists, "threads");
+  return lists;
 }
 
-/* The list has each tensor once, by the handle that came first, and that handle's place by the tensor's address; more = {handle, place,
- * ...} are other handles of such. All handles are keys, too. */
+/* Pushes the list of the running coroutine, or of one that has resumed it: the newest whose owner isn't suspended. Or nil. */
+static void push_list(lua_State *L) {
+  const int lists = push_lists(L);
+  for (int i = (int)lua_objlen(L, lists); i > 0; i--) {
+    lua_rawgeti(L, lists + 1, i);
+    lua_State *owner = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    if (!owner || (owner != L && lua_status(owner) == LUA_YIELD)) continue;
+    lua_rawgeti(L, lists, i);
+    lua_replace(L, lists);
+    lua_settop(L, lists);
+    return;
+  }
+  lua_pushnil(L);
+  lua_replace(L, lists);
+  lua_settop(L, lists);
+}
+
+/* A list has each tensor once, by the handle that came first, and that handle's place by the tensor's address (0: it is known, and no
+ * operand); more = {handle, place, ...} are other handles of such. Handles are keys, too; true among these, it is looked at no more. */
 void ty_collect(lua_State *L, int index) {
   const ty_handle *h = ty_is_handle(L, index);
-  if (!h || !h->t || !ty_needs_grad(h->t)) return;
+  if (!h || !ty_may_be_operand(lua_touserdata(L, lua_upvalueindex(1)), h)) return;
   luaL_checkstack(L, 8, "operands");
-  push_operands(L);
+  push_list(L);
   const int list = lua_gettop(L);
-  if (!lua_istable(L, list)) { lua_pop(L, 1); return; }
-  lua_pushvalue(L, index);
-  lua_rawget(L, list);
-  if (lua_isnil(L, -1) && h->t) {
+  if (lua_istable(L, list)) {
+    lua_getfield(L, list, "handle");
+    lua_getfield(L, list, "node");
+    const uint64_t handle = (uint64_t)lua_tonumber(L, -2), node = (uint64_t)lua_tonumber(L, -1);
     lua_pushvalue(L, index);
-    lua_pushboolean(L, 1);
-    lua_rawset(L, list);
-    lua_pushlightuserdata(L, h->t);
     lua_rawget(L, list);
-    if (lua_isnil(L, -1)) {
-      const int n = (int)lua_objlen(L, list) + 1;
-      lua_pushlightuserdata(L, h->t);
-      lua_pushinteger(L, n);
+    if (lua_isnil(L, -1) && older(h, handle, node)) {
+      lua_pushvalue(L, index);
+      lua_pushboolean(L, 1);
       lua_rawset(L, list);
-      lua_pushvalue(L, index);
-      lua_rawseti(L, list, n);
-    } else {
-      lua_getfield(L, list, "more");
-      const int n = (int)lua_objlen(L, -1);
-      lua_pushvalue(L, index);
-      lua_rawseti(L, -2, n + 1);
-      lua_pushvalue(L, -2);
-      lua_rawseti(L, -2, n + 2);
+      lua_pushlightuserdata(L, h->t);
+      lua_rawget(L, list);
+      if (lua_isnil(L, -1)) {
+        const int n = (int)lua_objlen(L, list) + 1;
+        lua_pushlightuserdata(L, h->t);
+        lua_pushinteger(L, n);
+        lua_rawset(L, list);
+        lua_pushvalue(L, index);
+        lua_rawseti(L, list, n);
+      } else {
+        lua_getfield(L, list, "more");
+        const int n = (int)lua_objlen(L, -1);
+        lua_pushvalue(L, index);
+        lua_rawseti(L, -2, n + 1);
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, -2, n + 2);
+      }
     }
   }
   lua_settop(L, list - 1);
 }
 
-/* operands(list): where the running coroutine's are collected from now on, nil: nowhere; gives the list before */
-static int operands(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  lua_settop(L, 1);
-  push_operands(L);
-  s->collects += !lua_isnil(L, 1) - !lua_isnil(L, 2);
-  if (!lua_isnil(L, 1)) {
-    lua_getfield(L, 1, "more");
-    if (lua_isnil(L, -1)) { lua_newtable(L); lua_setfield(L, 1, "more"); }
+/* Counts the lists anew, without those of coroutines that are gone and without the one at index, if any; what may be an operand follows. */
+static int count_lists(lua_State *L, ty_state *s, int without) {
+  const int lists = push_lists(L), n = (int)lua_objlen(L, lists);
+  int kept = 0;
+  s->older_node = s->older_handle = 0;
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, lists + 1, i);
+    lua_rawgeti(L, lists, i);
+    if (lua_isthread(L, -2) && !(without && lua_rawequal(L, -1, without))) {
+      lua_getfield(L, -1, "handle");
+      lua_getfield(L, -2, "node");
+      s->older_handle = TY_MAX(s->older_handle, (uint64_t)lua_tonumber(L, -2));
+      s->older_node = TY_MAX(s->older_node, (uint64_t)lua_tonumber(L, -1));
+      lua_pop(L, 2);
+      kept++;
+      lua_rawseti(L, lists, kept);
+      lua_rawseti(L, lists + 1, kept);
+    } else lua_pop(L, 2);
   }
-  ty_private(L, TY_R_OPERANDS);
-  lua_pushthread(L);
-  lua_pushvalue(L, 1);
-  lua_rawset(L, -3);
-  lua_settop(L, 2);
-  return 1;
+  for (int i = kept + 1; i <= n; i++) {
+    lua_pushnil(L);
+    lua_rawseti(L, lists, i);
+    lua_pushnil(L);
+    lua_rawseti(L, lists + 1, i);
+  }
+  s->collects = kept;
+  lua_settop(L, lists - 1);
+  return kept;
 }
-static int collect(lua_State *L) {       /* collect(x): as an op's operand */
-  if (ty_collects(L, ty_state_of(L))) ty_collect(L, 1);
+
+/* collect_into(list): from now on, where the running coroutine and those that it resumes read what came before */
+static int collect_into(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  lua_settop(L, 1);
+  lua_pushnumber(L, (lua_Number)ty_next_node());
+  lua_setfield(L, 1, "node");
+  lua_pushnumber(L, (lua_Number)s->next_handle);
+  lua_setfield(L, 1, "handle");
+  lua_newtable(L);
+  lua_setfield(L, 1, "more");
+  const int n = count_lists(L, s, 0) + 1, lists = push_lists(L);
+  lua_pushvalue(L, 1);
+  lua_rawseti(L, lists, n);
+  lua_pushthread(L);
+  lua_rawseti(L, lists + 1, n);
+  count_lists(L, s, 0);
   return 0;
 }
-/* same(x): another handle of x, for what takes the place of the first one to leave it alone */
+static int collected(lua_State *L) {     /* collected(list): no more into it */
+  luaL_checktype(L, 1, LUA_TTABLE);
+  count_lists(L, ty_state_of(L), 1);
+  return 0;
+}
+static int collect(lua_State *L) {       /* collect(x): as an op's operand */
+  if (ty_state_of(L)->collects) ty_collect(L, 1);
+  return 0;
+}
+static int address(lua_State *L) {       /* address(x): by which a list knows a tensor */
+  lua_pushlightuserdata(L, ty_check(L, 1, "checkpoint", "a tensor"));
+  return 1;
+}
+
+/* same(x): another handle of x, in no scope, for what takes the place of the first one to leave it alone; nil: x has been freed */
 static int same(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s), *x = ty_is_handle(L, 1);
-  if (!x || !x->t) return ty_throw(L, "checkpoint: a tensor that fn reads has been freed");
+  if (!x || !x->t) { lua_pushnil(L); return 1; }
+  if (h->scope) h->scope->count--;
+  ty_scope_detach(h);
   h->t = ty_retain(x->t);
   if (x->anchored) {
     lua_getfenv(L, 1);
@@ -200,13 +271,17 @@ static int same(lua_State *L) {
   }
   return 1;
 }
-/* stand_in(x, y): x is what y is; gives a handle of what x was, with which it becomes that again */
+/* stand_in(x, y, z): x is what y is; gives a handle of what x was, z if it is one, with which it becomes that again. nil: x has been freed,
+ * and stays so */
 static int stand_in(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_handle *x = ty_is_handle(L, 1), *y = ty_is_handle(L, 2), *before = ty_new_handle(L, s);
-  if (!x || !x->t || !y || !y->t) return ty_throw(L, "checkpoint: a tensor that fn reads has been freed");
-  before->t = x->t;
+  lua_settop(L, 3);
+  ty_handle *x = ty_is_handle(L, 1), *y = ty_is_handle(L, 2), *z = ty_is_handle(L, 3);
+  if (!x || !x->t || !y || !y->t) { lua_pushnil(L); return 1; }
+  if (!z || z->t != x->t) ty_new_handle(L, s)->t = ty_retain(x->t);
+  ty_tensor *was = x->t;
   x->t = ty_retain(y->t);
+  ty_release(was);
   return 1;
 }
 
@@ -215,8 +290,10 @@ void ty_open_handles(lua_State *L) {
   ty_add(L, "__gc", handle_gc);
   lua_pop(L, 1);
   ty_add(L, "free", handle_free);
-  ty_add(L, "operands", operands);
+  ty_add(L, "collect_into", collect_into);
+  ty_add(L, "collected", collected);
   ty_add(L, "collect", collect);
+  ty_add(L, "address", address);
   ty_add(L, "same", same);
   ty_add(L, "stand_in", stand_in);
 }

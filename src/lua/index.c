@@ -254,7 +254,7 @@ static void begin(ty_args *a) {
 
 /* Pushes a list of what the tensors at two indices keep; 0: neither keeps anything. */
 static int anchors_of(lua_State *L, int first, int second) {
-  if (ty_collects(L, lua_touserdata(L, lua_upvalueindex(1)))) { ty_collect(L, first); ty_collect(L, second); }
+  if (((ty_state *)lua_touserdata(L, lua_upvalueindex(1)))->collects) { ty_collect(L, first); ty_collect(L, second); }
   const ty_handle *h = ty_is_handle(L, first), *k = ty_is_handle(L, second);
   if (!(h && h->anchored) && !(k && k->anchored)) return 0;
   lua_newtable(L);

@@ -106,7 +106,9 @@ int luaopen_tycho_core(lua_State *L) {
   lua_newtable(L);                       /* private */
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_HANDLES);
   weak_table(L, "k"); lua_rawseti(L, -2, TY_R_MODES);
-  weak_table(L, "k"); lua_rawseti(L, -2, TY_R_OPERANDS);
+  lua_newtable(L);
+  weak_table(L, "v"); lua_setfield(L, -2, "threads");
+  lua_rawseti(L, -2, TY_R_OPERANDS);
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_ANCHORS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_METHODS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);

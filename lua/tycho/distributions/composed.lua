@@ -281,6 +281,21 @@ transform("PowerTransform", "exponent", {forward = function(t, x) return ops.pow
   slope = function(t, x) return ops.log(ops.abs(t.exponent * ops.pow(x, t.exponent) / x)) end})
 distributions.transforms = options.told(transforms, "distributions.transforms")
 
+-- The versions of the tensors in a table, and in those within it, in an order that is the same while these are.
+local function versions(t, out, seen)
+  out, seen = out or {}, seen or {}
+  if seen[t] then return out end
+  seen[t] = true
+  local names = {}
+  for k in pairs(t) do names[#names + 1] = k end
+  table.sort(names, function(a, b) return tostring(a) < tostring(b) end)
+  for _, k in ipairs(names) do
+    if core.is_tensor(t[k]) then out[#out + 1] = M._version(t[k])
+    elseif type(t[k]) == "table" and k ~= "drawn" then versions(t[k], out, seen) end
+  end
+  return out
+end
+
 -- TransformedDistribution(base, transform or list of them): what becomes of a draw, in turn.
 local Transformed = class("TransformedDistribution", "base_distribution, transforms")
 function Transformed:init(o)
@@ -301,30 +316,39 @@ function Transformed:init(o)
   local shape = lib.common_shape("TransformedDistribution", shapes)
   for i = 1, #shape - #self.event_shape do self.batch_shape[i] = shape[i] end
 end
--- What the last draw came of, step by step, is kept: the way back from it loses digits, all of them where a tanh is saturated.
 function Transformed:draw(shape)
-  local x = self.base_dist:draw(shape)
-  local steps = {}
+  local x, steps = self.base_dist:draw(shape), self.remembers and {} or nil
   for i, t in ipairs(self.transforms) do
-    steps[i] = core.keep(x)
+    if steps then steps[i] = core.keep(x) end
     x = t:forward(x)
   end
-  steps[#steps + 1] = x
-  self.drawn = {steps = steps, version = M._version(x)}
+  if steps then
+    steps[#steps + 1] = x
+    self.drawn = {steps = steps, versions = versions({x, self.base_dist, self.transforms})}
+  end
   return x
 end
--- Before transform i, where y is what it gave.
-local function before(self, i, y)
+-- What the last draw that may be differentiated came of, step by step, is remembered: the way back loses digits, all of them where a
+-- tanh is saturated.
+local rsample = Transformed.rsample
+function Transformed:rsample(...)
+  self.remembers, self.drawn = core.is_grad_enabled(), nil
+  return options.finally(function() self.remembers = nil end, rsample, self, ...)
+end
+-- The draw's steps, where y is it, and neither it nor a parameter has changed since.
+local function steps_to(self, y)
   local d = self.drawn
-  local known = d and rawequal(y, d.steps[i + 1]) and (i < #self.transforms or M._version(y) == d.version)
-  return known and d.steps[i] or self.transforms[i]:inverse(y)
+  if not d or not rawequal(y, d.steps[#d.steps]) then return nil end
+  local now = versions({y, self.base_dist, self.transforms})
+  for i, v in ipairs(d.versions) do if v ~= now[i] then return nil end end
+  return #now == #d.versions and d.steps or nil
 end
 function Transformed:log_prob(y)
-  local lost, over = nil, {}
+  local lost, over, steps = nil, {}, steps_to(self, y)
   for i = 1, #self.event_shape do over[i] = -i end
   for i = #self.transforms, 1, -1 do
     local t = self.transforms[i]
-    local x = before(self, i, y)
+    local x = steps and steps[i] or t:inverse(y)
     local slope = t:slope(x)
     if #over > 0 then slope = ops.sum(slope, over) end
     lost, y = lost and lost + slope or slope, x

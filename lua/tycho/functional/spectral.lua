@@ -153,6 +153,7 @@ local function over(name, which, x, s, dims, norm)
   local from_pairs = KINDS[which][1]
   if from_pairs then need_pairs(name, 1, x) end
   local count = M.dim(x) - (from_pairs and 1 or 0)
+  if s and #s > count then fail(name, "s has %d sizes; argument 1 has %d dims", #s, count) end
   if not dims then
     dims = {}
     for d = s and count - #s + 1 or 1, count do dims[#dims + 1] = d end

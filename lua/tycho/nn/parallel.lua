@@ -181,6 +181,15 @@ local function check(self)
     and "it must begin at all that forward gave" or "{find_unused_parameters = true} allows for that")
 end
 
+-- Buckets of the module's parameters, and hooks that see their gradients come.
+local function attach(self)
+  local params = {}
+  for _, p in ipairs(self.module:parameters()) do if self.names[p] then params[#params + 1] = p end end
+  self.buckets, self.bucket_of = buckets_of(params, self.cap)
+  begin(self)
+  if not self.overlaps then return end
+  for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
+end
 -- device_ids: the one GPU that the module is on, to which inputs then go.
 local function device_of(ids, params)
   if not ids then return nil end
@@ -221,24 +230,15 @@ function Parallel:init(net, o)
   self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
   self.overlaps, self.absent = o.overlap, {}             -- absent: what the last forward didn't use
   self.cap, self.device = o.bucket_cap_mb * 2 ^ 20, device_of(o.device_ids, params)
-  self:attach()
+  attach(self)
 end
 
--- Buckets of the module's parameters, and hooks that see their gradients come.
-function Parallel:attach()
-  local params = {}
-  for _, p in ipairs(self.module:parameters()) do if self.names[p] then params[#params + 1] = p end end
-  self.buckets, self.bucket_of = buckets_of(params, self.cap)
-  begin(self)
-  if not self.overlaps then return end
-  for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
-end
 -- The copy has parameters of its own, whose gradients are to come to it.
 function Parallel:clone()
   local copy = module.Module.clone(self)
   copy.group, copy.names, copy.absent = self.group, {}, {}
   for name, p in copy.module:named_parameters() do if p.requires_grad then copy.names[p] = name end end
-  copy:attach()
+  attach(copy)
   return copy
 end
 
@@ -270,16 +270,20 @@ local function run(self, ...)
   return unpack(results, 1, table.maxn(results))
 end
 
+local function there(self, ...)
+  if not self.device then return ... end
+  return unpack(tree.map({...}, function(v)
+    return core.is_tensor(v) and M.to(v, self.device, {non_blocking = true}) or v
+  end), 1, select("#", ...))
+end
+
 function Parallel:forward(...)
-  if not core.is_grad_enabled() then return self.module(...) end
+  if not core.is_grad_enabled() then return self.module(there(self, ...)) end
   if self.syncing then
     check(self)
     if self.broadcasts and self.training then share(self.module:buffers(), self.group, not self.overlaps) end
   end
-  if self.device then return run(self, unpack(tree.map({...}, function(v)
-    return core.is_tensor(v) and M.to(v, self.device, {non_blocking = true}) or v
-  end), 1, select("#", ...))) end
-  return run(self, ...)
+  return run(self, there(self, ...))
 end
 
 -- Calls fn(...) without exchanging gradients: they add up in this process, until a backward outside of it.
