@@ -12,8 +12,9 @@
 #define BUNCH 16                 /* lines, of float32 */
 #define BUNCH_ELEMENTS 32768     /* whose four arrays stay in the second-level cache */
 #define APART 704                /* bytes: what is read and written at a time must not have the same lower bits of its address */
-#define KEPT_SIZE 16384          /* up to which tables are kept, as long as there is a place */
+/* Tables of each type that are kept, and bytes of all, first come first served: making one takes longer than its use. */
 #define KEPT 64
+#define KEPT_BYTES (16 << 20)
 
 typedef struct {
   int kind;
@@ -29,6 +30,7 @@ typedef struct {
 
 typedef struct { int64_t n; double values[]; } table;
 static _Atomic(table *) kept[2][KEPT];
+static atomic_llong kept_bytes;
 
 static table *make(int64_t n, bool wide) {
   table *t = malloc(sizeof *t + (size_t)n * (wide ? 16 : 8));
@@ -46,13 +48,16 @@ static table *make(int64_t n, bool wide) {
 static table *table_of(int64_t n, bool wide, bool *own) {
   int i = 0;
   *own = false;
-  for (; i < KEPT && n <= KEPT_SIZE; i++) {
+  for (; i < KEPT; i++) {
     table *there = atomic_load_explicit(&kept[wide][i], memory_order_acquire);
     if (!there) break;
     if (there->n == n) return there;
   }
   table *t = make(n, wide), *none = NULL;
-  *own = i == KEPT || n > KEPT_SIZE || !t || !atomic_compare_exchange_strong(&kept[wide][i], &none, t);
+  const long long bytes = n * (wide ? 16 : 8);
+  const bool room = atomic_fetch_add(&kept_bytes, bytes) + bytes <= KEPT_BYTES;
+  *own = i == KEPT || !room || !t || !atomic_compare_exchange_strong(&kept[wide][i], &none, t);
+  if (*own) atomic_fetch_sub(&kept_bytes, bytes);
   return t;
 }
 
