@@ -125,4 +125,24 @@ describe("several devices", function()
     helper.close(weights2, weights)
     helper.close(net[2].weight.grad:cpu(), clipped)
   end)
+
+  it("have graphs of modules on any of them, and gradients where the outputs are", function()
+    local net = tycho.nn.Linear(4, 2):to("cuda:1")
+    local ref, make = net:clone(), tycho.cuda.make_graphed_callables
+    make(net, {tycho.zeros(3, 4, {device = "cuda:1"})})
+    for _ = 1, 3 do
+      local x = tycho.randn(3, 4, {device = "cuda:1"})
+      local y, want = net(x), ref(x)
+      helper.close(y, want)
+      y:sum():backward()
+      want:sum():backward()
+      helper.close(net.weight.grad, ref.weight.grad)
+    end
+    assert.equal(0, tycho.cuda.current_device())
+    helper.fails("a graph is of one GPU", make, tycho.nn.Linear(4, 2):to("cuda:0"), {tycho.zeros(3, 4, {device = "cuda:1"})})
+    local leaf = tycho.ones(2, {device = "cuda:0"}):requires_grad_(true)
+    helper.fails("the gradient is on cuda:1; it must be on cuda:0", function() (leaf * 2):backward(tycho.ones(2, {device = "cuda:1"})) end)
+    local Strays = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g:cpu() end}
+    helper.fails("the gradient of operand 1 is on cpu; it must be on cuda:0", function() Strays(leaf):sum():backward() end)
+  end)
 end)

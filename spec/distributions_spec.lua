@@ -128,6 +128,17 @@ describe("distributions", function()
     helper.fails("item 1 of the list of transforms is nil", D.TransformedDistribution, D.Normal(0, 1), {nil, T.ExpTransform()})
   end)
 
+  it("made once of a parameter take part in backward each time", function()
+    local mu = tycho.zeros(3, {requires_grad = true})
+    local d = D.Normal(mu, 1)
+    for i = 1, 3 do
+      (d:log_prob(tycho.ones(3)):sum() + d:rsample():sum()):backward()
+      assert.same({2 * i, 2 * i, 2 * i}, mu.grad:totable())
+    end
+    tycho.no_grad(function() mu:add_(1) end)
+    assert.same({1, 1, 1}, d.mean:totable())
+  end)
+
   it("of what a transform has given know what it came of", function()
     local mu = tycho.tensor({20}, {requires_grad = true})
     local d = D.TransformedDistribution(D.Normal(mu, tycho.ones(1) * 0.1),

@@ -3,7 +3,7 @@
 -- changed by the first run alone.
 --
 -- Idea: the call is one node of the tape, whose operands are fn's arguments and what the first run read besides and that needs a gradient:
--- parameters, tensors computed before (core.operands collects them). In backward leaves stand in for all of these while fn runs again;
+-- parameters, tensors computed before (core.collect_into). In backward leaves stand in for all of these while fn runs again;
 -- their gradients are the node's. Invariant: nothing of the graph around it is touched from within, so that hooks see whole gradients.
 local core = require "tycho.core"
 local options = require "tycho.options"

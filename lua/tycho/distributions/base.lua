@@ -78,7 +78,8 @@ local function class(name, signature)
   return c
 end
 
--- Numbers become tensors as the others are; all take one shape.
+-- Numbers become tensors as the others are; all take one shape. What has it is itself: a distribution that is made once of a parameter can
+-- be differentiated again and again.
 local function together(name, ...)
   local like, list, n = nil, {}, select("#", ...)
   for i = 1, n do
@@ -91,7 +92,9 @@ local function together(name, ...)
     list[i] = core.is_tensor(v) and (M.is_floating_point(v) and v or M.float(v)) or
       ops.full({}, v, {dtype = like and like.dtype or "float32", device = like and like.device})
   end
-  return F.broadcast_tensors(list)
+  local out = {F.broadcast_tensors(list)}
+  for i = 1, n do if list[i].shape == out[i].shape then out[i] = list[i] end end
+  return unpack(out, 1, n)
 end
 local function need(name, what, x, ok)
   if lib.looks(x) and not ops.all(ok):item() then fail("%s: %s", name, what) end
