@@ -4012,6 +4012,22 @@ function tycho.fft.rfft(x, n, dim, norm) end
 ---@return tycho.Tensor
 function tycho.fft.irfft(x, n, dim, norm) end
 
+--- n real sums (2 (m - 1) where nil) of the m pairs that a signal with conjugates begins with
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.hfft(x, n, dim, norm) end
+
+--- the inverse of fft.hfft: the first n / 2 + 1 pairs from n real elements
+---@param x tycho.Tensor
+---@param n? integer
+---@param dim? integer
+---@param norm? string
+---@return tycho.Tensor
+function tycho.fft.ihfft(x, n, dim, norm) end
+
 --- fft.fft over the last two dims, or those named; s: their sizes
 ---@param x tycho.Tensor
 ---@param s? integer[]

@@ -93,7 +93,7 @@ local function reason_of(name)
   return #reasons + 1
 end
 local spaces = {
-  {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"linalg", tycho.linalg}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
+  {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"linalg", tycho.linalg}, {"fft", tycho.fft}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
 -- What Lua has another name or form for.
 local otherwise = {arange = "range", ["where"] = "where", long = "long", ["repeat"] = "tile", stride = "stride", is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}
 local cover = {"# Coverage", "", "PyTorch's functions, methods, layers and optimizers (`docs/torch_names.txt`, made by `scripts/torch_names.py`) beside Tycho's. Made by `make docs`.", ""}

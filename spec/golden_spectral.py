@@ -20,6 +20,10 @@ for dt in (torch.float64, torch.float32):
             add("fft.ifft", out(lambda z: fft.ifft(whole(z), norm=norm)), [z], opts=o, check_grad=n < 12)
             add("fft.rfft", out(lambda x: fft.rfft(x, norm=norm)), [x], opts=o, check_grad=n < 12)
             add("fft.irfft", out(lambda h: fft.irfft(whole(h), n, norm=norm)), [h], args=["$1", n], opts=o, check_grad=n < 12)
+for norm in ("backward", "ortho", "forward"):
+    add("fft.hfft", out(lambda h: fft.hfft(whole(h), 9, 0, norm)), [R(5, 3, 2)], args=["$1", 9, 1, norm])
+    add("fft.ihfft", out(lambda x: fft.ihfft(x, norm=norm).resolve_conj()), [R(3, 8)], opts={"norm": norm})
+add("fft.hfft", out(lambda h: fft.hfft(whole(h))), [R(3, 5, 2)])
 for n in (3, 9):                                            # cut, filled up; along another dim
     add("fft.fft", out(lambda z: fft.fft(whole(z), n, 0)), [R(5, 4, 2)], args=["$1", n, 1])
     add("fft.ifft", out(lambda z: fft.ifft(whole(z), n, -2)), [R(5, 4, 2)], args=["$1", n, -2])

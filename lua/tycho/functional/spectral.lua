@@ -147,6 +147,19 @@ define("ifft", "the inverse of fft.fft: pairs from pairs")
 define("rfft", "Fourier transform of real elements along dim: the first n / 2 + 1 pairs, of which the others are conjugates")
 define("irfft", "the inverse of fft.rfft: n real elements (2 (m - 1) where nil) of a dim from m pairs")
 
+-- Of a signal whose transform is real, its first half; and back. The factors are those of the other direction.
+local OTHER = {backward = "forward", forward = "backward", ortho = "ortho"}
+def("fft.hfft", "x, n:int?, dim:int=-1, " .. NORM,
+  "n real sums (2 (m - 1) where nil) of the m pairs that a signal with conjugates begins with",
+  function(x, n, dim, norm)
+    need_pairs("fft.hfft", 1, x)
+    return floating(x, function(v) return along("fft.hfft", "irfft", F["fft.conj"](v), n, dim, OTHER[norm]) end)
+  end, SPECTRAL)
+def("fft.ihfft", "x, n:int?, dim:int=-1, " .. NORM, "the inverse of fft.hfft: the first n / 2 + 1 pairs from n real elements",
+  function(x, n, dim, norm)
+    return floating(x, function(v) return F["fft.conj"](along("fft.ihfft", "rfft", v, n, dim, OTHER[norm])) end)
+  end, SPECTRAL)
+
 ---- several dims ----
 -- The last of dims holds what is real, or half; it comes first forward, and last back.
 local function over(name, which, x, s, dims, norm)
