@@ -24,8 +24,9 @@ static bool over;                          /* the process ends: other threads of
 static MPI_Comm world;
 static MPI_Datatype type[TY_NDTYPE];
 static MPI_Op own[REDUCTIONS];           /* where MPI's don't do */
-static __thread char text[MPI_MAX_ERROR_STRING + 80];
+static __thread char text[MPI_MAX_ERROR_STRING + 160];
 
+#define EXCHANGE "MPI (do all processes exchange the same? TYCHO_DEBUG=distributed compares)"
 static const char *failed(const char *call, int code) {
   char why[MPI_MAX_ERROR_STRING];
   int n;
@@ -141,7 +142,7 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
     case TY_RECV: e = MPI_Irecv(m->out, n, t, m->peer, m->tag, c, &r->r); break;
   }
   pthread_mutex_unlock(&lock);
-  if (e != MPI_SUCCESS) { drop(r); return failed("MPI", e); }
+  if (e != MPI_SUCCESS) { drop(r); return failed(EXCHANGE, e); }
   *out = r;
   return NULL;
 }
@@ -160,7 +161,7 @@ static const char *test(void *req, bool *done) {
   const ty_message m = r->m;
   const int rank = r->rank, size = r->size;
   drop(r);
-  if (e != MPI_SUCCESS) return failed("MPI", e);
+  if (e != MPI_SUCCESS) return failed(EXCHANGE, e);
   if (m.kind == TY_RECV && got != m.n) {
     snprintf(text, sizeof text, "rank %d sent %d elements where %lld were expected", m.peer, got, (long long)m.n);
     return text;
