@@ -16,6 +16,8 @@ for name in ("cummax", "cummin"):
 add("nansum", torch.nansum, [torch.tensor([1.0, float("nan"), 3])]); add("nansum", lambda x: torch.nansum(x, 1, keepdim=True), [R(2, 3)], args=["$1", 2], opts={"keepdim": True})
 add("nanmean", torch.nanmean, [torch.tensor([1.0, float("nan"), 3])]); add("nanmean", lambda x: torch.nanmean(x, 1), [R(2, 3)], args=["$1", 2])
 for name in ("median", "nanmedian"):
+    for v in ([1, 3, 3, 3, 5], [float("nan"), 1, 1, 2], [1, float("inf"), float("inf")]):
+        add(name, getattr(torch, name), [torch.tensor(v, dtype=f64)], check_grad=False)      # all that are equal share the gradient
     fn = getattr(torch, name)
     add(name, fn, [R(3, 5)]); add(name, lambda x: tuple(fn(x, 1)), [R(3, 5)], args=["$1", 2], out_index=[2]); add(name, lambda x: tuple(fn(x, 0, keepdim=True)), [R(4, 5)], args=["$1", 1], opts={"keepdim": True}, out_index=[2])
     add(name, fn, [torch.tensor([3.0, float("nan"), 1, 2])], grad=False); add(name, fn, [values((7,), torch.int64)]); add(name, fn, [R()])

@@ -4,12 +4,20 @@ local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 
+-- v, a value of x's elements, with a gradient that all elements equal to it share.
+local function shared(v, x)
+  if not x.requires_grad then return v end
+  v = M.detach(v)
+  local those = ops.logical_or(ops.eq(x, v), ops.logical_and(ops.isnan(x), ops.isnan(v)))
+  local mean = ops.sum(ops.where(those, x, 0)) / ops.clamp(ops.sum(those), 1)
+  return ops.where(ops.isfinite(v), v + (mean - M.detach(mean)), mean)
+end
 local function median(name, ignore)
   def(name, "x, dim:int?, keepdim:bool=false",
     "the middle value (the lower of two), without dim of all elements; with dim its index too" ..
       (ignore and "; NaN is left out" or ""),
     function(x, dim, keepdim)
-      local whole = dim == nil
+      local whole, given = dim == nil, x
       if whole then x, dim = M.flatten(x), 1 end
       dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
       local n = M.dim(x) == 0 and 1 or x.shape[dim]
@@ -30,7 +38,7 @@ local function median(name, ignore)
         v, i = ops.gather(v, dim, at), ops.gather(i, dim, at)
         if not keepdim or whole then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
       end
-      if whole then return v end
+      if whole then return shared(v, given) end
       return v, i
     end)
 end
