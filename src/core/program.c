@@ -11,6 +11,12 @@ ty_status ty_program_die(ty_program *p, const char *why) {
   return TY_OK;
 }
 
+static ty_status die_of(ty_call *c, const char *why) {
+  char text[160];
+  snprintf(text, sizeof text, "%s: %s", c->op->shown[0] ? c->op->shown : c->op->name, why);
+  return ty_program_die(c->ctx->program, text);
+}
+
 /* ---- values ---- */
 
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
@@ -94,7 +100,7 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   p->within--;
   if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
   if (s != TY_OK) return s;
-  if (c->late) return ty_program_die(p, "the size of a result depends on data");
+  if (c->late) return die_of(c, "the size of a result depends on data");
   if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
   if (constant) return TY_OK;
   if (!ty_grow(&p->step, p->nstep + 1, &p->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
@@ -123,10 +129,10 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
     k->vin[i] = -1;
     k->call.in[i].t = NULL;
     if (!c->in[i].t) continue;
-    if (ty_device_of(c->in[i].t) != b) ty_program_die(p, "a tensor comes from another device");
+    if (ty_device_of(c->in[i].t) != b) die_of(c, "a tensor comes from another device");
     if ((k->vin[i] = ty_value_of(p, c->in[i].t, TY_SEEN)) < 0) st = ty_program_no_memory(c->ctx);
   }
-  if (c->op->cls == TY_C_MOVE) ty_program_die(p, "a tensor comes from another device");
+  if (c->op->cls == TY_C_MOVE) die_of(c, "a tensor comes from another device");
   if (b->gpu >= 0) {
     if (p->gpu && p->home != b->gpu) ty_program_die(p, "it works on several GPUs");
     p->gpu = true;
