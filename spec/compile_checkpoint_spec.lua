@@ -176,6 +176,22 @@ describe("checkpoint", function()
     local late = checkpoint(function(u) return u * state end, x)
     state = state * 2
     helper.fails("wasn't read the first time", function() late:sum():backward() end)
+    local lazy = nn.LazyLinear(4)
+    checkpoint(lazy, x):square():sum():backward()
+    local want = lazy.weight.grad
+    lazy:zero_grad()
+    lazy(x):square():sum():backward()
+    helper.close(want, lazy.weight.grad, "a layer whose first input it is")
+    local hooked
+    l1:zero_grad()
+    checkpoint(function(u)
+      local h = u * l1.weight
+      h:register_hook(function(g) hooked = true return g * 2 end)
+      h:retain_grad()
+      return h * 3
+    end, x):sum():backward()
+    helper.close(l1.weight.grad, x * 6, "a hook within")
+    assert.is_true(hooked)
     local freed, again = l1(x), 0
     late = checkpoint(function(u)
       again = again + 1
@@ -218,6 +234,28 @@ describe("checkpoint", function()
       local want = tycho.grad((x * p * p:sin()):sum(), p)
       helper.close(p.grad, want, "in a coroutine")
     end
+    -- one that begins a checkpoint goes on within another's
+    w.grad, v.grad = nil, nil
+    local begun = coroutine.wrap(function()
+      local first = true
+      return checkpoint(function(u)
+        local a = u * v
+        if first then
+          first = false
+          coroutine.yield()
+        end
+        return a * v:sin()
+      end, x)
+    end)
+    begun()
+    local inner
+    checkpoint(function(u)
+      inner = inner or begun()
+      return u * w
+    end, x):sum():backward()
+    inner:sum():backward()
+    helper.close(w.grad, x, "around another's")
+    helper.close(v.grad, tycho.grad((x * v * v:sin()):sum(), v), "begun before it")
     coroutines(w)()
     collectgarbage()
     helper.fails("in forward", checkpoint, function() error "in forward" end)

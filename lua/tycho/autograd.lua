@@ -90,7 +90,10 @@ local function handle(hooks, i)
     while hooks[#hooks] == false do hooks[#hooks] = nil end        -- places in use stay as they are
   end}
 end
-function M.register_hook(x, fn) return handle(core.register_hook(x, fn)) end
+function M.register_hook(x, fn)
+  if modes.first_run and core.is_tensor(x) and not x.requires_grad then return {remove = function() end} end    -- a checkpoint's: see there
+  return handle(core.register_hook(x, fn))
+end
 
 -- fn(leaf) is called when backward has added to the leaf's .grad: an optimizer's step may be there, and the gradient's
 -- memory go. A handle with remove().
@@ -105,6 +108,7 @@ end
 
 -- The gradient of a result is kept in its .grad too, where backward comes by.
 function M.retain_grad(x)
+  if modes.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)

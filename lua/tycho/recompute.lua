@@ -75,8 +75,8 @@ local function among_leaves(ctx, leaves, fn, ...)
     core.collect_into(known)
     local out = {fn(...)}
     if known[1] then
-      fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient and wasn't read the first time: \z
-        it must do the same each time", tostring(known[1].shape))
+      fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient, and wasn't read the first time or needed none \z
+        then: it must do the same each time (in the first run what it computes needs none)", tostring(known[1].shape))
     end
     for i = 1, table.maxn(out) do
       for _, h in pairs(core.is_tensor(out[i]) and handles or {}) do if rawequal(out[i], h) then out[i] = core.same(h) end end
@@ -99,12 +99,13 @@ local function computed_again(ctx)
   end
   local now, casts, before = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts), modes.recomputing
   restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
-  modes.recomputing = true
+  local first = modes.first_run
+  modes.recomputing, modes.first_run = true, nil
   local grad, begun = core.set_grad_enabled(true), core.kept()
   local out = {pcall(among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))}
   core.scope_outside(within)
   core.set_grad_enabled(grad)
-  modes.recomputing = before
+  modes.recomputing, modes.first_run = before, first
   modes.autocast(casts)
   restore(now)
   if not out[1] then error(out[2], 0) end
@@ -199,10 +200,11 @@ local function collecting(ctx, fn, ...)
     args[i] = core.is_tensor(x) and core.same(x) or x
     if core.is_tensor(x) then list[args[i]] = true end
   end
-  core.collect_into(list)
-  modes.unseen = core.program.active()
+  local first = modes.first_run
+  core.collect_into(list, true)
+  modes.unseen, modes.first_run = core.program.active(), true
   return finally(function()
-    modes.unseen = unseen
+    modes.unseen, modes.first_run = unseen, first
     core.collected(list)
   end, function()
     local out = {fn(unpack(args, 1, n))}

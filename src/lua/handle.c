@@ -121,9 +121,9 @@ void ty_set_anchor(lua_State *L, int index, int anchors) {
 
 /* ---- operands: what a function reads of what came before it and needs a gradient (recompute.lua) ---- */
 
-/* Whether both the handle and the history of what it holds are older than a list that was begun with these. */
+/* Whether what the handle holds, by its history or as a leaf by the handle, is older than a list that was begun with these. */
 static bool older(const ty_handle *h, uint64_t handle, uint64_t node) {
-  return h->seq < handle && h->t && ty_needs_grad(h->t) && (!h->t->node || h->t->node->seq < node);
+  return h->t && ty_needs_grad(h->t) && (h->t->node ? h->t->node->seq < node : h->seq < handle);
 }
 bool ty_may_be_operand(const ty_state *s, const ty_handle *h) { return older(h, s->older_handle, s->older_node); }
 
@@ -135,20 +135,19 @@ static int push_lists(lua_State *L) {
   return lists;
 }
 
-/* Pushes the list of the running coroutine, or of one that has resumed it: the newest whose owner isn't suspended. Or nil. */
+/* Pushes the running coroutine's newest list; if it has none, the newest of one that isn't suspended and so may have resumed it. Or nil. */
 static void push_list(lua_State *L) {
   const int lists = push_lists(L);
-  for (int i = (int)lua_objlen(L, lists); i > 0; i--) {
+  int of_other = 0, own = 0;
+  for (int i = (int)lua_objlen(L, lists); i > 0 && !own; i--) {
     lua_rawgeti(L, lists + 1, i);
     lua_State *owner = lua_tothread(L, -1);
     lua_pop(L, 1);
-    if (!owner || (owner != L && lua_status(owner) == LUA_YIELD)) continue;
-    lua_rawgeti(L, lists, i);
-    lua_replace(L, lists);
-    lua_settop(L, lists);
-    return;
+    if (owner == L) own = i;
+    else if (owner && !of_other && lua_status(owner) != LUA_YIELD) of_other = i;
   }
-  lua_pushnil(L);
+  if (own || of_other) lua_rawgeti(L, lists, own ? own : of_other);
+  else lua_pushnil(L);
   lua_replace(L, lists);
   lua_settop(L, lists);
 }
@@ -223,14 +222,16 @@ static int count_lists(lua_State *L, ty_state *s, int without) {
   return kept;
 }
 
-/* collect_into(list): from now on, where the running coroutine and those that it resumes read what came before */
+/* collect_into(list, leaves): from now on, where the running coroutine and those that it resumes read what came before; leaves: and all
+ * leaves, such as a lazy layer's parameters, which it makes now */
 static int collect_into(lua_State *L) {
   ty_state *s = ty_state_of(L);
   luaL_checktype(L, 1, LUA_TTABLE);
+  const bool leaves = lua_toboolean(L, 2);
   lua_settop(L, 1);
   lua_pushnumber(L, (lua_Number)ty_next_node());
   lua_setfield(L, 1, "node");
-  lua_pushnumber(L, (lua_Number)s->next_handle);
+  lua_pushnumber(L, leaves ? 9007199254740992.0 : (lua_Number)s->next_handle);
   lua_setfield(L, 1, "handle");
   lua_newtable(L);
   lua_setfield(L, 1, "more");
