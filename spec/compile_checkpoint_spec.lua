@@ -178,10 +178,10 @@ describe("checkpoint", function()
     helper.fails("wasn't read the first time", function() late:sum():backward() end)
     local lazy = nn.LazyLinear(4)
     checkpoint(lazy, x):square():sum():backward()
-    local want = lazy.weight.grad
+    local as_lazy = lazy.weight.grad
     lazy:zero_grad()
     lazy(x):square():sum():backward()
-    helper.close(want, lazy.weight.grad, "a layer whose first input it is")
+    helper.close(as_lazy, lazy.weight.grad, "a layer whose first input it is")
     local hooked
     l1:zero_grad()
     checkpoint(function(u)

@@ -75,8 +75,8 @@ local function among_leaves(ctx, leaves, fn, ...)
     core.collect_into(known)
     local out = {fn(...)}
     if known[1] then
-      fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient, and wasn't read the first time or needed none \z
-        then: it must do the same each time (in the first run what it computes needs none)", tostring(known[1].shape))
+      fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient, and wasn't read the first time or needed \z
+        none then: it must do the same each time (in the first run what it computes needs none)", tostring(known[1].shape))
     end
     for i = 1, table.maxn(out) do
       for _, h in pairs(core.is_tensor(out[i]) and handles or {}) do if rawequal(out[i], h) then out[i] = core.same(h) end end
