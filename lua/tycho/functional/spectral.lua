@@ -120,8 +120,8 @@ local function along(name, which, x, n, dim, norm)
   local have = x.shape[dim]
   n = n or which == "irfft" and 2 * (have - 1) or have
   if n < 1 then fail(name, "a transform has at least 1 element, got %d", n) end
-  x = resized(x, dim, which == "irfft" and math.floor(n / 2) + 1 or n)
   if dim ~= dims then x = M.movedim(x, dim, dims) end
+  x = resized(x, dims, which == "irfft" and math.floor(n / 2) + 1 or n)
   local y
   if which == "rfft" then y = half_of(x, n) elseif which == "irfft" then y = whole_of(x, n)
   else y = sums(x, n, which == "fft" and "forward" or "inverse") end
