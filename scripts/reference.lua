@@ -15,7 +15,7 @@ end
 local M = {}
 
 -- What is there for the library itself.
-local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequences.recur"] = true, ["sequences.reordered"] = true, ["Optimizer:check_state_dict"] = true, ["Optimizer:apply_gradients"] = true, ["Optimizer:reads_rate"] = true, ["Transformed:draw"] = true, ["Transformed:rsample"] = true, ["Parallel:clone"] = true,
+local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequences.recur"] = true, ["sequences.reordered"] = true, ["Optimizer:check_state_dict"] = true, ["Optimizer:apply_gradients"] = true, ["Optimizer:reads_rate"] = true, ["Transformed:draw"] = true, ["Parallel:clone"] = true,
   ["SGD:lacks"] = true, ["Scheduler:next_lr"] = true, ["Scheduler:restart"] = true, ["OneCycleLR:along"] = true, ["recompute.run"] = true, ["saving.unpack_from"] = true, ["Traced:init"] = true, ["Module:check_state_dict"] = true}
 
 -- The same by what their names begin with.

@@ -212,19 +212,19 @@ describe("checkpoint", function()
     assert.equal(1, many[#many].grad[1])
 
     -- coroutines within checkpoints of their own; one that is dropped there; functions that err
+    local function pausing(p)
+      local first = true
+      return checkpoint(function(u)
+        local a = u * p
+        if first then
+          first = false
+          coroutine.yield()
+        end
+        return a * p:sin()
+      end, x)
+    end
     local function coroutines(p)
-      return coroutine.wrap(function()
-        local first = true
-        local y = checkpoint(function(u)
-          local a = u * p
-          if first then
-            first = false
-            coroutine.yield()
-          end
-          return a * p:sin()
-        end, x)
-        y:sum():backward()
-      end)
+      return coroutine.wrap(function() pausing(p):sum():backward() end)
     end
     local v = tycho.randn(4, 4, {requires_grad = true})
     w.grad = nil
@@ -236,18 +236,8 @@ describe("checkpoint", function()
     end
     -- one that begins a checkpoint goes on within another's
     w.grad, v.grad = nil, nil
-    local begun = coroutine.wrap(function()
-      local first = true
-      return checkpoint(function(u)
-        local a = u * v
-        if first then
-          first = false
-          coroutine.yield()
-        end
-        return a * v:sin()
-      end, x)
-    end)
-    begun()
+    local begun = coroutine.wrap(pausing)
+    begun(v)
     local inner
     checkpoint(function(u)
       inner = inner or begun()

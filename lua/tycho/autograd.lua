@@ -246,7 +246,7 @@ function Function:__call(...)
   for k, x in ipairs(ctx._operands or {}) do
     tensors[n + k], ctx.needs_input_grad[n + k], needs = x, true, true
   end
-  for i = 1, needs and #tensors or 0 do if tensors[i] then core.collect(tensors[i]) end end
+  if needs then core.collect(tensors) end
   if needs and old then
     local results = {}
     for i = 1, count do

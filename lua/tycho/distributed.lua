@@ -20,9 +20,15 @@ Group.__tostring = function(g) return ("process group of ranks %s"):format(table
 local world                             -- the group of all, or nil
 local local_rank
 
+-- A group, or {group = one}, or nothing.
+local function given_group(who, v)
+  if type(v) ~= "table" or getmetatable(v) ~= nil then return v end
+  return options.fill(who, v, {group = false}).group or nil
+end
 local function group_of(who, group)
   if not world then fail(who .. ": call init_process_group() first") end
-  if group == nil or (type(group) == "table" and next(group) == nil and getmetatable(group) == nil) then return world end  -- {group = nil}
+  group = given_group(who, group)
+  if group == nil then return world end
   if getmetatable(group) ~= Group then fail("%s: group must be what new_group() gave, got %s", who, shown(group)) end
   if not group.rank then fail(who .. ": this process isn't in the group") end
   return group
@@ -89,11 +95,6 @@ function distributed.new_group(ranks, o)
 end
 
 -- Of this process: its number in the group (nil: it isn't there), how many there are, and its number on its machine, which picks its GPU.
--- A group, or {group = one}, or nothing, of a function whose arguments aren't checked by a signature.
-local function given_group(who, v)
-  if type(v) ~= "table" or getmetatable(v) == Group then return v end
-  return options.fill(who, v, {group = false}).group or nil
-end
 local function any_group(who, group)
   group = given_group(who, group)
   if group == nil then return group_of(who) end
@@ -285,7 +286,7 @@ end)
 
 -- Waits until all processes are here, and until this one's GPUs have done what they were given.
 function distributed.barrier(group)
-  group = group_of("barrier", given_group("barrier", group))
+  group = group_of("barrier", group)
   for device in pairs(streams) do require("tycho.cuda").synchronize(device) end
   exchange("barrier", "all_reduce", ops.zeros(1, {device = "cpu"}), nil, false, group)
 end
@@ -316,7 +317,7 @@ end
 
 -- The values of list become those that the process of rank src has there: tensors (on the CPU), numbers, strings, booleans, tables of them.
 function distributed.broadcast_object_list(list, src, group)
-  group, src = group_of("broadcast_object_list", given_group("broadcast_object_list", group)), src or 0
+  group, src = group_of("broadcast_object_list", group), src or 0
   within("broadcast_object_list", src, group)
   if type(list) ~= "table" or core.is_tensor(list) then fail("broadcast_object_list: argument 1 must be a list, got %s", shown(list)) end
   local mine = group.ranks[group.rank + 1] == src
@@ -327,7 +328,7 @@ function distributed.broadcast_object_list(list, src, group)
 end
 -- list becomes the values of all processes, in the order of ranks.
 function distributed.all_gather_object(list, value, group)
-  group = group_of("all_gather_object", given_group("all_gather_object", group))
+  group = group_of("all_gather_object", group)
   if type(list) ~= "table" or core.is_tensor(list) then fail("all_gather_object: argument 1 must be a list, got %s", shown(list)) end
   local text, tensors = saving.pack(value)               -- what can't be is known before anything is exchanged
   for i, r in ipairs(group.ranks) do list[i] = share(r, group, text, tensors) end

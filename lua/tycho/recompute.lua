@@ -210,7 +210,7 @@ local function collecting(ctx, fn, ...)
     local out = {fn(unpack(args, 1, n))}
     for i = 1, table.maxn(out) do
       if core.is_tensor(out[i]) and out[i].requires_grad then
-        core.collect(out[i])
+        core.collect {out[i]}
         out[i] = M.detach(out[i])
       end
     end

@@ -12,11 +12,22 @@
  * their conjugates are not there; ONCE: once. */
 enum { TY_FORWARD, TY_INVERSE, TY_REAL, TY_REAL_TWICE, TY_HALF, TY_HALF_ONCE };
 
+TY_INLINE bool ty_fourier_from_pairs(int kind) { return kind < TY_REAL || kind >= TY_HALF; }
+TY_INLINE bool ty_fourier_to_pairs(int kind) { return kind < TY_HALF; }
+/* How many numbers a line of the operand has, and one of the result; a pair is two. */
+TY_INLINE int64_t ty_fourier_in(int kind, int64_t n) { return kind >= TY_HALF ? n / 2 * 2 + 2 : kind >= TY_REAL ? n : 2 * n; }
+TY_INLINE int64_t ty_fourier_out(int kind, int64_t n) { return kind >= TY_HALF ? n : kind >= TY_REAL ? n / 2 * 2 + 2 : 2 * n; }
 TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= TY_HALF; }
 /* How many complex numbers the passes go over. */
 TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
 /* The next pass's factor; 0: n has one above 13 */
 TY_INLINE int ty_fourier_radix(int64_t n) {
   return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : n % 5 == 0 ? 5 : n % 7 == 0 ? 7 : n % 11 == 0 ? 11 : n % 13 == 0 ? 13 : 0;
+}
+/* Whether there are passes for n elements; for others the library makes a convolution of it (lua/tycho/functional/spectral.lua). */
+TY_INLINE bool ty_fourier_takes(int kind, int64_t n) {
+  int64_t left = ty_fourier_size(kind, n);
+  while (left > 1 && ty_fourier_radix(left)) left /= ty_fourier_radix(left);
+  return left == 1;
 }
 #endif

@@ -85,17 +85,16 @@ ty_status ty_infer_fourier(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const int64_t n = c->at[TY_AT_fourier_n].i;
   const int kind = (int)c->at[TY_AT_fourier_kind].i;
-  const bool from_pairs = kind < TY_REAL || kind >= TY_HALF, to_pairs = kind < TY_HALF;
+  const bool from_pairs = ty_fourier_from_pairs(kind), to_pairs = ty_fourier_to_pairs(kind);
   int d = x->ndim - from_pairs;            /* dims of signals */
   if (x->dtype != TY_F32 && x->dtype != TY_F64)
     return ty_fail(c, "argument 1 has dtype %s; it must be float32 or float64", ty_dtype_names[x->dtype]);
-  if (d < 1 || (from_pairs && x->shape[d] != 2) || x->shape[d - 1] != (kind >= TY_HALF ? n / 2 + 1 : n) || n < 1)
+  if (d < 1 || (from_pairs && x->shape[d] != 2) || x->shape[d - 1] != ty_fourier_in(kind, n) / (from_pairs ? 2 : 1) || n < 1)
     return ty_fail(c, "argument 1 has shape %s; that isn't of %lld elements", ty_shape_of(x), (long long)n);
-  for (int64_t left = ty_fourier_size(kind, n); left > 1; left /= ty_fourier_radix(left))
-    if (!ty_fourier_radix(left)) return ty_fail(c, "the size %lld has a factor above 13", (long long)n);
+  if (!ty_fourier_takes(kind, n)) return ty_fail(c, "the size %lld has a factor above 13", (long long)n);
   int64_t shape[TY_MAXDIM + 1];
   memcpy(shape, x->shape, sizeof *shape * (size_t)d);
-  shape[d - 1] = kind >= TY_REAL && to_pairs ? n / 2 + 1 : n;
+  shape[d - 1] = ty_fourier_out(kind, n) / (to_pairs ? 2 : 1);
   if (to_pairs) shape[d++] = 2;
   if (d > TY_MAXDIM) return ty_fail(c, "argument 1 of shape %s has too many dims", ty_shape_of(x));
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, d, shape);

@@ -135,8 +135,8 @@ ty_status ty_cpu_fourier(ty_call *c) {
                .size = (size_t)ty_itemsize(o), .o = ty_data(o)};
   if (ty_numel(o) == 0) return TY_OK;
   f.m = ty_fourier_size(f.kind, f.n);
-  f.in = f.kind >= TY_HALF ? f.n / 2 * 2 + 2 : f.kind >= TY_REAL ? f.n : 2 * f.n;
-  f.out = f.kind >= TY_HALF ? f.n : f.kind >= TY_REAL ? f.n / 2 * 2 + 2 : 2 * f.n;
+  f.in = ty_fourier_in(f.kind, f.n);
+  f.out = ty_fourier_out(f.kind, f.n);
   f.lines = ty_numel(o) / f.out;
   f.bunch = TY_MIN(TY_MAX(BUNCH_ELEMENTS / f.m, 1), TY_MIN(f.lines, (int64_t)(BUNCH * 4 / f.size)));
   bool own;

@@ -140,8 +140,8 @@ ty_status ty_cuda_reduce_index(ty_call *c);                  /* scan.c */
 ty_status ty_cuda_index(ty_call *c);
 ty_status ty_cuda_pool(ty_call *c);
 ty_status ty_cuda_resize(ty_call *c);                        /* pool.c */
-ty_status ty_cuda_fourier(ty_call *c);
 ty_status ty_cuda_sample(ty_call *c);                        /* pool.c */
+ty_status ty_cuda_fourier(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);
 ty_status ty_cuda_collective(ty_call *c);                    /* group.c */
 ty_status ty_cuda_attention(ty_call *c);

@@ -5,15 +5,14 @@
 ty_status ty_cuda_fourier(ty_call *c) {
   ty_tensor *x, *work[2] = {NULL, NULL}, *o = c->out[0];
   const int kind = (int)c->at[TY_AT_fourier_kind].i;
-  const int64_t n = c->at[TY_AT_fourier_n].i, half = n / 2 + 1;
+  const int64_t n = c->at[TY_AT_fourier_n].i;
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
-  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .o = ty_data(o)};
-  k.in = kind >= TY_HALF ? 2 * half : kind >= TY_REAL ? n : 2 * n;
-  k.out = kind >= TY_HALF ? n : kind >= TY_REAL ? 2 * half : 2 * n;
-  k.elements = kind < TY_REAL || kind >= TY_HALF ? k.m : half;
+  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .in = ty_fourier_in(kind, n),
+                    .out = ty_fourier_out(kind, n), .o = ty_data(o)};
+  k.elements = ty_fourier_from_pairs(kind) ? k.m : n / 2 + 1;
   k.lines = ty_numel(o) / k.out;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
   k.x = ty_data(x);

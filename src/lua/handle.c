@@ -193,7 +193,7 @@ void ty_collect(lua_State *L, int index) {
 }
 
 /* Counts the lists anew, without those of coroutines that are gone and without the one at index, if any; what may be an operand follows. */
-static int count_lists(lua_State *L, ty_state *s, int without) {
+static void count_lists(lua_State *L, ty_state *s, int without) {
   const int lists = push_lists(L), n = (int)lua_objlen(L, lists);
   int kept = 0;
   s->older_node = s->older_handle = 0;
@@ -219,7 +219,6 @@ static int count_lists(lua_State *L, ty_state *s, int without) {
   }
   s->collects = kept;
   lua_settop(L, lists - 1);
-  return kept;
 }
 
 /* collect_into(list, leaves): from now on, where the running coroutine and those that it resumes read what came before; leaves: and all
@@ -235,7 +234,7 @@ static int collect_into(lua_State *L) {
   lua_setfield(L, 1, "handle");
   lua_newtable(L);
   lua_setfield(L, 1, "more");
-  const int n = count_lists(L, s, 0) + 1, lists = push_lists(L);
+  const int lists = push_lists(L), n = (int)lua_objlen(L, lists) + 1;
   lua_pushvalue(L, 1);
   lua_rawseti(L, lists, n);
   lua_pushthread(L);
@@ -248,8 +247,14 @@ static int collected(lua_State *L) {     /* collected(list): no more into it */
   count_lists(L, ty_state_of(L), 1);
   return 0;
 }
-static int collect(lua_State *L) {       /* collect(x): as an op's operand */
-  if (ty_state_of(L)->collects) ty_collect(L, 1);
+static int collect(lua_State *L) {       /* collect(list): the tensors among its values, as an op's operands */
+  luaL_checktype(L, 1, LUA_TTABLE);
+  const int n = ty_state_of(L)->collects ? (int)lua_objlen(L, 1) : 0;
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, 1, i);
+    ty_collect(L, 2);
+    lua_settop(L, 1);
+  }
   return 0;
 }
 static int address(lua_State *L) {       /* address(x): by which a list knows a tensor */

@@ -405,7 +405,7 @@ void ty_open_program(lua_State *L) {
     {"moved", program_moved}, {"on_gpu", program_on_gpu}, {"owns", program_owns}, {"active", program_active},
     {"steps", program_steps}, {"kernels", program_kernels}, {"events", program_events}, {"value", program_value},
     {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},
-     {"signature", program_signature}, {"overlap", program_overlap},
+    {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
     {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "binding.h"
+#include "fourier.h"
 #include "program.h"
 
 /* ---- elements ---- */
@@ -395,6 +396,11 @@ static int native_bf16(lua_State *L) {
   return 1;
 }
 
+static int fourier_takes(lua_State *L) {       /* n, real -> whether the op fourier transforms so many pairs, or reals, as they are */
+  lua_pushboolean(L, ty_fourier_takes(lua_toboolean(L, 2) ? TY_REAL : TY_FORWARD, (int64_t)luaL_checknumber(L, 1)));
+  return 1;
+}
+
 static int empty_cache(lua_State *L) {
   (void)L;
   ty_cpu.empty_cache(&ty_cpu);
@@ -456,6 +462,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "fail_alloc", fail_alloc);
   ty_add(L, "empty_cache", empty_cache);
   ty_add(L, "native_bf16", native_bf16);
+  ty_add(L, "fourier_takes", fourier_takes);
   ty_add(L, "set_num_threads", set_num_threads);
   ty_add(L, "get_num_threads", get_num_threads);
   ty_add(L, "manual_seed", manual_seed);

@@ -316,8 +316,10 @@ function Transformed:init(o)
   local shape = lib.common_shape("TransformedDistribution", shapes)
   for i = 1, #shape - #self.event_shape do self.batch_shape[i] = shape[i] end
 end
+-- What the last draw that may be differentiated came of, step by step, is remembered: the way back loses digits, all of them where a
+-- tanh is saturated.
 function Transformed:draw(shape)
-  local x, steps = self.base_dist:draw(shape), self.remembers and {} or nil
+  local x, steps = self.base_dist:draw(shape), core.is_grad_enabled() and {} or nil
   for i, t in ipairs(self.transforms) do
     if steps then steps[i] = core.keep(x) end
     x = t:forward(x)
@@ -327,13 +329,6 @@ function Transformed:draw(shape)
     self.drawn = {steps = steps, versions = versions({x, self.base_dist, self.transforms})}
   end
   return x
-end
--- What the last draw that may be differentiated came of, step by step, is remembered: the way back loses digits, all of them where a
--- tanh is saturated.
-local rsample = Transformed.rsample
-function Transformed:rsample(...)
-  self.remembers, self.drawn = core.is_grad_enabled(), nil
-  return options.finally(function() self.remembers = nil end, rsample, self, ...)
 end
 -- The draw's steps, where y is it, and neither it nor a parameter has changed since.
 local function steps_to(self, y)

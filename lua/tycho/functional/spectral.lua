@@ -57,11 +57,6 @@ def("fft.mul", "a, b", "products of pairs, with broadcasting", function(a, b)
 end, SPECTRAL)
 
 ---- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
-local function smooth(n)
-  for _, p in ipairs {2, 3, 5, 7, 11, 13} do while n % p == 0 do n = n / p end end
-  return n == 1
-end
-
 -- Sums over n elements that have a factor above 13. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 / n).
 local function convolved(z, n, kind)
   local at, size = M.dim(z) - 1, 1
@@ -76,14 +71,14 @@ local function convolved(z, n, kind)
   local y = product(ops.fourier(x, size, "forward"), ops.fourier(ring, size, "forward"))
   return product(ops.slice(ops.fourier(y, size, "inverse"), at, 1, n) / size, back)
 end
-local function sums(z, n, kind) return smooth(n) and ops.fourier(z, n, kind) or convolved(z, n, kind) end
+local function sums(z, n, kind) return core.fourier_takes(n) and ops.fourier(z, n, kind) or convolved(z, n, kind) end
 
 local function half_of(x, n)
-  if smooth(n % 2 == 0 and n / 2 or n) then return ops.fourier(x, n, "real") end
+  if core.fourier_takes(n, true) then return ops.fourier(x, n, "real") end
   return ops.slice(sums(pairs_of(x, F.zeros_like(x)), n, "forward"), M.dim(x), 1, math.floor(n / 2) + 1)
 end
 local function whole_of(z, n)
-  if smooth(n % 2 == 0 and n / 2 or n) then return ops.fourier(z, n, "half") end
+  if core.fourier_takes(n, true) then return ops.fourier(z, n, "half") end
   -- what isn't there is the conjugate of what is
   local at = M.dim(z) - 1
   local rest = F["fft.conj"](ops.flip(ops.slice(z, at, 2, n - math.floor(n / 2)), at))
@@ -97,14 +92,12 @@ local function scale(norm, n, back)
   return (norm == "forward") ~= back and 1 / n or 1
 end
 
--- Cut, or filled up with zeros, to n elements of dim.
-local function resized(x, dim, n)
+-- Signals, of pairs or not, cut, or filled up with zeros, to n elements.
+local function resized(x, n, of_pairs)
+  local dim = M.dim(x) - (of_pairs and 1 or 0)
   local have = x.shape[dim]
   if n == have then return x elseif n < have then return ops.slice(x, dim, 1, n) end
-  local pad = {}
-  for _ = dim, M.dim(x) - 1 do pad[#pad + 1] = 0; pad[#pad + 1] = 0 end
-  pad[#pad + 1], pad[#pad + 2] = 0, n - have
-  return ops.pad_constant(x, pad)
+  return ops.pad_constant(x, of_pairs and {0, 0, 0, n - have} or {0, n - have})
 end
 
 -- How the functions differ: whether x, and the result, are pairs; whether back.
@@ -121,7 +114,7 @@ local function along(name, which, x, n, dim, norm)
   n = n or which == "irfft" and 2 * (have - 1) or have
   if n < 1 then fail(name, "a transform has at least 1 element, got %d", n) end
   if dim ~= dims then x = M.movedim(x, dim, dims) end
-  x = resized(x, dims, which == "irfft" and math.floor(n / 2) + 1 or n)
+  x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, from_pairs)
   local y
   if which == "rfft" then y = half_of(x, n) elseif which == "irfft" then y = whole_of(x, n)
   else y = sums(x, n, which == "fft" and "forward" or "inverse") end
