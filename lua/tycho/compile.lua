@@ -3,8 +3,8 @@
 -- Idea: fn is called with a record running (src/core/program.h). From then on each call runs fn again, but its ops are only compared with
 -- the record, which costs a fraction of doing them; when all agreed, the recorded steps run: on the CPU one after another over fixed
 -- memory, on a GPU as one captured graph; pointwise ones together (src/core/fuse.c). Any difference is seen, and the
--- call then goes on as it would have without a record. A variant is kept for each shape, dtype and layout of the
--- arguments, value of those that are no tensors, and training mode of the modules that ran.
+-- call then goes on as it would have without a record, and is recorded as another way that fn goes. A variant is kept for each shape, dtype
+-- and layout of the arguments, value of those that are no tensors, and training mode of the modules that ran; and in it the ways.
 -- Invariant: what fn leaves behind is what it would have left without compile. Tensors that it makes and that nobody has after the
 -- recorded call end with each call; which these are the collector says, once for a record.
 local core = require "tycho.core"
@@ -79,8 +79,10 @@ local function refused(self, args)
   end
 end
 
+-- ways: by the numbers of the program's recordings; trusted: the one that fn need not be asked about; misses: calls, one after another, that
+-- went none of them.
 local function new_variant(args)
-  local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0}
+  local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
     v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
     if not v.signature[i] then v.args[i] = args[i] end
@@ -187,8 +189,8 @@ local function templated(v, results)
     return kind ~= "other" and setmetatable({n, constant = kind == "constant"}, Number) or core.keep(x)
   end)
 end
-local function filled(v, args, given)
-  return tree.map(v.results, function(x)
+local function filled(v, way, args, given)
+  return tree.map(way.results, function(x)
     if getmetatable(x) ~= Number then return x end
     local r = program.result(v.program, x[1])
     local out = x.constant and ops.clone(r) or for_caller(v, args, given, r)
@@ -205,33 +207,32 @@ local function in_scope(scope, ok, ...)
 end
 
 ---- running ----
-local function run(v)
-  local p = v.program
+local function run(p, way)
   program.ready(p)
   if not program.on_gpu(p) or not gpu.graphs() then
     program.rates(p)
     return program.run(p)
   end
-  if program.moved(p) or not v.graph or v.timed_plans ~= gpu.timed_plans_set() then      -- a checkpoint has brought other plans
-    v.graph, v.timed_plans = nil, gpu.timed_plans_set()
+  if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has brought other plans
+    way.graph, way.timed_plans = nil, gpu.timed_plans_set()
     local home = program.on_gpu(p)
     local old, graph = gpu.current_stream(home), gpu.graph_begin(home, nil, true)
     local ok, err = pcall(program.capture, p)
     gpu.set_stream(old)
     local nodes = gpu.graph_end(graph, ok)
     if not ok then error(err, 0) end
-    v.graph, v.nodes = graph, nodes
+    way.graph, way.nodes = graph, nodes
     debug_print("captured: %d nodes", nodes)
   end
   program.rates(p)
-  gpu.graph_replay(v.graph)
+  gpu.graph_replay(way.graph)
   program.ran(p)
 end
 
 local function give_up(self, v, why)
   debug_print("not compiled: %s", why)
   v.dead, self.why = true, why
-  v.program, v.graph, v.static, v.results = nil, nil, nil, nil
+  v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
 -- The settings of the optimizers' steps ({group=, reads_rate=}), by name, or by name and place: fn is asked where they have changed. A
@@ -249,19 +250,19 @@ local function settings_of(steps)
   end
   return out
 end
-local function as_recorded(v)
-  for i, s in ipairs(settings_of(v.updates)) do
-    local was = v.settings[i]
+local function as_recorded(way)
+  for i, s in ipairs(settings_of(way.updates)) do
+    local was = way.settings[i]
     for k, x in pairs(s) do if was[k] ~= x then return false end end
     for k in pairs(was) do if s[k] == nil then return false end end
   end
   return true
 end
 
--- fn under the record or in comparison. Gives what pcall gives, as a list.
-local function call(self, v, check, given, list)
+-- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, and the optimizers' steps.
+local function call(self, v, given, list)
   local observe, seen, updates, before = module.observe, {}, {}, program.updates
-  program.begin(v.program, check, list)
+  local check = program.begin(v.program, list)
   local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
   program.updates = updates
   local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
@@ -270,53 +271,65 @@ local function call(self, v, check, given, list)
     observe(observer or nil)
     for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end   -- others fn switches itself
   end
-  v.updates, v.settings = updates, settings_of(updates)
-  return out
+  return out, check, updates
 end
 
--- Gives what fn gave, as pcall does; then whether the steps are to run, and why there is no record (or nil). scope: fn's. What
--- it has put where others find it (an upvalue, a table) is kept, as v.left numbers it.
+-- What is known of the recording that the call agreed with, or has made: then nothing any more of those that have made room for it.
+local function way_of(v)
+  local numbers = program.numbers(v.program)
+  local way = v.ways[numbers[1]]
+  if way then return way end
+  local known = {[numbers[1]] = {calls = 1}}
+  for i = 2, #numbers do known[numbers[i]] = v.ways[numbers[i]] end
+  v.ways = known
+  return known[numbers[1]]
+end
+
+-- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil). scope: fn's.
+-- What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it.
 local function record_or_check(self, v, given, list, scope)
-  local check = v.program ~= nil and program.recorded(v.program)
-  v.program = v.program or program.new(self.guard == "inputs", self.fusion)
-  local out = call(self, v, check, given, list)
+  v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
+  local out, check, updates = call(self, v, given, list)
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
-  local function keep(anew)
-    if anew then collectgarbage() end
-    local left = anew and core.scope_left(scope, tensors) or v.left
-    if not check then v.left = left end
-    if left then core.scope_keep(scope, left) end
+  local due = program.finish(v.program, ok, tensors)
+  local dead, said = program.dead(v.program), program.why(v.program) or "?"
+  local way = not dead and way_of(v) or {}
+  if not due then
+    collectgarbage()
+    way.left = core.scope_left(scope, tensors)
   end
-  keep(not (check and ok))
-  local due, why = program.finish(v.program, ok, tensors), nil
-  if ok and check and not due then keep(true) end            -- it went another way than the record's
-  if due then v.misses = 0
-  elseif program.dead(v.program) then why = program.why(v.program) or "?"
-  elseif check then
-    v.misses, v.graph = v.misses + 1, nil
-    debug_print("recorded anew: %s", program.why(v.program) or "?")
-    if v.misses >= self.max_variants then why = "it differed from the record each time: " .. (program.why(v.program) or "?") end
+  if way.left then core.scope_keep(scope, way.left) end
+  way.updates, way.settings = updates, settings_of(updates)
+  v.trusted = self.guard == "inputs" and due and way or nil
+  if due then
+    v.misses, way.calls = 0, way.calls + 1
+    return ok, results, way
+  end
+  v.misses = v.misses + ((check or dead) and 1 or 0)
+  if dead then
+    self.why = said
+    debug_print("not recorded: %s", said)
   else
-    debug_print("recorded: %d steps", #program.steps(v.program))
+    debug_print(check and "another way is recorded, of %d steps: %s" or "recorded: %d steps", #program.steps(v.program), said)
     print_kernels(program.kernels(v.program))
+    if self.guard == "inputs" then way.results = templated(v, results) end
   end
-  return ok, results, due, why
+  if v.misses < self.max_variants then return ok, results, nil, nil end
+  return ok, results, nil, dead and said or "it differed from the record each time: " .. said
 end
 
 -- The handles that fn has made end before the steps run: what is held then is what someone has kept.
 local function call_and_run(self, v, args)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local done, ok, results, due, why = pcall(record_or_check, self, v, given, list, scope)
+  local done, ok, results, way, why = pcall(record_or_check, self, v, given, list, scope)
   if not done then
     core.scope_end(scope)
     error(ok, 0)
   end
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
-  if due then run(v)
-  elseif not why and self.guard == "inputs" then v.results = templated(v, results) end
-  v.agreed = due
+  if way then run(v.program, way) end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
   if why then give_up(self, v, why) end
@@ -325,21 +338,22 @@ local function call_and_run(self, v, args)
 end
 
 -- {guard = "inputs"}: fn is asked only until a call has agreed with the record, since what is made once (an optimizer's state) may be in a
--- record and not in what follows. Nothing: the record doesn't fit what is now.
-local function trusted(v, args)
-  if not as_recorded(v) then return nil end
+-- record and not in what follows; and anew once a call has gone another way. Nothing: the record doesn't fit what is now.
+local function trusted(v, way, args)
+  if not as_recorded(way) then return nil end
   local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
   local n = 0
-  for _, step in ipairs(v.updates) do
+  for _, step in ipairs(way.updates) do
     if step.reads_rate then
       n = n + 1
       if type(step.group.lr) == "number" then program.rate(v.program, n, step.group.lr) end
     end
   end
-  run(v)
+  way.calls = way.calls + 1
+  run(v.program, way)
   copy_back(v, args)
-  return filled(v, args, given)
+  return filled(v, way, args, given)
 end
 
 local function variant_for(self, args)
@@ -402,21 +416,25 @@ function Compiled.__call(self, ...)
   if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
   end
-  if self.guard == "inputs" and v.agreed and program.recorded(v.program) then
-    local results = trusted(v, args)
+  if v.trusted and program.recorded(v.program) then
+    local results = trusted(v, v.trusted, args)
     if results then return unpack(results, 1, results.n) end
   end
   return in_scope(core.scope_begin(), pcall(call_and_run, self, v, args))     -- what its results are copied from ends with it
 end
 
--- What is known of the variants: a list of {calls, compiled, steps (names of the recorded ops, or nil), kernels (what
--- runs: {ops, fused, elements, reads, writes, why (not more)}), nodes (of the captured graph, on a GPU), why (it isn't compiled, or nil)}.
+-- What is known: a list of {calls, compiled, steps (names of the recorded ops, or nil), kernels (what runs: {ops, fused, elements, reads,
+-- writes, why (not more)}), nodes (of the captured graph, on a GPU), why (it isn't compiled, or nil)}, one for each way that fn goes.
 function Compiled:report()
   local out = {}
-  for i, v in ipairs(self.variants) do
-    local recorded = v.program ~= nil and program.recorded(v.program)
-    out[i] = {calls = v.calls, compiled = recorded, steps = recorded and program.steps(v.program) or nil,
-      kernels = recorded and program.kernels(v.program) or nil, nodes = recorded and v.nodes or nil, why = not recorded and self.why or nil}
+  for _, v in ipairs(self.variants) do
+    local numbers = v.program and program.recorded(v.program) and program.numbers(v.program) or {}
+    for _, n in ipairs(numbers) do
+      local way = v.ways[n] or {}
+      out[#out + 1] = {calls = way.calls, compiled = true, steps = program.steps(v.program, n), kernels = program.kernels(v.program, n),
+        nodes = way.nodes}
+    end
+    if #numbers == 0 then out[#out + 1] = {calls = v.calls, compiled = false, why = self.why} end
   end
   for why, calls in pairs(self.refused) do out[#out + 1] = {calls = calls, compiled = false, why = why} end
   for _, of in ipairs(self.leaves and self.leaves:report() or {}) do out[#out + 1] = of end
@@ -474,7 +492,8 @@ end
 
 -- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (a module, for a module) that does what fn does: its
 -- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, only compared with the record,
--- so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many records, by shapes, dtypes and modes.
+-- so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes,
+-- modes), and so many ways through fn for each; after as many calls in a row that went a new way, or couldn't be recorded, it gives up.
 -- fusion: chains of pointwise ops become one kernel. steps = k: the arguments have k rows, a step is done for each, by one call.
 -- TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 return function(fn, o)

@@ -13,7 +13,7 @@ local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value,
 ---- what a run did ----
 local function record(fn, inputs)
   local p = program.new()
-  program.begin(p, false, inputs)
+  program.begin(p, inputs)
   local r = {pcall(modes.no_grad, fn, unpack(inputs))}
   local tensors, shape = {}, nil
   if r[1] then

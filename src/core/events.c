@@ -1,17 +1,18 @@
 /* A program's events: recorded, compared, and, where a call differs, done again.
  *
- * Idea: in a call that is compared, an op that agrees gives stand-ins: tensors in the program's memory, to which nothing has been written
- * yet. They are held until the call's end, with the operands that came: from these the events can be done for good, and
- * the stand-ins become what that gives. Invariant: what a call that differs leaves behind is what it would have left
- * without a record. */
+ * Idea: in a call that is compared, an op that agrees gives stand-ins: tensors in the recording's memory, to which nothing has been written
+ * yet. They are held until the call's end, with the operands that came: from these the events can be asked for again, and the stand-ins
+ * become what that gives: another recording's stand-ins, or results. Invariant: what a call that differs from all recordings leaves behind
+ * is what it would have left without them. */
 #include <string.h>
 #include "plan.h"
 
 /* ---- events ---- */
 
 static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
-  if (!ty_grow(&p->event, p->nevent + 1, &p->event_room, sizeof(event))) return NULL;
-  event *e = &p->event[p->nevent];
+  ty_recording *r = p->r;
+  if (!ty_grow(&r->event, r->nevent + 1, &r->event_room, sizeof(event))) return NULL;
+  event *e = &r->event[r->nevent];
   memset(e, 0, sizeof *e);
   e->kind = kind;
   e->nin = nin;
@@ -26,7 +27,7 @@ static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   e->vin = (int *)(e->actual + TY_MAX(nin, 1));
   e->needs = (bool *)(e->vin + TY_MAX(nin, 1));
   for (int i = 0; i < nin; i++) { e->vin[i] = -1; e->actual[i] = NULL; e->needs[i] = false; }
-  p->nevent++;
+  r->nevent++;
   return e;
 }
 
@@ -34,27 +35,28 @@ static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if (!t) return true;
   e->needs[i] = ty_needs_grad(t);
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
-  value *v = &p->value[e->vin[i]];
-  const store *st = &p->store[v->store];
+  value *v = &p->r->value[e->vin[i]];
+  const store *st = &p->r->store[v->store];
   if (st->internal && !st->visible) ty_program_die(p, "a value is used that was made within backward");
   if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
-  if (!e->needs[i] && !v->plain && !st->internal && !st->input) v->plain = ty_retain(t);
+  if (!e->needs[i] && !v->plain && !st->internal && !st->input && t->storage->program != p) v->plain = ty_retain(t);
   if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
   return true;
 }
 
 int ty_visible(ty_program *p, ty_tensor *t) {
   const int v = ty_value_of(p, t, TY_DERIVED);
-  if (v >= 0) p->store[p->value[v].store].visible = true;
+  if (v >= 0) p->r->store[p->r->value[v].store].visible = true;
   return v;
 }
 
 static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
+  ty_recording *r = p->r;
   ty_op *op = c->op;
   event *e = event_new(c->ctx, p, EVENT_APPLY, c->nin);
   if (!e) return ty_program_no_memory(c->ctx);
-  const int at = p->nevent - 1;
+  const int at = r->nevent - 1;
   e->op = op;
   e->at = ty_malloc(sizeof(ty_attr) * (size_t)TY_MAX(op->nattr, 1));
   if (op->has_list) e->span = ty_malloc(sizeof c->span);
@@ -69,14 +71,14 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   if (ok && into) ok = (e->into = ty_visible(p, into)) >= 0;
   if (ok && into) e->into_needs = ty_needs_grad(into);
   if (!ok) return ty_program_no_memory(c->ctx);
-  e->first = p->nstep;
+  e->first = r->nstep;
   p->inner++;
   ty_status s = now(c, b, into, out);
   p->inner--;
-  e = &p->event[at];
+  e = &r->event[at];
   /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
   if (s != TY_OK) {
-    if (s == TY_ERR && e->first == p->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
+    if (s == TY_ERR && e->first == r->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
     else ty_program_die(p, "an op failed");
     return s;
   }
@@ -85,7 +87,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
     e->out_needs[j] = ty_needs_grad(out[j]);
     e->own_layout[j] = out[j]->own_layout;
   }
-  if (into && e->out_needs[0] && !e->into_needs && !p->store[p->value[e->into].store].internal)
+  if (into && e->out_needs[0] && !e->into_needs && !r->store[r->value[e->into].store].internal)
     ty_program_die(p, "a tensor from outside gets a history");
   return TY_OK;
 }
@@ -113,7 +115,7 @@ static bool same_modes(const ty_ctx *ctx, const event *e) {
 
 static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
   if (e->vin[i] < 0 || !t) return e->vin[i] < 0 && !t;
-  return ty_is_value(p, e->vin[i], t) && ty_needs_grad(t) == e->needs[i] && (!t->requires_grad || p->value[e->vin[i]].leaf == t);
+  return ty_is_value(p, e->vin[i], t) && ty_needs_grad(t) == e->needs[i] && (!t->requires_grad || p->r->value[e->vin[i]].leaf == t);
 }
 
 static bool same_operand(const ty_program *p, const event *e, int i, const ty_operand *in) {
@@ -143,7 +145,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
 
 /* What stands for value v until the steps have run. */
 static ty_tensor *stand_in(ty_program *p, int v, bool needs) {
-  ty_tensor *t = ty_alias(p->value[v].t);
+  ty_tensor *t = ty_alias(p->r->value[v].t);
   if (t && needs && !ty_mark_graph_used(t)) { ty_release(t); return NULL; }
   return t;
 }
@@ -153,10 +155,11 @@ static void pending_change(ty_tensor *t, const ty_op *op) {
   ty_keep_mark(t, op);
 }
 
-static event *next_event(ty_program *p) { return p->at < p->nevent ? &p->event[p->at] : NULL; }
+static event *next_event(ty_program *p) { return p->at < p->r->nevent ? &p->r->event[p->at] : NULL; }
 
 static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
+  ty_recording *r = p->r;
   event *e = next_event(p);
   if (!agrees(c, e, into)) {
     char why[96];
@@ -171,12 +174,13 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     p->at++;
     return TY_ERR;
   }
-  if (c->op->cls == TY_C_MOVE && p->store[p->value[e->vout[0]].store].constant) {      /* the call's own: it may be changed */
+  if (c->op->cls == TY_C_MOVE && r->store[r->value[e->vout[0]].store].constant) {      /* the call's own: it may be changed */
     p->within++;
     const ty_status s = now(c, b, into, out);
     p->within--;
     if (s != TY_OK) return s;
-    p->store[p->value[e->vout[0]].store].given = out[0]->storage->id;
+    e->shell[0] = ty_retain(out[0]);
+    r->store[r->value[e->vout[0]].store].given = out[0]->storage->id;
     e->actual[0] = ty_retain(c->in[0].t);
     p->at++;
     return TY_OK;
@@ -191,14 +195,14 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     e->actual[i] = ty_retain(c->in[i].t);
     if (ty_is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {      /* a learning rate: the steps get it too */
       e->in[i] = c->in[i];
-      ty_plan_rate(p, e->first, i, c->in[i].f);
+      ty_plan_rate(r, e->first, i, c->in[i].f);
     }
   }
   for (int k = 0; k < c->op->nparam; k++) {
     const int slot = c->op->param[k].slot;
     if (!is_setting(c->op, k) || e->at[slot].f == c->at[slot].f) continue;
-    e->at[slot].f = p->step[e->first].call.at[slot].f = c->at[slot].f;
-    p->moved = p->moved || p->gpu;         /* a graph keeps numbers as they are */
+    e->at[slot].f = r->step[e->first].call.at[slot].f = c->at[slot].f;
+    r->moved = r->moved || r->gpu;         /* a graph keeps numbers as they are */
   }
   ty_each_mutated(c, pending_change);
   if (into) {
@@ -272,7 +276,7 @@ static void forget_leaf(event *e, const ty_tensor *leaf) {
 ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   ty_program *p = ctx->program;
   if (!p || p->mode != TY_RECORD || p->dead || p->backward != 1) return TY_OK;
-  event *e = &p->event[p->nevent - 1];
+  event *e = &p->r->event[p->r->nevent - 1];
   leaf_change *l = changed_leaf(e, leaf);
   if (l) {
     l->scaled = leaf->grad->scaled;
@@ -354,13 +358,13 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
     return ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now);
   }
   TY_TRY(note_backward(ctx, p, roots, grads, nroot, inputs, ninput, o));
-  const int at = p->nevent - 1;
+  const int at = p->r->nevent - 1;
   p->backward++;
   ty_status s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   p->backward--;
   if (s != TY_OK) ty_program_die(p, "a backward pass failed");
   if (s != TY_OK || p->dead) return s;
-  event *e = &p->event[at];
+  event *e = &p->r->event[at];
   if (ninput) {
     e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
     e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
@@ -379,7 +383,7 @@ ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
   ty_program *p = ctx->program;
   if (!p || p->dead || p->within) return TY_OK;
   if (p->backward) {
-    if (p->mode == TY_RECORD && !grad) forget_leaf(&p->event[p->nevent - 1], leaf);
+    if (p->mode == TY_RECORD && !grad) forget_leaf(&p->r->event[p->r->nevent - 1], leaf);
     return TY_OK;
   }
   if (p->mode == TY_CHECK) {
@@ -445,8 +449,25 @@ static void become(ty_tensor *h, ty_tensor *t) {
   ty_release(base);
 }
 
-/* One event that agreed, for good. */
-static ty_status redo(ty_ctx *ctx, event *e) {
+/* *shell, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
+static void take_place(ty_program *p, ty_tensor *shell, ty_tensor *t) {
+  event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->at - 1];
+  become(shell, t);
+  if (!e) return;
+  ty_tensor **at = NULL;
+  for (int j = 0; j < TY_MAXOUT; j++)
+    if (e->shell[j] == t) at = &e->shell[j];
+  for (int i = 0; i < e->nleaf; i++)
+    if (e->leaf[i].shell == t) at = &e->leaf[i].shell;
+  for (int i = 0; i < e->nresult; i++)
+    if (e->result_shell[i] == t) at = &e->result_shell[i];
+  if (!at) return;
+  *at = ty_retain(shell);
+  ty_release(t);
+}
+
+/* One event that agreed is asked for again. */
+static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   ty_status s = TY_OK;
   ty_modes_set(ctx, &e->modes);
   ctx->device = e->modes.place;
@@ -456,7 +477,7 @@ static ty_status redo(ty_ctx *ctx, event *e) {
     for (int i = 0; i < e->nin; i++) e->in[i].t = e->actual[i];
     s = ty_apply(ctx, e->op, e->in, e->nin, e->span, e->at, e->target, out);
     for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
-      if (e->shell[j] && !e->failed) become(e->shell[j], out[j]);
+      if (e->shell[j] && !e->failed) take_place(p, e->shell[j], out[j]);
       ty_release(out[j]);
     }
     return e->failed && s != TY_OOM ? TY_OK : s;
@@ -464,7 +485,7 @@ static ty_status redo(ty_ctx *ctx, event *e) {
   if (e->kind == EVENT_DETACH) {
     ty_tensor *t;
     TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
-    become(e->shell[0], t);
+    take_place(p, e->shell[0], t);
     ty_release(t);
     return TY_OK;
   }
@@ -485,12 +506,12 @@ static ty_status redo(ty_ctx *ctx, event *e) {
   for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->shell || !l->leaf->grad) continue;
-    become(l->shell, l->leaf->grad);       /* the function may hold it: it is the leaf's gradient from now on */
+    take_place(p, l->shell, l->leaf->grad);      /* the function may hold it: it is the leaf's gradient from now on */
     ty_release(l->leaf->grad);
     l->leaf->grad = ty_retain(l->shell);
   }
   for (int i = 0; s == TY_OK && i < nin; i++) {
-    if (e->result_shell[i] && result[i]) become(e->result_shell[i], result[i]);
+    if (e->result_shell[i] && result[i]) take_place(p, e->result_shell[i], result[i]);
     ty_release(result[i]);
   }
   ty_free(result);
@@ -498,63 +519,65 @@ static ty_status redo(ty_ctx *ctx, event *e) {
 }
 
 /* The leaves' gradients as they were when the call began. */
-void ty_rewind_grads(ty_program *p) {
-  for (int i = 0; i < p->nentry; i++) {
-    ty_tensor *leaf = p->entry[i].leaf;
+void ty_rewind_grads(ty_recording *r) {
+  for (int i = 0; i < r->nentry; i++) {
+    ty_tensor *leaf = r->entry[i].leaf;
     ty_release(leaf->grad);
-    leaf->grad = p->entry[i].grad;         /* takes over the reference */
-    p->entry[i].grad = NULL;
+    leaf->grad = r->entry[i].grad;         /* takes over the reference */
+    r->entry[i].grad = NULL;
   }
 }
 
-void ty_forget_grads(ty_program *p) {
-  for (int i = 0; i < p->nentry; i++) {
-    ty_release(p->entry[i].grad);
-    p->entry[i].grad = NULL;
+void ty_forget_grads(ty_recording *r) {
+  for (int i = 0; i < r->nentry; i++) {
+    ty_release(r->entry[i].grad);
+    r->entry[i].grad = NULL;
   }
 }
 
-void ty_clear_pending(ty_program *p) {
-  for (int i = 0; i < p->nvalue; i++)
-    if (p->value[i].t) p->value[i].t->storage->pending = 0;
+void ty_clear_pending(ty_recording *r) {
+  for (int i = 0; i < r->nvalue; i++)
+    if (r->value[i].t) r->value[i].t->storage->pending = 0;
 }
 
-/* The call in check has gone another way: what agreed so far is done, and recorded anew. */
-ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
-  ty_program old = *p;
-  int *input = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->ninput, 1));
+/* Compares the call, whose inputs are those of `was`, with a recording that it hasn't been compared with, or records it. */
+static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
+  ty_recording *r = p->r;
+  while (r && r->tried == p->calls) r = r->other;
+  ty_tensor **input = ty_malloc(sizeof *input * (size_t)TY_MAX(was->ninput, 1));
   if (!input) return ty_program_no_memory(ctx);
-  const modes was = ty_modes_now(ctx);
+  for (int i = 0; i < was->ninput; i++) input[i] = was->value[was->input[i]].t;
+  const ty_status s = r ? ty_compare(ctx, p, r, input, was->ninput) : ty_record_anew(ctx, p, input, was->ninput);
+  ty_free(input);
+  return s;
+}
+
+/* What has agreed with p's recording is asked for again: of another one, or, where p is dead, for good. */
+static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
+  ty_recording *was = p->r;
+  const int n = p->at;
+  const modes modes = ty_modes_now(ctx);
   void *stream[TY_MAXGPU];
   memcpy(stream, ctx->stream, sizeof stream);
-  ty_status s = TY_OK;
-  ty_clear_pending(p);
-  ty_rewind_grads(&old);
-  memset(p, 0, sizeof *p);
-  p->mode = TY_RECORD;
-  p->ctx = old.ctx;
-  p->next = old.next;
-  p->trusting = old.trusting;
-  p->fuses = old.fuses;
-  p->recorded = p->called = old.called;
-  p->begun = old.checked;
-  p->checked = old.checked;
-  p->hooks = ty_hooks_registered;
-  p->input = input;
-  snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
-  for (int i = 0; i < old.ninput && s == TY_OK; i++)
-    if ((p->input[p->ninput++] = ty_value_of_input(p, old.value[old.input[i]].t)) < 0) s = ty_program_no_memory(ctx);
-  for (int i = 0; i < old.at && s == TY_OK; i++) s = redo(ctx, &old.event[i]);
-  ty_modes_set(ctx, &was);
+  ty_clear_pending(was);
+  ty_rewind_grads(was);
+  ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
+  for (int i = 0; i < n && s == TY_OK; i++) s = redo(ctx, p, &was->event[i]);
+  ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
-  ty_plan_free(&old);
+  ty_plan_let_go(was);
   if (s != TY_OK) ty_program_die(p, "a call that had gone well failed when it was done again");
   return s;
+}
+
+ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
+  snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
+  return redo_all(ctx, p);
 }
 
 ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
   ty_program *p = ctx->program;
   if (!p || p->dead || p->within) return TY_OK;
-  if (p->mode == TY_CHECK) TY_TRY(ty_diverge(ctx, p, what));
-  return ty_program_die(p, what);
+  ty_program_die(p, what);
+  return p->mode == TY_CHECK ? redo_all(ctx, p) : TY_OK;
 }

@@ -33,7 +33,7 @@ typedef struct {
 } forming;
 
 /* All groups; touches: of each store, by all steps, or -1 where its contents are needed after them. */
-typedef struct { const ty_program *p; forming *list; int n, *touches; } groups;
+typedef struct { const ty_recording *r; forming *list; int n, *touches; } groups;
 
 static bool note(forming *g, access a) {
   for (int i = 0; i < g->nat; i++) {
@@ -51,16 +51,16 @@ static bool note(forming *g, access a) {
 
 /* ---- one step ---- */
 
-static bool fusable(const ty_program *p, const step *k) {
+static bool fusable(const ty_recording *r, const step *k) {
   const ty_call *c = &k->call;
   const ty_op *op = c->op;
   if (!k->backend->fuse || k->vout[0] < 0) return false;
-  if (op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply) return ty_numel(&p->value[k->vout[0]].like) > 0;
+  if (op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply) return ty_numel(&r->value[k->vout[0]].like) > 0;
   if ((op->cls != TY_C_POINTWISE && !ty_is_copy(op->id)) || op->nattr > 2) return false;
-  const ty_tensor *o = &p->value[k->vout[0]].like;
+  const ty_tensor *o = &r->value[k->vout[0]].like;
   if (ty_numel(o) == 0) return false;
   for (int i = 0; i < c->nin; i++) {
-    const ty_tensor *t = k->vin[i] >= 0 ? &p->value[k->vin[i]].like : NULL;
+    const ty_tensor *t = k->vin[i] >= 0 ? &r->value[k->vin[i]].like : NULL;
     if (!t && !ty_is_number(&c->in[i]) && c->in[i].kind != TY_BOOLEAN) return false;
     if (t && op->cls == TY_C_POINTWISE && ty_rounds_numbers(c) && t->ndim == 0 && t->dtype != c->common) return false;
     if (op->id == TY_OP_copy && i == 1 && !t && !ty_is_float((ty_dtype)o->dtype) && c->in[1].kind == TY_FLOAT) return false;
@@ -83,10 +83,10 @@ static bool rows_in_order(const ty_tensor *x, int n) {
 }
 
 /* How many of its first operand's last dims the step reduces; 0: it isn't of that kind. */
-static int reduced_dims(const ty_program *p, const step *k) {
+static int reduced_dims(const ty_recording *r, const step *k) {
   const ty_call *c = &k->call;
   if (!k->backend->fuse || k->vin[0] < 0 || !c->op->nout) return 0;
-  const ty_tensor *x = &p->value[k->vin[0]].like;
+  const ty_tensor *x = &r->value[k->vin[0]].like;
   int n = 0;
   if (c->op->id == TY_OP_layer_norm_stats || c->op->id == TY_OP_rms_norm_stats) n = c->at[TY_AT_layer_norm_stats_size].n;
   else if (c->op->cls == TY_C_SOFTMAX) n = c->at[TY_AT_softmax_dim].i == x->ndim - 1;
@@ -103,34 +103,34 @@ static int reduced_dims(const ty_program *p, const step *k) {
   return inner < 2 || inner > TY_FUSED_ROW || (inner < SHORT_ROW && ty_numel(x) > FEW) || ty_numel(x) == 0 ? 0 : n;
 }
 
-static bool begin(const ty_program *p, int at, forming *g) {
-  const step *k = &p->step[at];
+static bool begin(const ty_recording *r, int at, forming *g) {
+  const step *k = &r->step[at];
   const ty_op *op = k->call.op;
-  *g = (forming){.backend = k->backend, .nred = reduced_dims(p, k),
+  *g = (forming){.backend = k->backend, .nred = reduced_dims(r, k),
     .whole = op->id == TY_OP_dropout_mask || op->id == TY_OP_batch_norm_apply};
-  g->pointwise = g->nred || fusable(p, k);
+  g->pointwise = g->nred || fusable(r, k);
   if (!ty_grow(&g->step, 1, &g->step_room, sizeof(int))) return false;
   g->step[g->nstep++] = at;
   for (int i = 0; i < k->call.nin; i++)
     if (k->vin[i] >= 0 && ty_reads(op, i) &&
-        !note(g, (access){p->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates(&k->call, i), false}))
+        !note(g, (access){r->value[k->vin[i]].store, k->vin[i], 1, at, ty_mutates(&k->call, i), false}))
       return false;
   for (int j = 0; j < TY_MAXOUT; j++)
     if (k->vout[j] >= 0 &&
-        !note(g, (access){p->value[k->vout[j]].store, k->vout[j], 1, at, true, g->nred && (j > 0 || op->cls == TY_C_REDUCE)}))
+        !note(g, (access){r->value[k->vout[j]].store, k->vout[j], 1, at, true, g->nred && (j > 0 || op->cls == TY_C_REDUCE)}))
       return false;
   /* the generator */
-  if ((op->cls == TY_C_RANDOM || op->cls == TY_C_ATTENTION) && !note(g, (access){p->nstore, -1, 1, at, true, false}))
+  if ((op->cls == TY_C_RANDOM || op->cls == TY_C_ATTENTION) && !note(g, (access){r->nstore, -1, 1, at, true, false}))
     return false;
   if (!g->pointwise) return true;
-  const ty_tensor *o = &p->value[g->nred ? k->vin[0] : k->vout[0]].like;
+  const ty_tensor *o = &r->value[g->nred ? k->vin[0] : k->vout[0]].like;
   g->ndim = o->ndim;
   memcpy(g->shape, o->shape, sizeof(int64_t) * o->ndim);
   g->n = ty_numel(o);
   g->inner = 1;
   for (int i = 0; i < g->nred; i++) g->inner *= g->shape[g->ndim - 1 - i];
   g->flat = !g->nred && op->id != TY_OP_batch_norm_apply;    /* which needs to know its channels */
-  for (int i = 0; i < g->nat; i++) g->flat = g->flat && (g->at[i].value < 0 || ty_is_flat(&p->value[g->at[i].value].like, g->n));
+  for (int i = 0; i < g->nat; i++) g->flat = g->flat && (g->at[i].value < 0 || ty_is_flat(&r->value[g->at[i].value].like, g->n));
   return true;
 }
 
@@ -143,11 +143,11 @@ static bool conflict(const forming *a, const forming *b) {
   return false;
 }
 
-static bool related(const ty_program *p, const forming *a, const forming *b) {
+static bool related(const ty_recording *r, const forming *a, const forming *b) {
   for (int i = 0; i < a->nat; i++)
     for (int j = 0; j < b->nat; j++) {
       if (a->at[i].store != b->at[j].store || a->at[i].value < 0) continue;
-      const int64_t n = ty_numel(&p->value[b->at[j].value].like);
+      const int64_t n = ty_numel(&r->value[b->at[j].value].like);
       if (n == a->n || n == b->n || n * a->inner == a->n || n * b->inner == b->n) return true;     /* all elements, or one a row */
     }
   return false;
@@ -179,7 +179,7 @@ static bool row_like(const ty_tensor *t, const forming *big) {
 
 /* Why a and b can't be one group; NULL: they can. */
 static const char *refuses(const groups *all, const forming *a, const forming *b) {
-  const ty_program *p = all->p;
+  const ty_recording *r = all->r;
   const forming *big = a->nred || !b->nred ? a : b, *other = big == a ? b : a;
   const bool rows = row_level(big, other);
   int tensors = 0;
@@ -194,10 +194,10 @@ static const char *refuses(const groups *all, const forming *a, const forming *b
     for (int j = 0; j < b->nat; j++) {
       const access *x = &a->at[i], *y = &b->at[j];
       if (x->store != y->store) continue;
-      bool same = x->value == y->value || ty_same_elements(p, x->value, y->value);
+      bool same = x->value == y->value || ty_same_elements(r, x->value, y->value);
       known = known || same;
       const bool xrow = x->row || (rows && other == a), yrow = y->row || (rows && other == b);
-      if (same && xrow != yrow) same = row_like(&p->value[xrow ? y->value : x->value].like, big);
+      if (same && xrow != yrow) same = row_like(&r->value[xrow ? y->value : x->value].like, big);
       if (!same && (x->writes || y->writes)) return "elements in another order";
     }
     tensors += !known && !private(all, a, b, a->at[i].store);
@@ -260,7 +260,7 @@ static bool absorb(groups *all) {
     again = false;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK && !again; i--) {
       forming *g = &all->list[i], *last = &all->list[at];
-      const bool common = related(all->p, g, last);
+      const bool common = related(all->r, g, last);
       if (!g->pointwise || (!common && (g->n != last->n || last->n > FEW || g->nred || last->nred))) continue;
       const char *why = refuses(all, g, last);
       if (!why && !unite(all, i, at, &at, &why)) return false;
@@ -273,10 +273,10 @@ static bool absorb(groups *all) {
 
 static bool is_float32_or_16bit(ty_dtype d) { return d == TY_F32 || ty_is_16bit(d); }
 
-static bool is_cast(const ty_program *p, const forming *g) {
-  const step *k = &p->step[g->step[0]];
+static bool is_cast(const ty_recording *r, const forming *g) {
+  const step *k = &r->step[g->step[0]];
   if (g->nstep != 1 || k->call.op->id != TY_OP_cast || !g->backend->joint || g->n > SMALL_CAST) return false;
-  const ty_tensor *from = &p->value[k->vin[0]].like, *to = &p->value[k->vout[0]].like;
+  const ty_tensor *from = &r->value[k->vin[0]].like, *to = &r->value[k->vout[0]].like;
   const bool turned = from->ndim == 4 &&
     ((ty_is_contiguous(from) && ty_is_channels_last(to)) || (ty_is_channels_last(from) && ty_is_contiguous(to)));
   return (g->flat || turned) && is_float32_or_16bit((ty_dtype)from->dtype) && is_float32_or_16bit((ty_dtype)to->dtype) &&
@@ -286,10 +286,10 @@ static bool is_cast(const ty_program *p, const forming *g) {
 /* Casts that were not fused, of parameters and of their gradients: several become one launch. */
 static bool gather_casts(groups *all) {
   for (int at = 0; at < all->n; at++) {
-    if (!is_cast(all->p, &all->list[at])) continue;
+    if (!is_cast(all->r, &all->list[at])) continue;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
       forming *g = &all->list[i];
-      if (g->backend != all->list[at].backend || (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->p, g))) continue;
+      if (g->backend != all->list[at].backend || (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->r, g))) continue;
       int where = at;
       const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : NULL;
       if (!why && !unite(all, i, at, &where, &why)) return false;
@@ -304,15 +304,15 @@ static bool gather_casts(groups *all) {
 
 /* Whether the group of casts, in which nothing else looks for infinities, has room for what is looked at beside what
    they give; some of it must be. */
-static bool looks_at(const ty_program *p, const forming *casts, const step *found) {
+static bool looks_at(const ty_recording *r, const forming *casts, const step *found) {
   int others = 0, given = 0;
   for (int i = 0; i < casts->nstep; i++)
-    if (p->step[casts->step[i]].call.op->id != TY_OP_cast) return false;
+    if (r->step[casts->step[i]].call.op->id != TY_OP_cast) return false;
   for (int k = 0; k < found->call.span[0].count; k++) {
     const int v = found->vin[found->call.span[0].start + k];
-    const ty_tensor *t = &p->value[v].like;
+    const ty_tensor *t = &r->value[v].like;
     bool known = false;
-    for (int i = 0; i < casts->nstep; i++) known = known || p->step[casts->step[i]].vout[0] == v;
+    for (int i = 0; i < casts->nstep; i++) known = known || r->step[casts->step[i]].vout[0] == v;
     given += known;
     others += !known;
     if (!known && (!ty_is_dense(t) || !is_float32_or_16bit((ty_dtype)t->dtype))) return false;
@@ -323,12 +323,12 @@ static bool looks_at(const ty_program *p, const forming *casts, const step *foun
 /* What looks for infinities in what casts give does so as they give it. */
 static bool gather_found(groups *all) {
   for (int at = 0; at < all->n; at++) {
-    const step *found = &all->p->step[all->list[at].step[0]];
+    const step *found = &all->r->step[all->list[at].step[0]];
     if (found->call.op->id != TY_OP_multi_found || !all->list[at].backend->joint) continue;
     for (int i = at - 1; i >= 0 && i >= at - LOOK_BACK; i--) {
       forming *g = &all->list[i];
-      if (g->backend != all->list[at].backend || !(g->joint == TY_JOINT_CASTS || is_cast(all->p, g)) ||
-          !looks_at(all->p, g, found))
+      if (g->backend != all->list[at].backend || !(g->joint == TY_JOINT_CASTS || is_cast(all->r, g)) ||
+          !looks_at(all->r, g, found))
         continue;
       int where = at;
       const char *why;
@@ -379,11 +379,11 @@ static bool side_by_side(groups *all, const int *step, int n, bool *ok) {
 
 /* What fuse_joint.c finds becomes groups, before others could take their steps. */
 static bool gather_joints(groups *all) {
-  for (int at = 0; at < all->p->nstep; at++) {
+  for (int at = 0; at < all->r->nstep; at++) {
     int step[TY_JOINED];
     ty_joint kind;
     bool ok = true;
-    const int n = ty_joint_at(all->p, all->touches, at, step, &kind);
+    const int n = ty_joint_at(all->r, all->touches, at, step, &kind);
     bool fits = n > 0;
     for (int k = 0; k < n; k++) fits = fits && !all->list[group_of(all, step[k])].joint;
     fits = fits && side_by_side(all, step, n, &ok);
@@ -401,34 +401,34 @@ static bool gather_joints(groups *all) {
 
 /* ---- what is never stored ---- */
 
-static int *count_touches(const ty_program *p, const groups *all) {
-  int *touches = ty_malloc(sizeof(int) * (size_t)(p->nstore + 1));
+static int *count_touches(const ty_recording *r, const groups *all) {
+  int *touches = ty_malloc(sizeof(int) * (size_t)(r->nstore + 1));
   if (!touches) return NULL;
-  memset(touches, 0, sizeof(int) * (size_t)(p->nstore + 1));
+  memset(touches, 0, sizeof(int) * (size_t)(r->nstore + 1));
   for (int i = 0; i < all->n; i++)
     for (int k = 0; k < all->list[i].nat; k++) touches[all->list[i].at[k].store]++;
-  for (int i = 0; i < p->nstore; i++)
-    if (!p->store[i].internal) touches[i] = -1;
-  for (int i = 0; i < p->nresult; i++) touches[p->value[p->result[i]].store] = -1;
-  for (int i = 0; i < p->nevent; i++) {
-    const event *e = &p->event[i];
+  for (int i = 0; i < r->nstore; i++)
+    if (!r->store[i].internal) touches[i] = -1;
+  for (int i = 0; i < r->nresult; i++) touches[r->value[r->result[i]].store] = -1;
+  for (int i = 0; i < r->nevent; i++) {
+    const event *e = &r->event[i];
     for (int k = 0; k < e->nleaf; k++) {
-      if (e->leaf[k].before >= 0) touches[p->value[e->leaf[k].before].store] = -1;
-      if (e->leaf[k].after >= 0) touches[p->value[e->leaf[k].after].store] = -1;
+      if (e->leaf[k].before >= 0) touches[r->value[e->leaf[k].before].store] = -1;
+      if (e->leaf[k].after >= 0) touches[r->value[e->leaf[k].after].store] = -1;
     }
-    if (e->kind == EVENT_GRAD && e->vin[0] >= 0) touches[p->value[e->vin[0]].store] = -1;
+    if (e->kind == EVENT_GRAD && e->vin[0] >= 0) touches[r->value[e->vin[0]].store] = -1;
   }
   return touches;
 }
 
 /* Whether a step of the group finds in the store what the last run left there. */
-static bool carried(const ty_program *p, const forming *g, int store) {
+static bool carried(const ty_recording *r, const forming *g, int store) {
   for (int m = 0; m < g->nstep; m++) {
-    const step *q = &p->step[g->step[m]];
+    const step *q = &r->step[g->step[m]];
     for (int j = 0; j < q->call.nin; j++)
-      if (q->vin[j] >= 0 && p->value[q->vin[j]].store == store && ty_reads(q->call.op, j)) return true;
+      if (q->vin[j] >= 0 && r->value[q->vin[j]].store == store && ty_reads(q->call.op, j)) return true;
     for (int j = 0; j < TY_MAXOUT; j++)
-      if (q->vout[j] >= 0 && p->value[q->vout[j]].store == store) return false;
+      if (q->vout[j] >= 0 && r->value[q->vout[j]].store == store) return false;
   }
   return true;
 }
@@ -436,65 +436,65 @@ static bool carried(const ty_program *p, const forming *g, int store) {
 /* Whether the group's kernel can do without a store that only the group touches. One of a backend's own can where steps
  * of it read what others give, and where a maximum's place isn't asked for; a single step is left out altogether where
  * nobody reads its first result. */
-static bool stays_within(const ty_program *p, const forming *g, const access *a) {
-  const step *first = &p->step[g->step[0]];
+static bool stays_within(const ty_recording *r, const forming *g, const access *a) {
+  const step *first = &r->step[g->step[0]];
   if (g->joint == TY_JOINT_CASTS) return false;
   if (!g->joint) return g->pointwise && (g->nstep > 1 || (first->call.op->nout == 1 && first->vout[0] == a->value));
   for (int i = 0; i < g->nstep; i++)
-    if (p->step[g->step[i]].call.op->id == TY_OP_max_pool2d_indices && p->step[g->step[i]].vout[1] == a->value) return true;
+    if (r->step[g->step[i]].call.op->id == TY_OP_max_pool2d_indices && r->step[g->step[i]].vout[1] == a->value) return true;
   return a->steps > 1;
 }
 
-static void lifetimes(ty_program *p) {
-  for (int i = 0; i < p->nstore; i++) p->store[i].first = p->ngroup;
-  for (int i = 0; i < p->ngroup; i++)
-    for (int k = 0; k < p->group[i].nstep; k++) {
-      const step *q = &p->step[p->group[i].step[k]];
+static void lifetimes(ty_recording *r) {
+  for (int i = 0; i < r->nstore; i++) r->store[i].first = r->ngroup;
+  for (int i = 0; i < r->ngroup; i++)
+    for (int k = 0; k < r->group[i].nstep; k++) {
+      const step *q = &r->step[r->group[i].step[k]];
       for (int j = 0; j < q->call.nin + TY_MAXOUT; j++) {
         const int v = j < q->call.nin ? q->vin[j] : q->vout[j - q->call.nin];
         if (v < 0) continue;
-        store *st = &p->store[p->value[v].store];
+        store *st = &r->store[r->value[v].store];
         st->first = TY_MIN(st->first, i);
         st->last = i;
       }
     }
 }
 
-ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p) {
-  groups all = {.p = p, .list = ty_malloc(sizeof(forming) * (size_t)TY_MAX(p->nstep, 1))};
+ty_status ty_fuse_groups(ty_ctx *ctx, ty_recording *r) {
+  groups all = {.r = r, .list = ty_malloc(sizeof(forming) * (size_t)TY_MAX(r->nstep, 1))};
   bool ok = all.list != NULL;
-  for (int i = 0; i < p->nstep && ok; i++) ok = begin(p, i, &all.list[all.n++]);
-  ok = ok && (all.touches = count_touches(p, &all)) && ty_grow(&p->group, all.n, &p->group_room, sizeof(group));
-  if (p->fuses && ok) ok = gather_joints(&all);
+  for (int i = 0; i < r->nstep && ok; i++) ok = begin(r, i, &all.list[all.n++]);
+  ok = ok && (all.touches = count_touches(r, &all)) && ty_grow(&r->group, all.n, &r->group_room, sizeof(group));
+  if (r->fuses && ok) ok = gather_joints(&all);
   const int n = all.n;
   all.n = 0;
-  for (int i = 0; i < n && p->fuses; i++) {
+  for (int i = 0; i < n && r->fuses; i++) {
     const forming next = all.list[i];
     all.list[all.n++] = next;
     if (ok && next.pointwise) ok = absorb(&all);
   }
-  if (!p->fuses) all.n = n;
+  if (!r->fuses) all.n = n;
   else ok = ok && gather_casts(&all) && gather_found(&all);
-  for (int i = 0; i < p->nstore && ok; i++) p->store[i].pinned = all.touches[i] < 0;
+  for (int i = 0; i < r->nstore && ok; i++) r->store[i].pinned = all.touches[i] < 0;
   for (int i = 0; i < all.n && ok; i++) {
     forming *g = &all.list[i];
-    p->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->joint, .joint = g->joint,
+    r->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->joint, .joint = g->joint,
       .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
-    if (!g->flat) memcpy(p->group[i].shape, g->shape, sizeof g->shape);
-    if (g->why) snprintf(p->group[i].why, sizeof p->group[i].why, "%s", g->why);
+    if (!g->flat) memcpy(r->group[i].shape, g->shape, sizeof g->shape);
+    if (g->why) snprintf(r->group[i].why, sizeof r->group[i].why, "%s", g->why);
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
-      store *st = &p->store[g->at[k].store];
-      st->unwritten = stays_within(p, g, &g->at[k]) && private(&all, g, NULL, g->at[k].store) && !carried(p, g, g->at[k].store);
+      store *st = &r->store[g->at[k].store];
+      st->unwritten = stays_within(r, g, &g->at[k]) && private(&all, g, NULL, g->at[k].store) && !carried(r, g, g->at[k].store);
     }
     g->step = NULL;
-    p->ngroup++;
+    r->ngroup++;
   }
   for (int i = 0; i < all.n; i++) drop(&all.list[i]);
   ty_free(all.touches);
   ty_free(all.list);
   if (!ok) return ty_program_no_memory(ctx);
-  if (p->fuses) TY_TRY(ty_fuse_again(ctx, p));
-  lifetimes(p);
+  if (r->fuses) TY_TRY(ty_fuse_again(ctx, r));
+  lifetimes(r);
   return TY_OK;
 }

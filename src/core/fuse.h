@@ -8,10 +8,10 @@
 static inline bool ty_is_flat(const ty_tensor *t, int64_t n) { return ty_numel(t) == 1 || (ty_numel(t) == n && ty_is_contiguous(t)); }
 
 /* Whether two values are the same elements in the same order. */
-static inline bool ty_same_elements(const ty_program *p, int v, int w) {
-  const ty_tensor *a = &p->value[v].like, *b = &p->value[w].like;
+static inline bool ty_same_elements(const ty_recording *r, int v, int w) {
+  const ty_tensor *a = &r->value[v].like, *b = &r->value[w].like;
   return v == w ||
-    (p->value[v].store == p->value[w].store && a->offset == b->offset && a->dtype == b->dtype &&
+    (r->value[v].store == r->value[w].store && a->offset == b->offset && a->dtype == b->dtype &&
       ty_numel(a) == ty_numel(b) && ty_is_contiguous(a) && ty_is_contiguous(b));
 }
 
@@ -26,15 +26,15 @@ static inline bool ty_mutates(const ty_call *c, int i) {
 }
 
 /* Whether a step writes to the store. */
-static inline bool ty_writes(const ty_program *p, const step *k, int store) {
+static inline bool ty_writes(const ty_recording *r, const step *k, int store) {
   for (int j = 0; j < TY_MAXOUT; j++)
-    if (k->vout[j] >= 0 && p->value[k->vout[j]].store == store) return true;
+    if (k->vout[j] >= 0 && r->value[k->vout[j]].store == store) return true;
   for (int i = 0; i < k->call.nin; i++)
-    if (k->vin[i] >= 0 && p->value[k->vin[i]].store == store && ty_mutates(&k->call, i)) return true;
+    if (k->vin[i] >= 0 && r->value[k->vin[i]].store == store && ty_mutates(&k->call, i)) return true;
   return false;
 }
 
 /* Whether the result depends on operand i. */
 static inline bool ty_reads(const ty_op *op, int i) { return i > 0 || (op->id != TY_OP_fill && op->id != TY_OP_copy); }
-int ty_maker_of(const ty_program *p, int v, int before);   /* fuse_reorder.c */
+int ty_maker_of(const ty_recording *r, int v, int before);   /* fuse_reorder.c */
 #endif

@@ -7,31 +7,31 @@
 #include "fuse.h"
 
 /* The step before `before` that alone writes what value v is, or -1. */
-int ty_maker_of(const ty_program *p, int v, int before) {
+int ty_maker_of(const ty_recording *r, int v, int before) {
   int found = -1;
   for (int i = 0; i < before; i++) {
-    if (!ty_writes(p, &p->step[i], p->value[v].store)) continue;
+    if (!ty_writes(r, &r->step[i], r->value[v].store)) continue;
     if (found >= 0) return -1;
     found = i;
   }
   return found;
 }
 
-static int reads_of(const ty_program *p, const step *k, int store) {
+static int reads_of(const ty_recording *r, const step *k, int store) {
   int n = 0;
-  for (int j = 0; j < k->call.nin; j++) n += k->vin[j] >= 0 && p->value[k->vin[j]].store == store;
+  for (int j = 0; j < k->call.nin; j++) n += k->vin[j] >= 0 && r->value[k->vin[j]].store == store;
   return n;
 }
 
-static int readers(const ty_program *p, int store) {
+static int readers(const ty_recording *r, int store) {
   int n = 0;
-  for (int i = 0; i < p->nstep; i++) n += reads_of(p, &p->step[i], store);
+  for (int i = 0; i < r->nstep; i++) n += reads_of(r, &r->step[i], store);
   return n;
 }
 
-static bool written_between(const ty_program *p, int v, int from, int to) {
+static bool written_between(const ty_recording *r, int v, int from, int to) {
   for (int i = from + 1; i < to; i++)
-    if (ty_writes(p, &p->step[i], p->value[v].store)) return true;
+    if (ty_writes(r, &r->step[i], r->value[v].store)) return true;
   return false;
 }
 
@@ -41,25 +41,25 @@ static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
 
 /* Step at is relu_backward(max_pool2d_backward(g, places), y), places and pooled being max_pool2d_indices(y): then it
    becomes max_pool2d_backward(relu_backward(g, pooled), places). */
-static void relu_before_pool(ty_program *p, int at) {
-  step *relu = &p->step[at];
+static void relu_before_pool(ty_recording *r, int at) {
+  step *relu = &r->step[at];
   if (relu->call.op->id != TY_OP_relu_backward || relu->vin[0] < 0 || relu->vin[1] < 0) return;
-  const int spread = relu->vin[0], y = relu->vin[1], result = relu->vout[0], back = ty_maker_of(p, spread, at);
-  store *st = &p->store[p->value[spread].store];
-  if (back < 0 || p->step[back].call.op->id != TY_OP_max_pool2d_backward || p->step[back].vout[0] != spread) return;
-  step *pool = &p->step[back];
-  const int g = pool->vin[0], places = pool->vin[1], forward = places < 0 ? -1 : ty_maker_of(p, places, back);
-  if (g < 0 || forward < 0 || p->step[forward].call.op->id != TY_OP_max_pool2d_indices ||
-      p->step[forward].vin[0] != y || p->step[forward].vout[1] != places)
+  const int spread = relu->vin[0], y = relu->vin[1], result = relu->vout[0], back = ty_maker_of(r, spread, at);
+  store *st = &r->store[r->value[spread].store];
+  if (back < 0 || r->step[back].call.op->id != TY_OP_max_pool2d_backward || r->step[back].vout[0] != spread) return;
+  step *pool = &r->step[back];
+  const int g = pool->vin[0], places = pool->vin[1], forward = places < 0 ? -1 : ty_maker_of(r, places, back);
+  if (g < 0 || forward < 0 || r->step[forward].call.op->id != TY_OP_max_pool2d_indices ||
+      r->step[forward].vin[0] != y || r->step[forward].vout[1] != places)
     return;
-  const int pooled = p->step[forward].vout[0];
-  if (pooled < 0 || written_between(p, pooled, forward, at) || written_between(p, y, forward, at)) return;
-  const ty_tensor *small = &p->value[pooled].like;
-  value *v = &p->value[spread];
-  if (!st->internal || st->visible || st->value != spread || v->next >= 0 || readers(p, v->store) != 1 ||
-      p->value[result].store == v->store)
+  const int pooled = r->step[forward].vout[0];
+  if (pooled < 0 || written_between(r, pooled, forward, at) || written_between(r, y, forward, at)) return;
+  const ty_tensor *small = &r->value[pooled].like;
+  value *v = &r->value[spread];
+  if (!st->internal || st->visible || st->value != spread || v->next >= 0 || readers(r, v->store) != 1 ||
+      r->value[result].store == v->store)
     return;
-  if (!same_layout(&v->like, &p->value[result].like) || !ty_is_dense(small) || small->dtype != v->like.dtype) return;
+  if (!same_layout(&v->like, &r->value[result].like) || !ty_is_dense(small) || small->dtype != v->like.dtype) return;
   v->like.ndim = small->ndim;
   v->like.offset = 0;
   memcpy(v->like.shape, small->shape, sizeof small->shape);
@@ -76,17 +76,17 @@ static void relu_before_pool(ty_program *p, int at) {
 }
 
 /* Step at is 1 times a value, as backward begins: who reads the product reads the value. */
-static void skip_one(ty_program *p, int at) {
-  const step *mul = &p->step[at], *fill;
+static void skip_one(ty_recording *r, int at) {
+  const step *mul = &r->step[at], *fill;
   if (mul->call.op->id != TY_OP_mul || mul->vin[0] < 0 || mul->vin[1] < 0) return;
-  const int one = ty_maker_of(p, mul->vin[0], at), v = mul->vin[1], product = mul->vout[0];
-  if (one < 0 || (fill = &p->step[one])->call.op->id != TY_OP_fill || fill->vout[0] != mul->vin[0] ||
+  const int one = ty_maker_of(r, mul->vin[0], at), v = mul->vin[1], product = mul->vout[0];
+  if (one < 0 || (fill = &r->step[one])->call.op->id != TY_OP_fill || fill->vout[0] != mul->vin[0] ||
       !ty_is_number(&fill->call.in[1]) || fill->call.in[1].f != 1)
     return;
-  if (!same_layout(&p->value[v].like, &p->value[product].like) || ty_maker_of(p, product, p->nstep) != at) return;
-  for (int i = at + 1; i < p->nstep && !ty_writes(p, &p->step[i], p->value[v].store); i++)
-    for (int j = 0; j < p->step[i].call.nin; j++)
-      if (p->step[i].vin[j] == product && !ty_mutates(&p->step[i].call, j)) p->step[i].vin[j] = v;
+  if (!same_layout(&r->value[v].like, &r->value[product].like) || ty_maker_of(r, product, r->nstep) != at) return;
+  for (int i = at + 1; i < r->nstep && !ty_writes(r, &r->step[i], r->value[v].store); i++)
+    for (int j = 0; j < r->step[i].call.nin; j++)
+      if (r->step[i].vin[j] == product && !ty_mutates(&r->step[i].call, j)) r->step[i].vin[j] = v;
 }
 
 /* made and seen are all of one dense memory: made's elements, as they lie where seen's are place's. False: no strides say that, or rows
@@ -112,49 +112,49 @@ static bool in_place_of(const ty_tensor *made, const ty_tensor *seen, const ty_t
   return true;
 }
 
-static void remove_step(ty_program *p, int at) {
-  step *k = &p->step[at];
+static void remove_step(ty_recording *r, int at) {
+  step *k = &r->step[at];
   ty_free(k->call.in);
   ty_free(k->call.at);
   ty_free(k->vin);
-  memmove(k, k + 1, sizeof(step) * (size_t)(--p->nstep - at));
-  for (int e = 0; e < p->nevent; e++) p->event[e].first -= p->event[e].first > at;
+  memmove(k, k + 1, sizeof(step) * (size_t)(--r->nstep - at));
+  for (int e = 0; e < r->nevent; e++) r->event[e].first -= r->event[e].first > at;
 }
 
 /* Step at copies what attention_backward has given, and nobody else reads: it gives it there. Whether the copy is gone. */
-static ty_status give_in_place(ty_ctx *ctx, ty_program *p, int at, bool *gone) {
-  const step *copy = &p->step[at];
+static ty_status give_in_place(ty_ctx *ctx, ty_recording *r, int at, bool *gone) {
+  const step *copy = &r->step[at];
   *gone = false;
   if (copy->call.op->id != TY_OP_copy || copy->vin[1] < 0) return TY_OK;
-  const int from = copy->vin[1], to = copy->vout[0], store_to = p->value[to].store, back = ty_maker_of(p, from, at);
-  store *st = &p->store[p->value[from].store];
-  if (back < 0 || p->step[back].call.op->id != TY_OP_attention_backward || !st->internal || st->visible ||
-      readers(p, p->value[from].store) != 1 || !p->store[store_to].internal || p->value[from].like.dtype != p->value[to].like.dtype ||
-      !TY_SAME_SHAPE(&p->value[from].like, &p->value[to].like))
+  const int from = copy->vin[1], to = copy->vout[0], store_to = r->value[to].store, back = ty_maker_of(r, from, at);
+  store *st = &r->store[r->value[from].store];
+  if (back < 0 || r->step[back].call.op->id != TY_OP_attention_backward || !st->internal || st->visible ||
+      readers(r, r->value[from].store) != 1 || !r->store[store_to].internal || r->value[from].like.dtype != r->value[to].like.dtype ||
+      !TY_SAME_SHAPE(&r->value[from].like, &r->value[to].like))
     return TY_OK;
-  step *make = &p->step[back];
+  step *make = &r->step[back];
   int which = -1;
   for (int j = 0; j < TY_MAXOUT; j++)
-    if (make->vout[j] >= 0 && p->value[make->vout[j]].store == p->value[from].store) which = j;
+    if (make->vout[j] >= 0 && r->value[make->vout[j]].store == r->value[from].store) which = j;
   for (int i = back; i < at; i++)
-    if (reads_of(p, &p->step[i], store_to) || (i > back && ty_writes(p, &p->step[i], store_to))) return TY_OK;
-  value there = {.store = store_to, .next = p->store[store_to].value};
-  if (!in_place_of(&p->value[make->vout[which]].like, &p->value[from].like, &p->value[to].like, &there.like)) return TY_OK;
-  if (!ty_grow(&p->value, p->nvalue + 1, &p->value_room, sizeof(value))) return ty_program_no_memory(ctx);
-  p->value[p->nvalue] = there;
-  make->vout[which] = p->store[store_to].value = p->nvalue++;
+    if (reads_of(r, &r->step[i], store_to) || (i > back && ty_writes(r, &r->step[i], store_to))) return TY_OK;
+  value there = {.store = store_to, .next = r->store[store_to].value};
+  if (!in_place_of(&r->value[make->vout[which]].like, &r->value[from].like, &r->value[to].like, &there.like)) return TY_OK;
+  if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return ty_program_no_memory(ctx);
+  r->value[r->nvalue] = there;
+  make->vout[which] = r->store[store_to].value = r->nvalue++;
   st->unwritten = true;
-  remove_step(p, at);
+  remove_step(r, at);
   *gone = true;
   return TY_OK;
 }
 
-ty_status ty_fuse_exchange(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstep; i++) {
+ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstep; i++) {
     bool gone;
-    relu_before_pool(p, i);
-    skip_one(p, i);
-    TY_TRY(give_in_place(ctx, p, i, &gone));
+    relu_before_pool(r, i);
+    skip_one(r, i);
+    TY_TRY(give_in_place(ctx, r, i, &gone));
     i -= gone;
   }
   return TY_OK;

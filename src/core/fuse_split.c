@@ -6,13 +6,13 @@
 #include <string.h>
 #include "fuse.h"
 
-static bool worth(const ty_program *p, int at) {
-  const step *k = &p->step[at];
+static bool worth(const ty_recording *r, int at) {
+  const step *k = &r->step[at];
   if (k->call.op->id != TY_OP_batch_norm_stats || k->vout[0] < 0 || !k->backend->fuse ||
-      ty_numel(&p->value[k->vout[0]].like) == 0)
+      ty_numel(&r->value[k->vout[0]].like) == 0)
     return false;
-  for (int i = at + 1; i < p->nstep; i++) {
-    const step *q = &p->step[i];
+  for (int i = at + 1; i < r->nstep; i++) {
+    const step *q = &r->step[i];
     for (int j = 0; j < q->call.nin; j++)
       if (q->vin[j] == k->vout[0] &&
           (q->call.op->cls == TY_C_POINTWISE || ty_is_copy(q->call.op->id) ||
@@ -22,11 +22,11 @@ static bool worth(const ty_program *p, int at) {
   return false;
 }
 
-ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstep; i++) {
-    if (!worth(p, i)) continue;
-    if (!ty_grow(&p->step, p->nstep + 1, &p->step_room, sizeof(step))) return ty_program_no_memory(ctx);
-    step *k = &p->step[i], y = *k;
+ty_status ty_fuse_split(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstep; i++) {
+    if (!worth(r, i)) continue;
+    if (!ty_grow(&r->step, r->nstep + 1, &r->step_room, sizeof(step))) return ty_program_no_memory(ctx);
+    step *k = &r->step[i], y = *k;
     y.call.op = &ty_ops[TY_OP_batch_norm_apply];
     y.call.nin = y.call.op->nin;
     y.call.in = ty_malloc(sizeof(ty_operand) * (size_t)y.call.nin);
@@ -45,10 +45,10 @@ ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p) {
     }
     for (int j = 1; j < TY_MAXOUT; j++) y.vout[j] = -1;
     k->vout[0] = -1;
-    memmove(k + 2, k + 1, sizeof(step) * (size_t)(p->nstep - i - 1));
-    p->step[i + 1] = y;
-    p->nstep++;
-    for (int e = 0; e < p->nevent; e++) p->event[e].first += p->event[e].first > i;
+    memmove(k + 2, k + 1, sizeof(step) * (size_t)(r->nstep - i - 1));
+    r->step[i + 1] = y;
+    r->nstep++;
+    for (int e = 0; e < r->nevent; e++) r->event[e].first += r->event[e].first > i;
   }
   return TY_OK;
 }

@@ -9,7 +9,7 @@
 typedef struct { int value, node; } current;
 
 typedef struct {
-  ty_program *p;
+  ty_recording *r;
   ty_fused *f;
   bool full;               /* too many nodes or tensors */
   bool row;                /* the step at hand is over one value a row */
@@ -35,8 +35,8 @@ static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
 /* Value v has one element for each channel, the second dim. */
 static int channels_of(maker *m, int v, ty_dtype compute) {
   ty_fused *f = m->f;
-  const ty_tensor *t = &m->p->value[v].like;
-  for (int i = 0; i < m->ncur; i++) m->full = m->full || ty_same_elements(m->p, m->cur[i].value, v);     /* made here: not by channels */
+  const ty_tensor *t = &m->r->value[v].like;
+  for (int i = 0; i < m->ncur; i++) m->full = m->full || ty_same_elements(m->r, m->cur[i].value, v);     /* made here: not by channels */
   if (f->ntensor == TY_FUSED_TENSORS || m->full) { m->full = true; return 0; }
   f->tensor[f->ntensor] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
   f->tensor[f->ntensor].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
@@ -48,7 +48,7 @@ static int channels_of(maker *m, int v, ty_dtype compute) {
 /* row: one value a row. One memory may be read in several ways. */
 static int tensor_of(maker *m, int v, bool row) {
   ty_fused *f = m->f;
-  const ty_tensor *t = &m->p->value[v].like;
+  const ty_tensor *t = &m->r->value[v].like;
   const int ndim = row ? f->ndim - f->nred : f->ndim;    /* dims that it is laid over */
   ty_fused_tensor x = {.value = v, .dtype = t->dtype, .row = row};
   int64_t n = 1;
@@ -60,7 +60,7 @@ static int tensor_of(maker *m, int v, bool row) {
       if (d >= 0 && d < ndim) x.stride[d] = t->shape[i] == 1 ? 0 : t->stride[i];
     }
   for (int i = 0; i < f->ntensor; i++)
-    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->p, f->tensor[i].value, v) &&
+    if (!f->tensor[i].channels && f->tensor[i].row == row && ty_same_elements(m->r, f->tensor[i].value, v) &&
         !memcmp(f->tensor[i].stride, x.stride, sizeof x.stride))
       return i;
   if (f->ntensor == TY_FUSED_TENSORS) { m->full = true; return 0; }
@@ -82,11 +82,11 @@ static int as_computed(maker *m, int n, ty_dtype compute) { return as(m, n, (ty_
 /* Value v as it is at this point, held in compute. */
 static int read_value(maker *m, int v, ty_dtype compute) {
   for (int i = m->ncur - 1; i >= 0; i--)
-    if (ty_same_elements(m->p, m->cur[i].value, v)) return as_computed(m, m->cur[i].node, compute);
+    if (ty_same_elements(m->r, m->cur[i].value, v)) return as_computed(m, m->cur[i].node, compute);
   const int t = tensor_of(m, v, m->row);
   for (int i = 0; i < m->f->nnode; i++)
     if (m->f->node[i].kind == TY_F_TENSOR && m->f->node[i].tensor == t && m->f->node[i].compute == compute) return i;
-  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->p->value[v].like.dtype, .compute = compute,
+  return new_node(m, (ty_fused_node){.kind = TY_F_TENSOR, .dtype = m->r->value[v].like.dtype, .compute = compute,
     .tensor = (int8_t)t, .row = by_rows(m->f, &m->f->tensor[t])});
 }
 
@@ -166,7 +166,7 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
   const ty_op *op = c->op;
   if (ty_is_copy(op->id)) {
     const int i = op->id == TY_OP_copy;
-    const ty_dtype from = k->vin[i] >= 0 ? ty_compute_dtype((ty_dtype)m->p->value[k->vin[i]].like.dtype) : ty_compute_dtype(d);
+    const ty_dtype from = k->vin[i] >= 0 ? ty_compute_dtype((ty_dtype)m->r->value[k->vin[i]].like.dtype) : ty_compute_dtype(d);
     const int n = k->vin[i] >= 0 ? read_value(m, k->vin[i], from) : number(m, c->in[i], from, from);
     return convert(m, n, d, ty_compute_dtype(d), m->row);
   }
@@ -182,8 +182,8 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
 
 static void compute_step(maker *m, const step *k, int *out) {
   const ty_op *op = k->call.op;
-  const ty_dtype d = (ty_dtype)m->p->value[k->vout[0]].like.dtype;
-  m->row = m->f->nred && op->cls != TY_C_REDUCE && ty_numel(&m->p->value[k->vout[0]].like) != m->f->numel;
+  const ty_dtype d = (ty_dtype)m->r->value[k->vout[0]].like.dtype;
+  m->row = m->f->nred && op->cls != TY_C_REDUCE && ty_numel(&m->r->value[k->vout[0]].like) != m->f->numel;
   m->compute = ty_compute_dtype(d);
   if (op->cls == TY_C_POINTWISE || ty_is_copy(op->id)) out[0] = pointwise(m, k, d);
   else if (op->cls == TY_C_SOFTMAX) out[0] = softmax(m, k);
@@ -197,7 +197,7 @@ static void compute_step(maker *m, const step *k, int *out) {
       .op = op, .row = true});
   }
   for (int j = 0; j < op->nout && op->cls != TY_C_POINTWISE; j++) {
-    const ty_dtype o = (ty_dtype)m->p->value[k->vout[j]].like.dtype;
+    const ty_dtype o = (ty_dtype)m->r->value[k->vout[j]].like.dtype;
     out[j] = as(m, out[j], o, j ? (ty_dtype)m->f->node[out[j]].compute : ty_compute_dtype(o));
   }
 }
@@ -260,12 +260,12 @@ static bool stored(const store *st) { return !st->unwritten || st->held; }
 /* The maker's current value v is node n. */
 static bool set_value(maker *m, int v, int n, bool stores) {
   int at = 0;
-  while (at < m->ncur && !ty_same_elements(m->p, m->cur[at].value, v)) at++;
+  while (at < m->ncur && !ty_same_elements(m->r, m->cur[at].value, v)) at++;
   if (at == TY_FUSED_NODES) return false;
   if (at < m->ncur) m->f->node[m->cur[at].node].to = -1;             /* overwritten */
   else m->ncur++;
   m->cur[at] = (current){v, n};
-  if (stores && stored(&m->p->store[m->p->value[v].store])) {
+  if (stores && stored(&m->r->store[m->r->value[v].store])) {
     const ty_fused_node *x = &m->f->node[n];
     if (x->to >= 0) n = m->cur[at].node = convert(m, n, (ty_dtype)x->dtype, (ty_dtype)x->compute, x->row);     /* one node, two values */
     m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);
@@ -291,7 +291,7 @@ static bool even_rows(ty_fused *f) {
 /* NULL, or why there can be no kernel. */
 static const char *make(maker *m, const group *g) {
   for (int i = 0; i < g->nstep && !m->full; i++) {
-    const step *k = &m->p->step[g->step[i]];
+    const step *k = &m->r->step[g->step[i]];
     int out[TY_MAXOUT] = {-1, -1, -1, -1};
     compute_step(m, k, out);
     for (int j = 0; j < TY_MAXOUT && !m->full; j++)
@@ -322,33 +322,33 @@ static void kernel_shape(ty_fused *f, const group *g) {
 }
 
 /* Whether the group needs a kernel: several steps, or one whose result nobody stores. */
-static bool needs_kernel(const ty_program *p, const group *g) {
-  return !g->joint && !g->single && (g->nstep > 1 || (g->pointwise && p->store[p->value[p->step[g->step[0]].vout[0]].store].unwritten));
+static bool needs_kernel(const ty_recording *r, const group *g) {
+  return !g->joint && !g->single && (g->nstep > 1 || (g->pointwise && r->store[r->value[r->step[g->step[0]].vout[0]].store].unwritten));
 }
 
 /* Whether someone holds what the group's steps only do at once. */
-static bool holds_inner(ty_program *p, const group *g) {
+static bool holds_inner(ty_recording *r, const group *g) {
   for (int i = 0; i < g->nstep; i++)
     for (int j = 0; j < TY_MAXOUT; j++) {
-      const store *st = ty_stored_by(p, g, i, j);
+      const store *st = ty_stored_by(r, g, i, j);
       if (st && st->unwritten && st->held) return true;
     }
   return false;
 }
 
 /* The group's kernel, in the place of the one that it has; where there can be none, what its steps give is stored. */
-static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
-  const ty_backend *b = p->step[g->step[0]].backend;
+static ty_status make_one(ty_ctx *ctx, ty_recording *r, group *g) {
+  const ty_backend *b = r->step[g->step[0]].backend;
   ty_fused *f = NULL;
   ty_status s = TY_OK;
-  if (g->joint && holds_inner(p, g)) {
+  if (g->joint && holds_inner(r, g)) {
     g->joint = TY_JOINT_NONE;
     s = ty_error(ctx, "someone holds what is made on the way");
   }
-  if (s == TY_OK && needs_kernel(p, g)) {
+  if (s == TY_OK && needs_kernel(r, g)) {
     if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);
     kernel_shape(f, g);
-    maker m = {.p = p, .f = f};
+    maker m = {.r = r, .f = f};
     const char *why = make(&m, g);
     s = why ? ty_error(ctx, "%s", why) : f->nnode ? b->fuse(ctx, b, f) : TY_OK;
   }
@@ -359,7 +359,7 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
     snprintf(g->why, sizeof g->why, "%.*s", (int)sizeof g->why - 1, ctx->err);
     for (int i = 0; i < g->nstep; i++)     /* one by one, then: each needs what the others store */
       for (int j = 0; j < TY_MAXOUT; j++)
-        if (ty_stored_by(p, g, i, j)) ty_stored_by(p, g, i, j)->unwritten = false;
+        if (ty_stored_by(r, g, i, j)) ty_stored_by(r, g, i, j)->unwritten = false;
     g->single = true;
   }
   free_kernel(g->fused, b);
@@ -367,30 +367,30 @@ static ty_status make_one(ty_ctx *ctx, ty_program *p, group *g) {
   return TY_OK;
 }
 
-ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p) {
-  p->unmade = true;
+ty_status ty_fuse_make(ty_ctx *ctx, ty_recording *r) {
+  r->unmade = true;
   for (bool again = true; again;) {        /* where one is given up, others have to store what it reads */
     again = false;
-    for (int i = 0; i < p->ngroup; i++) {
-      const bool was = p->group[i].single;
-      TY_TRY(make_one(ctx, p, &p->group[i]));
-      again = again || p->group[i].single != was;
+    for (int i = 0; i < r->ngroup; i++) {
+      const bool was = r->group[i].single;
+      TY_TRY(make_one(ctx, r, &r->group[i]));
+      again = again || r->group[i].single != was;
     }
   }
-  p->unmade = false;
+  r->unmade = false;
   return TY_OK;
 }
 
-void ty_fuse_places(ty_program *p) {
-  for (int i = 0; i < p->ngroup; i++)
-    for (int k = 0; p->group[i].fused && k < p->group[i].fused->ntensor; k++)
-      p->group[i].fused->tensor[k].t = p->value[p->group[i].fused->tensor[k].value].t;
+void ty_fuse_places(ty_recording *r) {
+  for (int i = 0; i < r->ngroup; i++)
+    for (int k = 0; r->group[i].fused && k < r->group[i].fused->ntensor; k++)
+      r->group[i].fused->tensor[k].t = r->value[r->group[i].fused->tensor[k].value].t;
 }
 
-void ty_fuse_free(ty_program *p) {
-  for (int i = 0; i < p->ngroup; i++) {
-    free_kernel(p->group[i].fused, p->step[p->group[i].step[0]].backend);
-    ty_free(p->group[i].step);
+void ty_fuse_free(ty_recording *r) {
+  for (int i = 0; i < r->ngroup; i++) {
+    free_kernel(r->group[i].fused, r->step[r->group[i].step[0]].backend);
+    ty_free(r->group[i].step);
   }
-  ty_free(p->group);
+  ty_free(r->group);
 }

@@ -1,16 +1,17 @@
-/* A recorded program's memory.
+/* A recording's memory.
  *
  * Idea: what is needed after a run (results, gradients) has memory of its own. All else is used up within the run: such memory is given
- * out again by the order of the steps, best fit, so that a run touches about as much memory as the recorded call did. What the function
- * has seen it may keep: whether it has is known before each run, and what is kept moves to memory of its own. Invariant: two values share
- * memory only if they shared a storage, or if the one's last use comes before the other's first and nobody else has it. */
+ * out again by the order of the steps, best fit, so that a run touches about as much memory as the recorded call did; and to the program's
+ * next recording, since one runs at a time. What the function has seen it may keep: whether it has is known before each run, and what is
+ * kept moves to memory of its own. Invariant: two values share memory only if they shared a storage, or if the one's last use comes before
+ * the other's first and nobody else has it. */
 #include <string.h>
 #include "plan.h"
 
 /* All values of the store are in this memory from now on. */
-static void move_values(ty_program *p, const store *st, ty_storage *to) {
-  for (int v = st->value; v >= 0; v = p->value[v].next) {
-    ty_tensor *t = p->value[v].t;
+static void move_values(ty_recording *r, const store *st, ty_storage *to) {
+  for (int v = st->value; v >= 0; v = r->value[v].next) {
+    ty_tensor *t = r->value[v].t;
     ty_storage_retain(to);
     ty_storage_release(t->storage);
     t->storage = to;
@@ -39,16 +40,16 @@ static ty_tensor *place(const value *v, ty_tensor *memory) {
 static bool nowhere(const store *st) { return st->unwritten && !st->visible && !st->placed; }
 
 /* A kernel that may have to store more, when someone holds it, may then be too large: all its values get memory. Whether some did. */
-static bool place_beside_visible(ty_program *p, const group *g) {
+static bool place_beside_visible(ty_recording *r, const group *g) {
   bool visible = false, more = false;
   for (int k = 0; k < g->nstep && (g->fused || g->joint); k++)
     for (int j = 0; j < TY_MAXOUT; j++) {
-      const store *st = ty_stored_by(p, g, k, j);
+      const store *st = ty_stored_by(r, g, k, j);
       visible = visible || (st && st->unwritten && (st->visible || st->placed));
     }
   for (int k = 0; k < g->nstep && visible; k++)
     for (int j = 0; j < TY_MAXOUT; j++) {
-      store *st = ty_stored_by(p, g, k, j);
+      store *st = ty_stored_by(r, g, k, j);
       if (st && st->unwritten && !st->placed) st->placed = more = true;
     }
   return more;
@@ -60,46 +61,59 @@ static bool apart(const store *st) { return st->visible && (st->pinned || st->nb
 /* Seen, and never written unless someone keeps it: all such are in one place until then. */
 static bool is_idle(const store *st) { return st->internal && st->unwritten && !apart(st) && st->visible; }
 
-static ty_status share_idle(ty_ctx *ctx, ty_program *p) {
-  for (int first = 0; first < p->nstore; first++) {      /* the first of its device's */
-    const store *like = &p->store[first];
+static ty_status share_idle(ty_ctx *ctx, ty_recording *r) {
+  for (int first = 0; first < r->nstore; first++) {      /* the first of its device's */
+    const store *like = &r->store[first];
     size_t most = 0;
     ty_tensor *scrap;
     if (!is_idle(like) || like->memory) continue;
-    for (int i = first; i < p->nstore; i++)
-      if (is_idle(&p->store[i]) && p->store[i].backend == like->backend) most = TY_MAX(most, p->store[i].nbytes);
+    for (int i = first; i < r->nstore; i++)
+      if (is_idle(&r->store[i]) && r->store[i].backend == like->backend) most = TY_MAX(most, r->store[i].nbytes);
     TY_TRY(block(ctx, like->backend, most, &scrap));
     ty_status s = TY_OK;
-    for (int i = first; i < p->nstore && s == TY_OK; i++)
-      if (is_idle(&p->store[i]) && p->store[i].backend == like->backend)
-        s = ty_within(ctx, scrap, p->store[i].nbytes, &p->store[i].memory);
+    for (int i = first; i < r->nstore && s == TY_OK; i++)
+      if (is_idle(&r->store[i]) && r->store[i].backend == like->backend)
+        s = ty_within(ctx, scrap, r->store[i].nbytes, &r->store[i].memory);
     ty_release(scrap);
     if (s != TY_OK) return s;
   }
-  for (int i = 0; i < p->nstore; i++) p->store[i].idle = is_idle(&p->store[i]);
+  for (int i = 0; i < r->nstore; i++) r->store[i].idle = is_idle(&r->store[i]);
   return TY_OK;
 }
 
-typedef struct { ty_tensor *t; bool free; } buffer;
+typedef struct { ty_tensor *t; bool free, used; } buffer;
+
+/* What the program's other recordings use up within a run; those of another stream may run at the same time. */
+static ty_status blocks_of_others(ty_ctx *ctx, const ty_recording *r, buffer **pool, int *n, int *room) {
+  for (const ty_recording *o = r->other; o && r->nevent; o = o->other)
+    for (int i = 0; i < o->nblock && !memcmp(o->event[0].stream, r->event[0].stream, sizeof r->event[0].stream); i++) {
+      bool known = false;
+      for (int j = 0; j < *n && !known; j++) known = (*pool)[j].t == o->block[i];
+      if (known) continue;
+      if (!ty_grow(pool, *n + 1, room, sizeof **pool)) return ty_program_no_memory(ctx);
+      (*pool)[(*n)++] = (buffer){ty_retain(o->block[i]), true, false};
+    }
+  return TY_OK;
+}
 
 /* Memory for the stores that end within the run: in the order of the steps, what has ended is given out again. */
-static ty_status share(ty_ctx *ctx, ty_program *p) {
+static ty_status share(ty_ctx *ctx, ty_recording *r) {
   buffer *pool = NULL;
   int n = 0, room = 0;
-  ty_status s = TY_OK;
-  int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(p->nstore, 1));
-  if (!order || !holds) s = ty_program_no_memory(ctx);
+  ty_status s = blocks_of_others(ctx, r, &pool, &n, &room);
+  int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(r->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(r->nstore, 1));
+  if (s == TY_OK && (!order || !holds)) s = ty_program_no_memory(ctx);
   int count = 0;
-  for (int i = 0; i < p->nstore && s == TY_OK; i++) {     /* by their first use */
-    if (!p->store[i].internal || apart(&p->store[i]) || is_idle(&p->store[i]) || nowhere(&p->store[i])) continue;
+  for (int i = 0; i < r->nstore && s == TY_OK; i++) {     /* by their first use */
+    if (!r->store[i].internal || apart(&r->store[i]) || is_idle(&r->store[i]) || nowhere(&r->store[i])) continue;
     int k = count++;
-    for (; k > 0 && p->store[order[k - 1]].first > p->store[i].first; k--) order[k] = order[k - 1];
+    for (; k > 0 && r->store[order[k - 1]].first > r->store[i].first; k--) order[k] = order[k - 1];
     order[k] = i;
   }
   for (int k = 0; k < count && s == TY_OK; k++) {
-    store *st = &p->store[order[k]];
+    store *st = &r->store[order[k]];
     for (int j = 0; j < k; j++)
-      if (holds[j] >= 0 && p->store[order[j]].last < st->first) { pool[holds[j]].free = true; holds[j] = -1; }
+      if (holds[j] >= 0 && r->store[order[j]].last < st->first) { pool[holds[j]].free = true; holds[j] = -1; }
     int best = -1;
     for (int j = 0; j < n; j++) {
       const size_t have = pool[j].t->storage->nbytes;
@@ -114,40 +128,44 @@ static ty_status share(ty_ctx *ctx, ty_program *p) {
       best = n++;
     }
     pool[best].free = false;
+    pool[best].used = true;
     holds[k] = best;
     if (!st->visible) st->memory = ty_retain(pool[best].t);
     else s = ty_within(ctx, pool[best].t, st->nbytes, &st->memory);
   }
-  for (int j = 0; j < n; j++) ty_release(pool[j].t);
-  if (s == TY_OK) s = share_idle(ctx, p);
+  for (int j = 0; j < n; j++) {
+    if (pool[j].used && s == TY_OK && ty_grow(&r->block, r->nblock + 1, &r->block_room, sizeof *r->block)) r->block[r->nblock++] = ty_retain(pool[j].t);
+    ty_release(pool[j].t);
+  }
+  if (s == TY_OK) s = share_idle(ctx, r);
   ty_free(pool);
   ty_free(order);
   ty_free(holds);
   return s;
 }
 
-static ty_status make_values(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstore; i++) {
-    store *st = &p->store[i];
+static ty_status make_values(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstore; i++) {
+    store *st = &r->store[i];
     if (st->internal && !st->memory && !nowhere(st)) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
-    if (st->memory) st->memory->storage->program = p;
+    if (st->memory && st->visible) st->memory->storage->program = r->program;
   }
-  for (int i = 0; i < p->nstore; i++) {    /* the function may give away what it made of numbers: the program has its own */
-    store *st = &p->store[i];
+  for (int i = 0; i < r->nstore; i++) {    /* the function may give away what it made of numbers: the program has its own */
+    store *st = &r->store[i];
     if (!st->constant || st->value < 0) continue;
     ty_tensor *copy;
-    const ty_storage *from = p->value[st->value].t->storage;
+    const ty_storage *from = r->value[st->value].t->storage;
     ty_status s = TY_OK;
     TY_TRY(block(ctx, st->backend, st->nbytes, &copy));
     if (st->backend->gpu < 0) memcpy(copy->storage->data, from->data, st->nbytes);
     else s = st->backend->transfer(ctx, st->backend, copy->storage, 0, from, 0, st->nbytes, false);
-    if (s == TY_OK) move_values(p, st, copy->storage);
+    if (s == TY_OK) move_values(r, st, copy->storage);
     ty_release(copy);
     TY_TRY(s);
   }
-  for (int i = 0; i < p->nvalue; i++) {
-    value *v = &p->value[i];
-    store *st = &p->store[v->store];
+  for (int i = 0; i < r->nvalue; i++) {
+    value *v = &r->value[i];
+    store *st = &r->store[v->store];
     if (!st->internal || nowhere(st)) continue;
     if (!(v->t = place(v, st->memory))) return ty_program_no_memory(ctx);
     st->users++;
@@ -155,12 +173,12 @@ static ty_status make_values(ty_ctx *ctx, ty_program *p) {
   return TY_OK;
 }
 
-static ty_status make_steps(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstep; i++) {
-    step *k = &p->step[i];
+static ty_status make_steps(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstep; i++) {
+    step *k = &r->step[i];
     for (int j = 0; j < k->call.nin; j++)
-      if (k->vin[j] >= 0) k->call.in[j].t = p->value[k->vin[j]].t;
-    for (int j = 0; j < TY_MAXOUT; j++) k->call.out[j] = k->vout[j] >= 0 ? p->value[k->vout[j]].t : NULL;
+      if (k->vin[j] >= 0) k->call.in[j].t = r->value[k->vin[j]].t;
+    for (int j = 0; j < TY_MAXOUT; j++) k->call.out[j] = k->vout[j] >= 0 ? r->value[k->vout[j]].t : NULL;
     if (k->call.op->cls != TY_C_OPTIM || k->backend->gpu < 0) continue;
     /* a captured launch keeps numbers as they are: the learning rate goes to the device */
     for (int j = 0; j < k->call.nin; j++) {
@@ -175,104 +193,119 @@ static ty_status make_steps(ty_ctx *ctx, ty_program *p) {
   return TY_OK;
 }
 
-static ty_status make_leaves(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nevent; i++)
-    for (int k = 0; k < p->event[i].nleaf; k++) {
-      ty_tensor *leaf = p->event[i].leaf[k].leaf;
+static ty_status make_leaves(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nevent; i++)
+    for (int k = 0; k < r->event[i].nleaf; k++) {
+      ty_tensor *leaf = r->event[i].leaf[k].leaf;
       bool known = false;
-      for (int j = 0; j < p->nentry && !known; j++) known = p->entry[j].leaf == leaf;
+      for (int j = 0; j < r->nentry && !known; j++) known = r->entry[j].leaf == leaf;
       if (known) continue;
-      if (!ty_grow(&p->entry, p->nentry + 1, &p->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
-      p->entry[p->nentry++] = (entry){leaf, NULL};
+      if (!ty_grow(&r->entry, r->nentry + 1, &r->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
+      r->entry[r->nentry++] = (entry){leaf, NULL};
     }
   return TY_OK;
 }
 
-ty_status ty_plan_make(ty_ctx *ctx, ty_program *p) {
-  if (p->fuses) TY_TRY(ty_fuse_exchange(ctx, p));
-  if (p->fuses) TY_TRY(ty_fuse_split(ctx, p));
-  TY_TRY(ty_fuse_groups(ctx, p));
-  TY_TRY(ty_fuse_make(ctx, p));
+ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
+  if (r->fuses) TY_TRY(ty_fuse_exchange(ctx, r));
+  if (r->fuses) TY_TRY(ty_fuse_split(ctx, r));
+  TY_TRY(ty_fuse_groups(ctx, r));
+  TY_TRY(ty_fuse_make(ctx, r));
   for (bool more = true; more;) {          /* values that several kernels make bring it from one to the other */
     more = false;
-    for (int i = 0; i < p->ngroup; i++) more = place_beside_visible(p, &p->group[i]) || more;
+    for (int i = 0; i < r->ngroup; i++) more = place_beside_visible(r, &r->group[i]) || more;
   }
-  TY_TRY(share(ctx, p));
-  TY_TRY(make_values(ctx, p));
-  TY_TRY(make_steps(ctx, p));
-  ty_fuse_places(p);
-  p->moved = true;
-  return make_leaves(ctx, p);
+  TY_TRY(share(ctx, r));
+  TY_TRY(make_values(ctx, r));
+  TY_TRY(make_steps(ctx, r));
+  ty_fuse_places(r);
+  r->moved = true;
+  return make_leaves(ctx, r);
 }
 
 static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /* two for each tensor, one for the block's: see tensor.c */
-static bool free_of_holders(const store *st) { return atomic_load(&st->memory->storage->refs) <= own_refs(st); }
+
+/* References that the program's other recordings hold, which have seen it as a tensor from outside. */
+static int others_refs(const ty_recording *r, const ty_storage *s) {
+  int n = 0;
+  for (const ty_recording *o = r->program->r; o; o = o->other) {
+    const int at = o == r ? -1 : ty_map_find(&o->map, s->id, o->store, sizeof(store));
+    for (int v = at < 0 ? -1 : o->store[at].value; v >= 0; v = o->value[v].next)
+      n += 2 * ((o->value[v].t && o->value[v].t->storage == s) + (o->value[v].plain && o->value[v].plain->storage == s));
+  }
+  return n;
+}
+
+static bool free_of_holders(const ty_recording *r, const store *st) {
+  const int refs = atomic_load(&st->memory->storage->refs), own = own_refs(st);
+  return refs <= own || refs <= own + others_refs(r, st->memory->storage);
+}
 
 /* What someone has kept of values that share memory moves to memory of its own, before the run writes to it; so does what is
    written after all. */
-static ty_status move_out(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstore; i++) {
-    store *st = &p->store[i];
+static ty_status move_out(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstore; i++) {
+    store *st = &r->store[i];
     ty_tensor *own;
     if (!st->memory || !st->visible || !st->memory->storage->within || st->moved_out) continue;
-    if (free_of_holders(st) && (!st->idle || st->unwritten)) continue;
+    if (free_of_holders(r, st) && (!st->idle || st->unwritten)) continue;
     TY_TRY(block(ctx, st->backend, st->nbytes, &own));
     ty_move_within(st->memory->storage, own);
     ty_release(own);
-    st->moved_out = p->moved = true;
+    st->moved_out = r->moved = true;
   }
   return TY_OK;
 }
 
-ty_status ty_program_ready(ty_ctx *ctx, ty_program *p) {
-  bool more = p->unmade;
-  for (int i = 0; i < p->nstore; i++) {
-    store *st = &p->store[i];
-    if (!st->unwritten || !st->visible || st->held || free_of_holders(st)) continue;
+ty_status ty_plan_ready(ty_ctx *ctx, ty_recording *r) {
+  bool more = r->unmade;
+  for (int i = 0; i < r->nstore; i++) {
+    store *st = &r->store[i];
+    if (!st->unwritten || !st->visible || st->held || free_of_holders(r, st)) continue;
     st->held = more = true;
   }
-  ty_status s = more ? ty_fuse_make(ctx, p) : TY_OK;
-  if (s == TY_OK) s = move_out(ctx, p);
+  ty_status s = more ? ty_fuse_make(ctx, r) : TY_OK;
+  if (s == TY_OK) s = move_out(ctx, r);
   if (!more) return s;
-  ty_fuse_places(p);
-  p->moved = true;
+  ty_fuse_places(r);
+  r->moved = true;
   return s;
 }
 
-ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstore; i++) {
-    store *st = &p->store[i];
-    if (!st->internal || !st->visible || free_of_holders(st)) continue;
-    const int refs = atomic_load(&st->memory->storage->refs), own = own_refs(st);
+ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstore; i++) {
+    store *st = &r->store[i];
+    if (!st->internal || !st->visible || free_of_holders(r, st)) continue;
+    const int refs = atomic_load(&st->memory->storage->refs), own = own_refs(st) + others_refs(r, st->memory->storage);
     int leaves = 0;                        /* a leaf's gradient that nobody else holds is the program's to overwrite, as a gradient is */
-    for (int j = 0; j < p->nentry; j++) {
-      const ty_tensor *g = p->entry[j].leaf->grad;
+    for (int j = 0; j < r->nentry; j++) {
+      const ty_tensor *g = r->entry[j].leaf->grad;
       leaves += g && g->storage == st->memory->storage && atomic_load(&g->refs) == 1;
     }
     if (refs <= own + 2 * leaves) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
-    fresh->storage->program = p;
+    fresh->storage->program = r->program;
     st->memory->storage->program = NULL;
-    move_values(p, st, fresh->storage);
+    move_values(r, st, fresh->storage);
     ty_release(st->memory);
     st->memory = fresh;
-    p->moved = true;
+    r->moved = true;
   }
   return TY_OK;
 }
 
-void ty_plan_rate(ty_program *p, int first, int operand, double v) {
-  step *k = &p->step[first];
+void ty_plan_rate(ty_recording *r, int first, int operand, double v) {
+  step *k = &r->step[first];
   if (k->rate) {
     k->rate_changed = k->rate_changed || k->rate_now != v;
     k->rate_now = v;
   } else k->call.in[operand].f = v;
 }
 
-ty_status ty_program_rates(ty_ctx *ctx, ty_program *p) {
-  for (int i = 0; i < p->nstep && p->gpu; i++) {
-    step *k = &p->step[i];
+ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r) {
+  for (int i = 0; i < r->nstep && r->gpu; i++) {
+    step *k = &r->step[i];
     if (!k->rate || !k->rate_changed) continue;
     TY_TRY(ty_fill_into(ctx, k->rate, ty_op_float(k->rate_now)));
     k->rate_changed = false;
@@ -280,8 +313,8 @@ ty_status ty_program_rates(ty_ctx *ctx, ty_program *p) {
   return TY_OK;
 }
 
-void ty_plan_let_go(event *e) {
-  for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = NULL; }
+static void let_go(event *e) {
+  for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = e->in[i].t = NULL; }
   for (int j = 0; j < TY_MAXOUT; j++) { ty_release(e->shell[j]); e->shell[j] = NULL; }
   for (int i = 0; i < e->nleaf; i++) { ty_release(e->leaf[i].shell); e->leaf[i].shell = NULL; }
   for (int i = 0; i < e->nresult; i++) { ty_release(e->result_shell[i]); e->result_shell[i] = NULL; }
@@ -289,8 +322,12 @@ void ty_plan_let_go(event *e) {
   e->target = NULL;
 }
 
+void ty_plan_let_go(ty_recording *r) {
+  for (int i = 0; i < r->nevent; i++) let_go(&r->event[i]);
+}
+
 static void free_event(event *e) {
-  ty_plan_let_go(e);
+  let_go(e);
   for (int i = 0; i < e->nleaf; i++) ty_release(e->leaf[i].leaf);
   ty_free(e->in);
   ty_free(e->span);
@@ -301,27 +338,29 @@ static void free_event(event *e) {
   ty_free(e->result_shell);
 }
 
-void ty_plan_free(ty_program *p) {
-  for (int i = 0; i < p->nentry; i++) ty_release(p->entry[i].grad);
-  for (int i = 0; i < p->nevent; i++) free_event(&p->event[i]);
-  ty_fuse_free(p);
-  for (int i = 0; i < p->nstep; i++) {
-    ty_free(p->step[i].call.in);
-    ty_free(p->step[i].call.at);
-    ty_free(p->step[i].vin);
-    ty_release(p->step[i].rate);
+void ty_plan_free(ty_recording *r) {
+  for (int i = 0; i < r->nentry; i++) ty_release(r->entry[i].grad);
+  for (int i = 0; i < r->nevent; i++) free_event(&r->event[i]);
+  ty_fuse_free(r);
+  for (int i = 0; i < r->nstep; i++) {
+    ty_free(r->step[i].call.in);
+    ty_free(r->step[i].call.at);
+    ty_free(r->step[i].vin);
+    ty_release(r->step[i].rate);
   }
-  for (int i = 0; i < p->nvalue; i++) { ty_release(p->value[i].t); ty_release(p->value[i].leaf); ty_release(p->value[i].plain); }
-  for (int i = 0; i < p->nstore; i++) {
-    if (p->store[i].memory) p->store[i].memory->storage->program = NULL;
-    ty_release(p->store[i].memory);
+  for (int i = 0; i < r->nvalue; i++) { ty_release(r->value[i].t); ty_release(r->value[i].leaf); ty_release(r->value[i].plain); }
+  for (int i = 0; i < r->nstore; i++) {
+    if (r->store[i].memory && r->store[i].visible) r->store[i].memory->storage->program = NULL;
+    ty_release(r->store[i].memory);
   }
-  ty_free(p->input);
-  ty_free(p->result);
-  ty_free(p->store);
-  ty_free(p->map.slot);
-  ty_free(p->value);
-  ty_free(p->step);
-  ty_free(p->event);
-  ty_free(p->entry);
+  for (int i = 0; i < r->nblock; i++) ty_release(r->block[i]);
+  ty_free(r->block);
+  ty_free(r->input);
+  ty_free(r->result);
+  ty_free(r->store);
+  ty_free(r->map.slot);
+  ty_free(r->value);
+  ty_free(r->step);
+  ty_free(r->event);
+  ty_free(r->entry);
 }

@@ -94,21 +94,21 @@ typedef struct {
   char why[96];            /* there is no kernel, or not a larger one */
 } group;
 
-struct ty_program {
-  ty_program_mode mode;
-  bool dead, gpu, moved;   /* gpu: there are steps on one, whose number is home; others may be on the CPU, but pass nothing to those */
-  int home;
-  int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
-  int at;                  /* the next event to compare */
-  uint64_t begun, checked; /* the first storage that was made in the record, or in this check */
-  int hooks;               /* how many hooks had been registered */
+typedef struct ty_recording ty_recording;
+
+/* A way that the function has gone: a call's events, the steps that did them and, from plan.c on, the memory that these run over. */
+struct ty_recording {
+  ty_program *program;     /* whose it is */
+  ty_recording *other;        /* the one that was last run before it */
+  int number;              /* no other of its program ever has it */
+  uint64_t last, tried;    /* the calls that last agreed with it, or made it, and that were last compared with it */
   bool fuses;
+  bool gpu, moved;         /* gpu: there are steps on one, whose number is home; others may be on the CPU, but pass nothing to those */
+  int home;
+  uint64_t begun;          /* the first storage that was made in it */
+  int hooks;               /* how many hooks had been registered */
   bool unmade;             /* kernels have been left half-made: memory has ended */
-  bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
-  ty_ctx *ctx;             /* the coroutine's that records or compares */
-  ty_program *next;        /* of those that do so on this thread */
-  modes recorded, called;  /* at the begin of the record, and of the call */
-  char why[160];
+  modes recorded;          /* at its begin */
   store *store;  int nstore, store_room;
   ty_map map;              /* storage id -> store */
   value *value;  int nvalue, value_room;
@@ -117,45 +117,67 @@ struct ty_program {
   group *group;  int ngroup, group_room;   /* every step once, in the order of the run */
   int *input, ninput, *result, nresult;   /* their values */
   entry *entry;  int nentry, entry_room;   /* leaves that the record gives gradients, and those they had when the call began */
+  ty_tensor **block; int nblock, block_room;   /* memory that values share, also those of the program's other records */
+};
+
+struct ty_program {
+  ty_program_mode mode;
+  bool dead;               /* the call can't be recorded */
+  bool fuses;
+  bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
+  int most;                /* so many records are kept */
+  int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
+  int at;                  /* the next event to compare */
+  uint64_t calls, checked; /* this call's number; the first storage that was made in it */
+  int numbers;             /* that records have got */
+  ty_ctx *ctx;             /* the coroutine's that records or compares */
+  ty_program *next;        /* of those that do so on this thread */
+  modes called;            /* at the begin of the call */
+  char why[160];
+  ty_recording *r;            /* the one that is made or compared; at rest, that was run last. NULL: there is none */
 };
 
 /* The store of what the group's step gives as its j-th result; NULL: it gives none. */
-static inline store *ty_stored_by(ty_program *p, const group *g, int step, int j) {
-  const int v = p->step[g->step[step]].vout[j];
-  return v >= 0 ? &p->store[p->value[v].store] : NULL;
+static inline store *ty_stored_by(ty_recording *r, const group *g, int step, int j) {
+  const int v = r->step[g->step[step]].vout[j];
+  return v >= 0 ? &r->store[r->value[v].store] : NULL;
 }
 
 ty_status ty_program_no_memory(ty_ctx *ctx);
 ty_status ty_program_die(ty_program *p, const char *why);
 typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;   /* see ty_value_of */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how);
-int ty_value_of_input(ty_program *p, ty_tensor *t);
+int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of what the function can see */
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
 bool ty_is_number(const ty_operand *o);
-/* the call has gone another way: what agreed is done, and recorded anew */
+/* The call has gone another way: it is compared with a recording that hasn't been tried, or recorded anew; what agreed so far goes along. */
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
-void ty_rewind_grads(ty_program *p);                     /* the leaves have their gradients of the call's begin */
-void ty_forget_grads(ty_program *p);
-void ty_clear_pending(ty_program *p);
-int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of what the function can see */
+/* The call is to be compared with r, which comes first then; or, in a new one, recorded. */
+ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **input, int ninput);
+ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
+void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
+void ty_forget_grads(ty_recording *r);
+void ty_clear_pending(ty_recording *r);
 
 modes ty_modes_now(const ty_ctx *ctx);
 bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
-ty_status ty_fuse_exchange(ty_ctx *ctx, ty_program *p);  /* fuse_reorder.c */
-int ty_joint_at(const ty_program *p, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
-ty_status ty_fuse_split(ty_ctx *ctx, ty_program *p);     /* fuse_split.c */
-ty_status ty_fuse_groups(ty_ctx *ctx, ty_program *p);    /* which steps run together */
-ty_status ty_fuse_again(ty_ctx *ctx, ty_program *p);     /* fuse_recompute.c */
-ty_status ty_fuse_make(ty_ctx *ctx, ty_program *p);      /* kernels, anew where what is held has changed */
-void ty_fuse_places(ty_program *p);                      /* values have their tensors: kernels get them */
-void ty_fuse_free(ty_program *p);
-ty_status ty_plan_make(ty_ctx *ctx, ty_program *p);      /* memory for the values, tensors for the steps */
-ty_status ty_plan_evict(ty_ctx *ctx, ty_program *p);     /* memory that someone still holds from the last call is left to them */
-void ty_plan_rate(ty_program *p, int first, int operand, double v);
-void ty_plan_let_go(event *e);                           /* of the call in check */
-void ty_plan_free(ty_program *p);                        /* its parts */
+ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r);   /* fuse_reorder.c */
+int ty_joint_at(const ty_recording *r, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
+ty_status ty_fuse_split(ty_ctx *ctx, ty_recording *r);   /* fuse_split.c */
+ty_status ty_fuse_groups(ty_ctx *ctx, ty_recording *r);  /* which steps run together */
+ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r);   /* fuse_recompute.c */
+ty_status ty_fuse_make(ty_ctx *ctx, ty_recording *r);    /* kernels, anew where what is held has changed */
+void ty_fuse_places(ty_recording *r);                    /* values have their tensors: kernels get them */
+void ty_fuse_free(ty_recording *r);
+ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r);    /* memory for the values, tensors for the steps */
+ty_status ty_plan_ready(ty_ctx *ctx, ty_recording *r);   /* see ty_program_ready */
+ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r);
+ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r);   /* memory that someone still holds from the last call is left to them */
+void ty_plan_rate(ty_recording *r, int first, int operand, double v);
+void ty_plan_let_go(ty_recording *r);                    /* of the call in check */
+void ty_plan_free(ty_recording *r);
 #endif

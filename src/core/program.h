@@ -2,38 +2,41 @@
  *
  * Idea: while a program records, apply keeps two lists. Events are what the function asked for: op calls, backward passes, gradients
  * assigned. Steps are what the devices did for it, gradient rules and all. A later call of the function is compared with the events, and
- * each op hands out a stand-in for its result; when all agreed, the steps run over fixed memory. At the first difference the events so
- * far are done as if nothing had been recorded, the stand-ins become their results, and recording begins anew.
+ * each op hands out a stand-in for its result; when all agreed, the steps run over fixed memory. A function may go several ways (every
+ * fourth call steps the optimizer), so a program has several recordings. At the first difference the events so far are compared with another
+ * one, whose stand-ins take the places of those that were handed out; where none is left they are done as if nothing had been recorded,
+ * the stand-ins become their results, and recording begins anew.
  *
  * Invariants: outside of record and check a program is at rest; a stand-in's data is there only once the steps have run; memory that
- * somebody has kept is never shared between two values. What can't be recorded (a value that the host reads, a
- * hook, a size that depends on data) makes the program dead, and the function then runs as if it had never been
- * compiled. */
+ * somebody has kept is never shared between two values, and recordings of one program share all other. What can't be recorded (a value
+ * that the host reads, a hook, a size that depends on data) makes the program dead for the call, which then goes on as if the function had
+ * never been compiled. */
 #ifndef TY_PROGRAM_H
 #define TY_PROGRAM_H
 #include "tycho.h"
 
-extern int ty_hooks_registered;                           /* by anyone on anything: a recorded backward pass doesn't know of them */
+extern _Atomic int ty_hooks_registered;                           /* by anyone on anything: a recorded backward pass doesn't know of them */
 
 typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
 
 ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine than theirs is about to compute: they settle */
 
 /* trusting: its function's arguments are taken as they are (guard = "inputs"); fuses: pointwise steps may run as one
-   kernel. NULL: out of memory. */
-ty_program *ty_program_new(bool trusting, bool fuses);
+   kernel; most: recordings that are kept. NULL: out of memory. */
+ty_program *ty_program_new(bool trusting, bool fuses, int most);
 void ty_program_abandon(ty_program *p);                  /* the coroutine in whose call it is will not go on */
 void ty_program_free(ty_program *p);
-/* Records, or compares, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of
+/* Records, or compares where there is a recording, what ctx's coroutine does from here to ty_program_end. input: the function's tensors, of
  * distinct storages; those of a call that is compared take the places of the recorded ones; dtype, device, shape and
  * strides are theirs, and none needs a gradient. */
-ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_program_mode mode, ty_tensor **input, int ninput);
-/* Whether an input is in memory that the record has as another tensor's: then its steps' order can't be relied on. */
+ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
+/* Whether an input is in memory that a recording has as another tensor's: then its steps' order can't be relied on. */
 bool ty_program_aliased(const ty_program *p, const ty_tensor *input);
-/* ok false: the function failed. result: tensors among its results. *run: the events agreed, and ty_program_run gives the results. */
+/* ok false: the function failed. result: tensors among its results. *run: the events agreed with a recording, which ty_program_run and the
+ * others are about from here on. */
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run);
-/* In the place of begin, comparing and end: as if the function had been called and agreed. *run false: the leaves'
- * gradients aren't what they were when it was recorded, and nothing was done. */
+/* In the place of begin, comparing and end: as if the function had been called and agreed as it did last. *run false: the leaves' gradients
+ * aren't what they were when that was recorded, and nothing was done. */
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run);
 /* Before each run, when the call's own handles have gone: what someone holds of values that fused steps don't store is
    stored from now on. */
@@ -47,7 +50,7 @@ ty_tensor *ty_program_result(const ty_program *p, int i);        /* of those tha
 void ty_program_rate(ty_program *p, int i, double v);
 /* Before a run outside of it, in the order of the current stream: learning rates that live on a device. */
 ty_status ty_program_rates(ty_ctx *ctx, ty_program *p);
-bool ty_program_recorded(const ty_program *p);           /* there is a record, and no hook has been registered since */
+bool ty_program_recorded(const ty_program *p);           /* there is a recording, and no hook has been registered since */
 
 /* ---- what apply and the tape ask where ctx->program is set ---- */
 typedef ty_status (*ty_apply_now)(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out);

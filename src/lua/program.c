@@ -6,6 +6,22 @@
 static void program_ends(void *p) { ty_program_free(p); }
 static ty_program *program_at(lua_State *L, int i) { return ty_box_at(L, i, program_ends, "a program"); }
 
+/* A program that has a recording. */
+static ty_program *recorded_at(lua_State *L, int i) {
+  ty_program *p = program_at(L, i);
+  if (!p->r) ty_throw(L, "compile: nothing is recorded");
+  return p;
+}
+
+/* Of the program before it the recording with the number at i; the one that is spoken of, where there is none. */
+static ty_recording *recording_at(lua_State *L, int i) {
+  ty_recording *r = recorded_at(L, i - 1)->r;
+  const int number = (int)luaL_optinteger(L, i, r->number);
+  while (r && r->number != number) r = r->other;
+  if (!r) ty_throw(L, "compile: recording %d is no more", number);
+  return r;
+}
+
 /* The list at i, as an array that lives as long as the call. */
 static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
   luaL_checktype(L, i, LUA_TTABLE);
@@ -19,20 +35,23 @@ static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
   return t;
 }
 
-static int program_new(lua_State *L) {
+static int program_new(lua_State *L) {     /* (trusting, fuses, most) */
   void **p = ty_new_box(L, program_ends);
-  if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2)))) return ty_throw(L, "compile: out of memory");
+  if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2), (int)luaL_optinteger(L, 3, 1)))) return ty_throw(L, "compile: out of memory");
   return 1;
 }
 
-/* begin(program, check, inputs): without check it records */
+/* begin(program, inputs) -> whether it is compared; else it is recorded */
 static int program_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = program_at(L, 1);
   int n;
-  ty_tensor **t = tensors_at(L, 3, &n);
   ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
-  if (ty_program_begin(ctx, p, lua_toboolean(L, 2) ? TY_CHECK : TY_RECORD, t, n) == TY_OK) return 0;
+  ty_tensor **t = tensors_at(L, 2, &n);
+  if (ty_program_begin(ctx, p, t, n) == TY_OK) {
+    lua_pushboolean(L, p->mode == TY_CHECK);
+    return 1;
+  }
   memcpy(s->modes.ctx.err, ctx->err, TY_ERRLEN);
   ty_modes_share_again(L, s);
   return ty_raise(L, &s->modes.ctx);
@@ -55,8 +74,8 @@ static int program_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = program_at(L, 1);
   int n;
-  ty_tensor **t = tensors_at(L, 3, &n);
   ty_modes *m = ty_own_modes(L, s);
+  ty_tensor **t = tensors_at(L, 3, &n);
   bool run;
   m->pinned++;
   s->L = L;                                /* finalizers may have run since, in other coroutines */
@@ -82,9 +101,20 @@ static int program_trust(lua_State *L) {
   return 1;
 }
 
+/* numbers(program) -> those of its recordings, the one that is spoken of first */
+static int program_numbers(lua_State *L) {
+  int n = 0;
+  lua_newtable(L);
+  for (const ty_recording *r = program_at(L, 1)->r; r; r = r->other) {
+    lua_pushinteger(L, r->number);
+    lua_rawseti(L, -2, ++n);
+  }
+  return 1;
+}
+
 static int program_result(lua_State *L) { /* (program, i) -> tensor */
   ty_state *s = ty_state_of(L);
-  ty_program *p = program_at(L, 1);
+  ty_program *p = recorded_at(L, 1);
   ty_handle *h = ty_new_handle(L, s);
   h->t = ty_program_result(p, (int)luaL_checkinteger(L, 2) - 1);
   return h->t ? 1 : ty_throw(L, "compile: out of memory");
@@ -93,30 +123,30 @@ static int program_result(lua_State *L) { /* (program, i) -> tensor */
 static int program_run(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_run(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_program_run(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int program_ready(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_ready(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_program_ready(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int program_capture(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_capture(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_program_capture(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int program_ran(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  return ty_program_ran(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_program_ran(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int program_rates(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  return ty_program_rates(ctx, program_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
+  return ty_program_rates(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int program_why(lua_State *L) {   /* why it is dead, or differed last; nil: neither */
@@ -129,8 +159,8 @@ static int program_why(lua_State *L) {   /* why it is dead, or differed last; ni
 static int program_dead(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->dead); return 1; }
 static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(program_at(L, 1))); return 1; }
 static int program_on_gpu(lua_State *L) {    /* -> the GPU's number, or false */
-  const ty_program *p = program_at(L, 1);
-  if (p->gpu) lua_pushinteger(L, p->home);
+  const ty_recording *r = recorded_at(L, 1)->r;
+  if (r->gpu) lua_pushinteger(L, r->home);
   else lua_pushboolean(L, false);
   return 1;
 }
@@ -142,9 +172,9 @@ static int program_owns(lua_State *L) {
 }
 /* Whether, since this was last asked, its memory has changed place, or a step's number. */
 static int program_moved(lua_State *L) {
-  ty_program *p = program_at(L, 1);
-  lua_pushboolean(L, p->moved);
-  p->moved = false;
+  ty_recording *r = recorded_at(L, 1)->r;
+  lua_pushboolean(L, r->moved);
+  r->moved = false;
   return 1;
 }
 /* -> whether a program is recorded or compared; whether its function won't be asked again (guard = "inputs") */
@@ -157,18 +187,18 @@ static int program_active(lua_State *L) {
 
 /* what result i is: "own": the program's memory; "input": an argument's; "constant": of numbers that the function made; "other" */
 static int program_result_kind(lua_State *L) {
-  const ty_program *p = program_at(L, 1);
+  const ty_recording *r = recorded_at(L, 1)->r;
   const int i = (int)luaL_checkinteger(L, 2) - 1;
-  const store *st = i >= 0 && i < p->nresult ? &p->store[p->value[p->result[i]].store] : NULL;
+  const store *st = i >= 0 && i < r->nresult ? &r->store[r->value[r->result[i]].store] : NULL;
   lua_pushstring(L, st && st->internal ? "own" : st && st->input ? "input" : st && st->constant ? "constant" : "other");
   return 1;
 }
 
 /* (program, v): whether value v is of numbers that the function made itself */
 static int program_constant(lua_State *L) {
-  const ty_program *p = program_at(L, 1);
+  const ty_recording *r = recorded_at(L, 1)->r;
   const int v = (int)luaL_checkinteger(L, 2) - 1;
-  lua_pushboolean(L, v >= 0 && v < p->nvalue && p->store[p->value[v].store].constant);
+  lua_pushboolean(L, v >= 0 && v < r->nvalue && r->store[r->value[v].store].constant);
   return 1;
 }
 
@@ -209,7 +239,7 @@ static int program_exposed(lua_State *L) {
 }
 
 static int program_rate(lua_State *L) {
-  ty_program_rate(program_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3));
+  ty_program_rate(recorded_at(L, 1), (int)luaL_checkinteger(L, 2) - 1, luaL_checknumber(L, 3));
   return 0;
 }
 
@@ -257,37 +287,37 @@ static int program_seen_in(lua_State *L) { /* (x, y, z): x, which is a view of y
   return 1;
 }
 
-static int program_steps(lua_State *L) {  /* list of ops' names */
-  const ty_program *p = program_at(L, 1);
+static int program_steps(lua_State *L) {  /* (program, number of a recording or nil) -> list of ops' names */
+  const ty_recording *r = recording_at(L, 2);
   lua_newtable(L);
-  for (int i = 0; i < p->nstep; i++) {
-    lua_pushstring(L, p->step[i].call.op->name);
+  for (int i = 0; i < r->nstep; i++) {
+    lua_pushstring(L, r->step[i].call.op->name);
     lua_rawseti(L, -2, i + 1);
   }
   return 1;
 }
 
 /* Of steps that are done at once. */
-static void count_tensors(const ty_program *p, const group *g, int *reads, int *writes) {
+static void count_tensors(const ty_recording *r, const group *g, int *reads, int *writes) {
   *reads = *writes = 0;
   for (int i = 0; i < g->nstep; i++) {
-    const step *k = &p->step[g->step[i]];
-    for (int j = 0; j < k->call.nin; j++) *reads += k->vin[j] >= 0 && !p->store[p->value[k->vin[j]].store].unwritten;
-    for (int j = 0; j < TY_MAXOUT; j++) *writes += k->vout[j] >= 0 && !p->store[p->value[k->vout[j]].store].unwritten;
+    const step *k = &r->step[g->step[i]];
+    for (int j = 0; j < k->call.nin; j++) *reads += k->vin[j] >= 0 && !r->store[r->value[k->vin[j]].store].unwritten;
+    for (int j = 0; j < TY_MAXOUT; j++) *writes += k->vout[j] >= 0 && !r->store[r->value[k->vout[j]].store].unwritten;
   }
 }
 
 /* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also reads, writes (tensors) and, where
    they go over one shape, elements, why (it isn't a larger one, or none)} */
 static int program_kernels(lua_State *L) {
-  const ty_program *p = program_at(L, 1);
-  lua_createtable(L, p->ngroup, 0);
-  for (int i = 0; i < p->ngroup; i++) {
-    const group *g = &p->group[i];
+  const ty_recording *r = recording_at(L, 2);
+  lua_createtable(L, r->ngroup, 0);
+  for (int i = 0; i < r->ngroup; i++) {
+    const group *g = &r->group[i];
     lua_newtable(L);
     lua_createtable(L, g->nstep, 0);
     for (int k = 0; k < g->nstep; k++) {
-      lua_pushstring(L, p->step[g->step[k]].call.op->name);
+      lua_pushstring(L, r->step[g->step[k]].call.op->name);
       lua_rawseti(L, -2, k + 1);
     }
     lua_setfield(L, -2, "ops");
@@ -295,7 +325,7 @@ static int program_kernels(lua_State *L) {
     lua_setfield(L, -2, "fused");
     if (g->joint) {
       int reads, writes;
-      count_tensors(p, g, &reads, &writes);
+      count_tensors(r, g, &reads, &writes);
       lua_pushinteger(L, writes);
       lua_setfield(L, -2, "writes");
       lua_pushinteger(L, reads);
@@ -360,29 +390,29 @@ static void push_event(lua_State *L, const event *e) {
 /* events(program) -> op calls in order, each {op, args by name, out (values), inplace}; values of the inputs; values of
    the results; or nil, why */
 static int program_events(lua_State *L) {
-  const ty_program *p = program_at(L, 1);
+  const ty_recording *r = recorded_at(L, 1)->r;
   lua_newtable(L);
-  for (int i = 0, n = 0; i < p->nevent; i++) {
-    const event *e = &p->event[i];
+  for (int i = 0, n = 0; i < r->nevent; i++) {
+    const event *e = &r->event[i];
     if (e->kind == EVENT_DETACH) continue;
     if (e->kind != EVENT_APPLY) { lua_pushnil(L); lua_pushstring(L, "a backward pass is part of it"); return 2; }
     push_event(L, e);
     lua_rawseti(L, -2, ++n);
   }
   lua_newtable(L);
-  for (int i = 0; i < p->ninput; i++) { lua_pushinteger(L, p->input[i] + 1); lua_rawseti(L, -2, i + 1); }
+  for (int i = 0; i < r->ninput; i++) { lua_pushinteger(L, r->input[i] + 1); lua_rawseti(L, -2, i + 1); }
   lua_newtable(L);
-  for (int i = 0; i < p->nresult; i++) { lua_pushinteger(L, p->result[i] + 1); lua_rawseti(L, -2, i + 1); }
+  for (int i = 0; i < r->nresult; i++) { lua_pushinteger(L, r->result[i] + 1); lua_rawseti(L, -2, i + 1); }
   return 3;
 }
 
 static int program_value(lua_State *L) { /* (program, value) -> tensor, of a value from outside */
   ty_state *s = ty_state_of(L);
-  const ty_program *p = program_at(L, 1);
+  const ty_recording *r = recorded_at(L, 1)->r;
   const int v = (int)luaL_checkinteger(L, 2) - 1;
-  if (v < 0 || v >= p->nvalue || p->store[p->value[v].store].internal) return ty_throw(L, "compile: value %d isn't from outside", v + 1);
+  if (v < 0 || v >= r->nvalue || r->store[r->value[v].store].internal) return ty_throw(L, "compile: value %d isn't from outside", v + 1);
   ty_handle *h = ty_new_handle(L, s);
-  h->t = ty_alias(p->value[v].t);
+  h->t = ty_alias(r->value[v].t);
   return h->t ? 1 : ty_throw(L, "compile: out of memory");
 }
 
@@ -408,7 +438,7 @@ void ty_open_program(lua_State *L) {
     {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
     {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
-    {"trust", program_trust}, {"result", program_result}, {"settle", program_settle}};
+    {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

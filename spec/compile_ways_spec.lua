@@ -1,0 +1,206 @@
+-- Compiled functions that don't go the same way in each call: every way has its record, and the calls stay right to the bit.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local nn, optim, amp, F = tycho.nn, tycho.optim, tycho.amp, tycho.nn.functional
+
+local same = helper.compiled_same
+
+-- {calls that went it, for each way}, and whether all of the report is compiled
+local function ways(f)
+  local calls, all = {}, true
+  for i, r in ipairs(f:report()) do calls[i], all = r.calls, all and r.compiled end
+  return calls, all
+end
+
+local function total(list)
+  local n = 0
+  for _, x in ipairs(list) do n = n + x end
+  return n
+end
+
+describe("compile, a function of several ways", function()
+  local function accumulation(o)
+    return function()
+      local net = nn.Sequential(nn.Linear(6, 8), nn.GELU(), nn.Dropout(0.2), nn.Linear(8, 3))
+      local opt = optim.AdamW(net:parameters(), {lr = 0.01})
+      local scaler = o.scaler and amp.GradScaler{init_scale = 64, growth_interval = 2}
+      local scheduler = o.schedule and optim.lr_scheduler.CosineAnnealingLR(opt, {T_max = 5})
+      local k, log = 0, {}
+      return function(x, y)
+        k = k + 1
+        local loss
+        if o.autocast then loss = amp.autocast({dtype = o.autocast}, function() return F.cross_entropy(net(x), y) / o.every end)
+        else loss = F.cross_entropy(net(x), y) / o.every end
+        if scaler then scaler:scale(loss):backward() else loss:backward() end
+        if k % o.every == 0 then
+          if scaler then
+            scaler:unscale_(opt)
+            nn.utils.clip_grad_norm_(net:parameters(), 0.5)
+            scaler:step(opt)
+            scaler:update()
+          else opt:step() end
+          opt:zero_grad()
+          if scheduler then scheduler:step() end
+        end
+        if o.reads and k % o.reads == 0 then log[#log + 1] = loss:item() end
+        return loss:detach()
+      end, function()
+        local all = {unpack(log)}
+        for _, p in ipairs(net:parameters()) do all[#all + 1] = p:detach() end
+        if scaler then all[#all + 1] = scaler:get_scale() end
+        return all
+      end, function() return {tycho.randn(5, 6), tycho.randint(1, 3, {5})} end
+    end
+  end
+
+  for name, o in pairs {plain = {every = 4}, ["every second"] = {every = 2}, scheduled = {every = 3, schedule = true},
+      autocast = {every = 4, autocast = "bfloat16"}, scaled = {every = 3, scaler = true, autocast = "float16"}} do
+    it("gradients that are accumulated within: " .. name, function()
+      local n = 30
+      local f = same(accumulation(o), n)
+      local calls, all = ways(f)
+      assert.is_true(all, tostring(f:report()[1].why))
+      assert.is_true(total(calls) >= n - 2 * o.every - 3, table.concat(calls, " ") .. " of " .. n .. " calls")
+    end)
+  end
+
+  it("a value that is read now and then costs the calls that read it", function()
+    local n = 40
+    local f = same(accumulation{every = 1, reads = 10}, n)
+    local calls, all = ways(f)
+    assert.is_true(all and total(calls) >= n - 4 - 2, table.concat(calls, " "))
+    f = same(accumulation{every = 2, reads = 7}, n)
+    assert.is_true(total((ways(f))) >= n - 5 - 6, table.concat((ways(f)), " "))
+  end)
+
+  it("an error now and then, too", function()
+    local f = same(function()
+      local k, w = 0, tycho.randn(4)
+      local function fn(x)
+        k = k + 1
+        local y = (x * w):tanh()
+        if k % 5 == 0 then error("planned", 0) end
+        return y + 1
+      end
+      return function(x) local ok, y = pcall(fn, x) return ok, ok and y or y end, nil, function() return {tycho.randn(4)} end
+    end, 20)
+    assert.is_true(select(2, ways(f)))
+    local k = 0
+    f = tycho.compile(function(x)
+      k = k + 1
+      local y = x * 2
+      if k % 4 == 0 then error("planned", 0) end
+      return y
+    end)
+    for i = 1, 16 do
+      local ok, y = pcall(f, tycho.full({2}, i))
+      assert.equal(i % 4 ~= 0, ok)
+      if ok then assert.equal(2 * i, y[1]) else assert.equal("planned", y) end
+    end
+    assert.is_true(f:report()[1].compiled and f:report()[1].calls > 8)
+  end)
+
+  it("branches in any order, as parts of one another; what is kept from each stays as it was", function()
+    local order, kept = {1, 2, 3, 1, 1, 2, 3, 3, 4, 2, 1, 4, 3, 4, 1, 2, 2, 5, 5, 1, 5, 3, 2, 4, 1, 5, 2, 3}, {}
+    local function make()
+      kept = {}
+      local k, w = 0, nn.Parameter(tycho.randn(4, 4))
+      return function(x)
+        k = k + 1
+        local way = order[(k - 1) % #order + 1]
+        w.grad = nil
+        local h = x:matmul(w):tanh()
+        local first = h * 2
+        if way == 2 then h = h + x end
+        if way >= 3 then h = h:exp() end
+        if way == 4 then kept[#kept + 1] = tycho.keep(h:detach()) end
+        if way == 5 then h = h:clone():add_(1) end
+        h:square():sum():backward()
+        if way == 3 then w.grad:mul_(0.5) end
+        return first:detach(), w.grad, h:detach()
+      end, function()
+        local out = {}
+        for i, t in ipairs(kept) do out[i] = t end
+        return out
+      end, function() return {tycho.randn(3, 4)} end
+    end
+    local f = same(make, 2 * #order)
+    local calls, all = ways(f)
+    assert.is_true(all and #calls >= 4 and total(calls) > 2 * #order - 12, table.concat(calls, " "))
+  end)
+
+  it("keeps max_variants ways, and forgets those that are not gone any more", function()
+    local way = 1
+    local function fn(x)
+      for _ = 1, way do x = x + 1 end
+      return x
+    end
+    local f = tycho.compile(fn, {max_variants = 3})
+    local function go(to) way = to return f(tycho.zeros(2))[1] end
+    for _ = 1, 3 do
+      for to = 1, 3 do assert.equal(to, go(to)) end
+    end
+    assert.equal(3, #f:report())
+    assert.equal(4, go(4))
+    assert.equal(3, #f:report())
+    for _ = 1, 300 do go(4) end
+    assert.equal(1, #f:report())
+    local h = tycho.compile(fn, {max_variants = 3})                -- more ways than that, in turn: none is worth while
+    for i = 0, 12 do
+      way = i % 5 + 1
+      assert.equal(way, h(tycho.zeros(2))[1])
+    end
+    assert.is_false(h:report()[1].compiled)
+    assert.truthy(h:report()[1].why:find "differed from the record each time")
+  end)
+
+  it("ways share the memory of what is used up within", function()
+    local w, way = tycho.randn(64, 64) * 0.1, 1
+    local function chain(x)
+      for _ = 1, 12 do x = (x:matmul(w) + 1):tanh() end
+      for _ = 1, way do x = x:matmul(w) end
+      return x:sum()
+    end
+    local function used(ways_of)
+      local f = tycho.compile(chain, {fusion = false})
+      local x = tycho.randn(64, 64)
+      collectgarbage()
+      collectgarbage()
+      local before = core.allocated()
+      for i = 1, 4 * ways_of do
+        way = i % ways_of + 1
+        f(x)
+      end
+      collectgarbage()
+      collectgarbage()
+      assert.equal(ways_of, #f:report())
+      return core.allocated() - before
+    end
+    local one, four = used(1), used(4)
+    assert.is_true(four < one + 2 * 64 * 64 * 4, ("%d bytes for one way, %d for four"):format(one, four))
+  end)
+
+  it("numbers of the function's own, arguments of one memory, results of a way that is left in the middle", function()
+    local k = 0
+    local function fn(x, y)
+      k = k + 1
+      local t = tycho.tensor({1, 2, 3, 4})
+      local a = x * t
+      if k % 3 == 0 then a = a + y else a = a - y end
+      local b = a:view(2, 2)
+      if k % 2 == 0 then b = b * tycho.tensor({{1, 0}, {0, 1}}) end
+      return a, b:sum(), b
+    end
+    local plain, f = fn, tycho.compile(fn)
+    for i = 1, 30 do
+      local x, y = tycho.randn(4), tycho.randn(4)
+      k = i
+      local a, s, b = f(x, y)
+      k = i
+      local pa, ps, pb = plain(x, y)
+      assert.is_true(a:equal(pa) and s:equal(ps) and b:equal(pb), "call " .. i)
+    end
+    assert.equal(6 - 2, #f:report())
+  end)
+end)
