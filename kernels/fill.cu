@@ -67,8 +67,8 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
       for (int k = 0; k < 4; k += 2) ty_normal2(r[k], r[k + 1], &normal[k], &normal[k + 1]);
       for (int k = 0; k < 4; k++) v[k] = a.a + a.b * (double)normal[k];
     } else {
-      const int bits = a.dtype == TY_F16 ? 11 : a.dtype == TY_BF16 ? 8 : 24;   /* that the dtype holds: else rounding reaches high */
-      for (int k = 0; k < 4; k++) v[k] = a.a + (a.b - a.a) * (double)ty_uniform(r[k] >> (32 - bits) << (32 - bits));
+      const int bits = a.dtype == TY_F16 ? 11 : a.dtype == TY_BF16 ? 8 : 24;   /* that the dtype holds */
+      for (int k = 0; k < 4; k++) v[k] = fmin(a.a + (a.b - a.a) * (double)ty_uniform(r[k] >> (32 - bits) << (32 - bits)), a.most);
     }
     if (whole) store_four(a.o, a.dtype, at, v);
     else for (int k = 0; k < 4 && at + k < a.n; k++) store(a.o, a.dtype, at + k, v[k]);

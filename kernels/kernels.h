@@ -59,7 +59,7 @@ typedef struct { uint64_t seed, offset; unsigned ticket; } ty_k_generator;   /* 
 typedef struct {
   int op, dtype;
   int64_t n, low, high;                                  /* randint */
-  double a, b;                                           /* the op's first two attributes */
+  double a, b, most;                                     /* the op's first two attributes; uniform: the largest number to be drawn */
   const void *x;                                         /* bernoulli's probabilities, dropout's operand */
   void *o;                                               /* contiguous */
   uint8_t *mask;                                         /* dropout's */

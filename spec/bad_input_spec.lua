@@ -142,4 +142,36 @@ describe("bad input", function()
     end
     assert.equal(6, x:sum():item())
   end)
+
+  it("what finalizers change while memory is taken is seen: lists that are read, tensors that are looked at", function()
+    -- calls fn while everything that is allocated runs the collector, and so finalize
+    local function amid(finalize, fn, ...)
+      collectgarbage()
+      collectgarbage "stop"
+      getmetatable(newproxy(true)).__gc = finalize
+      local pause, stride = collectgarbage("setpause", 0), collectgarbage("setstepmul", 1000000)
+      collectgarbage "restart"
+      local r = {pcall(fn, ...)}
+      collectgarbage("setpause", pause)
+      collectgarbage("setstepmul", stride)
+      return unpack(r, 1, 2)
+    end
+    for _ = 1, 40 do
+      local list = {}
+      for i = 1, 4 do list[i] = {i, i, i} end
+      local ok, t = amid(function() list[3] = 7 end, tycho.tensor, list)
+      if ok then assert.same({3, 3, 3}, t[3]:totable()) else assert.truthy(t:find "nested list") end
+      for _, fn in ipairs {core.leaf_of, core.methods.totable, core.methods.item} do
+        local x, other = tycho.full({1}, 5), nil
+        local fine, y = amid(function()
+          if not x then return end
+          x:free()
+          x, other = nil, tycho.zeros(7, 3)
+        end, fn, x)
+        if fine then assert.equal(5, type(y) == "number" and y or y[1])
+        else assert.truthy(y:find "freed") end
+        assert.truthy(x or other)
+      end
+    end
+  end)
 end)

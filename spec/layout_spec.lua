@@ -150,4 +150,12 @@ describe("cat and stack", function()
       end
     end
   end)
+
+  it("a result in order of its dims is as any: its views don't copy", function()
+    local x, y = tycho.randn(1, 2, 3, 4), tycho.randn(1, 2, 3, 4):contiguous({memory_format = "channels_last"})
+    local conv = F.conv2d(tycho.randn(1, 2, 3, 4):half(), tycho.randn(2, 2, 1, 1):half()):to(x.dtype)
+    for _, first in ipairs {y, conv} do
+      helper.fails("without a copy", function() return tycho.cat({first, x}, 3):narrow(4, 1, 2):view(2, -1) end)
+    end
+  end)
 end)

@@ -241,4 +241,44 @@ describe("mistakes", function()
     assert.is_false(ok)
     assert.is_true(#e < 3000)
   end)
+
+  it("files of text and tokens, subsets, schedules, sums of what isn't there", function()
+    local set = data.datasets.TextFile{root = "README.md", block_size = 8}
+    fails("item 'a' is out of range", function() return set:get("a") end)
+    fails("encode: argument 1 must be a string, got 5", function() return set:encode(5) end)
+    fails("decode: argument 1 must be ids, got nil", function() return set:decode() end)
+    local path = os.tmpname()
+    helper.write_file(path, ("\1\0\2\0"):rep(100))
+    fails("TokenFile: split must be a share", data.datasets.TokenFile, {root = path, split = "x"})
+    fails("TokenFile: split must be a share", data.datasets.TokenFile, {root = path, split = 5})
+    os.remove(path)
+    local sgd, L = optim.SGD({tycho.zeros(2, {requires_grad = true})}, {lr = 0.1}), optim.lr_scheduler
+    fails("ReduceLROnPlateau, which needs a metric", function()
+      return L.SequentialLR(sgd, {L.LinearLR(sgd), L.ReduceLROnPlateau(sgd)}, {2})
+    end)
+    fails("scatter: argument 4 (src) 300 is out of range for uint8", function()
+      return tycho.zeros(3, {dtype = "uint8"}):scatter(1, tycho.tensor({1}, {dtype = "int64"}), 300)
+    end)
+    for message, fn in pairs {["random_split: argument 1 must be a dataset, got 3"] = function() local a = data.random_split(3, {1}) return a end,
+        ["collate: a list of items is needed"] = function() local a = data.collate(3) return a end,
+        ["save_curve: /nope/c.png: "] = function() tycho.utils.save_curve("/nope/c.png", {1, 2}) end,
+        ["utils has no 'data': datasets and loaders are in tycho.data"] = function() local a = tycho.utils.data return a end,
+        ["DistributedDataParallel"] = function() local a = nn.DataParallel return a end} do
+      local ok, e = pcall(fn)
+      assert.is_true(not ok and e:find("^spec/mistakes_spec.lua:%d+: ") ~= nil and e:find(message, 1, true) ~= nil, e)
+    end
+  end)
+
+  it("a subset's list is what its loader goes by", function()
+    local set = data.Subset(data.TensorDataset(tycho.range(1, 10)), {1, 2, 3})
+    set.indices = {4, 5}
+    assert.equal(4, set:get(1))
+    for x in data.DataLoader(set, {batch_size = 2}):iter() do assert.same({4, 5}, x:totable()) end
+    set.indices[1] = 9
+    for x in data.DataLoader(set, {batch_size = 2}):iter() do assert.same({9, 5}, x:totable()) end
+  end)
+
+  it("summary of a model of ids", function()
+    assert.truthy(nn.summary(nn.Embedding(10, 3), {2, 4}, {dtype = "int64"}):find("2x4x3", 1, true))
+  end)
 end)

@@ -274,4 +274,13 @@ describe("a generator of one's own", function()
       assert.is_truthy(message:find(case[1], 1, true), message)
     end
   end)
+
+  it("uniform_ gives nothing that rounds to its upper bound, in any dtype", function()
+    for dtype, bounds in pairs {float32 = {1, 2}, float16 = {1, 2}, bfloat16 = {-3, 0}, float64 = {2 ^ 40, 2 ^ 40 + 1}} do
+      local x = tycho.empty(2 ^ 18, {dtype = dtype}):uniform_(bounds[1], bounds[2])
+      assert.is_true(x:max():item() < bounds[2] and x:min():item() >= bounds[1], dtype)
+    end
+    assert.is_true(tycho.empty(2 ^ 22):uniform_(1, 2):max():item() < 2)
+    assert.equal(1, tycho.empty(100):uniform_(1, 1 + 2 ^ -30):max():item())
+  end)
 end)

@@ -53,31 +53,21 @@ local function writable(who, x, what)
   return x.dtype == "bfloat16" and M.float(x) or x
 end
 
-local function guard(who, path, fn, ...)
-  if type(path) ~= "string" then fail("%s: argument 1 (path) must be a string, got %s", who, type(path)) end
-  local ok, v = pcall(fn, ...)
-  if not ok then
-    v = tostring(options.bare(v))
-    fail("%s: %s%s", who, v:find(path, 1, true) and "" or path .. ": ", v)
-  end
-  return v
-end
-
 -- load_npy(path, {device=}) -> tensor; integers that Tycho has no dtype for are widened
 function numpy.load_npy(path, o)
   o = options.fill("load_npy", o, {device = false})
-  return guard("load_npy", path, function() return to_device(parse(core.blob_read(path)), o.device) end)
+  return options.file("load_npy", path, function() return to_device(parse(core.blob_read(path)), o.device) end)
 end
 
 function numpy.save_npy(path, x)
   x = writable("save_npy", x, "argument 2")
-  guard("save_npy", path, function() core.file_write(path, header(x), x) end)
+  options.file("save_npy", path, function() core.file_write(path, header(x), x) end)
 end
 
 -- load_npz(path, {device=}) -> tensors by name
 function numpy.load_npz(path, o)
   o = options.fill("load_npz", o, {device = false})
-  return guard("load_npz", path, function()
+  return options.file("load_npz", path, function()
     local archive, names = core.zip_list(path)
     local out = {}
     for i, name in ipairs(names) do
@@ -110,7 +100,7 @@ function numpy.save_npz(path, tensors)
   if #names == 0 then fail("save_npz: there are no tensors to save") end
   table.sort(names)
   for i, name in ipairs(names) do list[i], heads[i], names[i] = by[name], header(by[name]), name .. ".npy" end
-  guard("save_npz", path, function() core.zip_write(path, names, heads, list) end)
+  options.file("save_npz", path, function() core.zip_write(path, names, heads, list) end)
 end
 
 return numpy

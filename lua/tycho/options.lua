@@ -29,10 +29,10 @@ function options.method(who, object, name, is, f)
     return f(self, ...)
   end
 end
--- So all methods of a class; but: names that stay as they are.
-function options.colon(class, object, is, but)
+-- So all methods of a class.
+function options.colon(class, object, is)
   for name, f in pairs(class) do
-    if type(f) == "function" and not name:find "^_" and not (but and but[name]) then
+    if type(f) == "function" and not name:find "^_" then
       class[name] = options.method(name, object, name, is, f)
     end
   end
@@ -126,6 +126,17 @@ function options.number(who, name, v, least)
   return v
 end
 
+-- fn(...), which reads or writes a file: its errors name who and the path.
+function options.file(who, path, fn, ...)
+  if type(path) ~= "string" then fail("%s: argument 1 (path) must be a string, got %s", who, options.shown(path)) end
+  local ok, v = pcall(fn, ...)
+  if not ok then
+    v = tostring(options.bare(v))
+    fail("%s: %s%s", who, v:find(path, 1, true) and "" or path .. ": ", v)
+  end
+  return v
+end
+
 ---- arguments of constructors: PyTorch's positions, and names in a last table ----
 local parsed = {}
 -- "in, out, bias=true, eps=nil, *, mode=zeros": what has no default is needed; nil stands for nothing; what follows * is named only.
@@ -211,10 +222,12 @@ function options.shown(v)
   return "a " .. (core.is_tensor(v) and "tensor" or type(v))
 end
 
--- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too.
-function options.told(t, what, place)
+-- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too;
+-- elsewhere: what PyTorch's programs look for here, and what there is.
+function options.told(t, what, place, elsewhere)
   return setmetatable(t, {__index = function(_, k)
     if type(k) ~= "string" then return nil end
+    if elsewhere and elsewhere[k] then fail("%s has no '%s': %s", what, k, elsewhere[k]) end
     if place and rawget(package.loaded[place] or {}, k) ~= nil then fail("%s has no '%s': it is %s.%s", what, k, place, k) end
     local names = {}
     for name in pairs(t) do names[#names + 1] = name end

@@ -14,7 +14,6 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
 -- save_curve(path, ys, {xs=}): ys a list of numbers, xs their places (1, 2, ... where nil)
 function plot.save_curve(path, ys, o)
   local xs = options.fill("save_curve", o, {xs = false}).xs or {}
-  options.expect("save_curve", 1, path, type(path) == "string", "a path")
   for _, list in ipairs {ys or false, xs} do
     local ok = type(list) == "table" and not core.is_tensor(list) and (#list > 0 or list == xs)
     for _, y in ipairs(ok and list or {}) do ok = ok and type(y) == "number" and (list == ys or math.abs(y) < math.huge) end
@@ -81,7 +80,7 @@ function plot.save_curve(path, ys, o)
       px0, py0 = x, y
     else px0 = nil end
   end
-  core.write_png(path, image)
+  options.file("save_curve", path, core.write_png, path, image)
 end
 
 return plot

@@ -130,7 +130,6 @@ function Profile:__tostring() return self:table() end
 
 -- A file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
 function Profile:export_chrome_trace(path)
-  if type(path) ~= "string" then fail("export_chrome_trace: argument 1 (path) must be a string, got %s", type(path)) end
   local list = {}
   local function add(name, row, begin, time, e)
     list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time, args = {shapes = e.shapes or "", bytes = e.bytes}}
@@ -139,7 +138,7 @@ function Profile:export_chrome_trace(path)
     add(e.name, "cpu", e.begin, e.time, e)
     if e.gpu then add(e.name, "cuda:" .. e.gpu, e.gpu_begin, e.gpu_time, e) end
   end
-  core.file_write(path, core.json_encode {traceEvents = list}, core.ops.zeros(0, {device = "cpu"}))
+  options.file("export_chrome_trace", path, core.file_write, path, core.json_encode {traceEvents = list}, core.ops.zeros(0, {device = "cpu"}))
 end
 
 ---- profiles of some steps ----

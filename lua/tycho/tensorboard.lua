@@ -66,7 +66,7 @@ end
 local count = 0
 local function open(w)
   count = count + 1
-  core.make_folder(w.log_dir)
+  options.file("SummaryWriter", w.log_dir, core.make_folder, w.log_dir)
   local host = ffi.new "char[256]"
   ffi.C.gethostname(host, 255)
   local path = ("%s/events.out.tfevents.%010.0f.%s.%d.%d%s"):format(w.log_dir, os.time(), ffi.string(host), ffi.C.getpid(), count,

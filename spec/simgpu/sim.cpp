@@ -198,13 +198,14 @@ struct recording {
 };
 typedef std::shared_ptr<recording> record;
 
-record capturing;                          /* one at a time is enough here */
+record capturing;                          /* one at a time is enough here; other threads look at it */
 thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeThreadLocal;
 
 /* For calls that a capturing thread must not make. */
 bool refused() {
-  if (!capturing || capturing->thread != std::this_thread::get_id() || capture_mode == cudaStreamCaptureModeRelaxed) return false;
-  return capturing->spoilt = true;
+  const record now = std::atomic_load(&capturing);
+  if (!now || now->thread != std::this_thread::get_id() || capture_mode == cudaStreamCaptureModeRelaxed) return false;
+  return now->spoilt = true;
 }
 #define REFUSE_CAPTURE do { if (refused()) return give(cudaErrorStreamCaptureUnsupported); } while (0)
 
@@ -265,6 +266,11 @@ namespace {
 
 std::mutex streams_lock; std::atomic<int> made_on[64];
 std::vector<cudaStream_t> streams;
+
+std::vector<cudaStream_t> all_streams() {
+  std::lock_guard<std::mutex> hold(streams_lock);
+  return streams;
+}
 
 /* Threads must not be joined by a library's destructors: the process may end with work in streams. */
 struct at_exit {
@@ -379,7 +385,7 @@ cudaError_t cudaMalloc(void **p, size_t n) {
 cudaError_t cudaFree(void *p) {            /* waits for the device, as the real one does */
   ENTER;
   REFUSE_CAPTURE;
-  for (auto s : std::vector<cudaStream_t>(streams)) s->drain();
+  for (auto s : all_streams()) s->drain();
   device_work here;
   std::lock_guard<std::mutex> hold(memory_lock);
   auto it = regions.find((char *)p);
@@ -433,11 +439,9 @@ cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->i
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
   REFUSE_CAPTURE;
-  if (const record now = capturing; now && now->joined[0]->device == current)       /* another thread's, in one of the device's streams */
+  if (const record now = std::atomic_load(&capturing); now && now->joined[0]->device == current)       /* another thread's, in one of the device's streams */
     return now->spoilt = true, give(cudaErrorStreamCaptureUnsupported);
-  std::vector<cudaStream_t> all;
-  { std::lock_guard<std::mutex> hold(streams_lock); all = streams; }
-  for (auto s : all) if (s->device == current) s->drain();
+  for (auto s : all_streams()) if (s->device == current) s->drain();
   return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
 }
 
@@ -458,7 +462,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   ENTER;
-  if (e->in && e->in == capturing) {       /* the stream joins what is captured */
+  if (e->in && e->in == std::atomic_load(&capturing)) {       /* the stream joins what is captured */
     if (!s->into) { s->into = e->in; s->tail.clear(); e->in->joined.push_back(s); }
     s->tail.insert(s->tail.end(), e->tail.begin(), e->tail.end());
     return cudaSuccess;
@@ -532,11 +536,12 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t s, cudaStreamCaptureStatus *is) {
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode mode) {
   ENTER;
-  if (capturing || mode != cudaStreamCaptureModeThreadLocal) return give(cudaErrorIllegalState);
-  capturing = s->into = std::make_shared<recording>();
-  capturing->thread = std::this_thread::get_id();
-  capturing->joined = {s};
+  if (std::atomic_load(&capturing) || mode != cudaStreamCaptureModeThreadLocal) return give(cudaErrorIllegalState);
+  s->into = std::make_shared<recording>();
+  s->into->thread = std::this_thread::get_id();
+  s->into->joined = {s};
   s->tail.clear();
+  std::atomic_store(&capturing, s->into);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
@@ -559,7 +564,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
     j->into = nullptr;
     j->tail.clear();
   }
-  capturing = nullptr;
+  std::atomic_store(&capturing, record());
   if (r->spoilt) return give(cudaErrorStreamCaptureInvalidated);
   if (!whole) return give(cudaErrorStreamCaptureUnjoined);
   *out = new CUgraph_st{r->pieces};

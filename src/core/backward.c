@@ -177,7 +177,7 @@ static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
   v->offset += n->at[TY_AT_select_index].i * v->stride[d];
   if (n->op->id == TY_OP_slice) {
     v->shape[d] = n->at[TY_AT_slice_last].i;
-    v->stride[d] *= n->at[TY_AT_slice_step].i;
+    v->stride[d] *= TY_MIN(n->at[TY_AT_slice_step].i, TY_MAX(whole->shape[d], 1));      /* as ty_infer_slice has it */
     return v;
   }
   size_t behind = sizeof(int64_t) * (size_t)(v->ndim - 1 - d);
@@ -227,7 +227,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   return true;
 }
 
-int ty_hooks_registered;
+_Atomic int ty_hooks_registered;
 
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {

@@ -97,7 +97,7 @@ typedef struct {
   void (*range)(const char *text);
   void (*moment)(const char *text);
   ty_status (*recording)(ty_ctx *ctx, bool on);
-  /* The plans that libraries have chosen by timing: words that are saved (how many; those that fit are written),
+  /* The plans that libraries have chosen by timing: words that are saved (how many; written where all fit),
      given back, and whose they are. */
   size_t (*timed_plans)(int64_t *words, size_t room);
   ty_status (*set_timed_plans)(ty_ctx *ctx, const int64_t *words, size_t n);

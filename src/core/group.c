@@ -14,21 +14,19 @@
 
 static const ty_transport *transport;
 static ty_group groups[TY_MAXGROUP];
-static int ngroup;
-static double timeout = 1800;
-static bool compares;
+static _Atomic int ngroup;                 /* a group is whole before it is counted */
+static _Atomic double timeout = 1800;
+static _Atomic bool compares;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-ty_status ty_groups_open(ty_ctx *ctx, const ty_transport *t) {
-  (void)ctx;
+void ty_groups_open(const ty_transport *t) {
   pthread_mutex_lock(&lock);
   if (!transport) {
     groups[0] = (ty_group){.rank = t->rank, .size = t->size};
-    ngroup = 1;
     transport = t;
+    ngroup = 1;
   }
   pthread_mutex_unlock(&lock);
-  return TY_OK;
 }
 
 const ty_transport *ty_group_transport(void) { return transport; }
@@ -38,7 +36,10 @@ ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id) {
   ty_group g = {.size = n};
   pthread_mutex_lock(&lock);
   const char *why = ngroup == TY_MAXGROUP ? "there are as many groups as there can be" : transport->group_new(ranks, n, &g.comm, &g.rank);
-  if (!why) groups[*id = ngroup++] = g;
+  if (!why) {
+    groups[*id = ngroup] = g;
+    ngroup++;
+  }
   pthread_mutex_unlock(&lock);
   return why ? ty_error(ctx, "new_group: %s", why) : TY_OK;
 }

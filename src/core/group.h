@@ -45,7 +45,7 @@ typedef struct {
 typedef const char *(*ty_transport_open)(uint32_t interface, const ty_transport **out);
 
 /* The library's transport is that of the process from now on; its processes are group 0. */
-ty_status ty_groups_open(ty_ctx *ctx, const ty_transport *t);
+void ty_groups_open(const ty_transport *t);
 const ty_transport *ty_group_transport(void);                      /* NULL: none has been opened */
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id);   /* by all processes; the id is the same in all */
 ty_status ty_group_again(ty_ctx *ctx, const ty_group *g, ty_group *out);   /* by its processes: the same once more */

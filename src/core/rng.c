@@ -2,6 +2,8 @@
  * offset then advances by ceil(n/4). So layout, threads and grids don't change the numbers.
  *
  * Invariant: who draws takes its blocks at once, so that Lua states in several threads never draw the same ones. */
+#include <math.h>
+#include <string.h>
 #include "tycho.h"
 
 static _Atomic uint64_t seed = 0x5DEECE66D, offset;
@@ -22,6 +24,24 @@ ty_generator ty_cpu_take(uint64_t blocks) {
   }
   const uint64_t at = atomic_fetch_add(&offset, blocks);
   return (ty_generator){atomic_load(&seed), at};
+}
+
+double ty_uniform_most(double low, double high, ty_dtype d) {
+  char buf[8];
+  double v;
+  ty_set(buf, d, high);
+  if ((v = ty_get(buf, d)) >= high) {
+    if (d == TY_F64) v = nextafter(v, -INFINITY);
+    else if (d == TY_F32) v = nextafterf((float)v, -INFINITY);
+    else {                                 /* 16 bits: a sign, and a magnitude in the order of its bits */
+      uint16_t bits;
+      memcpy(&bits, buf, 2);
+      bits = v == 0 ? 0x8001 : v > 0 ? bits - 1 : bits + 1;
+      memcpy(buf, &bits, 2);
+      v = ty_get(buf, d);
+    }
+  }
+  return TY_MAX(v, low);
 }
 
 ty_generator ty_cpu_generator(void) { return ty_cpu_take(0); }

@@ -105,7 +105,7 @@ ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d) {
   const ty_operand *v = &c->in[slot];
   const double n = v->kind == TY_FLOAT ? v->f : (double)v->i;
   if ((v->kind != TY_FLOAT && v->kind != TY_INT) || ty_fits(n, d)) return TY_OK;
-  const char *name = c->op->param[slot].name;
+  const char *name = c->op->param[ty_position(c, slot) - 1].name;
   if (n != n) return ty_fail(c, "argument %d (%s) is NaN, which %s can't hold", ty_position(c, slot), name, ty_dtype_names[d]);
   return ty_fail(c, "argument %d (%s) %.14g is out of range for %s", ty_position(c, slot), name, n, ty_dtype_names[d]);
 }
@@ -410,6 +410,7 @@ ty_status ty_infer_cat(ty_call *c) {
   m->dtype = ty_result_dtype(c->in + start, n);
   keep_channels_last(m, x);
   for (int i = first + 1; i < n && m->has_stride; i++) m->has_stride = ty_is_channels_last(c->in[start + i].t);
+  m->own_layout = m->own_layout && m->has_stride;
   return TY_OK;
 }
 

@@ -92,7 +92,8 @@ ty_status ty_infer_gather(ty_call *c) {
 ty_status ty_infer_scatter(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *idx = c->in[1].t, *src = c->in[2].t;
   TY_TRY(ty_infer_gather(c));
-  if (src) {
+  if (!src) TY_TRY(ty_need_fitting(c, 2, (ty_dtype)x->dtype));
+  else {
     TY_TRY(ty_need_same_dtype(c, 2, 0));
     bool fits = src->ndim == idx->ndim;
     for (int i = 0; fits && i < idx->ndim; i++) fits = idx->shape[i] <= src->shape[i];

@@ -78,7 +78,7 @@ ty_status ty_infer_slice(ty_call *c) {
   m->has_stride = true;
   m->own_layout = x->own_layout;
   m->shape[d] = count;
-  m->stride[d] = x->stride[d] * step;
+  m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));        /* a longer step takes one index too */
   a[TY_AT_slice_first].set = a[TY_AT_slice_last].set = true;
   a[TY_AT_slice_first].i = count ? first - 1 : 0;
   a[TY_AT_slice_last].i = count;

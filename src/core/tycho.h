@@ -551,6 +551,8 @@ ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, lon
 ty_generator ty_cpu_generator(void);
 ty_generator ty_cpu_take(uint64_t blocks);
 void ty_cpu_seed(ty_generator g);
+/* The largest number of the dtype below high, but at least low: what is drawn from [low, high) may round to high otherwise. */
+double ty_uniform_most(double low, double high, ty_dtype d);
 /* From now on this thread draws from state (two int64: seed, offset; NULL: the process's). Takes over a reference, and gives one to what
  * it was. */
 ty_tensor *ty_cpu_own(ty_tensor *state);

@@ -59,9 +59,10 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
         for (int64_t i = 0; i < n; i++) ((float *)p)[i] = ty_uniform(r[i]);
         return;
       }
-      int keep = d == TY_F16 ? 11 : d == TY_BF16 ? 8 : 24;    /* bits that the dtype holds: else rounding reaches high */
+      const double most = ty_uniform_most(lo, hi, d);
+      int keep = d == TY_F16 ? 11 : d == TY_BF16 ? 8 : 24;    /* bits that the dtype holds */
       for (int64_t i = 0; i < n; i++) {
-        double v = lo + (hi - lo) * ty_uniform(r[i] >> (32 - keep) << (32 - keep));
+        double v = TY_MIN(lo + (hi - lo) * ty_uniform(r[i] >> (32 - keep) << (32 - keep)), most);
         if (d == TY_F32) ((float *)p)[i] = (float)v;
         else ty_set(p + i * size, d, v);
       }

@@ -5,6 +5,7 @@
  * rounds operands unless TF32 is allowed; none that gives other bits each time where determinism is asked for.
  * Invariants: descriptors of a graph are destroyed once the plan stands; one lock guards handles and plans; a key
  * without a plan is remembered as such. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <string.h>
 #include "dnn_plan.h"
@@ -21,12 +22,13 @@
 #define KEY_GPU (WORDS - 2)
 
 /* plan NULL: there is none, or, asked less than so often as the caller's patience, none yet */
-typedef struct { bool used, settled; int asked; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;
+/* busy: a call up the stack is at it, whose memory was short, so that a finalizer's came between */
+typedef struct { bool used, settled, busy; int asked; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;
 
 static cudnnHandle_t handles[TY_MAXGPU];
 static entry plans[PLANS];
 static unsigned victim;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static ty_status dnn_fail(ty_call *c, cudnnStatus_t e, const char *call, int gpu) {
   char more[200] = "";
@@ -339,7 +341,8 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   }
   static unsigned seen;
   if (seen != ty_timed_set_so_far()) {
-    for (int i = 0; i < PLANS; i++) forget(&plans[i]);
+    for (int i = 0; i < PLANS; i++)
+      if (!plans[i].busy) forget(&plans[i]);
     seen = ty_timed_set_so_far();
   }
   for (int i = 0; i < 8 && st == TY_OK; i++) {
@@ -352,17 +355,23 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     for (int i = 0; i < 8 && !w; i++)
       if (!plans[(h + (uint64_t)i) % PLANS].settled) w = &plans[(h + (uint64_t)i) % PLANS];
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
-    forget(w);
-    ty_use(gpu);
-    *w = (entry){.used = true, .k = k};
+    if (!w->busy) {
+      forget(w);
+      ty_use(gpu);
+      *w = (entry){.used = true, .k = k};
+    }
   }
-  if (w && !w->settled && w->asked++ >= p->patience) {
-    choose(c, gpu, w, describe, what, p, s);
-    w->settled = w->plan || !ty_captures(gpu);               /* capture may be why there is none: ask again */
-  }
-  if (st == TY_OK && w->plan) {
-    st = run(c, gpu, w, p, s);
-    *taken = st == TY_OK;
+  if (w && !w->busy) {
+    w->busy = true;
+    if (!w->settled && w->asked++ >= p->patience) {
+      choose(c, gpu, w, describe, what, p, s);
+      w->settled = w->plan || !ty_captures(gpu);             /* capture may be why there is none: ask again */
+    }
+    if (st == TY_OK && w->plan) {
+      st = run(c, gpu, w, p, s);
+      *taken = st == TY_OK;
+    }
+    w->busy = false;
   }
   ty_capture_mode(mode);
   pthread_mutex_unlock(&lock);

@@ -128,10 +128,12 @@ ty_status ty_cuda_random(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   if (d.n == 0) return TY_OK;
   switch (c->op->id) {
-    case TY_OP_rand: d.b = 1; break;
+    case TY_OP_rand: d.b = 1; d.most = ty_uniform_most(0, 1, (ty_dtype)o->dtype); break;
     case TY_OP_randn: d.b = 1; break;
     case TY_OP_randint: d.low = c->at[TY_AT_randint_low].i; d.high = c->at[TY_AT_randint_high].i; break;
-    case TY_OP_uniform: case TY_OP_normal: d.a = c->at[TY_AT_uniform_low].f; d.b = c->at[TY_AT_uniform_high].f; break;
+    case TY_OP_uniform: case TY_OP_normal: d.a = c->at[TY_AT_uniform_low].f; d.b = c->at[TY_AT_uniform_high].f;
+      if (c->op->id == TY_OP_uniform) d.most = ty_uniform_most(d.a, d.b, (ty_dtype)o->dtype);
+      break;
     case TY_OP_exponential: case TY_OP_dropout_mask: d.a = c->at[TY_AT_exponential_lambd].f; break;
     case TY_OP_randperm: return permutation(c, gpu, s);
     case TY_OP_multinomial: return multinomial(c, gpu, s);

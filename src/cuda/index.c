@@ -11,7 +11,7 @@ static ty_k_indexing walk(const ty_call *c, int gpu, int how, const ty_tensor *l
 static void set_small(ty_k_indexing *k, const ty_operand *v) {
   const ty_tensor *t = v->t;
   k->v = v->f;
-  k->vi = v->kind == TY_FLOAT ? (int64_t)v->f : v->i;
+  k->vi = v->kind == TY_FLOAT ? ty_whole(v->f) : v->i;
   if (!t) return;
   k->q = ty_data(t);
   k->small_dtype = t->dtype;

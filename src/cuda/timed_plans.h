@@ -26,7 +26,7 @@ int ty_timed_find(ty_plan_library library, int gpu, const int64_t *problem, int 
 /* or not, out of memory */
 void ty_timed_keep(ty_plan_library library, int gpu, const int64_t *problem, int n, const int64_t *saved, int nplan);
 unsigned ty_timed_set_so_far(void);           /* grows when they are set: plans that were made before are others' */
-/* All, as words: how many there are; those that fit are written. And back: an error, and nothing changed, where they are no plans. */
+/* All, as words: how many there are; they are written where all fit. And back: an error, and nothing changed, where they are no plans. */
 size_t ty_timed_get(int64_t *words, size_t room);
 ty_status ty_timed_set(ty_ctx *ctx, const int64_t *words, size_t n);
 const char *ty_timed_libraries(void);         /* the versions whose plans they are: blas_lt.c */

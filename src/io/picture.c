@@ -131,7 +131,7 @@ static void from_inks(uint8_t *pixels, int64_t n, bool gray) {
 static ty_status read_jpeg(ty_ctx *ctx, const char *path, const uint8_t *bytes, size_t n, bool gray, ty_canvas *s, ty_picture *out) {
   int w, h, sub, space, c = gray ? 1 : 3;
   if (!s->jpeg) s->jpeg = tjInitDecompress();
-  if (!s->jpeg) return bad(ctx, path, "out of memory");
+  if (!s->jpeg) return ty_no_memory(ctx, path);
   if (tjDecompressHeader3(s->jpeg, bytes, n, &w, &h, &sub, &space) != 0) return bad(ctx, path, tjGetErrorStr2(s->jpeg));
   TY_TRY(within(ctx, path, w, h));
   const bool inks = space == TJCS_CMYK || space == TJCS_YCCK;
@@ -160,6 +160,7 @@ static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, s
   if (!e) e = spng_decode_image(p, pixels, size, SPNG_FMT_RGB8, 0);
   if (!e) e = spng_decode_chunks(p);                     /* to the end: a file that was cut off is none */
   spng_ctx_free(p);
+  if (e == SPNG_EMEM) return ty_no_memory(ctx, path);
   if (e) return bad(ctx, path, spng_strerror(e));
   const int w = (int)head.width, h = (int)head.height;
   *out = (ty_picture){.p = pixels, .bytes = true, .c = 3, .h = h, .w = w, .sc = 1, .sh = (int64_t)w * 3, .sw = 3};

@@ -70,12 +70,10 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
   size_t at = 0;
   if (nmeta || sums) {
     json_t *m = json_object();
-    if (sums) {
-      json_object_set_new(m, "tycho.xxh3", json_string(zeroes));
-      json_object_set_new(m, "tycho.sums", json_string(sums));
-    }
-    for (int i = 0; i < nmeta; i++) json_object_set_new(m, meta[2 * i], json_string(meta[2 * i + 1]));
-    json_object_set_new(h, "__metadata__", m);
+    bool ok = !sums || (json_object_set_new(m, "tycho.xxh3", json_string(zeroes)) == 0 &&
+      json_object_set_new(m, "tycho.sums", json_string(sums)) == 0);
+    for (int i = 0; i < nmeta && ok; i++) ok = json_object_set_new(m, meta[2 * i], json_string(meta[2 * i + 1])) == 0;
+    if (json_object_set_new(h, "__metadata__", m) != 0 || !ok) { json_decref(h); return NULL; }
   }
   for (int k = 0; k < n; k++) {
     const ty_named *e = &list[order[k]];

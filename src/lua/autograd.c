@@ -4,6 +4,7 @@
  * its name, "out" a result, "x_shape" a shape. What it names is what the tape saves. Rules run in the calling coroutine,
  * in a scope of their own, so that their temporaries go at once. Invariant: errors in rules come back as a status. */
 #include <stdio.h>
+#include <pthread.h>
 #include <string.h>
 #include "program.h"
 #include "tape.h"
@@ -21,6 +22,7 @@ typedef struct {
 } rule;
 #define MAX_RULES 6          /* of one op */
 static rule rules[TY_NOP][MAX_RULES];     /* the same for every state */
+static pthread_mutex_t rules_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool numbered(const char *name, const char *base, int *n) {   /* base, base2, base3 ... */
   size_t k = strlen(base);
@@ -85,12 +87,19 @@ static int set_rule(lua_State *L) {
     for (int k = 0; k < at; k++) own = own || rules[op->id][k].slots == bit;
     r.slots |= bit;
     if (!own) r.asked |= bit;
-    op->diff |= bit;
-    if (!own) op->save_in[p->slot] = in;
-    if (!own) op->save_out[p->slot] = (uint8_t)out;
     lua_pop(L, 1);
   }
-  rules[op->id][at] = r;
+  pthread_mutex_lock(&rules_lock);
+  if (!rules[op->id][at].slots) {          /* the first state's; others may be using it */
+    op->diff |= r.slots;
+    for (int slot = 0; slot < op->nin; slot++) {
+      if (!(r.asked >> slot & 1)) continue;
+      op->save_in[slot] = in;
+      op->save_out[slot] = (uint8_t)out;
+    }
+    rules[op->id][at] = r;
+  }
+  pthread_mutex_unlock(&rules_lock);
   ty_private(L, TY_R_RULES);
   lua_pushvalue(L, 5);
   lua_rawseti(L, -2, op->id * MAX_RULES + at + 1);
@@ -432,8 +441,8 @@ static int kept(lua_State *L) {
 /* leaf_of(x) -> a leaf in x's memory: of a pass within the one that runs, so no concern of a program's record */
 static int leaf_of(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_tensor *x = ty_check(L, 1, "leaf_of", "argument 1");
   ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *x = ty_check(L, 1, "leaf_of", "argument 1");
   if (!(h->t = ty_alias(x))) return ty_throw(L, "backward: out of memory");
   h->t->requires_grad = true;
   return 1;

@@ -154,7 +154,8 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
 void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */
 
-/* Before the host reads a tensor's elements, or does what else a compiled function's record can't hold: what has been asked for is done. */
+/* Before the host reads a tensor's elements, or does what else a compiled function's record can't hold: what has been asked for is done.
+   Lua code may run here (gradient rules, finalizers), so tensors are looked at afterwards, as after any allocation of Lua's. */
 void ty_settle(lua_State *L, const char *what);
 
 long long ty_gpu_garbage(void);            /* bytes of results nobody needs that a GPU has room for; 0 while there is none */

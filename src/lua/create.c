@@ -51,12 +51,16 @@ static void check(shape_of *f, int depth) {  /* value on top */
   }
 }
 
+/* Checks once more: memory has been taken since, and finalizers may have changed the lists. */
 static char *fill(lua_State *L, const ty_meta *m, int depth, char *p) {
+  const int type = lua_type(L, -1);
+  if (depth == m->ndim ? type != LUA_TNUMBER && type != LUA_TBOOLEAN : type != LUA_TTABLE)
+    ty_throw(L, "tensor: the nested list has changed while it was read");
   if (depth == m->ndim) {
     int64_t whole;
     if (!ty_fits(lua_tonumber(L, -1), (ty_dtype)m->dtype))
       ty_throw(L, "tensor: %f is out of range for %s", lua_tonumber(L, -1), ty_dtype_names[m->dtype]);
-    if (lua_type(L, -1) == LUA_TBOOLEAN) ty_set_int(p, (ty_dtype)m->dtype, lua_toboolean(L, -1));
+    if (type == LUA_TBOOLEAN) ty_set_int(p, (ty_dtype)m->dtype, lua_toboolean(L, -1));
     else if (!ty_is_float((ty_dtype)m->dtype) && ty_is_whole(lua_tonumber(L, -1), &whole)) ty_set_int(p, (ty_dtype)m->dtype, whole);
     else ty_set(p, (ty_dtype)m->dtype, lua_tonumber(L, -1));
     return p + ty_dtype_size[m->dtype];
@@ -86,7 +90,7 @@ void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *
   lua_pop(L, 1);
 }
 
-/* ty_tensor(value, dtype name or nil) */
+/* from_value(number, boolean or nested list; dtype's name or nil) -> tensor */
 static int from_value(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_pace(L, s);

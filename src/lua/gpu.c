@@ -385,12 +385,12 @@ void ty_stage_end(ty_stage *s) {
 /* a GPU's tensor -> a copy in pinned memory, which is there when the current stream has been waited for */
 static int to_pinned(lua_State *L) {
   ty_state *s = ty_state_of(L);
+  ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t = ty_check(L, 1, "to_pinned", "argument 1");
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_meta m;
   ty_meta_of(t, &m);
   ty_keep_layout(&m, t);
-  ty_handle *h = ty_new_handle(L, s);
   return ty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
@@ -402,7 +402,8 @@ ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
   ty_meta_of(*t, &m);
   ty_keep_layout(&m, *t);
   TY_TRY(ty_pinned(L, ctx, &m, &pinned));
-  if (ty_copy_into(ctx, pinned, *t) != TY_OK) return ty_release(pinned), TY_ERR;
+  const ty_status st = ty_copy_into(ctx, pinned, *t);
+  if (st != TY_OK) return ty_release(pinned), st;
   ty_release(*t);
   *t = pinned;
   return TY_OK;

@@ -76,7 +76,6 @@ static int group_test(lua_State *L) {
 /* group_open(seconds, compare) -> rank, how many processes, and both within the machine; or nil and why not. seconds,
    compare: as ty_groups_set says */
 static int group_open(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   ty_groups_set(luaL_checknumber(L, 1), lua_toboolean(L, 2));
   const ty_transport *t = ty_group_transport();
   const char *why = NULL;
@@ -88,7 +87,7 @@ static int group_open(lua_State *L) {
       *(void **)&open = dlsym(lib, "ty_mpi_open");
       why = open ? open(TY_INTERFACE, &t) : "it has no entry";
     } else why = path ? dlerror() : "tycho was built without MPI: there is no tycho/mpi.so on package.cpath";
-    if (!why && ty_groups_open(ctx, t) != TY_OK) return ty_raise(L, ctx);
+    if (!why) ty_groups_open(t);
   }
   if (why) {
     lua_pushnil(L);

@@ -76,9 +76,9 @@ uint64_t ty_new_key(lua_State *L, ty_state *s, int value) {
 static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's place in it */
   ty_state *s = ty_state_of(L);
   lua_settop(L, 2);
-  lua_newtable(L);                         /* before the tensor is looked at: finalizers may free it */
-  ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
+  lua_newtable(L);                         /* this and settling come before the tensor is looked at: finalizers may free it */
   ty_settle(L, "a hook is registered");
+  ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
   ty_hooks_registered++;
   if (lua_type(L, 2) != LUA_TFUNCTION) return ty_throw(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
   if (!ty_needs_grad(t)) return ty_throw(L, "register_hook: the tensor doesn't require grad");

@@ -205,8 +205,8 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     lua_rawgeti(L, 2, i);
     int at = lua_gettop(L);
     if (apart && is_number(L, at)) {
-      const ty_tensor *t = ty_check(L, at, "index", "an index");
       ty_settle(L, "an index is read");
+      const ty_tensor *t = ty_check(L, at, "index", "an index");
       ty_push_element(L, t, t->offset);
       by_number(L, s, p, whole(L, lua_gettop(L)));
     } else if (ty_is_handle(L, at)) by_tensor(L, s, p, at);
@@ -275,12 +275,13 @@ int ty_index_get(lua_State *L) {
     if (i == 0) return ty_throw(L, "index: index 0: indices begin at 1");
     if (i > n || i < -n) return out_of_range(L, i, 1, x);
     ty_settle(L, "an element is read");
+    x = ty_check(L, 1, "index", "the tensor");
     ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
     return 1;
   }
   ty_pace(L, s);
   bool element = walk(L, s, &p);
-  if (element) { ty_tensor *t = current(L, &p); ty_settle(L, "an element is read"); ty_push_element(L, t, t->offset); return 1; }
+  if (element) { ty_settle(L, "an element is read"); ty_tensor *t = current(L, &p); ty_push_element(L, t, t->offset); return 1; }
   const int anchors = anchors_of(L, 1, 1);
   if (p.nindex) {
     begin(&a);

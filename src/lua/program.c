@@ -37,7 +37,8 @@ static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
 
 static int program_new(lua_State *L) {     /* (trusting, fuses, most) */
   void **p = ty_new_box(L, program_ends);
-  if (!(*p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2), (int)luaL_optinteger(L, 3, 1)))) return ty_throw(L, "compile: out of memory");
+  *p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2), (int)luaL_optinteger(L, 3, 1));
+  if (!*p) return ty_throw(L, "compile: out of memory");
   return 1;
 }
 

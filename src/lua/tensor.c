@@ -20,8 +20,8 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
 }
 
 static int item(lua_State *L) {
-  ty_tensor *t = ty_check(L, 1, "item", "argument 1");
   ty_settle(L, "item() is called");
+  ty_tensor *t = ty_check(L, 1, "item", "argument 1");
   if (ty_numel(t) != 1) return ty_throw(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
   ty_push_element(L, t, t->offset);
   return 1;
@@ -40,6 +40,8 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 
 static int totable(lua_State *L) {
   ty_state *s = ty_state_of(L);
+  ty_settle(L, "totable() is called");
+  ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
   double made = 1;                         /* tables and elements, at each depth */
   for (int d = 0; d < t->ndim; d++) {
@@ -47,9 +49,7 @@ static int totable(lua_State *L) {
     if (made > TABLE_MOST) return ty_throw(L, "totable: shape %s is too large for tables of Lua's", ty_shape_of(t));
     if (made == 0) break;
   }
-  ty_settle(L, "totable() is called");
   if (ty_device_of(t)->gpu >= 0) {
-    ty_handle *h = ty_new_handle(L, s);
     ty_ctx *ctx = ty_ctx_of(L, s);
     if (ty_move(ctx, t, &ty_cpu, &h->t) != TY_OK) return ty_raise(L, ctx);
     t = h->t;
@@ -184,12 +184,15 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   return get_field(L, s, t, k) ? 1 : unknown(L, k);
 }
 
-static int set_requires_grad(lua_State *L, ty_tensor *t, bool on) {
+/* Of the tensor at index 1. */
+static int set_requires_grad(lua_State *L, const char *who, bool on) {
+  ty_tensor *t = ty_check(L, 1, who, "the tensor");
   if (on && !ty_is_float((ty_dtype)t->dtype))
     return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   if (t->node || t->requires_grad == on) return 0;
   ty_settle(L, "requires_grad is changed");
+  t = ty_check(L, 1, who, "the tensor");
   t->requires_grad = on;
   ty_release(t->base);                   /* a leaf of its own: changes of the base don't rewrite its history */
   t->base = NULL;
@@ -236,13 +239,12 @@ static int replace_grad(lua_State *L) {
 
 static int newindex_event(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return ty_index_set(L);
-  ty_state *s = ty_state_of(L);
+  ty_state_of(L);
   const char *k = lua_tostring(L, 2);
   ty_tensor *t = ty_check(L, 1, k, "the tensor");
-  (void)s;
   if (!strcmp(k, "requires_grad")) {
     if (lua_type(L, 3) != LUA_TBOOLEAN) return ty_throw(L, "requires_grad: a boolean is needed, got %s", ty_type_text(L, 3));
-    set_requires_grad(L, t, lua_toboolean(L, 3));
+    set_requires_grad(L, k, lua_toboolean(L, 3));
     ty_register(L, 1);
   } else if (!strcmp(k, "grad")) assign_grad(L, t, 3, false);
   else {
@@ -256,10 +258,9 @@ static int newindex_event(lua_State *L) {
 
 static int requires_grad_(lua_State *L) {
   ty_state_of(L);
-  ty_tensor *t = ty_check(L, 1, "requires_grad_", "argument 1");
   if (!lua_isnoneornil(L, 2) && lua_type(L, 2) != LUA_TBOOLEAN)
     return ty_throw(L, "requires_grad_: argument 2 must be a boolean, got %s", ty_type_text(L, 2));
-  set_requires_grad(L, t, lua_isnoneornil(L, 2) || lua_toboolean(L, 2));
+  set_requires_grad(L, "requires_grad_", lua_isnoneornil(L, 2) || lua_toboolean(L, 2));
   ty_register(L, 1);
   lua_settop(L, 1);
   return 1;
@@ -316,8 +317,8 @@ static int detach(lua_State *L) {
 
 /* set_data(x, y): x is from now on what y is (memory, shape, dtype); handles, optimizers and leaves stay the same. */
 static int set_data(lua_State *L) {
-  ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
   ty_settle(L, "a tensor is given other data");
+  ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
   if (x->node || y->node) return ty_throw(L, "set_data: only leaves take other data");
   ty_storage_retain(y->storage);
   ty_storage_release(x->storage);
@@ -358,8 +359,8 @@ static int take_over(lua_State *L) {
 static void storage_ends(void *s) { ty_storage_release(s); }
 
 static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
-  ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   ty_settle(L, "data() is called");
+  ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   if (ty_device_of(t)->gpu >= 0 && !lua_toboolean(L, 2))
     return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
   if (!ty_is_contiguous(t)) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));

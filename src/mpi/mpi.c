@@ -173,7 +173,7 @@ static const char *test(void *req, bool *done) {
 }
 
 static const char *group_new(const int *ranks, int n, void **comm, int *rank) {
-  MPI_Group all, some;
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   MPI_Comm c = MPI_COMM_NULL;
   pthread_mutex_lock(&lock);
   int e = MPI_Comm_group(world, &all);
@@ -183,6 +183,8 @@ static const char *group_new(const int *ranks, int n, void **comm, int *rank) {
     MPI_Comm_rank(c, rank);
     MPI_Comm_set_errhandler(c, MPI_ERRORS_RETURN);
   }
+  if (some != MPI_GROUP_NULL) MPI_Group_free(&some);
+  if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
   pthread_mutex_unlock(&lock);
   if (e != MPI_SUCCESS) return failed("MPI_Comm_create", e);
   *comm = c == MPI_COMM_NULL ? NULL : (void *)(intptr_t)c;       /* a pointer or a number, as the MPI has it */

@@ -200,6 +200,24 @@ define("ImageFolder", {root = false, train = "whole", transform = false, gray = 
 end)
 
 ---- text ----
+-- How many windows of block_size and one more there are in the part of count ids that the options name, and where that begins, from 0.
+local function windows(o, count, path, what)
+  for _, k in ipairs {"block_size", "stride"} do
+    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then
+      error(("%s must be a whole number from 1, got %s"):format(k, options.shown(o[k])), 0)
+    end
+  end
+  if type(o.split) ~= "number" or not (o.split > 0 and o.split <= 1) then
+    error("split must be a share above 0 up to 1, got " .. options.shown(o.split), 0)
+  end
+  local cut, first = math.floor(count * o.split), 0
+  if o.train == true then count = cut elseif o.train == false then first, count = cut, count - cut end
+  local stride = o.stride or o.block_size
+  local n = math.floor((count - o.block_size - 1) / stride) + 1
+  if n < 1 then error(("%s: %d %s are too few for windows of %d"):format(path, count, what, o.block_size), 0) end
+  return {n = n, stride = stride, block_size = o.block_size, first = first, count = count}
+end
+
 local Text = source.class "TextFile"
 function Text:size() return self.n end
 function Text:fields()
@@ -208,7 +226,7 @@ function Text:fields()
   return {window(0), window(1)}
 end
 function Text:get(i)
-  if i % 1 ~= 0 or i < 1 or i > self.n then fail("item %s is out of range for %d items", tostring(i), self.n) end
+  source.need_item(i, self.n)
   local at = (i - 1) * self.stride
   local x, y = ops.slice(self.ids, 1, at + 1, at + self.block_size), ops.slice(self.ids, 1, at + 2, at + 1 + self.block_size)
   if self.transform then return self.transform(x, y) end
@@ -216,6 +234,7 @@ function Text:get(i)
 end
 -- Ids of a string's characters, and the other way.
 function Text:encode(text)
+  if type(text) ~= "string" then fail("encode: argument 1 must be a string, got %s", options.shown(text)) end
   local out = {}
   for i = 1, #text do
     out[i] = self.id_of[text:sub(i, i)]
@@ -224,6 +243,7 @@ function Text:encode(text)
   return core.from_value(out, "int64")
 end
 function Text:decode(ids)
+  if type(ids) ~= "table" and not core.is_tensor(ids) then fail("decode: argument 1 must be ids, got %s", options.shown(ids)) end
   local out = {}
   for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do
     out[i] = self.vocab[id] or fail("decode: there is no character %s", tostring(id))
@@ -243,14 +263,7 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
   local text = f and f:read "*a"
   if f then f:close() end
   if not text then error(why or path .. ": can't be read", 0) end
-  for _, k in ipairs {"block_size", "stride"} do
-    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then
-      error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0)
-    end
-  end
-  if type(o.split) ~= "number" or not (o.split > 0 and o.split <= 1) then
-    error("split must be a share above 0 up to 1, got " .. tostring(o.split), 0)
-  end
+  local w = windows(o, #text, path, "characters")
   local seen, vocab, id_of = {}, {}, {}
   for c in text:gmatch "." do seen[c] = true end
   if text:find "\n" then seen["\n"] = true end
@@ -263,13 +276,9 @@ define("TextFile", {root = false, train = true, block_size = 128, stride = false
     map[c:byte() + 1] = id
   end
   ids = ops.index(map, {M.long(ids) + 1}, 1)
-  local cut = math.floor(#ids * o.split)
-  if o.train == false then ids = M.contiguous(ops.slice(ids, 1, cut + 1, #ids)) else ids = M.contiguous(ops.slice(ids, 1, 1, cut)) end
-  local stride = o.stride or o.block_size
-  local n = math.floor((#ids - o.block_size - 1) / stride) + 1
-  if n < 1 then error(("%s: %d characters are too few for windows of %d"):format(path, #ids, o.block_size), 0) end
-  return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = o.block_size, stride = stride,
-    n = n, transform = o.transform or nil}, Text)
+  ids = M.contiguous(ops.slice(ids, 1, w.first + 1, w.first + w.count))
+  return setmetatable({ids = core.keep(ids), vocab = vocab, id_of = id_of, block_size = w.block_size, stride = w.stride,
+    n = w.n, transform = o.transform or nil}, Text)
 end)
 
 local Tokens = source.class "TokenFile"
@@ -289,23 +298,12 @@ Tokens.get = source.get
 define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size = 128, stride = false, split = 0.9}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local width = ({uint16 = 2, int32 = 4})[o.dtype] or error("dtype must be uint16 or int32, got " .. tostring(o.dtype), 0)
-  for _, k in ipairs {"block_size", "stride"} do
-    if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then
-      error(("%s must be a whole number from 1, got %s"):format(k, tostring(o[k])), 0)
-    end
-  end
   local f, why = io.open(o.root, "rb")
   local bytes = f and f:seek "end"
   if f then f:close() end
   if not bytes then error(why or o.root .. ": can't be read", 0) end
-  local have = math.floor(bytes / width)
-  local cut = math.floor(have * o.split)
-  local first, count = 0, have
-  if o.train == true then count = cut elseif o.train == false then first, count = cut, have - cut end
-  local stride = o.stride or o.block_size
-  local n = math.floor((count - o.block_size - 1) / stride) + 1
-  if n < 1 then error(("%s: %d tokens are too few for windows of %d"):format(o.root, count, o.block_size), 0) end
-  return setmetatable({path = o.root, width = width, first = first, block_size = o.block_size, stride = stride, n = n}, Tokens)
+  local w = windows(o, math.floor(bytes / width), o.root, "tokens")
+  return setmetatable({path = o.root, width = width, first = w.first, block_size = w.block_size, stride = w.stride, n = w.n}, Tokens)
 end)
 
 ---- tables ----

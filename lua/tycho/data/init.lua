@@ -10,8 +10,13 @@ local options = require "tycho.options"
 local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
+-- Items, each a list of fields, as a list of batched fields: tensors stacked, whole numbers as int64, others as float32, strings as a list.
+local function collate(...)
+  local ok, out = pcall(require "tycho.data.collate", ...)
+  return ok and out or fail("collate: %s", (options.bare(out):gsub("^collate: ", "")))
+end
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
-  Dataset = require("tycho.data.remote").Dataset, collate = require "tycho.data.collate", default_collate = require "tycho.data.collate",
+  Dataset = require("tycho.data.remote").Dataset, collate = collate, default_collate = collate,
   DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
@@ -61,18 +66,16 @@ end
 local Subset = source.class "Subset"
 function Subset:size() return #self.indices end
 function Subset:get(i)
-  if self.indices[i] == nil then fail("item %s is out of range for %d items", tostring(i), #self.indices) end
+  source.need_item(i, #self.indices)
   return self.dataset:get(self.indices[i])
 end
-local function dataset_at(who, d, level)
-  if type(d) ~= "table" or type(d.size) ~= "function" then
-    error(("%s must be a dataset, got %s"):format(who, options.shown(d)), level + 1)
-  end
+local function dataset_at(who, d)
+  if type(d) ~= "table" or type(d.size) ~= "function" then fail("%s must be a dataset, got %s", who, options.shown(d)) end
   return d
 end
--- Subset(dataset, indices): the items that a list or an int64 tensor names
+-- Subset(dataset, indices): the items that a list or an int64 tensor names. What is done to its list `indices` counts from the next epoch on.
 function data.Subset(dataset, indices)
-  dataset_at("Subset: argument 1", dataset, 2)
+  dataset_at("Subset: argument 1", dataset)
   local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices
   if type(list) ~= "table" then
     fail("Subset: argument 2 must list indices, got " ..
@@ -83,10 +86,13 @@ function data.Subset(dataset, indices)
     if type(i) ~= "number" or i % 1 ~= 0 then fail("Subset: indices must be whole numbers, got " .. tostring(i)) end
     if i < 1 or i > n then fail("Subset: index %d is out of range for %d items", i, dataset:size()) end
   end
-  local self = setmetatable({dataset = dataset, indices = list, positions = core.keep(core.from_value(list, "int64")),
-    classes = dataset.classes}, Subset)
+  local self = setmetatable({dataset = dataset, indices = list, classes = dataset.classes}, Subset)
   if dataset.batch then
-    self.batch = function(_, at) return dataset:batch(ops.index(self.positions, {at}, 1)) end
+    local positions, of
+    self.batch = function(_, at)
+      if of ~= self.indices then positions, of = source.positions(self), self.indices end
+      return dataset:batch(ops.index(positions, {at}, 1))
+    end
   end
   return self
 end
@@ -94,7 +100,7 @@ end
 local Concat = source.class "ConcatDataset"
 function Concat:size() return self.n end
 function Concat:get(i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self.n then fail("item %s is out of range for %d items", tostring(i), self.n) end
+  source.need_item(i, self.n)
   for _, d in ipairs(self.datasets) do
     if i <= d:size() then return d:get(i) end
     i = i - d:size()
@@ -107,7 +113,7 @@ function data.ConcatDataset(list, ...)
     fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}")
   end
   options.items("ConcatDataset", "argument 1", list)
-  for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d, 2):size() end
+  for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d):size() end
   local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
   source.concatenated[self] = list
   return self
@@ -141,7 +147,7 @@ function data.StackDataset(...)
   local list = {...}
   for i = 1, select("#", ...) do
     local d = list[i]
-    dataset_at(("StackDataset: argument %d"):format(i), d, 2)
+    dataset_at(("StackDataset: argument %d"):format(i), d)
     if d:size() ~= list[1]:size() then fail("StackDataset: argument %d has %d items, argument 1 has %d", i, d:size(), list[1]:size()) end
   end
   if #list == 0 then fail("StackDataset: at least one dataset is needed") end
@@ -152,7 +158,7 @@ end
 
 -- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of subsets
 function data.random_split(dataset, sizes, o)
-  dataset_at("random_split: argument 1", dataset, 2)
+  dataset_at("random_split: argument 1", dataset)
   if type(sizes) ~= "table" or core.is_tensor(sizes) then
     fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)))
   end

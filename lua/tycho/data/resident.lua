@@ -2,11 +2,11 @@
 -- normalised by one kernel (the op augment), with random numbers of the device's generator; so it can be part of a
 -- compiled step.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local source = require "tycho.data.source"
 local ops, M = core.ops, core.methods
 local resident = {}
 
-local Resident = require("tycho.data.source").class "Pictures"
+local Resident = source.class "Pictures"
 function Resident:size() return M.size(self.labels, 1) end
 -- Pictures (B, C, h, w) and labels (B) at positions, an int64 tensor.
 function Resident:batch(positions)
@@ -14,9 +14,7 @@ function Resident:batch(positions)
   return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
 end
 function Resident:get(i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > self:size() then
-    fail("item %s is out of range for %d items", tostring(i), self:size())
-  end
+  source.need_item(i, self:size())
   local x, y = self:batch(core.from_value({i}, "int64"))
   return x[1], y[1]
 end

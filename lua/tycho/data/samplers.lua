@@ -32,8 +32,8 @@ local seeded = samplers.seeded
 local mixed = core.mix_seeds            -- a loader's seed and epoch as one seed
 
 local function count(who, of)
-  if type(of) == "table" and type(of.size) == "function" then return whole(who, "what the dataset's size() returns", of:size(), 0, 3) end
-  if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0, 3) end
+  if type(of) == "table" and type(of.size) == "function" then return whole(who, "what the dataset's size() returns", of:size(), 0) end
+  if type(of) == "number" then return whole(who, "argument 1, a number of items,", of, 0) end
   fail(who .. ": argument 1 must be a dataset or a number of items, got " .. type(of))
 end
 local function positions(n)
@@ -76,7 +76,7 @@ end
 function samplers.RandomSampler(of, o)
   o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false, generator = false})
   local n = count("RandomSampler", of)
-  if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1, 2) end
+  if o.num_samples then whole("RandomSampler", "num_samples", o.num_samples, 1) end
   return setmetatable({of = n, n = o.num_samples or n, replacement = o.replacement,
     seed = generator.seed_of("RandomSampler", o)}, Random)
 end
@@ -118,7 +118,7 @@ function samplers.WeightedRandomSampler(weights, n, o)
     fail("WeightedRandomSampler: argument 1 (weights) must be numbers from 0, one of them above it, got a least of %g and a sum of %g",
       low, most)
   end
-  whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1, 2)
+  whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1)
   if not o.replacement and n > #weights then
     fail("WeightedRandomSampler: %d of %d items can't be drawn without replacement", n, #weights)
   end
@@ -128,7 +128,7 @@ end
 
 local Distributed = class "DistributedSampler"
 -- PyTorch's: the epoch that the next order is of. A loader here gives its own.
-function Distributed:set_epoch(epoch) self.epoch = whole("DistributedSampler", "epoch", epoch, 0, 2) end
+function Distributed:set_epoch(epoch) self.epoch = whole("DistributedSampler", "epoch", epoch, 0) end
 function Distributed:order(_, epoch)          -- processes' loaders have seeds of their own
   epoch = self.epoch or epoch
   local order = self.shuffle and shuffled(self.of, mixed(self.seed, epoch)) or positions(self.of)
@@ -146,9 +146,9 @@ function samplers.DistributedSampler(of, o)
   o = fill("DistributedSampler", o,
     {num_replicas = among and processes.get_world_size() or 1, rank = among and processes.get_rank() or 0,
       shuffle = true, seed = 0, drop_last = false})
-  whole("DistributedSampler", "seed", o.seed, 0, 2)
+  whole("DistributedSampler", "seed", o.seed, 0)
   local n, r = count("DistributedSampler", of), o.num_replicas
-  whole("DistributedSampler", "num_replicas", r, 1, 2)
+  whole("DistributedSampler", "num_replicas", r, 1)
   if type(o.rank) ~= "number" or o.rank < 0 or o.rank >= r or o.rank % 1 ~= 0 then
     fail("DistributedSampler: rank must be from 0 to %d, got %s", r - 1, tostring(o.rank))
   end

@@ -29,12 +29,23 @@ function source.class(name)
   return class
 end
 
-local function is_subset(d) return type(d) == "table" and ours[getmetatable(d)] and rawget(d, "positions") ~= nil end
+-- Item i must be one of n.
+function source.need_item(i, n)
+  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then fail("item %s is out of range for %d items", options.shown(i), n) end
+end
+
+local function is_subset(d) return type(d) == "table" and ours[getmetatable(d)] and rawget(d, "indices") ~= nil end
+-- A Subset's indices as they are now.
+function source.positions(subset)
+  local list = subset.indices
+  if core.is_tensor(list) then return list end
+  return core.keep(core.from_value(list, "int64"))
+end
 -- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
 function source.base(dataset)
   local at
   while is_subset(dataset) do
-    local positions = rawget(dataset, "positions")
+    local positions = source.positions(dataset)
     at = at and ops.index(positions, {at}, 1) or positions
     dataset = rawget(dataset, "dataset")
   end
@@ -179,9 +190,7 @@ end
 
 -- Item i by C, random transforms drawn by the CPU's generator.
 function source.get(dataset, i)
-  if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > dataset:size() then
-    fail("item %s is out of range for %d items", tostring(i), dataset:size())
-  end
+  source.need_item(i, dataset:size())
   local random = dataset.transform and dataset.transform.random
   local function one(x, ...)
     if x == nil then return end

@@ -379,7 +379,7 @@ end
 local function mixer(name, mix)
   -- {alpha=1, num_classes=}: called with x (N, C, H, W) and labels, gives x mixed with itself in reverse order, and labels' shares
   transforms[name] = function(o)
-    o = require("tycho.options").fill(name, o, {alpha = 1, num_classes = false}, 2)
+    o = require("tycho.options").fill(name, o, {alpha = 1, num_classes = false})
     if type(o.alpha) ~= "number" or o.alpha <= 0 then fail(name .. ": alpha must be a number above 0, got " .. tostring(o.alpha)) end
     return function(x, y)
       local t = soft(name, x, y, o.num_classes)

@@ -553,12 +553,13 @@ require "tycho.nn.rnn"
 require "tycho.nn.parallel"
 
 ---- summary ----
--- A table of the layers that forward runs for an input of the given sizes (or of the given tensors): results, parameters.
+-- A table of the layers that forward runs for an input of the given sizes (or the given tensor): results, parameters. {dtype=} of the input:
+-- that of the first parameter, unless said; "int64" for ids.
 function nn.summary(model, sizes, o)
   if not module.is_module(model) then fail("summary: argument 1 must be a module, got %s", shown(model)) end
   local first = model:parameters()[1]
   o = options("summary", o, {dtype = first and first.dtype or "float32"})
-  local input = core.is_tensor(sizes) and sizes or ops.zeros(sizes, {dtype = o.dtype, device = first and first.device})
+  local input = core.is_tensor(sizes) and sizes or ops.ones(sizes, {dtype = o.dtype, device = first and first.device})
   local rows, depth_of = {}, {}
   for name, m in model:named_modules() do depth_of[m] = name end
   local function count(m)
@@ -585,4 +586,5 @@ end
 options_of.told(F, "nn.functional", "tycho")
 options_of.told(init, "nn.init")
 options_of.told(nn.utils, "nn.utils")
-return options_of.told(nn, "nn")
+return options_of.told(nn, "nn", nil, {
+  DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"})

@@ -161,7 +161,7 @@ local function count_with(self, s, step)
 end
 
 local function refuse_capture(self, what)
-  if core.gpu.capturing() then error(("%s: a graph can't record a step that %s: call step() once before"):format(self._name, what), 5) end
+  if core.gpu.capturing() then fail("%s: a graph can't record a step that %s: call step() once before", self._name, what) end
 end
 
 local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end

@@ -398,6 +398,7 @@ local function members(name, list, optimizer)
       fail("%s: schedulers: %d in the list must be a scheduler, got %s", name, i, options.shown(s))
     end
     if s.optimizer ~= optimizer then fail("%s: schedulers: %d in the list is of another optimizer", name, i) end
+    if s._name == "ReduceLROnPlateau" then fail("%s: schedulers: %d in the list is a ReduceLROnPlateau, which needs a metric", name, i) end
   end
   return list
 end

@@ -6,7 +6,7 @@ local check, shown, fail = options.check, options.shown, options.fail
 local settings = {}
 
 -- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
-local POSITIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
+local NOT_NEGATIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
   lr_decay = true, initial_accumulator_value = true}
 -- loaded: they come with a state, in which a schedule may have left a rate just below 0.
 function settings.check(self, group, loaded)
@@ -27,7 +27,7 @@ function settings.check(self, group, loaded)
     elseif type(default) == "number" then
       if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
       if k == "rho" and not (v >= 0 and v <= 1) then fail("%s: rho must be in 0..1, got %g", name, v) end
-      if v ~= v or (POSITIVE[k] and v < 0 and not (loaded and k == "lr")) then fail("%s: %s must not be negative, got %g", name, k, v) end
+      if v ~= v or (NOT_NEGATIVE[k] and v < 0 and not (loaded and k == "lr")) then fail("%s: %s must not be negative, got %g", name, k, v) end
     end
   end
   if self.check then self:check(group) end
