@@ -2030,16 +2030,16 @@ function Tensor.broadcast_to(x, size) end
 ---@return tycho.Tensor
 function tycho.broadcast_tensors(tensors) end
 
---- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
+--- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
 ---@param x tycho.Tensor
----@param repeats any
+---@param repeats? any
 ---@param dim? integer
 ---@return tycho.Tensor
 function tycho.repeat_interleave(x, repeats, dim) end
 
---- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
+--- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
 ---@param x tycho.Tensor
----@param repeats any
+---@param repeats? any
 ---@param dim? integer
 ---@return tycho.Tensor
 function Tensor.repeat_interleave(x, repeats, dim) end
@@ -2078,17 +2078,21 @@ function tycho.flipud(x) end
 ---@return tycho.Tensor
 function Tensor.flipud(x) end
 
---- matrices whose diagonal is x's last dim
+--- matrices, of dims dim1 and dim2, whose diagonal is x's last dim
 ---@param x tycho.Tensor
 ---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
 ---@return tycho.Tensor
-function tycho.diag_embed(x, offset) end
+function tycho.diag_embed(x, offset, dim1, dim2) end
 
---- matrices whose diagonal is x's last dim
+--- matrices, of dims dim1 and dim2, whose diagonal is x's last dim
 ---@param x tycho.Tensor
 ---@param offset? integer
+---@param dim1? integer
+---@param dim2? integer
 ---@return tycho.Tensor
-function Tensor.diag_embed(x, offset) end
+function Tensor.diag_embed(x, offset, dim1, dim2) end
 
 --- a matrix with the vector x on its diagonal, or the diagonal of the matrix x
 ---@param x tycho.Tensor
@@ -2180,14 +2184,14 @@ function tycho.dstack(tensors) end
 ---@return tycho.Tensor
 function tycho.column_stack(tensors) end
 
---- a list of parts: so many of near equal size, or cut before the indices in a list
+--- a list of parts: so many of near equal size, or cut before the indices in a list or tensor
 ---@param x tycho.Tensor
 ---@param sections any
 ---@param dim? integer
 ---@return tycho.Tensor
 function tycho.tensor_split(x, sections, dim) end
 
---- a list of parts: so many of near equal size, or cut before the indices in a list
+--- a list of parts: so many of near equal size, or cut before the indices in a list or tensor
 ---@param x tycho.Tensor
 ---@param sections any
 ---@param dim? integer
@@ -3183,18 +3187,20 @@ function tycho.histogram(x, bins, range, weight, density) end
 function Tensor.histogram(x, bins, range, weight, density) end
 
 --- for each element the index before which it would be put into boundaries
----@param x tycho.Tensor
+---@param x tycho.Tensor|number
 ---@param boundaries tycho.Tensor
 ---@param right? boolean
+---@param out_int32? boolean
 ---@return tycho.Tensor
-function tycho.bucketize(x, boundaries, right) end
+function tycho.bucketize(x, boundaries, right, out_int32) end
 
 --- for each element the index before which it would be put into boundaries
----@param x tycho.Tensor
+---@param x tycho.Tensor|number
 ---@param boundaries tycho.Tensor
 ---@param right? boolean
+---@param out_int32? boolean
 ---@return tycho.Tensor
-function Tensor.bucketize(x, boundaries, right) end
+function Tensor.bucketize(x, boundaries, right, out_int32) end
 
 --- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
 ---@param x tycho.Tensor
@@ -3212,17 +3218,21 @@ function tycho.histc(x, bins, min, max) end
 ---@return tycho.Tensor
 function Tensor.histc(x, bins, min, max) end
 
---- covariances of the rows of x
+--- covariances of the rows of x; fweights: how often each column counts, aweights: how much
 ---@param x tycho.Tensor
 ---@param correction? integer
+---@param fweights? tycho.Tensor
+---@param aweights? tycho.Tensor
 ---@return tycho.Tensor
-function tycho.cov(x, correction) end
+function tycho.cov(x, correction, fweights, aweights) end
 
---- covariances of the rows of x
+--- covariances of the rows of x; fweights: how often each column counts, aweights: how much
 ---@param x tycho.Tensor
 ---@param correction? integer
+---@param fweights? tycho.Tensor
+---@param aweights? tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.cov(x, correction) end
+function Tensor.cov(x, correction, fweights, aweights) end
 
 --- correlations of the rows of x
 ---@param x tycho.Tensor
@@ -3632,8 +3642,10 @@ function Tensor.embedding(ids, weight, padding_idx, max_norm, norm_type, scale_g
 ---@param per_sample_weights? tycho.Tensor
 ---@param include_last_offset? boolean
 ---@param padding_idx? integer
+---@param scale_grad_by_freq? boolean
+---@param sparse? boolean
 ---@return tycho.Tensor
-function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx) end
+function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq, sparse) end
 
 --- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor
@@ -3645,8 +3657,10 @@ function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, pe
 ---@param per_sample_weights? tycho.Tensor
 ---@param include_last_offset? boolean
 ---@param padding_idx? integer
+---@param scale_grad_by_freq? boolean
+---@param sparse? boolean
 ---@return tycho.Tensor
-function Tensor.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx) end
+function Tensor.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq, sparse) end
 
 --- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor
@@ -3946,6 +3960,36 @@ function tycho.trapezoid(y, x, dim, dx) end
 ---@param dx? number
 ---@return tycho.Tensor
 function Tensor.trapezoid(y, x, dim, dx) end
+
+--- trapezoid up to each place along dim, from the second on
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer
+---@param dx? number
+---@return tycho.Tensor
+function tycho.cumulative_trapezoid(y, x, dim, dx) end
+
+--- trapezoid up to each place along dim, from the second on
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer
+---@param dx? number
+---@return tycho.Tensor
+function Tensor.cumulative_trapezoid(y, x, dim, dx) end
+
+--- the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
+---@param x tycho.Tensor
+---@param n? integer
+---@param increasing? boolean
+---@return tycho.Tensor
+function tycho.vander(x, n, increasing) end
+
+--- the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
+---@param x tycho.Tensor
+---@param n? integer
+---@param increasing? boolean
+---@return tycho.Tensor
+function Tensor.vander(x, n, increasing) end
 
 --- pairs of a real part and an imaginary one (0 where nil)
 ---@param real tycho.Tensor
@@ -4596,19 +4640,19 @@ function tycho.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
 ---@return tycho.Tensor
 function Tensor.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
 
---- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
+--- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param x tycho.Tensor
 ---@param pad integer[]
 ---@param mode? string
----@param value? number
+---@param value? any
 ---@return tycho.Tensor
 function tycho.pad(x, pad, mode, value) end
 
---- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
+--- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param x tycho.Tensor
 ---@param pad integer[]
 ---@param mode? string
----@param value? number
+---@param value? any
 ---@return tycho.Tensor
 function Tensor.pad(x, pad, mode, value) end
 
@@ -4804,18 +4848,18 @@ function tycho.local_response_norm(x, size, alpha, beta, k) end
 ---@return tycho.Tensor
 function Tensor.local_response_norm(x, size, alpha, beta, k) end
 
---- divided by its p-norm along dim
+--- divided by its p-norm along dim (2), or dims
 ---@param x tycho.Tensor
 ---@param p? number
----@param dim? integer
+---@param dim? integer|integer[]
 ---@param eps? number
 ---@return tycho.Tensor
 function tycho.normalize(x, p, dim, eps) end
 
---- divided by its p-norm along dim
+--- divided by its p-norm along dim (2), or dims
 ---@param x tycho.Tensor
 ---@param p? number
----@param dim? integer
+---@param dim? integer|integer[]
 ---@param eps? number
 ---@return tycho.Tensor
 function Tensor.normalize(x, p, dim, eps) end
@@ -5090,15 +5134,15 @@ function tycho.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_incl
 ---@return tycho.Tensor
 function Tensor.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
---- means of windows of the last three dims chosen so that output_size results
+--- means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool3d(x, output_size) end
 
---- means of windows of the last three dims chosen so that output_size results
+--- means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@return tycho.Tensor
 function Tensor.adaptive_avg_pool3d(x, output_size) end
 
@@ -5208,33 +5252,37 @@ function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, output_siz
 ---@return tycho.Tensor
 function Tensor.max_unpool3d(x, indices, kernel_size, stride, padding, output_size) end
 
---- squared differences
+--- squared differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor
 ---@param reduction? string
 ---@return tycho.Tensor
-function tycho.mse_loss(x, y, reduction) end
+function tycho.mse_loss(x, y, weight, reduction) end
 
---- squared differences
+--- squared differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor
 ---@param reduction? string
 ---@return tycho.Tensor
-function Tensor.mse_loss(x, y, reduction) end
+function Tensor.mse_loss(x, y, weight, reduction) end
 
---- absolute differences
+--- absolute differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor
 ---@param reduction? string
 ---@return tycho.Tensor
-function tycho.l1_loss(x, y, reduction) end
+function tycho.l1_loss(x, y, weight, reduction) end
 
---- absolute differences
+--- absolute differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor
 ---@param reduction? string
 ---@return tycho.Tensor
-function Tensor.l1_loss(x, y, reduction) end
+function Tensor.l1_loss(x, y, weight, reduction) end
 
 --- squared differences below beta, absolute ones above
 ---@param x tycho.Tensor
@@ -5252,21 +5300,23 @@ function tycho.smooth_l1_loss(x, y, beta, reduction) end
 ---@return tycho.Tensor
 function Tensor.smooth_l1_loss(x, y, beta, reduction) end
 
---- half the squared differences below delta, delta times absolute ones above
+--- half the squared differences below delta, delta times absolute ones above, times weight
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
 ---@param delta? number
+---@param weight? tycho.Tensor
 ---@param reduction? string
 ---@return tycho.Tensor
-function tycho.huber_loss(x, y, delta, reduction) end
+function tycho.huber_loss(x, y, delta, weight, reduction) end
 
---- half the squared differences below delta, delta times absolute ones above
+--- half the squared differences below delta, delta times absolute ones above, times weight
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
 ---@param delta? number
+---@param weight? tycho.Tensor
 ---@param reduction? string
 ---@return tycho.Tensor
-function Tensor.huber_loss(x, y, delta, reduction) end
+function Tensor.huber_loss(x, y, delta, weight, reduction) end
 
 --- target * (log(target) - x); x is a logarithm, target too where log_target is true
 ---@param x tycho.Tensor
@@ -5401,7 +5451,7 @@ function Tensor.poisson_nll_loss(x, target, log_input, full, eps, reduction) end
 --- negative log-likelihood under a normal of mean x and variance var
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param var tycho.Tensor
+---@param var tycho.Tensor|number
 ---@param full? boolean
 ---@param eps? number
 ---@param reduction? string
@@ -5411,7 +5461,7 @@ function tycho.gaussian_nll_loss(x, target, var, full, eps, reduction) end
 --- negative log-likelihood under a normal of mean x and variance var
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param var tycho.Tensor
+---@param var tycho.Tensor|number
 ---@param full? boolean
 ---@param eps? number
 ---@param reduction? string

@@ -16,7 +16,8 @@ local options_of = require "tycho.options"
 local shown, fail = options_of.shown, options_of.fail
 
 local nn = lib.classes
-nn.Module, nn.Parameter, nn.is_module, nn.isinstance = module.Module, Parameter, module.is_module, module.isinstance
+nn.Module, nn.Parameter, nn.Buffer = module.Module, Parameter, module.Buffer
+nn.is_module, nn.isinstance = module.is_module, module.isinstance
 nn.functional, nn.init, nn.utils = F, init, require "tycho.nn.utils"
 
 ---- containers ----
@@ -189,58 +190,7 @@ for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   end
 end
 
-local ModuleDict = layer("ModuleDict")
-ModuleDict._library = nil
--- ModuleDict{name = module, ...} in alphabetical order, or ModuleDict{{name, module}, ...} in the list's
-function ModuleDict:init(map, ...)
-  local names = {}
-  map = only_list("ModuleDict", map, ...)
-  if map and map[1] then
-    for i, pair_ in ipairs(map) do
-      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then
-        fail("ModuleDict: item %d must be {name, module}", i)
-      end
-      self:add_module(pair_[1], pair_[2])
-    end
-    return
-  end
-  for k in pairs(map or {}) do names[#names + 1] = k end
-  table.sort(names)
-  for _, k in ipairs(names) do self:add_module(k, map[k]) end
-end
-
-local ParameterDict = layer("ParameterDict")
-ParameterDict._wraps, ParameterDict._tells_parameters = true, true
-ParameterDict._library = nil
--- ParameterDict{name = parameter or tensor, ...} in alphabetical order, or ParameterDict{{name, tensor}, ...} in the list's
-function ParameterDict:init(map, ...)
-  local list = {}
-  map = only_list("ParameterDict", map, ...)
-  for k, v in pairs(map) do list[#list + 1] = type(k) == "number" and v or {k, v} end
-  if #map == 0 then table.sort(list, function(a, b) return tostring(a[1]) < tostring(b[1]) end) end
-  for i, item in ipairs(list) do
-    if type(item) ~= "table" or type(item[1]) ~= "string" or not core.is_tensor(item[2]) then
-      fail("ParameterDict: item %d must be {name, tensor}", i)
-    end
-    self:register_parameter(item[1], module.is_parameter(item[2]) and item[2] or Parameter(item[2]))
-  end
-end
-function ParameterDict:items() return self:named_parameters() end
-function ParameterDict:values() return self:parameters() end
-function ParameterDict:keys()
-  local out = {}
-  for name in self:named_parameters() do out[#out + 1] = name end
-  return out
-end
-
--- for name, module in dict:items() do: in the order in which they were given
-function ModuleDict:items() return self:named_children() end
-function ModuleDict:keys()
-  local out = {}
-  for name in self:named_children() do out[#out + 1] = name end
-  return out
-end
-function ModuleDict:values() return self:children() end
+require "tycho.nn.dicts"
 
 local Identity = layer("Identity")
 function Identity:forward(x) return x end
@@ -433,14 +383,14 @@ function lib.batch_norm(self, x)
 end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
-  -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)
+  -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, {bias=true})
   function Norm:init(...)
-    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true", ...)
+    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true", ...)
     local n = whole(name, "num_features", o.num_features)
     -- momentum = false: the mean of all batches so far
     self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
     self.affine, self.track_running_stats = o.affine, o.track_running_stats
-    scale_and_shift(self, n, o.affine, o.affine)
+    scale_and_shift(self, n, o.affine, o.affine and o.bias)
     if o.track_running_stats then running_stats(self, n) end
   end
   Norm.reset_running_stats = reset_running_stats
@@ -478,13 +428,13 @@ function LayerNorm:extra_repr()
 end
 
 local GroupNorm = layer("GroupNorm")
--- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true)
+-- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true, {bias=true})
 function GroupNorm:init(...)
-  local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true", ...)
+  local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true, *, bias=true", ...)
   local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
   self.num_groups, self.num_channels, self.eps = groups, n, number("GroupNorm", "eps", o.eps)
   if n % groups ~= 0 then fail("GroupNorm: %d groups don't divide %d channels", groups, n) end
-  scale_and_shift(self, n, o.affine, o.affine)
+  scale_and_shift(self, n, o.affine, o.affine and o.bias)
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
 function GroupNorm:extra_repr()
@@ -506,14 +456,14 @@ end
 
 for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} do
   local Norm = layer(name)
-  -- (num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)
+  -- (num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, {bias=true})
   function Norm:init(...)
-    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false", ...)
+    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true", ...)
     local n = whole(name, "num_features", o.num_features)
     -- momentum = false: none, which is 0, as in PyTorch
     self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
     self.affine, self.track_running_stats = o.affine, o.track_running_stats
-    scale_and_shift(self, n, o.affine, o.affine)
+    scale_and_shift(self, n, o.affine, o.affine and o.bias)
     if o.track_running_stats then running_stats(self, n) end
   end
   Norm.reset_running_stats = reset_running_stats
@@ -553,8 +503,8 @@ require "tycho.nn.rnn"
 require "tycho.nn.parallel"
 
 ---- summary ----
--- A table of the layers that forward runs for an input of the given sizes (or the given tensor): results, parameters. {dtype=} of the input:
--- that of the first parameter, unless said; "int64" for ids.
+-- A table of the layers that forward runs for an input of the given sizes (or the given tensor): results, parameters. {dtype=} of the
+-- input: that of the first parameter, unless said; "int64" for ids.
 function nn.summary(model, sizes, o)
   if not module.is_module(model) then fail("summary: argument 1 must be a module, got %s", shown(model)) end
   local first = model:parameters()[1]
