@@ -478,6 +478,12 @@ describe("amp.debug", function()
     assert.is_truthy(tostring(report):find("0 +float32 +| +1e%+05"))
     helper.fails("dtype must be 'float16' or 'bfloat16'", amp.debug, function() end, {dtype = "float32"})
     helper.fails("x", amp.debug, function() error("x", 0) end)
+    local Net = nn.Module:extend("Net")                            -- what a module does beside its parts is told too
+    function Net:init() self.part = nn.Linear(2, 2) end
+    function Net:forward(x) return self.part(x) * 1e6 end
+    local rows = amp.debug(function() return Net()(tycho.ones(1, 2)) end)
+    assert.same({"part", "Net"}, {rows[1].name, rows[2].name})
+    assert.is_true(rows[1].activation.overflow == 0 and rows[2].activation.overflow > 0)
     local quiet = amp.debug(function() return tycho.no_grad(net, tycho.ones(1, 2)) end)
     assert.is_nil(quiet[1].gradient)
   end)

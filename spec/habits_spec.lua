@@ -504,4 +504,16 @@ describe("habits", function()
     assert.same({1, 0, 0, 0, 1}, tuned.weight.grad:select(2, 1):totable())
     fails("Embedding.from_pretrained: argument 1 must be a tensor of 2 dims, got shape 3", nn.Embedding.from_pretrained, tycho.ones(3))
   end)
+
+  it("a progress bar's values may be tensors, which are read when they are shown", function()
+    local folder = helper.folder()
+    helper.write_file(folder .. "/run.lua", [[
+      local tycho = require "tycho"
+      local bar = tycho.utils.progress(tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 3))))
+      for x in bar do bar:set{loss = x:sum() / 4, grid = tycho.ones(2, 2)} end]])
+    os.execute(("luajit %s/run.lua 2>%s/said"):format(folder, folder))
+    local said = helper.read_file(folder .. "/said")
+    assert.truthy(said:find "loss 0.75  grid of shape 2x2" or said:find "grid of shape 2x2  loss 0.75", said)
+    os.execute("rm -r " .. folder)
+  end)
 end)

@@ -41,7 +41,8 @@ describe("loaders #cpu", function()
 
   it("loops over one loader may be within one another, whoever makes the batches", function()
     local module = data.Dataset("spec.fixtures.numbers", {n = 6})
-    for _, case in ipairs {{data.TensorDataset(tycho.range(1, 6)), 0}, {data.TensorDataset(tycho.range(1, 6)), 2}, {module, 0}, {module, 2}} do
+    local tensors = data.TensorDataset(tycho.range(1, 6))
+    for _, case in ipairs {{tensors, 0}, {tensors, 2}, {module, 0}, {module, 2}} do
       local loader = data.DataLoader(case[1], {batch_size = 2, num_workers = case[2], shuffle = true, seed = 3})
       local outer, inner = {}, 0
       for x in loader:iter() do

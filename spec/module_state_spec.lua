@@ -61,13 +61,17 @@ describe("state dicts", function()
     local said = {}
     local net = nn.Sequential(nn.Linear(2, 2))
     local hooks = {
-      net[1]:register_state_dict_pre_hook(function(m, prefix, keep) said[#said + 1] = ("pre %s %s %s"):format(m._name, prefix, tostring(keep)) end),
+      net[1]:register_state_dict_pre_hook(function(m, prefix, keep)
+        said[#said + 1] = ("pre %s %s %s"):format(m._name, prefix, tostring(keep))
+      end),
       net[1]:register_state_dict_post_hook(function(_, state, prefix) state[prefix .. "scale"] = state[prefix .. "weight"] * 2 end),
       net[1]:register_load_state_dict_pre_hook(function(_, state, prefix)
         if state[prefix .. "kernel"] then state[prefix .. "weight"], state[prefix .. "kernel"] = state[prefix .. "kernel"], nil end
         state[prefix .. "scale"] = nil
       end),
-      net:register_load_state_dict_post_hook(function(_, unfit) said[#said + 1] = "loaded, " .. #unfit.unexpected_keys .. " unexpected" end)}
+      net:register_load_state_dict_post_hook(function(_, unfit)
+        said[#said + 1] = "loaded, " .. #unfit.unexpected_keys .. " unexpected"
+      end)}
     local state = net:state_dict()
     assert.is_true(state["0.scale"]:equal(state["0.weight"] * 2))
     local old = {["0.kernel"] = tycho.full({2, 2}, 7), ["0.bias"] = tycho.zeros(2)}

@@ -1,8 +1,8 @@
 -- amp.debug(fn, {dtype = "float16"}): runs fn and says, for each layer, what its activations and their gradients would
 -- suffer in a 16-bit dtype.
 --
--- Idea: every module without modules in it is observed; of each of its results, and of that result's gradient where a
--- backward pass within fn reaches it, four numbers are computed on the device and read once at the end.
+-- Idea: every module is observed, but for results that a module within it has given; of each result, and of its gradient where a backward
+-- pass within fn reaches it, four numbers are computed on the device and read once at the end.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
@@ -71,13 +71,13 @@ return function(fn, o)
   if type(fn) ~= "function" then fail("amp.debug: argument 1 must be a function, got " .. type(fn)) end
   local limit = limits[o.dtype]
   if not limit then fail("amp.debug: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'") end
-  local seen, order, pending = {}, {}, {}
+  local seen, order, pending, given = {}, {}, {}, setmetatable({}, {__mode = "k"})
   local before = module.observe(function(m, ...)
     seen[m] = seen[m] or {}
-    if #m:children() > 0 then return end
     for i = 1, select("#", ...) do
       local y = select(i, ...)
-      if core.is_tensor(y) and M.is_floating_point(y) then
+      if core.is_tensor(y) and M.is_floating_point(y) and not given[y] then
+        given[y] = true
         if not seen[m].kind then
           seen[m].kind, seen[m].dtype = m._name, y.dtype
           order[#order + 1] = m

@@ -56,6 +56,12 @@ function Generator:set_state(state)
   else self._state = core.keep(state) end
   return self
 end
+-- For checkpoints: a table with the state.
+function Generator:state_dict() return {state = self:get_state()} end
+function Generator:load_state_dict(d)
+  if type(d) ~= "table" or d.state == nil then fail("load_state_dict: argument 1 must be a generator's state, got %s", options.shown(d)) end
+  self:set_state(d.state)
+end
 -- Another generator in the same state.
 function Generator:clone_state()
   return setmetatable({device = self.device, _state = core.keep(core.ops.clone(self._state))}, class)

@@ -20,7 +20,7 @@ function Bar:set(values)
   if type(values) ~= "table" then fail("progress: set takes a table, such as {loss = 0.3}, got %s", options.shown(values)) end
   for k, v in pairs(values) do
     if self.values[k] == nil then self.names[#self.names + 1] = k end
-    self.values[k] = v
+    self.values[k] = core.is_tensor(v) and core.keep(v:detach()) or v      -- which is read when it is shown
   end
 end
 
@@ -37,6 +37,7 @@ function Bar:line(done)
   else parts[1] = tostring(self.done) end
   for _, k in ipairs(self.names) do
     local v = self.values[k]
+    if core.is_tensor(v) then v = core.methods.numel(v) == 1 and core.methods.item(v) or "of shape " .. tostring(v.shape) end
     parts[#parts + 1] = type(v) == "number" and ("%s %.4g"):format(k, v) or ("%s %s"):format(k, tostring(v))
   end
   parts[#parts + 1] = ("%.0f %s/s"):format(per * self.count, self.unit)

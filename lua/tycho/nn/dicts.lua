@@ -30,7 +30,8 @@ local function dict(name, what, is, put, items)
   function Dict:update(map, ...)
     local list = listed(name, map, ...)
     for i, item in ipairs(list) do
-      if type(item) ~= "table" or type(item[1]) ~= "string" or not is(item[2]) then fail("%s: item %d must be {name, %s}", name, i, what) end
+      local ok = type(item) == "table" and type(item[1]) == "string" and is(item[2])
+      if not ok then fail("%s: item %d must be {name, %s}", name, i, what) end
     end
     for _, item in ipairs(list) do put(self, item[1], item[2]) end
     return self
