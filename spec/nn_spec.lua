@@ -219,7 +219,12 @@ describe("nn", function()
     opt:step()
     helper.close(net.scales[2], tycho.full({3}, -0.1), "stepped at its group's rate", 1e-6)
     helper.fails("parameter 1 is given twice", function() opt:add_param_group {params = {net.scales[1]}} end)
-    helper.fails("unknown option 'rate'", function() opt:add_param_group {params = {net.scales[3]}, rate = 1} end)
+    helper.fails("unknown option 'dampning'; did you mean 'dampening'?", function()
+      opt:add_param_group {params = {net.scales[3]}, dampning = 1}
+    end)
+    helper.fails("unknown option 'betas'", function() opt:add_param_group {params = {net.scales[3]}, betas = {0.9, 0.9}} end)
+    opt:add_param_group {params = {net.scales[3]}, name = "last", lr_scale = 0.5}      -- the program's own
+    assert.same({"last", 0.5}, {opt.param_groups[3].name, opt:state_dict().param_groups[3].lr_scale})
     helper.fails("a tensor is needed", function() net.scales:append(1) end)
     helper.close(tycho.einsum("ij,jk->ik", {tycho.ones(2, 3), tycho.ones(3, 2)}), tycho.full({2, 2}, 3), "einsum of a list", 0)
     helper.fails("as a list or one by one", function() tycho.einsum("i,i->", {tycho.ones(2)}, tycho.ones(2)) end)

@@ -40,6 +40,8 @@ local function all_of(name, params)
   return out
 end
 
+local every_option = {"params", "initial_lr"}            -- of all optimizers
+
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
   if type(given) ~= "table" or core.is_tensor(given) then
@@ -48,7 +50,9 @@ local function add_group(self, given, known)
   given = without_theirs(name, given, known)
   local initial = given.initial_lr         -- a schedule's, see last_epoch there
   given.initial_lr = nil
-  check(name, given, known)
+  for k in pairs(given) do                 -- what is no optimizer's, nor like that, is the program's own: a name, a factor for its schedule
+    if known[k] == nil and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
+  end
   if core.is_tensor(given.params) then given.params = {given.params} end
   if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
   check_list(name, given.params)
@@ -101,7 +105,10 @@ local function new_class(name, defaults, own)
     rawset(opt, k, v)
   end
   local known = {params = true}
-  for k in pairs(defaults) do known[k] = true end
+  for k in pairs(defaults) do
+    known[k] = true
+    every_option[#every_option + 1] = k
+  end
   -- (params, {lr=, ...}), (params, lr, {...}), ({params=, lr=, ...})
   local function construct(_, params, lr, o, more)
     if type(params) == "table" and not core.is_tensor(params) and params[1] == nil and type(params.params) == "table" and lr == nil then
