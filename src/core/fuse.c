@@ -481,7 +481,9 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_recording *r) {
     r->group[i] = (group){.step = g->step, .nstep = g->nstep, .pointwise = g->pointwise && !g->joint, .joint = g->joint,
       .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
     if (!g->flat) memcpy(r->group[i].shape, g->shape, sizeof g->shape);
-    if (g->why) snprintf(r->group[i].why, sizeof r->group[i].why, "%s", g->why);
+    const char *why = g->why || g->joint || g->nstep > 1 ? g->why : !r->fuses ? "fusion is off"
+      : g->pointwise ? "no step goes over its elements before or after" : "it is neither pointwise nor of rows that a kernel can hold";
+    if (why) snprintf(r->group[i].why, sizeof r->group[i].why, "%s", why);
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;
       store *st = &r->store[g->at[k].store];
