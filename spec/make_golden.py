@@ -356,12 +356,12 @@ for dt in FLOATS[:2]:
     add("kl_div", lambda a, b: F.kl_div(a, b, reduction="batchmean", log_target=True), [values((2, 3), dt), values((2, 3), dt, salt=1)], opts={"reduction": "batchmean", "log_target": True})
     add("smooth_l1_loss", lambda a, b: F.smooth_l1_loss(a, b, beta=0.0), [values((2, 3), dt), values((2, 3), dt, salt=1)], opts={"beta": 0})
 
-for part in ("golden_more.py", "golden_linalg.py", "golden_spectral.py", "golden_volumes.py", "golden_places.py", "golden_distributions.py"):
+for part in ("golden_more.py", "golden_linalg.py", "golden_spectral.py", "golden_volumes.py", "golden_places.py", "golden_distributions.py", "golden_modules.py"):
     exec(open(os.path.join(HERE, part)).read())
 
 os.makedirs(OUT, exist_ok=True)
 for f in os.listdir(OUT):
-    if f.endswith(".safetensors") and f[:-12] not in ("cnn", "layers", "optimizers", "models", "amp", "pictures", "transforms", "distributions"): os.unlink(os.path.join(OUT, f))
+    if f.endswith(".safetensors") and f[:-12] not in ("cnn", "layers", "optimizers", "models", "amp", "pictures", "transforms", "distributions", "orthogonal"): os.unlink(os.path.join(OUT, f))
 for name, (store, cases) in sorted(files.items()):
     save_file(store or {"none": torch.zeros(0)}, os.path.join(OUT, name + ".safetensors"), {"tycho": json.dumps(cases)})
 

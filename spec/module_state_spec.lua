@@ -179,4 +179,60 @@ describe("modules", function()
     helper.close(layer(x, memory, {memory_mask = mask, memory_is_causal = true}), layer(x, memory, {memory_mask = mask}), "masked", 1e-6)
     assert.is_false(layer(x, memory):allclose(layer(x, memory, {memory_mask = mask})))
   end)
+
+  it("an orthogonal weight is PyTorch's of the same state, and stays orthogonal while it is learned", function()
+    local t, names = tycho.load("spec/golden/orthogonal.safetensors", {device = helper.device}), {"matrix_exp", "cayley", "householder",
+      "householder", "cayley", "matrix_exp"}
+    for i, how in ipairs(names) do
+      local function of(name) return t[("w%d.%s"):format(i, name)] end
+      local n, k = unpack(of("weight").shape)
+      local layer = nn.Linear(k, n, {bias = false}):double()
+      local before = layer.weight:detach():clone()
+      assert.is_true(rawequal(nn.utils.parametrizations.orthogonal(layer, {orthogonal_map = how}), layer))
+      layer:load_state_dict {["parametrizations.weight.original"] = of "original", ["parametrizations.weight.0.base"] = of "base"}
+      local w = layer.weight
+      helper.close(w, of "weight", how, 1e-12)
+      w:backward(tycho.range(0, n * k - 1, 1, {dtype = "float64"}):cos():view(n, k))
+      helper.close(layer.parametrizations.weight.original.grad, of "grad", how .. "'s gradient", 1e-12)
+      assert.equal(n * k, before:numel())
+    end
+    local layer = nn.utils.parametrizations.orthogonal(nn.Linear(6, 4))
+    local opt, x, y = optim.SGD(layer:parameters(), {lr = 0.3}), tycho.randn(16, 6), tycho.randn(16, 4)
+    local first
+    for _ = 1, 20 do
+      local loss = nn.functional.mse_loss(layer(x), y)
+      first = first or loss:item()
+      opt:zero_grad()
+      loss:backward()
+      opt:step()
+    end
+    assert.is_true(nn.functional.mse_loss(layer(x), y):item() < first)
+    helper.close(layer.weight:matmul(layer.weight:t()), tycho.eye(4), "orthonormal rows", 1e-5)
+    local q = tycho.linalg.qr(tycho.randn(5, 5))
+    local square = nn.utils.parametrizations.orthogonal(nn.Linear(5, 5))
+    square.weight = q
+    helper.close(square.weight, q, "assigned", 1e-6)
+    fails("at least 2 dims, got shape 3", nn.utils.parametrizations.orthogonal, nn.BatchNorm1d(3))
+    fails("'householder' needs use_trivialization", nn.utils.parametrizations.orthogonal, nn.Linear(2, 3), {use_trivialization = false})
+    local free = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3), {orthogonal_map = "cayley", use_trivialization = false})
+    helper.close(free.weight:matmul(free.weight:t()), tycho.eye(3), "without a base", 1e-5)
+    fails("right_inverse", function() free.weight = tycho.eye(3) end)
+  end)
+
+  it("a convolution and its batch norm become one, sparse weights have so many zeros a column", function()
+    for _, case in ipairs {{nn.Conv2d(3, 4, 3, {bias = false}), nn.BatchNorm2d(4), {2, 3, 5, 5}, "fuse_conv_bn_eval"},
+        {nn.ConvTranspose2d(3, 4, 3), nn.BatchNorm2d(4, {affine = false}), {2, 3, 5, 5}, "fuse_conv_bn_eval", true},
+        {nn.Linear(3, 4), nn.BatchNorm1d(4), {6, 3}, "fuse_linear_bn_eval"}} do
+      local net = nn.Sequential(case[1], case[2])
+      for _ = 1, 3 do net(tycho.randn(case[3]) * 2 + 1) end
+      fails("both must be in eval mode", nn.utils[case[4]], case[1], case[2])
+      net:eval()
+      local one, x = nn.utils[case[4]](case[1], case[2], case[5]), tycho.randn(case[3])
+      helper.close(one(x), net(x), case[4], 1e-5)
+    end
+    local zeros = nn.init.sparse_(tycho.empty(10, 4), 0.25, 0.5):eq(0):sum(1)
+    assert.same({3, 3, 3, 3}, zeros:totable())
+    fails("a matrix is needed", nn.init.sparse_, tycho.empty(3), 0.5)
+    assert.equal(2, #optim.SGD(nn.Linear(2, 2):named_parameters(), {lr = 1}).param_groups[1].params)
+  end)
 end)

@@ -52,6 +52,16 @@ local function fans(name, x)
   return x.shape[2] * field, x.shape[1] * field
 end
 
+-- normal, but for a part `sparsity` of each column (of a matrix), drawn for each, that is 0
+define("sparse_", "sparsity, std=0.01", function(x, o)
+  if M.dim(x) ~= 2 then error(("sparse_: a matrix is needed, got shape %s"):format(tostring(x.shape)), 0) end
+  local rows, part = x.shape[1], number("sparse_", o, "sparsity")
+  if not (part >= 0 and part <= 1) then error(("sparse_: sparsity must lie in 0..1, got %g"):format(part), 0) end
+  M.normal_(x, 0, number("sparse_", o, "std"))
+  local order = M.argsort(core.ops.rand(x.shape, {device = x.device}), 1)              -- each column's rows, in an order drawn for it
+  return M.masked_fill_(x, M.le(order, math.ceil(part * rows)), 0)
+end)
+
 define("xavier_uniform_", "gain=1", function(x, o)
   local n_in, n_out = fans("xavier_uniform_", x)
   local bound = number("xavier_uniform_", o, "gain") * math.sqrt(6 / (n_in + n_out))

@@ -3,6 +3,7 @@ local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local devices = require "tycho.devices"
 local options = require "tycho.options"
+local module = require "tycho.nn.module"
 local sequences = require "tycho.nn.sequences"
 local fail, on = options.fail, devices.on
 local ops, M = core.ops, core.methods
@@ -133,6 +134,29 @@ function utils.vector_to_parameters(v, params)
   end)
 end
 
+-- The layer and the batch norm behind it, both in eval mode, as one layer, a copy.
+local function fused(who, m, norm, dim)
+  if not module.is_module(m) or not core.is_tensor(m.weight) then fail("%s: argument 1 must be a layer with a weight", who) end
+  if not module.is_module(norm) or not norm.running_mean then fail("%s: argument 2 must be a batch norm with running statistics", who) end
+  if m.training or norm.training then fail("%s: both must be in eval mode", who) end
+  local copy = m:clone()
+  no_grad(function()
+    local scale = ops.rsqrt(norm.running_var + norm.eps)
+    if norm.weight then scale = scale * norm.weight end
+    local shape = {}
+    for i = 1, M.dim(copy.weight) do shape[i] = i == dim and -1 or 1 end
+    local bias = ((copy.bias or 0) - norm.running_mean) * scale
+    copy.weight = module.Parameter(copy.weight * M.view(scale, shape), copy.weight.requires_grad)
+    copy.bias = module.Parameter(norm.bias and bias + norm.bias or bias, copy.weight.requires_grad)
+  end)
+  return copy
+end
+-- fuse_conv_bn_eval(conv, bn, transpose=false): a convolution that does what conv and then bn, in eval mode, do. transpose: it is a
+-- transposed one, of one group.
+function utils.fuse_conv_bn_eval(conv, bn, transpose) return fused("fuse_conv_bn_eval", conv, bn, transpose and 2 or 1) end
+-- The same of a Linear and a BatchNorm1d of its outputs.
+function utils.fuse_linear_bn_eval(linear, bn) return fused("fuse_linear_bn_eval", linear, bn, 1) end
+
 -- Sequences of several lengths: padded, cut again, packed.
 utils.rnn = {}
 for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence",
@@ -144,5 +168,6 @@ options.told(utils.rnn, "nn.utils.rnn")
 utils.prune = require "tycho.nn.prune"
 for name, fn in pairs(require "tycho.nn.normalized") do utils[name] = fn end
 for name, part in pairs(require "tycho.nn.parametrize") do utils[name] = part end
+utils.parametrizations.orthogonal = require "tycho.nn.orthogonal"
 
 return utils

@@ -118,6 +118,11 @@ local function new_class(name, defaults, own)
       lr = rest
     end
     if type(lr) == "table" then lr, o, more = nil, lr, o end
+    if type(params) == "function" then                     -- net:named_parameters()
+      local list = {}
+      for _, p in params do list[#list + 1] = p end
+      params = list
+    end
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then
       fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,

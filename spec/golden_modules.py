@@ -1,0 +1,16 @@
+"""Part of make_golden.py, which runs it: weights that are made of others."""
+from torch.nn.utils import parametrizations
+
+ORTHOGONAL = [(4, 4, "matrix_exp"), (4, 4, "cayley"), (5, 3, "householder"), (3, 5, "householder"), (5, 3, "cayley"), (3, 6, "matrix_exp")]
+store = {}
+for i, (n, k, how) in enumerate(ORTHOGONAL):
+    layer = torch.nn.Linear(k, n, bias=False).double()
+    parametrizations.orthogonal(layer, "weight", how)
+    learned = layer.parametrizations.weight.original
+    with torch.no_grad():                  # the diagonal is no part of what is learned
+        learned.add_((values((n, k), f64) * 0.3).tril(-1))
+    layer.weight.backward(torch.cos(torch.arange(n * k, dtype=f64)).reshape(n, k))
+    key = "w%d." % (i + 1)
+    store.update({key + "original": learned.detach().clone(), key + "base": layer.parametrizations.weight[0].base.clone(),
+                  key + "weight": layer.weight.detach().clone(), key + "grad": learned.grad.clone()})
+save_file({k: v.contiguous() for k, v in store.items()}, os.path.join(OUT, "orthogonal.safetensors"))
