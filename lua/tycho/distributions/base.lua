@@ -1,20 +1,22 @@
 -- What distributions are made of.
 --
 -- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so
--- gradients flow to parameters: through
--- log_prob(x), and through rsample() where a draw is a function of them. sample(shape) draws without history; its
--- result has dims shape, then the parameters' common (batch) dims, then those of one event. Parameters, and values
--- where supported(x) says what may be, are checked where that waits for no device; {validate_args = false}: values aren't.
+-- gradients flow to parameters: through log_prob(x), and through rsample() where a draw is a function of them.
+-- sample(shape) draws without history; its result has dims shape, then the parameters' common (batch) dims, then those
+-- of one event. Parameters, and values of classes that supports() names, are checked where that waits for no device;
+-- {validate_args = false}: values aren't. Invariant: a distribution's tensors, and the distributions it is made of, have its
+-- batch dims first (but for those that its class calls unbatched): so expand() need know nothing of the class.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
 local lib = require "tycho.functional.lib"
+local constraints = require "tycho.distributions.constraints"
 local F = require("tycho.functional").functions
 local fail = options.fail
 local ops, M = core.ops, core.methods
 local distributions = {}
 
-local Distribution = {}
+local Distribution = {has_rsample = false, has_enumerate_support = false, arg_constraints = {}}
 
 local SHAPE = getmetatable(ops.zeros({}).shape)         -- as tensors' shapes print and compare
 local function joined(...)
@@ -25,24 +27,27 @@ local function joined(...)
   return out
 end
 
--- Fields that follow from others are found by name: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits.
-local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true}
+-- Fields that follow from others are found by name: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits,
+-- dist.support (a constraint).
+local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true, support = true}
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
-local function is_distribution(v) return type(v) == "table" and v.batch_shape ~= nil end
-local function class(name, signature)
-  local c = setmetatable({_name = name, get = {}}, {__index = Distribution, __newindex = function(t, k, v)
-    if k == "entropy" then v = options.method(name, "dist", k, is_distribution, v)
+local function is_distribution(v) return type(v) == "table" and rawget(v, "batch_shape") ~= nil end
+-- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own.
+local function class(name, signature, parent)
+  local get = setmetatable({}, {__index = parent and parent.get})
+  local c = setmetatable({_name = name, _parent = parent, get = get}, {__index = parent or Distribution, __newindex = function(t, k, v)
+    if k == "entropy" or k == "expand" then v = options.method(name, "dist", k, is_distribution, v)
     elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
       local fn = v
       v = function(self, x, ...)
         if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
-        if select("#", ...) > 0 then fail("%s: %s takes one value", name, k) end
+        if select("#", ...) > 0 then fail("%s: %s takes one value", self._name, k) end
         if type(x) == "number" then x = ops.full({}, x, {dtype = "float32", device = "cpu"}) end
-        if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", name, k, options.shown(x)) end
-        if k == "log_prob" and self.supported and self.validate and lib.looks(x) and not ops.all(self:supported(x)):item() then
-          fail("%s: log_prob: a value must be %s", name, self.support_text)
+        if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", self._name, k, options.shown(x)) end
+        if k == "log_prob" and self.checked and self.validate and lib.looks(x) and not ops.all(self.support:check(x)):item() then
+          fail("%s: log_prob: a value must be %s", self._name, type(self.checked) == "string" and self.checked or self.support.text)
         end
         return fn(self, x)
       end
@@ -100,12 +105,13 @@ local function need(name, what, x, ok)
   if lib.looks(x) and not ops.all(ok):item() then fail("%s: %s", name, what) end
 end
 local function same(x) return {dtype = x.dtype, device = x.device} end
-local function sizes(name, shape, ...)
-  if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as sample({2, 3})", name) end
+-- A shape as a list, of sample({2, 3}), sample(2) or sample{sample_shape = {2, 3}}. how: the call, for errors.
+local function sizes(name, how, option, shape, ...)
+  if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as %s({2, 3})", name, how) end
   if shape == nil then return {} end
   if type(shape) == "table" and type(next(shape)) == "string" then
-    options.check(name, shape, {sample_shape = true})
-    shape = shape.sample_shape
+    options.check(name, shape, {[option] = true})
+    shape = shape[option]
   end
   if type(shape) == "number" then return {shape} end
   if type(shape) ~= "table" or core.is_tensor(shape) then
@@ -116,6 +122,9 @@ end
 
 -- A class's init: its parameters by name, of which those in above are above 0.
 local function parameters(c, names, above)
+  c.arg_constraints = {}
+  for _, name in ipairs(names) do c.arg_constraints[name] = constraints.real end
+  for _, name in ipairs(above) do c.arg_constraints[name] = constraints.positive end
   function c:init(o)
     local given = {}
     for i, name in ipairs(names) do given[i] = o[name] end
@@ -126,35 +135,63 @@ local function parameters(c, names, above)
   end
 end
 
----- where values may be ----
-local function whole(x) return ops.eq(x, ops.floor(M.is_floating_point(x) and x or M.float(x))) end
-local function both(a, b) return ops.logical_and(a, b) end
-local SUPPORT = {
-  positive = {"above 0", function(_, x) return ops.gt(x, 0) end},
-  ["not negative"] = {"from 0", function(_, x) return ops.ge(x, 0) end},
-  count = {"a whole number from 0", function(_, x) return both(ops.ge(x, 0), whole(x)) end},
-  boolean = {"0 or 1", function(_, x) return ops.logical_or(ops.eq(x, 0), ops.eq(x, 1)) end},
-  unit = {"in 0..1", function(_, x) return both(ops.ge(x, 0), ops.le(x, 1)) end},
-  simplex = {"from 0 and add up to 1 along the last dim", function(_, x)
-    return both(ops.all(ops.ge(x, 0), -1), ops.lt(ops.abs(ops.sum(x, -1) - 1), 1e-6 + 16 * lib.EPS[x.dtype]))
-  end},
-}
--- Says what log_prob of the class c may be asked for: one of those above, or a text and a function of self and x.
-local function supports(c, text, fn)
-  local known = SUPPORT[text]
-  c.support_text, c.supported = known and known[1] or text, known and known[2] or fn
+-- Says where the values of class c are: a constraint, or a function of self to one. log_prob is asked for these alone, unless
+-- {checked = false}: elsewhere it says -inf, or anything. text: what errors say a value must be.
+local function supports(c, constraint, o)
+  c.get.support = type(constraint) == "function" and constraint or function() return constraint end
+  c.checked = not (o and o.checked == false) and (o and o.text or true)
 end
 function Distribution:perplexity() return ops.exp(self:entropy()) end
 
 -- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
 function Distribution:sample(...)
-  return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape)))
+  return M.detach(no_grad(self.draw, self, joined(sizes(self._name, "sample", "sample_shape", ...), self.batch_shape, self.event_shape)))
 end
 function Distribution:rsample(...)
   if not self.has_rsample then
     fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name)
   end
-  return self:draw(joined(sizes(self._name, ...), self.batch_shape, self.event_shape))
+  return self:draw(joined(sizes(self._name, "rsample", "sample_shape", ...), self.batch_shape, self.event_shape))
+end
+
+-- dims of a batch that expand() was asked for, which dist's broadcast to
+local function wider(dist, ...)
+  local name, from = dist._name, joined(dist.batch_shape)
+  local to = sizes(name, "expand", "batch_shape", ...)
+  for i, n in ipairs(to) do options.whole(name, "expand: size " .. i, n, 0) end
+  for i = 1, math.max(#from, #to) do
+    local a, b = from[#from + 1 - i], to[#to + 1 - i]
+    if a ~= nil and a ~= b and (a ~= 1 or b == nil) then
+      fail("%s: expand: batch shape %s doesn't broadcast to %s", name, tostring(dist.batch_shape), table.concat(to, "x"))
+    end
+  end
+  return joined(to)
+end
+-- dist:expand({batch_shape}): the same distribution, its parameters as views of these batch dims, which its own must broadcast to; errors
+-- where they don't. Values have the new batch dims before the event's.
+function Distribution:expand(...)
+  local to, from = wider(self, ...), #self.batch_shape
+  local function rest(shape) return joined(to, {unpack(joined(shape), from + 1)}) end
+  local new = {}
+  for k, v in pairs(self) do
+    if k == "batch_shape" then v = setmetatable(joined(to), SHAPE)
+    elseif self.unbatched and self.unbatched[k] then v = self[k]
+    elseif core.is_tensor(v) then v = ops.expand(v, rest(v.shape))
+    elseif is_distribution(v) then v = v:expand(rest(v.batch_shape)) end
+    new[k] = v
+  end
+  return setmetatable(new, getmetatable(self))
+end
+-- dist:enumerate_support({expand=true}): every value that a draw may be, along dim 1: a tensor of the values' number, the batch dims
+-- (each of size 1 with expand=false) and the event's. Errors where there is no finite list of them: has_enumerate_support says so.
+function Distribution:enumerate_support(...)
+  local o = options.arguments("enumerate_support", "expand=true", ...)
+  if not self.has_enumerate_support then fail("%s: there is no enumerate_support of it: its values aren't few", self._name) end
+  local values, ones = self:values(), {}
+  for i = 1, #self.batch_shape do ones[i] = 1 end
+  local n, event = {values.shape[1]}, self.event_shape
+  values = M.reshape(values, joined(n, ones, event))
+  return o.expand and ops.expand(values, joined(n, self.batch_shape, event)) or values
 end
 
 ---- one of two parameters ----
@@ -173,5 +210,7 @@ local function open_unit(shape, like) return require("tycho.functional.lib").ope
 
 options.colon(Distribution, "dist", is_distribution)
 
-return {distributions = distributions, class = class, together = together, need = need, parameters = parameters,
-  supports = supports, whole = whole, same = same, joined = joined, one_given = one_given, one_of = one_of, open_unit = open_unit, KL = {}}
+-- KL: how much is lost where q stands for p, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
+return {distributions = distributions, constraints = constraints, class = class, together = together, need = need,
+  parameters = parameters, supports = supports, same = same, joined = joined, one_given = one_given, one_of = one_of,
+  open_unit = open_unit, is_distribution = is_distribution, wider = wider, KL = {}}

@@ -9,13 +9,14 @@ local ops, M, F = core.ops, core.methods, lib.functions
 local distributions, class, together, need, parameters, same, joined, one_given, one_of,
   open_unit = base.distributions, base.class, base.together, base.need, base.parameters, base.same, base.joined,
   base.one_given, base.one_of, base.open_unit
-local KL = base.KL
+local KL, C, supports = base.KL, base.constraints, base.supports
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 parameters(Normal, {"loc", "scale"}, {"scale"})
+supports(Normal, C.real, {checked = false})
 function Normal.get.mean(self) return self.loc end
 function Normal.get.mode(self) return self.loc end
 function Normal.get.variance(self) return ops.square(self.scale) end
@@ -45,7 +46,8 @@ function LogNormal:log_prob(x)
   return self.base:log_prob(y) - y
 end
 function LogNormal:entropy() return self.base:entropy() + self.loc end
-base.supports(LogNormal, "positive")
+LogNormal.arg_constraints = Normal.arg_constraints
+supports(LogNormal, C.positive)
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
 local Uniform = class("Uniform", "low, high")
@@ -66,6 +68,8 @@ function Uniform.get.mode(self) return self.high * (0 / 0) end                  
 function Uniform:cdf(x) return ops.clamp((x - self.low) / (self.high - self.low), 0, 1) end
 function Uniform:icdf(p) return p * (self.high - self.low) + self.low end
 function Uniform:entropy() return ops.log(self.high - self.low) end
+Uniform.arg_constraints = {low = C.real, high = C.real}
+supports(Uniform, function(self) return C.interval(self.low, self.high) end, {checked = false})
 
 local Exponential = class("Exponential", "rate")
 Exponential.has_rsample = true
@@ -78,10 +82,12 @@ function Exponential.get.mode(self) return ops.fill(self.rate, 0) end
 function Exponential:cdf(x) return -ops.expm1(-self.rate * x) end
 function Exponential:icdf(p) return -ops.log1p(-p) / self.rate end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
-base.supports(Exponential, "not negative")
+supports(Exponential, C.nonnegative)
 
 local Laplace = class("Laplace", "loc, scale")
-Laplace.has_rsample, Laplace.init = true, Normal.init
+Laplace.has_rsample = true
+parameters(Laplace, {"loc", "scale"}, {"scale"})
+supports(Laplace, C.real, {checked = false})
 function Laplace.get.mean(self) return self.loc end
 function Laplace.get.variance(self) return ops.square(self.scale) * 2 end
 function Laplace:draw(shape)
@@ -114,7 +120,9 @@ end
 function Bernoulli:draw(shape) return ops.bernoulli(ops.expand(self.probs, shape)) end
 function Bernoulli:log_prob(x) return x * self.logits - ops.softplus(self.logits, {threshold = 40}) end
 function Bernoulli:entropy() return ops.softplus(self.logits, {threshold = 40}) - self.logits * self.probs end
-base.supports(Bernoulli, "boolean")
+Bernoulli.has_enumerate_support, Bernoulli.arg_constraints = true, {probs = C.unit_interval, logits = C.real}
+function Bernoulli:values() return ops.range(0, 1, 1, same(self.probs)) end
+supports(Bernoulli, C.boolean)
 
 -- How many failures come before the first success.
 local Geometric = class("Geometric", "probs=nil, logits=nil")
@@ -125,7 +133,8 @@ function Geometric.get.mode(self) return ops.fill(self.probs, 0) end
 function Geometric:draw(shape) return ops.floor(ops.log(open_unit(shape, self.probs)) / ops.log1p(-self.probs)) end
 function Geometric:log_prob(x) return x * ops.log1p(-self.probs) + ops.log(self.probs) end
 function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
-base.supports(Geometric, "count")
+Geometric.arg_constraints = Bernoulli.arg_constraints
+supports(Geometric, C.nonnegative_integer)
 
 -- The last dim of probs (which need not add up to 1) or logits has the categories; values are int64, from 1.
 local Categorical = class("Categorical", "probs=nil, logits=nil")
@@ -166,9 +175,9 @@ function Categorical:log_prob(x)
   if M.dim(x) == 0 then x = M.to(x, l.device) end          -- a number's tensor is on the CPU
   return M.squeeze(ops.gather(ops.expand(l, wide), -1, M.unsqueeze(ops.expand(M.long(x), joined(shape)), -1)), -1)
 end
-base.supports(Categorical, "a category, a whole number from 1", function(self, x)
-  return ops.logical_and(base.whole(x), ops.logical_and(ops.ge(x, 1), ops.le(x, self.n)))
-end)
+Categorical.has_enumerate_support, Categorical.arg_constraints = true, {probs = C.simplex, logits = C.real_vector}
+function Categorical:values() return ops.range(1, self.n, 1, {dtype = "int64", device = self.probs.device}) end
+supports(Categorical, function(self) return C.integer_interval(1, self.n) end, {text = "a category, a whole number from 1"})
 function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -3.4e38) * self.probs, -1) end
 
 local OneHot = class("OneHotCategorical", "probs=nil, logits=nil")
@@ -188,6 +197,9 @@ function OneHot:draw(shape)
 end
 function OneHot:log_prob(x) return ops.sum(x * self.base.logits, -1) end
 function OneHot:entropy() return self.base:entropy() end
+OneHot.has_enumerate_support, OneHot.arg_constraints = true, Categorical.arg_constraints
+function OneHot:values() return ops.eye(self.base.n, same(self.base.probs)) end
+supports(OneHot, C.one_hot, {checked = false})
 
 -- The last n batch dims of a distribution as dims of one event: their log-probabilities add up.
 local Independent = class("Independent", "base_distribution, reinterpreted_batch_ndims")
@@ -199,12 +211,17 @@ function Independent:init(o)
   end
   local event = {}
   self.base, self.n, self.has_rsample, self.batch_shape = of, n, of.has_rsample, {}
+  self.has_enumerate_support = n == 0 and of.has_enumerate_support
   for i, size in ipairs(of.batch_shape) do table.insert(i <= #of.batch_shape - n and self.batch_shape or event, size) end
   self.event_shape = joined(event, of.event_shape)
 end
 function Independent.get.mean(self) return self.base.mean end
 function Independent.get.mode(self) return self.base.mode end
 function Independent.get.variance(self) return self.base.variance end
+function Independent.get.base_dist(self) return self.base end
+function Independent.get.reinterpreted_batch_ndims(self) return self.n end
+supports(Independent, function(self) return C.independent(self.base.support, self.n) end, {checked = false})
+function Independent:values() return self.base:values() end
 function Independent:over(x)
   local dims = {}
   for i = 1, self.n do dims[i] = -i end

@@ -10,7 +10,7 @@ local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
 local distributions, class, together, need, parameters, same, joined, one_of, open_unit = base.distributions,
   base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.open_unit
-local KL = base.KL
+local KL, C, supports = base.KL, base.constraints, base.supports
 local lgamma, digamma = ops.lgamma, F.digamma
 
 local DOUBLE = "float64"
@@ -55,17 +55,15 @@ function Gamma:entropy()
   local a = self.concentration
   return a - ops.log(self.rate) + lgamma(a) + (1 - a) * digamma(a)
 end
-base.supports(Gamma, "not negative")
+supports(Gamma, C.nonnegative)
 
-local Chi2 = class("Chi2", "df")
+local Chi2 = class("Chi2", "df", Gamma)
 function Chi2:init(o)
   self.df = together("Chi2", o.df)
   need("Chi2", "df must be above 0", self.df, ops.gt(self.df, 0))
   self.concentration, self.rate, self.batch_shape = self.df / 2, ops.full(self.df.shape, 0.5, same(self.df)), self.df.shape
 end
-for _, name in ipairs {"draw", "log_prob", "entropy", "has_rsample"} do Chi2[name] = Gamma[name] end
-Chi2.get.mean, Chi2.get.mode, Chi2.get.variance = Gamma.get.mean, Gamma.get.mode, Gamma.get.variance
-base.supports(Chi2, "not negative")
+Chi2.arg_constraints = {df = C.positive}
 
 -- Dirichlet(concentration): events are vectors of the last dim, of numbers from 0 that add up to 1.
 local Dirichlet = class("Dirichlet", "concentration")
@@ -99,7 +97,8 @@ function Dirichlet:entropy()
   local c, total = self.concentration, ops.sum(self.concentration, -1)
   return log_beta(c) + (total - c.shape[M.dim(c)]) * digamma(total) - ops.sum((c - 1) * digamma(c), -1)
 end
-base.supports(Dirichlet, "simplex")
+Dirichlet.arg_constraints = {concentration = C.independent(C.positive, 1)}
+supports(Dirichlet, C.simplex)
 
 -- Beta(concentration1, concentration0): the share of the first of two.
 local Beta = class("Beta", "concentration1, concentration0")
@@ -120,11 +119,13 @@ function Beta:log_prob(x)
   return self.pair:log_prob(ops.stack({x, 1 - x}, -1))
 end
 function Beta:entropy() return self.pair:entropy() end
-base.supports(Beta, "unit")
+Beta.arg_constraints = {concentration1 = C.positive, concentration0 = C.positive}
+supports(Beta, C.unit_interval)
 
 local StudentT = class("StudentT", "df, loc=0, scale=1")
 StudentT.has_rsample = true
 parameters(StudentT, {"df", "loc", "scale"}, {"df", "scale"})
+supports(StudentT, C.real, {checked = false})
 function StudentT.get.mean(self) return ops.where(ops.gt(self.df, 1), self.loc, 0 / 0) end
 function StudentT.get.mode(self) return self.loc end
 function StudentT.get.variance(self)
@@ -188,7 +189,8 @@ function Poisson.get.variance(self) return self.rate end
 function Poisson.get.mode(self) return ops.floor(self.rate) end
 function Poisson:draw(shape) return poisson(shape, self.rate) end
 function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma(x + 1) end
-base.supports(Poisson, "count")
+Poisson.arg_constraints = {rate = C.nonnegative}
+supports(Poisson, C.nonnegative_integer)
 
 -- total_count: a number, or a tensor of whole numbers; successes of so many trials. Draws each trial.
 local Binomial = class("Binomial", "total_count=1, probs=nil, logits=nil")
@@ -215,24 +217,23 @@ function Binomial:draw(shape)
   return count
 end
 local function choices(n, k) return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) end
-base.supports(Binomial, "a whole number from 0 to total_count", function(self, x)
-  return ops.logical_and(ops.logical_and(ops.ge(x, 0), ops.le(x, self.total_count)), base.whole(x))
-end)
+Binomial.has_enumerate_support = true
+Binomial.arg_constraints = {total_count = C.nonnegative_integer, probs = C.unit_interval, logits = C.real}
+supports(Binomial, function(self) return C.integer_interval(0, self.total_count) end, {text = "a whole number from 0 to total_count"})
 function Binomial:log_prob(x)
   return choices(self.total_count, x) + x * self.logits - self.total_count * ops.softplus(self.logits, {threshold = 40})
 end
 
--- 0 .. most beside the batch's dims, for sums over all counts
-local function counts_to(most, like, dims)
-  local k = ops.range(0, most, 1, same(like))
-  for _ = 1, dims do k = M.unsqueeze(k, -1) end
-  return k
-end
-function Binomial:entropy()
+function Binomial:values()
   local n = self.total_count
   local most = M.numel(n) > 0 and ops.amax(n):item() or 0
-  if M.numel(n) > 0 and ops.amin(n):item() ~= most then fail("Binomial: entropy needs one total_count for all") end
-  local l = self:log_prob(counts_to(most, n, M.dim(n)))
+  if M.numel(n) > 0 and ops.amin(n):item() ~= most then
+    fail("Binomial: entropy and enumerate_support need one total_count for all, got some from %d to %d", ops.amin(n):item(), most)
+  end
+  return ops.range(0, most, 1, same(n))
+end
+function Binomial:entropy()
+  local l = self:log_prob(self:enumerate_support {expand = false})
   return -ops.sum(ops.exp(l) * l, 1)
 end
 
@@ -249,7 +250,8 @@ function NegativeBinomial:log_prob(x)
   return self.total_count * ops.logsigmoid(-self.logits) + x * ops.logsigmoid(self.logits) +
     lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
 end
-base.supports(NegativeBinomial, "count")
+NegativeBinomial.arg_constraints = {total_count = C.nonnegative, probs = C.unit_interval, logits = C.real}
+supports(NegativeBinomial, C.nonnegative_integer)
 
 -- Of total_count (one number) draws, how many fell to each category, the last dim.
 local Multinomial = class("Multinomial", "total_count=1, probs=nil, logits=nil")
@@ -271,11 +273,13 @@ end
 function Multinomial:log_prob(x)
   return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(ops.where(ops.eq(x, 0), 0, x * self.base.logits), -1)
 end
-
+Multinomial.arg_constraints = {probs = C.simplex, logits = C.real_vector}
+supports(Multinomial, function(self) return C.multinomial(self.total_count) end, {checked = false})
 function Multinomial:entropy()
   local n, p = self.total_count, self.base.probs
-  local k = counts_to(n, p, M.dim(p))
-  local each = ops.exp(distributions.Binomial(n, {probs = p}):log_prob(k)) * lgamma(k + 1)
+  local one = distributions.Binomial(n, {probs = p})         -- how often each category comes
+  local k = one:enumerate_support {expand = false}
+  local each = ops.exp(one:log_prob(k)) * lgamma(k + 1)
   return self.base:entropy() * n - lgamma(ops.full({}, n + 1, same(p))) + ops.sum(each, {1, -1})
 end
 
@@ -284,7 +288,6 @@ function KL.Gamma(p, q)
   local a, b = p.concentration, q.concentration
   return b * ops.log(p.rate / q.rate) + lgamma(b) - lgamma(a) + (a - b) * digamma(a) + (q.rate - p.rate) * a / p.rate
 end
-KL.Chi2 = KL.Gamma
 function KL.Dirichlet(p, q)
   local a, b = p.concentration, q.concentration
   local t = digamma(a) - M.unsqueeze(digamma(ops.sum(a, -1)), -1)
@@ -293,5 +296,7 @@ end
 function KL.Beta(p, q) return KL.Dirichlet(p.pair, q.pair) end
 function KL.Poisson(p, q) return p.rate * (ops.log(p.rate) - ops.log(q.rate)) - p.rate + q.rate end
 function KL.Binomial(p, q)
-  return p.total_count * (p.probs * (p.logits - q.logits) + ops.log1p(-p.probs) - ops.log1p(-q.probs))
+  base.need("kl_divergence", "a Binomial's total_count must be at least the other's", p.total_count, ops.ge(p.total_count, q.total_count))
+  local loss = p.total_count * (p.probs * (p.logits - q.logits) + ops.log1p(-p.probs) - ops.log1p(-q.probs))
+  return ops.where(ops.gt(p.total_count, q.total_count), math.huge, loss)
 end

@@ -6,6 +6,7 @@ local core = require "tycho.core"
 local ops, M, F = core.ops, core.methods, lib.functions
 local distributions, class, together, need, parameters, same, open_unit, supports, KL = base.distributions, base.class,
   base.together, base.need, base.parameters, base.same, base.open_unit, base.supports, base.KL
+local C = base.constraints
 local lgamma, digamma = ops.lgamma, F.digamma
 local NAN = 0 / 0
 
@@ -31,7 +32,8 @@ function InverseGamma:entropy()
   local a = self.concentration
   return a + ops.log(self.rate) + lgamma(a) - (a + 1) * digamma(a)
 end
-supports(InverseGamma, "positive")
+InverseGamma.arg_constraints = {concentration = C.positive, rate = C.positive}
+supports(InverseGamma, C.positive)
 function KL.InverseGamma(p, q) return KL.Gamma(p.base, q.base) end
 
 -- FisherSnedecor(df1, df2): the ratio of two Chi2, each divided by its degrees of freedom
@@ -54,7 +56,7 @@ function Fisher:log_prob(x)
   local a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
   return lgamma(a + b) - lgamma(a) - lgamma(b) + a * ops.log(ratio) + (a - 1) * ops.log(x) - (a + b) * ops.log1p(ratio * x)
 end
-supports(Fisher, "positive")
+supports(Fisher, C.positive)
 
 -- Kumaraswamy(concentration1, concentration0): within 0..1, much as Beta, with a cdf in closed form
 local Kumaraswamy = class("Kumaraswamy", "concentration1, concentration0")
@@ -82,7 +84,7 @@ function Kumaraswamy:entropy()
   local a, b = self.concentration1, self.concentration0
   return 1 - 1 / b + (1 - 1 / a) * (digamma(b + 1) + 0.57721566490153286) - ops.log(a) - ops.log(b)
 end
-supports(Kumaraswamy, "unit")
+supports(Kumaraswamy, C.unit_interval)
 
 ---- for choices ----
 local function warmth(self, t)                       -- in the dtype of the parameters
@@ -112,7 +114,9 @@ function RelaxedBernoulli:log_prob(x)
   local off = self.base.logits - y * self.temperature
   return ops.log(self.temperature) + off - ops.softplus(off) * 2 + ops.softplus(-y) + ops.softplus(y)
 end
-supports(RelaxedBernoulli, "unit")
+RelaxedBernoulli.unbatched = {temperature = true}
+RelaxedBernoulli.arg_constraints = {probs = C.unit_interval, logits = C.real}
+supports(RelaxedBernoulli, C.unit_interval)
 
 -- RelaxedOneHotCategorical(temperature, {probs=} | {logits=}): points of the simplex, the nearer to its corners the lower the temperature
 local RelaxedOneHot = class("RelaxedOneHotCategorical", "temperature, probs=nil, logits=nil")
@@ -134,19 +138,17 @@ function RelaxedOneHot:log_prob(x)
   score = ops.sum(score - M.logsumexp(score, -1, {keepdim = true}), -1)
   return score - ops.sum(y, -1) + ops.log(self.temperature) * (k - 1) + lgamma(ops.full({}, k, same(l)))
 end
-supports(RelaxedOneHot, "simplex")
+RelaxedOneHot.unbatched, RelaxedOneHot.arg_constraints = {temperature = true}, {probs = C.simplex, logits = C.real_vector}
+supports(RelaxedOneHot, C.simplex)
 
 -- As OneHotCategorical; rsample's draws have the gradients of its probabilities (Bengio et al. 2013).
-local Straight = class("OneHotCategoricalStraightThrough", "probs=nil, logits=nil")
-Straight.has_rsample = true
 local OneHot = getmetatable(distributions.OneHotCategorical).__index
-for _, name in ipairs {"init", "log_prob", "entropy"} do Straight[name] = OneHot[name] end
-for name, get in pairs(OneHot.get) do Straight.get[name] = get end
+local Straight = class("OneHotCategoricalStraightThrough", "probs=nil, logits=nil", OneHot)
+Straight.has_rsample = true
 function Straight:draw(shape)
   local p = self.base.probs
   return OneHot.draw(self, shape) + (p - M.detach(p))
 end
-KL.OneHotCategoricalStraightThrough = KL.OneHotCategorical
 
 -- ContinuousBernoulli({probs=} | {logits=}): within 0..1, for pictures' greys (Loaiza-Ganem and Cunningham 2019). Near probs = 1/2
 -- what would be 0 / 0 is its Taylor series.
@@ -160,7 +162,7 @@ local function apart(self)
   local far = ops.gt(ops.abs(p - 0.5), 0.001)
   return p, far, ops.where(far, p, 0.499)
 end
-local function log_norm(self)
+function Continuous:log_norm()
   local p, far, c = apart(self)
   local low = ops.le(c, 0.5)
   local bend = ops.log(ops.abs(ops.log1p(-c) - ops.log(c))) -
@@ -190,13 +192,14 @@ function Continuous:cdf(x)
 end
 function Continuous:draw(shape) return self:icdf(open_unit(shape, self.probs)) end
 function Continuous:log_prob(x)
-  return x * self.logits - ops.softplus(self.logits, {threshold = 40}) + log_norm(self)
+  return x * self.logits - ops.softplus(self.logits, {threshold = 40}) + self:log_norm()
 end
 function Continuous:entropy()
   local p = self.probs
-  return self.mean * (ops.log1p(-p) - ops.log(p)) - log_norm(self) - ops.log1p(-p)
+  return self.mean * (ops.log1p(-p) - ops.log(p)) - self:log_norm() - ops.log1p(-p)
 end
-supports(Continuous, "unit")
+Continuous.arg_constraints = Bernoulli.arg_constraints
+supports(Continuous, C.unit_interval)
 function KL.ContinuousBernoulli(p, q)
-  return p.mean * (p.logits - q.logits) + log_norm(p) + ops.log1p(-p.probs) - log_norm(q) - ops.log1p(-q.probs)
+  return p.mean * (p.logits - q.logits) + p:log_norm() + ops.log1p(-p.probs) - q:log_norm() - ops.log1p(-q.probs)
 end
