@@ -225,6 +225,8 @@ describe("distributions", function()
     assert.equal("7", tostring(D.Gamma(2, 1):expand {batch_shape = {7}}:sample().shape))
     assert.equal("5x2x3", tostring(D.LKJCholesky(3):expand {5, 2}:log_prob(tycho.eye(3):tile(3, 1, 1):unsqueeze(2):unsqueeze(2)).shape)
       :gsub("^3", "5"):gsub("x5x2$", "x2x3"))
+    local warmth = tycho.full({2}, 0.5)                      -- a temperature is of no batch
+    assert.equal(warmth, D.RelaxedBernoulli(warmth, tycho.full({2}, 0.3)):expand({3, 2}).temperature)
     helper.fails("Normal: a shape must be one list of sizes, such as expand({2, 3})", function() D.Normal(0, 1):expand(2, 3) end)
     helper.fails("unknown option 'batch_shap'", function() D.Normal(0, 1):expand {batch_shap = {2}} end)
   end)
@@ -288,7 +290,7 @@ describe("distributions", function()
   ---- draws that have no mean and variance to be held against ----
   it("draw angles that follow the density", function()
     tycho.manual_seed(5)
-    for _, k in ipairs {1e-6, 0.3, 2, 50, 1e4} do
+    for _, k in ipairs {1e-9, 1e-6, 0.3, 2, 50, 1e4} do
       local d = D.VonMises(tycho.tensor(3, double), k)       -- near pi: draws wrap around
       local x = d:sample({n})
       assert.is_true(x:ge(-math.pi):logical_and(x:lt(math.pi)):all():item())
