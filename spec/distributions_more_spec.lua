@@ -44,6 +44,24 @@ describe("distributions", function()
     end
   end)
 
+  it("have gradients of parameters that finite and infinite losses share", function()
+    local function shared(kl_of)                             -- of the first alone, and of the first among others
+      local first
+      for _, rest in ipairs {{}, {0.5, 0.9}} do
+        local s = leaf(tycho.tensor(0.6, double))
+        local kl = kl_of(s, tycho.tensor({2.5, unpack(rest)}, double))
+        assert.is_true(kl:select(1, 1):isfinite():item() and (#rest == 0 or not kl:select(1, 3):isfinite():item()))
+        local g = tycho.grad(kl:masked_fill(kl:isinf(), 0):sum(), s)
+        first = first or g
+        helper.close(g, first, "gradient", 1e-9)
+      end
+    end
+    shared(function(s, alpha) return D.kl_divergence(D.Pareto(s, alpha), D.Normal(0, 2)) end)
+    shared(function(s, alpha) return D.kl_divergence(D.Pareto(s, alpha), D.Exponential(s)) end)
+    shared(function(s, low) return D.kl_divergence(D.Uniform(s - (3 - low), 9), D.Gamma(s * 0 + 2, s)) end)
+    shared(function(s, low) return D.kl_divergence(D.Uniform(s - (3 - low), 0.9), D.Beta(s, s)) end)
+  end)
+
   it("lose what draws say is lost", function()                    -- Monte Carlo: independent of the formulas
     tycho.manual_seed(11)
     local m = tycho.tensor({{2, 0.4}, {0.4, 1}}, double)

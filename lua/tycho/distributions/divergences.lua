@@ -62,7 +62,7 @@ function CROSS.Laplace(p, q)                               -- over a Normal: how
 end
 function CROSS.Poisson(p, q) return q.rate - p.probs * ops.log(q.rate) end         -- over a Bernoulli: the log of 0! and 1! is 0
 
----- where p reaches beyond q's support ----
+---- where p reaches beyond q's support, or has no moment that q asks for ----
 -- Whether a is below b; nil is minus infinity. true: everywhere.
 local function below(a, b)
   if b == nil then return false elseif a == nil then return true end
@@ -79,6 +79,14 @@ local function beyond(p, q)
   return either(below(a.lower_bound, b.lower_bound), below(negative(a.upper_bound), negative(b.upper_bound)))
 end
 
+-- A Pareto's moments by what it is compared with, which only an alpha above their order has
+local ORDER = {Exponential = 1, Gamma = 1, Normal = 2}
+-- What stands in for p where the loss is infinite anyway, so that there the gradients of parameters that others share are 0, not NaN
+local STAND_IN = {
+  Pareto = function(p, out) return distributions.Pareto(p.scale, ops.where(out, 3, p.alpha)) end,
+  Uniform = function(p, out) return distributions.Uniform(ops.where(out, 0.25, p.low), ops.where(out, 0.75, p.high)) end,
+}
+
 -- Infinite losses, however p's values lie
 local function infinite(p, q)
   local like = p.mean
@@ -88,7 +96,9 @@ local function pair(p_name, q_name)
   local cross = CROSS[q_name]
   KL[p_name .. " " .. q_name] = function(p, q)
     local out = beyond(p, q)
+    if p_name == "Pareto" and ORDER[q_name] then out = either(out, ops.le(p.alpha, ORDER[q_name])) end
     if out == true then return infinite(p, q) end
+    if out and STAND_IN[p_name] then p = STAND_IN[p_name](p, out) end
     local loss = cross(p, q, p_name) - p:entropy()
     return out and ops.where(out, math.huge, loss) or loss
   end

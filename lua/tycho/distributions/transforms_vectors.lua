@@ -94,10 +94,14 @@ local function square_of(shape)
   end
   return n
 end
--- The places, in a flat n x n matrix, of what is below its diagonal, row by row; k: from which diagonal on
+-- The places, in a flat n x n matrix, of what is on diagonal k or below, row by row: a list made here waits for no device
 local function places(n, k, device)
-  local at = F.tril_indices(n, n, k)
-  return M.to((ops.select(at, 1, 1) - 1) * n + ops.select(at, 1, 2), device)
+  local at = {}
+  for row = 1, n do
+    for column = 1, row + k do at[#at + 1] = (row - 1) * n + column end
+  end
+  if #at == 0 then return ops.zeros({0}, {dtype = "int64", device = device}) end
+  return M.to(core.from_value(at, "int64"), device)
 end
 local function below(y, n, k) return M.index_select(M.flatten(y, -2, -1), -1, places(n, k, y.device)) end
 local function before(x) return F.pad(M.narrow(x, -1, 1, x.shape[M.dim(x)] - 1), {1, 0}, {value = 1}) end
