@@ -28,7 +28,7 @@ local function joined(...)
 end
 
 -- Fields that follow from others are found by name: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits,
--- dist.support (a constraint).
+-- dist.support (a constraint). A class's fields: has_rsample, has_enumerate_support, arg_constraints (a table: parameter -> constraint).
 local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true, support = true}
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
@@ -141,6 +141,7 @@ local function supports(c, constraint, o)
   c.get.support = type(constraint) == "function" and constraint or function() return constraint end
   c.checked = not (o and o.checked == false) and (o and o.text or true)
 end
+-- dist:perplexity(): exp of the entropy, of the batch's shape. Errors where there is no entropy.
 function Distribution:perplexity() return ops.exp(self:entropy()) end
 
 -- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.

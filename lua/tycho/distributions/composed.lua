@@ -205,6 +205,8 @@ function Mixture.get.variance(self)
   return ops.sum(p * self.component_distribution.variance, dim) +
     ops.sum(p * ops.square(mean - ops.sum(p * mean, dim, {keepdim = true})), dim)
 end
+-- dist:cdf(x): how likely a draw is at most x, of the shape that x and the batch broadcast to. Errors where events aren't numbers, or the
+-- components have no cdf.
 function Mixture:cdf(x)
   if #self.event_shape > 0 then fail("MixtureSameFamily: there is no cdf of it: its events are no numbers") end
   return ops.sum(self.component_distribution:cdf(M.unsqueeze(x, -1)) * self.mixture_distribution.probs, -1)

@@ -12,7 +12,7 @@ local ops, M = core.ops, core.methods
 local Constraint = {event_dim = 0, is_discrete = false}
 Constraint.__index = Constraint
 function Constraint.__tostring(self) return self.name end
-local function is_constraint(v) return getmetatable(v) == Constraint end
+local function is_constraint(v) return type(v) == "table" and getmetatable(v) == Constraint end
 
 -- constraint:check(x): a bool tensor of x's shape without its last event_dim dims: whether each value holds. Errors where x isn't a
 -- tensor, or has fewer dims.
@@ -109,6 +109,7 @@ end
 -- throughout(base_constraint, dim): what base_constraint says of x with a new dim there, for all that its bounds have along it: of a
 -- mixture's values, that each component may have them
 function C.throughout(base, dim)
+  if not is_constraint(base) then fail("throughout: argument 1 must be a constraint, got %s", options.shown(base)) end
   return made(("throughout(%s)"):format(base.name), base.text, function(_, x) return all(base:check(M.unsqueeze(x, dim))) end,
     {event_dim = base.event_dim, is_discrete = base.is_discrete, lower_bound = base.lower_bound, upper_bound = base.upper_bound})
 end
@@ -147,7 +148,10 @@ by_eigenvalues("positive_semidefinite", "symmetric matrices without eigenvalues 
 by_eigenvalues("positive_definite", "symmetric positive definite matrices", ops.gt)
 
 ---- several constraints along a dim ----
-local function list_of(who, list)
+local function list_of(who, list, dim)
+  if type(dim) ~= "number" or dim % 1 ~= 0 or dim == 0 then
+    fail("%s: dim must be a whole number other than 0, got %s", who, options.shown(dim))
+  end
   if type(list) ~= "table" then fail("%s: argument 1 must be a list of constraints, got %s", who, options.shown(list)) end
   options.items(who, "the list of constraints", list)
   local event_dim, discrete = 0, false
@@ -160,8 +164,11 @@ end
 -- cat(list, dim=1, lengths): the first holds of lengths[1] elements along dim (1 each where lengths is nil), and so on
 function C.cat(list, dim, lengths)
   local event_dim, discrete
-  list, event_dim, discrete = list_of("cat", list)
   dim = dim or 1
+  list, event_dim, discrete = list_of("cat", list, dim)
+  if lengths ~= nil and (type(lengths) ~= "table" or #lengths ~= #list) then
+    fail("cat: lengths must be a list of %d numbers, one for each constraint, got %s", #list, options.shown(lengths))
+  end
   return made("cat", "what its parts are, along a dim", function(_, x)
     local out, first = {}, 1
     for i, c in ipairs(list) do
@@ -174,8 +181,8 @@ end
 -- stack(list, dim=1): the i-th holds of what select(dim, i) gives
 function C.stack(list, dim)
   local event_dim, discrete
-  list, event_dim, discrete = list_of("stack", list)
   dim = dim or 1
+  list, event_dim, discrete = list_of("stack", list, dim)
   if dim + event_dim < 0 then event_dim = event_dim + 1 end
   return made("stack", "what its parts are, along a dim", function(_, x)
     local out = {}

@@ -114,6 +114,8 @@ local function monotone(self, what, p)
   end
   return sign == 1 and p or sign * (p - 0.5) + 0.5
 end
+-- dist:cdf(y), dist:icdf(p): how likely a draw is at most y, and the y that it is with likelihood p, by the base's; of the shape that y,
+-- or p, and the batch broadcast to. Errors where the base has none, or a transform takes several numbers together or isn't bijective.
 function Transformed:cdf(y)
   for i = #self.transforms, 1, -1 do y = self.transforms[i]:inverse(y) end
   return monotone(self, "cdf", self.base_dist:cdf(y))

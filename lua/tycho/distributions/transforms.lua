@@ -26,8 +26,8 @@ function Transform:log_abs_det_jacobian(x, y)
   return self:slope(x, y)
 end
 -- t:forward_shape({sizes}), t:inverse_shape({sizes}): the shape that an x, or a y, of this shape becomes
-function Transform:forward_shape(shape) return shape end       -- luacheck: ignore self
-function Transform:inverse_shape(shape) return shape end       -- luacheck: ignore self
+function Transform.forward_shape(_, shape) return shape end
+function Transform.inverse_shape(_, shape) return shape end
 local get = {}
 function get.event_dim(self)
   local a, b = self.domain.event_dim, self.codomain.event_dim
@@ -44,6 +44,24 @@ local function field(t, self, k)
   return v
 end
 
+-- What users may give: a tensor or a number, and a list of sizes
+local function of_values(name, what, fn)
+  return function(t, x, y)
+    if type(x) == "number" then x = ops.full({}, x, {dtype = "float32", device = "cpu"}) end
+    if not core.is_tensor(x) then fail("%s: %s needs a tensor or a number, got %s", name, what, options.shown(x)) end
+    return fn(t, x, y)
+  end
+end
+local function of_sizes(name, what, fn)
+  return function(t, shape)
+    if type(shape) ~= "table" or core.is_tensor(shape) then
+      fail("%s: %s needs a list of sizes, got %s", name, what, options.shown(shape))
+    end
+    for i = 1, #shape do options.whole(name, what .. ": size " .. i, shape[i], 0) end
+    return fn(t, shape)
+  end
+end
+
 -- A transform by its name, its arguments' signature and a table: forward, inverse, slope; init(self) looks at the arguments; get.name(self)
 -- makes a field.
 local function transform(name, signature, t)
@@ -52,6 +70,8 @@ local function transform(name, signature, t)
     if k == "inv" then return inverse_of(self) end
     return field(t, self, k)
   end
+  for _, k in ipairs {"forward", "inverse", "slope"} do t[k] = t[k] and of_values(name, k, t[k]) end
+  for _, k in ipairs {"forward_shape", "inverse_shape"} do t[k] = of_sizes(name, k, t[k] or Transform[k]) end
   function t.__call(self, x) return self:forward(x) end
   function t.__tostring() return name end
   transforms[name] = function(...)
@@ -322,11 +342,11 @@ local function each(method)
   end
 end
 local function list_init(t, name, lengths)
-  t.transforms, t.total = check_list(name, t.tseq), 0
-  t.tseq, t.name = nil, name
   if type(t.dim) ~= "number" or t.dim % 1 ~= 0 or t.dim == 0 then
     fail("%s: dim must be a whole number other than 0, got %s", name, options.shown(t.dim))
   end
+  t.transforms, t.total = check_list(name, t.tseq), 0
+  t.tseq, t.name = nil, name
   for i = 1, #t.transforms do t.total = t.total + (lengths and lengths[i] or 1) end
 end
 local function constraints_of(t, which)
