@@ -80,8 +80,8 @@ function Orthogonal:forward(x)
   if self.base then q = ops.matmul(self.base, q) end
   return wide and mt(q) or q
 end
--- orthogonal(module, name="weight", orthogonal_map=, use_trivialization=true): the weight (..., n, k) has orthonormal columns, or rows where
--- it is wide. orthogonal_map: "matrix_exp" (of square ones), "cayley" or "householder" (of others). Without use_trivialization, which
+-- orthogonal(module, name="weight", orthogonal_map=, use_trivialization=true): the weight (..., n, k) has orthonormal columns, or rows
+-- where it is wide. orthogonal_map: "matrix_exp" (of square ones), "cayley" or "householder" (of others). Without use_trivialization, which
 -- "householder" needs, it begins at the map's own value of the weight. Gives the module.
 return function(m, ...)
   local o = options.arguments("orthogonal", "name=weight, orthogonal_map=nil, use_trivialization=true", ...)
