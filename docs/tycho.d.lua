@@ -5160,7 +5160,7 @@ function tycho.adaptive_max_pool3d(x, output_size, return_indices) end
 ---@return tycho.Tensor
 function Tensor.adaptive_max_pool3d(x, output_size, return_indices) end
 
---- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders
+--- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
 ---@param x tycho.Tensor
 ---@param grid tycho.Tensor
 ---@param mode? string
@@ -5169,7 +5169,7 @@ function Tensor.adaptive_max_pool3d(x, output_size, return_indices) end
 ---@return tycho.Tensor
 function tycho.grid_sample(x, grid, mode, padding_mode, align_corners) end
 
---- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders
+--- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
 ---@param x tycho.Tensor
 ---@param grid tycho.Tensor
 ---@param mode? string
@@ -5178,14 +5178,14 @@ function tycho.grid_sample(x, grid, mode, padding_mode, align_corners) end
 ---@return tycho.Tensor
 function Tensor.grid_sample(x, grid, mode, padding_mode, align_corners) end
 
---- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}
+--- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
 ---@param theta tycho.Tensor
 ---@param size integer[]
 ---@param align_corners? boolean
 ---@return tycho.Tensor
 function tycho.affine_grid(theta, size, align_corners) end
 
---- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}
+--- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
 ---@param theta tycho.Tensor
 ---@param size integer[]
 ---@param align_corners? boolean

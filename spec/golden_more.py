@@ -209,6 +209,14 @@ add("gaussian_nll_loss", lambda x, y: F.gaussian_nll_loss(x, y, 0.5), [R(3, 4), 
 add("normalize", lambda x: F.normalize(x, 2.0, dim=(1, 2)), [R(2, 3, 4)], args=["$1", 2, [2, 3]])
 add("repeat_interleave", lambda n: torch.repeat_interleave(n), [torch.tensor([2, 0, 3, 1])], out_index=[1])
 add("diag_embed", lambda x: torch.diag_embed(x, 1, 0, 2), [R(2, 3)], args=["$1", 1, 1, 3]); add("diag_embed", lambda x: torch.diag_embed(x, -1, -1, -3), [R(2, 3)], args=["$1", -1, -1, -3])
+for pad in ("zeros", "border", "reflection"):
+    for corners in (False, True):
+        o = {"padding_mode": pad, "align_corners": corners}
+        grid2, grid3 = values((2, 2, 3, 2), f64, salt=4) * 0.9 + 0.03, values((1, 2, 2, 3, 3), f64, salt=5) * 0.9 + 0.03
+        add("grid_sample", lambda x, g: F.grid_sample(x, g, "bicubic", pad, corners), [R(2, 2, 4, 5), grid2], opts=dict(o, mode="bicubic"))
+        for mode in ("bilinear", "nearest"):
+            add("grid_sample", lambda x, g: F.grid_sample(x, g, mode, pad, corners), [R(1, 2, 3, 4, 3), grid3], opts=dict(o, mode=mode), check_grad=mode == "bilinear")
+add("affine_grid", lambda t: F.affine_grid(t, (2, 3, 2, 4, 3), align_corners=False), [R(2, 3, 4)], args=["$1", [2, 3, 2, 4, 3]]); add("affine_grid", lambda t: F.affine_grid(t, (2, 3, 2, 4, 3), align_corners=True), [R(2, 3, 4)], args=["$1", [2, 3, 2, 4, 3]], opts={"align_corners": True})
 W, V = torch.tensor([1, 3, 2, 1]), torch.tensor([0.5, 1.5, 2.0, 0.25], dtype=f64)
 add("cov", lambda x, w: torch.cov(x, fweights=w), [R(3, 4), W], args=["$1"], opts={"fweights": "$2"}); add("cov", lambda x, v: torch.cov(x, aweights=v.detach()), [R(3, 4), V], args=["$1"], opts={"aweights": "$2"})
 add("cov", lambda x, w, v: torch.cov(x, correction=0, fweights=w, aweights=v.detach()), [R(3, 4), W, V], args=["$1"], opts={"correction": 0, "fweights": "$2", "aweights": "$3"})

@@ -4,10 +4,87 @@ local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, need, NN = lib.def, lib.fail, lib.need, lib.NN
 
+---- volumes, and bicubic: made of gathers, one for each element that a place reads ----
+-- Places of grid, -1..1, in elements from 0 of a dim of n.
+local function unscaled(g, n, align)
+  return align and (g + 1) * ((n - 1) / 2) or ((g + 1) * n - 1) / 2
+end
+-- Places brought back into the dim, where padding asks for that.
+local function inside(p, n, padding, align)
+  if padding == "zeros" then return p end
+  if padding == "reflection" then
+    local low, span = align and 0 or -0.5, align and n - 1 or n
+    if span == 0 then return p * 0 end
+    local d = ops.abs(p - low)
+    local turns = ops.floor(d / span)
+    local rest = d - turns * span
+    p = ops.where(ops.eq(ops.remainder(turns, 2), 0), rest, span - rest) + low
+  end
+  return ops.clamp(p, 0, n - 1)
+end
+-- Keys' kernel with a = -3/4 at distance t from 0..1 and from 1..2.
+local function near(t) return (t * 1.25 - 2.25) * t * t + 1 end
+local function far(t) return ((t * -0.75 + 3.75) * t - 6) * t + 3 end
+-- What the places g read along a dim of n: a list of {element from 0, weight}.
+local function reads(g, n, mode, padding, align)
+  local p = unscaled(g, n, align)
+  if mode ~= "bicubic" then p = inside(p, n, padding, align) end
+  if mode == "nearest" then return {{M.detach(ops.round(p)), ops.sign(p) * 0 + 1}} end        -- the gradient of places is there, and 0
+  local first = M.detach(ops.floor(p))
+  local f = p - first
+  if mode == "bilinear" then return {{first, 1 - f}, {first + 1, f}} end
+  local out = {}
+  for k, w in ipairs {far(f + 1), near(f), near(1 - f), far(2 - f)} do out[k] = {inside(first + (k - 2), n, padding, align), w} end
+  return out
+end
+local function gathered(x, grid, mode, padding, align)
+  local n, c, dims = x.shape[1], x.shape[2], M.dim(x) - 2
+  local along, stride = {}, 1
+  for i = dims, 1, -1 do                   -- grid's last dim names the last dim of x first
+    local size = x.shape[i + 2]
+    along[i] = {reads = reads(ops.select(grid, -1, dims + 1 - i), size, mode, padding, align), stride = stride, size = size}
+    stride = stride * size
+  end
+  local flat, places, sum = M.reshape(x, n, c, -1), M.numel(grid) / n / dims, nil
+  local function add(i, at, weight, there)
+    if i > dims then
+      local v = ops.gather(flat, 3, ops.expand(M.view(M.long(at) + 1, n, 1, places), n, c, places))
+      if there then v = ops.where(M.view(there, n, 1, places), v, 0) end
+      if weight then v = v * M.view(weight, n, 1, places) end
+      sum = sum and sum + v or v
+      return
+    end
+    local d = along[i]
+    for _, r in ipairs(d.reads) do
+      local k = ops.clamp(r[1], 0, d.size - 1)
+      local is = padding == "zeros" and ops.eq(k, r[1]) or nil
+      add(i + 1, at and at + k * d.stride or k * d.stride, weight and r[2] and weight * r[2] or r[2] or weight,
+        there and is and ops.logical_and(there, is) or is or there)
+    end
+  end
+  add(1, nil, nil, nil)
+  local shape = grid.shape
+  shape[#shape] = nil
+  table.insert(shape, 2, c)
+  return M.reshape(sum, setmetatable(shape, nil))
+end
+
 def("grid_sample",
-  "x, grid, *, mode:enum(bilinear,nearest)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, \z
+  "x, grid, *, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, \z
     align_corners:bool=false",
-  "x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders", function(x, grid, mode, padding, align)
+  "x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of \z
+    (N,Do,Ho,Wo,3)", function(x, grid, mode, padding, align)
+  if M.dim(x) == 5 or mode == "bicubic" then
+    local dims = M.dim(x) - 2
+    local fits = M.dim(grid) == dims + 2 and grid.shape[1] == x.shape[1] and grid.shape[dims + 2] == dims
+    if mode == "bicubic" and dims ~= 2 then fail("grid_sample", "mode 'bicubic' is for x of 4 dims, got shape %s", tostring(x.shape)) end
+    if not fits then
+      fail("grid_sample", "argument 2 (grid) has shape %s; for argument 1 of shape %s it must have %d dims, the first of size %d, \z
+        the last %d", tostring(grid.shape), tostring(x.shape), dims + 2, x.shape[1], dims)
+    end
+    if M.numel(x) == 0 then fail("grid_sample", "argument 1 of shape %s has nothing to be read", tostring(x.shape)) end
+    return lib.widened(x, function(wide) return gathered(wide, M.to(grid, wide.dtype), mode, padding, align) end)
+  end
   if x.dtype ~= grid.dtype then
     local dtype = lib.promote_types(x.dtype, grid.dtype)
     x, grid = M.to(x, dtype), M.to(grid, dtype)
@@ -17,18 +94,27 @@ end, NN)
 
 def("affine_grid",
   "theta, size:ints, *, align_corners:bool=false",
-  "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}",
+  "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}",
   function(theta, size, align)
     need("affine_grid", 1, theta, 3)
-    if #size ~= 4 or theta.shape[1] ~= size[1] or theta.shape[2] ~= 2 or theta.shape[3] ~= 3 then
-      fail("affine_grid", "theta has shape %s; it must be (N, 2, 3) for a size {N, C, H, W}", tostring(theta.shape))
+    local dims = #size - 2
+    if dims ~= 2 and dims ~= 3 or theta.shape[1] ~= size[1] or theta.shape[2] ~= dims or theta.shape[3] ~= dims + 1 then
+      fail("affine_grid", "theta has shape %s; it must be (N, 2, 3) for a size {N, C, H, W}, (N, 3, 4) for {N, C, D, H, W}",
+        tostring(theta.shape))
     end
-    local h, w = size[3], size[4]
     local o = {dtype = theta.dtype, device = theta.device}
     local function line(k) return k > 1 and ops.linspace(-1, 1, k, o) * (align and 1 or (k - 1) / k) or ops.zeros({k}, o) end
-    local places = M.reshape(ops.stack({ops.expand(M.unsqueeze(line(w), 1), h, w),
-      ops.expand(M.unsqueeze(line(h), 2), h, w), ops.ones({h, w}, o)}, 3), 1, h * w, 3)
-    return M.reshape(ops.matmul(ops.expand(places, size[1], h * w, 3), M.transpose(theta, 2, 3)), size[1], h, w, 2)
+    local whole, count, parts = {unpack(size, 3)}, 1, {}
+    for i = dims, 1, -1 do                 -- x first
+      local shape = {}
+      for k = 1, dims do shape[k] = k == i and -1 or 1 end
+      parts[#parts + 1] = ops.expand(M.view(line(whole[i]), shape), whole)
+      count = count * whole[i]
+    end
+    parts[#parts + 1] = ops.ones(whole, o)
+    local places = ops.expand(M.reshape(ops.stack(parts, -1), 1, count, dims + 1), size[1], count, dims + 1)
+    whole[#whole + 1] = dims
+    return M.reshape(ops.matmul(places, M.transpose(theta, 2, 3)), size[1], unpack(whole))
   end, NN)
 
 local function each(v, i) return type(v) == "table" and v[i] or v end
