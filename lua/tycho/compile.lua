@@ -278,11 +278,11 @@ end
 local function way_of(v)
   local numbers = program.numbers(v.program)
   local way = v.ways[numbers[1]]
-  if way then return way end
-  local known = {[numbers[1]] = {calls = 1}}
-  for i = 2, #numbers do known[numbers[i]] = v.ways[numbers[i]] end
-  v.ways = known
-  return known[numbers[1]]
+  if way and v.known == #numbers then return way end
+  local ways = {[numbers[1]] = way or {calls = 1}}
+  for i = 2, #numbers do ways[numbers[i]] = v.ways[numbers[i]] end
+  v.ways, v.known = ways, #numbers
+  return ways[numbers[1]]
 end
 
 -- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil). scope: fn's.
