@@ -28,6 +28,7 @@ end
 -- Fields that follow from others are found by name: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits.
 local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true}
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
+  -- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
 local function is_distribution(v) return type(v) == "table" and v.batch_shape ~= nil end
@@ -144,12 +145,15 @@ local function supports(c, text, fn)
   local known = SUPPORT[text]
   c.support_text, c.supported = known and known[1] or text, known and known[2] or fn
 end
+-- e to the power of the entropy.
 function Distribution:perplexity() return ops.exp(self:entropy()) end
 
--- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
+-- sample(shape): draws without history. The result has the dims shape, a list of sizes, then those of the parameters, then those of one
+-- event.
 function Distribution:sample(...)
   return M.detach(no_grad(self.draw, self, joined(sizes(self._name, ...), self.batch_shape, self.event_shape)))
 end
+-- rsample(shape): draws as functions of the parameters, which get gradients; an error where there is no such way.
 function Distribution:rsample(...)
   if not self.has_rsample then
     fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name)

@@ -12,6 +12,7 @@ local EULER = 0.57721566490153286
 
 local function nothing(self) return self.loc * 0 + 0 / 0 end
 
+-- Cauchy(loc, scale): the ratio of two normal numbers, scaled and moved; it has no mean.
 local Cauchy = class("Cauchy", "loc, scale")
 Cauchy.has_rsample = true
 parameters(Cauchy, {"loc", "scale"}, {"scale"})
@@ -24,6 +25,7 @@ function Cauchy.get.mode(self) return self.loc end
 function Cauchy:icdf(p) return self.loc + self.scale * ops.tan((p - 0.5) * math.pi) end
 function Cauchy:cdf(x) return ops.atan((x - self.loc) / self.scale) / math.pi + 0.5 end
 
+-- Gumbel(loc, scale): of the largest of many numbers.
 local Gumbel = class("Gumbel", "loc, scale")
 Gumbel.has_rsample = true
 parameters(Gumbel, {"loc", "scale"}, {"scale"})
@@ -39,7 +41,7 @@ function Gumbel:cdf(x) return ops.exp(-ops.exp((self.loc - x) / self.scale)) end
 function Gumbel:icdf(p) return self.loc - self.scale * ops.log(-ops.log(p)) end
 function Gumbel:entropy() return ops.log(self.scale) + (1 + EULER) end
 
--- The absolute values of Normal(0, scale) and Cauchy(0, scale).
+-- One of the absolute values of another one.
 local function half(name, whole)
   local c = class(name, "scale")
   c.has_rsample = true
@@ -58,12 +60,14 @@ local function half(name, whole)
   KL[name] = function(p, q) return KL[whole](p.base, q.base) end
   return c
 end
+-- HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
 local HalfNormal, HalfCauchy = half("HalfNormal", "Normal"), half("HalfCauchy", "Cauchy")
 function HalfNormal.get.mean(self) return self.scale * math.sqrt(2 / math.pi) end
 function HalfNormal.get.variance(self) return ops.square(self.scale) * (1 - 2 / math.pi) end
 function HalfCauchy.get.mean(self) return self.scale + math.huge end
 function HalfCauchy.get.variance(self) return self.scale + math.huge end
 
+-- Weibull(scale, concentration): scale times an Exponential(1) draw to the power of 1 / concentration.
 local Weibull = class("Weibull", "scale, concentration")
 Weibull.has_rsample = true
 parameters(Weibull, {"scale", "concentration"}, {"scale", "concentration"})
@@ -83,6 +87,7 @@ function Weibull:icdf(p) return self.scale * ops.pow(-ops.log1p(-p), 1 / self.co
 function Weibull:entropy() return EULER * (1 - 1 / self.concentration) + ops.log(self.scale / self.concentration) + 1 end
 base.supports(Weibull, "positive")
 
+-- Pareto(scale, alpha): from scale on, falling as x^-(alpha + 1).
 local Pareto = class("Pareto", "scale, alpha")
 Pareto.has_rsample = true
 parameters(Pareto, {"scale", "alpha"}, {"scale", "alpha"})
@@ -115,7 +120,8 @@ function KL.Pareto(p, q)
 end
 
 ---- of vectors ----
--- MultivariateNormal(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=}): events are vectors of the last dim.
+-- MultivariateNormal(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=}): vectors, of loc's last dim; one of the three is
+-- given, positive definite or lower triangular.
 local MultivariateNormal = class("MultivariateNormal", "loc, covariance_matrix=nil, precision_matrix=nil, scale_tril=nil")
 MultivariateNormal.has_rsample = true
 local L = "linalg."
@@ -161,7 +167,7 @@ function KL.MultivariateNormal(p, q)
 end
 
 ---- made of others ----
--- MixtureSameFamily(Categorical, components): the components' last batch dim is what the Categorical chooses from.
+-- MixtureSameFamily(mixture_distribution, component_distribution): a Categorical chooses among the last batch dim of the components.
 local Mixture = class("MixtureSameFamily", "mixture_distribution, component_distribution")
 function Mixture:init(o)
   local which, of = o.mixture_distribution, o.component_distribution
@@ -204,7 +210,7 @@ function Mixture:log_prob(x)
   return M.logsumexp(each + ops.log_softmax(self.mixture_distribution.logits, -1), -1)
 end
 
--- Transforms of single elements: forward, inverse, and log |d forward / dx| at x; t(x), t.inv, t:log_abs_det_jacobian(x, y).
+-- Transforms of single elements: forward, inverse, and the logarithm of the slope at x.
 local transforms, inverse_of = {}, nil
 local function transform(name, signature, t)
   function t.__index(self, k)
@@ -243,6 +249,8 @@ local function check_list(who, list)
   end
   return list
 end
+-- ComposeTransform{a, b, ...}: one after another. Transforms are called, t(x); t.inv is the inverse, t:log_abs_det_jacobian(x, y) the
+-- logarithm of the slope.
 transform("ComposeTransform", nil, {
   made = function(parts)
     if type(parts) ~= "table" then fail("ComposeTransform: argument 1 must be a list of transforms, got %s", options.shown(parts)) end
@@ -261,21 +269,27 @@ transform("ComposeTransform", nil, {
     for _, p in ipairs(t.parts) do sum, x = sum + p:slope(x), p:forward(x) end
     return sum
   end})
+-- ExpTransform(): e to the power of x.
 transform("ExpTransform", "",
   {forward = function(_, x) return ops.exp(x) end, inverse = function(_, y) return ops.log(y) end,
     slope = function(_, x) return x end})
+-- TanhTransform(): tanh(x).
 transform("TanhTransform", "", {forward = function(_, x) return ops.tanh(x) end, inverse = function(_, y) return ops.atanh(y) end,
   slope = function(_, x) return (math.log(2) - x - ops.softplus(x * -2)) * 2 end})
+-- SigmoidTransform(): 1 / (1 + exp(-x)).
 transform("SigmoidTransform", "", {forward = function(_, x) return ops.sigmoid(x) end,
   inverse = function(_, y) return ops.log(y) - ops.log1p(-y) end,
   slope = function(_, x) return -ops.softplus(-x) - ops.softplus(x) end})
+-- SoftplusTransform(): log(1 + exp(x)).
 transform("SoftplusTransform", "",
   {forward = function(_, x) return ops.softplus(x) end,
     inverse = function(_, y) return ops.log(-ops.expm1(-y)) + y end, slope = function(_, x) return -ops.softplus(-x) end})
+-- AffineTransform(loc, scale): loc + scale x.
 transform("AffineTransform", "loc, scale", {forward = function(t, x) return t.loc + t.scale * x end,
   inverse = function(t, y) return (y - t.loc) / t.scale end,
   slope = function(t, x) return x * 0 +
   (core.is_tensor(t.scale) and ops.log(ops.abs(t.scale)) or math.log(math.abs(t.scale))) end})
+-- PowerTransform(exponent): x^exponent.
 transform("PowerTransform", "exponent", {forward = function(t, x) return ops.pow(x, t.exponent) end,
   inverse = function(t, y) return ops.pow(y, 1 / t.exponent) end,
   slope = function(t, x) return ops.log(ops.abs(t.exponent * ops.pow(x, t.exponent) / x)) end})
@@ -296,7 +310,8 @@ local function versions(t, out, seen)
   return out
 end
 
--- TransformedDistribution(base, transform or list of them): what becomes of a draw, in turn.
+-- TransformedDistribution(base_distribution, transforms): what becomes of a draw by a transform of distributions.transforms, or by a list
+-- of them in turn.
 local Transformed = class("TransformedDistribution", "base_distribution, transforms")
 function Transformed:init(o)
   local list = o.transforms

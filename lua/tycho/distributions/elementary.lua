@@ -13,6 +13,9 @@ local KL = base.KL
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
+-- Normal(loc, scale): the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(),
+-- cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, as far as there are such. Parameters are numbers or tensors,
+-- which broadcast; {validate_args = false} leaves out the check of log_prob's values.
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 parameters(Normal, {"loc", "scale"}, {"scale"})
@@ -25,6 +28,7 @@ function Normal:entropy() return ops.log(self.scale) + (0.5 + LOG_ROOT_TWO_PI) e
 function Normal:cdf(x) return (ops.erf((x - self.loc) / (self.scale * math.sqrt(2))) + 1) / 2 end
 function Normal:icdf(p) return self.loc + self.scale * (ops.erfinv(p * 2 - 1) * math.sqrt(2)) end
 
+-- LogNormal(loc, scale): e to the power of a draw of Normal(loc, scale).
 local LogNormal = class("LogNormal", "loc, scale")
 LogNormal.has_rsample = true
 function LogNormal:init(o)
@@ -48,6 +52,7 @@ function LogNormal:entropy() return self.base:entropy() + self.loc end
 base.supports(LogNormal, "positive")
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
+-- Uniform(low, high): low included, high not.
 local Uniform = class("Uniform", "low, high")
 Uniform.has_rsample = true
 function Uniform:init(o)
@@ -67,6 +72,7 @@ function Uniform:cdf(x) return ops.clamp((x - self.low) / (self.high - self.low)
 function Uniform:icdf(p) return p * (self.high - self.low) + self.low end
 function Uniform:entropy() return ops.log(self.high - self.low) end
 
+-- Exponential(rate): the mean is 1 / rate.
 local Exponential = class("Exponential", "rate")
 Exponential.has_rsample = true
 parameters(Exponential, {"rate"}, {"rate"})
@@ -80,6 +86,7 @@ function Exponential:icdf(p) return -ops.log1p(-p) / self.rate end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
 base.supports(Exponential, "not negative")
 
+-- Laplace(loc, scale): falls off as exp(-|x - loc| / scale).
 local Laplace = class("Laplace", "loc, scale")
 Laplace.has_rsample, Laplace.init = true, Normal.init
 function Laplace.get.mean(self) return self.loc end
@@ -98,6 +105,7 @@ function Laplace:icdf(p) return self.loc - self.scale * ops.sign(p - 0.5) * ops.
 function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
 
 ---- by probabilities or logits ----
+-- Bernoulli(probs=, logits=): 1 with probability probs, else 0, floating. One of the two is given; logits are log(p / (1 - p)).
 local Bernoulli = class("Bernoulli", "probs=nil, logits=nil")
 function Bernoulli:init(o)
   local given = one_of("Bernoulli", o.probs, o.logits)
@@ -116,7 +124,7 @@ function Bernoulli:log_prob(x) return x * self.logits - ops.softplus(self.logits
 function Bernoulli:entropy() return ops.softplus(self.logits, {threshold = 40}) - self.logits * self.probs end
 base.supports(Bernoulli, "boolean")
 
--- How many failures come before the first success.
+-- Geometric(probs=, logits=): how many failures come before the first success, from 0.
 local Geometric = class("Geometric", "probs=nil, logits=nil")
 Geometric.init, Geometric.get.probs, Geometric.get.logits = Bernoulli.init, Bernoulli.get.probs, Bernoulli.get.logits
 function Geometric.get.mean(self) return 1 / self.probs - 1 end
@@ -127,7 +135,7 @@ function Geometric:log_prob(x) return x * ops.log1p(-self.probs) + ops.log(self.
 function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
 base.supports(Geometric, "count")
 
--- The last dim of probs (which need not add up to 1) or logits has the categories; values are int64, from 1.
+-- Categorical(probs=, logits=): int64 from 1 to n, the size of the last dim of probs, which need not add up to 1, or of logits.
 local Categorical = class("Categorical", "probs=nil, logits=nil")
 function Categorical:init(o)
   local name = self._name
@@ -171,6 +179,7 @@ base.supports(Categorical, "a category, a whole number from 1", function(self, x
 end)
 function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -3.4e38) * self.probs, -1) end
 
+-- OneHotCategorical(probs=, logits=): as Categorical; values are vectors with a 1 at the category's place.
 local OneHot = class("OneHotCategorical", "probs=nil, logits=nil")
 function OneHot:init(o)
   self.base = distributions.Categorical {probs = o.probs, logits = o.logits}
@@ -189,7 +198,8 @@ end
 function OneHot:log_prob(x) return ops.sum(x * self.base.logits, -1) end
 function OneHot:entropy() return self.base:entropy() end
 
--- The last n batch dims of a distribution as dims of one event: their log-probabilities add up.
+-- Independent(base_distribution, reinterpreted_batch_ndims): the last so many batch dims count as dims of one event: their
+-- log-probabilities add up.
 local Independent = class("Independent", "base_distribution, reinterpreted_batch_ndims")
 function Independent:init(o)
   local of, n = o.base_distribution, o.reinterpreted_batch_ndims

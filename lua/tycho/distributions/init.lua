@@ -4,7 +4,7 @@ local base = require "tycho.distributions.base"
 for _, family in ipairs {"elementary", "gamma", "composed", "relaxed"} do require("tycho.distributions." .. family) end
 local fail, distributions, KL = options.fail, base.distributions, base.KL
 
--- kl_divergence(p, q): of two distributions of one kind
+-- kl_divergence(p, q): the Kullback-Leibler divergence of two distributions of one kind, in nats, for each of the batch.
 function distributions.kl_divergence(p, q)
   local a, b = type(p) == "table" and p._name, type(q) == "table" and q._name
   if a and a == b and not KL[a] then fail("kl_divergence: there is none known of %s", a) end

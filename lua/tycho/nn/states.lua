@@ -11,7 +11,8 @@ local check, fail = options.check, options.fail
 return function(Module, walk)
 
 local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
--- A table of parameters and buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s.
+-- state_dict(): a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is
+-- seq[1]'s.
 function Module:state_dict(o)
   if o ~= nil then check("state_dict", o, {}) end
   local out = {}
@@ -21,8 +22,9 @@ function Module:state_dict(o)
   return out
 end
 
--- Copies a state dict's tensors in. Everything is checked before anything changes. Gives the module and, for {strict = false}, what
--- didn't fit: {missing_keys = names, unexpected_keys = names}.
+-- load_state_dict(state, {strict=true}): copies the tensors of a state dict in. Everything is checked before anything changes; names that
+-- are missing or too many are an error, unless strict = false. Gives the module and, with strict = false, what didn't fit: {missing_keys =
+-- names, unexpected_keys = names}.
 function Module:load_state_dict(state, o)
   local list, unfit = self:check_state_dict(state, o)
   no_grad(function()
