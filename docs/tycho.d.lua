@@ -10172,11 +10172,11 @@ function tycho.distributed.functional.reduce_scatter(x, op, group) end
 function tycho.distributed.functional.all_to_all(x, group) end
 
 tycho.data = {}
---- `(items)` what a loader makes of items, each a list of fields: the fields of a batch. Tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
+--- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
 ---@param items any
 function tycho.data.collate(items) end
 
---- `(items)` what a loader makes of items, each a list of fields: the fields of a batch. Tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
+--- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
 ---@param items any
 function tycho.data.default_collate(items) end
 
@@ -10365,7 +10365,7 @@ function classes.TextFile:encode(text) end
 ---@param ids any
 function classes.TextFile:decode(ids) end
 
---- `({root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=})` the characters (bytes) of a text as ids from 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for training. ds.vocab[id] is the character, #ds.vocab their number, ds.ids all ids of this part.
+--- `({root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=})` the characters (bytes) of a text as ids from 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
 ---@param options? table
 ---@return tycho.TextFile
 function tycho.data.datasets.TextFile(options) end

@@ -265,7 +265,7 @@ end
 
 -- TextFile{root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: the characters (bytes) of a text as ids from
 -- 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for
--- training. ds.vocab[id] is the character, #ds.vocab their number, ds.ids all ids of this part.
+-- training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
 define("TextFile", {root = false, train = true, block_size = 128, stride = false, split = 0.9, transform = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root

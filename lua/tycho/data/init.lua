@@ -10,8 +10,8 @@ local options = require "tycho.options"
 local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
--- collate(items): what a loader makes of items, each a list of fields: the fields of a batch. Tensors are stacked, numbers become int64 if
--- all are whole, else float32, tables are taken apart, strings become a list.
+-- collate(items): the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all
+-- are whole, else float32, tables are taken apart, strings become a list.
 local function collate(...)
   local ok, out = pcall(require "tycho.data.collate", ...)
   return ok and out or fail("collate: %s", (options.bare(out):gsub("^collate: ", "")))
