@@ -2822,13 +2822,6 @@ function Tensor:uniform_(low, high) end
 ---@param mean? number|table
 ---@param std? number|table
 ---@return tycho.Tensor
-function tycho.normal(x, mean, std) end
-
---- `(x, mean:number=0, std:number=1)` like x, normal
----@param x tycho.Tensor
----@param mean? number|table
----@param std? number|table
----@return tycho.Tensor
 function tycho.normal_(x, mean, std) end
 
 --- `(mean:number=0, std:number=1)` like x, normal
@@ -3169,6 +3162,17 @@ function tycho.squeeze(x, dim) end
 ---@return tycho.Tensor
 function Tensor:squeeze(dim) end
 
+--- `(x, dim:dims?)` without dims of size 1 (all of them where dim is nil)
+---@param x tycho.Tensor
+---@param dim? integer|integer[]|table
+---@return tycho.Tensor
+function tycho.squeeze_(x, dim) end
+
+--- `(dim:dims?)` without dims of size 1 (all of them where dim is nil)
+---@param dim? integer|integer[]|table
+---@return tycho.Tensor
+function Tensor:squeeze_(dim) end
+
 --- `(x, dim:int)` with a dim of size 1 more, at dim
 ---@param x tycho.Tensor
 ---@param dim integer
@@ -3179,6 +3183,17 @@ function tycho.unsqueeze(x, dim) end
 ---@param dim integer
 ---@return tycho.Tensor
 function Tensor:unsqueeze(dim) end
+
+--- `(x, dim:int)` with a dim of size 1 more, at dim
+---@param x tycho.Tensor
+---@param dim integer
+---@return tycho.Tensor
+function tycho.unsqueeze_(x, dim) end
+
+--- `(dim:int)` with a dim of size 1 more, at dim
+---@param dim integer
+---@return tycho.Tensor
+function Tensor:unsqueeze_(dim) end
 
 --- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
@@ -3198,6 +3213,19 @@ function Tensor:transpose(dim0, dim1) end
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
+function tycho.transpose_(x, dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:transpose_(dim0, dim1) end
+
+--- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param x tycho.Tensor
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
 function tycho.swapaxes(x, dim0, dim1) end
 
 --- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
@@ -3205,6 +3233,12 @@ function tycho.swapaxes(x, dim0, dim1) end
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:swapaxes(dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:swapaxes_(dim0, dim1) end
 
 --- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
@@ -3218,6 +3252,12 @@ function tycho.swapdims(x, dim0, dim1) end
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:swapdims(dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:swapdims_(dim0, dim1) end
 
 --- `(x)` matrices transposed
 ---@param x tycho.Tensor
@@ -3236,6 +3276,15 @@ function tycho.t(x) end
 --- a matrix transposed
 ---@return tycho.Tensor
 function Tensor:t() end
+
+--- `(x)` a matrix transposed
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.t_(x) end
+
+--- a matrix transposed
+---@return tycho.Tensor
+function Tensor:t_() end
 
 --- `(x, size:sizes)` x summed over the dims along which size broadcasts to its shape
 ---@param x tycho.Tensor
@@ -4176,6 +4225,19 @@ function Tensor:div(b, options) end
 ---@param b tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
+function tycho.div_(a, b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:div_(b, options) end
+
+--- `(a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
 function tycho.divide(a, b, options) end
 
 --- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
@@ -4183,6 +4245,12 @@ function tycho.divide(a, b, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:divide(b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:divide_(b, options) end
 
 --- `(a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
 ---@param a tycho.Tensor|number
@@ -4196,6 +4264,12 @@ function tycho.true_divide(a, b, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:true_divide(b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:true_divide_(b, options) end
 
 --- `(x, min:operand)` the larger of x and min
 ---@param x tycho.Tensor
@@ -4499,6 +4573,17 @@ function tycho.bernoulli(x, p) end
 ---@param p? any
 ---@return tycho.Tensor
 function Tensor:bernoulli(p) end
+
+--- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param x tycho.Tensor
+---@param p? any
+---@return tycho.Tensor
+function tycho.bernoulli_(x, p) end
+
+--- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param p? any
+---@return tycho.Tensor
+function Tensor:bernoulli_(p) end
 
 --- `(x, dim:int?, keepdim:bool=false)` the middle value (the lower of two), without dim of all elements; with dim its index too
 ---@param x tycho.Tensor
@@ -7148,6 +7233,9 @@ function tycho.linear_cross_entropy(x, linear_weight, target, options) end
 ---@return tycho.Tensor
 function Tensor:linear_cross_entropy(linear_weight, target, options) end
 
+tycho.cuda = {}
+tycho.amp = {}
+tycho.cuda.amp = tycho.amp
 tycho.nn = {}
 tycho.nn.functional = {}
 tycho.nn.functional.adaptive_avg_pool1d = tycho.adaptive_avg_pool1d
@@ -8197,7 +8285,7 @@ function tycho.from_ffi(ptr, options) end
 --- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one computed from it.
 function Tensor:data_ptr() end
 
---- An FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
+--- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
 function Tensor:data() end
 
 --- `(dim)` for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
@@ -8595,7 +8683,7 @@ function tycho.autograd.is_anomaly_enabled() end
 ---@param fn any
 function tycho.autograd.detect_anomaly(fn, ...) end
 
---- `(fn, {inputs})` compares the gradients of fn's results with central differences of step eps, for float64 inputs that require grad. true, or an error that shows the first difference.
+--- `(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3})` compares the gradients of fn's results with central differences of step eps, for float64 inputs that require grad. Gives true, or an error that shows the first difference.
 ---@param fn any
 ---@param options? table
 function tycho.autograd.gradcheck(fn, options) end
@@ -9155,38 +9243,38 @@ function tycho.nn.utils.parametrizations.weight_norm(module, name, dim) end
 function tycho.nn.utils.parametrizations.spectral_norm(module, name, n_power_iterations, eps, dim) end
 
 tycho.nn.utils.prune = {}
---- `(module, name)` prunes nothing: module[name] is computed from name_orig and a mask, name_mask, of ones. This, and what follows, give the module; amount is a share of what is left, below 1, or a number.
+--- `(module, name)` holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number.
 ---@param module any
 ---@param name any
 function tycho.nn.utils.prune.identity(module, name) end
 
---- `(module, name, mask)` elements are 0 where mask is.
+--- `(module, name, mask)` holds the elements at 0 where the mask is 0.
 ---@param module any
 ---@param name any
 ---@param mask any
 function tycho.nn.utils.prune.custom_from_mask(module, name, mask) end
 
---- `(module, name, amount)` elements at random are 0.
+--- `(module, name, amount)` holds elements drawn at random at 0.
 ---@param module any
 ---@param name any
 ---@param amount any
 function tycho.nn.utils.prune.random_unstructured(module, name, amount) end
 
---- `(module, name, amount, importance_scores=)` the smallest elements, or those of the smallest scores, are 0.
+--- `(module, name, amount, importance_scores=)` holds the smallest elements, or those of the smallest scores, at 0.
 ---@param module any
 ---@param name any
 ---@param amount any
 ---@param importance_scores? any
 function tycho.nn.utils.prune.l1_unstructured(module, name, amount, importance_scores) end
 
---- `(module, name, amount, dim)` slices along dim at random are 0.
+--- `(module, name, amount, dim)` holds slices along dim, drawn at random, at 0.
 ---@param module any
 ---@param name any
 ---@param amount any
 ---@param dim any
 function tycho.nn.utils.prune.random_structured(module, name, amount, dim) end
 
---- `(module, name, amount, n, dim, importance_scores=)` the slices along dim of the smallest n-norm are 0.
+--- `(module, name, amount, n, dim, importance_scores=)` holds the slices along dim that have the smallest n-norm at 0.
 ---@param module any
 ---@param name any
 ---@param amount any
@@ -9195,7 +9283,7 @@ function tycho.nn.utils.prune.random_structured(module, name, amount, dim) end
 ---@param importance_scores? any
 function tycho.nn.utils.prune.ln_structured(module, name, amount, n, dim, importance_scores) end
 
---- `(parameters, pruning_method=prune.L1Unstructured, amount=)` of a list of {module, name} the smallest elements of all together (prune.RandomUnstructured: at random).
+--- `(parameters, pruning_method=prune.L1Unstructured, amount=)` of the parameters in a list of {module, name} together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random).
 ---@param parameters any
 ---@param pruning_method? any
 ---@param amount? any
@@ -9345,7 +9433,7 @@ function tycho.optim.NAdam(params, options) end
 ---@return tycho.Optimizer
 function tycho.optim.RAdam(params, options) end
 
---- `(params, {lr=0.002, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam with the largest gradient so far in the place of the second moment (Kingma and Ba 2014).
+--- `(params, {lr=0.002, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam with the largest gradient, decayed by the second beta, in the place of the second moment (Kingma and Ba 2014).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
@@ -9621,7 +9709,6 @@ function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_st
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps) end
 
-tycho.amp = {}
 --- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 ---@param fn any
 function tycho.amp.autocast(fn, ...) end
@@ -9733,7 +9820,6 @@ function tycho.jit.load(path, options) end
 ---@param traced any
 function tycho.jit.freeze(traced) end
 
-tycho.cuda = {}
 --- `(i)` GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work is put into.
 ---@param i any
 function tycho.cuda.set_device(i) end
@@ -10824,7 +10910,7 @@ function tycho.distributions.Multinomial(total_count, probs, logits) end
 ---@return tycho.Distribution
 function tycho.distributions.Cauchy(loc, scale) end
 
---- `(loc, scale)` of the largest of many numbers.
+--- `(loc, scale)` the distribution that the largest of many numbers approaches.
 ---@param loc any
 ---@param scale any
 ---@return tycho.Distribution
@@ -10945,7 +11031,7 @@ function tycho.distributions.ContinuousBernoulli(options) end
 ---@param options? table
 function tycho.save(path, value, options) end
 
---- `(path, {device=})` what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data, where nothing else is run. device: where the tensors go, the default one unless given.
+--- `(path, {device=})` what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: no code in them is run. device: where the tensors go, the default one unless given.
 ---@param path any
 ---@param options? table
 function tycho.load(path, options) end

@@ -21,15 +21,18 @@ local function put(title, row)
   groups[title] = groups[title] or {}
   table.insert(groups[title], row)
 end
+local alone = {}                                             -- in-place forms whose op users don't have but so
 for _, op in ipairs(core.op_table()) do
   if op.domain ~= "internal" then
-    local only = rawget(tycho, op.name) == nil    -- users have the in-place form alone
+    local only = rawget(tycho, op.name) == nil or op.class == "random" and functional.functions[op.name] ~= nil
+    if only then alone[op.name .. "_"] = true end
     put(titles[op.class], {name = only and op.name .. "_" or op.name, signature = op.signature, doc = op.doc, results = op.results,
-      inplace = op.inplace and not only, gradient = op.differentiable, dtype = op.dtype, autocast = op.autocast})
+      inplace = not only and core.methods[op.name .. "_"] ~= nil, gradient = op.differentiable, dtype = op.dtype, autocast = op.autocast})
   end
 end
 for _, f in ipairs(functional.signatures) do
-  put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, inplace = f.inplace, gradient = true})
+  put("Made of ops", {name = f.name, signature = f.signature, doc = f.doc, results = 1, gradient = true,
+    inplace = core.methods[f.name .. "_"] ~= nil and not alone[f.name .. "_"]})
 end
 
 local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional/` by `make docs`; edit those.", "",
@@ -210,6 +213,11 @@ for _, title in ipairs(order) do
       end
     end
   end
+end
+for path, of in pairs(reference.tables) do
+  place(path:match "^(.*)%.[^.]*$" or "")
+  place(of)
+  say("tycho.%s = tycho.%s", path, of)
 end
 place "nn"
 place "nn.functional"

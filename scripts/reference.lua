@@ -322,6 +322,7 @@ local function is_called(v) return type(v) == "table" and (getmetatable(v) or {}
 -- Names that ops.md has: ops and functions made of ops, their in-place forms, and other names of these.
 local op_names, op_functions, alias_of = {}, {}, {}
 M.aliases = {}                                               -- first name -> list of further names
+M.tables = {}                                                -- of a public table another name -> the first one
 local function is_op(name, f, by_name)
   if by_name and op_names[name] or by_name and op_names[name:match "^(.*)_$" or ""] then return true end
   local first = op_functions[f]
@@ -361,8 +362,11 @@ local function add_methods(class, shown, home)
 end
 local in_table = {}                                          -- layers of which the table of layers says what they do
 local function walk(path, t, home, seen)
-  if seen[t] then return end
-  seen[t] = true
+  if seen[t] then
+    M.tables[path] = seen[t]
+    return
+  end
+  seen[t] = path
   for _, name in ipairs(sorted(t, is_function)) do
     local of_ops = path == "" or path == "linalg" or path == "fft"
     if path ~= "nn.functional" and not is_op(path == "" and name or path .. "." .. name, t[name], of_ops) then

@@ -317,8 +317,8 @@ function autograd.detect_anomaly(fn, ...)
 end
 
 ---- gradcheck ----
--- gradcheck(fn, {inputs}): compares the gradients of fn's results with central differences of step eps, for float64 inputs that require
--- grad. true, or an error that shows the first difference.
+-- gradcheck(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3}): compares the gradients of fn's results with central differences of step eps,
+-- for float64 inputs that require grad. Gives true, or an error that shows the first difference.
 autograd.gradcheck = core.define("gradcheck",
   "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false",
   function(fn, inputs, eps, atol, rtol, second)

@@ -153,8 +153,9 @@ function M.data_ptr(x)
   local address, storage = core.data_ptr(x, true)
   return ffi.gc(ffi.cast("void *", address), function() return storage end)
 end
--- An FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT
--- compiles; indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
+-- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
+-- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
+-- is an error.
 M.data = setmetatable({}, {
   __call = function(_, x)
     local address, storage = core.data_ptr(x)

@@ -230,7 +230,7 @@ function saving.unpack_from(text, tensor_of)
 end
 
 -- load(path, {device=}): what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files
--- of tensors and plain data, where nothing else is run. device: where the tensors go, the default one unless given.
+-- of tensors and plain data: no code in them is run. device: where the tensors go, the default one unless given.
 saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
   device = device or core.gpu.default_device()
   if pickle.is(path) then                    -- torch.save's

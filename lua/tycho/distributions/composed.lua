@@ -25,7 +25,7 @@ function Cauchy.get.mode(self) return self.loc end
 function Cauchy:icdf(p) return self.loc + self.scale * ops.tan((p - 0.5) * math.pi) end
 function Cauchy:cdf(x) return ops.atan((x - self.loc) / self.scale) / math.pi + 0.5 end
 
--- Gumbel(loc, scale): of the largest of many numbers.
+-- Gumbel(loc, scale): the distribution that the largest of many numbers approaches.
 local Gumbel = class("Gumbel", "loc, scale")
 Gumbel.has_rsample = true
 parameters(Gumbel, {"loc", "scale"}, {"scale"})

@@ -64,13 +64,13 @@ local function scores_for(who, given, w)
   return given:detach()
 end
 
--- prune.identity(module, name): prunes nothing: module[name] is computed from name_orig and a mask, name_mask, of ones. This, and what
--- follows, give the module; amount is a share of what is left, below 1, or a number.
+-- prune.identity(module, name): holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This
+-- function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number.
 function prune.identity(m, name)
   local _, mask = parts_of("identity", m, name)
   return apply(m, name, mask)
 end
--- prune.custom_from_mask(module, name, mask): elements are 0 where mask is.
+-- prune.custom_from_mask(module, name, mask): holds the elements at 0 where the mask is 0.
 function prune.custom_from_mask(m, name, mask)
   local w, was = parts_of("custom_from_mask", m, name)
   if not core.is_tensor(mask) or mask.shape ~= w.shape then
@@ -79,14 +79,14 @@ function prune.custom_from_mask(m, name, mask)
   end
   return apply(m, name, no_grad(function() return was * M.to(ops.ne(mask, 0), w.device, w.dtype) end))
 end
--- prune.random_unstructured(module, name, amount): elements at random are 0.
+-- prune.random_unstructured(module, name, amount): holds elements drawn at random at 0.
 function prune.random_unstructured(m, name, amount)
   local w, mask = parts_of("random_unstructured", m, name)
   return apply(m, name, no_grad(function()
     return without_least(mask, ops.rand(w.shape, {device = w.device}), count_of("random_unstructured", amount, ops.sum(mask):item()))
   end))
 end
--- prune.l1_unstructured(module, name, amount, importance_scores=): the smallest elements, or those of the smallest scores, are 0.
+-- prune.l1_unstructured(module, name, amount, importance_scores=): holds the smallest elements, or those of the smallest scores, at 0.
 function prune.l1_unstructured(m, name, ...)
   local o = options.arguments("l1_unstructured", "amount, importance_scores=nil", ...)
   local w, mask = parts_of("l1_unstructured", m, name)
@@ -110,7 +110,7 @@ local function without_channels(who, w, mask, amount, dim, scores)
     return mask * M.reshape(keep, unpack(wide))
   end)
 end
--- prune.random_structured(module, name, amount, dim): slices along dim at random are 0.
+-- prune.random_structured(module, name, amount, dim): holds slices along dim, drawn at random, at 0.
 function prune.random_structured(m, name, ...)
   local o = options.arguments("random_structured", "amount, dim=-1", ...)
   local w, mask = parts_of("random_structured", m, name)
@@ -118,7 +118,7 @@ function prune.random_structured(m, name, ...)
     return ops.rand({channels}, {device = w.device})
   end))
 end
--- prune.ln_structured(module, name, amount, n, dim, importance_scores=): the slices along dim of the smallest n-norm are 0.
+-- prune.ln_structured(module, name, amount, n, dim, importance_scores=): holds the slices along dim that have the smallest n-norm at 0.
 function prune.ln_structured(m, name, ...)
   local o = options.arguments("ln_structured", "amount, n, dim=-1, importance_scores=nil", ...)
   local w, mask = parts_of("ln_structured", m, name)
@@ -130,8 +130,8 @@ function prune.ln_structured(m, name, ...)
 end
 
 prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstructured"
--- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of a list of {module, name} the smallest elements
--- of all together (prune.RandomUnstructured: at random).
+-- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of the parameters in a list of {module, name}
+-- together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random).
 function prune.global_unstructured(parameters, ...)
   local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, *, amount", ...)
   if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then

@@ -79,9 +79,9 @@ for name, kind in pairs(KINDS) do
   local Layer = layer(name)
   local nonlinear = name == "RNN" and "nonlinearity=tanh, " or ""
 
-  -- x (L, N, input_size), or (N, L, input_size) with batch_first; also without N; or a packed sequence. dropout: between layers, in
-  -- training. local y, h, c = lstm(x, h0, c0); local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c
-  -- (D*num_layers, N, H) the last step's; D: 2 if bidirectional, else 1. Without h0, c0 they are zeros.
+  -- x (L, N, input_size), or (N, L, input_size) with batch_first; also without N; or a packed sequence. local y, h, c = lstm(x, h0, c0);
+  -- local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c (D*num_layers, N, H) the last step's; D is 2
+  -- if bidirectional, else 1. h0 and c0 are zeros unless given. dropout: between layers, in training.
   function Layer:init(...)
     local o = arguments(name,
       "input_size, hidden_size, num_layers=1, " .. nonlinear ..

@@ -341,7 +341,7 @@ local NAdam = new_class("NAdam",
 local RAdam = new_class("RAdam",
   {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false,
     master_weights = false})
--- Adam with the largest gradient so far in the place of the second moment (Kingma and Ba 2014).
+-- Adam with the largest gradient, decayed by the second beta, in the place of the second moment (Kingma and Ba 2014).
 local Adamax = new_class("Adamax",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
 -- Steps of the size of the last ones over that of the last gradients (Zeiler 2012).
