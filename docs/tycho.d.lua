@@ -10373,7 +10373,7 @@ function classes.Dataset:get(i) end
 ---@return tycho.Dataset
 function tycho.data.Dataset(module, data) end
 
---- `(dataset)` all positions in order.
+--- `(dataset)` all positions in order. dataset: or a number of items; so for those below.
 ---@param dataset any
 function tycho.data.SequentialSampler(dataset) end
 
@@ -10602,7 +10602,7 @@ function tycho.data.transforms.TrivialAugmentWide() end
 --- gives its input: pictures are tensors already.
 function tycho.data.transforms.ToTensor() end
 
---- `(dtype)` float32 of 0..1 to uint8 of 0..255, or back.
+--- `(dtype)` in this floating dtype; uint8's 0..255 become 0..1.
 ---@param dtype any
 function tycho.data.transforms.ConvertImageDtype(dtype) end
 
@@ -11176,48 +11176,48 @@ tycho.utils.tensorboard = {}
 ---@return tycho.SummaryWriter
 function tycho.utils.tensorboard.SummaryWriter(folder, options) end
 
---- `(tag, value, step=, walltime=)` a number, or a tensor of one element; a GPU is waited for.
+--- `(tag, value, step, time)` A number, or a tensor of one element; a GPU is waited for. step: a whole number from 0; time: seconds since 1970, now unless given; so for those below.
 ---@param tag any
 ---@param value any
----@param step? any
----@param walltime? any
-function classes.SummaryWriter:add_scalar(tag, value, step, walltime) end
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_scalar(tag, value, step, time) end
 
---- `(tag, {name = value, ...}, step=, walltime=)` several curves in one picture; each is a run of its own below the folder.
+--- `(tag, {name = value, ...}, step, time)` several curves in one picture; each is a run of its own below the folder.
 ---@param tag any
----@param step? any
----@param walltime? any
+---@param step any
+---@param time any
 ---@param options? table
-function classes.SummaryWriter:add_scalars(tag, step, walltime, options) end
+function classes.SummaryWriter:add_scalars(tag, step, time, options) end
 
---- `(tag, values, step=, walltime=)` a histogram of the elements of a tensor or a list.
+--- `(tag, values, step, time)` A histogram of the elements of a tensor or a list.
 ---@param tag any
 ---@param values any
----@param step? any
----@param walltime? any
-function classes.SummaryWriter:add_histogram(tag, values, step, walltime) end
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_histogram(tag, values, step, time) end
 
---- `(tag, x, step=, walltime=)` a picture CxHxW or HxW of 0..1, or of bytes.
+--- `(tag, x, step, time)` A picture CxHxW or HxW of 0..1, or of bytes.
 ---@param tag any
 ---@param x any
----@param step? any
----@param walltime? any
-function classes.SummaryWriter:add_image(tag, x, step, walltime) end
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_image(tag, x, step, time) end
 
---- `(tag, x, step=, walltime=, {options of make_grid})` pictures NxCxHxW side by side.
+--- `(tag, x, step, time, {options of make_grid})` pictures NxCxHxW side by side.
 ---@param tag any
 ---@param x any
----@param step? any
----@param walltime? any
+---@param step any
+---@param time any
 ---@param options? table
-function classes.SummaryWriter:add_images(tag, x, step, walltime, options) end
+function classes.SummaryWriter:add_images(tag, x, step, time, options) end
 
---- `(tag, text, step=, walltime=)` shown as Markdown.
+--- `(tag, s, step, time)` A text, shown as Markdown.
 ---@param tag any
----@param text any
----@param step? any
----@param walltime? any
-function classes.SummaryWriter:add_text(tag, text, step, walltime) end
+---@param s any
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_text(tag, s, step, time) end
 
 --- Writes to the file what was added so far.
 function classes.SummaryWriter:flush() end

@@ -108,11 +108,12 @@ function tensorboard.SummaryWriter(folder, o)
     _clock = os.time() - core.now(), _of = {}}, Writer)
 end
 
--- add_scalar(tag, value, step=, walltime=): a number, or a tensor of one element; a GPU is waited for.
+-- A number, or a tensor of one element; a GPU is waited for. step: a whole number from 0; time: seconds since 1970, now unless given; so
+-- for those below.
 function Writer:add_scalar(tag, value, step, time)
   write(self, "add_scalar", tag, step, time, single(2, number("add_scalar", value)))
 end
--- add_scalars(tag, {name = value, ...}, step=, walltime=): several curves in one picture; each is a run of its own below the folder.
+-- add_scalars(tag, {name = value, ...}, step, time): several curves in one picture; each is a run of its own below the folder.
 function Writer:add_scalars(tag, values, step, time)
   if type(values) ~= "table" or core.is_tensor(values) then
     fail("add_scalars: argument 2 must be a table of numbers by name, got %s", options.shown(values))
@@ -152,7 +153,7 @@ local function histogram(x)
   end
   return table.concat(out) .. doubles(6, limits) .. doubles(7, counts)
 end
--- add_histogram(tag, values, step=, walltime=): a histogram of the elements of a tensor or a list.
+-- A histogram of the elements of a tensor or a list.
 function Writer:add_histogram(tag, values, step, time)
   if type(values) == "table" and not core.is_tensor(values) then values = core.from_value(values, "float64") end
   if not core.is_tensor(values) or M.numel(values) == 0 then
@@ -174,12 +175,12 @@ local function picture(self, who, tag, x, step, time, o)
   write(self, who, tag, step, time, text(4, whole(1, size(21)) .. whole(2, size(17)) ..
     whole(3, ({[0] = 1, [2] = 3, [4] = 2, [6] = 4})[png:byte(26)] or 3) .. text(4, png)))
 end
--- add_image(tag, x, step=, walltime=): a picture CxHxW or HxW of 0..1, or of bytes.
+-- A picture CxHxW or HxW of 0..1, or of bytes.
 function Writer:add_image(tag, x, step, time) picture(self, "add_image", tag, x, step, time) end
--- add_images(tag, x, step=, walltime=, {options of make_grid}): pictures NxCxHxW side by side.
+-- add_images(tag, x, step, time, {options of make_grid}): pictures NxCxHxW side by side.
 function Writer:add_images(tag, x, step, time, o) picture(self, "add_images", tag, x, step, time, o) end
 
--- add_text(tag, text, step=, walltime=): shown as Markdown.
+-- A text, shown as Markdown.
 function Writer:add_text(tag, s, step, time)
   if type(s) ~= "string" then fail("add_text: argument 2 must be a string, got %s", options.shown(s)) end
   local tensor = whole(1, 7) .. text(2, text(2, whole(1, 1))) .. text(8, s)              -- one string

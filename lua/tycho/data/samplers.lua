@@ -58,7 +58,7 @@ end
 
 local Sequential = class "SequentialSampler"
 function Sequential:order() return positions(self.n) end
--- SequentialSampler(dataset): all positions in order.
+-- SequentialSampler(dataset): all positions in order. dataset: or a number of items; so for those below.
 function samplers.SequentialSampler(of) return setmetatable({n = count("SequentialSampler", of)}, Sequential) end
 
 local Random = class "RandomSampler"

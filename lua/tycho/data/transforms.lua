@@ -274,7 +274,7 @@ define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", tr
 ---- dtypes, lists ----
 -- ToTensor(): gives its input: pictures are tensors already.
 define("ToTensor", "", function() return make("ToTensor", false) end)
--- ConvertImageDtype(dtype): float32 of 0..1 to uint8 of 0..255, or back.
+-- ConvertImageDtype(dtype): in this floating dtype; uint8's 0..255 become 0..1.
 define("ConvertImageDtype", "dtype:dtype", function(dtype)
   local n
   for i, name in ipairs(core.dtypes) do if name == dtype then n = i - 1 end end
