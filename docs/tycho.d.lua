@@ -3474,15 +3474,15 @@ function Tensor:broadcast_to(size) end
 ---@return tycho.Tensor
 function tycho.broadcast_tensors(tensors) end
 
---- `(x, repeats:any, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
+--- `(x, repeats:any?, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
 ---@param x tycho.Tensor
----@param repeats any
+---@param repeats? any
 ---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.repeat_interleave(x, repeats, dim) end
 
---- `(repeats:any, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts
----@param repeats any
+--- `(repeats:any?, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
+---@param repeats? any
 ---@param dim? integer|table
 ---@return tycho.Tensor
 function Tensor:repeat_interleave(repeats, dim) end
@@ -3518,16 +3518,20 @@ function tycho.flipud(x) end
 ---@return tycho.Tensor
 function Tensor:flipud() end
 
---- `(x, offset:int=0)` matrices whose diagonal is x's last dim
+--- `(x, offset:int=0, dim1:int=-2, dim2:int=-1)` matrices, of dims dim1 and dim2, whose diagonal is x's last dim
 ---@param x tycho.Tensor
 ---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
-function tycho.diag_embed(x, offset) end
+function tycho.diag_embed(x, offset, dim1, dim2) end
 
---- `(offset:int=0)` matrices whose diagonal is x's last dim
+--- `(offset:int=0, dim1:int=-2, dim2:int=-1)` matrices, of dims dim1 and dim2, whose diagonal is x's last dim
 ---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
-function Tensor:diag_embed(offset) end
+function Tensor:diag_embed(offset, dim1, dim2) end
 
 --- `(x, offset:int=0)` a matrix with the vector x on its diagonal, or the diagonal of the matrix x
 ---@param x tycho.Tensor
@@ -3618,14 +3622,14 @@ function tycho.dstack(tensors) end
 ---@return tycho.Tensor
 function tycho.column_stack(tensors) end
 
---- `(x, sections:any, dim:int=1)` a list of parts: so many of near equal size, or cut before the indices in a list
+--- `(x, sections:any, dim:int=1)` a list of parts: so many of near equal size, or cut before the indices in a list or tensor
 ---@param x tycho.Tensor
 ---@param sections any
 ---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.tensor_split(x, sections, dim) end
 
---- `(sections:any, dim:int=1)` a list of parts: so many of near equal size, or cut before the indices in a list
+--- `(sections:any, dim:int=1)` a list of parts: so many of near equal size, or cut before the indices in a list or tensor
 ---@param sections any
 ---@param dim? integer|table
 ---@return tycho.Tensor
@@ -4693,14 +4697,14 @@ function tycho.histogram(x, bins, options) end
 ---@return tycho.Tensor
 function Tensor:histogram(bins, options) end
 
---- `(x, boundaries, *, right:bool=false)` for each element the index before which it would be put into boundaries
----@param x tycho.Tensor
+--- `(x:operand, boundaries, *, right:bool=false, out_int32:bool=false)` for each element the index before which it would be put into boundaries
+---@param x tycho.Tensor|number
 ---@param boundaries tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.bucketize(x, boundaries, options) end
 
---- `(boundaries, *, right:bool=false)` for each element the index before which it would be put into boundaries
+--- `(boundaries, *, right:bool=false, out_int32:bool=false)` for each element the index before which it would be put into boundaries
 ---@param boundaries tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
@@ -4721,13 +4725,13 @@ function tycho.histc(x, bins, min, max) end
 ---@return tycho.Tensor
 function Tensor:histc(bins, min, max) end
 
---- `(x, *, correction:int=1)` covariances of the rows of x
+--- `(x, *, correction:int=1, fweights:tensor?, aweights:tensor?)` covariances of the rows of x; fweights: how often each column counts, aweights: how much
 ---@param x tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.cov(x, options) end
 
---- `(*, correction:int=1)` covariances of the rows of x
+--- `(*, correction:int=1, fweights:tensor?, aweights:tensor?)` covariances of the rows of x; fweights: how often each column counts, aweights: how much
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:cov(options) end
@@ -5235,7 +5239,7 @@ function tycho.embedding(ids, weight, padding_idx, max_norm, norm_type, scale_gr
 ---@return tycho.Tensor
 function Tensor:embedding(weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) end
 
---- `(ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?)` sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
+--- `(ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false)` sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor|table
@@ -5245,7 +5249,7 @@ function Tensor:embedding(weight, padding_idx, max_norm, norm_type, scale_grad_b
 ---@return tycho.Tensor
 function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, options) end
 
---- `(weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?)` sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
+--- `(weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false)` sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param weight tycho.Tensor
 ---@param offsets? tycho.Tensor|table
 ---@param max_norm? number|table
@@ -5641,6 +5645,34 @@ function tycho.trapz(y, x, dim, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:trapz(x, dim, options) end
+
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.cumulative_trapezoid(y, x, dim, options) end
+
+--- `(x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cumulative_trapezoid(x, dim, options) end
+
+--- `(x, n:int?, increasing:bool=false)` the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
+---@param x tycho.Tensor
+---@param n? integer|table
+---@param increasing? boolean|table
+---@return tycho.Tensor
+function tycho.vander(x, n, increasing) end
+
+--- `(n:int?, increasing:bool=false)` the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
+---@param n? integer|table
+---@param increasing? boolean|table
+---@return tycho.Tensor
+function Tensor:vander(n, increasing) end
 
 --- `(real, imag?)` pairs of a real part and an imaginary one (0 where nil)
 ---@param real tycho.Tensor
@@ -6324,18 +6356,18 @@ function tycho.lp_pool3d(x, p, kernel_size, stride, options) end
 ---@return tycho.Tensor
 function Tensor:lp_pool3d(p, kernel_size, stride, options) end
 
---- `(x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
+--- `(x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param x tycho.Tensor
 ---@param pad integer[]
 ---@param mode? string|table
----@param value? number|table
+---@param value? any
 ---@return tycho.Tensor
 function tycho.pad(x, pad, mode, value) end
 
---- `(pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on
+--- `(pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param pad integer[]
 ---@param mode? string|table
----@param value? number|table
+---@param value? any
 ---@return tycho.Tensor
 function Tensor:pad(pad, mode, value) end
 
@@ -6538,17 +6570,17 @@ function tycho.local_response_norm(x, size, options) end
 ---@return tycho.Tensor
 function Tensor:local_response_norm(size, options) end
 
---- `(x, p:number=2, dim:int=2, eps:number=1e-12)` divided by its p-norm along dim
+--- `(x, p:number=2, dim:dims?, eps:number=1e-12)` divided by its p-norm along dim (2), or dims
 ---@param x tycho.Tensor
 ---@param p? number|table
----@param dim? integer|table
+---@param dim? integer|integer[]|table
 ---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.normalize(x, p, dim, eps) end
 
---- `(p:number=2, dim:int=2, eps:number=1e-12)` divided by its p-norm along dim
+--- `(p:number=2, dim:dims?, eps:number=1e-12)` divided by its p-norm along dim (2), or dims
 ---@param p? number|table
----@param dim? integer|table
+---@param dim? integer|integer[]|table
 ---@param eps? number|table
 ---@return tycho.Tensor
 function Tensor:normalize(p, dim, eps) end
@@ -6818,14 +6850,14 @@ function tycho.avg_pool3d(x, kernel_size, stride, padding, options) end
 ---@return tycho.Tensor
 function Tensor:avg_pool3d(kernel_size, stride, padding, options) end
 
---- `(x, output_size:triple)` means of windows of the last three dims chosen so that output_size results
+--- `(x, output_size:any)` means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool3d(x, output_size) end
 
---- `(output_size:triple)` means of windows of the last three dims chosen so that output_size results
----@param output_size integer|integer[]
+--- `(output_size:any)` means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
+---@param output_size any
 ---@return tycho.Tensor
 function Tensor:adaptive_avg_pool3d(output_size) end
 
@@ -6925,27 +6957,27 @@ function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, options) e
 ---@return tycho.Tensor
 function Tensor:max_unpool3d(indices, kernel_size, stride, padding, options) end
 
---- `(x, y, *, reduction:enum(none,mean,sum)=mean)` squared differences
+--- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` squared differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.mse_loss(x, y, options) end
 
---- `(y, *, reduction:enum(none,mean,sum)=mean)` squared differences
+--- `(y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` squared differences, times weight; with weights the mean is a weighted one
 ---@param y tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:mse_loss(y, options) end
 
---- `(x, y, *, reduction:enum(none,mean,sum)=mean)` absolute differences
+--- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` absolute differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.l1_loss(x, y, options) end
 
---- `(y, *, reduction:enum(none,mean,sum)=mean)` absolute differences
+--- `(y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` absolute differences, times weight; with weights the mean is a weighted one
 ---@param y tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
@@ -6964,14 +6996,14 @@ function tycho.smooth_l1_loss(x, y, options) end
 ---@return tycho.Tensor
 function Tensor:smooth_l1_loss(y, options) end
 
---- `(x, y, *, delta:number=1, reduction:enum(none,mean,sum)=mean)` half the squared differences below delta, delta times absolute ones above
+--- `(x, y, *, delta:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` half the squared differences below delta, delta times absolute ones above, times weight
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.huber_loss(x, y, options) end
 
---- `(y, *, delta:number=1, reduction:enum(none,mean,sum)=mean)` half the squared differences below delta, delta times absolute ones above
+--- `(y, *, delta:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` half the squared differences below delta, delta times absolute ones above, times weight
 ---@param y tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
@@ -7078,17 +7110,17 @@ function tycho.poisson_nll_loss(x, target, options) end
 ---@return tycho.Tensor
 function Tensor:poisson_nll_loss(target, options) end
 
---- `(x, target, var, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
+--- `(x, target, var:operand, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param var tycho.Tensor
+---@param var tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.gaussian_nll_loss(x, target, var, options) end
 
---- `(target, var, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
+--- `(target, var:operand, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
 ---@param target tycho.Tensor
----@param var tycho.Tensor
+---@param var tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:gaussian_nll_loss(target, var, options) end
@@ -7493,19 +7525,19 @@ tycho.nn.BCELoss = {}
 ---@overload fun(weight?: any, options?: any): tycho.nn.BCEWithLogitsLoss
 tycho.nn.BCEWithLogitsLoss = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` 
 ---@class tycho.nn.BatchNorm1d: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.BatchNorm1d
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.BatchNorm1d
 tycho.nn.BatchNorm1d = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` 
 ---@class tycho.nn.BatchNorm2d: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.BatchNorm2d
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.BatchNorm2d
 tycho.nn.BatchNorm2d = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` 
 ---@class tycho.nn.BatchNorm3d: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.BatchNorm3d
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.BatchNorm3d
 tycho.nn.BatchNorm3d = {}
 
 --- `(in1_features, in2_features, out_features, bias=true)` 
@@ -7678,9 +7710,9 @@ tycho.nn.GRUCell = {}
 ---@overload fun(options?: any): tycho.nn.GaussianNLLLoss
 tycho.nn.GaussianNLLLoss = {}
 
---- `(num_groups, num_channels, eps=1e-5, affine=true)` 
+--- `(num_groups, num_channels, eps=1e-5, affine=true, *, bias=true)` 
 ---@class tycho.nn.GroupNorm: tycho.nn.Module
----@overload fun(num_groups?: any, num_channels?: any, eps?: any, affine?: any): tycho.nn.GroupNorm
+---@overload fun(num_groups?: any, num_channels?: any, eps?: any, affine?: any, options?: any): tycho.nn.GroupNorm
 tycho.nn.GroupNorm = {}
 
 --- `(lambd=0.5)` `nn.functional.hardshrink`
@@ -7708,9 +7740,9 @@ tycho.nn.Hardtanh = {}
 ---@overload fun(margin?: any, options?: any): tycho.nn.HingeEmbeddingLoss
 tycho.nn.HingeEmbeddingLoss = {}
 
---- `(reduction="mean", delta=1)` `nn.functional.huber_loss`
+--- `(reduction="mean", delta=1, *, weight=nil)` `nn.functional.huber_loss`
 ---@class tycho.nn.HuberLoss: tycho.nn.Module
----@overload fun(reduction?: any, delta?: any): tycho.nn.HuberLoss
+---@overload fun(reduction?: any, delta?: any, options?: any): tycho.nn.HuberLoss
 tycho.nn.HuberLoss = {}
 
 --- 
@@ -7718,19 +7750,19 @@ tycho.nn.HuberLoss = {}
 ---@overload fun(): tycho.nn.Identity
 tycho.nn.Identity = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` 
 ---@class tycho.nn.InstanceNorm1d: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.InstanceNorm1d
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.InstanceNorm1d
 tycho.nn.InstanceNorm1d = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` 
 ---@class tycho.nn.InstanceNorm2d: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.InstanceNorm2d
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.InstanceNorm2d
 tycho.nn.InstanceNorm2d = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` 
 ---@class tycho.nn.InstanceNorm3d: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.InstanceNorm3d
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.InstanceNorm3d
 tycho.nn.InstanceNorm3d = {}
 
 --- `(*, log_target=false, reduction="mean")` `nn.functional.kl_div`
@@ -7738,7 +7770,7 @@ tycho.nn.InstanceNorm3d = {}
 ---@overload fun(options?: any): tycho.nn.KLDivLoss
 tycho.nn.KLDivLoss = {}
 
---- `(*, reduction="mean")` `nn.functional.l1_loss`
+--- `(*, weight=nil, reduction="mean")` `nn.functional.l1_loss`
 ---@class tycho.nn.L1Loss: tycho.nn.Module
 ---@overload fun(options?: any): tycho.nn.L1Loss
 tycho.nn.L1Loss = {}
@@ -7758,9 +7790,9 @@ tycho.nn.LPPool2d = {}
 ---@overload fun(norm_type?: any, kernel_size?: any, stride?: any, ceil_mode?: any): tycho.nn.LPPool3d
 tycho.nn.LPPool3d = {}
 
---- `(input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false)` 
+--- `(input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false, proj_size=0)` 
 ---@class tycho.nn.LSTM: tycho.nn.Module
----@overload fun(input_size?: any, hidden_size?: any, num_layers?: any, bias?: any, batch_first?: any, dropout?: any, bidirectional?: any): tycho.nn.LSTM
+---@overload fun(input_size?: any, hidden_size?: any, num_layers?: any, bias?: any, batch_first?: any, dropout?: any, bidirectional?: any, proj_size?: any): tycho.nn.LSTM
 tycho.nn.LSTM = {}
 
 --- `(input_size, hidden_size, bias=true)` 
@@ -7773,19 +7805,19 @@ tycho.nn.LSTMCell = {}
 ---@overload fun(normalized_shape?: any, eps?: any, elementwise_affine?: any, bias?: any): tycho.nn.LayerNorm
 tycho.nn.LayerNorm = {}
 
---- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)` as `BatchNorm1d`; its first argument follows from the first input
+--- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` as `BatchNorm1d`; its first argument follows from the first input
 ---@class tycho.nn.LazyBatchNorm1d: tycho.nn.Module
----@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.LazyBatchNorm1d
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyBatchNorm1d
 tycho.nn.LazyBatchNorm1d = {}
 
---- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)` as `BatchNorm2d`; its first argument follows from the first input
+--- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` as `BatchNorm2d`; its first argument follows from the first input
 ---@class tycho.nn.LazyBatchNorm2d: tycho.nn.Module
----@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.LazyBatchNorm2d
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyBatchNorm2d
 tycho.nn.LazyBatchNorm2d = {}
 
---- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true)` as `BatchNorm3d`; its first argument follows from the first input
+--- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` as `BatchNorm3d`; its first argument follows from the first input
 ---@class tycho.nn.LazyBatchNorm3d: tycho.nn.Module
----@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.LazyBatchNorm3d
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyBatchNorm3d
 tycho.nn.LazyBatchNorm3d = {}
 
 --- `(out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` as `Conv1d`; its first argument follows from the first input
@@ -7818,19 +7850,19 @@ tycho.nn.LazyConvTranspose2d = {}
 ---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.LazyConvTranspose3d
 tycho.nn.LazyConvTranspose3d = {}
 
---- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)` as `InstanceNorm1d`; its first argument follows from the first input
+--- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` as `InstanceNorm1d`; its first argument follows from the first input
 ---@class tycho.nn.LazyInstanceNorm1d: tycho.nn.Module
----@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.LazyInstanceNorm1d
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyInstanceNorm1d
 tycho.nn.LazyInstanceNorm1d = {}
 
---- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)` as `InstanceNorm2d`; its first argument follows from the first input
+--- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` as `InstanceNorm2d`; its first argument follows from the first input
 ---@class tycho.nn.LazyInstanceNorm2d: tycho.nn.Module
----@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.LazyInstanceNorm2d
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyInstanceNorm2d
 tycho.nn.LazyInstanceNorm2d = {}
 
---- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false)` as `InstanceNorm3d`; its first argument follows from the first input
+--- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` as `InstanceNorm3d`; its first argument follows from the first input
 ---@class tycho.nn.LazyInstanceNorm3d: tycho.nn.Module
----@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any): tycho.nn.LazyInstanceNorm3d
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyInstanceNorm3d
 tycho.nn.LazyInstanceNorm3d = {}
 
 --- as `Linear`; its first argument follows from the first input
@@ -7868,7 +7900,7 @@ tycho.nn.LogSigmoid = {}
 ---@overload fun(dim?: any): tycho.nn.LogSoftmax
 tycho.nn.LogSoftmax = {}
 
---- `(*, reduction="mean")` `nn.functional.mse_loss`
+--- `(*, weight=nil, reduction="mean")` `nn.functional.mse_loss`
 ---@class tycho.nn.MSELoss: tycho.nn.Module
 ---@overload fun(options?: any): tycho.nn.MSELoss
 tycho.nn.MSELoss = {}
@@ -8340,6 +8372,16 @@ function tycho.set_printoptions(options) end
 --- `({sizes}, {sizes}, ...)` the shape that tensors of these shapes have together after broadcasting.
 function tycho.broadcast_shapes(...) end
 
+--- `(a, b)` The dtype that a + b would have: tensors, numbers, booleans.
+---@param a any
+---@param b any
+function tycho.result_type(a, b) end
+
+--- `(from, to)` Whether values of dtype `from` are ones of dtype `to`, maybe rounded: a float is no integer, an integer no boolean.
+---@param from any
+---@param to any
+function tycho.can_cast(from, to) end
+
 --- `(precision)` "highest": float32 products are full precision. "high", "medium": on GPUs operands may be rounded to TF32 (10 bits of mantissa), which is faster.
 ---@param precision any
 function tycho.set_float32_matmul_precision(precision) end
@@ -8792,6 +8834,11 @@ function tycho.func.hessian(fn, argnums) end
 ---@param requires_grad? any
 function tycho.nn.Parameter(t, requires_grad) end
 
+--- `(t, {persistent=true})` t's memory as a tensor that, assigned to a module, is one of its buffers; persistent = false: left out of state dicts.
+---@param t any
+---@param options? table
+function tycho.nn.Buffer(t, options) end
+
 --- `(fn, {prepend=false})` fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
@@ -8801,6 +8848,11 @@ function tycho.nn.Module:register_forward_hook(fn, options) end
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_full_backward_hook(fn, options) end
+
+--- `(fn, {prepend=false})` fn(module, grad_outputs) is called when backward has these, before it goes through the module; a list that it returns takes their place. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
 
 --- `(fn, {prepend=false})` fn(module, inputs) is called before each forward; inputs is a list. What it returns, a list or the one input, takes their place. Gives a handle with remove().
 ---@param fn any
@@ -8836,26 +8888,29 @@ function tycho.nn.Module:register_module(name, value) end
 ---@param recurse? any
 function tycho.nn.Module:parameters(recurse) end
 
---- `(prefix="", recurse=true)` for name, p in net:named_parameters() do: names with dots, such as "layers.0.weight".
+--- `(prefix="", recurse=true, {remove_duplicate=true})` for name, p in net:named_parameters() do: names with dots, such as "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
 ---@param prefix? any
 ---@param recurse? any
-function tycho.nn.Module:named_parameters(prefix, recurse) end
+---@param options? table
+function tycho.nn.Module:named_parameters(prefix, recurse, options) end
 
 --- `(recurse=true)` a list of the buffers, as parameters().
 ---@param recurse? any
 function tycho.nn.Module:buffers(recurse) end
 
---- `(prefix="", recurse=true)` for name, b in net:named_buffers() do.
+--- `(prefix="", recurse=true, {remove_duplicate=true})` for name, b in net:named_buffers() do.
 ---@param prefix? any
 ---@param recurse? any
-function tycho.nn.Module:named_buffers(prefix, recurse) end
+---@param options? table
+function tycho.nn.Module:named_buffers(prefix, recurse, options) end
 
 --- A list: the module itself, and all modules within it, each once.
 function tycho.nn.Module:modules() end
 
---- `(prefix)` for name, m in net:named_modules() do: the module itself by the name "", then all within it.
----@param prefix any
-function tycho.nn.Module:named_modules(prefix) end
+--- `(prefix="", {remove_duplicate=true})` for name, m in net:named_modules() do: the module itself by the name "", then all within it.
+---@param prefix? any
+---@param options? table
+function tycho.nn.Module:named_modules(prefix, options) end
 
 --- A list of the modules directly in it, each once.
 function tycho.nn.Module:children() end
@@ -8936,13 +8991,30 @@ function tycho.nn.isinstance(v, class) end
 ---@param v any
 function tycho.nn.is_module(v) end
 
---- a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s.
-function tycho.nn.Module:state_dict() end
+--- `({prefix="", keep_vars=false})` a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the parameters themselves, not detached.
+---@param options? table
+function tycho.nn.Module:state_dict(options) end
 
---- `(state, {strict=true})` copies the tensors of a state dict in. Everything is checked before anything changes; names that are missing or too many are an error, unless strict = false. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys = names}.
+--- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys = names}.
 ---@param state any
 ---@param options? table
 function tycho.nn.Module:load_state_dict(state, options) end
+
+--- `(fn)` fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
+---@param fn any
+function tycho.nn.Module:register_state_dict_pre_hook(fn) end
+
+--- `(fn)` fn(module, state, prefix) after state_dict() has read the module; it may change the state.
+---@param fn any
+function tycho.nn.Module:register_state_dict_post_hook(fn) end
+
+--- `(fn)` fn(module, state, prefix) before load_state_dict() looks at a state; it may change that, which is a copy of the table that was given.
+---@param fn any
+function tycho.nn.Module:register_load_state_dict_pre_hook(fn) end
+
+--- `(fn)` fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
+---@param fn any
+function tycho.nn.Module:register_load_state_dict_post_hook(fn) end
 
 --- `(m)` Adds a member behind the others; gives the list.
 ---@param m any
@@ -8995,24 +9067,6 @@ function tycho.nn.Sequential:pop(at) end
 ---@param p any
 function tycho.nn.ParameterList:append(p) end
 
---- for name, p in dict:items() do: in their order.
-function tycho.nn.ParameterDict:items() end
-
---- A list of the parameters, in their order.
-function tycho.nn.ParameterDict:values() end
-
---- A list of the names, in their order.
-function tycho.nn.ParameterDict:keys() end
-
---- for name, module in dict:items() do: in their order.
-function tycho.nn.ModuleDict:items() end
-
---- A list of the names, in their order.
-function tycho.nn.ModuleDict:keys() end
-
---- A list of the modules, in their order.
-function tycho.nn.ModuleDict:values() end
-
 --- `(weight, freeze=true, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false)` an Embedding over the memory of weight (num_embeddings, embedding_dim).
 ---@param weight any
 ---@param freeze? any
@@ -9060,6 +9114,80 @@ function tycho.nn.InstanceNorm3d:reset_running_stats() end
 ---@param sizes any
 ---@param options? table
 function tycho.nn.summary(model, sizes, options) end
+
+--- `(map, ...)` Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+---@param map any
+function tycho.nn.ModuleDict:update(map, ...) end
+
+--- `(map, ...)` Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+---@param map any
+function tycho.nn.ParameterDict:update(map, ...) end
+
+--- for name, member in dict:items() do: in the order in which they were given
+function tycho.nn.ModuleDict:items() end
+
+--- for name, member in dict:items() do: in the order in which they were given
+function tycho.nn.ParameterDict:items() end
+
+--- A list of the names.
+function tycho.nn.ModuleDict:keys() end
+
+--- A list of the names.
+function tycho.nn.ParameterDict:keys() end
+
+--- A list of the members.
+function tycho.nn.ModuleDict:values() end
+
+--- A list of the members.
+function tycho.nn.ParameterDict:values() end
+
+--- How many there are. (# of a table, which a module is, can't be told that.)
+function tycho.nn.ModuleDict:len() end
+
+--- How many there are. (# of a table, which a module is, can't be told that.)
+function tycho.nn.ParameterDict:len() end
+
+--- `(key)` Whether there is a member of a name.
+---@param key any
+function tycho.nn.ModuleDict:contains(key) end
+
+--- `(key)` Whether there is a member of a name.
+---@param key any
+function tycho.nn.ParameterDict:contains(key) end
+
+--- `(key, default)` The member of a name, or default.
+---@param key any
+---@param default any
+function tycho.nn.ModuleDict:get(key, default) end
+
+--- `(key, default)` The member of a name, or default.
+---@param key any
+---@param default any
+function tycho.nn.ParameterDict:get(key, default) end
+
+--- `(key, default)` The member of a name, which default becomes where there is none.
+---@param key any
+---@param default any
+function tycho.nn.ModuleDict:setdefault(key, default) end
+
+--- `(key, default)` The member of a name, which default becomes where there is none.
+---@param key any
+---@param default any
+function tycho.nn.ParameterDict:setdefault(key, default) end
+
+--- `(key)` Takes the member of a name out, and gives it.
+---@param key any
+function tycho.nn.ModuleDict:pop(key) end
+
+--- `(key)` Takes the member of a name out, and gives it.
+---@param key any
+function tycho.nn.ParameterDict:pop(key) end
+
+--- Takes all out.
+function tycho.nn.ModuleDict:clear() end
+
+--- Takes all out.
+function tycho.nn.ParameterDict:clear() end
 
 --- `(weight, freeze=true, {options})` over the memory of weight (num_embeddings, embedding_dim).
 ---@param weight any
@@ -9166,6 +9294,14 @@ function tycho.nn.utils.rnn.unpad_sequence(padded, lengths, options) end
 --- `(...)` As a tensor's to: on a device, or in a dtype.
 function classes.PackedSequence:to(...) end
 
+--- `(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=)` sequences that are packed already, or, of a packed one's fields, with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices). batch_sizes: a list, or a tensor.
+---@param data any
+---@param batch_sizes any
+---@param sorted_indices? any
+---@param unsorted_indices? any
+---@return tycho.PackedSequence
+function tycho.nn.utils.rnn.PackedSequence(data, batch_sizes, sorted_indices, unsorted_indices) end
+
 --- `(x, lengths, batch_first=false, enforce_sorted=true)` x (L, N, *), or (N, L, *), and each sequence's length, a list or a tensor, as recurrent layers take them. enforce_sorted: the longest come first, else an error.
 ---@param x any
 ---@param lengths any
@@ -9184,6 +9320,10 @@ function tycho.nn.utils.rnn.pack_sequence(list, enforce_sorted) end
 ---@param padding_value? any
 ---@param total_length? any
 function tycho.nn.utils.rnn.pad_packed_sequence(packed, batch_first, padding_value, total_length) end
+
+--- `(p)` The list of (L_i, *) that pack_sequence was given.
+---@param p any
+function tycho.nn.utils.rnn.unpack_sequence(p) end
 
 --- `(module, name="weight", dim=1)` from now on module[name] is computed from two parameters: name_v, its direction, and name_g, its norm over all dims but dim (0: over all). Gives the module.
 ---@param module any
@@ -10328,7 +10468,7 @@ function classes.DataLoader:size() end
 --- Ends threads and worker processes now, rather than when the loader is collected; a later iter() starts them anew.
 function classes.DataLoader:close() end
 
---- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over.
+--- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops may be within one another.
 function classes.DataLoader:iter() end
 
 --- Its place: epoch, position and seed, as a table of numbers for tycho.save.

@@ -1,8 +1,8 @@
 /* Layer and root-mean-square normalisation of rows, each by a block or a part of one; batch norm, by parts of channels.
  *
- * Idea: forward takes the mean and then the mean square of what is left of it, of a short row; of a long one, and of a channel, moments
- * that are joined (moments.cuh). Backward takes a row's two sums and its part of the
- * weights' gradients in the same pass: each block goes over some of the rows and adds up its part, and a last launch adds the parts.
+ * Idea: forward of a short row takes the mean first, then the mean square of the rest; long rows and channels are taken as moments of
+ * parts, joined (moments.cuh). Backward takes a row's two sums and its part of the weights' gradients in the same pass: each block goes
+ * over some of the rows and adds up its part, and a last launch adds the parts.
  * Batch norm's gradient may be that of pooled maxima (pool.cuh), found where it is read.
  * Invariant: parts are as many as the rows say, so the same bits come each time. */
 #include "moments.cuh"

@@ -2,8 +2,8 @@
  *
  * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
  * its maximum grows), the next writes; each thread takes 16 bytes at a time. Lines that lie side by side go down together, a thread each
- * or several in turns. Invariant: rows don't meet; what a block
- * combines, it combines in one order. Accumulates in the type computed in. */
+ * or several in turns. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed
+ * in. */
 #include "exponentials.cuh"
 
 #define THREADS 256

@@ -201,6 +201,29 @@ for dt in FLOATS[1:]:
 add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, is_causal=True), [values((1, 2, 150, 16), torch.float32), values((1, 2, 150, 16), torch.float32, salt=1), values((1, 2, 150, 16), torch.float32, salt=2)], opts={"is_causal": True})
 add("scaled_dot_product_attention", lambda q, k, v: A(q, k, v, enable_gqa=True), [R(1, 4, 3, 2), R(1, 2, 5, 2, salt=1), R(1, 2, 5, 2, salt=2)], opts={"enable_gqa": True})
 
+# ---- options of later PyTorch ----
+for name in ("mse_loss", "l1_loss", "huber_loss"):
+    for how in ("mean", "sum", "none"):
+        add(name, lambda x, y, w: getattr(F, name)(x, y, weight=w.detach(), reduction=how), [R(3, 4), R(3, 4) * 0.5, values((3, 4), f64, "positive")], args=["$1", "$2"], opts={"weight": "$3", "reduction": how}, grad=None)
+add("gaussian_nll_loss", lambda x, y: F.gaussian_nll_loss(x, y, 0.5), [R(3, 4), R(3, 4) * 0.5], args=["$1", "$2", 0.5])
+add("normalize", lambda x: F.normalize(x, 2.0, dim=(1, 2)), [R(2, 3, 4)], args=["$1", 2, [2, 3]])
+add("repeat_interleave", lambda n: torch.repeat_interleave(n), [torch.tensor([2, 0, 3, 1])], out_index=[1])
+add("diag_embed", lambda x: torch.diag_embed(x, 1, 0, 2), [R(2, 3)], args=["$1", 1, 1, 3]); add("diag_embed", lambda x: torch.diag_embed(x, -1, -1, -3), [R(2, 3)], args=["$1", -1, -1, -3])
+W, V = torch.tensor([1, 3, 2, 1]), torch.tensor([0.5, 1.5, 2.0, 0.25], dtype=f64)
+add("cov", lambda x, w: torch.cov(x, fweights=w), [R(3, 4), W], args=["$1"], opts={"fweights": "$2"}); add("cov", lambda x, v: torch.cov(x, aweights=v.detach()), [R(3, 4), V], args=["$1"], opts={"aweights": "$2"})
+add("cov", lambda x, w, v: torch.cov(x, correction=0, fweights=w, aweights=v.detach()), [R(3, 4), W, V], args=["$1"], opts={"correction": 0, "fweights": "$2", "aweights": "$3"})
+add("cumulative_trapezoid", lambda y: torch.cumulative_trapezoid(y, dx=0.5, dim=1), [R(3, 4)], args=["$1"], opts={"dx": 0.5, "dim": 2}); add("cumulative_trapezoid", lambda y, x: torch.cumulative_trapezoid(y, x.detach()), [R(3, 4), torch.tensor([0.0, 1, 1.5, 4], dtype=f64)], args=["$1", "$2"])
+add("cumulative_trapezoid", lambda y, x: torch.cumulative_trapezoid(y, x.detach(), dim=0), [R(3, 4), torch.tensor([0.0, 1, 1.5], dtype=f64)], args=["$1", "$2", 1])
+add("vander", lambda x: torch.vander(x), [R(3)], grad=False); add("vander", lambda x: torch.vander(x, 5, increasing=True), [R(3)], args=["$1", 5, True], grad=False); add("vander", lambda x: torch.vander(x, 2), [torch.tensor([2, 3, -1])], args=["$1", 2])
+add("adaptive_avg_pool3d", lambda x: F.adaptive_avg_pool3d(x, (3, None, 2)), [R(1, 2, 4, 5, 4)], args=["$1", [3, False, 2]])
+add("pad", lambda x: F.pad(x, (1, 2), value=True), [torch.tensor([[True, False], [False, True]])], args=["$1", [1, 2]], opts={"value": True})
+add("bucketize", lambda b: torch.bucketize(3.5, b), [torch.tensor([1.0, 3, 4])], args=[3.5, "$1"], out_index=[1], grad=False); add("bucketize", lambda x, b: torch.bucketize(x, b, out_int32=True), [torch.tensor([0.0, 3]), torch.tensor([1.0, 3, 4])], args=["$1", "$2"], opts={"out_int32": True}, out_index=[1], grad=False)
+add("logaddexp2", torch.logaddexp2, [values((3,), torch.float32), torch.tensor(0.5, dtype=f64)], grad=False)
+for name in ("quantile", "nanquantile"):
+    add(name, lambda x: getattr(torch, name)(x, 0.5, keepdim=True), [R()], args=["$1", 0.5], opts={"keepdim": True})
+add("masked_select", torch.masked_select, [R(), torch.tensor(True)])
+add("embedding_bag", lambda i, w: F.embedding_bag(i, w, scale_grad_by_freq=True), [IDX(0, 2, 2, 5, 0, 0).view(2, 3), R(6, 2)], index=[1], opts={"scale_grad_by_freq": True}, check_grad=False)
+
 # ---- layers: PyTorch's state dict, an input, the output and all gradients; a layer is a Lua expression ----
 torch.manual_seed(11)
 nn = torch.nn
@@ -227,6 +250,8 @@ LAYERS = [
     ("nn.ConvTranspose3d(2, 3, 3, {stride=2, output_padding=1})", nn.ConvTranspose3d(2, 3, 3, stride=2, output_padding=1), [(1, 2, 3, 2, 2)]), ("nn.BatchNorm3d(3)", nn.BatchNorm3d(3), [(2, 3, 2, 3, 2)]), ("nn.InstanceNorm3d(3, {affine=true})", nn.InstanceNorm3d(3, affine=True), [(2, 3, 2, 3, 2)]),
     ("nn.MaxPool3d(2, {stride=1, dilation=2})", nn.MaxPool3d(2, stride=1, dilation=2), [(1, 2, 4, 4, 3)]), ("nn.AvgPool3d({1, 2, 2})", nn.AvgPool3d((1, 2, 2)), [(1, 2, 3, 4, 4)]), ("nn.ReplicationPad3d({1, 0, 2, 1, 0, 1})", nn.ReplicationPad3d((1, 0, 2, 1, 0, 1)), [(1, 2, 3, 3, 2)]), ("nn.LPPool1d(2, 3, {stride=2})", nn.LPPool1d(2, 3, stride=2), [(1, 2, 7)]),
     ("nn.MultiheadAttention(8, 2, {add_bias_kv=true, add_zero_attn=true})", nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True), [(3, 2, 8), (5, 2, 8), (5, 2, 8)]),
+    ("nn.LSTM(4, 5, {num_layers=2, proj_size=3, bidirectional=true})", nn.LSTM(4, 5, 2, proj_size=3, bidirectional=True), [(5, 2, 4)]), ("nn.LSTM(4, 5, {proj_size=2, bias=false, batch_first=true})", nn.LSTM(4, 5, proj_size=2, bias=False, batch_first=True), [(2, 3, 4)]),
+    ("nn.BatchNorm2d(3, {bias=false})", nn.BatchNorm2d(3, bias=False), [(2, 3, 2, 4)]), ("nn.GroupNorm(2, 4, {bias=false})", nn.GroupNorm(2, 4, bias=False), [(2, 4, 3)]), ("nn.InstanceNorm1d(3, {affine=true, bias=false})", nn.InstanceNorm1d(3, affine=True, bias=False), [(2, 3, 5)]),
     ("nn.ConvTranspose2d(2, 3, 2, {stride={1, 2}, dilation={2, 3}, output_padding={1, 2}, padding=1})", nn.ConvTranspose2d(2, 3, 2, stride=(1, 2), dilation=(2, 3), output_padding=(1, 2), padding=1), [(2, 2, 3, 4)]),
 ]
 store, cases = {}, []

@@ -144,7 +144,7 @@ function helper.run(name, case, inputs)
     n = n + 1
     args[n] = {}
     for k, v in pairs(case.opts) do
-      if type(v) == "table" and v.tensor then v = value(v) end
+      if type(v) == "string" or (type(v) == "table" and v.tensor) then v = value(v) end
       if type(v) == "table" and (k == "weight" or k == "pos_weight") then
         v = tycho.tensor(v, {dtype = inputs[1].dtype, device = helper.device})
       end

@@ -405,4 +405,25 @@ describe("a trace file", function()
     local traced = tycho.jit.trace(net, tycho.ones(1))
     assert.equal(103, traced(tycho.ones(1)):item())
   end)
+
+  it("freeze folds batch norm into what convolution there is before it; a batch's own statistics stay", function()
+    for kind, case in pairs {conv1d = {nn.Conv1d(3, 4, 3), nn.BatchNorm1d(4), {2, 3, 8}},
+        conv3d = {nn.Conv3d(2, 4, 3), nn.BatchNorm3d(4), {2, 2, 5, 4, 6}},
+        transposed = {nn.ConvTranspose2d(3, 4, 3, {stride = 2}), nn.BatchNorm2d(4), {2, 3, 4, 4}},
+        grouped = {nn.Conv2d(4, 6, 3, {groups = 2, bias = false}), nn.BatchNorm2d(6, {affine = false}), {2, 4, 5, 5}}} do
+      local net = nn.Sequential(case[1], case[2], nn.ReLU()):train()
+      for _ = 1, 3 do net(tycho.randn(case[3]) * 2 + 1) end
+      local x = tycho.randn(case[3])
+      local want = net:eval()(x)
+      local frozen = jit.freeze(jit.trace(net, x))
+      assert.is_nil(frozen:graph():find "batch_norm", kind)
+      helper.close(frozen(x), want, kind, 1e-5)
+    end
+    local own = nn.Sequential(nn.Conv2d(2, 2, 3), nn.BatchNorm2d(2, {track_running_stats = false})):eval()
+    local x = tycho.randn(2, 2, 5, 5)
+    helper.close(jit.freeze(jit.trace(own, x))(x), own(x), "own statistics", 1e-6)
+    local grouped = nn.Sequential(nn.ConvTranspose2d(4, 4, 3, {groups = 2}), nn.BatchNorm2d(4)):eval()
+    x = tycho.randn(2, 4, 5, 5)
+    helper.close(jit.freeze(jit.trace(grouped, x))(x), grouped(x), "not folded", 1e-6)
+  end)
 end)

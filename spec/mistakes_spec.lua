@@ -259,7 +259,8 @@ describe("mistakes", function()
     fails("scatter: argument 4 (src) 300 is out of range for uint8", function()
       return tycho.zeros(3, {dtype = "uint8"}):scatter(1, tycho.tensor({1}, {dtype = "int64"}), 300)
     end)
-    for message, fn in pairs {["random_split: argument 1 must be a dataset, got 3"] = function() local a = data.random_split(3, {1}) return a end,
+    for message, fn in pairs {
+        ["random_split: argument 1 must be a dataset, got 3"] = function() local a = data.random_split(3, {1}) return a end,
         ["collate: a list of items is needed"] = function() local a = data.collate(3) return a end,
         ["save_curve: /nope/c.png: "] = function() tycho.utils.save_curve("/nope/c.png", {1, 2}) end,
         ["utils has no 'data': datasets and loaders are in tycho.data"] = function() local a = tycho.utils.data return a end,

@@ -271,4 +271,29 @@ describe("curve", function()
     fails("list of numbers", tycho.utils.save_curve, path, {})
     fails("No such file", tycho.utils.save_curve, "/nowhere/x.png", {1, 2})
   end)
+
+  it("reads safetensors of dtypes that are wider here", function()
+    local ffi = require "ffi"
+    local header = [[{"a":{"dtype":"I8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"F8_E4M3","shape":[5],"data_offsets":[3,8]},]] ..
+      [["c":{"dtype":"I16","shape":[2],"data_offsets":[8,12]},"d":{"dtype":"U16","shape":[1],"data_offsets":[12,14]},]] ..
+      [["e":{"dtype":"U32","shape":[2],"data_offsets":[14,22]},"f":{"dtype":"F8_E5M2","shape":[3],"data_offsets":[22,25]},]] ..
+      [["g":{"dtype":"F32","shape":[],"data_offsets":[25,29]}}]]
+    local bytes = "\255\127\128" .. "\1\56\126\200\127" .. "\255\255\0\128" .. "\255\255" .. "\255\255\255\255\1\0\0\0" ..
+      "\60\1\124" .. ffi.string(ffi.new("float[1]", 2.5), 4)
+    local path = os.tmpname()
+    helper.write_file(path, ffi.string(ffi.new("uint64_t[1]", #header), 8) .. header .. bytes)
+    for _, device in ipairs(helper.device == "cpu" and {"cpu"} or {"cpu", helper.device}) do
+      local t = tycho.load(path, {device = device})
+      assert.same({-1, 127, -128}, t.a:totable())
+      assert.same({"int32", "float16", "int32", "int32", "int64", "float16", "float32"},
+        {t.a.dtype, t.b.dtype, t.c.dtype, t.d.dtype, t.e.dtype, t.f.dtype, t.g.dtype})
+      local b = t.b:totable()
+      assert.same({2 ^ -9, 1, 448, -1.0 * 2 ^ 2}, {b[1], b[2], b[3], b[4]})
+      assert.is_true(b[5] ~= b[5])
+      assert.same({{-1, -32768}, {65535}, {4294967295, 1}}, {t.c:totable(), t.d:totable(), t.e:totable()})
+      assert.same({1, 2 ^ -16, math.huge}, t.f:totable())
+      assert.equal(2.5, t.g:item())
+    end
+    os.remove(path)
+  end)
 end)

@@ -79,8 +79,8 @@ local function refused(self, args)
   end
 end
 
--- ways: by the numbers of the program's recordings; trusted: the one that fn need not be asked about; misses: calls, one after another,
--- that went none of them.
+-- ways: by the numbers of the program's recordings; trusted: the one that fn need not be asked about; misses: calls in a row that went
+-- none of them.
 local function new_variant(args)
   local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do

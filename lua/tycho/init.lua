@@ -284,6 +284,24 @@ function tycho.broadcast_shapes(...)
   return setmetatable(functional.common_shape("broadcast_shapes", list), Shape)
 end
 tycho.promote_types = require("tycho.functional.lib").promote_types
+-- The dtype that a + b would have: tensors, numbers, booleans.
+function tycho.result_type(a, b)
+  for i, v in ipairs {a == nil and {} or a, b == nil and {} or b} do
+    if not core.is_tensor(v) and type(v) ~= "number" and type(v) ~= "boolean" then
+      fail("result_type: argument %d must be a tensor, a number or a boolean, got %s", i, options.shown(({a, b})[i]))
+    end
+  end
+  if not core.is_tensor(a) and not core.is_tensor(b) then a = core.from_value(a, type(a) == "number" and a % 1 == 0 and "int64" or nil) end
+  return require("tycho.functional.lib").result_type(a, b)
+end
+-- Whether values of dtype `from` are ones of dtype `to`, maybe rounded: a float is no integer, an integer no boolean.
+function tycho.can_cast(from, to)
+  local function rank(dtype)
+    local d = core.ops.zeros({0}, {dtype = dtype, device = "cpu"})
+    return M.is_floating_point(d) and 3 or d.dtype == "bool" and 1 or 2
+  end
+  return rank(from) <= rank(to)
+end
 -- "highest": float32 products are full precision. "high", "medium": on GPUs operands may be rounded to TF32 (10 bits of mantissa), which
 -- is faster.
 function tycho.set_float32_matmul_precision(precision)

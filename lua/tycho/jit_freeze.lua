@@ -15,15 +15,15 @@ local function copied(x)
   return out
 end
 
--- The weight and bias of a convolution that does the batch_norm behind it too.
-local function with_norm(weight, bias, norm, const)
+-- The weight and bias of a convolution that does the batch_norm behind it too. dim: the weight's, of outputs.
+local function with_norm(weight, bias, norm, const, dim)
   local function of(name) local a = norm.args[name]; return is_value(a or {}) and const[a.v] or nil end
   local mean, var, gain, shift = of("mean"), of("var"), of("weight"), of("bias")
   local scale = ops.rsqrt(var + (norm.args.eps or 1e-5))
   if gain then scale = scale * gain end
-  local shape = {-1}
-  for i = 2, M.dim(weight) do shape[i] = 1 end
-  local b = (bias and bias - mean or -mean) * scale
+  local shape = {}
+  for i = 1, M.dim(weight) do shape[i] = i == dim and -1 or 1 end
+  local b = (bias and M.flatten(bias) - mean or -mean) * scale
   return M.to(weight * M.view(scale, shape), weight.dtype), M.to(shift and b + shift or b, weight.dtype)
 end
 
@@ -49,14 +49,57 @@ local function constant(f, t)
   return {v = -f.made}
 end
 
--- The convolution that a batch_norm can go into, or nil: nobody else uses what it gives, and all numbers of both are constants.
-local function conv_before(f, norm)
-  local x = norm.op == "batch_norm_stats" and f.by[norm.args.x.v]
-  if not (x and x.op == "conv2d" and f.uses[norm.args.x.v] == 1) then return nil end
-  local needed = {x.args.weight, x.args.bias or nil}
-  for _, name in ipairs {"mean", "var", "weight", "bias"} do needed[#needed + 1] = norm.args[name] end
-  for _, a in ipairs(needed) do if not f.const[a.v] then return nil end end
-  return x
+-- What sizes multiply to, as so many times the batch; nil: it isn't a multiple of that.
+local function batches(sizes, n)
+  local times, found = 1, false
+  for i = 1, n do
+    local s = sizes[i]
+    if type(s) == "table" and not found then s, found = s.batch, true end
+    if type(s) ~= "number" then return nil end
+    times = times * s
+  end
+  return found and times or nil
+end
+-- The dim of a node's operand that is dim d of its result, where the node only moves elements; a view: of (N, channels, ...), which is all
+-- that is known of what a convolution gives.
+local function dim_before(f, node, d)
+  if node.op == "clone" then return d end
+  if node.op == "permute" then return node.args.dims[d] end
+  if node.op ~= "view" then return nil end
+  local conv = f.by[node.args.x.v]
+  local given = conv and conv.op == "conv2d" and f.by[conv.args.x.v]
+  local n = given and given.op == "view" and batches(given.args.size, 1)
+  return n and n == batches(node.args.size, d - 1) and node.args.size[d] == f.const[conv.args.weight.v].shape[1] and 2 or nil
+end
+
+-- The convolution that a batch_norm can go into: nobody else uses what it gives, all numbers of both are constants, and the batch's own
+-- statistics are not asked for. conv1d and conv3d are conv2d, then views; a transposed convolution is the gradient of one, to which its
+-- bias is added. Gives the node, the sum with its bias, if that is one of its own, and the weight's dim of outputs; or nil.
+local function before(f, norm)
+  if norm.op ~= "batch_norm_stats" then return nil end
+  for _, name in ipairs {"mean", "var"} do if not is_value(norm.args[name] or {}) then return nil end end
+  for _, name in ipairs {"mean", "var", "weight", "bias"} do
+    if norm.args[name] and not f.const[norm.args[name].v] then return nil end
+  end
+  local v, d, sum = norm.args.x.v, 2, nil
+  while true do
+    local x = f.by[v]
+    if not x or f.uses[v] ~= 1 then return nil end
+    if x.op == "conv2d" or (x.op == "conv2d_backward_input" and sum and x.args.groups == 1) then
+      local fits = d == 2 and f.const[x.args.weight.v] and (not x.args.bias or f.const[x.args.bias.v]) and not (sum and x.op == "conv2d")
+      if fits then return x, sum, x.op == "conv2d" and 1 or 2 end
+      return nil
+    end
+    if x.op == "add" and not sum and d == 2 and x.args.alpha == 1 and is_value(x.args.b) and f.const[x.args.b.v] then
+      local shape = f.const[x.args.b.v].shape
+      if #shape ~= 4 or shape[1] * shape[3] * shape[4] ~= 1 then return nil end
+      sum, v = x, x.args.a.v
+    else
+      d = dim_before(f, x, d)
+      if not d then return nil end
+      v = x.args.x.v
+    end
+  end
 end
 
 -- Whether all that a node is given is a constant.
@@ -72,12 +115,14 @@ end
 -- moved: whether a later node changes what this one makes, which then is no constant.
 local function fold(f, node, moved, device)
   each_value(node.args, function(a) return {v = f.alias[a.v] or a.v} end)
-  local x = conv_before(f, node)
+  local x, sum, dim = before(f, node)
   if x then
-    local w, b = with_norm(f.const[x.args.weight.v], x.args.bias and f.const[x.args.bias.v], node, f.const)
-    x.args.weight, x.args.bias = constant(f, w), constant(f, b)
-    f.alias[node.out[1]] = x.out[1]
-    f.uses[x.out[1]] = f.uses[node.out[1]]
+    local bias = sum and sum.args.b or x.args.bias
+    local w, b = with_norm(f.const[x.args.weight.v], bias and f.const[bias.v], node, f.const, dim)
+    x.args.weight = constant(f, w)
+    if sum then sum.args.b = constant(f, M.view(b, 1, -1, 1, 1)) else x.args.bias = constant(f, b) end
+    f.alias[node.out[1]] = node.args.x.v
+    f.uses[node.args.x.v] = f.uses[node.out[1]]
   elseif not moved and is_known(f, node) then
     local r = {ops[node.op](P.arguments(node.args, f.const, 0, device))}
     for i, v in ipairs(node.out) do f.alias[v] = constant(f, r[i]).v end

@@ -145,6 +145,10 @@ local function tensor(args, m)
   if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
     fail "its pickle is damaged: a tensor without a storage"
   end
+  local about = args[7]                    -- marks of a view that isn't computed yet
+  for name, on in pairs(getmetatable(about) == Dict and about.values or {}) do
+    if on == true and (name == "neg" or name == "conj") then fail("a tensor is saved as a %s view; save its clone()", name) end
+  end
   local sizes, strides = numbers(args[3], "sizes"), numbers(args[4], "strides")
   if #sizes ~= #strides then fail "its pickle is damaged: a tensor's strides" end
   local last, n, contiguous = extent(offset, sizes, strides)

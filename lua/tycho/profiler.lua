@@ -137,7 +137,8 @@ function Profile:export_chrome_trace(path)
     add(e.name, "cpu", e.begin, e.time, e)
     if e.gpu then add(e.name, "cuda:" .. e.gpu, e.gpu_begin, e.gpu_time, e) end
   end
-  options.file("export_chrome_trace", path, core.file_write, path, core.json_encode {traceEvents = list}, core.ops.zeros(0, {device = "cpu"}))
+  options.file("export_chrome_trace", path, core.file_write, path, core.json_encode {traceEvents = list},
+    core.ops.zeros(0, {device = "cpu"}))
 end
 
 ---- profiles of some steps ----

@@ -267,10 +267,7 @@ namespace {
 std::mutex streams_lock; std::atomic<int> made_on[64];
 std::vector<cudaStream_t> streams;
 
-std::vector<cudaStream_t> all_streams() {
-  std::lock_guard<std::mutex> hold(streams_lock);
-  return streams;
-}
+std::vector<cudaStream_t> all_streams() { std::lock_guard<std::mutex> hold(streams_lock); return streams; }
 
 /* Threads must not be joined by a library's destructors: the process may end with work in streams. */
 struct at_exit {
@@ -439,7 +436,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->i
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
   REFUSE_CAPTURE;
-  if (const record now = std::atomic_load(&capturing); now && now->joined[0]->device == current)       /* another thread's, in one of the device's streams */
+  if (const record now = std::atomic_load(&capturing); now && now->joined[0]->device == current)   /* another thread's */
     return now->spoilt = true, give(cudaErrorStreamCaptureUnsupported);
   for (auto s : all_streams()) if (s->device == current) s->drain();
   return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
@@ -550,12 +547,10 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
   record r = s->into;
   if (!r || r->joined[0] != s) return give(cudaErrorIllegalState);
   std::vector<char> before(r->pieces.size(), 0);           /* what the stream's end comes after */
-  std::vector<size_t> open = s->tail;
-  while (!open.empty()) {
+  for (std::vector<size_t> open = s->tail; !open.empty();) {
     const size_t k = open.back();
     open.pop_back();
-    if (before[k]) continue;
-    before[k] = 1;
+    if (before[k]) continue; else before[k] = 1;
     open.insert(open.end(), r->pieces[k].after.begin(), r->pieces[k].after.end());
   }
   bool whole = true;

@@ -197,8 +197,7 @@ static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
 /* Same elements in the same order, or no element in common. */
 static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
   if (!t || !share_memory(into, t)) return true;
-  return t->storage == into->storage && t->offset == into->offset && t->ndim == into->ndim && t->dtype == into->dtype &&
-         !memcmp(t->shape, into->shape, sizeof(int64_t) * t->ndim) && !memcmp(t->stride, into->stride, sizeof(int64_t) * t->ndim);
+  return t->storage == into->storage && ty_same_geometry(t, into);
 }
 
 /* As ty_fail, of the op's form in place: "add_: ...". */
@@ -450,7 +449,8 @@ static ty_status copy_of(ty_ctx *ctx, ty_tensor *t, const int64_t *stride, ty_te
 }
 
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
-  const int64_t c = t->shape[1], h = t->shape[2], w = t->shape[3], stride[4] = {h * w * c, 1, w * c, c};
+  int64_t stride[4];
+  ty_channels_last_strides(t->shape, stride);
   return ty_is_channels_last(t) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, stride, out);
 }
 

@@ -15,10 +15,9 @@
 #define TY_FUSED_TENSORS 14
 #define TY_FUSED_ROW 4096  /* elements: longer rows don't stay where they are computed */
 
-/* TENSOR: an element of a tensor; NUMBER; OP: ops.def's expression; CONVERT: in[0] in another dtype, or type computed
- * in; REDUCE: in[0]'s row, by op;
- * KEEP: 0 with probability p, else 1: element i in logical order takes word i % 4 of the generator's block i / 4 from
- * its offset on, and moves it by all blocks */
+/* TENSOR: an element of a tensor; NUMBER; OP: ops.def's expression; CONVERT: in[0] in another dtype, or type computed in; REDUCE: in[0]'s
+ * row, by op; KEEP: 0 with probability p, else 1: element i in logical order takes word i % 4 of the generator's block i / 4 from its
+ * offset on, and moves it by all blocks */
 typedef enum { TY_F_TENSOR, TY_F_NUMBER, TY_F_OP, TY_F_CONVERT, TY_F_REDUCE, TY_F_KEEP } ty_fused_kind;
 
 typedef struct {

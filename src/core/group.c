@@ -121,14 +121,14 @@ ty_status ty_exchange_agreed(ty_ctx *ctx, const ty_group *g, const ty_message *m
 
 ty_status ty_infer_collective(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
-  const ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
-  const ty_collective kind = (ty_collective)c->at[TY_AT_KIND].i;
+  const ty_group *g = ty_group_at(c->at[TY_AT_collective_group].i);
+  const ty_collective kind = (ty_collective)c->at[TY_AT_collective_kind].i;
   ty_meta *m = &c->meta[0];
   if (!g) return ty_error(c->ctx, ngroup ? "distributed: this process isn't in the group" : "distributed: call init_process_group() first");
-  if (c->at[TY_AT_PEER].i < 0 || c->at[TY_AT_PEER].i >= g->size)
+  if (c->at[TY_AT_collective_peer].i < 0 || c->at[TY_AT_collective_peer].i >= g->size)
     return ty_error(c->ctx, "distributed: rank %lld doesn't exist; they are 0 to %d",
-      (long long)c->at[TY_AT_PEER].i, g->size - 1);
-  if (c->at[TY_AT_REDUCTION].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype))
+      (long long)c->at[TY_AT_collective_peer].i, g->size - 1);
+  if (c->at[TY_AT_collective_reduction].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype))
     return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);
   ty_set_shape(m, (ty_dtype)x->dtype, x->ndim, x->shape);
   if (kind == TY_SEND) { m->ndim = 1; m->shape[0] = 0; }
@@ -146,15 +146,15 @@ ty_status ty_infer_collective(ty_call *c) {
 }
 
 ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **out) {
-  const ty_collective kind = (ty_collective)c->at[TY_AT_KIND].i;
+  const ty_collective kind = (ty_collective)c->at[TY_AT_collective_kind].i;
   const bool of_parts = kind == TY_REDUCE_SCATTER || kind == TY_ALL_TO_ALL;
   ty_tensor *x = c->in[0].t, *y = c->out[0];
   *in = *out = NULL;
   if (kind != TY_RECV) TY_TRY(ty_contiguous(c->ctx, x, in));
   *out = ty_retain(y);                       /* apply made it, or let the call write to x because x is contiguous */
-  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_REDUCTION].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_PEER].i,
-                    (int)c->at[TY_AT_TAG].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
-                    of_parts ? ty_numel(x) / ty_group_at(c->at[TY_AT_GROUP].i)->size : ty_numel(x)};
+  *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_collective_reduction].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_collective_peer].i,
+                    (int)c->at[TY_AT_collective_tag].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
+                    of_parts ? ty_numel(x) / ty_group_at(c->at[TY_AT_collective_group].i)->size : ty_numel(x)};
   return TY_OK;
 }
 
@@ -163,7 +163,7 @@ ty_status ty_cpu_collective(ty_call *c) {
   ty_tensor *in, *out;
   bool pending = false;
   ty_status s = ty_message_of(c, &m, &in, &out);
-  const ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
+  const ty_group *g = ty_group_at(c->at[TY_AT_collective_group].i);
   if (s == TY_OK) s = ty_exchange_agreed(c->ctx, g, &m);
   if (s == TY_OK) s = ty_exchange(c->ctx, g, &m, &pending);
   if (pending) return s;                     /* the others may still come: their numbers arrive in this memory */
@@ -179,15 +179,15 @@ ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor 
   *in = *out = NULL;
   TY_TRY(c.op->infer(&c));
   if (ty_device_of(x)->gpu >= 0 || ty_device_of(to)->gpu >= 0) return ty_error(ctx, "distributed: tensors must be on the cpu here");
-  if (at[TY_AT_KIND].i != TY_SEND && (to->dtype != c.meta[0].dtype || !TY_SAME_SHAPE(to, &c.meta[0])))
+  if (at[TY_AT_collective_kind].i != TY_SEND && (to->dtype != c.meta[0].dtype || !TY_SAME_SHAPE(to, &c.meta[0])))
     return ty_error(ctx, "distributed: the result must be %s of shape %s, got %s of shape %s",
       ty_dtype_names[c.meta[0].dtype], ty_shape_text(c.meta[0].shape, c.meta[0].ndim), ty_dtype_names[to->dtype],
       ty_shape_of(to));
-  if (at[TY_AT_KIND].i != TY_SEND && !ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
+  if (at[TY_AT_collective_kind].i != TY_SEND && !ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
   ty_status s = ty_message_of(&c, &m, in, out);
-  if (s == TY_OK) s = ty_exchange_agreed(ctx, ty_group_at(at[TY_AT_GROUP].i), &m);
-  if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[TY_AT_GROUP].i), &m, request);
-  if (s == TY_OK && at[TY_AT_KIND].i != TY_SEND) ty_changed(to);
+  if (s == TY_OK) s = ty_exchange_agreed(ctx, ty_group_at(at[TY_AT_collective_group].i), &m);
+  if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[TY_AT_collective_group].i), &m, request);
+  if (s == TY_OK && at[TY_AT_collective_kind].i != TY_SEND) ty_changed(to);
   if (s != TY_OK) { ty_release(*in); ty_release(*out); *in = *out = NULL; }
   return s;
 }

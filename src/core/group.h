@@ -10,7 +10,6 @@
 
 #define TY_MAXGROUP 64
 
-enum { TY_AT_KIND, TY_AT_REDUCTION, TY_AT_PEER, TY_AT_TAG, TY_AT_GROUP };      /* the op's attributes */
 #define TY_COLLECTIVES(X) X(ALL_REDUCE, "all_reduce") X(REDUCE, "reduce") X(BROADCAST, "broadcast") X(ALL_GATHER, "all_gather") \
   X(REDUCE_SCATTER, "reduce_scatter") X(ALL_TO_ALL, "all_to_all") X(SEND, "send") X(RECV, "recv")
 #define TY_REDUCTIONS(X) X(BY_SUM, "sum") X(BY_MEAN, "mean") X(BY_PRODUCT, "product") X(BY_MIN, "min") X(BY_MAX, "max")

@@ -36,6 +36,20 @@ ty_op ty_ops[TY_NOP] = {
 #include "ops.def"
 };
 
+/* Where ops share code, it reads the attributes of all of them by the names of the first. */
+#define ALIKE(first, name, op, its) \
+  _Static_assert(TY_AT_##first##_##name == TY_AT_##op##_##its, #op " must have " #its " where " #first " has " #name);
+#define REDUCES(op) ALIKE(sum, dim, op, dim) ALIKE(sum, keepdim, op, keepdim)
+REDUCES(mean) REDUCES(prod) REDUCES(amax) REDUCES(amin) REDUCES(any) REDUCES(all)
+ALIKE(sum, dtype, mean, dtype) ALIKE(sum, dtype, prod, dtype)
+ALIKE(cumsum, dim, cumprod, dim) ALIKE(cumsum, dim, cummax, dim) ALIKE(cumsum, dim, cummin, dim) ALIKE(cumsum, dim, logcumsumexp, dim)
+ALIKE(cumsum, dim, cumprod_backward, dim) ALIKE(cumsum, dtype, cumprod, dtype) ALIKE(cumsum, dtype, logcumsumexp, dtype)
+ALIKE(gather, dim, scatter, dim) ALIKE(gather, dim, scatter_add, dim) ALIKE(gather, dim, scatter_combine, dim)
+ALIKE(index, dims, index_put, dims) ALIKE(select, dim, slice, dim) ALIKE(select, index, slice, first)
+ALIKE(uniform, low, normal, mean) ALIKE(uniform, high, normal, std) ALIKE(exponential, lambd, dropout_mask, p)
+ALIKE(max_pool2d_backward, size, avg_pool2d_backward, size) ALIKE(max_pool2d_backward, size, adaptive_avg_pool2d_backward, size)
+ALIKE(adaptive_avg_pool2d_windows, output_size, adaptive_max_pool2d_indices, output_size)
+
 static const char *const type_names[TY_P_NTYPES] = {"tensor", "operand", "tensors", "int", "number", "bool", "dim", "dims",
   "sizes", "ints", "pair", "triple", "dtype", "enum", "string", "device", "any"};
 

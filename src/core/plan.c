@@ -134,7 +134,8 @@ static ty_status share(ty_ctx *ctx, ty_recording *r) {
     else s = ty_within(ctx, pool[best].t, st->nbytes, &st->memory);
   }
   for (int j = 0; j < n; j++) {
-    if (pool[j].used && s == TY_OK && ty_grow(&r->block, r->nblock + 1, &r->block_room, sizeof *r->block)) r->block[r->nblock++] = ty_retain(pool[j].t);
+    const bool ours = pool[j].used && s == TY_OK && ty_grow(&r->block, r->nblock + 1, &r->block_room, sizeof *r->block);
+    if (ours) r->block[r->nblock++] = ty_retain(pool[j].t);
     ty_release(pool[j].t);
   }
   if (s == TY_OK) s = share_idle(ctx, r);

@@ -163,7 +163,6 @@ void ty_clear_pending(ty_recording *r);
 modes ty_modes_now(const ty_ctx *ctx);
 bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
-bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b);
 
 ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r);   /* fuse_reorder.c */
 int ty_joint_at(const ty_recording *r, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */

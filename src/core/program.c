@@ -19,11 +19,6 @@ static ty_status die_of(ty_call *c, const char *why) {
 
 /* ---- values ---- */
 
-bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
-  return a->offset == b->offset && a->dtype == b->dtype && TY_SAME_SHAPE(a, b) &&
-         !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
-}
-
 #define CONSTANT_MOST 65536       /* bytes of a function's own numbers that each call compares */
 
 /* The storage's place among the stores; made on first sight. -1: out of memory. made: a step writes it just now. */
@@ -36,9 +31,8 @@ static int store_of(ty_recording *r, const ty_storage *s, bool made) {
   return ty_map_add(&r->map, r->store, r->nstore + 1, sizeof(store)) ? r->nstore++ : -1;
 }
 
-/* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a
- * step writes it just now;
- * TY_DERIVED: an op has given it. -1: out of memory. */
+/* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a step writes it just
+ * now; TY_DERIVED: an op has given it. -1: out of memory. */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   ty_recording *r = p->r;
   const int s = store_of(r, t->storage, how == TY_MADE);

@@ -4,8 +4,8 @@
  * assigned. Steps are what the devices did for it, gradient rules and all. A later call of the function is compared with the events, and
  * each op hands out a stand-in for its result; when all agreed, the steps run over fixed memory. A function may go several ways (every
  * fourth call steps the optimizer), so a program has several recordings. At the first difference the events so far are compared with
- * another one, whose stand-ins take the places of those that were handed out; where none is left they are done as if nothing had been recorded,
- * the stand-ins become their results, and recording begins anew.
+ * another one, whose stand-ins take the places of those that were handed out; where none is left they are done as if nothing had been
+ * recorded, the stand-ins become their results, and recording begins anew.
  *
  * Invariants: outside of record and check a program is at rest; a stand-in's data is there only once the steps have run; memory that
  * somebody has kept is never shared between two values, and recordings of one program share all other. What can't be recorded (a value

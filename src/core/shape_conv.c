@@ -5,13 +5,25 @@
 
 static void pair(int64_t v[2], const ty_attr *a) { v[0] = a->v[0]; v[1] = a->v[1]; }
 
+static void convolves(ty_windows *w, const ty_attr *stride, const ty_attr *padding, const ty_attr *dilation, const ty_attr *groups) {
+  pair(w->stride, stride);
+  pair(w->padding, padding);
+  pair(w->dilation, dilation);
+  w->groups = groups->i;
+}
+/* nothing where there is no kernel size: an adaptive pool's gradient */
+static void pools(ty_windows *w, const ty_attr *kernel, const ty_attr *stride, const ty_attr *padding, const ty_attr *ceil_mode) {
+  if (!kernel->set) return;
+  pair(w->kernel, kernel);
+  pair(w->stride, stride->set ? stride : kernel);
+  pair(w->padding, padding);
+  w->ceil_mode = ceil_mode->i;
+}
+
 ty_windows ty_windows_of(const ty_call *c) {
 #define AT(op, name) (&c->at[TY_AT_##op##_##name])
-#define CONVOLUTION(op) pair(w.stride, AT(op, stride)); pair(w.padding, AT(op, padding)); pair(w.dilation, AT(op, dilation)); \
-    w.groups = AT(op, groups)->i
-#define POOL(op) if (!AT(op, kernel_size)->set) break; \
-    pair(w.kernel, AT(op, kernel_size)); pair(w.stride, AT(op, stride)->set ? AT(op, stride) : AT(op, kernel_size)); \
-    pair(w.padding, AT(op, padding)); w.ceil_mode = AT(op, ceil_mode)->i
+#define CONVOLUTION(op) convolves(&w, AT(op, stride), AT(op, padding), AT(op, dilation), AT(op, groups))
+#define POOL(op) pools(&w, AT(op, kernel_size), AT(op, stride), AT(op, padding), AT(op, ceil_mode))
 #define MEAN(op) POOL(op); w.include_pad = AT(op, count_include_pad)->i; w.divisor = AT(op, divisor_override)->i
   ty_windows w = {.dilation = {1, 1}, .groups = 1};
   switch (c->op->id) {
@@ -55,10 +67,8 @@ static void conv_layout(ty_call *c) {
 }
 
 void ty_lay_channels_last(ty_meta *m) {
-  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
-  const int64_t stride[4] = {h * w * n, 1, w * n, n};
   m->has_stride = m->own_layout = true;
-  memcpy(m->stride, stride, sizeof stride);
+  ty_channels_last_strides(m->shape, m->stride);
 }
 
 ty_status ty_infer_conv2d(ty_call *c) {
@@ -134,11 +144,7 @@ ty_status ty_infer_conv2d_input(ty_call *c) {
 
 /* Channels-last goes in, channels-last comes out. */
 static void pool_layout(ty_meta *m, const ty_tensor *x) {
-  const int64_t n = TY_MAX(m->shape[1], 1), h = TY_MAX(m->shape[2], 1), w = TY_MAX(m->shape[3], 1);
-  const int64_t stride[4] = {h * w * n, 1, w * n, n};
-  if (x->ndim != 4 || !x->own_layout || !ty_is_channels_last(x)) return;
-  m->has_stride = m->own_layout = true;
-  memcpy(m->stride, stride, sizeof stride);
+  if (x->ndim == 4 && x->own_layout && ty_is_channels_last(x)) ty_lay_channels_last(m);
 }
 
 /* How many windows go along dim k of the last two, of n elements. */

@@ -115,7 +115,7 @@ ty_status ty_infer_attention(ty_call *c) {
   int64_t shape[4] = {q->shape[0], q->shape[1], q->shape[2], c->in[2].t->shape[3]}, two = 2;
   ty_set_shape(&c->meta[0], (ty_dtype)q->dtype, 4, shape);
   heads_within_rows(&c->meta[0]);
-  ty_set_shape(&c->meta[1], q->dtype == TY_F64 ? TY_F64 : TY_F32, 3, shape);
+  ty_set_shape(&c->meta[1], ty_compute_dtype((ty_dtype)q->dtype), 3, shape);
   ty_set_shape(&c->meta[2], TY_I64, 1, &two);
   return TY_OK;
 }
@@ -126,7 +126,7 @@ ty_status ty_infer_attention_backward(ty_call *c) {
   bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) &&
               !memcmp(g->shape, q->shape, sizeof(int64_t) * 3) &&
               g->shape[3] == c->in[3].t->shape[3] && lse->ndim == 3 && !memcmp(lse->shape, q->shape, sizeof(int64_t) * 3) &&
-              lse->dtype == (q->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
+              lse->dtype == ty_compute_dtype((ty_dtype)q->dtype) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
               rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
   if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
   for (int i = 0; i < 3; i++) {
@@ -224,7 +224,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   if (training && n && ty_numel(x) == n) return ty_fail(c, "training needs more than one value a channel, got shape %s", ty_shape_of(x));
   ty_meta_of(x, &c->meta[0]);
   if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
-  ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
   ty_set_shape(&c->meta[1], stat, 1, &n);
   ty_set_shape(&c->meta[2], stat, 1, &n);
   return TY_OK;
@@ -260,7 +260,7 @@ ty_status ty_infer_layer_norm(ty_call *c) {
         c->op->param[i + 1].name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
   }
   ty_meta_of(x, &c->meta[0]);
-  ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
   ty_set_shape(&c->meta[1], stat, x->ndim - s->n, x->shape);
   if (c->op->nout < 3) return TY_OK;       /* rms_norm has one statistic */
   ty_set_shape(&c->meta[2], stat, x->ndim - s->n, x->shape);
@@ -276,7 +276,7 @@ static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) {
 ty_status ty_infer_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
   bool batch = c->op->id == TY_OP_batch_norm_backward;
-  ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
   for (int i = 0; i < 5; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   bool fits = TY_SAME_SHAPE(g, x) && mean->dtype == stat && rstd->dtype == stat && ty_is_contiguous(mean) &&
@@ -322,13 +322,13 @@ ty_status ty_infer_group_norm(ty_call *c) {
   TY_TRY(group_norm_weight(c, 2, "bias"));
   ty_meta_of(x, &c->meta[0]);
   if (ty_is_channels_last(x)) ty_keep_layout(&c->meta[0], x);
-  for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], x->dtype == TY_F64 ? TY_F64 : TY_F32, 2, (int64_t[2]){x->shape[0], groups});
+  for (int k = 1; k < 3; k++) ty_set_shape(&c->meta[k], ty_compute_dtype((ty_dtype)x->dtype), 2, (int64_t[2]){x->shape[0], groups});
   return TY_OK;
 }
 
 ty_status ty_infer_group_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
-  const ty_dtype stat = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  const ty_dtype stat = ty_compute_dtype((ty_dtype)x->dtype);
   for (int i = 0; i < 2; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   TY_TRY(group_norm_weight(c, 2, "weight"));
@@ -347,7 +347,7 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *rstd = c->in[3].t;
   for (int i = 0; i < 4; i++) TY_TRY(ty_need_float(c, i));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  bool fits = TY_SAME_SHAPE(g, x) && rstd->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(rstd) &&
+  bool fits = TY_SAME_SHAPE(g, x) && rstd->dtype == ty_compute_dtype((ty_dtype)x->dtype) && ty_is_contiguous(rstd) &&
               rstd->ndim < x->ndim && !memcmp(rstd->shape, x->shape, sizeof(int64_t) * rstd->ndim);
   fits = fits &&
     (!w || (ty_compute_dtype((ty_dtype)w->dtype) == ty_compute_dtype((ty_dtype)x->dtype) &&
@@ -380,7 +380,7 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
     return ty_fail(c, "weight must hold %lld elements of dtype %s, got shape %s of %s", (long long)x->shape[1],
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
-  ty_dtype d = x->dtype == TY_F64 ? TY_F64 : TY_F32;
+  ty_dtype d = ty_compute_dtype((ty_dtype)x->dtype);
   /* the loss, log-sum-exps of places, what the places' losses count for together */
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;
   ty_set_shape(&c->meta[0], d, mean ? 0 : y->ndim, y->shape);
@@ -397,7 +397,7 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   TY_TRY(ty_need_float(c, 1));
   TY_TRY(ty_need_dtype(c, 2, TY_I64));
   bool fits = x->ndim >= 2 && (mean ? g->ndim == 0 && total->ndim == 0 && total->dtype == l->dtype : of_places(g, x)) &&
-              of_places(y, x) && of_places(l, x) && l->dtype == (x->dtype == TY_F64 ? TY_F64 : TY_F32) && ty_is_contiguous(l) &&
+              of_places(y, x) && of_places(l, x) && l->dtype == ty_compute_dtype((ty_dtype)x->dtype) && ty_is_contiguous(l) &&
               (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
   if (!fits)
     return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s",
@@ -526,6 +526,6 @@ ty_status ty_infer_multi_norm(ty_call *c) {
     if (!ty_is_float((ty_dtype)c->in[i].t->dtype))
       return ty_fail(c, "tensor %d has dtype %s; it must be floating", i + 1, ty_dtype_names[c->in[i].t->dtype]);
   TY_TRY(refuse_scaled(c, c->span[0], "call scaler:unscale_(optimizer) before gradients are clipped"));
-  ty_set_shape(&c->meta[0], c->nin && c->in[0].t->dtype == TY_F64 ? TY_F64 : TY_F32, 0, c->meta[0].shape);
+  ty_set_shape(&c->meta[0], c->nin ? ty_compute_dtype((ty_dtype)c->in[0].t->dtype) : TY_F32, 0, c->meta[0].shape);
   return TY_OK;
 }

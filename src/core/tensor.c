@@ -29,7 +29,6 @@ ty_dtype ty_promote(ty_dtype a, ty_dtype b) {
   return rank[a] > rank[b] ? a : b;
 }
 
-ty_dtype ty_compute_dtype(ty_dtype d) { return d == TY_F64 ? TY_F64 : ty_is_float(d) ? TY_F32 : TY_I64; }
 
 double ty_get(const void *p, ty_dtype d) {
   switch (d) {

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TY_VERSION "0.1.0"
 #define TY_MAXDIM 8      /* dims of a tensor */
@@ -52,7 +53,7 @@ static inline bool ty_fits(double v, ty_dtype d) {
 }
 ty_dtype ty_promote(ty_dtype a, ty_dtype b);             /* PyTorch's table, tensors of equal rank */
 /* The dtype a pointwise loop computes in: float32, float64 or int64. Storage dtypes are converted block by block. */
-ty_dtype ty_compute_dtype(ty_dtype d);
+static inline ty_dtype ty_compute_dtype(ty_dtype d) { return d == TY_F64 ? TY_F64 : ty_is_float(d) ? TY_F32 : TY_I64; }
 
 /* ---- numbers, operands, attributes ---- */
 
@@ -86,8 +87,8 @@ static inline ty_operand ty_any_number(const ty_attr *a) { return a->n == TY_FLO
 
 /* ---- memory ---- */
 
-/* Bytes held by one Lua state (or other client); drives its garbage collector. Outlives it while storages live. */
 typedef struct ty_dropped { struct ty_dropped *next; uint64_t key; } ty_dropped;
+/* Bytes held by one Lua state (or other client); drives its garbage collector. Outlives it while storages live. */
 typedef struct {
   atomic_int refs;
   atomic_llong bytes, peak, collected;   /* held; the most that were; freed since by a collection of handles */
@@ -414,7 +415,19 @@ ty_tensor *ty_alias(const ty_tensor *t);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
 /* of tensors, metas, groups */
+/* Of 4 dims. */
+static inline void ty_channels_last_strides(const int64_t *shape, int64_t stride[4]) {
+  const int64_t c = TY_MAX(shape[1], 1), w = c * TY_MAX(shape[3], 1);
+  stride[0] = w * TY_MAX(shape[2], 1);
+  stride[1] = 1;
+  stride[2] = w;
+  stride[3] = c;
+}
 #define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))
+/* The same elements, if they are of one storage. */
+static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
+  return a->offset == b->offset && a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
+}
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
 bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost in memory, else in order, dense */
 bool ty_overlaps_itself(const ty_tensor *t);

@@ -119,7 +119,7 @@ static ty_status norm_of_all(ty_call *c) {
     ty_attr at[2] = {{0}};
     ty_operand in[1] = {ty_op_tensor(c->in[i].t)};
     ty_call k = {.ctx = c->ctx, .op = &ty_ops[TY_OP_norm2], .in = in, .nin = 1, .at = at};
-    ty_meta m = {.dtype = c->in[i].t->dtype == TY_F64 ? TY_F64 : TY_F32};
+    ty_meta m = {.dtype = ty_compute_dtype((ty_dtype)c->in[i].t->dtype)};
     TY_TRY(ty_empty(c->ctx, c->in[i].t->storage->backend, &m, &k.out[0]));
     k.compute = ty_compute_dtype((ty_dtype)c->in[i].t->dtype);
     ty_status s = ty_cpu_reduce(&k);

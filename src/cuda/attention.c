@@ -121,7 +121,7 @@ static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) 
   ty_tensor *parts = NULL;
   if (a->sections > 1) {
     const int64_t n = a->heads * a->lq * a->sections * (a->dv + 2);
-    TY_TRY(ty_new(c, gpu, a->dtype == TY_F64 ? TY_F64 : TY_F32, 1, &n, &parts));
+    TY_TRY(ty_new(c, gpu, ty_compute_dtype((ty_dtype)a->dtype), 1, &n, &parts));
     a->parts = ty_data(parts);
   }
   const ty_status st = ty_launched(c, gpu, ty_k_attend_few(a, s));

@@ -4,17 +4,10 @@
 #include <string.h>
 #include "dnn.h"
 
-static void channels_last(const int64_t *shape, int64_t s[4]) {
-  s[1] = 1;
-  s[3] = shape[1];
-  s[2] = shape[3] * s[3];
-  s[0] = shape[2] * s[2];
-}
-
 /* Of a tensor in one of the two layouts; dims of size 1 have the strides that they would have otherwise. */
 static void strides_of(const ty_tensor *t, bool last, int64_t s[4]) {
   const int64_t rows[4] = {t->shape[1] * t->shape[2] * t->shape[3], t->shape[2] * t->shape[3], t->shape[3], 1};
-  if (last || !ty_is_contiguous(t)) channels_last(t->shape, s);
+  if (last || !ty_is_contiguous(t)) ty_channels_last_strides(t->shape, s);
   else memcpy(s, rows, sizeof rows);
 }
 
@@ -33,7 +26,7 @@ static ty_status widened(ty_call *c, int gpu, const ty_tensor *t, int64_t channe
   ty_meta m = {.dtype = t->dtype, .ndim = 4, .has_stride = true};
   memcpy(m.shape, t->shape, sizeof m.shape);
   m.shape[1] = channels;
-  channels_last(m.shape, m.stride);
+  ty_channels_last_strides(m.shape, m.stride);
   return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
 }
 

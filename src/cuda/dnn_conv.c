@@ -19,7 +19,7 @@ static ty_desc geometry(ty_dnn_graph *g, const ty_k_convolution *a, cudnnDataTyp
   return d;
 }
 
-/* The operation's attributes follow one another in the order alpha, beta, geometry, then three tensors. */
+/* One of the three convolution operations, of the graph's tensors x, w and y. */
 static void convolution(ty_dnn_graph *g, const ty_k_convolution *a, ty_desc conv, ty_desc x, ty_desc w, ty_desc y) {
   const bool wide = a->dtype == TY_F64;
   const float one = 1, zero = 0;
@@ -47,8 +47,7 @@ static void convolution(ty_dnn_graph *g, const ty_k_convolution *a, ty_desc conv
   ty_dnn_set(g, op, kinds[k].x, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x);
   ty_dnn_set(g, op, kinds[k].w, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w);
   ty_dnn_set(g, op, kinds[k].y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y);
-  ty_dnn_finish(g, op);
-  g->op[g->nop++] = op;
+  ty_dnn_add(g, op);
 }
 
 static void describe(ty_dnn_graph *g, const void *what) {

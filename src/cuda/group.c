@@ -42,7 +42,7 @@ static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
 }
 
 ty_status ty_cuda_collective(ty_call *c) {
-  ty_group *g = ty_group_at(c->at[TY_AT_GROUP].i);
+  ty_group *g = ty_group_at(c->at[TY_AT_collective_group].i);
   ty_message m;
   ty_tensor *in, *out;
   void *comm;

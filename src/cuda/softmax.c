@@ -54,7 +54,7 @@ static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_te
 
 /* The mean of the rows' losses and, with o, its gradient. k: but for losses, mean and total; total: NULL, or where it is asked for */
 static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *total, int gpu, cudaStream_t s) {
-  const ty_dtype stat = k->dtype == TY_F64 ? TY_F64 : TY_F32;
+  const ty_dtype stat = ty_compute_dtype((ty_dtype)k->dtype);
   const int64_t one = 1;
   ty_tensor *losses = NULL, *made = NULL, *counts = NULL, *sum = NULL;
   void *const mean = ty_data(c->out[0]);
@@ -111,7 +111,7 @@ ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
     o = rows_of(back->out[0]);
     if (!ty_is_contiguous(&o)) st = ty_new(c, gpu, (ty_dtype)o.dtype, o.ndim, o.shape, &made);
   }
-  if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, x->dtype == TY_F64 ? TY_F64 : TY_F32, &up, &step);
+  if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, ty_compute_dtype((ty_dtype)x->dtype), &up, &step);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
   if (st == TY_OK && (ty_numel(x) || (forward && mean))) {
     ty_k_entropy k = entropy_of(c, x, labels, w, gpu);

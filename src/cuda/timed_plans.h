@@ -23,7 +23,7 @@ static inline uint64_t ty_hash_words(const int64_t *v, int n) {
 bool ty_times_plans(int gpu);
 /* The plan that was kept for the problem of n words: gives its length, 0 where there is none. */
 int ty_timed_find(ty_plan_library library, int gpu, const int64_t *problem, int n, int64_t saved[TY_PLAN_WORDS]);
-/* or not, out of memory */
+/* Keeps it; where memory is short it silently doesn't. */
 void ty_timed_keep(ty_plan_library library, int gpu, const int64_t *problem, int n, const int64_t *saved, int nplan);
 unsigned ty_timed_set_so_far(void);           /* grows when they are set: plans that were made before are others' */
 /* All, as words: how many there are; they are written where all fit. And back: an error, and nothing changed, where they are no plans. */

@@ -138,6 +138,8 @@ void ty_loader_submit(ty_loader *l, ty_batch *b);        /* in the order in whic
 ty_batch *ty_loader_take(ty_loader *l, double seconds);  /* the oldest, once it is done; NULL: not within this time, or there is none */
 /* in a child of the process that started it there are no threads: it can only be stopped */
 bool ty_loader_forked(const ty_loader *l);
+/* where the oldest batch stands: the worker that makes it, 0: none yet; the item that it is at, from 0 */
+void ty_loader_stands(ty_loader *l, int *worker, int64_t *item);
 ty_batch *ty_loader_stop(ty_loader *l);                  /* ends the threads; a list of what was submitted and not taken */
 
 /* ---- readers ---- */

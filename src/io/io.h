@@ -17,11 +17,12 @@ ty_status ty_safetensors_open(ty_ctx *ctx, const char *path, ty_safetensors **ou
 int ty_safetensors_count(const ty_safetensors *f);
 const char *ty_safetensors_name(const ty_safetensors *f, int i);
 const char *ty_safetensors_meta(const ty_safetensors *f, const char *key);   /* NULL: none */
+/* Integers of 8 and 16 bits become int32, those of 32 without a sign int64, floats of 8 bits float16: all values are there. */
 const ty_meta *ty_safetensors_about(const ty_safetensors *f, int i);
 /* Fills one tensor for each of the file, as ty_safetensors_about says, contiguous, on the CPU. verify: they must have
    the sums written with them. */
 ty_status ty_safetensors_read(ty_ctx *ctx, const ty_safetensors *f, bool verify, ty_tensor *const *t);
-ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size_t from, size_t n, void *p);   /* some of tensor i's */
+ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size_t from, size_t n, void *p);   /* of tensor i's memory */
 void ty_safetensors_close(ty_safetensors *f);
 
 /* An IDX file (MNIST's format), gzipped or not, as a tensor of uint8, int32, float32 or float64. */

@@ -3,7 +3,9 @@
  * Idea: the asking thread makes each batch's memory and submits it; batches stand in one list in that order; a worker takes the first that
  * no one has begun, and the asking thread the first of all, once it is done. So order and contents don't depend on who was quick.
  * Invariant: list and marks change under the lock; a batch that a worker has taken is that worker's until it is marked done. A fork leaves
- * the threads behind, and the lock as it was: a child touches neither. */
+ * the threads behind, and the lock as it was: a child touches neither. A worker that hangs (a file that is never there) when it is to stop
+ * is left behind, and with it its batch; the last of such ends what they share. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "data.h"
+
+#define PATIENCE 1                 /* seconds that a worker may take to leave the item that it is at */
 
 typedef struct { struct ty_loader *loader; int number; pthread_t thread; ty_ctx ctx; ty_canvas canvas; } worker;
 
@@ -21,9 +25,17 @@ struct ty_loader {
   ty_batch *first, *last, *fresh;      /* fresh: the first that no worker has taken */
   atomic_bool stopping;
   pid_t process;                       /* whose threads they are */
-  int n;
+  int n, behind;                       /* behind: those that nobody waits for any more */
   worker w[];
 };
+
+static void end(ty_loader *l) {
+  pthread_mutex_destroy(&l->lock);
+  pthread_cond_destroy(&l->work);
+  pthread_cond_destroy(&l->ready);
+  ty_source_release(l->source);
+  ty_free(l);
+}
 
 static void *run(void *p) {
   worker *w = p;
@@ -41,8 +53,10 @@ static void *run(void *p) {
     b->done = 1;
     pthread_cond_signal(&l->ready);
   }
+  const bool last = l->behind && !--l->behind;
   pthread_mutex_unlock(&l->lock);
   ty_canvas_free(&w->canvas);
+  if (last) end(l);
   return NULL;
 }
 
@@ -111,18 +125,42 @@ ty_batch *ty_loader_take(ty_loader *l, double seconds) {
   return b;
 }
 
+void ty_loader_stands(ty_loader *l, int *at_worker, int64_t *at_item) {
+  pthread_mutex_lock(&l->lock);
+  const bool begun = l->first && !l->first->done && l->first->worker;
+  *at_worker = begun ? l->first->worker : 0;
+  *at_item = begun ? l->first->at : 0;
+  pthread_mutex_unlock(&l->lock);
+}
+
 ty_batch *ty_loader_stop(ty_loader *l) {
   if (ty_loader_forked(l)) return NULL;                  /* some workers are still at its batches, in the parent */
+  bool hangs[l->n + 1];
+  struct timespec until;
+  int behind = 0;
   pthread_mutex_lock(&l->lock);
   l->stopping = true;
   pthread_cond_broadcast(&l->work);
   pthread_mutex_unlock(&l->lock);
-  for (int i = 0; i < l->n; i++) pthread_join(l->w[i].thread, NULL);
-  ty_batch *left = l->first;
-  pthread_mutex_destroy(&l->lock);
-  pthread_cond_destroy(&l->work);
-  pthread_cond_destroy(&l->ready);
-  ty_source_release(l->source);
-  ty_free(l);
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += PATIENCE;
+  for (int i = 0; i < l->n; i++) behind += hangs[i + 1] = pthread_clockjoin_np(l->w[i].thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT;
+  if (!behind) {
+    ty_batch *left = l->first;
+    end(l);
+    return left;
+  }
+  ty_batch *left = NULL;
+  pthread_mutex_lock(&l->lock);
+  for (ty_batch *b = l->first, *next; b; b = next) {
+    next = b->next;
+    if (b->worker && !b->done && hangs[b->worker]) continue;
+    b->next = left;
+    left = b;
+  }
+  l->behind = behind;
+  for (int i = 0; i < l->n; i++)
+    if (hangs[i + 1]) pthread_detach(l->w[i].thread);
+  pthread_mutex_unlock(&l->lock);
   return left;
 }

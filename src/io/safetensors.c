@@ -15,6 +15,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -145,7 +146,34 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
 
 /* ---- reading ---- */
 
-typedef struct { const char *name; ty_meta m; uint64_t begin, end; } item;
+/* wide: 0, or 1 + the place in `narrow` of what the file's elements are, which become m.dtype's */
+typedef struct { const char *name; ty_meta m; uint64_t begin, end; int wide; } item;
+
+/* dtypes that there are none of here: elements of so many bytes become ones of a dtype that has all their values */
+enum { SIGNED, UNSIGNED, E5M2, E4M3 };
+static const struct { const char *name; uint8_t dtype, size, how; } narrow[] = {{"I8", TY_I32, 1, SIGNED}, {"I16", TY_I32, 2, SIGNED},
+  {"U16", TY_I32, 2, UNSIGNED}, {"U32", TY_I64, 4, UNSIGNED}, {"F8_E5M2", TY_F16, 1, E5M2}, {"F8_E4M3", TY_F16, 1, E4M3}};
+
+static int file_size(const item *e) { return e->wide ? narrow[e->wide - 1].size : ty_dtype_size[e->m.dtype]; }
+
+/* In place: n elements of the file's, at the end of the memory that they fill then. */
+static void widen(const item *e, void *memory, size_t n) {
+  const int size = file_size(e), full = ty_dtype_size[e->m.dtype], how = narrow[e->wide - 1].how;
+  const uint8_t *from = (uint8_t *)memory + n * (size_t)(full - size);
+  uint8_t *to = memory;
+  for (size_t i = 0; i < n; i++, from += size, to += full) {
+    uint8_t v[8] = {0};
+    memcpy(v, from, (size_t)size);
+    if (how == SIGNED && v[size - 1] & 0x80) memset(v + size, 0xFF, (size_t)(8 - size));
+    if (how == E5M2) { v[1] = v[0]; v[0] = 0; }          /* float16's upper half */
+    if (how == E4M3) {                                   /* no infinities; all ones are NaN */
+      const int exponent = v[0] >> 3 & 15, part = v[0] & 7;
+      const double x = (v[0] & 127) == 127 ? NAN : exponent ? ldexp(8 + part, exponent - 10) : ldexp(part, -9);
+      ty_set(v, TY_F16, v[0] & 128 ? -x : x);
+    }
+    memcpy(to, v, (size_t)full);
+  }
+}
 
 struct ty_safetensors {
   char path[1024];
@@ -180,13 +208,15 @@ static ty_status read_item(ty_ctx *ctx, ty_safetensors *f, const char *name, jso
   if (!json_is_string(dtype) || !json_is_array(shape) || !json_is_array(off) || json_array_size(off) != 2 || json_object_size(v) != 3)
     return ty_error(ctx, "%s: tensor '%.80s' needs dtype, shape and data_offsets", f->path, name);
   while (k < TY_NDTYPE && strcmp(names[k], json_string_value(dtype))) k++;
+  for (int i = 0; k == TY_NDTYPE && i < (int)(sizeof narrow / sizeof *narrow); i++)
+    if (!strcmp(narrow[i].name, json_string_value(dtype))) { e->wide = i + 1; k = narrow[i].dtype; }
   if (k == TY_NDTYPE)
     return ty_error(ctx, "%s: tensor '%.80s' has dtype '%.20s', which is not supported", f->path, name,
       json_string_value(dtype));
   if (json_array_size(shape) > TY_MAXDIM) return ty_error(ctx, "%s: tensor '%.80s' has more than %d dims", f->path, name, TY_MAXDIM);
   e->m.dtype = (uint8_t)k;
   e->m.ndim = (uint8_t)json_array_size(shape);
-  bytes = ty_dtype_size[k];
+  bytes = (uint64_t)file_size(e);
   for (int i = 0; i < e->m.ndim; i++) {
     if (!whole(json_array_get(shape, (size_t)i), &d) || __builtin_mul_overflow(bytes, d, &bytes) || d > INT64_MAX)
       return ty_error(ctx, "%s: tensor '%.80s' has an impossible shape", f->path, name);
@@ -326,12 +356,20 @@ static void only_bools(uint8_t *p, size_t n) {
 }
 
 ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size_t from, size_t n, void *p) {
-  const int e = bytes_at(f, p, n, f->data + (size_t)f->items[i].begin + from);
-  if (!e && f->items[i].m.dtype == TY_BOOL) only_bools(p, n);
+  const item *q = &f->items[i];
+  const size_t size = (size_t)file_size(q), full = (size_t)ty_dtype_size[q->m.dtype], count = n / full;
+  const int e = bytes_at(f, (char *)p + count * (full - size), count * size, f->data + (size_t)q->begin + from / full * size);
+  if (!e && q->m.dtype == TY_BOOL) only_bools(p, n);
+  if (!e && q->wide) widen(q, p, count);
   return e ? read_failed(ctx, f, e) : TY_OK;
 }
 
 #define PIECE ((int64_t)8 << 20)           /* what one thread reads at a time */
+
+/* Where a tensor's bytes of the file go: the end of its memory, where they are widened. */
+static char *lands_at(const item *q, const ty_tensor *t) {
+  return (char *)ty_data(t) + ty_numel(t) * (ty_itemsize(t) - file_size(q));
+}
 
 /* The tensors' bytes between two places of the data. 0, or as bytes_at. */
 static int fill(const ty_safetensors *f, ty_tensor *const *t, uint64_t from, uint64_t to) {
@@ -339,7 +377,7 @@ static int fill(const ty_safetensors *f, ty_tensor *const *t, uint64_t from, uin
   for (int i = 0; i < f->n && !e; i++) {
     const item *q = &f->items[i];
     const uint64_t a = TY_MAX(from, q->begin), b = TY_MIN(to, q->end);
-    if (a < b) e = bytes_at(f, (char *)ty_data(t[i]) + (a - q->begin), (size_t)(b - a), f->data + (size_t)a);
+    if (a < b) e = bytes_at(f, lands_at(q, t[i]) + (a - q->begin), (size_t)(b - a), f->data + (size_t)a);
   }
   return e;
 }
@@ -360,9 +398,11 @@ ty_status ty_safetensors_read(ty_ctx *ctx, const ty_safetensors *f, bool verify,
   if (failed) return read_failed(ctx, f, failed);
   #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(min : bad) if (sums != NULL)
   for (int i = 0; i < (sums ? f->n : 0); i++)
-    if (!has_sum(f, i, XXH3_64bits(ty_data(t[i]), (size_t)(f->items[i].end - f->items[i].begin)))) bad = TY_MIN(bad, i);
+    if (!has_sum(f, i, XXH3_64bits(lands_at(&f->items[i], t[i]), (size_t)(f->items[i].end - f->items[i].begin)))) bad = TY_MIN(bad, i);
   if (bad < f->n) return ty_error(ctx, "%s: damaged: tensor '%.80s' doesn't have its checksum", f->path, f->items[bad].name);
-  for (int i = 0; i < f->n; i++)
+  for (int i = 0; i < f->n; i++) {
     if (f->items[i].m.dtype == TY_BOOL) only_bools(ty_data(t[i]), (size_t)(f->items[i].end - f->items[i].begin));
+    if (f->items[i].wide) widen(&f->items[i], ty_data(t[i]), (size_t)ty_numel(t[i]));
+  }
   return TY_OK;
 }

@@ -45,10 +45,11 @@ typedef struct ty_state {
   ty_modes modes;            /* default modes */
   int special;               /* coroutines with modes of their own */
   ty_account *account;
-  long long gc_limit, gc_unrecorded;     /* bytes of tensors past which the collector is driven; where nothing was recorded */
-  long long unrecorded;      /* how far the latter is ahead of what was in use */
-  unsigned calls;            /* since these were set */
-  long long garbage;         /* bytes that may lie before it is, at least */
+  long long gc_limit;        /* the collector is driven when the state's tensors hold more bytes */
+  long long gc_unrecorded;   /* the same, while nothing has been recorded since the last collection */
+  long long unrecorded;      /* gc_unrecorded less the bytes in use when it was set */
+  unsigned calls;            /* of ops since then */
+  long long garbage;         /* the least of what either limit allows above what was in use */
   bool collecting;
   bool watchful;             /* backward looks for NaN; calls' places are noted */
   int collects;              /* lists that operands are collected in, see handle.c; what is older than the newest of them may be one */

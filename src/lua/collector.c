@@ -5,17 +5,18 @@
 #include <limits.h>
 #include "binding.h"
 
-/* A collection takes time by the size of Lua's heap: a large one (40 MB take some 10 ms) lets more lie than TY_LEAST_GARBAGE, up to
- * MOST_FOR_HEAP. A GPU's results fill 96 MB in microseconds, and it has memory for more; but it is all of the state's tensors that
- * count, so there is a bound. Where nothing has been recorded since the last one, it comes sooner: results die young, and their memory is
- * still in the processor's caches when it is used again (sums of 100,000 elements take half the time). A graph holds its results anyway,
- * a scope releases them by itself, and large ones don't stay there: so many calls at least lie between two collections. */
+/* A collection's time grows with Lua's heap (40 MB take some 10 ms), so a large heap is allowed more garbage than TY_LEAST_GARBAGE: so
+ * many bytes of tensors for each byte of the heap, but no more than MOST_FOR_HEAP, since a GPU's results fill 96 MB in microseconds. */
 #define PER_HEAP 8
 #define MOST_FOR_HEAP ((long long)192 << 20)
+/* While nothing is recorded for backward it comes sooner: results die young, and memory that is used again at once is still in the
+ * processor's caches (sums of 100,000 elements take half the time). IN_CACHES: more garbage than this has left them anyway. */
+#define IN_CACHES ((long long)20 << 20)
+/* Between two such early collections lie so many calls at least: results larger than the caches would have one at each. */
 #define CALLS 32
-#define IN_CACHES ((long long)20 << 20)    /* more garbage has left them anyway */
-/* KB of the heap in one go: little by little, since who holds much may let it go by himself; or most of a small heap's, some 0.2 ms */
+/* KB of the heap in one go: little by little, since what holds much memory may be let go meanwhile. */
 #define STEP 64
+/* The same while nothing is recorded: most of a small heap, some 0.2 ms. */
 #define STEP_UNRECORDED 1024
 
 /* Finalizers are the user's and may raise: what they raise goes no farther, since C holds things here. */

@@ -429,6 +429,18 @@ static int loader_take(lua_State *L) {
   return status == TY_OK ? n : ty_raise(L, ctx);
 }
 
+/* loader_stands(loader) -> the worker that makes the oldest batch and the item that it is at; 0, 0: none does yet */
+static int loader_stands(lua_State *L) {
+  int worker;
+  int64_t item;
+  loader *l = loader_at(L);
+  if (ty_loader_forked(l->loader)) return ty_throw(L, FORKED);
+  ty_loader_stands(l->loader, &worker, &item);
+  lua_pushinteger(L, worker);
+  lua_pushnumber(L, worker ? (lua_Number)item + 1 : 0);
+  return 2;
+}
+
 static int loader_stop(lua_State *L) {
   ty_box_end(L, 1, loader_ends, "a loader");
   return 0;
@@ -502,7 +514,7 @@ void ty_open_data(lua_State *L) {
     {"apply_transforms", apply_transforms}, {"check_transforms", check_transforms}, {"read_picture", read_picture},
     {"make_source", make_source}, {"join_sources", join_sources}, {"mix_seeds", mix_seeds},
     {"source_batch", source_batch}, {"loader_start", loader_start}, {"loader_submit", loader_submit},
-    {"loader_take", loader_take}, {"loader_stop", loader_stop}, {"read_records", read_records},
+    {"loader_take", loader_take}, {"loader_stands", loader_stands}, {"loader_stop", loader_stop}, {"read_records", read_records},
     {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
 }

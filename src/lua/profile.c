@@ -1,9 +1,8 @@
 /* The profiler's record: what ran when, on the CPU's clock and between events of a GPU's stream.
  *
- * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name;
- * both become entries of one list, which
- * profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the entries
- * one deeper that follow it. */
+ * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name; both become
+ * entries of one list, which profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the
+ * entries one deeper that follow it. */
 #include <stdlib.h>
 #include <string.h>
 #include "gpus.h"

@@ -73,6 +73,11 @@ function Subset:get(i)
   source.need_item(i, #self.indices)
   return self.dataset:get(self.indices[i])
 end
+-- The same items of the dataset on a device, where that can go there.
+function Subset:to(device)
+  if type(self.dataset.to) ~= "function" then fail("to: the subset's dataset can't be moved; datasets of pictures can") end
+  return data.Subset(self.dataset:to(device), self.indices)
+end
 local function dataset_at(who, d)
   if type(d) ~= "table" or type(d.size) ~= "function" then fail("%s must be a dataset, got %s", who, options.shown(d)) end
   return d

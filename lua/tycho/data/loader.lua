@@ -41,6 +41,14 @@ local function apart(...)
   return items
 end
 
+-- What the loader's own collate makes of items; its errors keep the line that they are of.
+local function told(ok, ...)
+  if ok then return ... end
+  local e = ...
+  error(type(e) == "string" and e:find "^[^\n:]+:%d+: " and "DataLoader: collate: " .. e or e, 0)
+end
+local function collated(loader, items) return told(pcall(loader.collate, items)) end
+
 local function makes_batches(dataset) return type(dataset.batch) == "function" end       -- of positions, by itself
 
 ---- engines ----
@@ -50,7 +58,8 @@ function Here:submit(_, items, first) self.items, self.first = items, first end
 function Here:take()
   local l = self.loader
   if makes_batches(l.dataset) and not l.collate then return self.place(l.dataset:batch(self.items)) end
-  return self.place(remote.batch(self.dataset, self.items:totable(), l.seed, self.epoch, self.first, l.collate))
+  return self.place(remote.batch(self.dataset, self.items:totable(), l.seed, self.epoch, self.first,
+    l.collate and function(items) return collated(l, items) end))
 end
 function Here.stop() end
 
@@ -68,11 +77,20 @@ function Threads:submit(_, items, first)
   self.threads = self.threads or core.loader_start(self.source, self.loader.num_workers)
   core.loader_submit(self.threads, items, self.loader.seed, self.epoch, self.pin, first)
 end
-local function taken(self, first, ...)
-  if first == nil then return self:take() end             -- not yet: in between, Ctrl-C gets its turn
-  return self.whole(first, ...)
+local SLICE = 0.1                      -- seconds of waiting: in between, Ctrl-C gets its turn
+-- at: which worker and item have been waited for, for so many slices; a program that was itself stopped meanwhile has waited for one.
+local function taken(self, at, first, ...)
+  if first ~= nil then return self.whole(first, ...) end
+  local worker, item = core.loader_stands(self.threads)
+  if at.worker ~= worker or at.item ~= item then at.worker, at.item, at.slices = worker, item, 0 end
+  at.slices = at.slices + 1
+  if worker > 0 and at.slices * SLICE >= self.loader.timeout then
+    error(("DataLoader: worker %d, item %d: it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)")
+      :format(worker, item, self.loader.timeout), 0)
+  end
+  return taken(self, at, core.loader_take(self.threads, SLICE))
 end
-function Threads:take() return taken(self, core.loader_take(self.threads, 0.1)) end
+function Threads:take() return taken(self, {}, core.loader_take(self.threads, SLICE)) end
 function Threads:stop()
   if self.threads then core.loader_stop(self.threads) end
   self.threads = nil
@@ -87,7 +105,7 @@ end
 function Processes:take(k)
   local answer
   repeat answer = self.pool:take(self.base + k) until answer
-  if answer.items then return self.place(self.loader.collate(answer.items)) end
+  if answer.items then return self.place(collated(self.loader, answer.items)) end
   return self.place(unpack(answer.fields, 1, answer.n))
 end
 function Processes:stop()
@@ -140,7 +158,7 @@ local function new(dataset, ...)
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
   end
   local self = setmetatable(o, DataLoader)
-  self.dataset, self.epoch, self.position = dataset, 0, 0
+  self.dataset, self.epoch, self.position, self.closes = dataset, 0, 0, 0     -- closes: how often it has been closed
   self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
   if self.batch_size == false and self.batch_sampler then fail("DataLoader: batch_sampler and batch_size=false exclude each other") end
   if self.batch_size == false then                         -- no batches: an item's fields as they are, or what collate makes of them
@@ -211,7 +229,7 @@ function DataLoader:engine()
   local made, at = source.of(self.dataset)
   e.source, e.whole = made, same
   if self.collate then
-    e.pin, e.whole = false, function(...) return e.place(self.collate(apart(...))) end
+    e.pin, e.whole = false, function(...) return e.place(collated(self, apart(...))) end
   end
   if not made then
     e.ahead, e.dataset = nil, base
@@ -227,7 +245,7 @@ end
 function DataLoader:close()
   if self.running then self.running:stop(); self.running.ended = true end
   if self.pool then self.pool:stop() end
-  self.running, self.pool = nil, nil
+  self.running, self.pool, self.closes = nil, nil, self.closes + 1
 end
 
 local function answer(self, engine, ok, ...)
@@ -244,11 +262,19 @@ local function answer(self, engine, ok, ...)
   return ...
 end
 
--- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over.
+-- The workers are one epoch's at a time.
+local function give_way(self)
+  if not self.running then return end
+  self.running:stop()
+  self.running.gave_way, self.running = true, nil
+end
+
+-- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops
+-- may be within one another.
 function DataLoader:iter()
   if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
   self.resuming = false
-  if self.running then self.running:stop(); self.running.ended = true; self.running = nil end
+  give_way(self)
   local made, order, ends = pcall(self.order, self)
   if not made then fail(bare(order)) end
   local at, total = self.position, #order / self.batch_size
@@ -257,7 +283,7 @@ function DataLoader:iter()
   if stand_for then order = ops.index(stand_for, {order}, 1) end
   core.keep(order)
   if self.num_workers > 0 then self.running = engine end
-  local asked = at
+  local asked, closes = at, self.closes
   return function()
     if at >= total then
       if self.running == engine then engine:stop(); self.running = nil end
@@ -265,9 +291,14 @@ function DataLoader:iter()
       engine.over = true
       return nil
     end
-    if engine.ended then
-      fail("DataLoader: this epoch's workers have been stopped: a newer iter() has begun, the loader was closed, or \z
-        an error was raised")
+    if engine.ended or self.closes ~= closes then
+      fail("DataLoader: this epoch's workers have been stopped: the loader was closed, or an error was raised")
+    end
+    if engine.gave_way then                -- to another iter(); what it had been asked for is made anew
+      local epoch = engine.epoch
+      give_way(self)
+      engine, asked = self:engine(), at
+      engine.epoch, self.running = epoch, engine
     end
     local ok, e = true, nil
     while ok and asked < total and asked - at < engine.ahead do
@@ -287,7 +318,7 @@ end
 function DataLoader:state_dict()
   return {epoch = self.epoch, position = self.position, seed = self.seed,
     batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil,
-    replicas = self.sampler and self.sampler.replicas or nil}
+    items = self.dataset:size(), shuffle = self.shuffle and true or nil, replicas = self.sampler and self.sampler.replicas or nil}
 end
 -- The next iter() goes on at the place that state_dict gave. The batch size must be the same.
 function DataLoader:load_state_dict(d)
@@ -299,6 +330,13 @@ function DataLoader:load_state_dict(d)
   if d.batch_size then options.whole("load_state_dict", "the loader's batch_size", d.batch_size, 1) end
   if d.batch_size and d.batch_size ~= self.batch_size then
     fail("load_state_dict: the state is of batches of %d, this loader makes batches of %d", d.batch_size, self.batch_size)
+  end
+  if d.position > 0 and d.items and d.items ~= self.dataset:size() then
+    fail("load_state_dict: the state is of an epoch of %s items, the dataset has %d", tostring(d.items), self.dataset:size())
+  end
+  if d.position > 0 and d.items and (d.shuffle or false) ~= (self.shuffle and true or false) then
+    fail("load_state_dict: the state is of an epoch %s, this loader %s", d.shuffle and "that is shuffled" or "in order",
+      self.shuffle and "shuffles" or "doesn't shuffle")
   end
   local position, now = d.position, self.sampler and self.sampler.replicas
   if d.replicas and now then               -- other processes go on behind what all of them had; where that is uneven, some items come again

@@ -31,7 +31,13 @@ local function plain(v, path, seen)
   end
   if seen[v] then error(("Dataset: argument 2 (data): '%s' contains itself"):format(path), 0) end
   seen[v] = true
-  for k, x in pairs(v) do plain(x, path == "data" and tostring(k) or path .. "." .. tostring(k), seen) end
+  for k, x in pairs(v) do
+    if type(k) ~= "string" and type(k) ~= "number" and type(k) ~= "boolean" then
+      error(("Dataset: argument 2 (data): '%s' has a %s as a key; keys are strings, numbers and booleans"):format(path,
+        core.is_tensor(k) and "tensor" or type(k)), 0)
+    end
+    plain(x, path == "data" and tostring(k) or path .. "." .. tostring(k), seen)
+  end
   seen[v] = nil
 end
 
@@ -179,7 +185,7 @@ function remote.start(dataset, n, timeout)
   local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1", "TYCHO_WORKER=1"}
   for k = 1, n do
     local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env),
-      number = k, waiting = 1, said = -1, since = core.now()}
+      number = k, waiting = 1, said = -1, waited = 0}
     self.workers[k] = w
     send(w.process, 0, {module = dataset.module, data = dataset.data}, true)
   end
@@ -204,7 +210,7 @@ end
 function Pool:submit(tag, request)
   local w = self.workers[(tag - 1) % #self.workers + 1]
   self.owner[tag], self.last = w, tag
-  if w.waiting == 0 then w.since = core.now() end
+  if w.waiting == 0 then w.waited = 0 end
   w.waiting = w.waiting + 1
   local ok, went = pcall(send, w.process, tag, request, false)
   while ok and not went do                       -- it has too much to read: perhaps because it waits for us to read
@@ -214,11 +220,13 @@ function Pool:submit(tag, request)
   if not ok then self:look(w, 0); broken(self, w, at(w) .. ": " .. tostring(went)) end
 end
 
--- Takes what w has sent, within some seconds; raises where it errs, is gone, or has been at one item for too long.
+-- Takes what w has sent, within some seconds; raises where it errs, is gone, or has been waited for too long at one item. waited: how
+-- long it has been; what passes while this program is itself stopped is no more than was to be waited.
 function Pool:look(w, seconds)
+  local before = core.now()
   local tag, text, memory = core.message_receive(w.process, seconds)
   if tag then
-    w.waiting, w.since = w.waiting - 1, core.now()
+    w.waiting, w.waited = w.waiting - 1, 0
     local answer = open(text, memory)
     if answer.error then
       local item, rest = answer.error:match "^item (%d+): (.*)$"
@@ -231,9 +239,10 @@ function Pool:look(w, seconds)
   end
   if text == "closed" or core.process_gone(w.process) then broken(self, w, at(w) .. ": it ended (killed, or out of memory?)") end
   local _, said = core.process_note(w.process)
-  if said ~= w.said then w.said, w.since = said, core.now() end
+  w.waited = w.waited + math.min(core.now() - before, seconds)
+  if said ~= w.said then w.said, w.waited = said, 0 end
   local most = core.process_note(w.process) > 0 and self.timeout or math.max(START, self.timeout)
-  if core.now() - w.since > most then
+  if w.waited >= most then
     broken(self, w,
       (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most))
   end

@@ -13,6 +13,7 @@ function Resident:batch(positions)
   if positions.device ~= self.images.device then positions = M.to(positions, self.images.device, {non_blocking = true}) end
   return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
 end
+function Resident:fields() return nil, "it lies on " .. self.images.device .. ", which makes its batches" end
 function Resident:get(i)
   source.need_item(i, self:size())
   local x, y = self:batch(core.from_value({i}, "int64"))

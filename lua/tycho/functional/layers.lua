@@ -151,6 +151,9 @@ for dims, size in ipairs {"int", "pair", "triple"} do
     ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size),
     "p-norm of each kernel_size window",
     function(x, p, k, stride, ceil_mode)
+      if not (p > 0 and p < math.huge) then
+        fail(("lp_pool%dd"):format(dims), "p must be above 0 and finite, got %g: of the largest it is max_pool%dd", p, dims)
+      end
       local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
       for i = 1, dims do n = n * (dims == 1 and k or k[i]) end
       return ops.pow(ops.sign(y) * ops.relu(ops.abs(y)) * n, 1 / p)
@@ -166,9 +169,11 @@ local function beyond(x, n, before, after, mode)
   return n - ops.abs(n - 1 - ops.abs(at - 1))
 end
 def("pad",
-  "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:number=0",
-  "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on",
+  "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?",
+  "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's",
   function(x, pad, mode, value)
+    if type(value) ~= "number" and (value == nil or type(value) == "boolean") then value = value and 1 or 0 end
+    if type(value) ~= "number" then fail("pad", "value must be a number or a boolean, got %s", lib.shown(value)) end
     if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
     if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
       fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x))
@@ -391,8 +396,8 @@ def("local_response_norm",
     local mean = M.reshape(ops.avg_pool2d(sq, {size, 1}, 1), x.shape)
     return x / ops.pow(mean * alpha + k, beta)
   end, NN)
-def("normalize", "x, p:number=2, dim:int=2, eps:number=1e-12", "divided by its p-norm along dim", function(x, p, dim, eps)
-  return x / ops.clamp(M.norm(x, p, dim, {keepdim = true}), eps)
+def("normalize", "x, p:number=2, dim:dims?, eps:number=1e-12", "divided by its p-norm along dim (2), or dims", function(x, p, dim, eps)
+  return x / ops.clamp(M.norm(x, p, dim or 2, {keepdim = true}), eps)
 end, NN)
 
 ---- dropout of whole channels, or that keeps mean and variance ----
@@ -413,6 +418,7 @@ channels("dropout1d", 1)
 channels("dropout2d", 2)
 channels("dropout3d", 3)
 def("alpha_dropout", "x, p:number=0.5, training:bool=false", "dropout that keeps mean and variance under selu", function(x, p, training)
+  if not (p >= 0 and p <= 1) then fail("alpha_dropout", "p must be in 0..1, got %g", p) end
   if not training or p == 0 then return x end
   if p == 1 then return x * 0 end
   local alpha = -1.7580993408473766

@@ -7,6 +7,7 @@ local modes = require "tycho.modes"
 local fail, shown = given.fail, given.shown
 local M = core.methods
 local lib = {
+  shown = shown,
   functions = {},     -- name -> function
   signatures = {},    -- list of {name, signature, doc}, for docs and specs
   nn = {},            -- names that PyTorch keeps in torch.nn.functional
@@ -46,6 +47,14 @@ function lib.looks(x) return x.device == "cpu" and not core.program.active() end
 -- The dtype that an op gives for operands of these two dtypes.
 function lib.promote_types(a, b)
   return core.ops.add(core.ops.zeros({0}, {dtype = a, device = "cpu"}), core.ops.zeros({0}, {dtype = b, device = "cpu"})).dtype
+end
+
+-- The dtype that a + b has: tensors, of which those without dims have less say, or one of them a number or boolean.
+function lib.result_type(a, b)
+  local function like(v)
+    return core.is_tensor(v) and core.ops.zeros(M.dim(v) > 0 and {0} or {}, {dtype = v.dtype, device = "cpu"}) or v
+  end
+  return core.ops.add(like(a), like(b)).dtype
 end
 
 -- Floating tensors that autocast may have made unlike, in the widest of their dtypes.

@@ -4,7 +4,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local def, fail, wrap = lib.def, lib.fail, lib.wrap
+local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 local F = lib.functions
 
 local NO_METHOD = {method = false, float32 = true}
@@ -327,3 +327,24 @@ def("trapezoid",
     return ops.sum(means * widths, dim)
   end)
 lib.alias("trapz", "trapezoid")
+def("cumulative_trapezoid",
+  "y, x:any?, dim:int=-1, *, dx:number=1",
+  "trapezoid up to each place along dim, from the second on",
+  function(y, x, dim, dx)
+    dim = wrap("cumulative_trapezoid", dim, M.dim(y))
+    local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
+    if x == nil then return ops.cumsum(means, dim) * dx end
+    if not core.is_tensor(x) then fail("cumulative_trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end
+    local widths = F.diff(x, 1, M.dim(x) == 1 and 1 or dim)
+    if M.dim(x) == 1 then return M.transpose(ops.cumsum(M.transpose(means, dim, -1) * widths, -1), dim, -1) end
+    return ops.cumsum(means * widths, dim)
+  end)
+def("vander", "x, n:int?, increasing:bool=false", "the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up",
+  function(x, n, increasing)
+    need("vander", 1, x, 1)
+    n = n or #x
+    if n < 0 then fail("vander", "argument 2 (n) must not be negative, got %d", n) end
+    local k = ops.range(0, math.max(n - 1, 0), 1, {dtype = M.is_floating_point(x) and x.dtype or "int64", device = x.device})
+    if n == 0 then return ops.slice(ops.pow(M.unsqueeze(x, 2), k), 2, 1, 0) end
+    return ops.pow(M.unsqueeze(x, 2), increasing and k or ops.flip(k, 1))
+  end)

@@ -14,7 +14,17 @@ end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
 -- The loss of x beside y. Shapes (N, 1) and (N) make N x N differences, which is rarely meant: said once.
 local told = {}
-local function compared(name, x, y, loss, reduction)
+-- weight: of each term; their mean is then divided by the weights' sum, as PyTorch's is, or (plain) by how many they are.
+local function compared(name, x, y, loss, reduction, weight, plain)
+  if weight then
+    if weight.shape ~= loss.shape and M.numel(weight) ~= 1 then
+      local ok, wide = pcall(ops.expand, weight, loss.shape)
+      if not ok then fail(name, "weight has shape %s; the terms' is %s", tostring(weight.shape), tostring(loss.shape)) end
+      weight = wide
+    end
+    loss = loss * weight
+    if reduction == "mean" and not plain then return ops.sum(loss) / ops.sum(ops.expand(weight, loss.shape)) end
+  end
   if not told[name] and x.shape ~= y.shape then
     told[name] = true
     io.stderr:write(("%s: shapes %s and %s differ and are broadcast; is that meant?\n"):format(name, tostring(x.shape), tostring(y.shape)))
@@ -22,13 +32,13 @@ local function compared(name, x, y, loss, reduction)
   return reduced(loss, reduction)
 end
 def("mse_loss",
-  "x, y, *, " .. REDUCTION,
-  "squared differences",
-  function(x, y, reduction) return compared("mse_loss", x, y, ops.square(x - y), reduction) end, LOSS)
+  "x, y, *, weight:tensor?, " .. REDUCTION,
+  "squared differences, times weight; with weights the mean is a weighted one",
+  function(x, y, weight, reduction) return compared("mse_loss", x, y, ops.square(x - y), reduction, weight) end, LOSS)
 def("l1_loss",
-  "x, y, *, " .. REDUCTION,
-  "absolute differences",
-  function(x, y, reduction) return compared("l1_loss", x, y, ops.abs(x - y), reduction) end, LOSS)
+  "x, y, *, weight:tensor?, " .. REDUCTION,
+  "absolute differences, times weight; with weights the mean is a weighted one",
+  function(x, y, weight, reduction) return compared("l1_loss", x, y, ops.abs(x - y), reduction, weight) end, LOSS)
 def("smooth_l1_loss",
   "x, y, *, beta:number=1, " .. REDUCTION,
   "squared differences below beta, absolute ones above",
@@ -37,12 +47,12 @@ def("smooth_l1_loss",
     return compared("smooth_l1_loss", x, y, ops.smooth_l1_terms(x, y, beta), reduction)
   end, LOSS)
 def("huber_loss",
-  "x, y, *, delta:number=1, " .. REDUCTION,
-  "half the squared differences below delta, delta times absolute ones above",
-  function(x, y, delta, reduction)
+  "x, y, *, delta:number=1, weight:tensor?, " .. REDUCTION,
+  "half the squared differences below delta, delta times absolute ones above, times weight",
+  function(x, y, delta, weight, reduction)
     if delta <= 0 then fail("huber_loss", "delta must be above 0, got %g", delta) end
     local loss = ops.smooth_l1_terms(x, y, delta)
-    return compared("huber_loss", x, y, delta == 1 and loss or loss * delta, reduction)
+    return compared("huber_loss", x, y, delta == 1 and loss or loss * delta, reduction, weight, true)
   end, LOSS)
 local KL = "reduction:enum(none,mean,sum,batchmean)=mean"
 def("kl_div",
@@ -252,9 +262,10 @@ def("poisson_nll_loss",
     return reduced(loss, reduction)
   end, LOSS)
 def("gaussian_nll_loss",
-  "x, target, var, *, full:bool=false, eps:number=1e-6, " .. REDUCTION,
+  "x, target, var:operand, *, full:bool=false, eps:number=1e-6, " .. REDUCTION,
   "negative log-likelihood under a normal of mean x and variance var",
   function(x, target, var, full, eps, reduction)
+    if type(var) == "number" then var = ops.full({}, var, {dtype = x.dtype, device = x.device}) end
     if M.dim(var) == M.dim(x) - 1 then var = M.unsqueeze(var, -1) end
     var = var + M.detach(ops.clamp(var, eps) - var)           -- limited without a say in the gradient
     local loss = (ops.log(var) + ops.square(x - target) / var) * 0.5

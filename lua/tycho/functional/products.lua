@@ -206,6 +206,7 @@ def("index_add",
   end, {inplace = true})
 def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
   local shape = ops.logical_or(ops.zeros({}, {dtype = "bool", device = x.device}):expand(x.shape), mask).shape   -- what both broadcast to
+  if #shape == 0 then shape = {1} end
   return ops.expand(x, shape)[ops.expand(mask, shape)]
 end)
 -- Rows of weight that ids name become no longer than max_norm, for good.
@@ -246,10 +247,10 @@ def("embedding",
   end, NN)
 def("embedding_bag",
   "ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, \z
-    include_last_offset:bool=false, padding_idx:int?",
+    include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false",
   "sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset \z
     (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part",
-  function(ids, weight, offsets, max_norm, norm_type, mode, scale, ends, padding)
+  function(ids, weight, offsets, max_norm, norm_type, mode, scale, ends, padding, by_freq)
     local name = "embedding_bag"
     if M.dim(ids) == 1 and not offsets then fail(name, "a vector of ids needs offsets") end
     if offsets and M.dim(offsets) ~= 1 then fail(name, "offsets must have 1 dim, got shape %s", tostring(offsets.shape)) end
@@ -259,7 +260,8 @@ def("embedding_bag",
     end
     if M.dim(ids) ~= 1 and M.dim(ids) ~= 2 then fail(name, "argument 1 (ids) must have 1 or 2 dims, got shape %s", tostring(ids.shape)) end
     local n = M.numel(ids)
-    local rows, taken = F.embedding(ids, weight, nil, max_norm, norm_type), nil
+    if by_freq and mode == "max" then fail(name, "scale_grad_by_freq goes with mode sum or mean") end
+    local rows, taken = F.embedding(ids, weight, nil, max_norm, norm_type, by_freq), nil
     if scale then rows = rows * M.unsqueeze(scale, -1) end
     if padding then
       taken = ops.ne(ids, padding < 0 and weight.shape[1] + 1 + padding or padding)

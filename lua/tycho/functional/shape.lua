@@ -111,6 +111,7 @@ def("movedim",
   "dim from, or several in a list, moved to place to, or places; the others keep their order",
   function(x, from, to)
     local n, order, moved = M.dim(x), {}, {}
+    if n == 0 then return ops.view(x, {}) end
     local function list(v, position)
       v = type(v) == "table" and v or {v}
       for _, d in ipairs(v) do
@@ -252,9 +253,14 @@ def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one sh
   return unpack(out)
 end, LIST)
 def("repeat_interleave",
-  "x, repeats:any, dim:int?",
-  "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts",
+  "x, repeats:any?, dim:int?",
+  "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the \z
+    counts, of their positions",
   function(x, repeats, dim)
+    if repeats == nil then
+      if M.dim(x) ~= 1 then fail("repeat_interleave", "counts must be a vector, got shape %s", tostring(x.shape)) end
+      x, repeats = ops.range(1, #x, 1, {dtype = "int64", device = x.device}), x
+    end
     if not dim then x, dim = M.flatten(x), 1 end
     dim = wrap("repeat_interleave", dim, M.dim(x))
     local n = x.shape[dim]
@@ -297,7 +303,14 @@ def("rot90", "x, k:int=1, dims:dims?", "turned k times by 90 degrees from the fi
 end)
 def("fliplr", "x", "dim 2 in reverse order", function(x) return ops.flip(x, 2) end)
 def("flipud", "x", "dim 1 in reverse order", function(x) return ops.flip(x, 1) end)
-def("diag_embed", "x, offset:int=0", "matrices whose diagonal is x's last dim", function(x, offset)
+def("diag_embed", "x, offset:int=0, dim1:int=-2, dim2:int=-1",
+  "matrices, of dims dim1 and dim2, whose diagonal is x's last dim", function(x, offset, dim1, dim2)
+  local dims = M.dim(x) + 1
+  if dim1 ~= -2 or dim2 ~= -1 then
+    dim1, dim2 = wrap("diag_embed", dim1, dims), wrap("diag_embed", dim2, dims)
+    if dim1 == dim2 then fail("diag_embed", "dim1 and dim2 are both %d", dim1) end
+    return lib.functions.movedim(lib.functions.diag_embed(x, offset), {-2, -1}, {dim1, dim2})
+  end
   local shape, n = {}, x.shape[M.dim(x)]
   if not n then fail("diag_embed", "a 0-dim tensor has no diagonal") end
   for i = 1, M.dim(x) - 1 do shape[i] = x.shape[i] end
@@ -374,10 +387,11 @@ def("column_stack", "tensors:tensors", "vectors as columns beside matrices", fun
 end, MAKES)
 def("tensor_split",
   "x, sections:any, dim:int=1",
-  "a list of parts: so many of near equal size, or cut before the indices in a list",
+  "a list of parts: so many of near equal size, or cut before the indices in a list or tensor",
   function(x, sections, dim)
     dim = wrap("tensor_split", dim, M.dim(x))
     local n, cuts = x.shape[dim], {}
+    if core.is_tensor(sections) then sections = M.cpu(sections):totable() end
     if type(sections) == "number" and sections > 2 ^ 20 then fail("tensor_split", "%g sections are too many", sections) end
     if type(sections) == "number" and sections >= 1 and sections % 1 == 0 then
       local small, more, at = math.floor(n / sections), n % sections, 1

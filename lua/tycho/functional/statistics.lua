@@ -52,6 +52,7 @@ local function quantile(name, ignore)
       if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
       local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
       local whole = not dim and x
+      if M.dim(x) == 0 then whole = x end
       if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
       dim = wrap(name, dim, M.dim(x))
       local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN at the end
@@ -168,15 +169,17 @@ def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false
     if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
     return h, edges
   end)
-def("bucketize", "x, boundaries, *, right:bool=false",
+def("bucketize", "x:operand, boundaries, *, right:bool=false, out_int32:bool=false",
   "for each element the index before which it would be put into boundaries",
-  function(x, boundaries, right)
+  function(x, boundaries, right, small)
     need("bucketize", 2, boundaries, 1)
+    if not core.is_tensor(x) then x = ops.full({}, x, {dtype = boundaries.dtype, device = boundaries.device}) end
     if x.dtype ~= boundaries.dtype then
       local dtype = lib.promote_types(x.dtype, boundaries.dtype)
       x, boundaries = M.to(x, dtype), M.to(boundaries, dtype)
     end
-    return ops.searchsorted(boundaries, x, {right = right})
+    local at = ops.searchsorted(boundaries, x, {right = right})
+    return small and M.int(at) or at
   end)
 def("histc", "x, bins:int=100, min:number=0, max:number=0",
   "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)",
@@ -197,13 +200,24 @@ def("histc", "x, bins:int=100, min:number=0, max:number=0",
     local at = ops.clamp(M.long(ops.floor((x - min) * (bins / (max - min)))) + 1, 1, bins)
     return M.to(ops.index_put(ops.zeros({bins}, {dtype = "int64", device = x.device}), inside, {at}, 1, {accumulate = true}), x.dtype)
   end)
-def("cov", "x, *, correction:int=1", "covariances of the rows of x", function(x, correction)
+def("cov", "x, *, correction:int=1, fweights:tensor?, aweights:tensor?",
+  "covariances of the rows of x; fweights: how often each column counts, aweights: how much", function(x, correction, fweights, aweights)
   if M.dim(x) > 2 then fail("cov", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
   local flat = M.dim(x) < 2 or x.shape[1] == 1
   if M.dim(x) < 2 then x = M.reshape(x, 1, -1) end
   if not M.is_floating_point(x) then x = M.float(x) end
-  local d = x - ops.mean(x, 2, {keepdim = true})
-  local y = ops.matmul(d, M.t(d)) / math.max(x.shape[2] - correction, 0)
+  local w = fweights
+  for name, v in pairs {fweights = fweights or false, aweights = aweights or false} do
+    if v and (M.dim(v) ~= 1 or #v ~= x.shape[2]) then
+      fail("cov", "%s must be a vector of %d, one for each column, got shape %s", name, x.shape[2], tostring(v.shape))
+    end
+  end
+  if aweights then w = w and w * aweights or aweights end
+  if w then w = M.to(w, x.dtype) end
+  local sum = w and ops.sum(w) or x.shape[2]
+  local d = x - (w and ops.sum(x * w, 2, {keepdim = true}) / sum or ops.mean(x, 2, {keepdim = true}))
+  local norm = not aweights and sum - correction or correction == 0 and sum or sum - ops.sum(w * aweights) * correction / sum
+  local y = ops.matmul(w and d * w or d, M.t(d)) / (w and ops.clamp(norm, 0) or math.max(norm, 0))
   return flat and M.view(y, {}) or y
 end)
 def("corrcoef", "x", "correlations of the rows of x", function(x)

@@ -431,7 +431,7 @@ def("isposinf", "x", "true where x is infinite and positive", function(x) return
 def("isneginf", "x", "true where x is infinite and negative", function(x) return ops.eq(x, -math.huge) end)
 def("positive", "x", "x itself", function(x) return x end)
 def("logaddexp2", "a, b", "log2(2^a + 2^b), without overflow", function(a, b)
-  local k, dtype = math.log(2), lib.promote_types(a.dtype, b.dtype)
+  local k, dtype = math.log(2), lib.result_type(a, b)
   if not lib.RANGE[dtype] then dtype = "float32" end
   local wide = dtype == "float64" and dtype or "float32"
   return M.to(ops.logaddexp(M.to(a, wide) * k, M.to(b, wide) * k) / k, dtype)
@@ -471,6 +471,7 @@ def("nonzero", "x, *, as_tuple:bool=false",
   function(x, as_tuple)
     local rows = ops.nonzero(x)
     if not as_tuple then return rows end
+    if M.dim(x) == 0 then return ops.ones({rows.shape[1]}, {dtype = "int64", device = x.device}) end
     local out = {}
     for d = 1, M.dim(x) do out[d] = ops.select(rows, 2, d) end
     return unpack(out)

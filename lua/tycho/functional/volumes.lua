@@ -114,9 +114,16 @@ def("avg_pool3d",
     end)
   end, NN)
 def("adaptive_avg_pool3d",
-  "x, output_size:triple",
-  "means of windows of the last three dims chosen so that output_size results",
+  "x, output_size:any",
+  "means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size",
   function(x, size)
+    size = type(size) == "table" and size or {size, size, size}
+    for i = 1, 3 do
+      if size[i] == false then size[i] = x.shape[M.dim(x) - 3 + i] end
+      if type(size[i]) ~= "number" or size[i] < 0 or size[i] % 1 ~= 0 then
+        fail("adaptive_avg_pool3d", "output_size must be a whole number from 0 or three of them, got %s", lib.shown(size[i]))
+      end
+    end
     return by_planes("adaptive_avg_pool3d", x,
       function(y, p) return lib.functions.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
   end, NN)

@@ -1,4 +1,4 @@
--- Hooks of modules: what is called before and after a module's forward, and when backward has its gradients.
+-- Hooks of modules: what is called before and after a module's forward, when backward has its gradients, and around its state dict.
 --
 -- Idea: a module's hooks are lists in its raw field _hooks, by when they are called; one without has no such field and forward is
 -- called as it is.
@@ -48,8 +48,10 @@ local function watched(self, own, inputs)
   end
   local ins, any = passed_through(inputs, tell)
   local outputs = passed_through(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
+    for _, h in ipairs(now(own.before_back)) do grads = h.fn(self, grads) or grads end
     given = grads
     if not any then tell {n = inputs.n} end
+    return grads
   end)
   return outputs
 end
@@ -64,17 +66,27 @@ function hooks.forward(self, ...)
       inputs = {n = n, unpack(new, 1, n)}
     elseif new ~= nil then inputs = pack(new) end
   end
-  local outputs = #own.back > 0 and core.is_grad_enabled() and watched(self, own, inputs) or
+  local outputs = #own.back + #own.before_back > 0 and core.is_grad_enabled() and watched(self, own, inputs) or
     pack(self:forward(unpack(inputs, 1, inputs.n)))
   for _, h in ipairs(now(own.after)) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
   return unpack(outputs, 1, outputs.n)
 end
 
--- Adds fn; name: the method that was called, when: "before", "after" or "back". Gives a handle with remove().
+-- Calls a module's hooks of a kind, which give nothing.
+function hooks.call(self, when, ...)
+  local own = rawget(self, "_hooks")
+  for _, h in ipairs(own and now(own[when]) or {}) do h.fn(...) end
+end
+
+local KINDS = {"before", "after", "back", "before_back", "before_state", "after_state", "before_load", "after_load"}
+-- Adds fn; name: the method that was called, when: one of KINDS. Gives a handle with remove().
 function hooks.add(self, name, when, fn, o)
   if o ~= nil then check(name, o, {prepend = true}) end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-  if not rawget(self, "_hooks") then rawset(self, "_hooks", {before = {}, after = {}, back = {}}) end
+  if not rawget(self, "_hooks") then
+    rawset(self, "_hooks", {})
+    for _, kind in ipairs(KINDS) do rawget(self, "_hooks")[kind] = {} end
+  end
   hooks.there = true
   core.program.hooked()
   local list, h = rawget(self, "_hooks")[when], {fn = fn}

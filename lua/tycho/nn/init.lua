@@ -1,5 +1,4 @@
 -- Layers. Each is a class of its own: parameters in init, arithmetic in forward; names and defaults are PyTorch's.
--- Over 600 lines, with what the reference says of each.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local recompute = require "tycho.recompute"
@@ -17,7 +16,8 @@ local options_of = require "tycho.options"
 local shown, fail = options_of.shown, options_of.fail
 
 local nn = lib.classes
-nn.Module, nn.Parameter, nn.is_module, nn.isinstance = module.Module, Parameter, module.is_module, module.isinstance
+nn.Module, nn.Parameter, nn.Buffer = module.Module, Parameter, module.Buffer
+nn.is_module, nn.isinstance = module.is_module, module.isinstance
 nn.functional, nn.init, nn.utils = F, init, require "tycho.nn.utils"
 
 ---- containers ----
@@ -195,63 +195,7 @@ for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   end
 end
 
-local ModuleDict = layer("ModuleDict")
-ModuleDict._library = nil
--- ModuleDict{name = module, ...}, in alphabetical order, or ModuleDict{{name, module}, ...}, in the list's: modules by name, d.name.
-function ModuleDict:init(map, ...)
-  local names = {}
-  map = only_list("ModuleDict", map, ...)
-  if map and map[1] then
-    for i, pair_ in ipairs(map) do
-      if type(pair_) ~= "table" or type(pair_[1]) ~= "string" or not module.is_module(pair_[2]) then
-        fail("ModuleDict: item %d must be {name, module}", i)
-      end
-      self:add_module(pair_[1], pair_[2])
-    end
-    return
-  end
-  for k in pairs(map or {}) do names[#names + 1] = k end
-  table.sort(names)
-  for _, k in ipairs(names) do self:add_module(k, map[k]) end
-end
-
-local ParameterDict = layer("ParameterDict")
-ParameterDict._wraps, ParameterDict._tells_parameters = true, true
-ParameterDict._library = nil
--- ParameterDict{name = parameter or tensor, ...}, in alphabetical order, or ParameterDict{{name, tensor}, ...}, in the list's: d.name.
-function ParameterDict:init(map, ...)
-  local list = {}
-  map = only_list("ParameterDict", map, ...)
-  for k, v in pairs(map) do list[#list + 1] = type(k) == "number" and v or {k, v} end
-  if #map == 0 then table.sort(list, function(a, b) return tostring(a[1]) < tostring(b[1]) end) end
-  for i, item in ipairs(list) do
-    if type(item) ~= "table" or type(item[1]) ~= "string" or not core.is_tensor(item[2]) then
-      fail("ParameterDict: item %d must be {name, tensor}", i)
-    end
-    self:register_parameter(item[1], module.is_parameter(item[2]) and item[2] or Parameter(item[2]))
-  end
-end
--- for name, p in dict:items() do: in their order.
-function ParameterDict:items() return self:named_parameters() end
--- A list of the parameters, in their order.
-function ParameterDict:values() return self:parameters() end
--- A list of the names, in their order.
-function ParameterDict:keys()
-  local out = {}
-  for name in self:named_parameters() do out[#out + 1] = name end
-  return out
-end
-
--- for name, module in dict:items() do: in their order.
-function ModuleDict:items() return self:named_children() end
--- A list of the names, in their order.
-function ModuleDict:keys()
-  local out = {}
-  for name in self:named_children() do out[#out + 1] = name end
-  return out
-end
--- A list of the modules, in their order.
-function ModuleDict:values() return self:children() end
+require "tycho.nn.dicts"
 
 -- Identity(): gives its input; arguments are taken, and of no effect.
 local Identity = layer("Identity")
@@ -451,12 +395,12 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
   -- In training by the batch's statistics, which running_mean and running_var follow; in evaluation by those. momentum = false: they are
   -- the means of all batches so far.
   function Norm:init(...)
-    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true", ...)
+    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true", ...)
     local n = whole(name, "num_features", o.num_features)
     -- momentum = false: the mean of all batches so far
     self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
     self.affine, self.track_running_stats = o.affine, o.track_running_stats
-    scale_and_shift(self, n, o.affine, o.affine)
+    scale_and_shift(self, n, o.affine, o.affine and o.bias)
     if o.track_running_stats then running_stats(self, n) end
   end
   Norm.reset_running_stats = reset_running_stats
@@ -494,13 +438,14 @@ function LayerNorm:extra_repr()
 end
 
 local GroupNorm = layer("GroupNorm")
--- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true): x (N, num_channels, *), the channels in groups, each normalised by itself.
+-- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true, {bias=true}): x (N, num_channels, *), the channels in groups, each normalised
+-- by itself.
 function GroupNorm:init(...)
-  local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true", ...)
+  local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true, *, bias=true", ...)
   local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
   self.num_groups, self.num_channels, self.eps = groups, n, number("GroupNorm", "eps", o.eps)
   if n % groups ~= 0 then fail("GroupNorm: %d groups don't divide %d channels", groups, n) end
-  scale_and_shift(self, n, o.affine, o.affine)
+  scale_and_shift(self, n, o.affine, o.affine and o.bias)
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
 function GroupNorm:extra_repr()
@@ -526,12 +471,12 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
   -- Each channel of each item normalised by itself: InstanceNorm1d (N, C, L), InstanceNorm2d (N, C, H, W), InstanceNorm3d (N, C, D, H, W);
   -- also without N.
   function Norm:init(...)
-    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false", ...)
+    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true", ...)
     local n = whole(name, "num_features", o.num_features)
     -- momentum = false: none, which is 0, as in PyTorch
     self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
     self.affine, self.track_running_stats = o.affine, o.track_running_stats
-    scale_and_shift(self, n, o.affine, o.affine)
+    scale_and_shift(self, n, o.affine, o.affine and o.bias)
     if o.track_running_stats then running_stats(self, n) end
   end
   Norm.reset_running_stats = reset_running_stats

@@ -36,6 +36,18 @@ local function Parameter(t, requires_grad)
   return p
 end
 
+-- Tensors that Buffer has made, and their options.
+local buffers = setmetatable({}, {__mode = "k"})
+-- Buffer(t, {persistent=true}): t's memory as a tensor that, assigned to a module, is one of its buffers; persistent = false: left out of
+-- state dicts.
+local function Buffer(t, o)
+  if not core.is_tensor(t) then fail("Buffer: argument 1 must be a tensor, got %s", options.shown(t)) end
+  if type(o) == "boolean" then o = {persistent = o} end
+  local b = core.keep(t:detach())
+  buffers[b] = options.fill("Buffer", o, {persistent = true})
+  return b
+end
+
 -- What stands for a module, and that module: a compiled one is called in its place, and all else is the module's own.
 local stands_for = setmetatable({}, {__mode = "k"})
 function exports.stand_for(v, m) is_module[v], stands_for[v] = true, m end
@@ -128,6 +140,7 @@ local function assign(self, name, value)
   if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
   if is_module[value] then put(self, "module", name, value)
   elseif core.is_tensor(value) and is_parameter[value] then put(self, "parameter", name, value)
+  elseif core.is_tensor(value) and buffers[value] then self:register_buffer(name, value, buffers[value])
   else
     local kind = rawget(self, "_kinds")[name]
     if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
@@ -171,6 +184,9 @@ function Module:register_forward_hook(fn, o) return hooks.add(self, "register_fo
 -- register_full_backward_hook(fn, {prepend=false}): fn(module, grad_inputs, grad_outputs) is called when backward has these gradients:
 -- lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
 function Module:register_full_backward_hook(fn, o) return hooks.add(self, "register_full_backward_hook", "back", fn, o) end
+-- register_full_backward_pre_hook(fn, {prepend=false}): fn(module, grad_outputs) is called when backward has these, before it goes through
+-- the module; a list that it returns takes their place. Gives a handle with remove().
+function Module:register_full_backward_pre_hook(fn, o) return hooks.add(self, "register_full_backward_pre_hook", "before_back", fn, o) end
 -- register_forward_pre_hook(fn, {prepend=false}): fn(module, inputs) is called before each forward; inputs is a list. What it returns, a
 -- list or the one input, takes their place. Gives a handle with remove().
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
@@ -288,8 +304,8 @@ local function walk(m, kind, prefix, seen, fn, within)
   within[m] = nil
 end
 
--- within: the module's own and those of modules in it (false: its own alone).
-local function collect(m, kind, within)
+-- within: the module's own and those of modules in it (false: its own alone). again: what is there twice comes twice.
+local function collect(m, kind, within, again)
   local names, values = {}, {}
   if within == false then
     for _, name in ipairs(order_of(m)) do
@@ -297,7 +313,7 @@ local function collect(m, kind, within)
     end
     return names, values
   end
-  walk(m, kind, "", {}, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
+  walk(m, kind, "", not again and {} or nil, function(name, v) names[#names + 1], values[#values + 1] = name, v end)
   return names, values
 end
 -- recurse: a boolean, or {recurse = boolean}
@@ -307,15 +323,15 @@ local function recursing(who, recurse)
   return recurse
 end
 local function iterate(m, kind, prefix, recurse)
-  local who = ("named_%ss"):format(kind)
+  local who, again = ("named_%ss"):format(kind), false
   if type(prefix) == "table" then
-    local o = options.fill(who, prefix, {prefix = "", recurse = true})
-    prefix, recurse = o.prefix, o.recurse
+    local o = options.fill(who, prefix, {prefix = "", recurse = true, remove_duplicate = true})
+    prefix, recurse, again = o.prefix, o.recurse, o.remove_duplicate == false
   end
   if prefix ~= nil and type(prefix) ~= "string" then
     options.fail("%s: argument 1 (prefix) must be a string, got %s", who, options.shown(prefix))
   end
-  local names, values = collect(m, kind, recursing(who, recurse))
+  local names, values = collect(m, kind, recursing(who, recurse), again)
   local i = 0
   return function()
     i = i + 1
@@ -338,11 +354,12 @@ function Module:parameters(recurse)
   end
   return list
 end
--- named_parameters(prefix="", recurse=true): for name, p in net:named_parameters() do: names with dots, such as "layers.0.weight".
+-- named_parameters(prefix="", recurse=true, {remove_duplicate=true}): for name, p in net:named_parameters() do: names with dots, such as
+-- "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
 function Module:named_parameters(prefix, recurse) return iterate(self, "parameter", prefix, recurse) end
 -- buffers(recurse=true): a list of the buffers, as parameters().
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
--- named_buffers(prefix="", recurse=true): for name, b in net:named_buffers() do.
+-- named_buffers(prefix="", recurse=true, {remove_duplicate=true}): for name, b in net:named_buffers() do.
 function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end
 -- A list: the module itself, and all modules within it, each once.
 function Module:modules()
@@ -350,11 +367,16 @@ function Module:modules()
   for _, m in ipairs((select(2, collect(self, "module")))) do if not rawequal(m, self) then list[#list + 1] = m end end
   return list
 end
--- for name, m in net:named_modules() do: the module itself by the name "", then all within it.
+-- named_modules(prefix="", {remove_duplicate=true}): for name, m in net:named_modules() do: the module itself by the name "", then all
+-- within it.
 function Module:named_modules(prefix)
-  if type(prefix) == "table" then prefix = options.fill("named_modules", prefix, {prefix = ""}).prefix end
+  local again = false
+  if type(prefix) == "table" then
+    local o = options.fill("named_modules", prefix, {prefix = "", remove_duplicate = true})
+    prefix, again = o.prefix, o.remove_duplicate == false
+  end
   prefix = prefix or ""
-  local names, values = collect(self, "module")
+  local names, values = collect(self, "module", nil, again)
   local i = -1
   return function()
     i = i + 1
@@ -513,6 +535,7 @@ function Module:clone()
     end
     local t = core.ops.clone(M.detach(v))
     seen[v] = kind == "parameter" and Parameter(t, v.requires_grad) or core.keep(t)
+    if v.is_leaf and v.grad then seen[v].grad = core.ops.clone(M.detach(v.grad)) end
     return seen[v]
   end
   local function deep(v)
@@ -562,7 +585,7 @@ options.colon(Module, "net",
   function(self) return is_module[self] or self == Module or type(self) == "table" and rawget(self, "_super") ~= nil end)
 Module._loads = Module.load_state_dict
 
-exports.Module, exports.Parameter, exports.put, exports.walk = Module, Parameter, put, walk
+exports.Module, exports.Parameter, exports.Buffer, exports.put, exports.walk = Module, Parameter, Buffer, put, walk
 -- Whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
 function exports.isinstance(v, class)
   if type(class) == "table" and getmetatable(class) == nil then

@@ -137,7 +137,7 @@ local EmbeddingBag = layer("EmbeddingBag")
 function EmbeddingBag:init(...)
   local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, \z
     include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
-  if o.scale_grad_by_freq then fail("EmbeddingBag: there is no scale_grad_by_freq; Embedding has it") end
+  self.scale_grad_by_freq = o.scale_grad_by_freq
   self.max_norm, self.norm_type = o.max_norm and lib.number("EmbeddingBag", "max_norm", o.max_norm) or nil, o.norm_type
   self.mode, self.include_last_offset = o.mode, o.include_last_offset
   self.padding_idx = lib.padding_row("EmbeddingBag", o.padding_idx, o.num_embeddings)
@@ -174,7 +174,8 @@ function EmbeddingBag:forward(ids, ...)
   local offsets, per_sample_weights = given[1] or o.offsets, given[2] or o.per_sample_weights
   return F.embedding_bag(ids, self.weight, offsets,
     {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset,
-      padding_idx = self.padding_idx, max_norm = self.max_norm, norm_type = self.norm_type})
+      padding_idx = self.padding_idx, max_norm = self.max_norm, norm_type = self.norm_type,
+      scale_grad_by_freq = self.scale_grad_by_freq})
 end
 
 ---- losses: options are the functions' ----

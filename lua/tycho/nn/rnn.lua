@@ -17,20 +17,35 @@ local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
 local KINDS = {RNN = {gates = 1, states = 1}, LSTM = {gates = 4, states = 2, op = "lstm"}, GRU = {gates = 3, states = 1, op = "gru"}}
 
 -- All steps of x (L,N,gates*H), what the input gives to the gates -> hidden states (L,N,H), the last one, the last cell
-local function run(self, kind, x, w, b, h, c, reverse)
+-- hr: of an LSTM whose hidden states are projections, by which the op doesn't go
+local function run(self, kind, x, w, b, h, c, reverse, hr)
+  if hr then
+    local out, steps = {}, x.shape[1]
+    for k = 1, steps do
+      local t = reverse and steps + 1 - k or k
+      local i, f, g, o = unpack(M.chunk(M.select(x, 1, t) + ops.linear(h, w, b), 4, -1))
+      c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+      h = ops.linear(ops.sigmoid(o) * ops.tanh(c), hr)
+      out[t] = h
+    end
+    return ops.stack(out, 1), h, c
+  end
   local out = ops.recurrent(x, w, b, h, c, kind.op or self.nonlinearity, {reverse = reverse})
   if kind.states == 2 then c, out = M.select(out, 1, -1), ops.slice(out, 1, 1, -2) end
   return out, M.select(out, 1, reverse and 1 or -1), c
 end
 
-local function weights(self, kind, inputs, hidden, bias, suffix)
+-- projected: the size of hidden states, where it isn't hidden
+local function weights(self, kind, inputs, hidden, bias, suffix, projected)
   local bound = 1 / math.sqrt(hidden)
   local function new(...) return module.Parameter(init.uniform_(ops.empty(...), -bound, bound)) end
   self["weight_ih" .. suffix] = new(kind.gates * hidden, inputs)        -- one by one: the order of assignment is the parameters' order
-  self["weight_hh" .. suffix] = new(kind.gates * hidden, hidden)
-  if not bias then return end
-  self["bias_ih" .. suffix] = new(kind.gates * hidden)
-  self["bias_hh" .. suffix] = new(kind.gates * hidden)
+  self["weight_hh" .. suffix] = new(kind.gates * hidden, projected or hidden)
+  if bias then
+    self["bias_ih" .. suffix] = new(kind.gates * hidden)
+    self["bias_hh" .. suffix] = new(kind.gates * hidden)
+  end
+  if projected then self["weight_hr" .. suffix] = new(projected, hidden) end
 end
 
 local function nonlinearity(name, o)
@@ -81,21 +96,27 @@ for name, kind in pairs(KINDS) do
 
   -- x (L, N, input_size), or (N, L, input_size) with batch_first; also without N; or a packed sequence. local y, h, c = lstm(x, h0, c0);
   -- local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c (D*num_layers, N, H) the last step's; D is 2
-  -- if bidirectional, else 1. h0 and c0 are zeros unless given. dropout: between layers, in training.
+  -- if bidirectional, else 1. h0 and c0 are zeros unless given. dropout: between layers, in training. RNN has nonlinearity="tanh" or
+  -- "relu" before bias; LSTM at the end proj_size=0, the size of hidden states that are projections (its cells stay).
   function Layer:init(...)
     local o = arguments(name,
       "input_size, hidden_size, num_layers=1, " .. nonlinear ..
-        "bias=true, batch_first=false, dropout=0, bidirectional=false", ...)
+        "bias=true, batch_first=false, dropout=0, bidirectional=false" .. (name == "LSTM" and ", proj_size=0" or ""), ...)
     local inputs, hidden = whole(name, "input_size", o.input_size), whole(name, "hidden_size", o.hidden_size)
     self.input_size, self.hidden_size, self.num_layers = inputs, hidden, whole(name, "num_layers", o.num_layers)
     self.batch_first, self.dropout, self.bidirectional, self.nonlinearity = o.batch_first, o.dropout, o.bidirectional, nonlinearity(name, o)
     if type(o.dropout) ~= "number" or not (o.dropout >= 0 and o.dropout <= 1) then
       fail(name .. ": dropout must be in 0..1, got " .. tostring(o.dropout))
     end
-    local ways = o.bidirectional and 2 or 1
+    if o.proj_size and (type(o.proj_size) ~= "number" or o.proj_size % 1 ~= 0 or o.proj_size < 0 or o.proj_size >= hidden) then
+      fail("LSTM: proj_size must be a whole number from 0, below hidden_size %d, got %s", hidden, lib.shown(o.proj_size))
+    end
+    self.proj_size = o.proj_size or 0
+    local ways, projected = o.bidirectional and 2 or 1, self.proj_size > 0 and self.proj_size or nil
     for l = 0, self.num_layers - 1 do
       for way = 1, ways do
-        weights(self, kind, l == 0 and inputs or ways * hidden, hidden, o.bias, "_l" .. l .. (way == 2 and "_reverse" or ""))
+        weights(self, kind, l == 0 and inputs or ways * (projected or hidden), hidden, o.bias,
+          "_l" .. l .. (way == 2 and "_reverse" or ""), projected)
       end
     end
   end
@@ -113,9 +134,9 @@ for name, kind in pairs(KINDS) do
     elseif self.batch_first and not pack then x = M.transpose(x, 1, 2) end
     local n, H, ways = pack and pack.batch_sizes[1] or x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
     if x.shape[1] == 0 then fail(name .. ": there must be at least one step") end
-    local shape = alone and {self.num_layers * ways, H} or {self.num_layers * ways, n, H}
-    local h_in, c_in = state(name, "argument 2 (h0)", h0, shape, x),
-      kind.states == 2 and state(name, "argument 3 (c0)", c0, shape, x) or nil
+    local function shape(size) return alone and {self.num_layers * ways, size} or {self.num_layers * ways, n, size} end
+    local h_in, c_in = state(name, "argument 2 (h0)", h0, shape(self.proj_size > 0 and self.proj_size or H), x),
+      kind.states == 2 and state(name, "argument 3 (c0)", c0, shape(H), x) or nil
     if alone then h_in, c_in = M.unsqueeze(h_in, 2), c_in and M.unsqueeze(c_in, 2) end
     if pack then h_in, c_in = sequences.reordered(h_in, pack.sorted_indices), sequences.reordered(c_in, pack.sorted_indices) end
     local last_h, last_c = {}, {}
@@ -123,9 +144,9 @@ for name, kind in pairs(KINDS) do
       local sides = {}
       for way = 1, ways do
         local k, suffix = l * ways + way, "_l" .. l .. (way == 2 and "_reverse" or "")
-        local w, b = self["weight_hh" .. suffix], self["bias_hh" .. suffix]
+        local w, b, hr = self["weight_hh" .. suffix], self["bias_hh" .. suffix], self["weight_hr" .. suffix]
         local all = ops.linear(x, self["weight_ih" .. suffix], self["bias_ih" .. suffix])
-        local function along(part, h, c, reverse) return run(self, kind, part, w, b, h, c, reverse) end
+        local function along(part, h, c, reverse) return run(self, kind, part, w, b, h, c, reverse, hr) end
         local first_h, first_c = M.select(h_in, 1, k), c_in and M.select(c_in, 1, k)
         if pack then sides[way], last_h[k], last_c[k] = sequences.recur(pack, all, first_h, first_c, way == 2, along)
         else sides[way], last_h[k], last_c[k] = along(all, first_h, first_c, way == 2) end
@@ -147,7 +168,7 @@ for name, kind in pairs(KINDS) do
     return ("%d, %d"):format(self.input_size, self.hidden_size) ..
       (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") .. (self.bias_ih_l0 and "" or ", bias=false") ..
       (self.batch_first and ", batch_first=true" or "") .. (self.dropout > 0 and (", dropout=%g"):format(self.dropout) or "") ..
-      (self.bidirectional and ", bidirectional=true" or "")
+      (self.bidirectional and ", bidirectional=true" or "") .. (self.proj_size > 0 and ", proj_size=" .. self.proj_size or "")
   end
 
   local Cell = layer(name .. "Cell")

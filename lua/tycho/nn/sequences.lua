@@ -67,6 +67,32 @@ function Packed:to(...)
   return p
 end
 
+-- PackedSequence(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=): sequences that are packed already, or, of a
+-- packed one's fields, with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices).
+-- batch_sizes: a list, or a tensor.
+function sequences.PackedSequence(data, sizes, ...)
+  local o = options.arguments("PackedSequence", "sorted_indices=nil, unsorted_indices=nil", ...)
+  if core.is_tensor(sizes) then sizes = M.cpu(sizes):totable() end
+  local total = 0
+  if not core.is_tensor(data) or type(sizes) ~= "table" or #sizes == 0 then
+    fail("PackedSequence: a tensor and how many sequences each step has are needed, got %s and %s", options.shown(data),
+      options.shown(sizes))
+  end
+  for t, n in ipairs(sizes) do
+    if type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > (sizes[t - 1] or n) then
+      fail("PackedSequence: batch_sizes must be whole numbers from 1 that don't grow; %d is %s", t, options.shown(n))
+    end
+    total = total + n
+  end
+  if M.dim(data) == 0 or data.shape[1] ~= total then
+    fail("PackedSequence: argument 1 has shape %s; dim 1 must be %d, the sum of batch_sizes", tostring(data.shape), total)
+  end
+  local sorted, unsorted = o.sorted_indices, o.unsorted_indices
+  if sorted and not unsorted then unsorted = functions.argsort(sorted) end
+  if unsorted and not sorted then sorted = functions.argsort(unsorted) end
+  return setmetatable({data = data, batch_sizes = sizes, sorted_indices = sorted, unsorted_indices = unsorted}, Packed)
+end
+
 -- Steps that have the same sequences, as {at (first row of data), steps, batch}.
 function sequences.runs(p)
   local out, at = {}, 1
@@ -150,6 +176,12 @@ function sequences.pad_packed_sequence(p, ...)
   local none = M.fill_(M.new_empty(p.data, {1, unpack(p.data.shape, 2)}), o.padding_value)
   local x = M.unflatten(ops.index(ops.cat({p.data, none}, 1), {vector(rows, p.data.device)}, 1), 1, {steps, n})
   return o.batch_first and M.transpose(x, 1, 2) or x, core.from_value(lengths, "int64")
+end
+
+-- The list of (L_i, *) that pack_sequence was given.
+function sequences.unpack_sequence(p)
+  local x, lengths = sequences.pad_packed_sequence(p, {batch_first = true})
+  return sequences.unpad_sequence(x, lengths, {batch_first = true})
 end
 
 -- What a recurrent layer takes along a packed sequence: all (rows, gates) are the input's part; h0, c0 (N,H). fn(x

@@ -5,59 +5,103 @@
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
-local check, fail = options.check, options.fail
+local fill, fail = options.fill, options.fail
+local hooks = require "tycho.nn.hooks"
 
 -- walk: module.lua's, over every part of a kind
 return function(Module, walk)
 
 local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
--- state_dict(): a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is
--- seq[1]'s.
+local EXTRA = "_extra_state"               -- the name of what a module's get_extra_state() gives
+-- fn(module, the dotted name of what is in it, without its own) for each module, however often it is there.
+local function each_module(self, prefix, fn)
+  fn(self, prefix)
+  walk(self, "module", prefix, nil, function(name, m) fn(m, name .. ".") end)
+end
+
+-- state_dict({prefix="", keep_vars=false}): a table of parameters and persistent buffers by name, sharing memory with the module. Names
+-- are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the
+-- parameters themselves, not detached.
 function Module:state_dict(o)
-  if o ~= nil then check("state_dict", o, {}) end
+  o = fill("state_dict", o, {prefix = "", keep_vars = false})
   local out = {}
+  each_module(self, o.prefix, function(m, prefix) hooks.call(m, "before_state", m, prefix, o.keep_vars) end)
   for _, kind in ipairs {"parameter", "buffer"} do
-    walk(self, kind, "", nil, function(name, v, m, own) if kind ~= "buffer" or not passes(m, own) then out[name] = v:detach() end end)
+    walk(self, kind, o.prefix, nil, function(name, v, m, own)
+      if kind ~= "buffer" or not passes(m, own) then out[name] = o.keep_vars and v or v:detach() end
+    end)
   end
+  each_module(self, o.prefix, function(m, prefix)
+    if m.get_extra_state then out[prefix .. EXTRA] = m:get_extra_state() end
+    hooks.call(m, "after_state", m, out, prefix)
+  end)
   return out
 end
 
--- load_state_dict(state, {strict=true}): copies the tensors of a state dict in. Everything is checked before anything changes; names that
--- are missing or too many are an error, unless strict = false. Gives the module and, with strict = false, what didn't fit: {missing_keys =
--- names, unexpected_keys = names}.
+-- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
+-- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
+-- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
+-- names}.
 function Module:load_state_dict(state, o)
-  local list, unfit = self:check_state_dict(state, o)
+  if type(o) == "boolean" then o = {strict = o} end
+  local list, unfit, extra = self:check_state_dict(state, o)
   no_grad(function()
-    for _, p in ipairs(list) do p[1]:copy_(p[2]) end
+    for _, p in ipairs(list) do
+      if o and o.assign then core.set_data(p[1], core.keep(p[2]:detach())) else p[1]:copy_(p[2]) end
+    end
   end)
+  for _, e in ipairs(extra) do e[1]:set_extra_state(e[2]) end
+  for _, m in ipairs(self:modules()) do hooks.call(m, "after_load", m, unfit or {missing_keys = {}, unexpected_keys = {}}) end
   if unfit then return self, unfit end
   return self
 end
 
--- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each.
+-- fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
+function Module:register_state_dict_pre_hook(fn) return hooks.add(self, "register_state_dict_pre_hook", "before_state", fn) end
+-- fn(module, state, prefix) after state_dict() has read the module; it may change the state.
+function Module:register_state_dict_post_hook(fn) return hooks.add(self, "register_state_dict_post_hook", "after_state", fn) end
+-- fn(module, state, prefix) before load_state_dict() looks at a state; it may change that, which is a copy of the table that was given.
+function Module:register_load_state_dict_pre_hook(fn) return hooks.add(self, "register_load_state_dict_pre_hook", "before_load", fn) end
+-- fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
+function Module:register_load_state_dict_post_hook(fn) return hooks.add(self, "register_load_state_dict_post_hook", "after_load", fn) end
+
+-- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each; what doesn't fit, where that is allowed; and
+-- {module, its extra state} of each.
 function Module:check_state_dict(state, o)
   if type(o) == "boolean" then o = {strict = o} end
-  if o ~= nil then check("load_state_dict", o, {strict = true}) end
-  local strict = not (o and o.strict == false)
+  local strict = fill("load_state_dict", o, {strict = true, assign = false}).strict ~= false
   if type(state) ~= "table" then fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
+  if hooks.there then                      -- these may change it
+    local copy = {}
+    for k, v in pairs(state) do copy[k] = v end
+    state = copy
+    each_module(self, "", function(m, prefix) hooks.call(m, "before_load", m, state, prefix) end)
+  end
   for name, m in self:named_modules() do
     if m._is_lazy then m:learn(state, name == "" and "" or name .. ".") end
   end
-  local wrong, pairs_, known, unfit = {}, {}, {}, {missing_keys = {}, unexpected_keys = {}}
+  local wrong, pairs_, known, unfit, extra = {}, {}, {}, {missing_keys = {}, unexpected_keys = {}}, {}
+  local function missing(name)
+    if strict then wrong[#wrong + 1] = "missing '" .. name .. "'" else table.insert(unfit.missing_keys, name) end
+  end
   for _, kind in ipairs {"parameter", "buffer"} do
     walk(self, kind, "", nil, function(name, v, m, own)
       if kind == "buffer" and passes(m, own) then return end
       known[name] = true
       local new = state[name]
       if new == nil then
-        if strict and own ~= "num_batches_tracked" then wrong[#wrong + 1] = "missing '" .. name .. "'"          -- old files lack it
-        elseif not strict then table.insert(unfit.missing_keys, name) end
+        if not strict or own ~= "num_batches_tracked" then missing(name) end       -- old files lack it
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
       elseif new.shape ~= v.shape then
         wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
       else pairs_[#pairs_ + 1] = {v, new} end
     end)
   end
+  each_module(self, "", function(m, prefix)
+    if not m.set_extra_state then return end
+    known[prefix .. EXTRA] = true
+    if state[prefix .. EXTRA] == nil then missing(prefix .. EXTRA) else extra[#extra + 1] = {m, state[prefix .. EXTRA]} end
+  end)
   for name in pairs(state) do
     if strict and not known[name] then wrong[#wrong + 1] = "unexpected '" .. tostring(name) .. "'"
     elseif not known[name] then table.insert(unfit.unexpected_keys, tostring(name)) end
@@ -67,7 +111,7 @@ function Module:check_state_dict(state, o)
     table.sort(wrong)
     fail("load_state_dict: %s", table.concat(wrong, "; "))
   end
-  return pairs_, not strict and unfit or nil
+  return pairs_, not strict and unfit or nil, extra
 end
 
 end

@@ -175,14 +175,15 @@ end
 local DecoderLayer = layer("TransformerDecoderLayer")
 -- TransformerDecoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false,
 -- norm_first=false, bias=true): layer(x, memory, tgt_mask=, memory_mask=, tgt_key_padding_mask=, memory_key_padding_mask=,
--- tgt_is_causal=false).
+-- tgt_is_causal=false, memory_is_causal=false).
 function DecoderLayer:init(...)
   local o = arguments("TransformerDecoderLayer", LAYER, ...)
   self.self_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
   self.multihead_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
   feed_forward(self, o, 3)
 end
-local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, tgt_is_causal=false"
+local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_key_padding_mask=nil, \z
+  tgt_is_causal=false, memory_is_causal=false"
 function DecoderLayer:forward(x, memory, ...)
   local o = arguments("TransformerDecoderLayer", TARGET, ...)
   local function attend(y)
@@ -191,7 +192,7 @@ function DecoderLayer:forward(x, memory, ...)
   end
   local function cross(y)
     return self.dropout2((self.multihead_attn(y, memory, memory,
-      {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask, need_weights = false})))
+      {attn_mask = o.memory_mask, key_padding_mask = o.memory_key_padding_mask, is_causal = o.memory_is_causal, need_weights = false})))
   end
   if self.norm_first then
     x = x + attend(self.norm1(x))
@@ -236,7 +237,8 @@ end
 local Transformer = layer("Transformer")
 -- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu",
 -- custom_encoder=, custom_decoder=, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true): model(src, tgt, {src_mask=,
--- tgt_mask=, memory_mask=, src_key_padding_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, src_is_causal=, tgt_is_causal=}).
+-- tgt_mask=, memory_mask=, src_key_padding_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, src_is_causal=, tgt_is_causal=,
+-- memory_is_causal=}).
 function Transformer:init(...)
   local o = arguments("Transformer", "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, \z
     dim_feedforward=2048, dropout=0.1, activation=relu, custom_encoder=nil, custom_decoder=nil, " ..
@@ -255,7 +257,7 @@ function Transformer:init(...)
 end
 function Transformer:forward(src, tgt, ...)
   local o = arguments("Transformer", "src_mask=nil, tgt_mask=nil, memory_mask=nil, src_key_padding_mask=nil, \z
-    tgt_key_padding_mask=nil, memory_key_padding_mask=nil, src_is_causal=false, tgt_is_causal=false", ...)
+    tgt_key_padding_mask=nil, memory_key_padding_mask=nil, src_is_causal=false, tgt_is_causal=false, memory_is_causal=false", ...)
   for name, x in pairs {src = src or false, tgt = tgt or false} do
     if not core.is_tensor(x) then lib.fail("Transformer: %s must be a tensor, got %s", name, x and lib.shown(x) or "nil") end
   end
@@ -270,7 +272,8 @@ function Transformer:forward(src, tgt, ...)
   end
   local memory = self.encoder(src, {src_mask = o.src_mask, src_key_padding_mask = o.src_key_padding_mask, is_causal = o.src_is_causal})
   return self.decoder(tgt, memory, {tgt_mask = o.tgt_mask, memory_mask = o.memory_mask, tgt_key_padding_mask = o.tgt_key_padding_mask,
-    memory_key_padding_mask = o.memory_key_padding_mask, tgt_is_causal = o.tgt_is_causal})
+    memory_key_padding_mask = o.memory_key_padding_mask, tgt_is_causal = o.tgt_is_causal,
+    memory_is_causal = o.memory_is_causal})
 end
 -- Transformer.generate_square_subsequent_mask(n, {dtype=, device=}): n x n, 0 and above the diagonal -inf: each position sees itself and
 -- what is before it. Of the class, or of a model.

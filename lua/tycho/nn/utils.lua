@@ -136,7 +136,8 @@ end
 
 -- Sequences of several lengths: padded, cut again, packed.
 utils.rnn = {}
-for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence"} do
+for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence",
+    "unpack_sequence", "PackedSequence"} do
   utils.rnn[name] = sequences[name]
 end
 options.told(utils.rnn, "nn.utils.rnn")

@@ -27,7 +27,9 @@ function settings.check(self, group, loaded)
     elseif type(default) == "number" then
       if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
       if k == "rho" and not (v >= 0 and v <= 1) then fail("%s: rho must be in 0..1, got %g", name, v) end
-      if v ~= v or (NOT_NEGATIVE[k] and v < 0 and not (loaded and k == "lr")) then fail("%s: %s must not be negative, got %g", name, k, v) end
+      if v ~= v or (NOT_NEGATIVE[k] and v < 0 and not (loaded and k == "lr")) then
+        fail("%s: %s must not be negative, got %g", name, k, v)
+      end
     end
   end
   if self.check then self:check(group) end

@@ -1,0 +1,90 @@
+-- ModuleDict and ParameterDict: members by name, in the order in which they were given.
+--
+-- Idea: both are modules whose members are their parts of one kind; what they have in common is written once, over that kind's iterator.
+local core = require "tycho.core"
+local module = require "tycho.nn.module"
+local lib = require "tycho.nn.layer"
+local shown, fail = lib.shown, lib.fail
+
+-- {name = member, ...}, whose order is the alphabet's, or {{name, member}, ...}, whose order is the list's, as the latter.
+local function listed(name, map, ...)
+  if map ~= nil and (type(map) ~= "table" or core.is_tensor(map) or select("#", ...) > 0) then
+    fail("%s: one table is needed, such as %s{a = x, b = y}", name, name)
+  end
+  local list = {}
+  if module.is_module(map) then            -- another one
+    for k, v in map:items() do list[#list + 1] = {k, v} end
+    return list
+  end
+  for k, v in pairs(map or {}) do list[#list + 1] = type(k) == "number" and v or {k, v} end
+  if #(map or {}) == 0 then table.sort(list, function(a, b) return tostring(a[1]) < tostring(b[1]) end) end
+  return list
+end
+
+-- is(v): whether v may be a member; put(dict, name, v).
+local function dict(name, what, is, put, items)
+  local Dict = lib.layer(name)
+  Dict._library = nil
+  function Dict:init(map, ...) self:update(map, ...) end
+  -- Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+  function Dict:update(map, ...)
+    local list = listed(name, map, ...)
+    for i, item in ipairs(list) do
+      if type(item) ~= "table" or type(item[1]) ~= "string" or not is(item[2]) then fail("%s: item %d must be {name, %s}", name, i, what) end
+    end
+    for _, item in ipairs(list) do put(self, item[1], item[2]) end
+    return self
+  end
+  -- for name, member in dict:items() do: in the order in which they were given
+  Dict.items = items
+  -- A list of the names.
+  function Dict:keys()
+    local out = {}
+    for k in items(self) do out[#out + 1] = k end
+    return out
+  end
+  -- A list of the members.
+  function Dict:values()
+    local out = {}
+    for _, v in items(self) do out[#out + 1] = v end
+    return out
+  end
+  -- How many there are. (# of a table, which a module is, can't be told that.)
+  function Dict:len() return #self:keys() end
+  -- Whether there is a member of a name.
+  function Dict:contains(key) return rawget(self, "_kinds")[key] ~= nil end
+  -- The member of a name, or default.
+  function Dict:get(key, default)
+    if self:contains(key) then return self[key] end
+    return default
+  end
+  -- The member of a name, which default becomes where there is none.
+  function Dict:setdefault(key, default)
+    if not self:contains(key) then self:update {{key, default}} end
+    return self[key]
+  end
+  -- Takes the member of a name out, and gives it.
+  function Dict:pop(key)
+    local v = self:contains(key) and self[key]
+    if not v then fail("%s:pop: there is no member %s", name, shown(key)) end
+    self[key] = nil
+    return v
+  end
+  -- Takes all out.
+  function Dict:clear()
+    for _, k in ipairs(self:keys()) do self[k] = nil end
+  end
+  return Dict
+end
+
+-- ModuleDict{name = module, ...}, in alphabetical order, or ModuleDict{{name, module}, ...}, in the list's: modules by name, d.name.
+dict("ModuleDict", "module", module.is_module, function(self, k, v)
+  if self:contains(k) then self[k] = v else self:add_module(k, v) end
+end, function(self) return self:named_children() end)
+
+-- ParameterDict{name = parameter or tensor, ...}, in alphabetical order, or ParameterDict{{name, tensor}, ...}, in the list's: d.name.
+local ParameterDict = dict("ParameterDict", "tensor", core.is_tensor, function(self, k, v)
+  if not module.is_parameter(v) then v = module.Parameter(v) end
+  if self:contains(k) then self[k] = v else self:register_parameter(k, v) end
+end, function(self) return self:named_parameters() end)
+ParameterDict._wraps, ParameterDict._tells_parameters = true, true

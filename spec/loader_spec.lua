@@ -1,0 +1,69 @@
+-- Loaders: what of their states and datasets doesn't fit, workers that hang, loops within loops.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local data, fails = tycho.data, helper.fails
+
+describe("loaders #cpu", function()
+  it("says what of a state, a collate and a dataset doesn't fit", function()
+    local items = data.TensorDataset(tycho.range(1, 10))
+    local loader = data.DataLoader(items, {batch_size = 2, shuffle = true})
+    loader:iter()()
+    local state = loader:state_dict()
+    fails("of an epoch that is shuffled, this loader doesn't shuffle", function()
+      data.DataLoader(items, {batch_size = 2}):load_state_dict(state)
+    end)
+    fails("of an epoch of 10 items, the dataset has 4", function()
+      data.DataLoader(data.TensorDataset(tycho.range(1, 4)), {batch_size = 2, shuffle = true}):load_state_dict(state)
+    end)
+    fails("'data' has a function as a key", data.Dataset, "m", {[print] = 1})
+    for _, workers in ipairs {0, 2} do
+      local bad = data.DataLoader(items, {batch_size = 2, num_workers = workers, collate = function(list) return list.no.such end})
+      fails("DataLoader: collate: spec/loader_spec.lua:", function() for _ in bad:iter() do error "a batch" end end)
+    end
+  end)
+
+  it("an item that takes a thread longer than the timeout is told; the thread is left behind", function()
+    local place = helper.folder()
+    assert(os.execute("mkdir " .. place .. "/a") == 0)
+    for _, name in ipairs {"1", "2"} do tycho.utils.save_image(tycho.rand(3, 4, 4), place .. "/a/" .. name .. ".png") end
+    local set = data.datasets.ImageFolder{root = place, transform = data.transforms.Resize{4000, 4000}}
+    local loader = data.DataLoader(set, {batch_size = 1, num_workers = 1, timeout = 0.1, prefetch_factor = 1})
+    local before = core.now()
+    fails("DataLoader: worker 1, item 1: it has hung for 0.1 seconds", function() for _ in loader:iter() do end end)
+    assert.is_true(core.now() - before < 2)
+    set.transform = data.transforms.Resize{4, 4}
+    local n = 0
+    for _ in data.DataLoader(set, {num_workers = 2}):iter() do n = n + 1 end
+    assert.equal(2, n)
+    os.execute("rm -r " .. place)
+  end)
+
+  it("loops over one loader may be within one another, whoever makes the batches", function()
+    local module = data.Dataset("spec.fixtures.numbers", {n = 6})
+    for _, case in ipairs {{data.TensorDataset(tycho.range(1, 6)), 0}, {data.TensorDataset(tycho.range(1, 6)), 2}, {module, 0}, {module, 2}} do
+      local loader = data.DataLoader(case[1], {batch_size = 2, num_workers = case[2], shuffle = true, seed = 3})
+      local outer, inner = {}, 0
+      for x in loader:iter() do
+        for _, v in ipairs(x:totable()) do outer[#outer + 1] = v end
+        for y in loader:iter() do inner = inner + y:numel() end
+      end
+      local alone = {}
+      for x in data.DataLoader(case[1], {batch_size = 2, shuffle = true, seed = 3}):iter() do
+        for _, v in ipairs(x:totable()) do alone[#alone + 1] = v end
+      end
+      assert.same(alone, outer)
+      assert.equal(18, inner)
+      local a, b = loader:iter(), loader:iter()
+      for _ = 1, 3 do assert.is_true(a() ~= nil and b() ~= nil) end
+      assert.is_true(a() == nil and b() == nil)
+      loader:close()
+    end
+  end)
+
+  it("a subset goes to a device with its dataset, where that can", function()
+    fails("to: the subset's dataset can't be moved", function()
+      data.Subset({size = function() return 1 end, get = function() return 1 end}, {1}):to("cpu")
+    end)
+  end)
+end)

@@ -1,0 +1,178 @@
+-- What goes along with a module's state: hooks around state dicts, extra state, memory taken over; dicts of modules; packed sequences.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim = tycho.nn, tycho.optim
+local fails = helper.fails
+
+describe("state dicts", function()
+  local Counted = nn.Module:extend("Counted")
+  function Counted:init() self.linear, self.seen = nn.Linear(2, 2), {n = 0} end
+  function Counted:forward(x)
+    self.seen.n = self.seen.n + 1
+    return self.linear(x)
+  end
+  function Counted:get_extra_state() return {n = self.seen.n, at = tycho.tensor {1, 2}} end
+  function Counted:set_extra_state(s) self.seen = {n = s.n} end
+
+  it("hold a module's own extra state, through a file too", function()
+    local net = nn.Sequential(Counted(), nn.ReLU(), Counted())
+    for _ = 1, 3 do net(tycho.ones(1, 2)) end
+    local path = os.tmpname()
+    tycho.save(path, net:state_dict())
+    local other = nn.Sequential(Counted(), nn.ReLU(), Counted())
+    other:load_state_dict(tycho.load(path))
+    os.remove(path)
+    assert.same({3, 3}, {other[1].seen.n, other[3].seen.n})
+    assert.is_true(other[3].linear.weight:equal(net[3].linear.weight))
+    local state = net:state_dict()
+    assert.same({1, 2}, state["2._extra_state"].at:totable())
+    state["0._extra_state"] = nil
+    fails("missing '0._extra_state'", function() other:load_state_dict(state) end)
+    local _, unfit = other:load_state_dict(state, {strict = false})
+    assert.same({"0._extra_state"}, unfit.missing_keys)
+    fails("unexpected 'x._extra_state'", function()
+      state["0._extra_state"], state["x._extra_state"] = {n = 1}, {n = 1}
+      other:load_state_dict(state)
+    end)
+    assert.equal(3, other[1].seen.n)
+  end)
+
+  it("prefix, keep_vars, assign", function()
+    local a, b = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    tycho.no_grad(function() a.weight:fill_(2) end)
+    local state = a:state_dict{prefix = "net.", keep_vars = true}
+    assert.is_true(rawequal(state["net.weight"], a.weight) and state["net.running_mean"] ~= nil and state.weight == nil)
+    local own = {}
+    for k, v in pairs(a:state_dict()) do own[k] = v:clone() end
+    own.weight = own.weight:half()
+    local opt = optim.SGD(b:parameters(), {lr = 1})
+    b:load_state_dict(own, {assign = true})
+    assert.equal("float16", b.weight.dtype)
+    own.weight:fill_(5)
+    assert.equal(5, b.weight[1])                                   -- the state's memory
+    assert.is_true(rawequal(opt.param_groups[1].params[1], b.weight) and b.weight.requires_grad)
+    fails("has shape 2", function()
+      own.weight = tycho.ones(2)
+      b:load_state_dict(own, {assign = true})
+    end)
+  end)
+
+  it("hooks see and change them", function()
+    local said = {}
+    local net = nn.Sequential(nn.Linear(2, 2))
+    local hooks = {
+      net[1]:register_state_dict_pre_hook(function(m, prefix, keep) said[#said + 1] = ("pre %s %s %s"):format(m._name, prefix, tostring(keep)) end),
+      net[1]:register_state_dict_post_hook(function(_, state, prefix) state[prefix .. "scale"] = state[prefix .. "weight"] * 2 end),
+      net[1]:register_load_state_dict_pre_hook(function(_, state, prefix)
+        if state[prefix .. "kernel"] then state[prefix .. "weight"], state[prefix .. "kernel"] = state[prefix .. "kernel"], nil end
+        state[prefix .. "scale"] = nil
+      end),
+      net:register_load_state_dict_post_hook(function(_, unfit) said[#said + 1] = "loaded, " .. #unfit.unexpected_keys .. " unexpected" end)}
+    local state = net:state_dict()
+    assert.is_true(state["0.scale"]:equal(state["0.weight"] * 2))
+    local old = {["0.kernel"] = tycho.full({2, 2}, 7), ["0.bias"] = tycho.zeros(2)}
+    net:load_state_dict(old)
+    assert.equal(7, net[1].weight[{1, 1}])
+    assert.is_truthy(old["0.kernel"])                              -- the table that was given stays as it was
+    net:load_state_dict({["0.kernel"] = tycho.ones(2, 2), ["0.bias"] = tycho.zeros(2), more = tycho.ones(1)}, {strict = false})
+    assert.same({"pre Linear 0. false", "loaded, 0 unexpected", "loaded, 1 unexpected"}, said)
+    assert.is_true(net(tycho.ones(1, 2)):sum():item() == 4)        -- forward goes as ever
+    for _, h in ipairs(hooks) do h.remove() end
+    assert.is_nil(net:state_dict()["0.scale"])
+    assert.equal(3, #said)
+  end)
+end)
+
+describe("modules", function()
+  it("a hook before backward changes the gradients of the outputs", function()
+    local net = nn.Linear(2, 1, {bias = false})
+    local order = {}
+    net:register_full_backward_pre_hook(function(_, grads)
+      order[#order + 1] = "before"
+      return {grads[1] * 3}
+    end)
+    net:register_full_backward_hook(function(_, _, outs)
+      order[#order + 1] = outs[1]:item()
+    end)
+    net(tycho.ones(1, 2, {requires_grad = true})):sum():backward()
+    assert.same({{3, 3}}, net.weight.grad:totable())
+    assert.same({"before", 3}, order)
+  end)
+
+  it("a Buffer is one wherever it is assigned", function()
+    local m = nn.Module()
+    m.mean, m.cache = nn.Buffer(tycho.zeros(2)), nn.Buffer(tycho.ones(2), {persistent = false})
+    m.plain = tycho.ones(2)
+    assert.equal(2, #m:buffers())
+    local state = m:state_dict()
+    assert.is_true(state.mean ~= nil and state.cache == nil and state.plain == nil)
+    fails("Buffer: argument 1 must be a tensor", nn.Buffer, 3)
+  end)
+
+  it("a clone has gradients of its own", function()
+    local net = nn.Linear(2, 1)
+    net(tycho.ones(1, 2)):sum():backward()
+    local copy = net:clone()
+    assert.is_true(copy.weight.grad:equal(net.weight.grad) and not copy.weight.grad:shares_memory(net.weight.grad))
+  end)
+
+  it("what is there twice is told twice, where that is asked for", function()
+    local shared = nn.Linear(2, 2)
+    local net = nn.Sequential(shared, shared)
+    local names = {}
+    for name in net:named_parameters{remove_duplicate = false} do names[#names + 1] = name end
+    assert.same({"0.weight", "0.bias", "1.weight", "1.bias"}, names)
+    local n = 0
+    for _ in net:named_modules{remove_duplicate = false} do n = n + 1 end
+    assert.equal(3, n)
+    assert.equal(2, #net:parameters())
+  end)
+
+  it("dicts of modules and parameters", function()
+    local d = nn.ModuleDict{b = nn.ReLU(), a = nn.Tanh()}
+    assert.same({"a", "b"}, d:keys())
+    d:update{{"c", nn.Linear(1, 1)}, {"a", nn.Sigmoid()}}
+    assert.same({"a", "b", "c"}, d:keys())
+    assert.equal("Sigmoid", d.a._name)
+    assert.is_true(d:len() == 3 and d:contains "b" and not d:contains "x" and d:get "x" == nil and d:get("x", 4) == 4)
+    assert.equal("Linear", d:pop("c")._name)
+    assert.equal(0, #d:parameters())
+    fails("ModuleDict:pop: there is no member 'c'", function() d:pop "c" end)
+    fails("item 1 must be {name, module}", function() d:update{x = 3} end)
+    assert.equal(2, nn.ModuleDict(d):len())
+    d:clear()
+    assert.equal(0, d:len())
+    local p = nn.ParameterDict{w = tycho.ones(2)}
+    assert.is_true(rawequal(p:setdefault("w", tycho.zeros(3)), p.w) and p:setdefault("v", tycho.zeros(3)):numel() == 3)
+    p:update{w = tycho.zeros(4)}
+    assert.same({"w", "v"}, p:keys())
+    assert.same({4, 3}, {p:values()[1]:numel(), p:values()[2]:numel()})
+    assert.is_true(p.w.requires_grad)
+  end)
+
+  it("packed sequences are made of their fields, and cut again", function()
+    local list = {tycho.randn(2, 3), tycho.randn(4, 3), tycho.randn(1, 3)}
+    local p = nn.utils.rnn.pack_sequence(list, {enforce_sorted = false})
+    for i, x in ipairs(nn.utils.rnn.unpack_sequence(p)) do assert.is_true(x:equal(list[i])) end
+    local linear, lstm = nn.Linear(3, 5), nn.LSTM(5, 4)
+    local q = nn.utils.rnn.PackedSequence(linear(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices)
+    local out, h = lstm(q)
+    for i, x in ipairs(nn.utils.rnn.unpack_sequence(out)) do
+      local alone, last = lstm(linear(list[i]))
+      helper.close(x, alone, "sequence " .. i, 1e-6)
+      helper.close(h[{1, i}], last[1], "state " .. i, 1e-6)
+    end
+    local sorted = nn.utils.rnn.PackedSequence(p.data, tycho.tensor(p.batch_sizes, {dtype = "int64"}), {sorted_indices = p.sorted_indices})
+    assert.is_true(sorted.unsorted_indices:equal(p.unsorted_indices))
+    fails("dim 1 must be 7", nn.utils.rnn.PackedSequence, tycho.ones(3, 2), {3, 2, 1, 1})
+    fails("that don't grow; 2 is 3", nn.utils.rnn.PackedSequence, tycho.ones(5, 2), {2, 3})
+  end)
+
+  it("memory_is_causal masks what a decoder sees of the encoder", function()
+    local layer = nn.TransformerDecoderLayer(8, 2, {dim_feedforward = 8, dropout = 0}):eval()
+    local x, memory = tycho.randn(4, 1, 8), tycho.randn(4, 1, 8)
+    local mask = nn.Transformer.generate_square_subsequent_mask(4)
+    helper.close(layer(x, memory, {memory_mask = mask, memory_is_causal = true}), layer(x, memory, {memory_mask = mask}), "masked", 1e-6)
+    assert.is_false(layer(x, memory):allclose(layer(x, memory, {memory_mask = mask})))
+  end)
+end)
