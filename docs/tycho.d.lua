@@ -1,1639 +1,2953 @@
 ---@meta
 -- Made by make docs.
----@class tycho.Tensor
-local Tensor = {}
----@class tycho
-local tycho = {linalg = {}}
 
---- -x
+---@class tycho.Tensor
+---@field shape integer[] the sizes, a list; two compare by value, and print as 2x3
+---@field dtype string such as "float32"
+---@field device string "cpu", "cuda:0"
+---@field requires_grad boolean whether a gradient is asked for; may be assigned to a leaf
+---@field grad tycho.Tensor? the gradients that backward has added up, or nil; may be assigned
+---@field is_leaf boolean whether no recorded op made it
+---@field ndim integer the number of dims
+---@field is_cuda boolean whether it is on a GPU
+---@field T tycho.Tensor the dims in reverse order: a view
+---@field mT tycho.Tensor the last two dims swapped: a view
+---@operator add(any): tycho.Tensor
+---@operator sub(any): tycho.Tensor
+---@operator mul(any): tycho.Tensor
+---@operator div(any): tycho.Tensor
+---@operator mod(any): tycho.Tensor
+---@operator pow(any): tycho.Tensor
+---@operator unm: tycho.Tensor
+---@operator len: integer
+local Tensor = {}
+
+---@class tycho
+---@field bfloat16 string
+---@field bool string
+---@field double string
+---@field e number
+---@field float string
+---@field float16 string
+---@field float32 string
+---@field float64 string
+---@field half string
+---@field inf number
+---@field int string
+---@field int32 string
+---@field int64 string
+---@field long string
+---@field nan number
+---@field newaxis string
+---@field pi number
+---@field uint8 string
+---@field version string
+local tycho = {}
+
+-- What functions give: methods by the names in reference.md.
+local classes = {}
+
+tycho.linalg = {}
+tycho.fft = {}
+--- `(x)` -x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.neg(x) end
 
 --- -x
+---@return tycho.Tensor
+function Tensor:neg() end
+
+--- `(x)` -x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.neg(x) end
+function tycho.neg_(x) end
 
---- absolute value
+--- -x
+---@return tycho.Tensor
+function Tensor:neg_() end
+
+--- `(x)` -x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.negative(x) end
+
+--- -x
+---@return tycho.Tensor
+function Tensor:negative() end
+
+--- -x
+---@return tycho.Tensor
+function Tensor:negative_() end
+
+--- `(x)` absolute value
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.abs(x) end
 
 --- absolute value
+---@return tycho.Tensor
+function Tensor:abs() end
+
+--- `(x)` absolute value
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.abs(x) end
+function tycho.abs_(x) end
 
---- -1, 0 or 1
+--- absolute value
+---@return tycho.Tensor
+function Tensor:abs_() end
+
+--- `(x)` absolute value
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.absolute(x) end
+
+--- absolute value
+---@return tycho.Tensor
+function Tensor:absolute() end
+
+--- absolute value
+---@return tycho.Tensor
+function Tensor:absolute_() end
+
+--- `(x)` -1, 0 or 1
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.sign(x) end
 
 --- -1, 0 or 1
+---@return tycho.Tensor
+function Tensor:sign() end
+
+--- `(x)` -1, 0 or 1
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.sign(x) end
+function tycho.sign_(x) end
 
---- x times x
+--- -1, 0 or 1
+---@return tycho.Tensor
+function Tensor:sign_() end
+
+--- `(x)` -1, 0 or 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.sgn(x) end
+
+--- -1, 0 or 1
+---@return tycho.Tensor
+function Tensor:sgn() end
+
+--- -1, 0 or 1
+---@return tycho.Tensor
+function Tensor:sgn_() end
+
+--- `(x)` x times x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.square(x) end
 
 --- x times x
+---@return tycho.Tensor
+function Tensor:square() end
+
+--- `(x)` x times x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.square(x) end
+function tycho.square_(x) end
 
---- e to the power of x
+--- x times x
+---@return tycho.Tensor
+function Tensor:square_() end
+
+--- `(x)` e to the power of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.exp(x) end
 
 --- e to the power of x
+---@return tycho.Tensor
+function Tensor:exp() end
+
+--- `(x)` e to the power of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.exp(x) end
+function tycho.exp_(x) end
 
---- exp(x) - 1, exact near 0
+--- e to the power of x
+---@return tycho.Tensor
+function Tensor:exp_() end
+
+--- `(x)` exp(x) - 1, exact near 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.expm1(x) end
 
 --- exp(x) - 1, exact near 0
+---@return tycho.Tensor
+function Tensor:expm1() end
+
+--- `(x)` exp(x) - 1, exact near 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.expm1(x) end
+function tycho.expm1_(x) end
 
---- natural logarithm
+--- exp(x) - 1, exact near 0
+---@return tycho.Tensor
+function Tensor:expm1_() end
+
+--- `(x)` natural logarithm
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.log(x) end
 
 --- natural logarithm
+---@return tycho.Tensor
+function Tensor:log() end
+
+--- `(x)` natural logarithm
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.log(x) end
+function tycho.log_(x) end
 
---- logarithm to base 2
+--- natural logarithm
+---@return tycho.Tensor
+function Tensor:log_() end
+
+--- `(x)` logarithm to base 2
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.log2(x) end
 
 --- logarithm to base 2
+---@return tycho.Tensor
+function Tensor:log2() end
+
+--- `(x)` logarithm to base 2
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.log2(x) end
+function tycho.log2_(x) end
 
---- logarithm to base 10
+--- logarithm to base 2
+---@return tycho.Tensor
+function Tensor:log2_() end
+
+--- `(x)` logarithm to base 10
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.log10(x) end
 
 --- logarithm to base 10
+---@return tycho.Tensor
+function Tensor:log10() end
+
+--- `(x)` logarithm to base 10
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.log10(x) end
+function tycho.log10_(x) end
 
---- log(1 + x), exact near 0
+--- logarithm to base 10
+---@return tycho.Tensor
+function Tensor:log10_() end
+
+--- `(x)` log(1 + x), exact near 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.log1p(x) end
 
 --- log(1 + x), exact near 0
+---@return tycho.Tensor
+function Tensor:log1p() end
+
+--- `(x)` log(1 + x), exact near 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.log1p(x) end
+function tycho.log1p_(x) end
 
---- square root
+--- log(1 + x), exact near 0
+---@return tycho.Tensor
+function Tensor:log1p_() end
+
+--- `(x)` square root
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.sqrt(x) end
 
 --- square root
+---@return tycho.Tensor
+function Tensor:sqrt() end
+
+--- `(x)` square root
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.sqrt(x) end
+function tycho.sqrt_(x) end
 
---- 1 / sqrt(x)
+--- square root
+---@return tycho.Tensor
+function Tensor:sqrt_() end
+
+--- `(x)` 1 / sqrt(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.rsqrt(x) end
 
 --- 1 / sqrt(x)
+---@return tycho.Tensor
+function Tensor:rsqrt() end
+
+--- `(x)` 1 / sqrt(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.rsqrt(x) end
+function tycho.rsqrt_(x) end
 
---- 1 / x
+--- 1 / sqrt(x)
+---@return tycho.Tensor
+function Tensor:rsqrt_() end
+
+--- `(x)` 1 / x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.reciprocal(x) end
 
 --- 1 / x
+---@return tycho.Tensor
+function Tensor:reciprocal() end
+
+--- `(x)` 1 / x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.reciprocal(x) end
+function tycho.reciprocal_(x) end
 
---- sine of radians
+--- 1 / x
+---@return tycho.Tensor
+function Tensor:reciprocal_() end
+
+--- `(x)` sine of radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.sin(x) end
 
 --- sine of radians
+---@return tycho.Tensor
+function Tensor:sin() end
+
+--- `(x)` sine of radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.sin(x) end
+function tycho.sin_(x) end
 
---- cosine of radians
+--- sine of radians
+---@return tycho.Tensor
+function Tensor:sin_() end
+
+--- `(x)` cosine of radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.cos(x) end
 
 --- cosine of radians
+---@return tycho.Tensor
+function Tensor:cos() end
+
+--- `(x)` cosine of radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.cos(x) end
+function tycho.cos_(x) end
 
---- tangent of radians
+--- cosine of radians
+---@return tycho.Tensor
+function Tensor:cos_() end
+
+--- `(x)` tangent of radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.tan(x) end
 
 --- tangent of radians
+---@return tycho.Tensor
+function Tensor:tan() end
+
+--- `(x)` tangent of radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.tan(x) end
+function tycho.tan_(x) end
 
---- inverse sine, in radians
+--- tangent of radians
+---@return tycho.Tensor
+function Tensor:tan_() end
+
+--- `(x)` inverse sine, in radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.asin(x) end
 
 --- inverse sine, in radians
+---@return tycho.Tensor
+function Tensor:asin() end
+
+--- `(x)` inverse sine, in radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.asin(x) end
+function tycho.asin_(x) end
 
---- inverse cosine, in radians
+--- inverse sine, in radians
+---@return tycho.Tensor
+function Tensor:asin_() end
+
+--- `(x)` inverse sine, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.arcsin(x) end
+
+--- inverse sine, in radians
+---@return tycho.Tensor
+function Tensor:arcsin() end
+
+--- inverse sine, in radians
+---@return tycho.Tensor
+function Tensor:arcsin_() end
+
+--- `(x)` inverse cosine, in radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.acos(x) end
 
 --- inverse cosine, in radians
+---@return tycho.Tensor
+function Tensor:acos() end
+
+--- `(x)` inverse cosine, in radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.acos(x) end
+function tycho.acos_(x) end
 
---- inverse tangent, in radians
+--- inverse cosine, in radians
+---@return tycho.Tensor
+function Tensor:acos_() end
+
+--- `(x)` inverse cosine, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.arccos(x) end
+
+--- inverse cosine, in radians
+---@return tycho.Tensor
+function Tensor:arccos() end
+
+--- inverse cosine, in radians
+---@return tycho.Tensor
+function Tensor:arccos_() end
+
+--- `(x)` inverse tangent, in radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.atan(x) end
 
 --- inverse tangent, in radians
+---@return tycho.Tensor
+function Tensor:atan() end
+
+--- `(x)` inverse tangent, in radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.atan(x) end
+function tycho.atan_(x) end
 
---- hyperbolic sine
+--- inverse tangent, in radians
+---@return tycho.Tensor
+function Tensor:atan_() end
+
+--- `(x)` inverse tangent, in radians
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.arctan(x) end
+
+--- inverse tangent, in radians
+---@return tycho.Tensor
+function Tensor:arctan() end
+
+--- inverse tangent, in radians
+---@return tycho.Tensor
+function Tensor:arctan_() end
+
+--- `(x)` hyperbolic sine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.sinh(x) end
 
 --- hyperbolic sine
+---@return tycho.Tensor
+function Tensor:sinh() end
+
+--- `(x)` hyperbolic sine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.sinh(x) end
+function tycho.sinh_(x) end
 
---- hyperbolic cosine
+--- hyperbolic sine
+---@return tycho.Tensor
+function Tensor:sinh_() end
+
+--- `(x)` hyperbolic cosine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.cosh(x) end
 
 --- hyperbolic cosine
+---@return tycho.Tensor
+function Tensor:cosh() end
+
+--- `(x)` hyperbolic cosine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.cosh(x) end
+function tycho.cosh_(x) end
 
---- inverse hyperbolic sine
+--- hyperbolic cosine
+---@return tycho.Tensor
+function Tensor:cosh_() end
+
+--- `(x)` inverse hyperbolic sine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.asinh(x) end
 
 --- inverse hyperbolic sine
+---@return tycho.Tensor
+function Tensor:asinh() end
+
+--- `(x)` inverse hyperbolic sine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.asinh(x) end
+function tycho.asinh_(x) end
 
---- inverse hyperbolic cosine
+--- inverse hyperbolic sine
+---@return tycho.Tensor
+function Tensor:asinh_() end
+
+--- `(x)` inverse hyperbolic sine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.arcsinh(x) end
+
+--- inverse hyperbolic sine
+---@return tycho.Tensor
+function Tensor:arcsinh() end
+
+--- inverse hyperbolic sine
+---@return tycho.Tensor
+function Tensor:arcsinh_() end
+
+--- `(x)` inverse hyperbolic cosine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.acosh(x) end
 
 --- inverse hyperbolic cosine
+---@return tycho.Tensor
+function Tensor:acosh() end
+
+--- `(x)` inverse hyperbolic cosine
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.acosh(x) end
+function tycho.acosh_(x) end
 
---- inverse hyperbolic tangent
+--- inverse hyperbolic cosine
+---@return tycho.Tensor
+function Tensor:acosh_() end
+
+--- `(x)` inverse hyperbolic cosine
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.arccosh(x) end
+
+--- inverse hyperbolic cosine
+---@return tycho.Tensor
+function Tensor:arccosh() end
+
+--- inverse hyperbolic cosine
+---@return tycho.Tensor
+function Tensor:arccosh_() end
+
+--- `(x)` inverse hyperbolic tangent
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.atanh(x) end
 
 --- inverse hyperbolic tangent
+---@return tycho.Tensor
+function Tensor:atanh() end
+
+--- `(x)` inverse hyperbolic tangent
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.atanh(x) end
+function tycho.atanh_(x) end
 
---- hyperbolic tangent
+--- inverse hyperbolic tangent
+---@return tycho.Tensor
+function Tensor:atanh_() end
+
+--- `(x)` inverse hyperbolic tangent
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.arctanh(x) end
+
+--- inverse hyperbolic tangent
+---@return tycho.Tensor
+function Tensor:arctanh() end
+
+--- inverse hyperbolic tangent
+---@return tycho.Tensor
+function Tensor:arctanh_() end
+
+--- `(x)` hyperbolic tangent
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.tanh(x) end
 
 --- hyperbolic tangent
+---@return tycho.Tensor
+function Tensor:tanh() end
+
+--- `(x)` hyperbolic tangent
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.tanh(x) end
+function tycho.tanh_(x) end
 
---- error function
+--- hyperbolic tangent
+---@return tycho.Tensor
+function Tensor:tanh_() end
+
+--- `(x)` error function
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.erf(x) end
 
 --- error function
+---@return tycho.Tensor
+function Tensor:erf() end
+
+--- `(x)` error function
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.erf(x) end
+function tycho.erf_(x) end
 
---- 1 - erf(x)
+--- error function
+---@return tycho.Tensor
+function Tensor:erf_() end
+
+--- `(x)` 1 - erf(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.erfc(x) end
 
 --- 1 - erf(x)
+---@return tycho.Tensor
+function Tensor:erfc() end
+
+--- `(x)` 1 - erf(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.erfc(x) end
+function tycho.erfc_(x) end
 
---- inverse of erf
+--- 1 - erf(x)
+---@return tycho.Tensor
+function Tensor:erfc_() end
+
+--- `(x)` inverse of erf
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.erfinv(x) end
 
 --- inverse of erf
+---@return tycho.Tensor
+function Tensor:erfinv() end
+
+--- `(x)` inverse of erf
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.erfinv(x) end
+function tycho.erfinv_(x) end
 
---- logarithm of the absolute value of the gamma function
+--- inverse of erf
+---@return tycho.Tensor
+function Tensor:erfinv_() end
+
+--- `(x)` logarithm of the absolute value of the gamma function
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.lgamma(x) end
 
 --- logarithm of the absolute value of the gamma function
+---@return tycho.Tensor
+function Tensor:lgamma() end
+
+--- `(x)` logarithm of the absolute value of the gamma function
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.lgamma(x) end
+function tycho.lgamma_(x) end
 
---- 2 to the power of x
+--- logarithm of the absolute value of the gamma function
+---@return tycho.Tensor
+function Tensor:lgamma_() end
+
+--- `(x)` 2 to the power of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.exp2(x) end
 
 --- 2 to the power of x
+---@return tycho.Tensor
+function Tensor:exp2() end
+
+--- `(x)` 2 to the power of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.exp2(x) end
+function tycho.exp2_(x) end
 
---- 1 / (1 + exp(-x))
+--- 2 to the power of x
+---@return tycho.Tensor
+function Tensor:exp2_() end
+
+--- `(x)` 1 / (1 + exp(-x))
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.sigmoid(x) end
 
 --- 1 / (1 + exp(-x))
+---@return tycho.Tensor
+function Tensor:sigmoid() end
+
+--- `(x)` 1 / (1 + exp(-x))
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.sigmoid(x) end
+function tycho.sigmoid_(x) end
 
---- max(x, 0)
+--- 1 / (1 + exp(-x))
+---@return tycho.Tensor
+function Tensor:sigmoid_() end
+
+--- `(x)` 1 / (1 + exp(-x))
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.expit(x) end
+
+--- 1 / (1 + exp(-x))
+---@return tycho.Tensor
+function Tensor:expit() end
+
+--- 1 / (1 + exp(-x))
+---@return tycho.Tensor
+function Tensor:expit_() end
+
+--- `(x)` max(x, 0)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.relu(x) end
 
 --- max(x, 0)
+---@return tycho.Tensor
+function Tensor:relu() end
+
+--- `(x)` max(x, 0)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.relu(x) end
+function tycho.relu_(x) end
 
---- x * sigmoid(x)
+--- max(x, 0)
+---@return tycho.Tensor
+function Tensor:relu_() end
+
+--- `(x)` x * sigmoid(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.silu(x) end
 
 --- x * sigmoid(x)
+---@return tycho.Tensor
+function Tensor:silu() end
+
+--- `(x)` x * sigmoid(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.silu(x) end
+function tycho.silu_(x) end
 
---- x where x > 0, else negative_slope * x
+--- x * sigmoid(x)
+---@return tycho.Tensor
+function Tensor:silu_() end
+
+--- `(x, negative_slope:number=0.01)` x where x > 0, else negative_slope * x
 ---@param x tycho.Tensor
----@param negative_slope? number
+---@param negative_slope? number|table
 ---@return tycho.Tensor
 function tycho.leaky_relu(x, negative_slope) end
 
---- x where x > 0, else negative_slope * x
----@param x tycho.Tensor
----@param negative_slope? number
+--- `(negative_slope:number=0.01)` x where x > 0, else negative_slope * x
+---@param negative_slope? number|table
 ---@return tycho.Tensor
-function Tensor.leaky_relu(x, negative_slope) end
+function Tensor:leaky_relu(negative_slope) end
 
---- x where x > 0, else alpha * (exp(x) - 1)
+--- `(x, negative_slope:number=0.01)` x where x > 0, else negative_slope * x
 ---@param x tycho.Tensor
----@param alpha? number
+---@param negative_slope? number|table
+---@return tycho.Tensor
+function tycho.leaky_relu_(x, negative_slope) end
+
+--- `(negative_slope:number=0.01)` x where x > 0, else negative_slope * x
+---@param negative_slope? number|table
+---@return tycho.Tensor
+function Tensor:leaky_relu_(negative_slope) end
+
+--- `(x, alpha:number=1)` x where x > 0, else alpha * (exp(x) - 1)
+---@param x tycho.Tensor
+---@param alpha? number|table
 ---@return tycho.Tensor
 function tycho.elu(x, alpha) end
 
---- x where x > 0, else alpha * (exp(x) - 1)
----@param x tycho.Tensor
----@param alpha? number
+--- `(alpha:number=1)` x where x > 0, else alpha * (exp(x) - 1)
+---@param alpha? number|table
 ---@return tycho.Tensor
-function Tensor.elu(x, alpha) end
+function Tensor:elu(alpha) end
 
---- log(1 + exp(beta * x)) / beta
+--- `(x, alpha:number=1)` x where x > 0, else alpha * (exp(x) - 1)
 ---@param x tycho.Tensor
----@param beta? number
----@param threshold? number
+---@param alpha? number|table
+---@return tycho.Tensor
+function tycho.elu_(x, alpha) end
+
+--- `(alpha:number=1)` x where x > 0, else alpha * (exp(x) - 1)
+---@param alpha? number|table
+---@return tycho.Tensor
+function Tensor:elu_(alpha) end
+
+--- `(x, beta:number=1, threshold:number=20)` log(1 + exp(beta * x)) / beta
+---@param x tycho.Tensor
+---@param beta? number|table
+---@param threshold? number|table
 ---@return tycho.Tensor
 function tycho.softplus(x, beta, threshold) end
 
---- log(1 + exp(beta * x)) / beta
----@param x tycho.Tensor
----@param beta? number
----@param threshold? number
+--- `(beta:number=1, threshold:number=20)` log(1 + exp(beta * x)) / beta
+---@param beta? number|table
+---@param threshold? number|table
 ---@return tycho.Tensor
-function Tensor.softplus(x, beta, threshold) end
+function Tensor:softplus(beta, threshold) end
 
---- scaled elu that keeps mean and variance
+--- `(x, beta:number=1, threshold:number=20)` log(1 + exp(beta * x)) / beta
+---@param x tycho.Tensor
+---@param beta? number|table
+---@param threshold? number|table
+---@return tycho.Tensor
+function tycho.softplus_(x, beta, threshold) end
+
+--- `(beta:number=1, threshold:number=20)` log(1 + exp(beta * x)) / beta
+---@param beta? number|table
+---@param threshold? number|table
+---@return tycho.Tensor
+function Tensor:softplus_(beta, threshold) end
+
+--- `(x)` scaled elu that keeps mean and variance
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.selu(x) end
 
 --- scaled elu that keeps mean and variance
+---@return tycho.Tensor
+function Tensor:selu() end
+
+--- `(x)` scaled elu that keeps mean and variance
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.selu(x) end
+function tycho.selu_(x) end
 
---- x where x > 0, else alpha * (exp(x / alpha) - 1)
+--- scaled elu that keeps mean and variance
+---@return tycho.Tensor
+function Tensor:selu_() end
+
+--- `(x, alpha:number=1)` x where x > 0, else alpha * (exp(x / alpha) - 1)
 ---@param x tycho.Tensor
----@param alpha? number
+---@param alpha? number|table
 ---@return tycho.Tensor
 function tycho.celu(x, alpha) end
 
---- x where x > 0, else alpha * (exp(x / alpha) - 1)
----@param x tycho.Tensor
----@param alpha? number
+--- `(alpha:number=1)` x where x > 0, else alpha * (exp(x / alpha) - 1)
+---@param alpha? number|table
 ---@return tycho.Tensor
-function Tensor.celu(x, alpha) end
+function Tensor:celu(alpha) end
 
---- x * tanh(log(1 + exp(x)))
+--- `(x, alpha:number=1)` x where x > 0, else alpha * (exp(x / alpha) - 1)
+---@param x tycho.Tensor
+---@param alpha? number|table
+---@return tycho.Tensor
+function tycho.celu_(x, alpha) end
+
+--- `(alpha:number=1)` x where x > 0, else alpha * (exp(x / alpha) - 1)
+---@param alpha? number|table
+---@return tycho.Tensor
+function Tensor:celu_(alpha) end
+
+--- `(x)` x * tanh(log(1 + exp(x)))
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.mish(x) end
 
 --- x * tanh(log(1 + exp(x)))
+---@return tycho.Tensor
+function Tensor:mish() end
+
+--- `(x)` x * tanh(log(1 + exp(x)))
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.mish(x) end
+function tycho.mish_(x) end
 
---- log(sigmoid(x)), without overflow
+--- x * tanh(log(1 + exp(x)))
+---@return tycho.Tensor
+function Tensor:mish_() end
+
+--- `(x)` log(sigmoid(x)), without overflow
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.logsigmoid(x) end
 
 --- log(sigmoid(x)), without overflow
+---@return tycho.Tensor
+function Tensor:logsigmoid() end
+
+--- `(x)` log(sigmoid(x)), without overflow
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.logsigmoid(x) end
+function tycho.logsigmoid_(x) end
 
---- x / (1 + |x|)
+--- log(sigmoid(x)), without overflow
+---@return tycho.Tensor
+function Tensor:logsigmoid_() end
+
+--- `(x)` log(sigmoid(x)), without overflow
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.log_sigmoid(x) end
+
+--- log(sigmoid(x)), without overflow
+---@return tycho.Tensor
+function Tensor:log_sigmoid() end
+
+--- log(sigmoid(x)), without overflow
+---@return tycho.Tensor
+function Tensor:log_sigmoid_() end
+
+--- `(x)` x / (1 + |x|)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.softsign(x) end
 
 --- x / (1 + |x|)
+---@return tycho.Tensor
+function Tensor:softsign() end
+
+--- `(x)` x / (1 + |x|)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.softsign(x) end
+function tycho.softsign_(x) end
 
---- x moved by lambd towards 0
+--- x / (1 + |x|)
+---@return tycho.Tensor
+function Tensor:softsign_() end
+
+--- `(x, lambd:number=0.5)` x moved by lambd towards 0
 ---@param x tycho.Tensor
----@param lambd? number
+---@param lambd? number|table
 ---@return tycho.Tensor
 function tycho.softshrink(x, lambd) end
 
---- x moved by lambd towards 0
----@param x tycho.Tensor
----@param lambd? number
+--- `(lambd:number=0.5)` x moved by lambd towards 0
+---@param lambd? number|table
 ---@return tycho.Tensor
-function Tensor.softshrink(x, lambd) end
+function Tensor:softshrink(lambd) end
 
---- x, 0 within -lambd..lambd
+--- `(x, lambd:number=0.5)` x moved by lambd towards 0
 ---@param x tycho.Tensor
----@param lambd? number
+---@param lambd? number|table
+---@return tycho.Tensor
+function tycho.softshrink_(x, lambd) end
+
+--- `(lambd:number=0.5)` x moved by lambd towards 0
+---@param lambd? number|table
+---@return tycho.Tensor
+function Tensor:softshrink_(lambd) end
+
+--- `(x, lambd:number=0.5)` x, 0 within -lambd..lambd
+---@param x tycho.Tensor
+---@param lambd? number|table
 ---@return tycho.Tensor
 function tycho.hardshrink(x, lambd) end
 
---- x, 0 within -lambd..lambd
----@param x tycho.Tensor
----@param lambd? number
+--- `(lambd:number=0.5)` x, 0 within -lambd..lambd
+---@param lambd? number|table
 ---@return tycho.Tensor
-function Tensor.hardshrink(x, lambd) end
+function Tensor:hardshrink(lambd) end
 
---- x * clamp(x + 3, 0, 6) / 6
+--- `(x, lambd:number=0.5)` x, 0 within -lambd..lambd
+---@param x tycho.Tensor
+---@param lambd? number|table
+---@return tycho.Tensor
+function tycho.hardshrink_(x, lambd) end
+
+--- `(lambd:number=0.5)` x, 0 within -lambd..lambd
+---@param lambd? number|table
+---@return tycho.Tensor
+function Tensor:hardshrink_(lambd) end
+
+--- `(x)` x * clamp(x + 3, 0, 6) / 6
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.hardswish(x) end
 
 --- x * clamp(x + 3, 0, 6) / 6
+---@return tycho.Tensor
+function Tensor:hardswish() end
+
+--- `(x)` x * clamp(x + 3, 0, 6) / 6
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.hardswish(x) end
+function tycho.hardswish_(x) end
 
---- clamp(x + 3, 0, 6) / 6
+--- x * clamp(x + 3, 0, 6) / 6
+---@return tycho.Tensor
+function Tensor:hardswish_() end
+
+--- `(x)` clamp(x + 3, 0, 6) / 6
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.hardsigmoid(x) end
 
 --- clamp(x + 3, 0, 6) / 6
+---@return tycho.Tensor
+function Tensor:hardsigmoid() end
+
+--- `(x)` clamp(x + 3, 0, 6) / 6
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.hardsigmoid(x) end
+function tycho.hardsigmoid_(x) end
 
---- x where x > threshold, else value
+--- clamp(x + 3, 0, 6) / 6
+---@return tycho.Tensor
+function Tensor:hardsigmoid_() end
+
+--- `(x, threshold:number, value:number)` x where x > threshold, else value
 ---@param x tycho.Tensor
 ---@param threshold number
 ---@param value number
 ---@return tycho.Tensor
 function tycho.threshold(x, threshold, value) end
 
---- x where x > threshold, else value
+--- `(threshold:number, value:number)` x where x > threshold, else value
+---@param threshold number
+---@param value number
+---@return tycho.Tensor
+function Tensor:threshold(threshold, value) end
+
+--- `(x, threshold:number, value:number)` x where x > threshold, else value
 ---@param x tycho.Tensor
 ---@param threshold number
 ---@param value number
 ---@return tycho.Tensor
-function Tensor.threshold(x, threshold, value) end
+function tycho.threshold_(x, threshold, value) end
 
---- x limited to min_val..max_val; at the borders the gradient is 0
+--- `(threshold:number, value:number)` x where x > threshold, else value
+---@param threshold number
+---@param value number
+---@return tycho.Tensor
+function Tensor:threshold_(threshold, value) end
+
+--- `(x, min_val:number=-1, max_val:number=1)` x limited to min_val..max_val; at the borders the gradient is 0
 ---@param x tycho.Tensor
----@param min_val? number
----@param max_val? number
+---@param min_val? number|table
+---@param max_val? number|table
 ---@return tycho.Tensor
 function tycho.hardtanh(x, min_val, max_val) end
 
---- x limited to min_val..max_val; at the borders the gradient is 0
----@param x tycho.Tensor
----@param min_val? number
----@param max_val? number
+--- `(min_val:number=-1, max_val:number=1)` x limited to min_val..max_val; at the borders the gradient is 0
+---@param min_val? number|table
+---@param max_val? number|table
 ---@return tycho.Tensor
-function Tensor.hardtanh(x, min_val, max_val) end
+function Tensor:hardtanh(min_val, max_val) end
 
---- x limited to min..max; either may be nil
+--- `(x, min_val:number=-1, max_val:number=1)` x limited to min_val..max_val; at the borders the gradient is 0
 ---@param x tycho.Tensor
----@param min? number
----@param max? number
+---@param min_val? number|table
+---@param max_val? number|table
+---@return tycho.Tensor
+function tycho.hardtanh_(x, min_val, max_val) end
+
+--- `(min_val:number=-1, max_val:number=1)` x limited to min_val..max_val; at the borders the gradient is 0
+---@param min_val? number|table
+---@param max_val? number|table
+---@return tycho.Tensor
+function Tensor:hardtanh_(min_val, max_val) end
+
+--- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param x tycho.Tensor
+---@param min? number|table
+---@param max? number|table
 ---@return tycho.Tensor
 function tycho.clamp(x, min, max) end
 
---- x limited to min..max; either may be nil
----@param x tycho.Tensor
----@param min? number
----@param max? number
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param min? number|table
+---@param max? number|table
 ---@return tycho.Tensor
-function Tensor.clamp(x, min, max) end
+function Tensor:clamp(min, max) end
 
---- largest whole number not above x
+--- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param x tycho.Tensor
+---@param min? number|table
+---@param max? number|table
+---@return tycho.Tensor
+function tycho.clamp_(x, min, max) end
+
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param min? number|table
+---@param max? number|table
+---@return tycho.Tensor
+function Tensor:clamp_(min, max) end
+
+--- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param x tycho.Tensor
+---@param min? number|table
+---@param max? number|table
+---@return tycho.Tensor
+function tycho.clip(x, min, max) end
+
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param min? number|table
+---@param max? number|table
+---@return tycho.Tensor
+function Tensor:clip(min, max) end
+
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+---@param min? number|table
+---@param max? number|table
+---@return tycho.Tensor
+function Tensor:clip_(min, max) end
+
+--- `(x)` largest whole number not above x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.floor(x) end
 
 --- largest whole number not above x
+---@return tycho.Tensor
+function Tensor:floor() end
+
+--- `(x)` largest whole number not above x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.floor(x) end
+function tycho.floor_(x) end
 
---- smallest whole number not below x
+--- largest whole number not above x
+---@return tycho.Tensor
+function Tensor:floor_() end
+
+--- `(x)` smallest whole number not below x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.ceil(x) end
 
 --- smallest whole number not below x
+---@return tycho.Tensor
+function Tensor:ceil() end
+
+--- `(x)` smallest whole number not below x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.ceil(x) end
+function tycho.ceil_(x) end
 
---- nearest whole number, halves to even
+--- smallest whole number not below x
+---@return tycho.Tensor
+function Tensor:ceil_() end
+
+--- `(x)` nearest whole number, halves to even
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.round(x) end
 
 --- nearest whole number, halves to even
+---@return tycho.Tensor
+function Tensor:round() end
+
+--- `(x)` nearest whole number, halves to even
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.round(x) end
+function tycho.round_(x) end
 
---- whole part
+--- nearest whole number, halves to even
+---@return tycho.Tensor
+function Tensor:round_() end
+
+--- `(x)` whole part
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.trunc(x) end
 
 --- whole part
+---@return tycho.Tensor
+function Tensor:trunc() end
+
+--- `(x)` whole part
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.trunc(x) end
+function tycho.trunc_(x) end
 
---- the part after the point, with x's sign
+--- whole part
+---@return tycho.Tensor
+function Tensor:trunc_() end
+
+--- `(x)` whole part
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.fix(x) end
+
+--- whole part
+---@return tycho.Tensor
+function Tensor:fix() end
+
+--- whole part
+---@return tycho.Tensor
+function Tensor:fix_() end
+
+--- `(x)` the part after the point, with x's sign
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.frac(x) end
 
 --- the part after the point, with x's sign
+---@return tycho.Tensor
+function Tensor:frac() end
+
+--- `(x)` the part after the point, with x's sign
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.frac(x) end
+function tycho.frac_(x) end
 
---- true where x is negative, -0 included
+--- the part after the point, with x's sign
+---@return tycho.Tensor
+function Tensor:frac_() end
+
+--- `(x)` true where x is negative, -0 included
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.signbit(x) end
 
 --- true where x is negative, -0 included
+---@return tycho.Tensor
+function Tensor:signbit() end
+
+--- `(x)` true where x is negative, -0 included
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.signbit(x) end
+function tycho.signbit_(x) end
 
---- true where x is NaN
+--- true where x is negative, -0 included
+---@return tycho.Tensor
+function Tensor:signbit_() end
+
+--- `(x)` true where x is NaN
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.isnan(x) end
 
 --- true where x is NaN
+---@return tycho.Tensor
+function Tensor:isnan() end
+
+--- `(x)` true where x is NaN
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.isnan(x) end
+function tycho.isnan_(x) end
 
---- true where x is infinite
+--- true where x is NaN
+---@return tycho.Tensor
+function Tensor:isnan_() end
+
+--- `(x)` true where x is infinite
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.isinf(x) end
 
 --- true where x is infinite
+---@return tycho.Tensor
+function Tensor:isinf() end
+
+--- `(x)` true where x is infinite
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.isinf(x) end
+function tycho.isinf_(x) end
 
---- true where x is neither infinite nor NaN
+--- true where x is infinite
+---@return tycho.Tensor
+function Tensor:isinf_() end
+
+--- `(x)` true where x is neither infinite nor NaN
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.isfinite(x) end
 
 --- true where x is neither infinite nor NaN
+---@return tycho.Tensor
+function Tensor:isfinite() end
+
+--- `(x)` true where x is neither infinite nor NaN
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.isfinite(x) end
+function tycho.isfinite_(x) end
 
---- true where x is 0
+--- true where x is neither infinite nor NaN
+---@return tycho.Tensor
+function Tensor:isfinite_() end
+
+--- `(x)` true where x is 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.logical_not(x) end
 
 --- true where x is 0
+---@return tycho.Tensor
+function Tensor:logical_not() end
+
+--- `(x)` true where x is 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.logical_not(x) end
+function tycho.logical_not_(x) end
 
---- a + alpha * b
+--- true where x is 0
+---@return tycho.Tensor
+function Tensor:logical_not_() end
+
+--- `(a:operand, b:operand, *, alpha:number=1)` a + alpha * b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.add(a, b, alpha) end
+function tycho.add(a, b, options) end
 
---- a + alpha * b
+--- `(b:operand, *, alpha:number=1)` a + alpha * b
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:add(b, options) end
+
+--- `(a:operand, b:operand, *, alpha:number=1)` a + alpha * b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.add(a, b, alpha) end
+function tycho.add_(a, b, options) end
 
---- a - alpha * b
+--- `(b:operand, *, alpha:number=1)` a + alpha * b
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:add_(b, options) end
+
+--- `(a:operand, b:operand, *, alpha:number=1)` a - alpha * b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.sub(a, b, alpha) end
+function tycho.sub(a, b, options) end
 
---- a - alpha * b
+--- `(b:operand, *, alpha:number=1)` a - alpha * b
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:sub(b, options) end
+
+--- `(a:operand, b:operand, *, alpha:number=1)` a - alpha * b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.sub(a, b, alpha) end
+function tycho.sub_(a, b, options) end
 
---- a * b, by elements
+--- `(b:operand, *, alpha:number=1)` a - alpha * b
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:sub_(b, options) end
+
+--- `(a:operand, b:operand, *, alpha:number=1)` a - alpha * b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function tycho.subtract(a, b, options) end
+
+--- `(b:operand, *, alpha:number=1)` a - alpha * b
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:subtract(b, options) end
+
+--- `(b:operand, *, alpha:number=1)` a - alpha * b
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:subtract_(b, options) end
+
+--- `(a:operand, b:operand)` a * b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.mul(a, b) end
 
---- a * b, by elements
+--- `(b:operand)` a * b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:mul(b) end
+
+--- `(a:operand, b:operand)` a * b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.mul(a, b) end
+function tycho.mul_(a, b) end
 
---- a / b, by elements
+--- `(b:operand)` a * b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:mul_(b) end
+
+--- `(a:operand, b:operand)` a * b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.multiply(a, b) end
+
+--- `(b:operand)` a * b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:multiply(b) end
+
+--- `(b:operand)` a * b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:multiply_(b) end
+
+--- `(a:operand, b:operand)` a / b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.div(a, b) end
 
---- a / b, by elements
+--- `(b:operand)` a / b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:div(b) end
+
+--- `(a:operand, b:operand)` a / b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.div(a, b) end
+function tycho.div_(a, b) end
 
---- largest whole number not above a / b
+--- `(b:operand)` a / b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:div_(b) end
+
+--- `(a:operand, b:operand)` a / b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.divide(a, b) end
+
+--- `(b:operand)` a / b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:divide(b) end
+
+--- `(b:operand)` a / b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:divide_(b) end
+
+--- `(a:operand, b:operand)` a / b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.true_divide(a, b) end
+
+--- `(b:operand)` a / b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:true_divide(b) end
+
+--- `(b:operand)` a / b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:true_divide_(b) end
+
+--- `(a:operand, b:operand)` largest whole number not above a / b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.floor_divide(a, b) end
 
---- largest whole number not above a / b
+--- `(b:operand)` largest whole number not above a / b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:floor_divide(b) end
+
+--- `(a:operand, b:operand)` largest whole number not above a / b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.floor_divide(a, b) end
+function tycho.floor_divide_(a, b) end
 
---- a - b * floor(a / b): has the sign of b
+--- `(b:operand)` largest whole number not above a / b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:floor_divide_(b) end
+
+--- `(a:operand, b:operand)` a - b * floor(a / b): has the sign of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.remainder(a, b) end
 
---- a - b * floor(a / b): has the sign of b
+--- `(b:operand)` a - b * floor(a / b): has the sign of b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:remainder(b) end
+
+--- `(a:operand, b:operand)` a - b * floor(a / b): has the sign of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.remainder(a, b) end
+function tycho.remainder_(a, b) end
 
---- a - b * trunc(a / b): has the sign of a
+--- `(b:operand)` a - b * floor(a / b): has the sign of b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:remainder_(b) end
+
+--- `(a:operand, b:operand)` a - b * trunc(a / b): has the sign of a
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.fmod(a, b) end
 
---- a - b * trunc(a / b): has the sign of a
+--- `(b:operand)` a - b * trunc(a / b): has the sign of a
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:fmod(b) end
+
+--- `(a:operand, b:operand)` a - b * trunc(a / b): has the sign of a
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.fmod(a, b) end
+function tycho.fmod_(a, b) end
 
---- a to the power of b
+--- `(b:operand)` a - b * trunc(a / b): has the sign of a
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:fmod_(b) end
+
+--- `(a:operand, b:operand)` a to the power of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.pow(a, b) end
 
---- a to the power of b
+--- `(b:operand)` a to the power of b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:pow(b) end
+
+--- `(a:operand, b:operand)` a to the power of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.pow(a, b) end
+function tycho.pow_(a, b) end
 
---- the larger; NaN wins
+--- `(b:operand)` a to the power of b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:pow_(b) end
+
+--- `(a:operand, b:operand)` the larger; NaN wins
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.maximum(a, b) end
 
---- the larger; NaN wins
+--- `(b:operand)` the larger; NaN wins
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:maximum(b) end
+
+--- `(a:operand, b:operand)` the larger; NaN wins
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.maximum(a, b) end
+function tycho.maximum_(a, b) end
 
---- the smaller; NaN wins
+--- `(b:operand)` the larger; NaN wins
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:maximum_(b) end
+
+--- `(a:operand, b:operand)` the smaller; NaN wins
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.minimum(a, b) end
 
---- the smaller; NaN wins
+--- `(b:operand)` the smaller; NaN wins
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:minimum(b) end
+
+--- `(a:operand, b:operand)` the smaller; NaN wins
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.minimum(a, b) end
+function tycho.minimum_(a, b) end
 
---- the larger; a number wins over NaN
+--- `(b:operand)` the smaller; NaN wins
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:minimum_(b) end
+
+--- `(a:operand, b:operand)` the larger; a number wins over NaN
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.fmax(a, b) end
 
---- the larger; a number wins over NaN
+--- `(b:operand)` the larger; a number wins over NaN
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:fmax(b) end
+
+--- `(a:operand, b:operand)` the larger; a number wins over NaN
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.fmax(a, b) end
+function tycho.fmax_(a, b) end
 
---- the smaller; a number wins over NaN
+--- `(b:operand)` the larger; a number wins over NaN
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:fmax_(b) end
+
+--- `(a:operand, b:operand)` the smaller; a number wins over NaN
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.fmin(a, b) end
 
---- the smaller; a number wins over NaN
+--- `(b:operand)` the smaller; a number wins over NaN
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:fmin(b) end
+
+--- `(a:operand, b:operand)` the smaller; a number wins over NaN
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.fmin(a, b) end
+function tycho.fmin_(a, b) end
 
---- square root of a * a + b * b
+--- `(b:operand)` the smaller; a number wins over NaN
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:fmin_(b) end
+
+--- `(a:operand, b:operand)` square root of a * a + b * b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.hypot(a, b) end
 
---- square root of a * a + b * b
+--- `(b:operand)` square root of a * a + b * b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:hypot(b) end
+
+--- `(a:operand, b:operand)` square root of a * a + b * b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.hypot(a, b) end
+function tycho.hypot_(a, b) end
 
---- a with the sign of b
+--- `(b:operand)` square root of a * a + b * b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:hypot_(b) end
+
+--- `(a:operand, b:operand)` a with the sign of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.copysign(a, b) end
 
---- a with the sign of b
+--- `(b:operand)` a with the sign of b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:copysign(b) end
+
+--- `(a:operand, b:operand)` a with the sign of b
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.copysign(a, b) end
+function tycho.copysign_(a, b) end
 
---- log(exp(a) + exp(b)), without overflow
+--- `(b:operand)` a with the sign of b
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:copysign_(b) end
+
+--- `(a:operand, b:operand)` log(exp(a) + exp(b)), without overflow
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.logaddexp(a, b) end
 
---- log(exp(a) + exp(b)), without overflow
+--- `(b:operand)` log(exp(a) + exp(b)), without overflow
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logaddexp(b) end
+
+--- `(a:operand, b:operand)` log(exp(a) + exp(b)), without overflow
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.logaddexp(a, b) end
+function tycho.logaddexp_(a, b) end
 
---- a * log(b), 0 where a is 0
+--- `(b:operand)` log(exp(a) + exp(b)), without overflow
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logaddexp_(b) end
+
+--- `(a:operand, b:operand)` a * log(b), 0 where a is 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.xlogy(a, b) end
 
---- a * log(b), 0 where a is 0
+--- `(b:operand)` a * log(b), 0 where a is 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:xlogy(b) end
+
+--- `(a:operand, b:operand)` a * log(b), 0 where a is 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.xlogy(a, b) end
+function tycho.xlogy_(a, b) end
 
---- bits that both have
+--- `(b:operand)` a * log(b), 0 where a is 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:xlogy_(b) end
+
+--- `(a:operand, b:operand)` bits that both have
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.bitwise_and(a, b) end
 
---- bits that both have
+--- `(b:operand)` bits that both have
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_and(b) end
+
+--- `(a:operand, b:operand)` bits that both have
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.bitwise_and(a, b) end
+function tycho.bitwise_and_(a, b) end
 
---- bits that one has
+--- `(b:operand)` bits that both have
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_and_(b) end
+
+--- `(a:operand, b:operand)` bits that one has
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.bitwise_or(a, b) end
 
---- bits that one has
+--- `(b:operand)` bits that one has
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_or(b) end
+
+--- `(a:operand, b:operand)` bits that one has
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.bitwise_or(a, b) end
+function tycho.bitwise_or_(a, b) end
 
---- bits that just one has
+--- `(b:operand)` bits that one has
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_or_(b) end
+
+--- `(a:operand, b:operand)` bits that just one has
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.bitwise_xor(a, b) end
 
---- bits that just one has
+--- `(b:operand)` bits that just one has
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_xor(b) end
+
+--- `(a:operand, b:operand)` bits that just one has
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.bitwise_xor(a, b) end
+function tycho.bitwise_xor_(a, b) end
 
---- a's bits moved b places up
+--- `(b:operand)` bits that just one has
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_xor_(b) end
+
+--- `(a:operand, b:operand)` a's bits moved b places up
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.bitwise_left_shift(a, b) end
 
---- a's bits moved b places up
+--- `(b:operand)` a's bits moved b places up
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_left_shift(b) end
+
+--- `(a:operand, b:operand)` a's bits moved b places up
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.bitwise_left_shift(a, b) end
+function tycho.bitwise_left_shift_(a, b) end
 
---- a's bits moved b places down; the sign stays
+--- `(b:operand)` a's bits moved b places up
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_left_shift_(b) end
+
+--- `(a:operand, b:operand)` a's bits moved b places down; the sign stays
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.bitwise_right_shift(a, b) end
 
---- a's bits moved b places down; the sign stays
+--- `(b:operand)` a's bits moved b places down; the sign stays
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_right_shift(b) end
+
+--- `(a:operand, b:operand)` a's bits moved b places down; the sign stays
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.bitwise_right_shift(a, b) end
+function tycho.bitwise_right_shift_(a, b) end
 
---- angle of the point (b, a)
+--- `(b:operand)` a's bits moved b places down; the sign stays
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:bitwise_right_shift_(b) end
+
+--- `(a:operand, b:operand)` angle of the point (b, a)
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.atan2(a, b) end
 
---- angle of the point (b, a)
+--- `(b:operand)` angle of the point (b, a)
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:atan2(b) end
+
+--- `(a:operand, b:operand)` angle of the point (b, a)
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.atan2(a, b) end
+function tycho.atan2_(a, b) end
 
---- a == b, by elements
+--- `(b:operand)` angle of the point (b, a)
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:atan2_(b) end
+
+--- `(a:operand, b:operand)` angle of the point (b, a)
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.arctan2(a, b) end
+
+--- `(b:operand)` angle of the point (b, a)
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:arctan2(b) end
+
+--- `(b:operand)` angle of the point (b, a)
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:arctan2_(b) end
+
+--- `(a:operand, b:operand)` a == b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.eq(a, b) end
 
---- a == b, by elements
+--- `(b:operand)` a == b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:eq(b) end
+
+--- `(a:operand, b:operand)` a == b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.eq(a, b) end
+function tycho.eq_(a, b) end
 
---- a != b, by elements
+--- `(b:operand)` a == b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:eq_(b) end
+
+--- `(a:operand, b:operand)` a != b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.ne(a, b) end
 
---- a != b, by elements
+--- `(b:operand)` a != b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:ne(b) end
+
+--- `(a:operand, b:operand)` a != b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.ne(a, b) end
+function tycho.ne_(a, b) end
 
---- a < b, by elements
+--- `(b:operand)` a != b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:ne_(b) end
+
+--- `(a:operand, b:operand)` a != b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.not_equal(a, b) end
+
+--- `(b:operand)` a != b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:not_equal(b) end
+
+--- `(b:operand)` a != b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:not_equal_(b) end
+
+--- `(a:operand, b:operand)` a < b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.lt(a, b) end
 
---- a < b, by elements
+--- `(b:operand)` a < b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:lt(b) end
+
+--- `(a:operand, b:operand)` a < b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.lt(a, b) end
+function tycho.lt_(a, b) end
 
---- a <= b, by elements
+--- `(b:operand)` a < b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:lt_(b) end
+
+--- `(a:operand, b:operand)` a < b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.less(a, b) end
+
+--- `(b:operand)` a < b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:less(b) end
+
+--- `(b:operand)` a < b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:less_(b) end
+
+--- `(a:operand, b:operand)` a <= b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.le(a, b) end
 
---- a <= b, by elements
+--- `(b:operand)` a <= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:le(b) end
+
+--- `(a:operand, b:operand)` a <= b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.le(a, b) end
+function tycho.le_(a, b) end
 
---- a > b, by elements
+--- `(b:operand)` a <= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:le_(b) end
+
+--- `(a:operand, b:operand)` a <= b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.less_equal(a, b) end
+
+--- `(b:operand)` a <= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:less_equal(b) end
+
+--- `(b:operand)` a <= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:less_equal_(b) end
+
+--- `(a:operand, b:operand)` a > b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.gt(a, b) end
 
---- a > b, by elements
+--- `(b:operand)` a > b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:gt(b) end
+
+--- `(a:operand, b:operand)` a > b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.gt(a, b) end
+function tycho.gt_(a, b) end
 
---- a >= b, by elements
+--- `(b:operand)` a > b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:gt_(b) end
+
+--- `(a:operand, b:operand)` a > b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.greater(a, b) end
+
+--- `(b:operand)` a > b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:greater(b) end
+
+--- `(b:operand)` a > b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:greater_(b) end
+
+--- `(a:operand, b:operand)` a >= b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.ge(a, b) end
 
---- a >= b, by elements
+--- `(b:operand)` a >= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:ge(b) end
+
+--- `(a:operand, b:operand)` a >= b, by elements
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.ge(a, b) end
+function tycho.ge_(a, b) end
 
---- true where both are not 0
+--- `(b:operand)` a >= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:ge_(b) end
+
+--- `(a:operand, b:operand)` a >= b, by elements
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.greater_equal(a, b) end
+
+--- `(b:operand)` a >= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:greater_equal(b) end
+
+--- `(b:operand)` a >= b, by elements
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:greater_equal_(b) end
+
+--- `(a:operand, b:operand)` true where both are not 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.logical_and(a, b) end
 
---- true where both are not 0
+--- `(b:operand)` true where both are not 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logical_and(b) end
+
+--- `(a:operand, b:operand)` true where both are not 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.logical_and(a, b) end
+function tycho.logical_and_(a, b) end
 
---- true where one is not 0
+--- `(b:operand)` true where both are not 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logical_and_(b) end
+
+--- `(a:operand, b:operand)` true where one is not 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.logical_or(a, b) end
 
---- true where one is not 0
+--- `(b:operand)` true where one is not 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logical_or(b) end
+
+--- `(a:operand, b:operand)` true where one is not 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.logical_or(a, b) end
+function tycho.logical_or_(a, b) end
 
---- true where just one is not 0
+--- `(b:operand)` true where one is not 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logical_or_(b) end
+
+--- `(a:operand, b:operand)` true where just one is not 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.logical_xor(a, b) end
 
---- true where just one is not 0
+--- `(b:operand)` true where just one is not 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logical_xor(b) end
+
+--- `(a:operand, b:operand)` true where just one is not 0
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.logical_xor(a, b) end
+function tycho.logical_xor_(a, b) end
 
---- x's shape and dtype, all elements value
+--- `(b:operand)` true where just one is not 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:logical_xor_(b) end
+
+--- `(x, value:operand)` x's shape and dtype, all elements value
 ---@param x tycho.Tensor
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.fill_(x, value) end
 
---- x's shape and dtype, all elements value
----@param x tycho.Tensor
+--- `(value:operand)` x's shape and dtype, all elements value
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.fill_(x, value) end
+function Tensor:fill_(value) end
 
---- a where cond is true, else b
+--- `(cond, a:operand, b:operand)` a where cond is true, else b
 ---@param cond tycho.Tensor
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.where(cond, a, b) end
 
---- a where cond is true, else b
+--- `(a:operand, b:operand)` a where cond is true, else b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:where(a, b) end
+
+--- `(cond, a:operand, b:operand)` a where cond is true, else b
 ---@param cond tycho.Tensor
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.where(cond, a, b) end
+function tycho.where_(cond, a, b) end
 
---- value where mask is true, else x
+--- `(a:operand, b:operand)` a where cond is true, else b
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:where_(a, b) end
+
+--- `(x, mask, value:operand)` value where mask is true, else x
 ---@param x tycho.Tensor
 ---@param mask tycho.Tensor
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.masked_fill(x, mask, value) end
 
---- value where mask is true, else x
+--- `(mask, value:operand)` value where mask is true, else x
+---@param mask tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:masked_fill(mask, value) end
+
+--- `(x, mask, value:operand)` value where mask is true, else x
 ---@param x tycho.Tensor
 ---@param mask tycho.Tensor
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.masked_fill(x, mask, value) end
+function tycho.masked_fill_(x, mask, value) end
 
---- a + weight * (b - a); exactly b where weight is 1 and both are finite
+--- `(mask, value:operand)` value where mask is true, else x
+---@param mask tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:masked_fill_(mask, value) end
+
+--- `(a, b, weight:operand)` a + weight * (b - a); exactly b where weight is 1 and both are finite
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param weight tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.lerp(a, b, weight) end
 
---- a + weight * (b - a); exactly b where weight is 1 and both are finite
+--- `(b, weight:operand)` a + weight * (b - a); exactly b where weight is 1 and both are finite
+---@param b tycho.Tensor
+---@param weight tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:lerp(b, weight) end
+
+--- `(a, b, weight:operand)` a + weight * (b - a); exactly b where weight is 1 and both are finite
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param weight tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.lerp(a, b, weight) end
+function tycho.lerp_(a, b, weight) end
 
---- a + value * b * c
+--- `(b, weight:operand)` a + weight * (b - a); exactly b where weight is 1 and both are finite
+---@param b tycho.Tensor
+---@param weight tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:lerp_(b, weight) end
+
+--- `(a, b, c, *, value:number=1)` a + value * b * c
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param c tycho.Tensor
----@param value? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.addcmul(a, b, c, value) end
+function tycho.addcmul(a, b, c, options) end
 
---- a + value * b * c
+--- `(b, c, *, value:number=1)` a + value * b * c
+---@param b tycho.Tensor
+---@param c tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addcmul(b, c, options) end
+
+--- `(a, b, c, *, value:number=1)` a + value * b * c
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param c tycho.Tensor
----@param value? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.addcmul(a, b, c, value) end
+function tycho.addcmul_(a, b, c, options) end
 
---- a + value * b / c
+--- `(b, c, *, value:number=1)` a + value * b * c
+---@param b tycho.Tensor
+---@param c tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addcmul_(b, c, options) end
+
+--- `(a, b, c, *, value:number=1)` a + value * b / c
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param c tycho.Tensor
----@param value? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.addcdiv(a, b, c, value) end
+function tycho.addcdiv(a, b, c, options) end
 
---- a + value * b / c
+--- `(b, c, *, value:number=1)` a + value * b / c
+---@param b tycho.Tensor
+---@param c tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addcdiv(b, c, options) end
+
+--- `(a, b, c, *, value:number=1)` a + value * b / c
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param c tycho.Tensor
----@param value? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.addcdiv(a, b, c, value) end
+function tycho.addcdiv_(a, b, c, options) end
 
---- sum over dim (all dims where nil)
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
----@param dtype? string
+--- `(b, c, *, value:number=1)` a + value * b / c
+---@param b tycho.Tensor
+---@param c tycho.Tensor
+---@param options? table
 ---@return tycho.Tensor
-function tycho.sum(x, dim, keepdim, dtype) end
+function Tensor:addcdiv_(b, c, options) end
 
---- sum over dim (all dims where nil)
+--- `(x, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` sum over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
----@param dtype? string
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.sum(x, dim, keepdim, dtype) end
+function tycho.sum(x, dim, keepdim, options) end
 
---- mean over dim (all dims where nil)
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
----@param dtype? string
+--- `(dim:dims?, keepdim:bool=false, *, dtype:dtype?)` sum over dim (all dims where nil)
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.mean(x, dim, keepdim, dtype) end
+function Tensor:sum(dim, keepdim, options) end
 
---- mean over dim (all dims where nil)
+--- `(x, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` mean over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
----@param dtype? string
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.mean(x, dim, keepdim, dtype) end
+function tycho.mean(x, dim, keepdim, options) end
 
---- product over dim (all dims where nil)
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
----@param dtype? string
+--- `(dim:dims?, keepdim:bool=false, *, dtype:dtype?)` mean over dim (all dims where nil)
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.prod(x, dim, keepdim, dtype) end
+function Tensor:mean(dim, keepdim, options) end
 
---- product over dim (all dims where nil)
+--- `(x, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` product over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
----@param dtype? string
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.prod(x, dim, keepdim, dtype) end
+function tycho.prod(x, dim, keepdim, options) end
 
---- maximum over dim (all dims where nil)
+--- `(dim:dims?, keepdim:bool=false, *, dtype:dtype?)` product over dim (all dims where nil)
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:prod(dim, keepdim, options) end
+
+--- `(x, dim:dims?, keepdim:bool=false)` maximum over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.amax(x, dim, keepdim) end
 
---- maximum over dim (all dims where nil)
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+--- `(dim:dims?, keepdim:bool=false)` maximum over dim (all dims where nil)
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.amax(x, dim, keepdim) end
+function Tensor:amax(dim, keepdim) end
 
---- minimum over dim (all dims where nil)
+--- `(x, dim:dims?, keepdim:bool=false)` minimum over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.amin(x, dim, keepdim) end
 
---- minimum over dim (all dims where nil)
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+--- `(dim:dims?, keepdim:bool=false)` minimum over dim (all dims where nil)
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.amin(x, dim, keepdim) end
+function Tensor:amin(dim, keepdim) end
 
---- true where one element is not 0
+--- `(x, dim:dims?, keepdim:bool=false)` true where one element is not 0
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.any(x, dim, keepdim) end
 
---- true where one element is not 0
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+--- `(dim:dims?, keepdim:bool=false)` true where one element is not 0
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.any(x, dim, keepdim) end
+function Tensor:any(dim, keepdim) end
 
---- true where no element is 0
+--- `(x, dim:dims?, keepdim:bool=false)` true where no element is 0
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.all(x, dim, keepdim) end
 
---- true where no element is 0
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+--- `(dim:dims?, keepdim:bool=false)` true where no element is 0
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.all(x, dim, keepdim) end
+function Tensor:all(dim, keepdim) end
 
---- running sum along dim
----@param x tycho.Tensor
----@param dim integer
----@param dtype? string
----@return tycho.Tensor
-function tycho.cumsum(x, dim, dtype) end
-
---- running sum along dim
+--- `(x, dim:dim, *, dtype:dtype?)` running sum along dim
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.cumsum(x, dim, dtype) end
+function tycho.cumsum(x, dim, options) end
 
---- running product along dim
+--- `(dim:dim, *, dtype:dtype?)` running sum along dim
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cumsum(dim, options) end
+
+--- `(x, dim:dim, *, dtype:dtype?)` running sum along dim
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.cumprod(x, dim, dtype) end
+function tycho.cumsum_(x, dim, options) end
 
---- running product along dim
+--- `(dim:dim, *, dtype:dtype?)` running sum along dim
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cumsum_(dim, options) end
+
+--- `(x, dim:dim, *, dtype:dtype?)` running product along dim
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.cumprod(x, dim, dtype) end
+function tycho.cumprod(x, dim, options) end
 
---- running maximum along dim and its indices, the last of equals
+--- `(dim:dim, *, dtype:dtype?)` running product along dim
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cumprod(dim, options) end
+
+--- `(x, dim:dim, *, dtype:dtype?)` running product along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.cumprod_(x, dim, options) end
+
+--- `(dim:dim, *, dtype:dtype?)` running product along dim
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cumprod_(dim, options) end
+
+--- `(x, dim:dim)` running maximum along dim and its indices, the last of equals
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor, tycho.Tensor
 function tycho.cummax(x, dim) end
 
---- running maximum along dim and its indices, the last of equals
----@param x tycho.Tensor
+--- `(dim:dim)` running maximum along dim and its indices, the last of equals
 ---@param dim integer
 ---@return tycho.Tensor, tycho.Tensor
-function Tensor.cummax(x, dim) end
+function Tensor:cummax(dim) end
 
---- running minimum along dim and its indices, the last of equals
+--- `(x, dim:dim)` running minimum along dim and its indices, the last of equals
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor, tycho.Tensor
 function tycho.cummin(x, dim) end
 
---- running minimum along dim and its indices, the last of equals
----@param x tycho.Tensor
+--- `(dim:dim)` running minimum along dim and its indices, the last of equals
 ---@param dim integer
 ---@return tycho.Tensor, tycho.Tensor
-function Tensor.cummin(x, dim) end
+function Tensor:cummin(dim) end
 
---- log of the running sum of exp(x) along dim, without overflow
+--- `(x, dim:dim, *, dtype:dtype?)` log of the running sum of exp(x) along dim, without overflow
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.logcumsumexp(x, dim, dtype) end
+function tycho.logcumsumexp(x, dim, options) end
 
---- log of the running sum of exp(x) along dim, without overflow
+--- `(dim:dim, *, dtype:dtype?)` log of the running sum of exp(x) along dim, without overflow
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:logcumsumexp(dim, options) end
+
+--- `(x, dim:dim, *, dtype:dtype?)` log of the running sum of exp(x) along dim, without overflow
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.logcumsumexp(x, dim, dtype) end
+function tycho.logcumsumexp_(x, dim, options) end
 
---- the same elements in another shape, without a copy
+--- `(dim:dim, *, dtype:dtype?)` log of the running sum of exp(x) along dim, without overflow
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:logcumsumexp_(dim, options) end
+
+--- `(x, size:sizes)` the same elements in another shape, without a copy
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.view(x, size) end
 
---- the same elements in another shape, without a copy
----@param x tycho.Tensor
+--- `(size:sizes)` the same elements in another shape, without a copy
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.view(x, size) end
+function Tensor:view(size) end
 
---- dims in another order
+--- `(x, dims:dims)` dims in another order
 ---@param x tycho.Tensor
 ---@param dims integer|integer[]
 ---@return tycho.Tensor
 function tycho.permute(x, dims) end
 
---- dims in another order
----@param x tycho.Tensor
+--- `(dims:dims)` dims in another order
 ---@param dims integer|integer[]
 ---@return tycho.Tensor
-function Tensor.permute(x, dims) end
+function Tensor:permute(dims) end
 
---- dims of size 1 repeated, without a copy; -1 keeps a size
+--- `(x, size:sizes)` dims of size 1 repeated, without a copy; -1 keeps a size
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.expand(x, size) end
 
---- dims of size 1 repeated, without a copy; -1 keeps a size
----@param x tycho.Tensor
+--- `(size:sizes)` dims of size 1 repeated, without a copy; -1 keeps a size
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.expand(x, size) end
+function Tensor:expand(size) end
 
---- elements first to last (both included) of dim, every step-th
+--- `(x, dim:dim, first:int?, last:int?, step:int=1)` elements first to last (both included) of dim, every step-th
 ---@param x tycho.Tensor
 ---@param dim integer
----@param first? integer
----@param last? integer
----@param step? integer
+---@param first? integer|table
+---@param last? integer|table
+---@param step? integer|table
 ---@return tycho.Tensor
 function tycho.slice(x, dim, first, last, step) end
 
---- elements first to last (both included) of dim, every step-th
----@param x tycho.Tensor
+--- `(dim:dim, first:int?, last:int?, step:int=1)` elements first to last (both included) of dim, every step-th
 ---@param dim integer
----@param first? integer
----@param last? integer
----@param step? integer
+---@param first? integer|table
+---@param last? integer|table
+---@param step? integer|table
 ---@return tycho.Tensor
-function Tensor.slice(x, dim, first, last, step) end
+function Tensor:slice(dim, first, last, step) end
 
---- the diagonal of dim1 and dim2, offset above the main one, as the last dim
+--- `(x, offset:int=0, dim1:dim=1, dim2:dim=2)` the diagonal of dim1 and dim2, offset above the main one, as the last dim
 ---@param x tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
+---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
 function tycho.diagonal(x, offset, dim1, dim2) end
 
---- the diagonal of dim1 and dim2, offset above the main one, as the last dim
----@param x tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
+--- `(offset:int=0, dim1:dim=1, dim2:dim=2)` the diagonal of dim1 and dim2, offset above the main one, as the last dim
+---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
-function Tensor.diagonal(x, offset, dim1, dim2) end
+function Tensor:diagonal(offset, dim1, dim2) end
 
---- windows of size elements of dim, dilation apart, every step-th, along a new last dim
----@param x tycho.Tensor
----@param dim integer
----@param size integer
----@param step integer
----@param dilation? integer
----@return tycho.Tensor
-function tycho.unfold(x, dim, size, step, dilation) end
-
---- windows of size elements of dim, dilation apart, every step-th, along a new last dim
+--- `(x, dim:dim, size:int, step:int, *, dilation:int=1)` windows of size elements of dim, dilation apart, every step-th, along a new last dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param size integer
 ---@param step integer
----@param dilation? integer
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.unfold(x, dim, size, step, dilation) end
+function tycho.unfold(x, dim, size, step, options) end
 
---- element index of dim; that dim goes away
+--- `(dim:dim, size:int, step:int, *, dilation:int=1)` windows of size elements of dim, dilation apart, every step-th, along a new last dim
+---@param dim integer
+---@param size integer
+---@param step integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:unfold(dim, size, step, options) end
+
+--- `(x, dim:dim, index:int)` element index of dim; that dim goes away
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index integer
 ---@return tycho.Tensor
 function tycho.select(x, dim, index) end
 
---- element index of dim; that dim goes away
----@param x tycho.Tensor
+--- `(dim:dim, index:int)` element index of dim; that dim goes away
 ---@param dim integer
 ---@param index integer
 ---@return tycho.Tensor
-function Tensor.select(x, dim, index) end
+function Tensor:select(dim, index) end
 
---- a copy with memory of its own
+--- `(x, *, memory_format:enum(preserve,contiguous,channels_last)=preserve)` a copy with memory of its own
 ---@param x tycho.Tensor
----@param memory_format? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.clone(x, memory_format) end
+function tycho.clone(x, options) end
 
---- a copy with memory of its own
----@param x tycho.Tensor
----@param memory_format? string
+--- `(*, memory_format:enum(preserve,contiguous,channels_last)=preserve)` a copy with memory of its own
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.clone(x, memory_format) end
+function Tensor:clone(options) end
 
---- a copy in another dtype
----@param x tycho.Tensor
----@param dtype string
----@param memory_format? string
----@return tycho.Tensor
-function tycho.cast(x, dtype, memory_format) end
-
---- a copy in another dtype
+--- `(x, dtype:dtype, *, memory_format:enum(preserve,contiguous,channels_last)=preserve)` a copy in another dtype
 ---@param x tycho.Tensor
 ---@param dtype string
----@param memory_format? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.cast(x, dtype, memory_format) end
+function tycho.cast(x, dtype, options) end
 
---- src in x's shape and dtype; copy_ writes it into x. non_blocking: from or to pinned memory without waiting
+--- `(dtype:dtype, *, memory_format:enum(preserve,contiguous,channels_last)=preserve)` a copy in another dtype
+---@param dtype string
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cast(dtype, options) end
+
+--- `(x, src:operand, non_blocking:bool=false)` src in x's shape and dtype; copy_ writes it into x. non_blocking: from or to pinned memory without waiting
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor|number
----@param non_blocking? boolean
+---@param non_blocking? boolean|table
 ---@return tycho.Tensor
 function tycho.copy_(x, src, non_blocking) end
 
---- src in x's shape and dtype; copy_ writes it into x. non_blocking: from or to pinned memory without waiting
----@param x tycho.Tensor
+--- `(src:operand, non_blocking:bool=false)` src in x's shape and dtype; copy_ writes it into x. non_blocking: from or to pinned memory without waiting
 ---@param src tycho.Tensor|number
----@param non_blocking? boolean
+---@param non_blocking? boolean|table
 ---@return tycho.Tensor
-function Tensor.copy_(x, src, non_blocking) end
+function Tensor:copy_(src, non_blocking) end
 
---- the lower triangle, from diagonal k down; else 0
+--- `(x, k:int=0)` the lower triangle, from diagonal k down; else 0
 ---@param x tycho.Tensor
----@param k? integer
+---@param k? integer|table
 ---@return tycho.Tensor
 function tycho.tril(x, k) end
 
---- the lower triangle, from diagonal k down; else 0
----@param x tycho.Tensor
----@param k? integer
+--- `(k:int=0)` the lower triangle, from diagonal k down; else 0
+---@param k? integer|table
 ---@return tycho.Tensor
-function Tensor.tril(x, k) end
+function Tensor:tril(k) end
 
---- the upper triangle, from diagonal k up; else 0
+--- `(x, k:int=0)` the lower triangle, from diagonal k down; else 0
 ---@param x tycho.Tensor
----@param k? integer
+---@param k? integer|table
+---@return tycho.Tensor
+function tycho.tril_(x, k) end
+
+--- `(k:int=0)` the lower triangle, from diagonal k down; else 0
+---@param k? integer|table
+---@return tycho.Tensor
+function Tensor:tril_(k) end
+
+--- `(x, k:int=0)` the upper triangle, from diagonal k up; else 0
+---@param x tycho.Tensor
+---@param k? integer|table
 ---@return tycho.Tensor
 function tycho.triu(x, k) end
 
---- the upper triangle, from diagonal k up; else 0
----@param x tycho.Tensor
----@param k? integer
+--- `(k:int=0)` the upper triangle, from diagonal k up; else 0
+---@param k? integer|table
 ---@return tycho.Tensor
-function Tensor.triu(x, k) end
+function Tensor:triu(k) end
 
---- elements of dims in reverse order
+--- `(x, k:int=0)` the upper triangle, from diagonal k up; else 0
+---@param x tycho.Tensor
+---@param k? integer|table
+---@return tycho.Tensor
+function tycho.triu_(x, k) end
+
+--- `(k:int=0)` the upper triangle, from diagonal k up; else 0
+---@param k? integer|table
+---@return tycho.Tensor
+function Tensor:triu_(k) end
+
+--- `(x, dims:dims)` elements of dims in reverse order
 ---@param x tycho.Tensor
 ---@param dims integer|integer[]
 ---@return tycho.Tensor
 function tycho.flip(x, dims) end
 
---- elements of dims in reverse order
----@param x tycho.Tensor
+--- `(dims:dims)` elements of dims in reverse order
 ---@param dims integer|integer[]
 ---@return tycho.Tensor
-function Tensor.flip(x, dims) end
+function Tensor:flip(dims) end
 
---- tensors one after another along dim
+--- `(tensors:tensors, dim:dim=1)` tensors one after another along dim
 ---@param tensors tycho.Tensor[]
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.cat(tensors, dim) end
 
---- tensors of one shape along a new dim
+--- `(tensors:tensors, dim:dim=1)` tensors one after another along dim
 ---@param tensors tycho.Tensor[]
----@param dim? integer
+---@param dim? integer|table
+---@return tycho.Tensor
+function tycho.concat(tensors, dim) end
+
+--- `(tensors:tensors, dim:dim=1)` tensors one after another along dim
+---@param tensors tycho.Tensor[]
+---@param dim? integer|table
+---@return tycho.Tensor
+function tycho.concatenate(tensors, dim) end
+
+--- `(tensors:tensors, dim:dim=1)` tensors of one shape along a new dim
+---@param tensors tycho.Tensor[]
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.stack(tensors, dim) end
 
---- a tensor with whatever its memory held
+--- `(size:sizes, *, dtype:dtype?, device:device?)` a tensor with whatever its memory held
 ---@param size integer|integer[]
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.empty(size, dtype, device) end
+function tycho.empty(size, options) end
 
---- all 0
+--- `(size:sizes, *, dtype:dtype?, device:device?)` all 0
 ---@param size integer|integer[]
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.zeros(size, dtype, device) end
+function tycho.zeros(size, options) end
 
---- all 1
+--- `(size:sizes, *, dtype:dtype?, device:device?)` all 1
 ---@param size integer|integer[]
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.ones(size, dtype, device) end
+function tycho.ones(size, options) end
 
---- all value
+--- `(size:sizes, value:any, *, dtype:dtype?, device:device?)` all value
 ---@param size integer|integer[]
 ---@param value any
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.full(size, value, dtype, device) end
+function tycho.full(size, value, options) end
 
---- first, first + step, ... up to and including last
+--- `(first:number, last:number, step:number=1, *, dtype:dtype?, device:device?)` first, first + step, ... up to and including last
 ---@param first number
 ---@param last number
----@param step? number
----@param dtype? string
----@param device? string
+---@param step? number|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.range(first, last, step, dtype, device) end
+function tycho.range(first, last, step, options) end
 
---- steps numbers evenly from first to last
+--- `(first:number, last:number, steps:int, *, dtype:dtype?, device:device?)` steps numbers evenly from first to last
 ---@param first number
 ---@param last number
 ---@param steps integer
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linspace(first, last, steps, dtype, device) end
+function tycho.linspace(first, last, steps, options) end
 
---- n x m, 1 on the diagonal
+--- `(n:int, m:int?, *, dtype:dtype?, device:device?)` n x m, 1 on the diagonal
 ---@param n integer
----@param m? integer
----@param dtype? string
----@param device? string
+---@param m? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.eye(n, m, dtype, device) end
+function tycho.eye(n, m, options) end
 
---- uniform in [0, 1)
+--- `(size:sizes, *, dtype:dtype?, device:device?)` uniform in [0, 1)
 ---@param size integer|integer[]
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.rand(size, dtype, device) end
+function tycho.rand(size, options) end
 
---- normal, mean 0, deviation 1
+--- `(size:sizes, *, dtype:dtype?, device:device?)` normal, mean 0, deviation 1
 ---@param size integer|integer[]
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.randn(size, dtype, device) end
+function tycho.randn(size, options) end
 
---- whole numbers low to high, both included
+--- `(low:int, high:int, size:sizes, *, dtype:dtype?, device:device?)` whole numbers low to high, both included
 ---@param low integer
 ---@param high integer
 ---@param size integer|integer[]
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.randint(low, high, size, dtype, device) end
+function tycho.randint(low, high, size, options) end
 
---- 1 to n in random order
+--- `(n:int, *, dtype:dtype?, device:device?)` 1 to n in random order
 ---@param n integer
----@param dtype? string
----@param device? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.randperm(n, dtype, device) end
+function tycho.randperm(n, options) end
 
---- like x, uniform in [low, high)
+--- `(x, low:number=0, high:number=1)` like x, uniform in [low, high)
 ---@param x tycho.Tensor
----@param low? number
----@param high? number
+---@param low? number|table
+---@param high? number|table
 ---@return tycho.Tensor
 function tycho.uniform_(x, low, high) end
 
---- like x, uniform in [low, high)
----@param x tycho.Tensor
----@param low? number
----@param high? number
+--- `(low:number=0, high:number=1)` like x, uniform in [low, high)
+---@param low? number|table
+---@param high? number|table
 ---@return tycho.Tensor
-function Tensor.uniform_(x, low, high) end
+function Tensor:uniform_(low, high) end
 
---- like x, normal
+--- `(x, mean:number=0, std:number=1)` like x, normal
 ---@param x tycho.Tensor
----@param mean? number
----@param std? number
+---@param mean? number|table
+---@param std? number|table
 ---@return tycho.Tensor
-function tycho.normal(x, mean, std) end
+function tycho.normal_(x, mean, std) end
 
---- like x, exponential of rate lambd
+--- `(mean:number=0, std:number=1)` like x, normal
+---@param mean? number|table
+---@param std? number|table
+---@return tycho.Tensor
+function Tensor:normal_(mean, std) end
+
+--- `(x, lambd:number=1)` like x, exponential of rate lambd
 ---@param x tycho.Tensor
----@param lambd? number
+---@param lambd? number|table
 ---@return tycho.Tensor
 function tycho.exponential(x, lambd) end
 
---- like x, exponential of rate lambd
----@param x tycho.Tensor
----@param lambd? number
+--- `(lambd:number=1)` like x, exponential of rate lambd
+---@param lambd? number|table
 ---@return tycho.Tensor
-function Tensor.exponential(x, lambd) end
+function Tensor:exponential(lambd) end
 
---- n indices for each row of x, drawn with probabilities in proportion to it
+--- `(x, lambd:number=1)` like x, exponential of rate lambd
+---@param x tycho.Tensor
+---@param lambd? number|table
+---@return tycho.Tensor
+function tycho.exponential_(x, lambd) end
+
+--- `(lambd:number=1)` like x, exponential of rate lambd
+---@param lambd? number|table
+---@return tycho.Tensor
+function Tensor:exponential_(lambd) end
+
+--- `(x, n:int, replacement:bool=false)` n indices for each row of x, drawn with probabilities in proportion to it
 ---@param x tycho.Tensor
 ---@param n integer
----@param replacement? boolean
+---@param replacement? boolean|table
 ---@return tycho.Tensor
 function tycho.multinomial(x, n, replacement) end
 
---- n indices for each row of x, drawn with probabilities in proportion to it
+--- `(n:int, replacement:bool=false)` n indices for each row of x, drawn with probabilities in proportion to it
+---@param n integer
+---@param replacement? boolean|table
+---@return tycho.Tensor
+function Tensor:multinomial(n, replacement) end
+
+--- `(x, n:int, replacement:bool=false)` n indices for each row of x, drawn with probabilities in proportion to it
 ---@param x tycho.Tensor
 ---@param n integer
----@param replacement? boolean
+---@param replacement? boolean|table
 ---@return tycho.Tensor
-function Tensor.multinomial(x, n, replacement) end
+function tycho.multinomial_(x, n, replacement) end
 
---- matrix product, batch dims broadcast; of vectors as PyTorch's
+--- `(n:int, replacement:bool=false)` n indices for each row of x, drawn with probabilities in proportion to it
+---@param n integer
+---@param replacement? boolean|table
+---@return tycho.Tensor
+function Tensor:multinomial_(n, replacement) end
+
+--- `(a, b)` matrix product, batch dims broadcast; of vectors as PyTorch's
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.matmul(a, b) end
 
---- matrix product, batch dims broadcast; of vectors as PyTorch's
+--- `(b)` matrix product, batch dims broadcast; of vectors as PyTorch's
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor:matmul(b) end
+
+--- `(a, b)` matrix product, batch dims broadcast; of vectors as PyTorch's
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.matmul(a, b) end
+function tycho.linalg.matmul(a, b) end
 
---- x @ weight^T + bias
+--- `(x, weight, bias?)` x @ weight^T + bias
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
+---@param bias? tycho.Tensor|table
 ---@return tycho.Tensor
 function tycho.linear(x, weight, bias) end
 
---- x @ weight^T + bias
----@param x tycho.Tensor
+--- `(weight, bias?)` x @ weight^T + bias
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
+---@param bias? tycho.Tensor|table
 ---@return tycho.Tensor
-function Tensor.linear(x, weight, bias) end
+function Tensor:linear(weight, bias) end
 
---- exp(x) / sum(exp(x)) along dim
+--- `(x, dim:dim, *, dtype:dtype?)` exp(x) / sum(exp(x)) along dim
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.softmax(x, dim, dtype) end
+function tycho.softmax(x, dim, options) end
 
---- exp(x) / sum(exp(x)) along dim
+--- `(dim:dim, *, dtype:dtype?)` exp(x) / sum(exp(x)) along dim
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function Tensor:softmax(dim, options) end
+
+--- `(x, dim:dim, *, dtype:dtype?)` log of softmax along dim
 ---@param x tycho.Tensor
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.softmax(x, dim, dtype) end
+function tycho.log_softmax(x, dim, options) end
 
---- log of softmax along dim
----@param x tycho.Tensor
+--- `(dim:dim, *, dtype:dtype?)` log of softmax along dim
 ---@param dim integer
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.log_softmax(x, dim, dtype) end
+function Tensor:log_softmax(dim, options) end
 
---- log of softmax along dim
----@param x tycho.Tensor
----@param dim integer
----@param dtype? string
----@return tycho.Tensor
-function Tensor.log_softmax(x, dim, dtype) end
-
---- x's elements at index along dim
+--- `(x, dim:dim, index)` x's elements at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@return tycho.Tensor
 function tycho.gather(x, dim, index) end
 
---- x's elements at index along dim
----@param x tycho.Tensor
+--- `(dim:dim, index)` x's elements at index along dim
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.gather(x, dim, index) end
+function Tensor:gather(dim, index) end
 
---- x with src written at index along dim
+--- `(x, dim:dim, index, src:operand)` x with src written at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
@@ -1641,15 +2955,29 @@ function Tensor.gather(x, dim, index) end
 ---@return tycho.Tensor
 function tycho.scatter(x, dim, index, src) end
 
---- x with src written at index along dim
+--- `(dim:dim, index, src:operand)` x with src written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:scatter(dim, index, src) end
+
+--- `(x, dim:dim, index, src:operand)` x with src written at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.scatter(x, dim, index, src) end
+function tycho.scatter_(x, dim, index, src) end
 
---- x with src added at index along dim
+--- `(dim:dim, index, src:operand)` x with src written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:scatter_(dim, index, src) end
+
+--- `(x, dim:dim, index, src)` x with src added at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
@@ -1657,267 +2985,367 @@ function Tensor.scatter(x, dim, index, src) end
 ---@return tycho.Tensor
 function tycho.scatter_add(x, dim, index, src) end
 
---- x with src added at index along dim
+--- `(dim:dim, index, src)` x with src added at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor:scatter_add(dim, index, src) end
+
+--- `(x, dim:dim, index, src)` x with src added at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.scatter_add(x, dim, index, src) end
+function tycho.scatter_add_(x, dim, index, src) end
 
---- x in order along dim and the indices of that order, equals in theirs; NaN is the largest
+--- `(dim:dim, index, src)` x with src added at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor:scatter_add_(dim, index, src) end
+
+--- `(x, dim:dim=-1, descending:bool=false, stable:bool=false)` x in order along dim and the indices of that order, equals in theirs; NaN is the largest
 ---@param x tycho.Tensor
----@param dim? integer
----@param descending? boolean
----@param stable? boolean
+---@param dim? integer|table
+---@param descending? boolean|table
+---@param stable? boolean|table
 ---@return tycho.Tensor, tycho.Tensor
 function tycho.sort(x, dim, descending, stable) end
 
---- x in order along dim and the indices of that order, equals in theirs; NaN is the largest
----@param x tycho.Tensor
----@param dim? integer
----@param descending? boolean
----@param stable? boolean
+--- `(dim:dim=-1, descending:bool=false, stable:bool=false)` x in order along dim and the indices of that order, equals in theirs; NaN is the largest
+---@param dim? integer|table
+---@param descending? boolean|table
+---@param stable? boolean|table
 ---@return tycho.Tensor, tycho.Tensor
-function Tensor.sort(x, dim, descending, stable) end
+function Tensor:sort(dim, descending, stable) end
 
---- the k largest (or smallest) along dim in order, and their indices
+--- `(x, k:int, dim:dim=-1, largest:bool=true, sorted:bool=true)` the k largest (or smallest) along dim in order, and their indices
 ---@param x tycho.Tensor
 ---@param k integer
----@param dim? integer
----@param largest? boolean
----@param sorted? boolean
+---@param dim? integer|table
+---@param largest? boolean|table
+---@param sorted? boolean|table
 ---@return tycho.Tensor, tycho.Tensor
 function tycho.topk(x, k, dim, largest, sorted) end
 
---- the k largest (or smallest) along dim in order, and their indices
----@param x tycho.Tensor
+--- `(k:int, dim:dim=-1, largest:bool=true, sorted:bool=true)` the k largest (or smallest) along dim in order, and their indices
 ---@param k integer
----@param dim? integer
----@param largest? boolean
----@param sorted? boolean
+---@param dim? integer|table
+---@param largest? boolean|table
+---@param sorted? boolean|table
 ---@return tycho.Tensor, tycho.Tensor
-function Tensor.topk(x, k, dim, largest, sorted) end
+function Tensor:topk(k, dim, largest, sorted) end
 
---- for each value the index before which it would be put into the sorted last dim (right: after equals)
+--- `(sorted, values, *, right:bool=false)` for each value the index before which it would be put into the sorted last dim (right: after equals)
 ---@param sorted tycho.Tensor
 ---@param values tycho.Tensor
----@param right? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.searchsorted(sorted, values, right) end
+function tycho.searchsorted(sorted, values, options) end
 
---- for each value the index before which it would be put into the sorted last dim (right: after equals)
----@param sorted tycho.Tensor
+--- `(values, *, right:bool=false)` for each value the index before which it would be put into the sorted last dim (right: after equals)
 ---@param values tycho.Tensor
----@param right? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.searchsorted(sorted, values, right) end
+function Tensor:searchsorted(values, options) end
 
---- how often each id from 1 on occurs, or the sums of their weights
+--- `(ids, weights?, *, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
 ---@param ids tycho.Tensor
----@param weights? tycho.Tensor
----@param minlength? integer
+---@param weights? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.bincount(ids, weights, minlength) end
+function tycho.bincount(ids, weights, options) end
 
---- how often each id from 1 on occurs, or the sums of their weights
----@param ids tycho.Tensor
----@param weights? tycho.Tensor
----@param minlength? integer
+--- `(weights?, *, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
+---@param weights? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.bincount(ids, weights, minlength) end
+function Tensor:bincount(weights, options) end
 
---- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
+--- `(x, weight, bias?, stride:pair=1, padding:pair=0, dilation:pair=1, groups:int=1)` 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param dilation? integer|integer[]
----@param groups? integer
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
+---@param groups? integer|table
 ---@return tycho.Tensor
 function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 
---- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
----@param x tycho.Tensor
+--- `(weight, bias?, stride:pair=1, padding:pair=0, dilation:pair=1, groups:int=1)` 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param dilation? integer|integer[]
----@param groups? integer
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
+---@param groups? integer|table
 ---@return tycho.Tensor
-function Tensor.conv2d(x, weight, bias, stride, padding, dilation, groups) end
+function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 
---- mean of each kernel_size window of the last two dims
+--- `(x, kernel_size:pair, stride:pair?, padding:pair=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param ceil_mode? boolean
----@param count_include_pad? boolean
----@param divisor_override? integer
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+function tycho.avg_pool2d(x, kernel_size, stride, padding, options) end
 
---- mean of each kernel_size window of the last two dims
----@param x tycho.Tensor
+--- `(kernel_size:pair, stride:pair?, padding:pair=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param ceil_mode? boolean
----@param count_include_pad? boolean
----@param divisor_override? integer
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+function Tensor:avg_pool2d(kernel_size, stride, padding, options) end
 
---- the elements in another shape; a view where that is possible, else a copy
+--- `(x, size:sizes)` the elements in another shape; a view where that is possible, else a copy
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.reshape(x, size) end
 
---- the elements in another shape; a view where that is possible, else a copy
----@param x tycho.Tensor
+--- `(size:sizes)` the elements in another shape; a view where that is possible, else a copy
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.reshape(x, size) end
+function Tensor:reshape(size) end
 
---- x, or a copy in row-major memory order, or with channels last
+--- `(x, memory_format:enum(contiguous,preserve,channels_last)=contiguous)` x, or a copy in row-major memory order, or with channels last
 ---@param x tycho.Tensor
----@param memory_format? string
+---@param memory_format? string|table
 ---@return tycho.Tensor
 function tycho.contiguous(x, memory_format) end
 
---- x, or a copy in row-major memory order, or with channels last
----@param x tycho.Tensor
----@param memory_format? string
+--- `(memory_format:enum(contiguous,preserve,channels_last)=contiguous)` x, or a copy in row-major memory order, or with channels last
+---@param memory_format? string|table
 ---@return tycho.Tensor
-function Tensor.contiguous(x, memory_format) end
+function Tensor:contiguous(memory_format) end
 
---- dims start_dim to end_dim as one
+--- `(x, start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
 ---@param x tycho.Tensor
----@param start_dim? integer
----@param end_dim? integer
+---@param start_dim? integer|table
+---@param end_dim? integer|table
 ---@return tycho.Tensor
 function tycho.flatten(x, start_dim, end_dim) end
 
---- dims start_dim to end_dim as one
----@param x tycho.Tensor
----@param start_dim? integer
----@param end_dim? integer
+--- `(start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
+---@param start_dim? integer|table
+---@param end_dim? integer|table
 ---@return tycho.Tensor
-function Tensor.flatten(x, start_dim, end_dim) end
+function Tensor:flatten(start_dim, end_dim) end
 
---- without dims of size 1 (all of them where dim is nil)
+--- `(x, start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
+---@param start_dim? integer|table
+---@param end_dim? integer|table
+---@return tycho.Tensor
+function tycho.ravel(x, start_dim, end_dim) end
+
+--- `(start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
+---@param start_dim? integer|table
+---@param end_dim? integer|table
+---@return tycho.Tensor
+function Tensor:ravel(start_dim, end_dim) end
+
+--- `(x, dim:dims?)` without dims of size 1 (all of them where dim is nil)
+---@param x tycho.Tensor
+---@param dim? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.squeeze(x, dim) end
 
---- without dims of size 1 (all of them where dim is nil)
----@param x tycho.Tensor
----@param dim? integer|integer[]
+--- `(dim:dims?)` without dims of size 1 (all of them where dim is nil)
+---@param dim? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.squeeze(x, dim) end
+function Tensor:squeeze(dim) end
 
---- with a dim of size 1 more, at dim
+--- `(x, dim:dims?)` without dims of size 1 (all of them where dim is nil)
+---@param x tycho.Tensor
+---@param dim? integer|integer[]|table
+---@return tycho.Tensor
+function tycho.squeeze_(x, dim) end
+
+--- `(dim:dims?)` without dims of size 1 (all of them where dim is nil)
+---@param dim? integer|integer[]|table
+---@return tycho.Tensor
+function Tensor:squeeze_(dim) end
+
+--- `(x, dim:int)` with a dim of size 1 more, at dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor
 function tycho.unsqueeze(x, dim) end
 
---- with a dim of size 1 more, at dim
+--- `(dim:int)` with a dim of size 1 more, at dim
+---@param dim integer
+---@return tycho.Tensor
+function Tensor:unsqueeze(dim) end
+
+--- `(x, dim:int)` with a dim of size 1 more, at dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor
-function Tensor.unsqueeze(x, dim) end
+function tycho.unsqueeze_(x, dim) end
 
---- dims dim0 and dim1 exchanged
+--- `(dim:int)` with a dim of size 1 more, at dim
+---@param dim integer
+---@return tycho.Tensor
+function Tensor:unsqueeze_(dim) end
+
+--- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function tycho.transpose(x, dim0, dim1) end
 
---- dims dim0 and dim1 exchanged
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:transpose(dim0, dim1) end
+
+--- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
-function Tensor.transpose(x, dim0, dim1) end
+function tycho.transpose_(x, dim0, dim1) end
 
---- matrices transposed
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:transpose_(dim0, dim1) end
+
+--- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param x tycho.Tensor
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function tycho.swapaxes(x, dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:swapaxes(dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:swapaxes_(dim0, dim1) end
+
+--- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param x tycho.Tensor
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function tycho.swapdims(x, dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:swapdims(dim0, dim1) end
+
+--- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+---@param dim0 integer
+---@param dim1 integer
+---@return tycho.Tensor
+function Tensor:swapdims_(dim0, dim1) end
+
+--- `(x)` matrices transposed
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.adjoint(x) end
 
 --- matrices transposed
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.adjoint(x) end
+function Tensor:adjoint() end
 
---- a matrix transposed
+--- `(x)` a matrix transposed
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.t(x) end
 
 --- a matrix transposed
+---@return tycho.Tensor
+function Tensor:t() end
+
+--- `(x)` a matrix transposed
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.t(x) end
+function tycho.t_(x) end
 
---- x summed over the dims along which size broadcasts to its shape
+--- a matrix transposed
+---@return tycho.Tensor
+function Tensor:t_() end
+
+--- `(x, size:sizes)` x summed over the dims along which size broadcasts to its shape
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.sum_to_size(x, size) end
 
---- x summed over the dims along which size broadcasts to its shape
----@param x tycho.Tensor
+--- `(size:sizes)` x summed over the dims along which size broadcasts to its shape
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.sum_to_size(x, size) end
+function Tensor:sum_to_size(size) end
 
---- dim from, or several in a list, moved to place to, or places; the others keep their order
+--- `(x, from:any, to:any)` dim from, or several in a list, moved to place to, or places; the others keep their order
 ---@param x tycho.Tensor
 ---@param from any
 ---@param to any
 ---@return tycho.Tensor
 function tycho.movedim(x, from, to) end
 
---- dim from, or several in a list, moved to place to, or places; the others keep their order
+--- `(from:any, to:any)` dim from, or several in a list, moved to place to, or places; the others keep their order
+---@param from any
+---@param to any
+---@return tycho.Tensor
+function Tensor:movedim(from, to) end
+
+--- `(x, from:any, to:any)` dim from, or several in a list, moved to place to, or places; the others keep their order
 ---@param x tycho.Tensor
 ---@param from any
 ---@param to any
 ---@return tycho.Tensor
-function Tensor.movedim(x, from, to) end
+function tycho.moveaxis(x, from, to) end
 
---- expanded to other's shape
+--- `(from:any, to:any)` dim from, or several in a list, moved to place to, or places; the others keep their order
+---@param from any
+---@param to any
+---@return tycho.Tensor
+function Tensor:moveaxis(from, to) end
+
+--- `(x, other)` expanded to other's shape
 ---@param x tycho.Tensor
 ---@param other tycho.Tensor
 ---@return tycho.Tensor
 function tycho.expand_as(x, other) end
 
---- expanded to other's shape
----@param x tycho.Tensor
+--- `(other)` expanded to other's shape
 ---@param other tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.expand_as(x, other) end
+function Tensor:expand_as(other) end
 
---- viewed in other's shape
+--- `(x, other)` viewed in other's shape
 ---@param x tycho.Tensor
 ---@param other tycho.Tensor
 ---@return tycho.Tensor
 function tycho.view_as(x, other) end
 
---- viewed in other's shape
----@param x tycho.Tensor
+--- `(other)` viewed in other's shape
 ---@param other tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.view_as(x, other) end
+function Tensor:view_as(other) end
 
---- length elements of dim from start on
+--- `(x, dim:int, start:int, length:int)` length elements of dim from start on
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param start integer
@@ -1925,1582 +3353,1737 @@ function Tensor.view_as(x, other) end
 ---@return tycho.Tensor
 function tycho.narrow(x, dim, start, length) end
 
---- length elements of dim from start on
----@param x tycho.Tensor
+--- `(dim:int, start:int, length:int)` length elements of dim from start on
 ---@param dim integer
 ---@param start integer
 ---@param length integer
 ---@return tycho.Tensor
-function Tensor.narrow(x, dim, start, length) end
+function Tensor:narrow(dim, start, length) end
 
---- a list of parts of size elements (or of the sizes in a list) along dim
+--- `(x, size:any, dim:int=1)` a list of parts of size elements (or of the sizes in a list) along dim
 ---@param x tycho.Tensor
 ---@param size any
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.split(x, size, dim) end
 
---- a list of parts of size elements (or of the sizes in a list) along dim
+--- `(size:any, dim:int=1)` a list of parts of size elements (or of the sizes in a list) along dim
+---@param size any
+---@param dim? integer|table
+---@return tycho.Tensor
+function Tensor:split(size, dim) end
+
+--- `(x, size:any, dim:int=1)` a list of parts of size elements (or of the sizes in a list) along dim
 ---@param x tycho.Tensor
 ---@param size any
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.split(x, size, dim) end
+function tycho.split_with_sizes(x, size, dim) end
 
---- a list of at most n parts of equal size along dim (the last may be smaller)
+--- `(size:any, dim:int=1)` a list of parts of size elements (or of the sizes in a list) along dim
+---@param size any
+---@param dim? integer|table
+---@return tycho.Tensor
+function Tensor:split_with_sizes(size, dim) end
+
+--- `(x, n:int, dim:int=1)` a list of at most n parts of equal size along dim (the last may be smaller)
 ---@param x tycho.Tensor
 ---@param n integer
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.chunk(x, n, dim) end
 
---- a list of at most n parts of equal size along dim (the last may be smaller)
----@param x tycho.Tensor
+--- `(n:int, dim:int=1)` a list of at most n parts of equal size along dim (the last may be smaller)
 ---@param n integer
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.chunk(x, n, dim) end
+function Tensor:chunk(n, dim) end
 
---- the list of slices along dim
+--- `(x, dim:int=1)` the list of slices along dim
 ---@param x tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.unbind(x, dim) end
 
---- the list of slices along dim
----@param x tycho.Tensor
----@param dim? integer
+--- `(dim:int=1)` the list of slices along dim
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.unbind(x, dim) end
+function Tensor:unbind(dim) end
 
---- x repeated along each dim (PyTorch's Tensor.repeat)
+--- `(x, repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
 ---@param x tycho.Tensor
 ---@param repeats integer|integer[]
 ---@return tycho.Tensor
 function tycho.tile(x, repeats) end
 
---- x repeated along each dim (PyTorch's Tensor.repeat)
+--- `(repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
+---@param repeats integer|integer[]
+---@return tycho.Tensor
+function Tensor:tile(repeats) end
+
+--- `(x, repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
 ---@param x tycho.Tensor
 ---@param repeats integer|integer[]
 ---@return tycho.Tensor
-function Tensor.tile(x, repeats) end
+tycho["repeat"] = function(x, repeats) end
 
---- elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims
+--- `(repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
+---@param repeats integer|integer[]
+---@return tycho.Tensor
+Tensor["repeat"] = function(repeats) end
+
+--- `(x, shift:any, dim:dims?)` elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims
 ---@param x tycho.Tensor
 ---@param shift any
----@param dim? integer|integer[]
+---@param dim? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.roll(x, shift, dim) end
 
---- elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims
----@param x tycho.Tensor
+--- `(shift:any, dim:dims?)` elements moved by shift along dim, around the end (through all elements where dim is nil); lists for several dims
 ---@param shift any
----@param dim? integer|integer[]
+---@param dim? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.roll(x, shift, dim) end
+function Tensor:roll(shift, dim) end
 
---- dim as several dims of the given sizes (one may be -1)
+--- `(x, dim:int, size:sizes)` dim as several dims of the given sizes (one may be -1)
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.unflatten(x, dim, size) end
 
---- dim as several dims of the given sizes (one may be -1)
----@param x tycho.Tensor
+--- `(dim:int, size:sizes)` dim as several dims of the given sizes (one may be -1)
 ---@param dim integer
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.unflatten(x, dim, size) end
+function Tensor:unflatten(dim, size) end
 
---- expanded to size
+--- `(x, size:sizes)` expanded to size
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.broadcast_to(x, size) end
 
---- expanded to size
----@param x tycho.Tensor
+--- `(size:sizes)` expanded to size
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.broadcast_to(x, size) end
+function Tensor:broadcast_to(size) end
 
---- the tensors, all expanded to one shape, as so many results
+--- `(tensors:tensors)` the tensors, all expanded to one shape, as so many results
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.broadcast_tensors(tensors) end
 
---- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
+--- `(x, repeats:any?, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
 ---@param x tycho.Tensor
 ---@param repeats? any
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.repeat_interleave(x, repeats, dim) end
 
---- each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
----@param x tycho.Tensor
+--- `(repeats:any?, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
 ---@param repeats? any
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.repeat_interleave(x, repeats, dim) end
+function Tensor:repeat_interleave(repeats, dim) end
 
---- turned k times by 90 degrees from the first of dims to the second
+--- `(x, k:int=1, dims:dims?)` turned k times by 90 degrees from the first of dims to the second
 ---@param x tycho.Tensor
----@param k? integer
----@param dims? integer|integer[]
+---@param k? integer|table
+---@param dims? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.rot90(x, k, dims) end
 
---- turned k times by 90 degrees from the first of dims to the second
----@param x tycho.Tensor
----@param k? integer
----@param dims? integer|integer[]
+--- `(k:int=1, dims:dims?)` turned k times by 90 degrees from the first of dims to the second
+---@param k? integer|table
+---@param dims? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.rot90(x, k, dims) end
+function Tensor:rot90(k, dims) end
 
---- dim 2 in reverse order
+--- `(x)` dim 2 in reverse order
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.fliplr(x) end
 
 --- dim 2 in reverse order
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.fliplr(x) end
+function Tensor:fliplr() end
 
---- dim 1 in reverse order
+--- `(x)` dim 1 in reverse order
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.flipud(x) end
 
 --- dim 1 in reverse order
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.flipud(x) end
+function Tensor:flipud() end
 
---- matrices, of dims dim1 and dim2, whose diagonal is x's last dim
+--- `(x, offset:int=0, dim1:int=-2, dim2:int=-1)` matrices, of dims dim1 and dim2, whose diagonal is x's last dim
 ---@param x tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
+---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
 function tycho.diag_embed(x, offset, dim1, dim2) end
 
---- matrices, of dims dim1 and dim2, whose diagonal is x's last dim
----@param x tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
+--- `(offset:int=0, dim1:int=-2, dim2:int=-1)` matrices, of dims dim1 and dim2, whose diagonal is x's last dim
+---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
-function Tensor.diag_embed(x, offset, dim1, dim2) end
+function Tensor:diag_embed(offset, dim1, dim2) end
 
---- a matrix with the vector x on its diagonal, or the diagonal of the matrix x
+--- `(x, offset:int=0)` a matrix with the vector x on its diagonal, or the diagonal of the matrix x
 ---@param x tycho.Tensor
----@param offset? integer
+---@param offset? integer|table
 ---@return tycho.Tensor
 function tycho.diag(x, offset) end
 
---- a matrix with the vector x on its diagonal, or the diagonal of the matrix x
----@param x tycho.Tensor
----@param offset? integer
+--- `(offset:int=0)` a matrix with the vector x on its diagonal, or the diagonal of the matrix x
+---@param offset? integer|table
 ---@return tycho.Tensor
-function Tensor.diag(x, offset) end
+function Tensor:diag(offset) end
 
---- a matrix with all elements of x on its diagonal
+--- `(x, offset:int=0)` a matrix with all elements of x on its diagonal
 ---@param x tycho.Tensor
----@param offset? integer
+---@param offset? integer|table
 ---@return tycho.Tensor
 function tycho.diagflat(x, offset) end
 
---- a matrix with all elements of x on its diagonal
----@param x tycho.Tensor
----@param offset? integer
+--- `(offset:int=0)` a matrix with all elements of x on its diagonal
+---@param offset? integer|table
 ---@return tycho.Tensor
-function Tensor.diagflat(x, offset) end
+function Tensor:diagflat(offset) end
 
---- sum of a matrix's diagonal
+--- `(x)` sum of a matrix's diagonal
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.trace(x) end
 
 --- sum of a matrix's diagonal
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.trace(x) end
+function Tensor:trace() end
 
---- the vectors, each expanded to the grid of all, as so many results
+--- `(tensors:tensors, *, indexing:enum(ij,xy)=ij)` the vectors, each expanded to the grid of all, as so many results
 ---@param tensors tycho.Tensor[]
----@param indexing? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.meshgrid(tensors, indexing) end
+function tycho.meshgrid(tensors, options) end
 
---- x with at least 1 dims
+--- `(x)` x with at least 1 dims
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.atleast_1d(x) end
 
 --- x with at least 1 dims
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.atleast_1d(x) end
+function Tensor:atleast_1d() end
 
---- x with at least 2 dims
+--- `(x)` x with at least 2 dims
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.atleast_2d(x) end
 
 --- x with at least 2 dims
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.atleast_2d(x) end
+function Tensor:atleast_2d() end
 
---- x with at least 3 dims
+--- `(x)` x with at least 3 dims
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.atleast_3d(x) end
 
 --- x with at least 3 dims
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.atleast_3d(x) end
+function Tensor:atleast_3d() end
 
---- tensors of at least 1 dims one after another along dim 2
+--- `(tensors:tensors)` tensors of at least 1 dims one after another along dim 2
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.hstack(tensors) end
 
---- tensors of at least 2 dims one after another along dim 1
+--- `(tensors:tensors)` tensors of at least 2 dims one after another along dim 1
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.vstack(tensors) end
 
---- tensors of at least 3 dims one after another along dim 3
+--- `(tensors:tensors)` tensors of at least 2 dims one after another along dim 1
+---@param tensors tycho.Tensor[]
+---@return tycho.Tensor
+function tycho.row_stack(tensors) end
+
+--- `(tensors:tensors)` tensors of at least 3 dims one after another along dim 3
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.dstack(tensors) end
 
---- vectors as columns beside matrices
+--- `(tensors:tensors)` vectors as columns beside matrices
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.column_stack(tensors) end
 
---- a list of parts: so many of near equal size, or cut before the indices in a list or tensor
+--- `(x, sections:any, dim:int=1)` a list of parts: so many of near equal size, or cut before the indices in a list or tensor
 ---@param x tycho.Tensor
 ---@param sections any
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.tensor_split(x, sections, dim) end
 
---- a list of parts: so many of near equal size, or cut before the indices in a list or tensor
----@param x tycho.Tensor
+--- `(sections:any, dim:int=1)` a list of parts: so many of near equal size, or cut before the indices in a list or tensor
 ---@param sections any
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.tensor_split(x, sections, dim) end
+function Tensor:tensor_split(sections, dim) end
 
---- a 2 x n tensor: row and column of each element of the triangle
+--- `(rows:int, cols:int, k:int=0)` a 2 x n tensor: row and column of each element of the triangle
 ---@param rows integer
 ---@param cols integer
----@param k? integer
+---@param k? integer|table
 ---@return tycho.Tensor
 function tycho.tril_indices(rows, cols, k) end
 
---- a 2 x n tensor: row and column of each element of the triangle
+--- `(rows:int, cols:int, k:int=0)` a 2 x n tensor: row and column of each element of the triangle
 ---@param rows integer
 ---@param cols integer
----@param k? integer
+---@param k? integer|table
 ---@return tycho.Tensor
 function tycho.triu_indices(rows, cols, k) end
 
---- all combinations of the vectors' elements, one row each
+--- `(tensors:tensors)` all combinations of the vectors' elements, one row each
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.cartesian_prod(tensors) end
 
---- all choices of r elements of a vector in order, one row each
+--- `(x, r:int=2, *, with_replacement:bool=false)` all choices of r elements of a vector in order, one row each
 ---@param x tycho.Tensor
----@param r? integer
----@param with_replacement? boolean
+---@param r? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.combinations(x, r, with_replacement) end
+function tycho.combinations(x, r, options) end
 
---- all choices of r elements of a vector in order, one row each
----@param x tycho.Tensor
----@param r? integer
----@param with_replacement? boolean
+--- `(r:int=2, *, with_replacement:bool=false)` all choices of r elements of a vector in order, one row each
+---@param r? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.combinations(x, r, with_replacement) end
+function Tensor:combinations(r, options) end
 
---- a matrix with the matrices along its diagonal
+--- `(tensors:tensors)` a matrix with the matrices along its diagonal
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.block_diag(tensors) end
 
---- (N, C r^2, H, W) as (N, C, H r, W r)
+--- `(x, factor:int)` (N, C r^2, H, W) as (N, C, H r, W r)
 ---@param x tycho.Tensor
 ---@param factor integer
 ---@return tycho.Tensor
 function tycho.pixel_shuffle(x, factor) end
 
---- (N, C r^2, H, W) as (N, C, H r, W r)
----@param x tycho.Tensor
+--- `(factor:int)` (N, C r^2, H, W) as (N, C, H r, W r)
 ---@param factor integer
 ---@return tycho.Tensor
-function Tensor.pixel_shuffle(x, factor) end
+function Tensor:pixel_shuffle(factor) end
 
---- channels (dim 2), which lie in groups, so that each group's first come first
+--- `(x, groups:int)` channels (dim 2), which lie in groups, so that each group's first come first
 ---@param x tycho.Tensor
 ---@param groups integer
 ---@return tycho.Tensor
 function tycho.channel_shuffle(x, groups) end
 
---- channels (dim 2), which lie in groups, so that each group's first come first
----@param x tycho.Tensor
+--- `(groups:int)` channels (dim 2), which lie in groups, so that each group's first come first
 ---@param groups integer
 ---@return tycho.Tensor
-function Tensor.channel_shuffle(x, groups) end
+function Tensor:channel_shuffle(groups) end
 
---- (N, C, H r, W r) as (N, C r^2, H, W)
+--- `(x, factor:int)` (N, C, H r, W r) as (N, C r^2, H, W)
 ---@param x tycho.Tensor
 ---@param factor integer
 ---@return tycho.Tensor
 function tycho.pixel_unshuffle(x, factor) end
 
---- (N, C, H r, W r) as (N, C r^2, H, W)
----@param x tycho.Tensor
+--- `(factor:int)` (N, C, H r, W r) as (N, C r^2, H, W)
 ---@param factor integer
 ---@return tycho.Tensor
-function Tensor.pixel_unshuffle(x, factor) end
+function Tensor:pixel_unshuffle(factor) end
 
---- x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
+--- `(x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
 ---@param x tycho.Tensor
 ---@param target? any
 ---@param dtype? any
----@param device? string
----@param non_blocking? boolean
----@param copy? boolean
----@param memory_format? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.to(x, target, dtype, device, non_blocking, copy, memory_format) end
+function tycho.to(x, target, dtype, options) end
 
---- x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
----@param x tycho.Tensor
+--- `(target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned memory, without waiting
 ---@param target? any
 ---@param dtype? any
----@param device? string
----@param non_blocking? boolean
----@param copy? boolean
----@param memory_format? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.to(x, target, dtype, device, non_blocking, copy, memory_format) end
+function Tensor:to(target, dtype, options) end
 
---- zeros in x's shape, dtype and layout
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` zeros in x's shape, dtype and layout
 ---@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.zeros_like(x, dtype, device, requires_grad, pin_memory) end
+function tycho.zeros_like(x, options) end
 
---- zeros in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` zeros in x's shape, dtype and layout
+---@param options? table
+---@return tycho.Tensor
+function Tensor:zeros_like(options) end
+
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` ones in x's shape, dtype and layout
 ---@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.zeros_like(x, dtype, device, requires_grad, pin_memory) end
+function tycho.ones_like(x, options) end
 
---- ones in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` ones in x's shape, dtype and layout
+---@param options? table
+---@return tycho.Tensor
+function Tensor:ones_like(options) end
+
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` rand in x's shape, dtype and layout
 ---@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.ones_like(x, dtype, device, requires_grad, pin_memory) end
+function tycho.rand_like(x, options) end
 
---- ones in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` rand in x's shape, dtype and layout
+---@param options? table
+---@return tycho.Tensor
+function Tensor:rand_like(options) end
+
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` randn in x's shape, dtype and layout
 ---@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.ones_like(x, dtype, device, requires_grad, pin_memory) end
+function tycho.randn_like(x, options) end
 
---- rand in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` randn in x's shape, dtype and layout
+---@param options? table
+---@return tycho.Tensor
+function Tensor:randn_like(options) end
+
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` empty in x's shape, dtype and layout
 ---@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.rand_like(x, dtype, device, requires_grad, pin_memory) end
+function tycho.empty_like(x, options) end
 
---- rand in x's shape, dtype and layout
----@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` empty in x's shape, dtype and layout
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.rand_like(x, dtype, device, requires_grad, pin_memory) end
+function Tensor:empty_like(options) end
 
---- randn in x's shape, dtype and layout
----@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
----@return tycho.Tensor
-function tycho.randn_like(x, dtype, device, requires_grad, pin_memory) end
-
---- randn in x's shape, dtype and layout
----@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
----@return tycho.Tensor
-function Tensor.randn_like(x, dtype, device, requires_grad, pin_memory) end
-
---- empty in x's shape, dtype and layout
----@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
----@return tycho.Tensor
-function tycho.empty_like(x, dtype, device, requires_grad, pin_memory) end
-
---- empty in x's shape, dtype and layout
----@param x tycho.Tensor
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
----@return tycho.Tensor
-function Tensor.empty_like(x, dtype, device, requires_grad, pin_memory) end
-
---- whole numbers low to high, both included, in x's shape and dtype
+--- `(x, low:int, high:int, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` whole numbers low to high, both included, in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param low integer
 ---@param high integer
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.randint_like(x, low, high, dtype, device, requires_grad, pin_memory) end
+function tycho.randint_like(x, low, high, options) end
 
---- whole numbers low to high, both included, in x's shape and dtype
----@param x tycho.Tensor
+--- `(low:int, high:int, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` whole numbers low to high, both included, in x's shape and dtype
 ---@param low integer
 ---@param high integer
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.randint_like(x, low, high, dtype, device, requires_grad, pin_memory) end
+function Tensor:randint_like(low, high, options) end
 
---- x's shape, dtype and layout, all value
+--- `(x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` x's shape, dtype and layout, all value
 ---@param x tycho.Tensor
 ---@param value any
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.full_like(x, value, dtype, device, requires_grad, pin_memory) end
+function tycho.full_like(x, value, options) end
 
---- x's shape, dtype and layout, all value
----@param x tycho.Tensor
+--- `(value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` x's shape, dtype and layout, all value
 ---@param value any
----@param dtype? string
----@param device? string
----@param requires_grad? boolean
----@param pin_memory? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.full_like(x, value, dtype, device, requires_grad, pin_memory) end
+function Tensor:full_like(value, options) end
 
---- normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size
+--- `(mean:any, std:any?, size:any?, *, dtype:string?)` normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers for a given size
 ---@param mean any
 ---@param std? any
 ---@param size? any
----@param dtype? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.normal(mean, std, size, dtype) end
+function tycho.normal(mean, std, size, options) end
 
---- without dim the largest element; with dim the maxima and their indices
+--- `(x, dim:any?, keepdim:bool=false)` without dim the largest element; with dim the maxima and their indices
 ---@param x tycho.Tensor
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.max(x, dim, keepdim) end
 
---- without dim the largest element; with dim the maxima and their indices
----@param x tycho.Tensor
+--- `(dim:any?, keepdim:bool=false)` without dim the largest element; with dim the maxima and their indices
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.max(x, dim, keepdim) end
+function Tensor:max(dim, keepdim) end
 
---- without dim the smallest element; with dim the minima and their indices
+--- `(x, dim:any?, keepdim:bool=false)` without dim the smallest element; with dim the minima and their indices
 ---@param x tycho.Tensor
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.min(x, dim, keepdim) end
 
---- without dim the smallest element; with dim the minima and their indices
----@param x tycho.Tensor
+--- `(dim:any?, keepdim:bool=false)` without dim the smallest element; with dim the minima and their indices
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.min(x, dim, keepdim) end
+function Tensor:min(dim, keepdim) end
 
---- index of the maximum along dim (among all elements where dim is nil)
+--- `(x, dim:int?, keepdim:bool=false)` index of the maximum along dim (among all elements where dim is nil)
 ---@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.argmax(x, dim, keepdim) end
 
---- index of the maximum along dim (among all elements where dim is nil)
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+--- `(dim:int?, keepdim:bool=false)` index of the maximum along dim (among all elements where dim is nil)
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.argmax(x, dim, keepdim) end
+function Tensor:argmax(dim, keepdim) end
 
---- index of the minimum along dim (among all elements where dim is nil)
+--- `(x, dim:int?, keepdim:bool=false)` index of the minimum along dim (among all elements where dim is nil)
 ---@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.argmin(x, dim, keepdim) end
 
---- index of the minimum along dim (among all elements where dim is nil)
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+--- `(dim:int?, keepdim:bool=false)` index of the minimum along dim (among all elements where dim is nil)
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.argmin(x, dim, keepdim) end
+function Tensor:argmin(dim, keepdim) end
 
---- variance over dim; correction (0 where unbiased is false) is subtracted from the count
----@param x tycho.Tensor
----@param dim? any
----@param unbiased? boolean
----@param keepdim? boolean
----@param correction? number
----@return tycho.Tensor
-function tycho.var(x, dim, unbiased, keepdim, correction) end
-
---- variance over dim; correction (0 where unbiased is false) is subtracted from the count
+--- `(x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` variance over dim; correction (0 where unbiased is false) is subtracted from the count
 ---@param x tycho.Tensor
 ---@param dim? any
----@param unbiased? boolean
----@param keepdim? boolean
----@param correction? number
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.var(x, dim, unbiased, keepdim, correction) end
+function tycho.var(x, dim, unbiased, keepdim, options) end
 
---- standard deviation over dim
+--- `(dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` variance over dim; correction (0 where unbiased is false) is subtracted from the count
+---@param dim? any
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:var(dim, unbiased, keepdim, options) end
+
+--- `(x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` standard deviation over dim
 ---@param x tycho.Tensor
 ---@param dim? any
----@param unbiased? boolean
----@param keepdim? boolean
----@param correction? number
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.std(x, dim, unbiased, keepdim, correction) end
+function tycho.std(x, dim, unbiased, keepdim, options) end
 
---- standard deviation over dim
----@param x tycho.Tensor
+--- `(dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` standard deviation over dim
 ---@param dim? any
----@param unbiased? boolean
----@param keepdim? boolean
----@param correction? number
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.std(x, dim, unbiased, keepdim, correction) end
+function Tensor:std(dim, unbiased, keepdim, options) end
 
---- var and mean over dim
+--- `(x, dim:dims?, *, correction:number=1, keepdim:bool=false)` var and mean over dim
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.var_mean(x, dim, correction, keepdim) end
+function tycho.var_mean(x, dim, options) end
 
---- var and mean over dim
+--- `(dim:dims?, *, correction:number=1, keepdim:bool=false)` var and mean over dim
+---@param dim? integer|integer[]|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:var_mean(dim, options) end
+
+--- `(x, dim:dims?, *, correction:number=1, keepdim:bool=false)` std and mean over dim
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.var_mean(x, dim, correction, keepdim) end
+function tycho.std_mean(x, dim, options) end
 
---- std and mean over dim
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
+--- `(dim:dims?, *, correction:number=1, keepdim:bool=false)` std and mean over dim
+---@param dim? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.std_mean(x, dim, correction, keepdim) end
+function Tensor:std_mean(dim, options) end
 
---- std and mean over dim
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param correction? number
----@param keepdim? boolean
----@return tycho.Tensor
-function Tensor.std_mean(x, dim, correction, keepdim) end
-
---- the p-norm over dim; 2 where p is nil or 'fro'
+--- `(x, p:any?, dim:dims?, keepdim:bool=false)` the p-norm over dim; 2 where p is nil or 'fro'
 ---@param x tycho.Tensor
 ---@param p? any
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.norm(x, p, dim, keepdim) end
 
---- the p-norm over dim; 2 where p is nil or 'fro'
----@param x tycho.Tensor
+--- `(p:any?, dim:dims?, keepdim:bool=false)` the p-norm over dim; 2 where p is nil or 'fro'
 ---@param p? any
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.norm(x, p, dim, keepdim) end
+function Tensor:norm(p, dim, keepdim) end
 
---- log of the sum of exp(x) over dim, without overflow
+--- `(x, dim:dims, keepdim:bool=false)` log of the sum of exp(x) over dim, without overflow
 ---@param x tycho.Tensor
 ---@param dim integer|integer[]
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.logsumexp(x, dim, keepdim) end
 
---- log of the sum of exp(x) over dim, without overflow
----@param x tycho.Tensor
+--- `(dim:dims, keepdim:bool=false)` log of the sum of exp(x) over dim, without overflow
 ---@param dim integer|integer[]
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.logsumexp(x, dim, keepdim) end
+function Tensor:logsumexp(dim, keepdim) end
 
---- how many elements are not 0
+--- `(x, dim:dims?)` how many elements are not 0
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
+---@param dim? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.count_nonzero(x, dim) end
 
---- how many elements are not 0
----@param x tycho.Tensor
----@param dim? integer|integer[]
+--- `(dim:dims?)` how many elements are not 0
+---@param dim? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.count_nonzero(x, dim) end
+function Tensor:count_nonzero(dim) end
 
---- whether both have the same shape and elements (a boolean)
+--- `(a, b)` whether both have the same shape and elements (a boolean)
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.equal(a, b) end
 
---- whether both have the same shape and elements (a boolean)
----@param a tycho.Tensor
+--- `(b)` whether both have the same shape and elements (a boolean)
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.equal(a, b) end
+function Tensor:equal(b) end
 
---- true where |a - b| <= atol + rtol |b|
+--- `(a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false)` true where |a - b| <= atol + rtol |b|
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param rtol? number
----@param atol? number
----@param equal_nan? boolean
+---@param rtol? number|table
+---@param atol? number|table
+---@param equal_nan? boolean|table
 ---@return tycho.Tensor
 function tycho.isclose(a, b, rtol, atol, equal_nan) end
 
---- true where |a - b| <= atol + rtol |b|
----@param a tycho.Tensor
+--- `(b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false)` true where |a - b| <= atol + rtol |b|
 ---@param b tycho.Tensor
----@param rtol? number
----@param atol? number
----@param equal_nan? boolean
+---@param rtol? number|table
+---@param atol? number|table
+---@param equal_nan? boolean|table
 ---@return tycho.Tensor
-function Tensor.isclose(a, b, rtol, atol, equal_nan) end
+function Tensor:isclose(b, rtol, atol, equal_nan) end
 
---- whether all elements are close (a boolean)
+--- `(a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false)` whether all elements are close (a boolean)
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param rtol? number
----@param atol? number
----@param equal_nan? boolean
+---@param rtol? number|table
+---@param atol? number|table
+---@param equal_nan? boolean|table
 ---@return tycho.Tensor
 function tycho.allclose(a, b, rtol, atol, equal_nan) end
 
---- whether all elements are close (a boolean)
----@param a tycho.Tensor
+--- `(b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false)` whether all elements are close (a boolean)
 ---@param b tycho.Tensor
----@param rtol? number
----@param atol? number
----@param equal_nan? boolean
+---@param rtol? number|table
+---@param atol? number|table
+---@param equal_nan? boolean|table
 ---@return tycho.Tensor
-function Tensor.allclose(a, b, rtol, atol, equal_nan) end
+function Tensor:allclose(b, rtol, atol, equal_nan) end
 
---- minimum and maximum over dim (all dims where nil)
+--- `(x, *, dim:int?, keepdim:bool=false)` minimum and maximum over dim (all dims where nil)
 ---@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.aminmax(x, dim, keepdim) end
+function tycho.aminmax(x, options) end
 
---- minimum and maximum over dim (all dims where nil)
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+--- `(*, dim:int?, keepdim:bool=false)` minimum and maximum over dim (all dims where nil)
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.aminmax(x, dim, keepdim) end
+function Tensor:aminmax(options) end
 
---- sum over dim, NaN as 0
+--- `(x, dim:dims?, keepdim:bool=false)` sum over dim, NaN as 0
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.nansum(x, dim, keepdim) end
 
---- sum over dim, NaN as 0
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+--- `(dim:dims?, keepdim:bool=false)` sum over dim, NaN as 0
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.nansum(x, dim, keepdim) end
+function Tensor:nansum(dim, keepdim) end
 
---- mean over dim of what isn't NaN
+--- `(x, dim:dims?, keepdim:bool=false)` mean over dim of what isn't NaN
 ---@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.nanmean(x, dim, keepdim) end
 
---- mean over dim of what isn't NaN
----@param x tycho.Tensor
----@param dim? integer|integer[]
----@param keepdim? boolean
+--- `(dim:dims?, keepdim:bool=false)` mean over dim of what isn't NaN
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.nanmean(x, dim, keepdim) end
+function Tensor:nanmean(dim, keepdim) end
 
---- the indices that put x in order along dim
+--- `(x, dim:int=-1, descending:bool=false, stable:bool=false)` the indices that put x in order along dim
 ---@param x tycho.Tensor
----@param dim? integer
----@param descending? boolean
----@param stable? boolean
+---@param dim? integer|table
+---@param descending? boolean|table
+---@param stable? boolean|table
 ---@return tycho.Tensor
 function tycho.argsort(x, dim, descending, stable) end
 
---- the indices that put x in order along dim
----@param x tycho.Tensor
----@param dim? integer
----@param descending? boolean
----@param stable? boolean
+--- `(dim:int=-1, descending:bool=false, stable:bool=false)` the indices that put x in order along dim
+---@param dim? integer|table
+---@param descending? boolean|table
+---@param stable? boolean|table
 ---@return tycho.Tensor
-function Tensor.argsort(x, dim, descending, stable) end
+function Tensor:argsort(dim, descending, stable) end
 
---- x in order along dim 1
+--- `(x)` x in order along dim 1
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.msort(x) end
 
 --- x in order along dim 1
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.msort(x) end
+function Tensor:msort() end
 
---- the k-th smallest along dim and its index
+--- `(x, k:int, dim:int=-1, keepdim:bool=false)` the k-th smallest along dim and its index
 ---@param x tycho.Tensor
 ---@param k integer
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.kthvalue(x, k, dim, keepdim) end
 
---- the k-th smallest along dim and its index
----@param x tycho.Tensor
+--- `(k:int, dim:int=-1, keepdim:bool=false)` the k-th smallest along dim and its index
 ---@param k integer
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.kthvalue(x, k, dim, keepdim) end
+function Tensor:kthvalue(k, dim, keepdim) end
 
---- true where an element of x is among values (invert: is not)
+--- `(x, values, *, invert:bool=false)` true where an element of x is among values (invert: is not)
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor
----@param invert? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.isin(x, values, invert) end
+function tycho.isin(x, values, options) end
 
---- true where an element of x is among values (invert: is not)
----@param x tycho.Tensor
+--- `(values, *, invert:bool=false)` true where an element of x is among values (invert: is not)
 ---@param values tycho.Tensor
----@param invert? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.isin(x, values, invert) end
+function Tensor:isin(values, options) end
 
---- derivative of lgamma
+--- `(x)` derivative of lgamma
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.digamma(x) end
 
 --- derivative of lgamma
+---@return tycho.Tensor
+function Tensor:digamma() end
+
+--- `(x)` derivative of lgamma
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.digamma(x) end
+function tycho.digamma_(x) end
 
---- n-th derivative of digamma
+--- derivative of lgamma
+---@return tycho.Tensor
+function Tensor:digamma_() end
+
+--- `(n:int, x)` n-th derivative of digamma
 ---@param n integer
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.polygamma(n, x) end
 
---- n-th derivative of digamma
----@param n integer
+--- `(x)` n-th derivative of digamma
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.polygamma(n, x) end
+function Tensor:polygamma(x) end
 
---- logarithm of the multivariate gamma function of dimension p
+--- `(x, p:int)` logarithm of the multivariate gamma function of dimension p
 ---@param x tycho.Tensor
 ---@param p integer
 ---@return tycho.Tensor
 function tycho.mvlgamma(x, p) end
 
---- logarithm of the multivariate gamma function of dimension p
----@param x tycho.Tensor
+--- `(p:int)` logarithm of the multivariate gamma function of dimension p
 ---@param p integer
 ---@return tycho.Tensor
-function Tensor.mvlgamma(x, p) end
+function Tensor:mvlgamma(p) end
 
---- NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
+--- `(x, nan:number=0, posinf:number?, neginf:number?)` NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
 ---@param x tycho.Tensor
----@param nan? number
----@param posinf? number
----@param neginf? number
+---@param nan? number|table
+---@param posinf? number|table
+---@param neginf? number|table
 ---@return tycho.Tensor
 function tycho.nan_to_num(x, nan, posinf, neginf) end
 
---- NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
----@param x tycho.Tensor
----@param nan? number
----@param posinf? number
----@param neginf? number
+--- `(nan:number=0, posinf:number?, neginf:number?)` NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
+---@param nan? number|table
+---@param posinf? number|table
+---@param neginf? number|table
 ---@return tycho.Tensor
-function Tensor.nan_to_num(x, nan, posinf, neginf) end
+function Tensor:nan_to_num(nan, posinf, neginf) end
 
---- x limited to min..max; either may be nil, a number or a tensor
+--- `(x, nan:number=0, posinf:number?, neginf:number?)` NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
 ---@param x tycho.Tensor
----@param min? tycho.Tensor|number
----@param max? tycho.Tensor|number
+---@param nan? number|table
+---@param posinf? number|table
+---@param neginf? number|table
+---@return tycho.Tensor
+function tycho.nan_to_num_(x, nan, posinf, neginf) end
+
+--- `(nan:number=0, posinf:number?, neginf:number?)` NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
+---@param nan? number|table
+---@param posinf? number|table
+---@param neginf? number|table
+---@return tycho.Tensor
+function Tensor:nan_to_num_(nan, posinf, neginf) end
+
+--- `(x, min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
+---@param x tycho.Tensor
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
 ---@return tycho.Tensor
 function tycho.clamp(x, min, max) end
 
---- x limited to min..max; either may be nil, a number or a tensor
+--- `(min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
+---@return tycho.Tensor
+function Tensor:clamp(min, max) end
+
+--- `(x, min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
 ---@param x tycho.Tensor
----@param min? tycho.Tensor|number
----@param max? tycho.Tensor|number
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
 ---@return tycho.Tensor
-function Tensor.clamp(x, min, max) end
+function tycho.clamp_(x, min, max) end
 
---- a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+--- `(min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
+---@return tycho.Tensor
+function Tensor:clamp_(min, max) end
+
+--- `(x, min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
+---@param x tycho.Tensor
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
+---@return tycho.Tensor
+function tycho.clip(x, min, max) end
+
+--- `(min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
+---@return tycho.Tensor
+function Tensor:clip(min, max) end
+
+--- `(min:operand?, max:operand?)` x limited to min..max; either may be nil, a number or a tensor
+---@param min? tycho.Tensor|number|table
+---@param max? tycho.Tensor|number|table
+---@return tycho.Tensor
+function Tensor:clip_(min, max) end
+
+--- `(a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
----@param rounding_mode? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.div(a, b, rounding_mode) end
+function tycho.div(a, b, options) end
 
---- a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:div(b, options) end
+
+--- `(a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
----@param rounding_mode? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.div(a, b, rounding_mode) end
+function tycho.div_(a, b, options) end
 
---- the larger of x and min
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:div_(b, options) end
+
+--- `(a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function tycho.divide(a, b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:divide(b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:divide_(b, options) end
+
+--- `(a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function tycho.true_divide(a, b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:true_divide(b, options) end
+
+--- `(b:operand, *, rounding_mode:enum(none,trunc,floor)=none)` a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype
+---@param b tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:true_divide_(b, options) end
+
+--- `(x, min:operand)` the larger of x and min
 ---@param x tycho.Tensor
 ---@param min tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.clamp_min(x, min) end
 
---- the larger of x and min
+--- `(min:operand)` the larger of x and min
+---@param min tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:clamp_min(min) end
+
+--- `(x, min:operand)` the larger of x and min
 ---@param x tycho.Tensor
 ---@param min tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.clamp_min(x, min) end
+function tycho.clamp_min_(x, min) end
 
---- the smaller of x and max
+--- `(min:operand)` the larger of x and min
+---@param min tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:clamp_min_(min) end
+
+--- `(x, max:operand)` the smaller of x and max
 ---@param x tycho.Tensor
 ---@param max tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.clamp_max(x, max) end
 
---- the smaller of x and max
+--- `(max:operand)` the smaller of x and max
+---@param max tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:clamp_max(max) end
+
+--- `(x, max:operand)` the smaller of x and max
 ---@param x tycho.Tensor
 ---@param max tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.clamp_max(x, max) end
+function tycho.clamp_max_(x, max) end
 
---- all bits inverted; booleans negated
+--- `(max:operand)` the smaller of x and max
+---@param max tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:clamp_max_(max) end
+
+--- `(x)` all bits inverted; booleans negated
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.bitwise_not(x) end
 
 --- all bits inverted; booleans negated
+---@return tycho.Tensor
+function Tensor:bitwise_not() end
+
+--- `(x)` all bits inverted; booleans negated
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.bitwise_not(x) end
+function tycho.bitwise_not_(x) end
 
---- 0 below 0, 1 above, values at 0
+--- all bits inverted; booleans negated
+---@return tycho.Tensor
+function Tensor:bitwise_not_() end
+
+--- `(x, values:operand)` 0 below 0, 1 above, values at 0
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.heaviside(x, values) end
 
---- 0 below 0, 1 above, values at 0
+--- `(values:operand)` 0 below 0, 1 above, values at 0
+---@param values tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:heaviside(values) end
+
+--- `(x, values:operand)` 0 below 0, 1 above, values at 0
 ---@param x tycho.Tensor
 ---@param values tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.heaviside(x, values) end
+function tycho.heaviside_(x, values) end
 
---- sin(pi x) / (pi x), 1 at 0
+--- `(values:operand)` 0 below 0, 1 above, values at 0
+---@param values tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:heaviside_(values) end
+
+--- `(x)` sin(pi x) / (pi x), 1 at 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.sinc(x) end
 
 --- sin(pi x) / (pi x), 1 at 0
+---@return tycho.Tensor
+function Tensor:sinc() end
+
+--- `(x)` sin(pi x) / (pi x), 1 at 0
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.sinc(x) end
+function tycho.sinc_(x) end
 
---- log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+--- sin(pi x) / (pi x), 1 at 0
+---@return tycho.Tensor
+function Tensor:sinc_() end
+
+--- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
 ---@param x tycho.Tensor
----@param eps? number
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.logit(x, eps) end
 
---- log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param x tycho.Tensor
----@param eps? number
+--- `(eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.logit(x, eps) end
+function Tensor:logit(eps) end
 
---- degrees as radians
+--- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.logit_(x, eps) end
+
+--- `(eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param eps? number|table
+---@return tycho.Tensor
+function Tensor:logit_(eps) end
+
+--- `(x)` degrees as radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.deg2rad(x) end
 
 --- degrees as radians
+---@return tycho.Tensor
+function Tensor:deg2rad() end
+
+--- `(x)` degrees as radians
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.deg2rad(x) end
+function tycho.deg2rad_(x) end
 
---- radians as degrees
+--- degrees as radians
+---@return tycho.Tensor
+function Tensor:deg2rad_() end
+
+--- `(x)` radians as degrees
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.rad2deg(x) end
 
 --- radians as degrees
+---@return tycho.Tensor
+function Tensor:rad2deg() end
+
+--- `(x)` radians as degrees
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.rad2deg(x) end
+function tycho.rad2deg_(x) end
 
---- true where x is infinite and positive
+--- radians as degrees
+---@return tycho.Tensor
+function Tensor:rad2deg_() end
+
+--- `(x)` true where x is infinite and positive
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.isposinf(x) end
 
 --- true where x is infinite and positive
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.isposinf(x) end
+function Tensor:isposinf() end
 
---- true where x is infinite and negative
+--- `(x)` true where x is infinite and negative
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.isneginf(x) end
 
 --- true where x is infinite and negative
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.isneginf(x) end
+function Tensor:isneginf() end
 
---- x itself
+--- `(x)` x itself
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.positive(x) end
 
 --- x itself
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.positive(x) end
+function Tensor:positive() end
 
---- log2(2^a + 2^b), without overflow
+--- `(a, b)` log2(2^a + 2^b), without overflow
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.logaddexp2(a, b) end
 
---- log2(2^a + 2^b), without overflow
----@param a tycho.Tensor
+--- `(b)` log2(2^a + 2^b), without overflow
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.logaddexp2(a, b) end
+function Tensor:logaddexp2(b) end
 
---- nearest number of so many decimals, halves to even
+--- `(x, *, decimals:int=0)` nearest number of so many decimals, halves to even
 ---@param x tycho.Tensor
----@param decimals? integer
+---@param options? table
 ---@return tycho.Tensor
-function tycho.round(x, decimals) end
+function tycho.round(x, options) end
 
---- nearest number of so many decimals, halves to even
+--- `(*, decimals:int=0)` nearest number of so many decimals, halves to even
+---@param options? table
+---@return tycho.Tensor
+function Tensor:round(options) end
+
+--- `(x, *, decimals:int=0)` nearest number of so many decimals, halves to even
 ---@param x tycho.Tensor
----@param decimals? integer
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.round(x, decimals) end
+function tycho.round_(x, options) end
 
---- b - alpha * a
+--- `(*, decimals:int=0)` nearest number of so many decimals, halves to even
+---@param options? table
+---@return tycho.Tensor
+function Tensor:round_(options) end
+
+--- `(a, b:operand, *, alpha:number=1)` b - alpha * a
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor|number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.rsub(a, b, alpha) end
+function tycho.rsub(a, b, options) end
 
---- b - alpha * a
----@param a tycho.Tensor
+--- `(b:operand, *, alpha:number=1)` b - alpha * a
 ---@param b tycho.Tensor|number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.rsub(a, b, alpha) end
+function Tensor:rsub(b, options) end
 
---- a to the power of b in float64
+--- `(a:operand, b:operand)` a to the power of b in float64
 ---@param a tycho.Tensor|number
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function tycho.float_power(a, b) end
 
---- a to the power of b in float64
----@param a tycho.Tensor|number
+--- `(b:operand)` a to the power of b in float64
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.float_power(a, b) end
+function Tensor:float_power(b) end
 
---- differences of neighbours along dim, n times; prepend and append: what comes before x and after it
+--- `(x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param prepend? tycho.Tensor
----@param append? tycho.Tensor
+---@param n? integer|table
+---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.diff(x, n, dim, prepend, append) end
+function tycho.diff(x, n, dim, options) end
 
---- differences of neighbours along dim, n times; prepend and append: what comes before x and after it
----@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param prepend? tycho.Tensor
----@param append? tycho.Tensor
+--- `(n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
+---@param n? integer|table
+---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.diff(x, n, dim, prepend, append) end
+function Tensor:diff(n, dim, options) end
 
---- the p-norm of a - b
+--- `(a, b, p:number=2)` the p-norm of a - b
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param p? number
+---@param p? number|table
 ---@return tycho.Tensor
 function tycho.dist(a, b, p) end
 
---- the p-norm of a - b
----@param a tycho.Tensor
+--- `(b, p:number=2)` the p-norm of a - b
 ---@param b tycho.Tensor
----@param p? number
+---@param p? number|table
 ---@return tycho.Tensor
-function Tensor.dist(a, b, p) end
+function Tensor:dist(b, p) end
 
---- indices of the elements that are not 0, one row each; as_tuple: a result for each dim
+--- `(x, *, as_tuple:bool=false)` indices of the elements that are not 0, one row each; as_tuple: a result for each dim
 ---@param x tycho.Tensor
----@param as_tuple? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.nonzero(x, as_tuple) end
+function tycho.nonzero(x, options) end
 
---- indices of the elements that are not 0, one row each; as_tuple: a result for each dim
----@param x tycho.Tensor
----@param as_tuple? boolean
+--- `(*, as_tuple:bool=false)` indices of the elements that are not 0, one row each; as_tuple: a result for each dim
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.nonzero(x, as_tuple) end
+function Tensor:nonzero(options) end
 
---- indices of the elements that are not 0, one row each
+--- `(x)` indices of the elements that are not 0, one row each
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.argwhere(x) end
 
 --- indices of the elements that are not 0, one row each
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.argwhere(x) end
+function Tensor:argwhere() end
 
---- 1 with probability x, else 0; with p like x, 1 with probability p
+--- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
 ---@param x tycho.Tensor
 ---@param p? any
 ---@return tycho.Tensor
 function tycho.bernoulli(x, p) end
 
---- 1 with probability x, else 0; with p like x, 1 with probability p
+--- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param p? any
+---@return tycho.Tensor
+function Tensor:bernoulli(p) end
+
+--- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
 ---@param x tycho.Tensor
 ---@param p? any
 ---@return tycho.Tensor
-function Tensor.bernoulli(x, p) end
+function tycho.bernoulli_(x, p) end
 
---- the middle value (the lower of two), without dim of all elements; with dim its index too
+--- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param p? any
+---@return tycho.Tensor
+function Tensor:bernoulli_(p) end
+
+--- `(x, dim:int?, keepdim:bool=false)` the middle value (the lower of two), without dim of all elements; with dim its index too
 ---@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.median(x, dim, keepdim) end
 
---- the middle value (the lower of two), without dim of all elements; with dim its index too
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+--- `(dim:int?, keepdim:bool=false)` the middle value (the lower of two), without dim of all elements; with dim its index too
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.median(x, dim, keepdim) end
+function Tensor:median(dim, keepdim) end
 
---- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
+--- `(x, dim:int?, keepdim:bool=false)` the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
 ---@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.nanmedian(x, dim, keepdim) end
 
---- the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+--- `(dim:int?, keepdim:bool=false)` the middle value (the lower of two), without dim of all elements; with dim its index too; NaN is left out
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.nanmedian(x, dim, keepdim) end
+function Tensor:nanmedian(dim, keepdim) end
 
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim
+--- `(x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear)` the value below which a part q (a number or a vector, 0..1) of x lies along dim
 ---@param x tycho.Tensor
 ---@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
+---@param dim? integer|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.quantile(x, q, dim, keepdim, interpolation) end
+function tycho.quantile(x, q, dim, keepdim, options) end
 
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim
+--- `(q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear)` the value below which a part q (a number or a vector, 0..1) of x lies along dim
+---@param q any
+---@param dim? integer|table
+---@param keepdim? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:quantile(q, dim, keepdim, options) end
+
+--- `(x, q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear)` the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
 ---@param x tycho.Tensor
 ---@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
+---@param dim? integer|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.quantile(x, q, dim, keepdim, interpolation) end
+function tycho.nanquantile(x, q, dim, keepdim, options) end
 
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
----@param x tycho.Tensor
+--- `(q:any, dim:int?, keepdim:bool=false, *, interpolation:enum(linear,lower,higher,nearest,midpoint)=linear)` the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
 ---@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
+---@param dim? integer|table
+---@param keepdim? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.nanquantile(x, q, dim, keepdim, interpolation) end
+function Tensor:nanquantile(q, dim, keepdim, options) end
 
---- the value below which a part q (a number or a vector, 0..1) of x lies along dim; NaN is left out
+--- `(x, *, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false, dim:int?)` the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs
 ---@param x tycho.Tensor
----@param q any
----@param dim? integer
----@param keepdim? boolean
----@param interpolation? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.nanquantile(x, q, dim, keepdim, interpolation) end
+function tycho.unique(x, options) end
 
---- the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs
----@param x tycho.Tensor
----@param sorted? boolean
----@param return_inverse? boolean
----@param return_counts? boolean
----@param dim? integer
+--- `(*, sorted:bool=true, return_inverse:bool=false, return_counts:bool=false, dim:int?)` the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs
+---@param options? table
 ---@return tycho.Tensor
-function tycho.unique(x, sorted, return_inverse, return_counts, dim) end
+function Tensor:unique(options) end
 
---- the distinct elements (slices along dim) in order; then, where asked for, each one's index among them, and how often each occurs
+--- `(x, *, return_inverse:bool=false, return_counts:bool=false)` the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
 ---@param x tycho.Tensor
----@param sorted? boolean
----@param return_inverse? boolean
----@param return_counts? boolean
----@param dim? integer
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.unique(x, sorted, return_inverse, return_counts, dim) end
+function tycho.unique_consecutive(x, options) end
 
---- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
----@param x tycho.Tensor
----@param return_inverse? boolean
----@param return_counts? boolean
+--- `(*, return_inverse:bool=false, return_counts:bool=false)` the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+---@param options? table
 ---@return tycho.Tensor
-function tycho.unique_consecutive(x, return_inverse, return_counts) end
+function Tensor:unique_consecutive(options) end
 
---- the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+--- `(x, dim:int=-1, keepdim:bool=false)` the most frequent value along dim (the least of several) and its last index
 ---@param x tycho.Tensor
----@param return_inverse? boolean
----@param return_counts? boolean
----@return tycho.Tensor
-function Tensor.unique_consecutive(x, return_inverse, return_counts) end
-
---- the most frequent value along dim (the least of several) and its last index
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.mode(x, dim, keepdim) end
 
---- the most frequent value along dim (the least of several) and its last index
----@param x tycho.Tensor
----@param dim? integer
----@param keepdim? boolean
+--- `(dim:int=-1, keepdim:bool=false)` the most frequent value along dim (the least of several) and its last index
+---@param dim? integer|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.mode(x, dim, keepdim) end
+function Tensor:mode(dim, keepdim) end
 
---- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
----@param x tycho.Tensor
----@param bins any
----@param range? any
----@param weight? tycho.Tensor
----@param density? boolean
----@return tycho.Tensor
-function tycho.histogram(x, bins, range, weight, density) end
-
---- how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
+--- `(x, bins:any, *, range:any?, weight:tensor?, density:bool=false)` how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
 ---@param x tycho.Tensor
 ---@param bins any
----@param range? any
----@param weight? tycho.Tensor
----@param density? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.histogram(x, bins, range, weight, density) end
+function tycho.histogram(x, bins, options) end
 
---- for each element the index before which it would be put into boundaries
+--- `(bins:any, *, range:any?, weight:tensor?, density:bool=false)` how many elements (or how much weight) fall between neighbouring edges: bins equal parts of range = {least, most}, x's own where nil, or a tensor of edges; and the edges
+---@param bins any
+---@param options? table
+---@return tycho.Tensor
+function Tensor:histogram(bins, options) end
+
+--- `(x:operand, boundaries, *, right:bool=false, out_int32:bool=false)` for each element the index before which it would be put into boundaries
 ---@param x tycho.Tensor|number
 ---@param boundaries tycho.Tensor
----@param right? boolean
----@param out_int32? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.bucketize(x, boundaries, right, out_int32) end
+function tycho.bucketize(x, boundaries, options) end
 
---- for each element the index before which it would be put into boundaries
----@param x tycho.Tensor|number
+--- `(boundaries, *, right:bool=false, out_int32:bool=false)` for each element the index before which it would be put into boundaries
 ---@param boundaries tycho.Tensor
----@param right? boolean
----@param out_int32? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.bucketize(x, boundaries, right, out_int32) end
+function Tensor:bucketize(boundaries, options) end
 
---- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+--- `(x, bins:int=100, min:number=0, max:number=0)` how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
 ---@param x tycho.Tensor
----@param bins? integer
----@param min? number
----@param max? number
+---@param bins? integer|table
+---@param min? number|table
+---@param max? number|table
 ---@return tycho.Tensor
 function tycho.histc(x, bins, min, max) end
 
---- how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
----@param x tycho.Tensor
----@param bins? integer
----@param min? number
----@param max? number
+--- `(bins:int=100, min:number=0, max:number=0)` how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+---@param bins? integer|table
+---@param min? number|table
+---@param max? number|table
 ---@return tycho.Tensor
-function Tensor.histc(x, bins, min, max) end
+function Tensor:histc(bins, min, max) end
 
---- covariances of the rows of x; fweights: how often each column counts, aweights: how much
+--- `(x, *, correction:int=1, fweights:tensor?, aweights:tensor?)` covariances of the rows of x; fweights: how often each column counts, aweights: how much
 ---@param x tycho.Tensor
----@param correction? integer
----@param fweights? tycho.Tensor
----@param aweights? tycho.Tensor
+---@param options? table
 ---@return tycho.Tensor
-function tycho.cov(x, correction, fweights, aweights) end
+function tycho.cov(x, options) end
 
---- covariances of the rows of x; fweights: how often each column counts, aweights: how much
----@param x tycho.Tensor
----@param correction? integer
----@param fweights? tycho.Tensor
----@param aweights? tycho.Tensor
+--- `(*, correction:int=1, fweights:tensor?, aweights:tensor?)` covariances of the rows of x; fweights: how often each column counts, aweights: how much
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.cov(x, correction, fweights, aweights) end
+function Tensor:cov(options) end
 
---- correlations of the rows of x
+--- `(x)` correlations of the rows of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.corrcoef(x) end
 
 --- correlations of the rows of x
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.corrcoef(x) end
+function Tensor:corrcoef() end
 
---- product of two matrices
+--- `(a, b)` product of two matrices
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.mm(a, b) end
 
---- product of two matrices
----@param a tycho.Tensor
+--- `(b)` product of two matrices
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.mm(a, b) end
+function Tensor:mm(b) end
 
---- products of two batches of matrices
+--- `(a, b)` products of two batches of matrices
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.bmm(a, b) end
 
---- products of two batches of matrices
----@param a tycho.Tensor
+--- `(b)` products of two batches of matrices
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.bmm(a, b) end
+function Tensor:bmm(b) end
 
---- matrix times vector
+--- `(a, b)` matrix times vector
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.mv(a, b) end
 
---- matrix times vector
----@param a tycho.Tensor
+--- `(b)` matrix times vector
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.mv(a, b) end
+function Tensor:mv(b) end
 
---- product of two vectors
+--- `(a, b)` product of two vectors
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.dot(a, b) end
 
---- product of two vectors
+--- `(b)` product of two vectors
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor:dot(b) end
+
+--- `(a, b)` product of two vectors
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.dot(a, b) end
+function tycho.vdot(a, b) end
 
---- every element of a times every element of b
+--- `(b)` product of two vectors
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor:vdot(b) end
+
+--- `(a, b)` every element of a times every element of b
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.outer(a, b) end
 
---- every element of a times every element of b
+--- `(b)` every element of a times every element of b
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor:outer(b) end
+
+--- `(a, b)` every element of a times every element of b
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.outer(a, b) end
+function tycho.ger(a, b) end
 
---- beta * x + alpha * (a @ b)
+--- `(b)` every element of a times every element of b
+---@param b tycho.Tensor
+---@return tycho.Tensor
+function Tensor:ger(b) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.addmm(x, a, b, beta, alpha) end
+function tycho.addmm(x, a, b, options) end
 
---- beta * x + alpha * (a @ b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addmm(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.addmm(x, a, b, beta, alpha) end
+function tycho.addmm_(x, a, b, options) end
 
---- beta * x + alpha * (a @ b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addmm_(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.baddbmm(x, a, b, beta, alpha) end
+function tycho.baddbmm(x, a, b, options) end
 
---- beta * x + alpha * (a @ b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:baddbmm(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.baddbmm(x, a, b, beta, alpha) end
+function tycho.baddbmm_(x, a, b, options) end
 
---- beta * x + alpha * (a @ b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:baddbmm_(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.addmv(x, a, b, beta, alpha) end
+function tycho.addmv(x, a, b, options) end
 
---- beta * x + alpha * (a @ b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addmv(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.addmv(x, a, b, beta, alpha) end
+function tycho.addmv_(x, a, b, options) end
 
---- beta * x + alpha * the sum over the batch of a @ b
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * (a @ b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addmv_(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * the sum over the batch of a @ b
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.addbmm(x, a, b, beta, alpha) end
+function tycho.addbmm(x, a, b, options) end
 
---- beta * x + alpha * the sum over the batch of a @ b
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * the sum over the batch of a @ b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addbmm(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * the sum over the batch of a @ b
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.addbmm(x, a, b, beta, alpha) end
+function tycho.addbmm_(x, a, b, options) end
 
---- beta * x + alpha * outer(a, b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * the sum over the batch of a @ b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addbmm_(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * outer(a, b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.addr(x, a, b, beta, alpha) end
+function tycho.addr(x, a, b, options) end
 
---- beta * x + alpha * outer(a, b)
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * outer(a, b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addr(a, b, options) end
+
+--- `(x, a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * outer(a, b)
 ---@param x tycho.Tensor
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param beta? number
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.addr(x, a, b, beta, alpha) end
+function tycho.addr_(x, a, b, options) end
 
---- sums of products over the last dims
+--- `(a, b, *, beta:number=1, alpha:number=1)` beta * x + alpha * outer(a, b)
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:addr_(a, b, options) end
+
+--- `(a, b)` sums of products over the last dims
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.inner(a, b) end
 
---- sums of products over the last dims
----@param a tycho.Tensor
+--- `(b)` sums of products over the last dims
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.inner(a, b) end
+function Tensor:inner(b) end
 
---- sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}
+--- `(a, b, dims:any?)` sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param dims? any
 ---@return tycho.Tensor
 function tycho.tensordot(a, b, dims) end
 
---- sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}
----@param a tycho.Tensor
+--- `(b, dims:any?)` sums of products over dims: the last of a with so many first ones of b, or {{dims of a}, {dims of b}}
 ---@param b tycho.Tensor
 ---@param dims? any
 ---@return tycho.Tensor
-function Tensor.tensordot(a, b, dims) end
+function Tensor:tensordot(b, dims) end
 
---- every element of a times the whole of b
+--- `(a, b)` every element of a times the whole of b
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.kron(a, b) end
 
---- every element of a times the whole of b
----@param a tycho.Tensor
+--- `(b)` every element of a times the whole of b
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.kron(a, b) end
+function Tensor:kron(b) end
 
---- a square matrix n times with itself
+--- `(x, n:int)` a square matrix n times with itself
 ---@param x tycho.Tensor
 ---@param n integer
 ---@return tycho.Tensor
 function tycho.matrix_power(x, n) end
 
---- a square matrix n times with itself
+--- `(n:int)` a square matrix n times with itself
+---@param n integer
+---@return tycho.Tensor
+function Tensor:matrix_power(n) end
+
+--- `(x, n:int)` a square matrix n times with itself
 ---@param x tycho.Tensor
 ---@param n integer
 ---@return tycho.Tensor
-function Tensor.matrix_power(x, n) end
+function tycho.linalg.matrix_power(x, n) end
 
---- vector product along a dim of size 3
+--- `(a, b, dim:int=-1)` vector product along a dim of size 3
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.cross(a, b, dim) end
 
---- vector product along a dim of size 3
----@param a tycho.Tensor
+--- `(b, dim:int=-1)` vector product along a dim of size 3
 ---@param b tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.cross(a, b, dim) end
+function Tensor:cross(b, dim) end
 
---- p-norms of the differences of every row of a with every row of b
+--- `(a, b, dim:int=-1)` vector product along a dim of size 3
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param p? number
+---@param dim? integer|table
+---@return tycho.Tensor
+function tycho.linalg.cross(a, b, dim) end
+
+--- `(a, b, p:number=2)` p-norms of the differences of every row of a with every row of b
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param p? number|table
 ---@return tycho.Tensor
 function tycho.cdist(a, b, p) end
 
---- p-norms of the differences of every row of a with every row of b
----@param a tycho.Tensor
+--- `(b, p:number=2)` p-norms of the differences of every row of a with every row of b
 ---@param b tycho.Tensor
----@param p? number
+---@param p? number|table
 ---@return tycho.Tensor
-function Tensor.cdist(a, b, p) end
+function Tensor:cdist(b, p) end
 
---- dot product over the product of the norms along dim
+--- `(a, b, dim:int=2, eps:number=1e-8)` dot product over the product of the norms along dim
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param dim? integer
----@param eps? number
+---@param dim? integer|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.cosine_similarity(a, b, dim, eps) end
 
---- dot product over the product of the norms along dim
----@param a tycho.Tensor
+--- `(b, dim:int=2, eps:number=1e-8)` dot product over the product of the norms along dim
 ---@param b tycho.Tensor
----@param dim? integer
----@param eps? number
+---@param dim? integer|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.cosine_similarity(a, b, dim, eps) end
+function Tensor:cosine_similarity(b, dim, eps) end
 
---- p-norms of the differences of all pairs of rows, in order
+--- `(x, p:number=2)` p-norms of the differences of all pairs of rows, in order
 ---@param x tycho.Tensor
----@param p? number
+---@param p? number|table
 ---@return tycho.Tensor
 function tycho.pdist(x, p) end
 
---- p-norms of the differences of all pairs of rows, in order
----@param x tycho.Tensor
----@param p? number
+--- `(p:number=2)` p-norms of the differences of all pairs of rows, in order
+---@param p? number|table
 ---@return tycho.Tensor
-function Tensor.pdist(x, p) end
+function Tensor:pdist(p) end
 
---- x with each slice along dim whose p-norm is above maxnorm scaled down to it
+--- `(x, p:number, dim:int, maxnorm:number)` x with each slice along dim whose p-norm is above maxnorm scaled down to it
 ---@param x tycho.Tensor
 ---@param p number
 ---@param dim integer
@@ -3508,173 +5091,185 @@ function Tensor.pdist(x, p) end
 ---@return tycho.Tensor
 function tycho.renorm(x, p, dim, maxnorm) end
 
---- x with each slice along dim whose p-norm is above maxnorm scaled down to it
+--- `(p:number, dim:int, maxnorm:number)` x with each slice along dim whose p-norm is above maxnorm scaled down to it
+---@param p number
+---@param dim integer
+---@param maxnorm number
+---@return tycho.Tensor
+function Tensor:renorm(p, dim, maxnorm) end
+
+--- `(x, p:number, dim:int, maxnorm:number)` x with each slice along dim whose p-norm is above maxnorm scaled down to it
 ---@param x tycho.Tensor
 ---@param p number
 ---@param dim integer
 ---@param maxnorm number
 ---@return tycho.Tensor
-function Tensor.renorm(x, p, dim, maxnorm) end
+function tycho.renorm_(x, p, dim, maxnorm) end
 
---- p-norm of a - b + eps along the last dim
+--- `(p:number, dim:int, maxnorm:number)` x with each slice along dim whose p-norm is above maxnorm scaled down to it
+---@param p number
+---@param dim integer
+---@param maxnorm number
+---@return tycho.Tensor
+function Tensor:renorm_(p, dim, maxnorm) end
+
+--- `(a, b, p:number=2, eps:number=1e-6, keepdim:bool=false)` p-norm of a - b + eps along the last dim
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param p? number
----@param eps? number
----@param keepdim? boolean
+---@param p? number|table
+---@param eps? number|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.pairwise_distance(a, b, p, eps, keepdim) end
 
---- p-norm of a - b + eps along the last dim
----@param a tycho.Tensor
+--- `(b, p:number=2, eps:number=1e-6, keepdim:bool=false)` p-norm of a - b + eps along the last dim
 ---@param b tycho.Tensor
----@param p? number
----@param eps? number
----@param keepdim? boolean
+---@param p? number|table
+---@param eps? number|table
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
-function Tensor.pairwise_distance(a, b, p, eps, keepdim) end
+function Tensor:pairwise_distance(b, p, eps, keepdim) end
 
---- a^T weight[k] b + bias[k] for each k
+--- `(a, b, weight, bias:tensor?)` a^T weight[k] b + bias[k] for each k
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
+---@param bias? tycho.Tensor|table
 ---@return tycho.Tensor
 function tycho.bilinear(a, b, weight, bias) end
 
---- a^T weight[k] b + bias[k] for each k
----@param a tycho.Tensor
+--- `(b, weight, bias:tensor?)` a^T weight[k] b + bias[k] for each k
 ---@param b tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
+---@param bias? tycho.Tensor|table
 ---@return tycho.Tensor
-function Tensor.bilinear(a, b, weight, bias) end
+function Tensor:bilinear(b, weight, bias) end
 
---- activation(x @ weight^T + bias)
+--- `(x, weight, bias:tensor?, *, activation:enum(none,relu)=none)` activation(x @ weight^T + bias)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param activation? string
+---@param bias? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linear(x, weight, bias, activation) end
+function tycho.linear(x, weight, bias, options) end
 
---- activation(x @ weight^T + bias)
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, *, activation:enum(none,relu)=none)` activation(x @ weight^T + bias)
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param activation? string
+---@param bias? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.linear(x, weight, bias, activation) end
+function Tensor:linear(weight, bias, options) end
 
---- the elements of dim that the vector index names
+--- `(x, dim:int, index)` the elements of dim that the vector index names
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@return tycho.Tensor
 function tycho.index_select(x, dim, index) end
 
---- the elements of dim that the vector index names
----@param x tycho.Tensor
+--- `(dim:int, index)` the elements of dim that the vector index names
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.index_select(x, dim, index) end
+function Tensor:index_select(dim, index) end
 
---- x with alpha times src's slices added at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor
----@param alpha? number
----@return tycho.Tensor
-function tycho.index_add(x, dim, index, src, alpha) end
-
---- x with alpha times src's slices added at index along dim
+--- `(x, dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param alpha? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.index_add(x, dim, index, src, alpha) end
+function tycho.index_add(x, dim, index, src, options) end
 
---- the elements where mask is true, as a vector
+--- `(dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_add(dim, index, src, options) end
+
+--- `(x, dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.index_add_(x, dim, index, src, options) end
+
+--- `(dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_add_(dim, index, src, options) end
+
+--- `(x, mask)` the elements where mask is true, as a vector
 ---@param x tycho.Tensor
 ---@param mask tycho.Tensor
 ---@return tycho.Tensor
 function tycho.masked_select(x, mask) end
 
---- the elements where mask is true, as a vector
----@param x tycho.Tensor
+--- `(mask)` the elements where mask is true, as a vector
 ---@param mask tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.masked_select(x, mask) end
+function Tensor:masked_select(mask) end
 
---- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
+--- `(ids, weight, padding_idx:int?, max_norm:number?, norm_type:number=2, scale_grad_by_freq:bool=false, sparse:bool=false)` the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
----@param padding_idx? integer
----@param max_norm? number
----@param norm_type? number
----@param scale_grad_by_freq? boolean
----@param sparse? boolean
+---@param padding_idx? integer|table
+---@param max_norm? number|table
+---@param norm_type? number|table
+---@param scale_grad_by_freq? boolean|table
+---@param sparse? boolean|table
 ---@return tycho.Tensor
 function tycho.embedding(ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) end
 
---- the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
+--- `(weight, padding_idx:int?, max_norm:number?, norm_type:number=2, scale_grad_by_freq:bool=false, sparse:bool=false)` the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
+---@param weight tycho.Tensor
+---@param padding_idx? integer|table
+---@param max_norm? number|table
+---@param norm_type? number|table
+---@param scale_grad_by_freq? boolean|table
+---@param sparse? boolean|table
+---@return tycho.Tensor
+function Tensor:embedding(weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) end
+
+--- `(ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false)` sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
----@param padding_idx? integer
----@param max_norm? number
----@param norm_type? number
----@param scale_grad_by_freq? boolean
----@param sparse? boolean
+---@param offsets? tycho.Tensor|table
+---@param max_norm? number|table
+---@param norm_type? number|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.embedding(ids, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse) end
+function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, options) end
 
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
----@param ids tycho.Tensor
+--- `(weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false)` sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
 ---@param weight tycho.Tensor
----@param offsets? tycho.Tensor
----@param max_norm? number
----@param norm_type? number
----@param mode? string
----@param per_sample_weights? tycho.Tensor
----@param include_last_offset? boolean
----@param padding_idx? integer
----@param scale_grad_by_freq? boolean
----@param sparse? boolean
+---@param offsets? tycho.Tensor|table
+---@param max_norm? number|table
+---@param norm_type? number|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq, sparse) end
+function Tensor:embedding_bag(weight, offsets, max_norm, norm_type, options) end
 
---- sum, mean or maximum of the rows of weight that each row of ids names, or each bag that begins at an offset (include_last_offset: the last one is the end); mode sum takes a weight for each id; padding_idx takes no part
+--- `(ids, num_classes:int?)` 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
 ---@param ids tycho.Tensor
----@param weight tycho.Tensor
----@param offsets? tycho.Tensor
----@param max_norm? number
----@param norm_type? number
----@param mode? string
----@param per_sample_weights? tycho.Tensor
----@param include_last_offset? boolean
----@param padding_idx? integer
----@param scale_grad_by_freq? boolean
----@param sparse? boolean
----@return tycho.Tensor
-function Tensor.embedding_bag(ids, weight, offsets, max_norm, norm_type, mode, per_sample_weights, include_last_offset, padding_idx, scale_grad_by_freq, sparse) end
-
---- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
----@param ids tycho.Tensor
----@param num_classes? integer
+---@param num_classes? integer|table
 ---@return tycho.Tensor
 function tycho.one_hot(ids, num_classes) end
 
---- 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
----@param ids tycho.Tensor
----@param num_classes? integer
+--- `(num_classes:int?)` 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
+---@param num_classes? integer|table
 ---@return tycho.Tensor
-function Tensor.one_hot(ids, num_classes) end
+function Tensor:one_hot(num_classes) end
 
---- x with src written at index along dim
+--- `(x, dim:int, index, src:operand)` x with src written at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
@@ -3682,15 +5277,29 @@ function Tensor.one_hot(ids, num_classes) end
 ---@return tycho.Tensor
 function tycho.index_copy(x, dim, index, src) end
 
---- x with src written at index along dim
+--- `(dim:int, index, src:operand)` x with src written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_copy(dim, index, src) end
+
+--- `(x, dim:int, index, src:operand)` x with src written at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.index_copy(x, dim, index, src) end
+function tycho.index_copy_(x, dim, index, src) end
 
---- x with value written at index along dim
+--- `(dim:int, index, src:operand)` x with src written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_copy_(dim, index, src) end
+
+--- `(x, dim:int, index, value:operand)` x with value written at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
@@ -3698,641 +5307,771 @@ function Tensor.index_copy(x, dim, index, src) end
 ---@return tycho.Tensor
 function tycho.index_fill(x, dim, index, value) end
 
---- x with value written at index along dim
+--- `(dim:int, index, value:operand)` x with value written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_fill(dim, index, value) end
+
+--- `(x, dim:int, index, value:operand)` x with value written at index along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param value tycho.Tensor|number
 ---@return tycho.Tensor
-function Tensor.index_fill(x, dim, index, value) end
+function tycho.index_fill_(x, dim, index, value) end
 
---- the elements that index names in row-major order
+--- `(dim:int, index, value:operand)` x with value written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_fill_(dim, index, value) end
+
+--- `(x, index)` the elements that index names in row-major order
 ---@param x tycho.Tensor
 ---@param index tycho.Tensor
 ---@return tycho.Tensor
 function tycho.take(x, index) end
 
---- the elements that index names in row-major order
----@param x tycho.Tensor
+--- `(index)` the elements that index names in row-major order
 ---@param index tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.take(x, index) end
+function Tensor:take(index) end
 
---- x's elements at index along dim; other dims broadcast
+--- `(x, index, dim:int?)` x's elements at index along dim; other dims broadcast
 ---@param x tycho.Tensor
 ---@param index tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.take_along_dim(x, index, dim) end
 
---- x's elements at index along dim; other dims broadcast
----@param x tycho.Tensor
+--- `(index, dim:int?)` x's elements at index along dim; other dims broadcast
 ---@param index tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.take_along_dim(x, index, dim) end
+function Tensor:take_along_dim(index, dim) end
 
---- x with src's elements, in order, where mask is true
+--- `(x, mask, src)` x with src's elements, in order, where mask is true
 ---@param x tycho.Tensor
 ---@param mask tycho.Tensor
 ---@param src tycho.Tensor
 ---@return tycho.Tensor
 function tycho.masked_scatter(x, mask, src) end
 
---- x with src's elements, in order, where mask is true
+--- `(mask, src)` x with src's elements, in order, where mask is true
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor:masked_scatter(mask, src) end
+
+--- `(x, mask, src)` x with src's elements, in order, where mask is true
 ---@param x tycho.Tensor
 ---@param mask tycho.Tensor
 ---@param src tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.masked_scatter(x, mask, src) end
+function tycho.masked_scatter_(x, mask, src) end
 
---- sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims
+--- `(mask, src)` x with src's elements, in order, where mask is true
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor:masked_scatter_(mask, src) end
+
+--- `(equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?)` sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims
 ---@param equation string
 ---@param a any
----@param b? tycho.Tensor
----@param c? tycho.Tensor
----@param d? tycho.Tensor
----@param e? tycho.Tensor
----@param f? tycho.Tensor
+---@param b? tycho.Tensor|table
+---@param c? tycho.Tensor|table
+---@param d? tycho.Tensor|table
+---@param e? tycho.Tensor|table
+---@param f? tycho.Tensor|table
 ---@return tycho.Tensor
 function tycho.einsum(equation, a, b, c, d, e, f) end
 
---- the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)
+--- `(x, *, upper:bool=false)` the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)
 ---@param x tycho.Tensor
----@param upper? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.cholesky(x, upper) end
+function tycho.linalg.cholesky(x, options) end
 
---- Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)
+--- `(x, mode:enum(reduced,complete,r)=reduced)` Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)
 ---@param x tycho.Tensor
----@param mode? string
+---@param mode? string|table
 ---@return tycho.Tensor
 function tycho.linalg.qr(x, mode) end
 
---- eigenvalues of symmetric matrices in ascending order, and as columns their vectors; one triangle is read
+--- `(x, UPLO:enum(L,U)=L)` eigenvalues of symmetric matrices in ascending order, and as columns their vectors; one triangle is read
 ---@param x tycho.Tensor
----@param UPLO? string
+---@param UPLO? string|table
 ---@return tycho.Tensor
 function tycho.linalg.eigh(x, UPLO) end
 
---- eigenvalues of symmetric matrices in ascending order
+--- `(x, UPLO:enum(L,U)=L)` eigenvalues of symmetric matrices in ascending order
 ---@param x tycho.Tensor
----@param UPLO? string
+---@param UPLO? string|table
 ---@return tycho.Tensor
 function tycho.linalg.eigvalsh(x, UPLO) end
 
---- U, S and V^T of x = U diag(S) V^T, S descending; without full_matrices as many columns and rows as there are values
+--- `(x, full_matrices:bool=true)` U, S and V^T of x = U diag(S) V^T, S descending; without full_matrices as many columns and rows as there are values
 ---@param x tycho.Tensor
----@param full_matrices? boolean
+---@param full_matrices? boolean|table
 ---@return tycho.Tensor
 function tycho.linalg.svd(x, full_matrices) end
 
---- singular values, descending
+--- `(x)` singular values, descending
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.svdvals(x) end
 
---- x of a x = b (left=false: of x a = b) for square matrices a
+--- `(a, b, *, left:bool=true)` x of a x = b (left=false: of x a = b) for square matrices a
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param left? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.solve(a, b, left) end
+function tycho.linalg.solve(a, b, options) end
 
---- x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read
+--- `(a, b, *, upper:bool, left:bool=true, unitriangular:bool=false)` x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param upper boolean
----@param left? boolean
----@param unitriangular? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.solve_triangular(a, b, upper, left, unitriangular) end
+function tycho.linalg.solve_triangular(a, b, options) end
 
---- inverses of square matrices
+--- `(x)` inverses of square matrices
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.inv(x) end
 
---- sign and logarithm of the absolute value of determinants
+--- `(x)` inverses of square matrices
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.inverse(x) end
+
+--- inverses of square matrices
+---@return tycho.Tensor
+function Tensor:inverse() end
+
+--- `(x)` sign and logarithm of the absolute value of determinants
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.slogdet(x) end
 
---- determinants of square matrices; without a gradient where one is singular
+--- `(x)` sign and logarithm of the absolute value of determinants
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.slogdet(x) end
+
+--- sign and logarithm of the absolute value of determinants
+---@return tycho.Tensor
+function Tensor:slogdet() end
+
+--- `(x)` determinants of square matrices; without a gradient where one is singular
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end
 
---- x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank
+--- `(x)` determinants of square matrices; without a gradient where one is singular
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.det(x) end
+
+--- determinants of square matrices; without a gradient where one is singular
+---@return tycho.Tensor
+function Tensor:det() end
+
+--- `(a, b)` x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.lstsq(a, b) end
 
---- Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
+--- `(x, *, rtol:number?)` Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
 ---@param x tycho.Tensor
----@param rtol? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.pinv(x, rtol) end
+function tycho.linalg.pinv(x, options) end
 
---- how many singular values are above atol and above rtol times the largest
+--- `(x, *, rtol:number?)` Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
 ---@param x tycho.Tensor
----@param atol? number
----@param rtol? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.matrix_rank(x, atol, rtol) end
+function tycho.pinverse(x, options) end
 
---- ord-norm (2 where nil) over dim (all dims where nil)
+--- `(*, rtol:number?)` Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
+---@param options? table
+---@return tycho.Tensor
+function Tensor:pinverse(options) end
+
+--- `(x, *, atol:number=0, rtol:number?)` how many singular values are above atol and above rtol times the largest
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.matrix_rank(x, options) end
+
+--- `(x, ord:any?, dim:any?, keepdim:bool=false)` ord-norm (2 where nil) over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param ord? any
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.linalg.vector_norm(x, ord, dim, keepdim) end
 
---- norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2
+--- `(x, ord:any?, dim:any?, keepdim:bool=false)` norm of the matrices in two dims (the last two where nil): 'fro' (where nil), 'nuc', inf, -inf, 1, -1, 2 or -2
 ---@param x tycho.Tensor
 ---@param ord? any
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.linalg.matrix_norm(x, ord, dim, keepdim) end
 
---- vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm
+--- `(x, ord:any?, dim:any?, keepdim:bool=false)` vector_norm or, where ord is given and x is a matrix or dim has two dims, matrix_norm
 ---@param x tycho.Tensor
 ---@param ord? any
 ---@param dim? any
----@param keepdim? boolean
+---@param keepdim? boolean|table
 ---@return tycho.Tensor
 function tycho.linalg.norm(x, ord, dim, keepdim) end
 
---- condition numbers: the p-norm (2 where nil) of x times that of its inverse
+--- `(x, p:any?)` condition numbers: the p-norm (2 where nil) of x times that of its inverse
 ---@param x tycho.Tensor
 ---@param p? any
 ---@return tycho.Tensor
 function tycho.linalg.cond(x, p) end
 
---- sums of products along dim
+--- `(a, b, dim:int=-1)` sums of products along dim
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.linalg.vecdot(a, b, dim) end
 
---- product of two or more matrices, in the order that takes the fewest multiplications
+--- `(tensors:tensors)` product of two or more matrices, in the order that takes the fewest multiplications
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.linalg.multi_dot(tensors) end
 
---- e to the power of square matrices
+--- `(x)` e to the power of square matrices
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.matrix_exp(x) end
 
---- the diagonals of matrices, as their last dim
+--- `(x)` e to the power of square matrices
 ---@param x tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
 ---@return tycho.Tensor
-function tycho.linalg.diagonal(x, offset, dim1, dim2) end
+function tycho.matrix_exp(x) end
 
---- logarithm of determinants, NaN where they are negative
+--- e to the power of square matrices
+---@return tycho.Tensor
+function Tensor:matrix_exp() end
+
+--- `(x, *, offset:int=0, dim1:dim=-2, dim2:dim=-1)` the diagonals of matrices, as their last dim
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.diagonal(x, options) end
+
+--- `(x)` logarithm of determinants, NaN where they are negative
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.logdet(x) end
 
 --- logarithm of determinants, NaN where they are negative
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.logdet(x) end
+function Tensor:logdet() end
 
---- U, S and V (linalg.svd gives V^T)
+--- `(x, some:bool=true)` U, S and V (linalg.svd gives V^T)
 ---@param x tycho.Tensor
----@param some? boolean
+---@param some? boolean|table
 ---@return tycho.Tensor
 function tycho.svd(x, some) end
 
---- U, S and V (linalg.svd gives V^T)
----@param x tycho.Tensor
----@param some? boolean
+--- `(some:bool=true)` U, S and V (linalg.svd gives V^T)
+---@param some? boolean|table
 ---@return tycho.Tensor
-function Tensor.svd(x, some) end
+function Tensor:svd(some) end
 
---- x of A x = b, where l is A's Cholesky factor
+--- `(b, l, upper:bool=false)` x of A x = b, where l is A's Cholesky factor
 ---@param b tycho.Tensor
 ---@param l tycho.Tensor
----@param upper? boolean
+---@param upper? boolean|table
 ---@return tycho.Tensor
 function tycho.cholesky_solve(b, l, upper) end
 
---- x of A x = b, where l is A's Cholesky factor
----@param b tycho.Tensor
+--- `(l, upper:bool=false)` x of A x = b, where l is A's Cholesky factor
 ---@param l tycho.Tensor
----@param upper? boolean
+---@param upper? boolean|table
 ---@return tycho.Tensor
-function Tensor.cholesky_solve(b, l, upper) end
+function Tensor:cholesky_solve(l, upper) end
 
---- inverse of the matrix whose Cholesky factor l is
+--- `(l, upper:bool=false)` inverse of the matrix whose Cholesky factor l is
 ---@param l tycho.Tensor
----@param upper? boolean
+---@param upper? boolean|table
 ---@return tycho.Tensor
 function tycho.cholesky_inverse(l, upper) end
 
---- inverse of the matrix whose Cholesky factor l is
----@param l tycho.Tensor
----@param upper? boolean
+--- `(upper:bool=false)` inverse of the matrix whose Cholesky factor l is
+---@param upper? boolean|table
 ---@return tycho.Tensor
-function Tensor.cholesky_inverse(l, upper) end
+function Tensor:cholesky_inverse(upper) end
 
---- integral along dim by the trapezoidal rule, at places x or dx apart
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
 ---@param y tycho.Tensor
 ---@param x? any
----@param dim? integer
----@param dx? number
+---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.trapezoid(y, x, dim, dx) end
+function tycho.trapezoid(y, x, dim, options) end
 
---- integral along dim by the trapezoidal rule, at places x or dx apart
+--- `(x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:trapezoid(x, dim, options) end
+
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
 ---@param y tycho.Tensor
 ---@param x? any
----@param dim? integer
----@param dx? number
+---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.trapezoid(y, x, dim, dx) end
+function tycho.trapz(y, x, dim, options) end
 
---- trapezoid up to each place along dim, from the second on
+--- `(x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:trapz(x, dim, options) end
+
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
 ---@param y tycho.Tensor
 ---@param x? any
----@param dim? integer
----@param dx? number
+---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.cumulative_trapezoid(y, x, dim, dx) end
+function tycho.cumulative_trapezoid(y, x, dim, options) end
 
---- trapezoid up to each place along dim, from the second on
----@param y tycho.Tensor
+--- `(x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
 ---@param x? any
----@param dim? integer
----@param dx? number
+---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.cumulative_trapezoid(y, x, dim, dx) end
+function Tensor:cumulative_trapezoid(x, dim, options) end
 
---- the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
+--- `(x, n:int?, increasing:bool=false)` the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
 ---@param x tycho.Tensor
----@param n? integer
----@param increasing? boolean
+---@param n? integer|table
+---@param increasing? boolean|table
 ---@return tycho.Tensor
 function tycho.vander(x, n, increasing) end
 
---- the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
----@param x tycho.Tensor
----@param n? integer
----@param increasing? boolean
+--- `(n:int?, increasing:bool=false)` the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
+---@param n? integer|table
+---@param increasing? boolean|table
 ---@return tycho.Tensor
-function Tensor.vander(x, n, increasing) end
+function Tensor:vander(n, increasing) end
 
---- pairs of a real part and an imaginary one (0 where nil)
+--- `(real, imag?)` pairs of a real part and an imaginary one (0 where nil)
 ---@param real tycho.Tensor
----@param imag? tycho.Tensor
+---@param imag? tycho.Tensor|table
 ---@return tycho.Tensor
 function tycho.fft.complex(real, imag) end
 
---- pairs of these absolute values and angles (radians)
+--- `(abs, angle)` pairs of these absolute values and angles (radians)
 ---@param abs tycho.Tensor
 ---@param angle tycho.Tensor
 ---@return tycho.Tensor
 function tycho.fft.polar(abs, angle) end
 
---- absolute values of pairs; the gradient at 0 is 0
+--- `(z)` absolute values of pairs; the gradient at 0 is 0
 ---@param z tycho.Tensor
 ---@return tycho.Tensor
 function tycho.fft.abs(z) end
 
---- angles of pairs, in radians
+--- `(z)` angles of pairs, in radians
 ---@param z tycho.Tensor
 ---@return tycho.Tensor
 function tycho.fft.angle(z) end
 
---- pairs with the other sign of the imaginary part
+--- `(z)` pairs with the other sign of the imaginary part
 ---@param z tycho.Tensor
 ---@return tycho.Tensor
 function tycho.fft.conj(z) end
 
---- products of pairs, with broadcasting
+--- `(a, b)` products of pairs, with broadcasting
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@return tycho.Tensor
 function tycho.fft.mul(a, b) end
 
---- Fourier transform of pairs along dim, which counts the dims before the pairs'; n: elements, cut or filled up with zeros
+--- `(x, n:int?, dim:int=-1, norm:enum(backward,ortho,forward)=backward)` Fourier transform of pairs along dim, which counts the dims before the pairs'; n: elements, cut or filled up with zeros
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param norm? string
+---@param n? integer|table
+---@param dim? integer|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.fft(x, n, dim, norm) end
 
---- the inverse of fft.fft: pairs from pairs
+--- `(x, n:int?, dim:int=-1, norm:enum(backward,ortho,forward)=backward)` the inverse of fft.fft: pairs from pairs
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param norm? string
+---@param n? integer|table
+---@param dim? integer|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.ifft(x, n, dim, norm) end
 
---- Fourier transform of real elements along dim: the first n / 2 + 1 pairs, of which the others are conjugates
+--- `(x, n:int?, dim:int=-1, norm:enum(backward,ortho,forward)=backward)` Fourier transform of real elements along dim: the first n / 2 + 1 pairs, of which the others are conjugates
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param norm? string
+---@param n? integer|table
+---@param dim? integer|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.rfft(x, n, dim, norm) end
 
---- the inverse of fft.rfft: n real elements (2 (m - 1) where nil) of a dim from m pairs
+--- `(x, n:int?, dim:int=-1, norm:enum(backward,ortho,forward)=backward)` the inverse of fft.rfft: n real elements (2 (m - 1) where nil) of a dim from m pairs
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param norm? string
+---@param n? integer|table
+---@param dim? integer|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.irfft(x, n, dim, norm) end
 
---- n real sums (2 (m - 1) where nil) of the m pairs that a signal with conjugates begins with
+--- `(x, n:int?, dim:int=-1, norm:enum(backward,ortho,forward)=backward)` n real sums (2 (m - 1) where nil) of the m pairs that a signal with conjugates begins with
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param norm? string
+---@param n? integer|table
+---@param dim? integer|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.hfft(x, n, dim, norm) end
 
---- the inverse of fft.hfft: the first n / 2 + 1 pairs from n real elements
+--- `(x, n:int?, dim:int=-1, norm:enum(backward,ortho,forward)=backward)` the inverse of fft.hfft: the first n / 2 + 1 pairs from n real elements
 ---@param x tycho.Tensor
----@param n? integer
----@param dim? integer
----@param norm? string
+---@param n? integer|table
+---@param dim? integer|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.ihfft(x, n, dim, norm) end
 
---- fft.fft over the last two dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.fft over the last two dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.fft2(x, s, dim, norm) end
 
---- fft.fft over all dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.fft over all dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.fftn(x, s, dim, norm) end
 
---- fft.ifft over the last two dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.ifft over the last two dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.ifft2(x, s, dim, norm) end
 
---- fft.ifft over all dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.ifft over all dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.ifftn(x, s, dim, norm) end
 
---- fft.rfft over the last two dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.rfft over the last two dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.rfft2(x, s, dim, norm) end
 
---- fft.rfft over all dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.rfft over all dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.rfftn(x, s, dim, norm) end
 
---- fft.irfft over the last two dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.irfft over the last two dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.irfft2(x, s, dim, norm) end
 
---- fft.irfft over all dims, or those named; s: their sizes
+--- `(x, s:ints?, dim:ints?, norm:enum(backward,ortho,forward)=backward)` fft.irfft over all dims, or those named; s: their sizes
 ---@param x tycho.Tensor
----@param s? integer[]
----@param dim? integer[]
----@param norm? string
+---@param s? integer[]|table
+---@param dim? integer[]|table
+---@param norm? string|table
 ---@return tycho.Tensor
 function tycho.fft.irfftn(x, s, dim, norm) end
 
---- the frequencies of fft.fft's n results, with d between samples
+--- `(n:int, d:number=1, *, dtype:dtype?, device:device?)` the frequencies of fft.fft's n results, with d between samples
 ---@param n integer
----@param d? number
----@param dtype? string
----@param device? string
+---@param d? number|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.fft.fftfreq(n, d, dtype, device) end
+function tycho.fft.fftfreq(n, d, options) end
 
---- the frequencies of fft.rfft's n / 2 + 1 results, with d between samples
+--- `(n:int, d:number=1, *, dtype:dtype?, device:device?)` the frequencies of fft.rfft's n / 2 + 1 results, with d between samples
 ---@param n integer
----@param d? number
----@param dtype? string
----@param device? string
+---@param d? number|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.fft.rfftfreq(n, d, dtype, device) end
+function tycho.fft.rfftfreq(n, d, options) end
 
---- frequency 0 in the middle of the dims named
+--- `(x, dim:ints)` frequency 0 in the middle of the dims named
 ---@param x tycho.Tensor
 ---@param dim integer[]
 ---@return tycho.Tensor
 function tycho.fft.fftshift(x, dim) end
 
---- the inverse of fft.fftshift
+--- `(x, dim:ints)` the inverse of fft.fftshift
 ---@param x tycho.Tensor
 ---@param dim integer[]
 ---@return tycho.Tensor
 function tycho.fft.ifftshift(x, dim) end
 
---- the Hann window of n elements; periodic=false: a symmetric one
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Hann window of n elements; periodic=false: a symmetric one
 ---@param n integer
----@param periodic? boolean
----@param dtype? string
----@param device? string
+---@param periodic? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.hann_window(n, periodic, dtype, device) end
+function tycho.hann_window(n, periodic, options) end
 
---- the Hamming window of n elements; periodic=false: a symmetric one
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Hamming window of n elements; periodic=false: a symmetric one
 ---@param n integer
----@param periodic? boolean
----@param dtype? string
----@param device? string
+---@param periodic? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.hamming_window(n, periodic, dtype, device) end
+function tycho.hamming_window(n, periodic, options) end
 
---- the Blackman window of n elements; periodic=false: a symmetric one
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Blackman window of n elements; periodic=false: a symmetric one
 ---@param n integer
----@param periodic? boolean
----@param dtype? string
----@param device? string
+---@param periodic? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.blackman_window(n, periodic, dtype, device) end
+function tycho.blackman_window(n, periodic, options) end
 
---- spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
+--- `(x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
 ---@param x tycho.Tensor
 ---@param n_fft integer
----@param hop_length? integer
----@param win_length? integer
----@param window? tycho.Tensor
----@param center? boolean
----@param pad_mode? string
----@param normalized? boolean
----@param onesided? boolean
+---@param hop_length? integer|table
+---@param win_length? integer|table
+---@param window? tycho.Tensor|table
+---@param center? boolean|table
+---@param pad_mode? string|table
+---@param normalized? boolean|table
+---@param onesided? boolean|table
 ---@return tycho.Tensor
 function tycho.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
 
---- spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
----@param x tycho.Tensor
+--- `(n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
 ---@param n_fft integer
----@param hop_length? integer
----@param win_length? integer
----@param window? tycho.Tensor
----@param center? boolean
----@param pad_mode? string
----@param normalized? boolean
----@param onesided? boolean
+---@param hop_length? integer|table
+---@param win_length? integer|table
+---@param window? tycho.Tensor|table
+---@param center? boolean|table
+---@param pad_mode? string|table
+---@param normalized? boolean|table
+---@param onesided? boolean|table
 ---@return tycho.Tensor
-function Tensor.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
+function Tensor:stft(n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
 
---- the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
+--- `(x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, normalized:bool=false, onesided:bool=true, length:int?)` the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
 ---@param x tycho.Tensor
 ---@param n_fft integer
----@param hop_length? integer
----@param win_length? integer
----@param window? tycho.Tensor
----@param center? boolean
----@param normalized? boolean
----@param onesided? boolean
----@param length? integer
+---@param hop_length? integer|table
+---@param win_length? integer|table
+---@param window? tycho.Tensor|table
+---@param center? boolean|table
+---@param normalized? boolean|table
+---@param onesided? boolean|table
+---@param length? integer|table
 ---@return tycho.Tensor
 function tycho.istft(x, n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
 
---- the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
----@param x tycho.Tensor
+--- `(n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, normalized:bool=false, onesided:bool=true, length:int?)` the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
 ---@param n_fft integer
----@param hop_length? integer
----@param win_length? integer
----@param window? tycho.Tensor
----@param center? boolean
----@param normalized? boolean
----@param onesided? boolean
----@param length? integer
+---@param hop_length? integer|table
+---@param win_length? integer|table
+---@param window? tycho.Tensor|table
+---@param center? boolean|table
+---@param normalized? boolean|table
+---@param onesided? boolean|table
+---@param length? integer|table
 ---@return tycho.Tensor
-function Tensor.istft(x, n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
+function Tensor:istft(n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
 
---- x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+--- `(x, indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor
 ---@param indices any
 ---@param values tycho.Tensor|number
----@param accumulate? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.index_put(x, indices, values, accumulate) end
+function tycho.index_put(x, indices, values, options) end
 
---- x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+--- `(indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+---@param indices any
+---@param values tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_put(indices, values, options) end
+
+--- `(x, indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor
 ---@param indices any
 ---@param values tycho.Tensor|number
----@param accumulate? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.index_put(x, indices, values, accumulate) end
+function tycho.index_put_(x, indices, values, options) end
 
---- x with src's elements written (or added) where index points in row-major order
+--- `(indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+---@param indices any
+---@param values tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_put_(indices, values, options) end
+
+--- `(x, index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
 ---@param x tycho.Tensor
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param accumulate? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.put(x, index, src, accumulate) end
+function tycho.put(x, index, src, options) end
 
---- x with src's elements written (or added) where index points in row-major order
+--- `(index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:put(index, src, options) end
+
+--- `(x, index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
 ---@param x tycho.Tensor
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param accumulate? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.put(x, index, src, accumulate) end
+function tycho.put_(x, index, src, options) end
 
---- x reduced with src's elements at index along dim; without include_self only src's count where there are any
+--- `(index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:put_(index, src, options) end
+
+--- `(x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's elements at index along dim; without include_self only src's count where there are any
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
 ---@param reduce string
----@param include_self? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.scatter_reduce(x, dim, index, src, reduce, include_self) end
+function tycho.scatter_reduce(x, dim, index, src, reduce, options) end
 
---- x reduced with src's elements at index along dim; without include_self only src's count where there are any
+--- `(dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's elements at index along dim; without include_self only src's count where there are any
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param options? table
+---@return tycho.Tensor
+function Tensor:scatter_reduce(dim, index, src, reduce, options) end
+
+--- `(x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's elements at index along dim; without include_self only src's count where there are any
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
 ---@param reduce string
----@param include_self? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.scatter_reduce(x, dim, index, src, reduce, include_self) end
+function tycho.scatter_reduce_(x, dim, index, src, reduce, options) end
 
---- x reduced with src's slices at the positions that the vector index names along dim
+--- `(dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's elements at index along dim; without include_self only src's count where there are any
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param options? table
+---@return tycho.Tensor
+function Tensor:scatter_reduce_(dim, index, src, reduce, options) end
+
+--- `(x, dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's slices at the positions that the vector index names along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
 ---@param reduce string
----@param include_self? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.index_reduce(x, dim, index, src, reduce, include_self) end
+function tycho.index_reduce(x, dim, index, src, reduce, options) end
 
---- x reduced with src's slices at the positions that the vector index names along dim
+--- `(dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's slices at the positions that the vector index names along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_reduce(dim, index, src, reduce, options) end
+
+--- `(x, dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's slices at the positions that the vector index names along dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
 ---@param reduce string
----@param include_self? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.index_reduce(x, dim, index, src, reduce, include_self) end
+function tycho.index_reduce_(x, dim, index, src, reduce, options) end
 
---- x with src written over elements first to last of dim, every step-th
+--- `(dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's slices at the positions that the vector index names along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param reduce string
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_reduce_(dim, index, src, reduce, options) end
+
+--- `(x, src, dim:int=1, first:int?, last:int?, step:int=1)` x with src written over elements first to last of dim, every step-th
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor
----@param dim? integer
----@param first? integer
----@param last? integer
----@param step? integer
+---@param dim? integer|table
+---@param first? integer|table
+---@param last? integer|table
+---@param step? integer|table
 ---@return tycho.Tensor
 function tycho.slice_scatter(x, src, dim, first, last, step) end
 
---- x with src written over elements first to last of dim, every step-th
----@param x tycho.Tensor
+--- `(src, dim:int=1, first:int?, last:int?, step:int=1)` x with src written over elements first to last of dim, every step-th
 ---@param src tycho.Tensor
----@param dim? integer
----@param first? integer
----@param last? integer
----@param step? integer
+---@param dim? integer|table
+---@param first? integer|table
+---@param last? integer|table
+---@param step? integer|table
 ---@return tycho.Tensor
-function Tensor.slice_scatter(x, src, dim, first, last, step) end
+function Tensor:slice_scatter(src, dim, first, last, step) end
 
---- x with src written over element index of dim
+--- `(x, src, dim:int, index:int)` x with src written over element index of dim
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor
 ---@param dim integer
@@ -4340,1320 +6079,5477 @@ function Tensor.slice_scatter(x, src, dim, first, last, step) end
 ---@return tycho.Tensor
 function tycho.select_scatter(x, src, dim, index) end
 
---- x with src written over element index of dim
----@param x tycho.Tensor
+--- `(src, dim:int, index:int)` x with src written over element index of dim
 ---@param src tycho.Tensor
 ---@param dim integer
 ---@param index integer
 ---@return tycho.Tensor
-function Tensor.select_scatter(x, src, dim, index) end
+function Tensor:select_scatter(src, dim, index) end
 
---- x with src written over a diagonal
+--- `(x, src, offset:int=0, dim1:int=1, dim2:int=2)` x with src written over a diagonal
 ---@param x tycho.Tensor
 ---@param src tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
+---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
 function tycho.diagonal_scatter(x, src, offset, dim1, dim2) end
 
---- x with src written over a diagonal
----@param x tycho.Tensor
+--- `(src, offset:int=0, dim1:int=1, dim2:int=2)` x with src written over a diagonal
 ---@param src tycho.Tensor
----@param offset? integer
----@param dim1? integer
----@param dim2? integer
+---@param offset? integer|table
+---@param dim1? integer|table
+---@param dim2? integer|table
 ---@return tycho.Tensor
-function Tensor.diagonal_scatter(x, src, offset, dim1, dim2) end
+function Tensor:diagonal_scatter(src, offset, dim1, dim2) end
 
---- positions in row-major order as indices into a tensor of that size, a tensor for each dim
+--- `(index, size:sizes)` positions in row-major order as indices into a tensor of that size, a tensor for each dim
 ---@param index tycho.Tensor
 ---@param size integer|integer[]
 ---@return tycho.Tensor
 function tycho.unravel_index(index, size) end
 
---- positions in row-major order as indices into a tensor of that size, a tensor for each dim
----@param index tycho.Tensor
+--- `(size:sizes)` positions in row-major order as indices into a tensor of that size, a tensor for each dim
 ---@param size integer|integer[]
 ---@return tycho.Tensor
-function Tensor.unravel_index(index, size) end
+function Tensor:unravel_index(size) end
 
---- 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
+--- `(x, weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1)` 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer
+---@param bias? tycho.Tensor|table
+---@param stride? integer|table
 ---@param padding? any
----@param dilation? integer
----@param groups? integer
+---@param dilation? integer|table
+---@param groups? integer|table
 ---@return tycho.Tensor
 function tycho.conv1d(x, weight, bias, stride, padding, dilation, groups) end
 
---- 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, stride:int=1, padding:any?, dilation:int=1, groups:int=1)` 1-D convolution of x (N,C,L) with weight (O,C/groups,k); padding may be 'same' or 'valid'
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer
+---@param bias? tycho.Tensor|table
+---@param stride? integer|table
 ---@param padding? any
----@param dilation? integer
----@param groups? integer
+---@param dilation? integer|table
+---@param groups? integer|table
 ---@return tycho.Tensor
-function Tensor.conv1d(x, weight, bias, stride, padding, dilation, groups) end
+function Tensor:conv1d(weight, bias, stride, padding, dilation, groups) end
 
---- transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)
+--- `(x, weight, bias:tensor?, stride:pair=1, padding:pair=0, output_padding:pair=0, groups:int=1, dilation:pair=1)` transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_padding? integer|integer[]
----@param groups? integer
----@param dilation? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param output_padding? integer|integer[]|table
+---@param groups? integer|table
+---@param dilation? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, stride:pair=1, padding:pair=0, output_padding:pair=0, groups:int=1, dilation:pair=1)` transposed 2-D convolution of x (N,C,H,W) with weight (C,O/groups,kH,kW)
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_padding? integer|integer[]
----@param groups? integer
----@param dilation? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param output_padding? integer|integer[]|table
+---@param groups? integer|table
+---@param dilation? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.conv_transpose2d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+function Tensor:conv_transpose2d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
+--- `(x, weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1)` transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer
----@param padding? integer
----@param output_padding? integer
----@param groups? integer
----@param dilation? integer
+---@param bias? tycho.Tensor|table
+---@param stride? integer|table
+---@param padding? integer|table
+---@param output_padding? integer|table
+---@param groups? integer|table
+---@param dilation? integer|table
 ---@return tycho.Tensor
 function tycho.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, stride:int=1, padding:int=0, output_padding:int=0, groups:int=1, dilation:int=1)` transposed 1-D convolution of x (N,C,L) with weight (C,O/groups,k)
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer
----@param padding? integer
----@param output_padding? integer
----@param groups? integer
----@param dilation? integer
+---@param bias? tycho.Tensor|table
+---@param stride? integer|table
+---@param padding? integer|table
+---@param output_padding? integer|table
+---@param groups? integer|table
+---@param dilation? integer|table
 ---@return tycho.Tensor
-function Tensor.conv_transpose1d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+function Tensor:conv_transpose1d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'
+--- `(x, weight, bias:tensor?, stride:pair=1, padding:any?, dilation:pair=1, groups:int=1)` 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
 ---@param padding? any
----@param dilation? integer|integer[]
----@param groups? integer
+---@param dilation? integer|integer[]|table
+---@param groups? integer|table
 ---@return tycho.Tensor
 function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 
---- 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, stride:pair=1, padding:any?, dilation:pair=1, groups:int=1)` 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW); padding may be 'same' or 'valid'
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
 ---@param padding? any
----@param dilation? integer|integer[]
----@param groups? integer
+---@param dilation? integer|integer[]|table
+---@param groups? integer|table
 ---@return tycho.Tensor
-function Tensor.conv2d(x, weight, bias, stride, padding, dilation, groups) end
+function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 
---- maximum of each kernel_size window of the last two dims
+--- `(x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param dilation? integer|integer[]
----@param ceil_mode? boolean
----@param return_indices? boolean
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+function tycho.max_pool2d(x, kernel_size, stride, padding, dilation, options) end
 
---- maximum of each kernel_size window of the last two dims
----@param x tycho.Tensor
+--- `(kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last two dims
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param dilation? integer|integer[]
----@param ceil_mode? boolean
----@param return_indices? boolean
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+function Tensor:max_pool2d(kernel_size, stride, padding, dilation, options) end
 
---- maximum of each kernel_size window of the last dim
+--- `(x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
 ---@param x tycho.Tensor
 ---@param kernel_size integer
----@param stride? integer
----@param padding? integer
----@param dilation? integer
----@param ceil_mode? boolean
----@param return_indices? boolean
+---@param stride? integer|table
+---@param padding? integer|table
+---@param dilation? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+function tycho.max_pool1d(x, kernel_size, stride, padding, dilation, options) end
 
---- maximum of each kernel_size window of the last dim
+--- `(kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
+---@param kernel_size integer
+---@param stride? integer|table
+---@param padding? integer|table
+---@param dilation? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:max_pool1d(kernel_size, stride, padding, dilation, options) end
+
+--- `(x, kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
 ---@param x tycho.Tensor
 ---@param kernel_size integer
----@param stride? integer
----@param padding? integer
----@param dilation? integer
----@param ceil_mode? boolean
----@param return_indices? boolean
+---@param stride? integer|table
+---@param padding? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+function tycho.avg_pool1d(x, kernel_size, stride, padding, options) end
 
---- mean of each kernel_size window of the last dim
----@param x tycho.Tensor
+--- `(kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
 ---@param kernel_size integer
----@param stride? integer
----@param padding? integer
----@param ceil_mode? boolean
----@param count_include_pad? boolean
+---@param stride? integer|table
+---@param padding? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
+function Tensor:avg_pool1d(kernel_size, stride, padding, options) end
 
---- mean of each kernel_size window of the last dim
----@param x tycho.Tensor
----@param kernel_size integer
----@param stride? integer
----@param padding? integer
----@param ceil_mode? boolean
----@param count_include_pad? boolean
----@return tycho.Tensor
-function Tensor.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
-
---- means of windows chosen so that output_size results; {h, false} keeps the width
+--- `(x, output_size:any)` means of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
 ---@param output_size any
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool2d(x, output_size) end
 
---- means of windows chosen so that output_size results; {h, false} keeps the width
----@param x tycho.Tensor
+--- `(output_size:any)` means of windows chosen so that output_size results; {h, false} keeps the width
 ---@param output_size any
 ---@return tycho.Tensor
-function Tensor.adaptive_avg_pool2d(x, output_size) end
+function Tensor:adaptive_avg_pool2d(output_size) end
 
---- means of windows of the last dim chosen so that output_size results
+--- `(x, output_size:int)` means of windows of the last dim chosen so that output_size results
 ---@param x tycho.Tensor
 ---@param output_size integer
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool1d(x, output_size) end
 
---- means of windows of the last dim chosen so that output_size results
----@param x tycho.Tensor
+--- `(output_size:int)` means of windows of the last dim chosen so that output_size results
 ---@param output_size integer
 ---@return tycho.Tensor
-function Tensor.adaptive_avg_pool1d(x, output_size) end
+function Tensor:adaptive_avg_pool1d(output_size) end
 
---- maxima of windows chosen so that output_size results; {h, false} keeps the width
+--- `(x, output_size:any, *, return_indices:bool=false)` maxima of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
 ---@param output_size any
----@param return_indices? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.adaptive_max_pool2d(x, output_size, return_indices) end
+function tycho.adaptive_max_pool2d(x, output_size, options) end
 
---- maxima of windows chosen so that output_size results; {h, false} keeps the width
----@param x tycho.Tensor
+--- `(output_size:any, *, return_indices:bool=false)` maxima of windows chosen so that output_size results; {h, false} keeps the width
 ---@param output_size any
----@param return_indices? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.adaptive_max_pool2d(x, output_size, return_indices) end
+function Tensor:adaptive_max_pool2d(output_size, options) end
 
---- maxima of windows of the last dim chosen so that output_size results
+--- `(x, output_size:int, *, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
 ---@param x tycho.Tensor
 ---@param output_size integer
----@param return_indices? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.adaptive_max_pool1d(x, output_size, return_indices) end
+function tycho.adaptive_max_pool1d(x, output_size, options) end
 
---- maxima of windows of the last dim chosen so that output_size results
----@param x tycho.Tensor
+--- `(output_size:int, *, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
 ---@param output_size integer
----@param return_indices? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.adaptive_max_pool1d(x, output_size, return_indices) end
+function Tensor:adaptive_max_pool1d(output_size, options) end
 
---- p-norm of each kernel_size window
+--- `(x, p:number, kernel_size:int, stride:int?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
 ---@param kernel_size integer
----@param stride? integer
----@param ceil_mode? boolean
+---@param stride? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.lp_pool1d(x, p, kernel_size, stride, ceil_mode) end
+function tycho.lp_pool1d(x, p, kernel_size, stride, options) end
 
---- p-norm of each kernel_size window
----@param x tycho.Tensor
+--- `(p:number, kernel_size:int, stride:int?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param p number
 ---@param kernel_size integer
----@param stride? integer
----@param ceil_mode? boolean
+---@param stride? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.lp_pool1d(x, p, kernel_size, stride, ceil_mode) end
+function Tensor:lp_pool1d(p, kernel_size, stride, options) end
 
---- p-norm of each kernel_size window
+--- `(x, p:number, kernel_size:pair, stride:pair?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param ceil_mode? boolean
+---@param stride? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
+function tycho.lp_pool2d(x, p, kernel_size, stride, options) end
 
---- p-norm of each kernel_size window
+--- `(p:number, kernel_size:pair, stride:pair?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+---@param p number
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:lp_pool2d(p, kernel_size, stride, options) end
+
+--- `(x, p:number, kernel_size:triple, stride:triple?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param ceil_mode? boolean
+---@param stride? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
+function tycho.lp_pool3d(x, p, kernel_size, stride, options) end
 
---- p-norm of each kernel_size window
----@param x tycho.Tensor
+--- `(p:number, kernel_size:triple, stride:triple?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param p number
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param ceil_mode? boolean
+---@param stride? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
+function Tensor:lp_pool3d(p, kernel_size, stride, options) end
 
---- p-norm of each kernel_size window
----@param x tycho.Tensor
----@param p number
----@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param ceil_mode? boolean
----@return tycho.Tensor
-function Tensor.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
-
---- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
+--- `(x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param x tycho.Tensor
 ---@param pad integer[]
----@param mode? string
+---@param mode? string|table
 ---@param value? any
 ---@return tycho.Tensor
 function tycho.pad(x, pad, mode, value) end
 
---- x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
----@param x tycho.Tensor
+--- `(pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param pad integer[]
----@param mode? string
+---@param mode? string|table
 ---@param value? any
 ---@return tycho.Tensor
-function Tensor.pad(x, pad, mode, value) end
+function Tensor:pad(pad, mode, value) end
 
---- windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
+--- `(x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param dilation? integer|integer[]
----@param padding? integer|integer[]
----@param stride? integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.im2col(x, kernel_size, dilation, padding, stride) end
 
---- windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
----@param x tycho.Tensor
+--- `(kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
 ---@param kernel_size integer|integer[]
----@param dilation? integer|integer[]
----@param padding? integer|integer[]
----@param stride? integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.im2col(x, kernel_size, dilation, padding, stride) end
+function Tensor:im2col(kernel_size, dilation, padding, stride) end
 
---- columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
+--- `(x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
 ---@param x tycho.Tensor
 ---@param output_size integer|integer[]
 ---@param kernel_size integer|integer[]
----@param dilation? integer|integer[]
----@param padding? integer|integer[]
----@param stride? integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.fold(x, output_size, kernel_size, dilation, padding, stride) end
 
---- columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
----@param x tycho.Tensor
+--- `(output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
 ---@param output_size integer|integer[]
 ---@param kernel_size integer|integer[]
----@param dilation? integer|integer[]
----@param padding? integer|integer[]
----@param stride? integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.fold(x, output_size, kernel_size, dilation, padding, stride) end
+function Tensor:fold(output_size, kernel_size, dilation, padding, stride) end
 
---- images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+--- `(x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
 ---@param x tycho.Tensor
 ---@param size? any
 ---@param scale_factor? any
----@param mode? string
----@param align_corners? boolean
----@param recompute_scale_factor? boolean
----@param antialias? boolean
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
 ---@return tycho.Tensor
 function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
 
---- images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+--- `(size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+---@param size? any
+---@param scale_factor? any
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
+---@return tycho.Tensor
+function Tensor:interpolate(size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
+
+--- `(x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
 ---@param x tycho.Tensor
 ---@param size? any
 ---@param scale_factor? any
----@param mode? string
----@param align_corners? boolean
----@param recompute_scale_factor? boolean
----@param antialias? boolean
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
 ---@return tycho.Tensor
-function Tensor.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
+function tycho.upsample(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
 
---- elements set to 0 with probability p, the others scaled by 1 / (1 - p)
+--- `(size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+---@param size? any
+---@param scale_factor? any
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
+---@return tycho.Tensor
+function Tensor:upsample(size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
+
+--- `(x, p:number=0.5, training:bool=true)` elements set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor
----@param p? number
----@param training? boolean
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
 function tycho.dropout(x, p, training) end
 
---- elements set to 0 with probability p, the others scaled by 1 / (1 - p)
----@param x tycho.Tensor
----@param p? number
----@param training? boolean
+--- `(p:number=0.5, training:bool=true)` elements set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function Tensor.dropout(x, p, training) end
+function Tensor:dropout(p, training) end
 
---- each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted
+--- `(x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5)` each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted
 ---@param x tycho.Tensor
----@param mean? tycho.Tensor
----@param var? tycho.Tensor
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param training? boolean
----@param momentum? number
----@param eps? number
+---@param mean? tycho.Tensor|table
+---@param var? tycho.Tensor|table
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param training? boolean|table
+---@param momentum? number|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.batch_norm(x, mean, var, weight, bias, training, momentum, eps) end
 
---- each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted
----@param x tycho.Tensor
----@param mean? tycho.Tensor
----@param var? tycho.Tensor
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param training? boolean
----@param momentum? number
----@param eps? number
+--- `(mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5)` each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted
+---@param mean? tycho.Tensor|table
+---@param var? tycho.Tensor|table
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param training? boolean|table
+---@param momentum? number|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.batch_norm(x, mean, var, weight, bias, training, momentum, eps) end
+function Tensor:batch_norm(mean, var, weight, bias, training, momentum, eps) end
 
---- normalised over the last dims, of shape size, then scaled and shifted
+--- `(x, size:sizes, weight:tensor?, bias:tensor?, eps:number=1e-5)` normalised over the last dims, of shape size, then scaled and shifted
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param eps? number
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.layer_norm(x, size, weight, bias, eps) end
 
---- normalised over the last dims, of shape size, then scaled and shifted
----@param x tycho.Tensor
+--- `(size:sizes, weight:tensor?, bias:tensor?, eps:number=1e-5)` normalised over the last dims, of shape size, then scaled and shifted
 ---@param size integer|integer[]
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param eps? number
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.layer_norm(x, size, weight, bias, eps) end
+function Tensor:layer_norm(size, weight, bias, eps) end
 
---- divided by the root mean square over the last dims, of shape size, then scaled
+--- `(x, size:sizes, weight:tensor?, eps:number?)` divided by the root mean square over the last dims, of shape size, then scaled
 ---@param x tycho.Tensor
 ---@param size integer|integer[]
----@param weight? tycho.Tensor
----@param eps? number
+---@param weight? tycho.Tensor|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.rms_norm(x, size, weight, eps) end
 
---- divided by the root mean square over the last dims, of shape size, then scaled
----@param x tycho.Tensor
+--- `(size:sizes, weight:tensor?, eps:number?)` divided by the root mean square over the last dims, of shape size, then scaled
 ---@param size integer|integer[]
----@param weight? tycho.Tensor
----@param eps? number
+---@param weight? tycho.Tensor|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.rms_norm(x, size, weight, eps) end
+function Tensor:rms_norm(size, weight, eps) end
 
---- channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted
+--- `(x, groups:int, weight:tensor?, bias:tensor?, eps:number=1e-5)` channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted
 ---@param x tycho.Tensor
 ---@param groups integer
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param eps? number
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.group_norm(x, groups, weight, bias, eps) end
 
---- channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted
----@param x tycho.Tensor
+--- `(groups:int, weight:tensor?, bias:tensor?, eps:number=1e-5)` channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted
 ---@param groups integer
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param eps? number
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.group_norm(x, groups, weight, bias, eps) end
+function Tensor:group_norm(groups, weight, bias, eps) end
 
---- each channel of each item normalised on its own, then scaled and shifted
+--- `(x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5)` each channel of each item normalised on its own, then scaled and shifted
 ---@param x tycho.Tensor
----@param mean? tycho.Tensor
----@param var? tycho.Tensor
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param use_input_stats? boolean
----@param momentum? number
----@param eps? number
+---@param mean? tycho.Tensor|table
+---@param var? tycho.Tensor|table
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param use_input_stats? boolean|table
+---@param momentum? number|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.instance_norm(x, mean, var, weight, bias, use_input_stats, momentum, eps) end
 
---- each channel of each item normalised on its own, then scaled and shifted
----@param x tycho.Tensor
----@param mean? tycho.Tensor
----@param var? tycho.Tensor
----@param weight? tycho.Tensor
----@param bias? tycho.Tensor
----@param use_input_stats? boolean
----@param momentum? number
----@param eps? number
+--- `(mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, use_input_stats:bool=true, momentum:number=0.1, eps:number=1e-5)` each channel of each item normalised on its own, then scaled and shifted
+---@param mean? tycho.Tensor|table
+---@param var? tycho.Tensor|table
+---@param weight? tycho.Tensor|table
+---@param bias? tycho.Tensor|table
+---@param use_input_stats? boolean|table
+---@param momentum? number|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.instance_norm(x, mean, var, weight, bias, use_input_stats, momentum, eps) end
+function Tensor:instance_norm(mean, var, weight, bias, use_input_stats, momentum, eps) end
 
---- divided by a power of the mean square over size neighbouring channels
+--- `(x, size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1)` divided by a power of the mean square over size neighbouring channels
 ---@param x tycho.Tensor
 ---@param size integer
----@param alpha? number
----@param beta? number
----@param k? number
+---@param options? table
 ---@return tycho.Tensor
-function tycho.local_response_norm(x, size, alpha, beta, k) end
+function tycho.local_response_norm(x, size, options) end
 
---- divided by a power of the mean square over size neighbouring channels
----@param x tycho.Tensor
+--- `(size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1)` divided by a power of the mean square over size neighbouring channels
 ---@param size integer
----@param alpha? number
----@param beta? number
----@param k? number
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.local_response_norm(x, size, alpha, beta, k) end
+function Tensor:local_response_norm(size, options) end
 
---- divided by its p-norm along dim (2), or dims
+--- `(x, p:number=2, dim:dims?, eps:number=1e-12)` divided by its p-norm along dim (2), or dims
 ---@param x tycho.Tensor
----@param p? number
----@param dim? integer|integer[]
----@param eps? number
+---@param p? number|table
+---@param dim? integer|integer[]|table
+---@param eps? number|table
 ---@return tycho.Tensor
 function tycho.normalize(x, p, dim, eps) end
 
---- divided by its p-norm along dim (2), or dims
----@param x tycho.Tensor
----@param p? number
----@param dim? integer|integer[]
----@param eps? number
+--- `(p:number=2, dim:dims?, eps:number=1e-12)` divided by its p-norm along dim (2), or dims
+---@param p? number|table
+---@param dim? integer|integer[]|table
+---@param eps? number|table
 ---@return tycho.Tensor
-function Tensor.normalize(x, p, dim, eps) end
+function Tensor:normalize(p, dim, eps) end
 
---- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+--- `(x, p:number=0.5, training:bool=true)` whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor
----@param p? number
----@param training? boolean
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
 function tycho.dropout1d(x, p, training) end
 
---- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
----@param x tycho.Tensor
----@param p? number
----@param training? boolean
+--- `(p:number=0.5, training:bool=true)` whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function Tensor.dropout1d(x, p, training) end
+function Tensor:dropout1d(p, training) end
 
---- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+--- `(x, p:number=0.5, training:bool=true)` whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor
----@param p? number
----@param training? boolean
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
 function tycho.dropout2d(x, p, training) end
 
---- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
----@param x tycho.Tensor
----@param p? number
----@param training? boolean
+--- `(p:number=0.5, training:bool=true)` whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function Tensor.dropout2d(x, p, training) end
+function Tensor:dropout2d(p, training) end
 
---- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+--- `(x, p:number=0.5, training:bool=true)` whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor
----@param p? number
----@param training? boolean
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
 function tycho.dropout3d(x, p, training) end
 
---- whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
----@param x tycho.Tensor
----@param p? number
----@param training? boolean
+--- `(p:number=0.5, training:bool=true)` whole channels set to 0 with probability p, the others scaled by 1 / (1 - p)
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function Tensor.dropout3d(x, p, training) end
+function Tensor:dropout3d(p, training) end
 
---- dropout that keeps mean and variance under selu
+--- `(x, p:number=0.5, training:bool=false)` dropout that keeps mean and variance under selu
 ---@param x tycho.Tensor
----@param p? number
----@param training? boolean
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
 function tycho.alpha_dropout(x, p, training) end
 
---- dropout that keeps mean and variance under selu
----@param x tycho.Tensor
----@param p? number
----@param training? boolean
+--- `(p:number=0.5, training:bool=false)` dropout that keeps mean and variance under selu
+---@param p? number|table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function Tensor.alpha_dropout(x, p, training) end
+function Tensor:alpha_dropout(p, training) end
 
---- Gaussian error linear unit: x times the normal distribution's value at x
+--- `(x, approximate:enum(none,tanh)=none)` Gaussian error linear unit: x times the normal distribution's value at x
 ---@param x tycho.Tensor
----@param approximate? string
+---@param approximate? string|table
 ---@return tycho.Tensor
 function tycho.gelu(x, approximate) end
 
---- Gaussian error linear unit: x times the normal distribution's value at x
----@param x tycho.Tensor
----@param approximate? string
+--- `(approximate:enum(none,tanh)=none)` Gaussian error linear unit: x times the normal distribution's value at x
+---@param approximate? string|table
 ---@return tycho.Tensor
-function Tensor.gelu(x, approximate) end
+function Tensor:gelu(approximate) end
 
---- x limited to 0..6
+--- `(x, approximate:enum(none,tanh)=none)` Gaussian error linear unit: x times the normal distribution's value at x
+---@param x tycho.Tensor
+---@param approximate? string|table
+---@return tycho.Tensor
+function tycho.gelu_(x, approximate) end
+
+--- `(approximate:enum(none,tanh)=none)` Gaussian error linear unit: x times the normal distribution's value at x
+---@param approximate? string|table
+---@return tycho.Tensor
+function Tensor:gelu_(approximate) end
+
+--- `(x)` x limited to 0..6
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.relu6(x) end
 
 --- x limited to 0..6
+---@return tycho.Tensor
+function Tensor:relu6() end
+
+--- `(x)` x limited to 0..6
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.relu6(x) end
+function tycho.relu6_(x) end
 
---- x - tanh(x)
+--- x limited to 0..6
+---@return tycho.Tensor
+function Tensor:relu6_() end
+
+--- `(x)` x - tanh(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.tanhshrink(x) end
 
 --- x - tanh(x)
----@param x tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.tanhshrink(x) end
+function Tensor:tanhshrink() end
 
---- softmax of -x
+--- `(x, dim:int)` softmax of -x
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor
 function tycho.softmin(x, dim) end
 
---- softmax of -x
----@param x tycho.Tensor
+--- `(dim:int)` softmax of -x
 ---@param dim integer
 ---@return tycho.Tensor
-function Tensor.softmin(x, dim) end
+function Tensor:softmin(dim) end
 
---- the first half of dim times sigmoid of the second
+--- `(x, dim:int=-1)` the first half of dim times sigmoid of the second
 ---@param x tycho.Tensor
----@param dim? integer
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.glu(x, dim) end
 
---- the first half of dim times sigmoid of the second
----@param x tycho.Tensor
----@param dim? integer
+--- `(dim:int=-1)` the first half of dim times sigmoid of the second
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.glu(x, dim) end
+function Tensor:glu(dim) end
 
---- x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)
+--- `(x, weight)` x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@return tycho.Tensor
 function tycho.prelu(x, weight) end
 
---- x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)
----@param x tycho.Tensor
+--- `(weight)` x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)
 ---@param weight tycho.Tensor
 ---@return tycho.Tensor
-function Tensor.prelu(x, weight) end
+function Tensor:prelu(weight) end
 
---- leaky_relu whose slope is drawn from lower..upper while training
+--- `(x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false)` leaky_relu whose slope is drawn from lower..upper while training
 ---@param x tycho.Tensor
----@param lower? number
----@param upper? number
----@param training? boolean
+---@param lower? number|table
+---@param upper? number|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.rrelu(x, lower, upper, training) end
+function tycho.rrelu(x, lower, upper, options) end
 
---- leaky_relu whose slope is drawn from lower..upper while training
----@param x tycho.Tensor
----@param lower? number
----@param upper? number
----@param training? boolean
+--- `(lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false)` leaky_relu whose slope is drawn from lower..upper while training
+---@param lower? number|table
+---@param upper? number|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.rrelu(x, lower, upper, training) end
+function Tensor:rrelu(lower, upper, options) end
 
---- a sample from the categories along dim that gradients flow through
+--- `(x, tau:number=1, hard:bool=false, dim:int=-1)` a sample from the categories along dim that gradients flow through
 ---@param x tycho.Tensor
----@param tau? number
----@param hard? boolean
----@param dim? integer
+---@param tau? number|table
+---@param hard? boolean|table
+---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.gumbel_softmax(x, tau, hard, dim) end
 
---- a sample from the categories along dim that gradients flow through
----@param x tycho.Tensor
----@param tau? number
----@param hard? boolean
----@param dim? integer
+--- `(tau:number=1, hard:bool=false, dim:int=-1)` a sample from the categories along dim that gradients flow through
+---@param tau? number|table
+---@param hard? boolean|table
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor.gumbel_softmax(x, tau, hard, dim) end
+function Tensor:gumbel_softmax(tau, hard, dim) end
 
---- softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)
+--- `(q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)
 ---@param q tycho.Tensor
 ---@param k tycho.Tensor
 ---@param v tycho.Tensor
----@param attn_mask? tycho.Tensor
----@param dropout_p? number
----@param is_causal? boolean
----@param scale? number
----@param enable_gqa? boolean
+---@param attn_mask? tycho.Tensor|table
+---@param dropout_p? number|table
+---@param is_causal? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa) end
+function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, options) end
 
---- softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)
----@param q tycho.Tensor
+--- `(k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D)
 ---@param k tycho.Tensor
 ---@param v tycho.Tensor
----@param attn_mask? tycho.Tensor
----@param dropout_p? number
----@param is_causal? boolean
----@param scale? number
----@param enable_gqa? boolean
+---@param attn_mask? tycho.Tensor|table
+---@param dropout_p? number|table
+---@param is_causal? boolean|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, scale, enable_gqa) end
+function Tensor:scaled_dot_product_attention(k, v, attn_mask, dropout_p, is_causal, options) end
 
---- 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
+--- `(x, weight, bias:tensor?, stride:triple=1, padding:any?, dilation:triple=1, groups:int=1)` 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
 ---@param padding? any
----@param dilation? integer|integer[]
----@param groups? integer
+---@param dilation? integer|integer[]|table
+---@param groups? integer|table
 ---@return tycho.Tensor
 function tycho.conv3d(x, weight, bias, stride, padding, dilation, groups) end
 
---- 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, stride:triple=1, padding:any?, dilation:triple=1, groups:int=1)` 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
 ---@param padding? any
----@param dilation? integer|integer[]
----@param groups? integer
+---@param dilation? integer|integer[]|table
+---@param groups? integer|table
 ---@return tycho.Tensor
-function Tensor.conv3d(x, weight, bias, stride, padding, dilation, groups) end
+function Tensor:conv3d(weight, bias, stride, padding, dilation, groups) end
 
---- transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)
+--- `(x, weight, bias:tensor?, stride:triple=1, padding:triple=0, output_padding:triple=0, groups:int=1, dilation:triple=1)` transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_padding? integer|integer[]
----@param groups? integer
----@param dilation? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param output_padding? integer|integer[]|table
+---@param groups? integer|table
+---@param dilation? integer|integer[]|table
 ---@return tycho.Tensor
 function tycho.conv_transpose3d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)
----@param x tycho.Tensor
+--- `(weight, bias:tensor?, stride:triple=1, padding:triple=0, output_padding:triple=0, groups:int=1, dilation:triple=1)` transposed 3-D convolution of x (N,C,D,H,W) with weight (C,O/groups,kD,kH,kW)
 ---@param weight tycho.Tensor
----@param bias? tycho.Tensor
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_padding? integer|integer[]
----@param groups? integer
----@param dilation? integer|integer[]
+---@param bias? tycho.Tensor|table
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param output_padding? integer|integer[]|table
+---@param groups? integer|table
+---@param dilation? integer|integer[]|table
 ---@return tycho.Tensor
-function Tensor.conv_transpose3d(x, weight, bias, stride, padding, output_padding, groups, dilation) end
+function Tensor:conv_transpose3d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- maximum of each kernel_size window of the last three dims
+--- `(x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last three dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param dilation? integer|integer[]
----@param ceil_mode? boolean
----@param return_indices? boolean
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+function tycho.max_pool3d(x, kernel_size, stride, padding, dilation, options) end
 
---- maximum of each kernel_size window of the last three dims
+--- `(kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last three dims
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param dilation? integer|integer[]|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:max_pool3d(kernel_size, stride, padding, dilation, options) end
+
+--- `(x, kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param dilation? integer|integer[]
----@param ceil_mode? boolean
----@param return_indices? boolean
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
+function tycho.avg_pool3d(x, kernel_size, stride, padding, options) end
 
---- mean of each kernel_size window of the last three dims
----@param x tycho.Tensor
+--- `(kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param ceil_mode? boolean
----@param count_include_pad? boolean
----@param divisor_override? integer
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
+function Tensor:avg_pool3d(kernel_size, stride, padding, options) end
 
---- mean of each kernel_size window of the last three dims
----@param x tycho.Tensor
----@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param ceil_mode? boolean
----@param count_include_pad? boolean
----@param divisor_override? integer
----@return tycho.Tensor
-function Tensor.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
-
---- means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
+--- `(x, output_size:any)` means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
 ---@param x tycho.Tensor
 ---@param output_size any
 ---@return tycho.Tensor
 function tycho.adaptive_avg_pool3d(x, output_size) end
 
---- means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
----@param x tycho.Tensor
+--- `(output_size:any)` means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
 ---@param output_size any
 ---@return tycho.Tensor
-function Tensor.adaptive_avg_pool3d(x, output_size) end
+function Tensor:adaptive_avg_pool3d(output_size) end
 
---- maxima of windows of the last three dims chosen so that output_size results
+--- `(x, output_size:triple, *, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
 ---@param x tycho.Tensor
 ---@param output_size integer|integer[]
----@param return_indices? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.adaptive_max_pool3d(x, output_size, return_indices) end
+function tycho.adaptive_max_pool3d(x, output_size, options) end
 
---- maxima of windows of the last three dims chosen so that output_size results
----@param x tycho.Tensor
+--- `(output_size:triple, *, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
 ---@param output_size integer|integer[]
----@param return_indices? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.adaptive_max_pool3d(x, output_size, return_indices) end
+function Tensor:adaptive_max_pool3d(output_size, options) end
 
---- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
+--- `(x, grid, *, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false)` x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
 ---@param x tycho.Tensor
 ---@param grid tycho.Tensor
----@param mode? string
----@param padding_mode? string
----@param align_corners? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.grid_sample(x, grid, mode, padding_mode, align_corners) end
+function tycho.grid_sample(x, grid, options) end
 
---- x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
----@param x tycho.Tensor
+--- `(grid, *, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false)` x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
 ---@param grid tycho.Tensor
----@param mode? string
----@param padding_mode? string
----@param align_corners? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.grid_sample(x, grid, mode, padding_mode, align_corners) end
+function Tensor:grid_sample(grid, options) end
 
---- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
+--- `(theta, size:ints, *, align_corners:bool=false)` the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
 ---@param theta tycho.Tensor
 ---@param size integer[]
----@param align_corners? boolean
+---@param options? table
 ---@return tycho.Tensor
-function tycho.affine_grid(theta, size, align_corners) end
+function tycho.affine_grid(theta, size, options) end
 
---- the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
----@param theta tycho.Tensor
+--- `(size:ints, *, align_corners:bool=false)` the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
 ---@param size integer[]
----@param align_corners? boolean
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.affine_grid(theta, size, align_corners) end
+function Tensor:affine_grid(size, options) end
 
---- x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(x, indices, kernel_size:int, stride:int?, padding:int=0, *, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
 ---@param kernel_size integer
----@param stride? integer
----@param padding? integer
----@param output_size? any
+---@param stride? integer|table
+---@param padding? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.max_unpool1d(x, indices, kernel_size, stride, padding, output_size) end
+function tycho.max_unpool1d(x, indices, kernel_size, stride, padding, options) end
 
---- x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
----@param x tycho.Tensor
+--- `(indices, kernel_size:int, stride:int?, padding:int=0, *, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param indices tycho.Tensor
 ---@param kernel_size integer
----@param stride? integer
----@param padding? integer
----@param output_size? any
+---@param stride? integer|table
+---@param padding? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.max_unpool1d(x, indices, kernel_size, stride, padding, output_size) end
+function Tensor:max_unpool1d(indices, kernel_size, stride, padding, options) end
 
---- x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(x, indices, kernel_size:pair, stride:pair?, padding:pair=0, *, output_size:any?)` x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_size? any
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.max_unpool2d(x, indices, kernel_size, stride, padding, output_size) end
+function tycho.max_unpool2d(x, indices, kernel_size, stride, padding, options) end
 
---- x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(indices, kernel_size:pair, stride:pair?, padding:pair=0, *, output_size:any?)` x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+---@param indices tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:max_unpool2d(indices, kernel_size, stride, padding, options) end
+
+--- `(x, indices, kernel_size:triple, stride:triple?, padding:triple=0, *, output_size:any?)` x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_size? any
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.max_unpool2d(x, indices, kernel_size, stride, padding, output_size) end
+function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, options) end
 
---- x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
----@param x tycho.Tensor
+--- `(indices, kernel_size:triple, stride:triple?, padding:triple=0, *, output_size:any?)` x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_size? any
+---@param stride? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, output_size) end
+function Tensor:max_unpool3d(indices, kernel_size, stride, padding, options) end
 
---- x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
----@param x tycho.Tensor
----@param indices tycho.Tensor
----@param kernel_size integer|integer[]
----@param stride? integer|integer[]
----@param padding? integer|integer[]
----@param output_size? any
----@return tycho.Tensor
-function Tensor.max_unpool3d(x, indices, kernel_size, stride, padding, output_size) end
-
---- squared differences, times weight; with weights the mean is a weighted one
+--- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` squared differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.mse_loss(x, y, weight, reduction) end
+function tycho.mse_loss(x, y, options) end
 
---- squared differences, times weight; with weights the mean is a weighted one
+--- `(y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` squared differences, times weight; with weights the mean is a weighted one
+---@param y tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:mse_loss(y, options) end
+
+--- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` absolute differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.mse_loss(x, y, weight, reduction) end
+function tycho.l1_loss(x, y, options) end
 
---- absolute differences, times weight; with weights the mean is a weighted one
+--- `(y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` absolute differences, times weight; with weights the mean is a weighted one
+---@param y tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:l1_loss(y, options) end
+
+--- `(x, y, *, beta:number=1, reduction:enum(none,mean,sum)=mean)` squared differences below beta, absolute ones above
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.l1_loss(x, y, weight, reduction) end
+function tycho.smooth_l1_loss(x, y, options) end
 
---- absolute differences, times weight; with weights the mean is a weighted one
+--- `(y, *, beta:number=1, reduction:enum(none,mean,sum)=mean)` squared differences below beta, absolute ones above
+---@param y tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:smooth_l1_loss(y, options) end
+
+--- `(x, y, *, delta:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` half the squared differences below delta, delta times absolute ones above, times weight
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.l1_loss(x, y, weight, reduction) end
+function tycho.huber_loss(x, y, options) end
 
---- squared differences below beta, absolute ones above
----@param x tycho.Tensor
+--- `(y, *, delta:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` half the squared differences below delta, delta times absolute ones above, times weight
 ---@param y tycho.Tensor
----@param beta? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.smooth_l1_loss(x, y, beta, reduction) end
+function Tensor:huber_loss(y, options) end
 
---- squared differences below beta, absolute ones above
----@param x tycho.Tensor
----@param y tycho.Tensor
----@param beta? number
----@param reduction? string
----@return tycho.Tensor
-function Tensor.smooth_l1_loss(x, y, beta, reduction) end
-
---- half the squared differences below delta, delta times absolute ones above, times weight
----@param x tycho.Tensor
----@param y tycho.Tensor
----@param delta? number
----@param weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function tycho.huber_loss(x, y, delta, weight, reduction) end
-
---- half the squared differences below delta, delta times absolute ones above, times weight
----@param x tycho.Tensor
----@param y tycho.Tensor
----@param delta? number
----@param weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function Tensor.huber_loss(x, y, delta, weight, reduction) end
-
---- target * (log(target) - x); x is a logarithm, target too where log_target is true
+--- `(x, target, *, log_target:bool=false, reduction:enum(none,mean,sum,batchmean)=mean)` target * (log(target) - x); x is a logarithm, target too where log_target is true
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param log_target? boolean
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.kl_div(x, target, log_target, reduction) end
+function tycho.kl_div(x, target, options) end
 
---- target * (log(target) - x); x is a logarithm, target too where log_target is true
----@param x tycho.Tensor
+--- `(target, *, log_target:bool=false, reduction:enum(none,mean,sum,batchmean)=mean)` target * (log(target) - x); x is a logarithm, target too where log_target is true
 ---@param target tycho.Tensor
----@param log_target? boolean
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.kl_div(x, target, log_target, reduction) end
+function Tensor:kl_div(target, options) end
 
---- cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+--- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.binary_cross_entropy(x, y, weight, reduction) end
+function tycho.binary_cross_entropy(x, y, options) end
 
---- cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+--- `(y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+---@param y tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:binary_cross_entropy(y, options) end
+
+--- `(x, y, *, weight:tensor?, pos_weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of sigmoid(x) with y in 0..1
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.binary_cross_entropy(x, y, weight, reduction) end
+function tycho.binary_cross_entropy_with_logits(x, y, options) end
 
---- cross-entropy of sigmoid(x) with y in 0..1
----@param x tycho.Tensor
+--- `(y, *, weight:tensor?, pos_weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of sigmoid(x) with y in 0..1
 ---@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param pos_weight? tycho.Tensor
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.binary_cross_entropy_with_logits(x, y, weight, pos_weight, reduction) end
+function Tensor:binary_cross_entropy_with_logits(y, options) end
 
---- cross-entropy of sigmoid(x) with y in 0..1
----@param x tycho.Tensor
----@param y tycho.Tensor
----@param weight? tycho.Tensor
----@param pos_weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function Tensor.binary_cross_entropy_with_logits(x, y, weight, pos_weight, reduction) end
-
---- cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape
+--- `(x, target, weight:tensor?, *, ignore_index:int=-100, label_smoothing:number=0, reduction:enum(none,mean,sum)=mean)` cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param weight? tycho.Tensor
----@param ignore_index? integer
----@param label_smoothing? number
----@param reduction? string
+---@param weight? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.cross_entropy(x, target, weight, ignore_index, label_smoothing, reduction) end
+function tycho.cross_entropy(x, target, weight, options) end
 
---- cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape
+--- `(target, weight:tensor?, *, ignore_index:int=-100, label_smoothing:number=0, reduction:enum(none,mean,sum)=mean)` cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape
+---@param target tycho.Tensor
+---@param weight? tycho.Tensor|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cross_entropy(target, weight, options) end
+
+--- `(x, target, weight:tensor?, *, ignore_index:int=-100, reduction:enum(none,mean,sum)=mean)` minus the log-probability in x of each label
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param weight? tycho.Tensor
----@param ignore_index? integer
----@param label_smoothing? number
----@param reduction? string
+---@param weight? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.cross_entropy(x, target, weight, ignore_index, label_smoothing, reduction) end
+function tycho.nll_loss(x, target, weight, options) end
 
---- minus the log-probability in x of each label
----@param x tycho.Tensor
+--- `(target, weight:tensor?, *, ignore_index:int=-100, reduction:enum(none,mean,sum)=mean)` minus the log-probability in x of each label
 ---@param target tycho.Tensor
----@param weight? tycho.Tensor
----@param ignore_index? integer
----@param reduction? string
+---@param weight? tycho.Tensor|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.nll_loss(x, target, weight, ignore_index, reduction) end
+function Tensor:nll_loss(target, weight, options) end
 
---- minus the log-probability in x of each label
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param weight? tycho.Tensor
----@param ignore_index? integer
----@param reduction? string
----@return tycho.Tensor
-function Tensor.nll_loss(x, target, weight, ignore_index, reduction) end
-
---- minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
+--- `(log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false)` minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
 ---@param log_probs tycho.Tensor
 ---@param targets tycho.Tensor
 ---@param input_lengths any
 ---@param target_lengths any
----@param blank? integer
----@param reduction? string
----@param zero_infinity? boolean
+---@param blank? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) end
+function tycho.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, options) end
 
---- minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
----@param log_probs tycho.Tensor
+--- `(targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false)` minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
 ---@param targets tycho.Tensor
 ---@param input_lengths any
 ---@param target_lengths any
----@param blank? integer
----@param reduction? string
----@param zero_infinity? boolean
+---@param blank? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) end
+function Tensor:ctc_loss(targets, input_lengths, target_lengths, blank, options) end
 
---- negative log-likelihood of counts under a Poisson of rate exp(x), or x
+--- `(x, target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, reduction:enum(none,mean,sum)=mean)` negative log-likelihood of counts under a Poisson of rate exp(x), or x
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param log_input? boolean
----@param full? boolean
----@param eps? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.poisson_nll_loss(x, target, log_input, full, eps, reduction) end
+function tycho.poisson_nll_loss(x, target, options) end
 
---- negative log-likelihood of counts under a Poisson of rate exp(x), or x
----@param x tycho.Tensor
+--- `(target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, reduction:enum(none,mean,sum)=mean)` negative log-likelihood of counts under a Poisson of rate exp(x), or x
 ---@param target tycho.Tensor
----@param log_input? boolean
----@param full? boolean
----@param eps? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.poisson_nll_loss(x, target, log_input, full, eps, reduction) end
+function Tensor:poisson_nll_loss(target, options) end
 
---- negative log-likelihood under a normal of mean x and variance var
+--- `(x, target, var:operand, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
 ---@param var tycho.Tensor|number
----@param full? boolean
----@param eps? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.gaussian_nll_loss(x, target, var, full, eps, reduction) end
+function tycho.gaussian_nll_loss(x, target, var, options) end
 
---- negative log-likelihood under a normal of mean x and variance var
----@param x tycho.Tensor
+--- `(target, var:operand, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
 ---@param target tycho.Tensor
 ---@param var tycho.Tensor|number
----@param full? boolean
----@param eps? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.gaussian_nll_loss(x, target, var, full, eps, reduction) end
+function Tensor:gaussian_nll_loss(target, var, options) end
 
---- x where target is 1, margin - x (not below 0) where it is -1
+--- `(x, target, *, margin:number=1, reduction:enum(none,mean,sum)=mean)` x where target is 1, margin - x (not below 0) where it is -1
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
----@param margin? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.hinge_embedding_loss(x, target, margin, reduction) end
+function tycho.hinge_embedding_loss(x, target, options) end
 
---- x where target is 1, margin - x (not below 0) where it is -1
----@param x tycho.Tensor
+--- `(target, *, margin:number=1, reduction:enum(none,mean,sum)=mean)` x where target is 1, margin - x (not below 0) where it is -1
 ---@param target tycho.Tensor
----@param margin? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.hinge_embedding_loss(x, target, margin, reduction) end
+function Tensor:hinge_embedding_loss(target, options) end
 
---- how much target * (a - b) falls short of margin
+--- `(a, b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` how much target * (a - b) falls short of margin
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
----@param margin? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.margin_ranking_loss(a, b, target, margin, reduction) end
+function tycho.margin_ranking_loss(a, b, target, options) end
 
---- how much target * (a - b) falls short of margin
+--- `(b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` how much target * (a - b) falls short of margin
+---@param b tycho.Tensor
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:margin_ranking_loss(b, target, options) end
+
+--- `(x, target, *, reduction:enum(none,mean,sum)=mean)` log(1 + exp(-target * x))
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.soft_margin_loss(x, target, options) end
+
+--- `(target, *, reduction:enum(none,mean,sum)=mean)` log(1 + exp(-target * x))
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:soft_margin_loss(target, options) end
+
+--- `(a, b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` 1 - cos where target is 1, cos - margin (not below 0) where it is -1
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
----@param margin? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.margin_ranking_loss(a, b, target, margin, reduction) end
+function tycho.cosine_embedding_loss(a, b, target, options) end
 
---- log(1 + exp(-target * x))
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function tycho.soft_margin_loss(x, target, reduction) end
-
---- log(1 + exp(-target * x))
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function Tensor.soft_margin_loss(x, target, reduction) end
-
---- 1 - cos where target is 1, cos - margin (not below 0) where it is -1
----@param a tycho.Tensor
+--- `(b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` 1 - cos where target is 1, cos - margin (not below 0) where it is -1
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
----@param margin? number
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.cosine_embedding_loss(a, b, target, margin, reduction) end
+function Tensor:cosine_embedding_loss(b, target, options) end
 
---- 1 - cos where target is 1, cos - margin (not below 0) where it is -1
----@param a tycho.Tensor
----@param b tycho.Tensor
----@param target tycho.Tensor
----@param margin? number
----@param reduction? string
----@return tycho.Tensor
-function Tensor.cosine_embedding_loss(a, b, target, margin, reduction) end
-
---- how much the distance to near plus margin exceeds that to far
+--- `(anchor, near, far, *, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, reduction:enum(none,mean,sum)=mean)` how much the distance to near plus margin exceeds that to far
 ---@param anchor tycho.Tensor
 ---@param near tycho.Tensor
 ---@param far tycho.Tensor
----@param margin? number
----@param p? number
----@param eps? number
----@param swap? boolean
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.triplet_margin_loss(anchor, near, far, margin, p, eps, swap, reduction) end
+function tycho.triplet_margin_loss(anchor, near, far, options) end
 
---- how much the distance to near plus margin exceeds that to far
+--- `(near, far, *, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, reduction:enum(none,mean,sum)=mean)` how much the distance to near plus margin exceeds that to far
+---@param near tycho.Tensor
+---@param far tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:triplet_margin_loss(near, far, options) end
+
+--- `(x, target, *, p:number=1, margin:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` how much the other classes come within margin of the label's
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.multi_margin_loss(x, target, options) end
+
+--- `(target, *, p:number=1, margin:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` how much the other classes come within margin of the label's
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:multi_margin_loss(target, options) end
+
+--- `(x, target, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` binary cross-entropy with logits, mean over classes
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.multilabel_soft_margin_loss(x, target, options) end
+
+--- `(target, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` binary cross-entropy with logits, mean over classes
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:multilabel_soft_margin_loss(target, options) end
+
+--- `(x, target, *, reduction:enum(none,mean,sum)=mean)` how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
+---@param x tycho.Tensor
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.multilabel_margin_loss(x, target, options) end
+
+--- `(target, *, reduction:enum(none,mean,sum)=mean)` how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
+---@param target tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:multilabel_margin_loss(target, options) end
+
+--- `(anchor, near, far, *, distance_function:any?, margin:number=1, swap:bool=false, reduction:enum(none,mean,sum)=mean)` triplet_margin_loss with a distance of one's own, a function of two tensors
 ---@param anchor tycho.Tensor
 ---@param near tycho.Tensor
 ---@param far tycho.Tensor
----@param margin? number
----@param p? number
----@param eps? number
----@param swap? boolean
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.triplet_margin_loss(anchor, near, far, margin, p, eps, swap, reduction) end
+function tycho.triplet_margin_with_distance_loss(anchor, near, far, options) end
 
---- how much the other classes come within margin of the label's
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param p? number
----@param margin? number
----@param weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function tycho.multi_margin_loss(x, target, p, margin, weight, reduction) end
-
---- how much the other classes come within margin of the label's
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param p? number
----@param margin? number
----@param weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function Tensor.multi_margin_loss(x, target, p, margin, weight, reduction) end
-
---- binary cross-entropy with logits, mean over classes
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function tycho.multilabel_soft_margin_loss(x, target, weight, reduction) end
-
---- binary cross-entropy with logits, mean over classes
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function Tensor.multilabel_soft_margin_loss(x, target, weight, reduction) end
-
---- how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function tycho.multilabel_margin_loss(x, target, reduction) end
-
---- how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
----@param x tycho.Tensor
----@param target tycho.Tensor
----@param reduction? string
----@return tycho.Tensor
-function Tensor.multilabel_margin_loss(x, target, reduction) end
-
---- triplet_margin_loss with a distance of one's own, a function of two tensors
----@param anchor tycho.Tensor
+--- `(near, far, *, distance_function:any?, margin:number=1, swap:bool=false, reduction:enum(none,mean,sum)=mean)` triplet_margin_loss with a distance of one's own, a function of two tensors
 ---@param near tycho.Tensor
 ---@param far tycho.Tensor
----@param distance_function? any
----@param margin? number
----@param swap? boolean
----@param reduction? string
+---@param options? table
 ---@return tycho.Tensor
-function tycho.triplet_margin_with_distance_loss(anchor, near, far, distance_function, margin, swap, reduction) end
+function Tensor:triplet_margin_with_distance_loss(near, far, options) end
 
---- triplet_margin_loss with a distance of one's own, a function of two tensors
----@param anchor tycho.Tensor
----@param near tycho.Tensor
----@param far tycho.Tensor
----@param distance_function? any
----@param margin? number
----@param swap? boolean
----@param reduction? string
----@return tycho.Tensor
-function Tensor.triplet_margin_with_distance_loss(anchor, near, far, distance_function, margin, swap, reduction) end
-
---- cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
+--- `(x, linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, label_smoothing:number=0, chunk_size:int?)` cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
 ---@param x tycho.Tensor
 ---@param linear_weight tycho.Tensor
 ---@param target tycho.Tensor
----@param linear_bias? tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
----@param ignore_index? integer
----@param label_smoothing? number
----@param chunk_size? integer
+---@param options? table
 ---@return tycho.Tensor
-function tycho.linear_cross_entropy(x, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, chunk_size) end
+function tycho.linear_cross_entropy(x, linear_weight, target, options) end
 
---- cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
----@param x tycho.Tensor
+--- `(linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, label_smoothing:number=0, chunk_size:int?)` cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
 ---@param linear_weight tycho.Tensor
 ---@param target tycho.Tensor
----@param linear_bias? tycho.Tensor
----@param weight? tycho.Tensor
----@param reduction? string
----@param ignore_index? integer
----@param label_smoothing? number
----@param chunk_size? integer
+---@param options? table
 ---@return tycho.Tensor
-function Tensor.linear_cross_entropy(x, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing, chunk_size) end
+function Tensor:linear_cross_entropy(linear_weight, target, options) end
+
+tycho.cuda = {}
+tycho.amp = {}
+tycho.cuda.amp = tycho.amp
+tycho.nn = {}
+tycho.nn.functional = {}
+tycho.nn.functional.adaptive_avg_pool1d = tycho.adaptive_avg_pool1d
+tycho.nn.functional.adaptive_avg_pool2d = tycho.adaptive_avg_pool2d
+tycho.nn.functional.adaptive_avg_pool3d = tycho.adaptive_avg_pool3d
+tycho.nn.functional.adaptive_max_pool1d = tycho.adaptive_max_pool1d
+tycho.nn.functional.adaptive_max_pool2d = tycho.adaptive_max_pool2d
+tycho.nn.functional.adaptive_max_pool3d = tycho.adaptive_max_pool3d
+tycho.nn.functional.affine_grid = tycho.affine_grid
+tycho.nn.functional.alpha_dropout = tycho.alpha_dropout
+tycho.nn.functional.avg_pool1d = tycho.avg_pool1d
+tycho.nn.functional.avg_pool2d = tycho.avg_pool2d
+tycho.nn.functional.avg_pool3d = tycho.avg_pool3d
+tycho.nn.functional.batch_norm = tycho.batch_norm
+tycho.nn.functional.bilinear = tycho.bilinear
+tycho.nn.functional.binary_cross_entropy = tycho.binary_cross_entropy
+tycho.nn.functional.binary_cross_entropy_with_logits = tycho.binary_cross_entropy_with_logits
+tycho.nn.functional.celu = tycho.celu
+tycho.nn.functional.celu_ = tycho.celu_
+tycho.nn.functional.channel_shuffle = tycho.channel_shuffle
+tycho.nn.functional.conv1d = tycho.conv1d
+tycho.nn.functional.conv2d = tycho.conv2d
+tycho.nn.functional.conv3d = tycho.conv3d
+tycho.nn.functional.conv_transpose1d = tycho.conv_transpose1d
+tycho.nn.functional.conv_transpose2d = tycho.conv_transpose2d
+tycho.nn.functional.conv_transpose3d = tycho.conv_transpose3d
+tycho.nn.functional.cosine_embedding_loss = tycho.cosine_embedding_loss
+tycho.nn.functional.cosine_similarity = tycho.cosine_similarity
+tycho.nn.functional.cross_entropy = tycho.cross_entropy
+tycho.nn.functional.ctc_loss = tycho.ctc_loss
+tycho.nn.functional.dropout = tycho.dropout
+tycho.nn.functional.dropout1d = tycho.dropout1d
+tycho.nn.functional.dropout2d = tycho.dropout2d
+tycho.nn.functional.dropout3d = tycho.dropout3d
+tycho.nn.functional.elu = tycho.elu
+tycho.nn.functional.elu_ = tycho.elu_
+tycho.nn.functional.embedding = tycho.embedding
+tycho.nn.functional.embedding_bag = tycho.embedding_bag
+tycho.nn.functional.fold = tycho.fold
+tycho.nn.functional.gaussian_nll_loss = tycho.gaussian_nll_loss
+tycho.nn.functional.gelu = tycho.gelu
+tycho.nn.functional.glu = tycho.glu
+tycho.nn.functional.grid_sample = tycho.grid_sample
+tycho.nn.functional.group_norm = tycho.group_norm
+tycho.nn.functional.gumbel_softmax = tycho.gumbel_softmax
+tycho.nn.functional.hardshrink = tycho.hardshrink
+tycho.nn.functional.hardsigmoid = tycho.hardsigmoid
+tycho.nn.functional.hardswish = tycho.hardswish
+tycho.nn.functional.hardtanh = tycho.hardtanh
+tycho.nn.functional.hardtanh_ = tycho.hardtanh_
+tycho.nn.functional.hinge_embedding_loss = tycho.hinge_embedding_loss
+tycho.nn.functional.huber_loss = tycho.huber_loss
+tycho.nn.functional.im2col = tycho.im2col
+tycho.nn.functional.instance_norm = tycho.instance_norm
+tycho.nn.functional.interpolate = tycho.interpolate
+tycho.nn.functional.kl_div = tycho.kl_div
+tycho.nn.functional.l1_loss = tycho.l1_loss
+tycho.nn.functional.layer_norm = tycho.layer_norm
+tycho.nn.functional.leaky_relu = tycho.leaky_relu
+tycho.nn.functional.leaky_relu_ = tycho.leaky_relu_
+tycho.nn.functional.linear = tycho.linear
+tycho.nn.functional.linear_cross_entropy = tycho.linear_cross_entropy
+tycho.nn.functional.local_response_norm = tycho.local_response_norm
+tycho.nn.functional.log_softmax = tycho.log_softmax
+tycho.nn.functional.logsigmoid = tycho.logsigmoid
+tycho.nn.functional.lp_pool1d = tycho.lp_pool1d
+tycho.nn.functional.lp_pool2d = tycho.lp_pool2d
+tycho.nn.functional.lp_pool3d = tycho.lp_pool3d
+tycho.nn.functional.margin_ranking_loss = tycho.margin_ranking_loss
+tycho.nn.functional.max_pool1d = tycho.max_pool1d
+tycho.nn.functional.max_pool2d = tycho.max_pool2d
+tycho.nn.functional.max_pool3d = tycho.max_pool3d
+tycho.nn.functional.max_unpool1d = tycho.max_unpool1d
+tycho.nn.functional.max_unpool2d = tycho.max_unpool2d
+tycho.nn.functional.max_unpool3d = tycho.max_unpool3d
+tycho.nn.functional.mish = tycho.mish
+tycho.nn.functional.mse_loss = tycho.mse_loss
+tycho.nn.functional.multi_margin_loss = tycho.multi_margin_loss
+tycho.nn.functional.multilabel_margin_loss = tycho.multilabel_margin_loss
+tycho.nn.functional.multilabel_soft_margin_loss = tycho.multilabel_soft_margin_loss
+tycho.nn.functional.nll_loss = tycho.nll_loss
+tycho.nn.functional.normalize = tycho.normalize
+tycho.nn.functional.one_hot = tycho.one_hot
+tycho.nn.functional.pad = tycho.pad
+tycho.nn.functional.pairwise_distance = tycho.pairwise_distance
+tycho.nn.functional.pdist = tycho.pdist
+tycho.nn.functional.pixel_shuffle = tycho.pixel_shuffle
+tycho.nn.functional.pixel_unshuffle = tycho.pixel_unshuffle
+tycho.nn.functional.poisson_nll_loss = tycho.poisson_nll_loss
+tycho.nn.functional.prelu = tycho.prelu
+tycho.nn.functional.relu = tycho.relu
+tycho.nn.functional.relu6 = tycho.relu6
+tycho.nn.functional.relu_ = tycho.relu_
+tycho.nn.functional.rms_norm = tycho.rms_norm
+tycho.nn.functional.rrelu = tycho.rrelu
+tycho.nn.functional.scaled_dot_product_attention = tycho.scaled_dot_product_attention
+tycho.nn.functional.selu = tycho.selu
+tycho.nn.functional.selu_ = tycho.selu_
+tycho.nn.functional.sigmoid = tycho.sigmoid
+tycho.nn.functional.silu = tycho.silu
+tycho.nn.functional.smooth_l1_loss = tycho.smooth_l1_loss
+tycho.nn.functional.soft_margin_loss = tycho.soft_margin_loss
+tycho.nn.functional.softmax = tycho.softmax
+tycho.nn.functional.softmin = tycho.softmin
+tycho.nn.functional.softplus = tycho.softplus
+tycho.nn.functional.softshrink = tycho.softshrink
+tycho.nn.functional.softsign = tycho.softsign
+tycho.nn.functional.tanh = tycho.tanh
+tycho.nn.functional.tanhshrink = tycho.tanhshrink
+tycho.nn.functional.threshold = tycho.threshold
+tycho.nn.functional.threshold_ = tycho.threshold_
+tycho.nn.functional.triplet_margin_loss = tycho.triplet_margin_loss
+tycho.nn.functional.triplet_margin_with_distance_loss = tycho.triplet_margin_with_distance_loss
+tycho.nn.functional.unfold = tycho.im2col
+tycho.nn.functional.upsample = tycho.upsample
+
+---@class tycho.nn.Module
+tycho.nn.Module = {}
+
+---@class tycho.Generator
+classes.Generator = {}
+
+---@class tycho.ctx
+classes.ctx = {}
+
+---@class tycho.Optimizer
+classes.Optimizer = {}
+
+---@class tycho.LBFGS
+classes.LBFGS = {}
+
+---@class tycho.Scheduler
+classes.Scheduler = {}
+
+---@class tycho.PackedSequence
+classes.PackedSequence = {}
+
+---@class tycho.GradScaler
+classes.GradScaler = {}
+
+---@class tycho.compiled
+classes.compiled = {}
+
+---@class tycho.traced
+classes.traced = {}
+
+---@class tycho.Event
+classes.Event = {}
+
+---@class tycho.Stream
+classes.Stream = {}
+
+---@class tycho.Graph
+classes.Graph = {}
+
+---@class tycho.Work
+classes.Work = {}
+
+---@class tycho.DataLoader
+classes.DataLoader = {}
+
+---@class tycho.Prefetcher
+classes.Prefetcher = {}
+
+---@class tycho.Dataset
+classes.Dataset = {}
+
+---@class tycho.TensorDataset
+classes.TensorDataset = {}
+
+---@class tycho.Pictures
+classes.Pictures = {}
+
+---@class tycho.TextFile
+classes.TextFile = {}
+
+---@class tycho.CSV
+classes.CSV = {}
+
+---@class tycho.Distribution
+classes.Distribution = {}
+
+---@class tycho.Manager
+classes.Manager = {}
+
+---@class tycho.Profile
+classes.Profile = {}
+
+---@class tycho.Timer
+classes.Timer = {}
+
+---@class tycho.bar
+classes.bar = {}
+
+---@class tycho.SummaryWriter
+classes.SummaryWriter = {}
+
+--- `(output_size)` `nn.functional.adaptive_avg_pool1d`
+---@class tycho.nn.AdaptiveAvgPool1d: tycho.nn.Module
+---@overload fun(output_size?: any): tycho.nn.AdaptiveAvgPool1d
+tycho.nn.AdaptiveAvgPool1d = {}
+
+--- `(output_size)` `nn.functional.adaptive_avg_pool2d`
+---@class tycho.nn.AdaptiveAvgPool2d: tycho.nn.Module
+---@overload fun(output_size?: any): tycho.nn.AdaptiveAvgPool2d
+tycho.nn.AdaptiveAvgPool2d = {}
+
+--- `(output_size)` `nn.functional.adaptive_avg_pool3d`
+---@class tycho.nn.AdaptiveAvgPool3d: tycho.nn.Module
+---@overload fun(output_size?: any): tycho.nn.AdaptiveAvgPool3d
+tycho.nn.AdaptiveAvgPool3d = {}
+
+--- `(output_size, return_indices=false)` `nn.functional.adaptive_max_pool1d`
+---@class tycho.nn.AdaptiveMaxPool1d: tycho.nn.Module
+---@overload fun(output_size?: any, return_indices?: any): tycho.nn.AdaptiveMaxPool1d
+tycho.nn.AdaptiveMaxPool1d = {}
+
+--- `(output_size, return_indices=false)` `nn.functional.adaptive_max_pool2d`
+---@class tycho.nn.AdaptiveMaxPool2d: tycho.nn.Module
+---@overload fun(output_size?: any, return_indices?: any): tycho.nn.AdaptiveMaxPool2d
+tycho.nn.AdaptiveMaxPool2d = {}
+
+--- `(output_size, return_indices=false)` `nn.functional.adaptive_max_pool3d`
+---@class tycho.nn.AdaptiveMaxPool3d: tycho.nn.Module
+---@overload fun(output_size?: any, return_indices?: any): tycho.nn.AdaptiveMaxPool3d
+tycho.nn.AdaptiveMaxPool3d = {}
+
+--- `(p=0.5, inplace=false)` 
+---@class tycho.nn.AlphaDropout: tycho.nn.Module
+---@overload fun(p?: any, inplace?: any): tycho.nn.AlphaDropout
+tycho.nn.AlphaDropout = {}
+
+--- `(kernel_size, stride=nil, padding=0, ceil_mode=false, count_include_pad=true)` `nn.functional.avg_pool1d`
+---@class tycho.nn.AvgPool1d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any, ceil_mode?: any, count_include_pad?: any): tycho.nn.AvgPool1d
+tycho.nn.AvgPool1d = {}
+
+--- `(kernel_size, stride=nil, padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nil)` `nn.functional.avg_pool2d`
+---@class tycho.nn.AvgPool2d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any, ceil_mode?: any, count_include_pad?: any, divisor_override?: any): tycho.nn.AvgPool2d
+tycho.nn.AvgPool2d = {}
+
+--- `(kernel_size, stride=nil, padding=0, ceil_mode=false, count_include_pad=true, divisor_override=nil)` `nn.functional.avg_pool3d`
+---@class tycho.nn.AvgPool3d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any, ceil_mode?: any, count_include_pad?: any, divisor_override?: any): tycho.nn.AvgPool3d
+tycho.nn.AvgPool3d = {}
+
+--- `(weight=nil, *, reduction="mean")` `nn.functional.binary_cross_entropy`
+---@class tycho.nn.BCELoss: tycho.nn.Module
+---@overload fun(weight?: any, options?: any): tycho.nn.BCELoss
+tycho.nn.BCELoss = {}
+
+--- `(weight=nil, *, pos_weight=nil, reduction="mean")` `nn.functional.binary_cross_entropy_with_logits`
+---@class tycho.nn.BCEWithLogitsLoss: tycho.nn.Module
+---@overload fun(weight?: any, options?: any): tycho.nn.BCEWithLogitsLoss
+tycho.nn.BCEWithLogitsLoss = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` 
+---@class tycho.nn.BatchNorm1d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.BatchNorm1d
+tycho.nn.BatchNorm1d = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` 
+---@class tycho.nn.BatchNorm2d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.BatchNorm2d
+tycho.nn.BatchNorm2d = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` 
+---@class tycho.nn.BatchNorm3d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.BatchNorm3d
+tycho.nn.BatchNorm3d = {}
+
+--- `(in1_features, in2_features, out_features, bias=true)` 
+---@class tycho.nn.Bilinear: tycho.nn.Module
+---@overload fun(in1_features?: any, in2_features?: any, out_features?: any, bias?: any): tycho.nn.Bilinear
+tycho.nn.Bilinear = {}
+
+--- `(alpha=1, inplace=false)` `nn.functional.celu`
+---@class tycho.nn.CELU: tycho.nn.Module
+---@overload fun(alpha?: any, inplace?: any): tycho.nn.CELU
+tycho.nn.CELU = {}
+
+--- `(blank=1, reduction="mean", zero_infinity=false)` `nn.functional.ctc_loss`
+---@class tycho.nn.CTCLoss: tycho.nn.Module
+---@overload fun(blank?: any, reduction?: any, zero_infinity?: any): tycho.nn.CTCLoss
+tycho.nn.CTCLoss = {}
+
+--- `(groups)` `nn.functional.channel_shuffle`
+---@class tycho.nn.ChannelShuffle: tycho.nn.Module
+---@overload fun(groups?: any): tycho.nn.ChannelShuffle
+tycho.nn.ChannelShuffle = {}
+
+--- `(module, segments=1)` 
+---@class tycho.nn.Checkpoint: tycho.nn.Module
+---@overload fun(module?: any, segments?: any): tycho.nn.Checkpoint
+tycho.nn.Checkpoint = {}
+
+--- `(padding)` 
+---@class tycho.nn.CircularPad1d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.CircularPad1d
+tycho.nn.CircularPad1d = {}
+
+--- `(padding)` 
+---@class tycho.nn.CircularPad2d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.CircularPad2d
+tycho.nn.CircularPad2d = {}
+
+--- `(padding)` 
+---@class tycho.nn.CircularPad3d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.CircularPad3d
+tycho.nn.CircularPad3d = {}
+
+--- `(padding, value)` 
+---@class tycho.nn.ConstantPad1d: tycho.nn.Module
+---@overload fun(padding?: any, value?: any): tycho.nn.ConstantPad1d
+tycho.nn.ConstantPad1d = {}
+
+--- `(padding, value)` 
+---@class tycho.nn.ConstantPad2d: tycho.nn.Module
+---@overload fun(padding?: any, value?: any): tycho.nn.ConstantPad2d
+tycho.nn.ConstantPad2d = {}
+
+--- `(padding, value)` 
+---@class tycho.nn.ConstantPad3d: tycho.nn.Module
+---@overload fun(padding?: any, value?: any): tycho.nn.ConstantPad3d
+tycho.nn.ConstantPad3d = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` 
+---@class tycho.nn.Conv1d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any, padding_mode?: any): tycho.nn.Conv1d
+tycho.nn.Conv1d = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` 
+---@class tycho.nn.Conv2d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any, padding_mode?: any): tycho.nn.Conv2d
+tycho.nn.Conv2d = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` 
+---@class tycho.nn.Conv3d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any, padding_mode?: any): tycho.nn.Conv3d
+tycho.nn.Conv3d = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode="zeros")` 
+---@class tycho.nn.ConvTranspose1d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.ConvTranspose1d
+tycho.nn.ConvTranspose1d = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode="zeros")` 
+---@class tycho.nn.ConvTranspose2d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.ConvTranspose2d
+tycho.nn.ConvTranspose2d = {}
+
+--- `(in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode="zeros")` 
+---@class tycho.nn.ConvTranspose3d: tycho.nn.Module
+---@overload fun(in_channels?: any, out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.ConvTranspose3d
+tycho.nn.ConvTranspose3d = {}
+
+--- `(margin=0, *, reduction="mean")` `nn.functional.cosine_embedding_loss`
+---@class tycho.nn.CosineEmbeddingLoss: tycho.nn.Module
+---@overload fun(margin?: any, options?: any): tycho.nn.CosineEmbeddingLoss
+tycho.nn.CosineEmbeddingLoss = {}
+
+--- `(dim=2, eps=1e-8)` `nn.functional.cosine_similarity`
+---@class tycho.nn.CosineSimilarity: tycho.nn.Module
+---@overload fun(dim?: any, eps?: any): tycho.nn.CosineSimilarity
+tycho.nn.CosineSimilarity = {}
+
+--- `(weight=nil, *, ignore_index=-100, label_smoothing=0, reduction="mean")` `nn.functional.cross_entropy`
+---@class tycho.nn.CrossEntropyLoss: tycho.nn.Module
+---@overload fun(weight?: any, options?: any): tycho.nn.CrossEntropyLoss
+tycho.nn.CrossEntropyLoss = {}
+
+--- `(p=0.5, inplace=false)` 
+---@class tycho.nn.Dropout: tycho.nn.Module
+---@overload fun(p?: any, inplace?: any): tycho.nn.Dropout
+tycho.nn.Dropout = {}
+
+--- `(p=0.5, inplace=false)` 
+---@class tycho.nn.Dropout1d: tycho.nn.Module
+---@overload fun(p?: any, inplace?: any): tycho.nn.Dropout1d
+tycho.nn.Dropout1d = {}
+
+--- `(p=0.5, inplace=false)` 
+---@class tycho.nn.Dropout2d: tycho.nn.Module
+---@overload fun(p?: any, inplace?: any): tycho.nn.Dropout2d
+tycho.nn.Dropout2d = {}
+
+--- `(p=0.5, inplace=false)` 
+---@class tycho.nn.Dropout3d: tycho.nn.Module
+---@overload fun(p?: any, inplace?: any): tycho.nn.Dropout3d
+tycho.nn.Dropout3d = {}
+
+--- `(alpha=1, inplace=false)` `nn.functional.elu`
+---@class tycho.nn.ELU: tycho.nn.Module
+---@overload fun(alpha?: any, inplace?: any): tycho.nn.ELU
+tycho.nn.ELU = {}
+
+--- `(num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false)` 
+---@class tycho.nn.Embedding: tycho.nn.Module
+---@overload fun(num_embeddings?: any, embedding_dim?: any, padding_idx?: any, max_norm?: any, norm_type?: any, scale_grad_by_freq?: any, sparse?: any): tycho.nn.Embedding
+tycho.nn.Embedding = {}
+
+--- `(num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode="mean", include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false)` 
+---@class tycho.nn.EmbeddingBag: tycho.nn.Module
+---@overload fun(num_embeddings?: any, embedding_dim?: any, max_norm?: any, norm_type?: any, options?: any): tycho.nn.EmbeddingBag
+tycho.nn.EmbeddingBag = {}
+
+--- `(start_dim=2, end_dim=-1)` `tycho.flatten`
+---@class tycho.nn.Flatten: tycho.nn.Module
+---@overload fun(start_dim?: any, end_dim?: any): tycho.nn.Flatten
+tycho.nn.Flatten = {}
+
+--- `(output_size, kernel_size, dilation=1, padding=0, stride=1)` `nn.functional.fold`
+---@class tycho.nn.Fold: tycho.nn.Module
+---@overload fun(output_size?: any, kernel_size?: any, dilation?: any, padding?: any, stride?: any): tycho.nn.Fold
+tycho.nn.Fold = {}
+
+--- `(approximate="none")` `nn.functional.gelu`
+---@class tycho.nn.GELU: tycho.nn.Module
+---@overload fun(approximate?: any): tycho.nn.GELU
+tycho.nn.GELU = {}
+
+--- `(dim=-1)` `nn.functional.glu`
+---@class tycho.nn.GLU: tycho.nn.Module
+---@overload fun(dim?: any): tycho.nn.GLU
+tycho.nn.GLU = {}
+
+--- `(input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false)` 
+---@class tycho.nn.GRU: tycho.nn.Module
+---@overload fun(input_size?: any, hidden_size?: any, num_layers?: any, bias?: any, batch_first?: any, dropout?: any, bidirectional?: any): tycho.nn.GRU
+tycho.nn.GRU = {}
+
+--- `(input_size, hidden_size, bias=true)` 
+---@class tycho.nn.GRUCell: tycho.nn.Module
+---@overload fun(input_size?: any, hidden_size?: any, bias?: any): tycho.nn.GRUCell
+tycho.nn.GRUCell = {}
+
+--- `(*, full=false, eps=1e-6, reduction="mean")` `nn.functional.gaussian_nll_loss`
+---@class tycho.nn.GaussianNLLLoss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.GaussianNLLLoss
+tycho.nn.GaussianNLLLoss = {}
+
+--- `(num_groups, num_channels, eps=1e-5, affine=true, *, bias=true)` 
+---@class tycho.nn.GroupNorm: tycho.nn.Module
+---@overload fun(num_groups?: any, num_channels?: any, eps?: any, affine?: any, options?: any): tycho.nn.GroupNorm
+tycho.nn.GroupNorm = {}
+
+--- `(lambd=0.5)` `nn.functional.hardshrink`
+---@class tycho.nn.Hardshrink: tycho.nn.Module
+---@overload fun(lambd?: any): tycho.nn.Hardshrink
+tycho.nn.Hardshrink = {}
+
+--- `(inplace=false)` `nn.functional.hardsigmoid`
+---@class tycho.nn.Hardsigmoid: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.Hardsigmoid
+tycho.nn.Hardsigmoid = {}
+
+--- `(inplace=false)` `nn.functional.hardswish`
+---@class tycho.nn.Hardswish: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.Hardswish
+tycho.nn.Hardswish = {}
+
+--- `(min_val=-1, max_val=1, inplace=false)` `nn.functional.hardtanh`
+---@class tycho.nn.Hardtanh: tycho.nn.Module
+---@overload fun(min_val?: any, max_val?: any, inplace?: any): tycho.nn.Hardtanh
+tycho.nn.Hardtanh = {}
+
+--- `(margin=1, *, reduction="mean")` `nn.functional.hinge_embedding_loss`
+---@class tycho.nn.HingeEmbeddingLoss: tycho.nn.Module
+---@overload fun(margin?: any, options?: any): tycho.nn.HingeEmbeddingLoss
+tycho.nn.HingeEmbeddingLoss = {}
+
+--- `(reduction="mean", delta=1, *, weight=nil)` `nn.functional.huber_loss`
+---@class tycho.nn.HuberLoss: tycho.nn.Module
+---@overload fun(reduction?: any, delta?: any, options?: any): tycho.nn.HuberLoss
+tycho.nn.HuberLoss = {}
+
+--- 
+---@class tycho.nn.Identity: tycho.nn.Module
+---@overload fun(): tycho.nn.Identity
+tycho.nn.Identity = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` 
+---@class tycho.nn.InstanceNorm1d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.InstanceNorm1d
+tycho.nn.InstanceNorm1d = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` 
+---@class tycho.nn.InstanceNorm2d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.InstanceNorm2d
+tycho.nn.InstanceNorm2d = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` 
+---@class tycho.nn.InstanceNorm3d: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.InstanceNorm3d
+tycho.nn.InstanceNorm3d = {}
+
+--- `(*, log_target=false, reduction="mean")` `nn.functional.kl_div`
+---@class tycho.nn.KLDivLoss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.KLDivLoss
+tycho.nn.KLDivLoss = {}
+
+--- `(*, weight=nil, reduction="mean")` `nn.functional.l1_loss`
+---@class tycho.nn.L1Loss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.L1Loss
+tycho.nn.L1Loss = {}
+
+--- `(norm_type, kernel_size, stride=nil, ceil_mode=false)` `nn.functional.lp_pool1d`
+---@class tycho.nn.LPPool1d: tycho.nn.Module
+---@overload fun(norm_type?: any, kernel_size?: any, stride?: any, ceil_mode?: any): tycho.nn.LPPool1d
+tycho.nn.LPPool1d = {}
+
+--- `(norm_type, kernel_size, stride=nil, ceil_mode=false)` `nn.functional.lp_pool2d`
+---@class tycho.nn.LPPool2d: tycho.nn.Module
+---@overload fun(norm_type?: any, kernel_size?: any, stride?: any, ceil_mode?: any): tycho.nn.LPPool2d
+tycho.nn.LPPool2d = {}
+
+--- `(norm_type, kernel_size, stride=nil, ceil_mode=false)` `nn.functional.lp_pool3d`
+---@class tycho.nn.LPPool3d: tycho.nn.Module
+---@overload fun(norm_type?: any, kernel_size?: any, stride?: any, ceil_mode?: any): tycho.nn.LPPool3d
+tycho.nn.LPPool3d = {}
+
+--- `(input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false, proj_size=0)` 
+---@class tycho.nn.LSTM: tycho.nn.Module
+---@overload fun(input_size?: any, hidden_size?: any, num_layers?: any, bias?: any, batch_first?: any, dropout?: any, bidirectional?: any, proj_size?: any): tycho.nn.LSTM
+tycho.nn.LSTM = {}
+
+--- `(input_size, hidden_size, bias=true)` 
+---@class tycho.nn.LSTMCell: tycho.nn.Module
+---@overload fun(input_size?: any, hidden_size?: any, bias?: any): tycho.nn.LSTMCell
+tycho.nn.LSTMCell = {}
+
+--- `(normalized_shape, eps=1e-5, elementwise_affine=true, bias=true)` 
+---@class tycho.nn.LayerNorm: tycho.nn.Module
+---@overload fun(normalized_shape?: any, eps?: any, elementwise_affine?: any, bias?: any): tycho.nn.LayerNorm
+tycho.nn.LayerNorm = {}
+
+--- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` as `BatchNorm1d`; its first argument follows from the first input
+---@class tycho.nn.LazyBatchNorm1d: tycho.nn.Module
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyBatchNorm1d
+tycho.nn.LazyBatchNorm1d = {}
+
+--- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` as `BatchNorm2d`; its first argument follows from the first input
+---@class tycho.nn.LazyBatchNorm2d: tycho.nn.Module
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyBatchNorm2d
+tycho.nn.LazyBatchNorm2d = {}
+
+--- `(eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true)` as `BatchNorm3d`; its first argument follows from the first input
+---@class tycho.nn.LazyBatchNorm3d: tycho.nn.Module
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyBatchNorm3d
+tycho.nn.LazyBatchNorm3d = {}
+
+--- `(out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` as `Conv1d`; its first argument follows from the first input
+---@class tycho.nn.LazyConv1d: tycho.nn.Module
+---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any, padding_mode?: any): tycho.nn.LazyConv1d
+tycho.nn.LazyConv1d = {}
+
+--- `(out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` as `Conv2d`; its first argument follows from the first input
+---@class tycho.nn.LazyConv2d: tycho.nn.Module
+---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any, padding_mode?: any): tycho.nn.LazyConv2d
+tycho.nn.LazyConv2d = {}
+
+--- `(out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode="zeros")` as `Conv3d`; its first argument follows from the first input
+---@class tycho.nn.LazyConv3d: tycho.nn.Module
+---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, dilation?: any, groups?: any, bias?: any, padding_mode?: any): tycho.nn.LazyConv3d
+tycho.nn.LazyConv3d = {}
+
+--- `(out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode="zeros")` as `ConvTranspose1d`; its first argument follows from the first input
+---@class tycho.nn.LazyConvTranspose1d: tycho.nn.Module
+---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.LazyConvTranspose1d
+tycho.nn.LazyConvTranspose1d = {}
+
+--- `(out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode="zeros")` as `ConvTranspose2d`; its first argument follows from the first input
+---@class tycho.nn.LazyConvTranspose2d: tycho.nn.Module
+---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.LazyConvTranspose2d
+tycho.nn.LazyConvTranspose2d = {}
+
+--- `(out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, padding_mode="zeros")` as `ConvTranspose3d`; its first argument follows from the first input
+---@class tycho.nn.LazyConvTranspose3d: tycho.nn.Module
+---@overload fun(out_channels?: any, kernel_size?: any, stride?: any, padding?: any, output_padding?: any, groups?: any, bias?: any, dilation?: any, padding_mode?: any): tycho.nn.LazyConvTranspose3d
+tycho.nn.LazyConvTranspose3d = {}
+
+--- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` as `InstanceNorm1d`; its first argument follows from the first input
+---@class tycho.nn.LazyInstanceNorm1d: tycho.nn.Module
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyInstanceNorm1d
+tycho.nn.LazyInstanceNorm1d = {}
+
+--- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` as `InstanceNorm2d`; its first argument follows from the first input
+---@class tycho.nn.LazyInstanceNorm2d: tycho.nn.Module
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyInstanceNorm2d
+tycho.nn.LazyInstanceNorm2d = {}
+
+--- `(eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true)` as `InstanceNorm3d`; its first argument follows from the first input
+---@class tycho.nn.LazyInstanceNorm3d: tycho.nn.Module
+---@overload fun(eps?: any, momentum?: any, affine?: any, track_running_stats?: any, options?: any): tycho.nn.LazyInstanceNorm3d
+tycho.nn.LazyInstanceNorm3d = {}
+
+--- as `Linear`; its first argument follows from the first input
+---@class tycho.nn.LazyLinear: tycho.nn.Module
+---@overload fun(): tycho.nn.LazyLinear
+tycho.nn.LazyLinear = {}
+
+--- `(negative_slope=0.01, inplace=false)` `nn.functional.leaky_relu`
+---@class tycho.nn.LeakyReLU: tycho.nn.Module
+---@overload fun(negative_slope?: any, inplace?: any): tycho.nn.LeakyReLU
+tycho.nn.LeakyReLU = {}
+
+--- `(in_features, out_features, bias=true)` 
+---@class tycho.nn.Linear: tycho.nn.Module
+---@overload fun(in_features?: any, out_features?: any, bias?: any): tycho.nn.Linear
+tycho.nn.Linear = {}
+
+--- `(in_features, num_classes, bias=false, *, weight=nil, reduction="mean", ignore_index=-100, label_smoothing=0, chunk_size=nil)` 
+---@class tycho.nn.LinearCrossEntropyLoss: tycho.nn.Module
+---@overload fun(in_features?: any, num_classes?: any, bias?: any, options?: any): tycho.nn.LinearCrossEntropyLoss
+tycho.nn.LinearCrossEntropyLoss = {}
+
+--- `(size, alpha=1e-4, beta=0.75, k=1)` `nn.functional.local_response_norm`
+---@class tycho.nn.LocalResponseNorm: tycho.nn.Module
+---@overload fun(size?: any, alpha?: any, beta?: any, k?: any): tycho.nn.LocalResponseNorm
+tycho.nn.LocalResponseNorm = {}
+
+--- `nn.functional.logsigmoid`
+---@class tycho.nn.LogSigmoid: tycho.nn.Module
+---@overload fun(): tycho.nn.LogSigmoid
+tycho.nn.LogSigmoid = {}
+
+--- `(dim=nil)` 
+---@class tycho.nn.LogSoftmax: tycho.nn.Module
+---@overload fun(dim?: any): tycho.nn.LogSoftmax
+tycho.nn.LogSoftmax = {}
+
+--- `(*, weight=nil, reduction="mean")` `nn.functional.mse_loss`
+---@class tycho.nn.MSELoss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.MSELoss
+tycho.nn.MSELoss = {}
+
+--- `(margin=0, *, reduction="mean")` `nn.functional.margin_ranking_loss`
+---@class tycho.nn.MarginRankingLoss: tycho.nn.Module
+---@overload fun(margin?: any, options?: any): tycho.nn.MarginRankingLoss
+tycho.nn.MarginRankingLoss = {}
+
+--- `(kernel_size, stride=nil, padding=0, dilation=1, return_indices=false, ceil_mode=false)` `nn.functional.max_pool1d`
+---@class tycho.nn.MaxPool1d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any, dilation?: any, return_indices?: any, ceil_mode?: any): tycho.nn.MaxPool1d
+tycho.nn.MaxPool1d = {}
+
+--- `(kernel_size, stride=nil, padding=0, dilation=1, return_indices=false, ceil_mode=false)` `nn.functional.max_pool2d`
+---@class tycho.nn.MaxPool2d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any, dilation?: any, return_indices?: any, ceil_mode?: any): tycho.nn.MaxPool2d
+tycho.nn.MaxPool2d = {}
+
+--- `(kernel_size, stride=nil, padding=0, dilation=1, return_indices=false, ceil_mode=false)` `nn.functional.max_pool3d`
+---@class tycho.nn.MaxPool3d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any, dilation?: any, return_indices?: any, ceil_mode?: any): tycho.nn.MaxPool3d
+tycho.nn.MaxPool3d = {}
+
+--- `(kernel_size, stride=nil, padding=0)` 
+---@class tycho.nn.MaxUnpool1d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any): tycho.nn.MaxUnpool1d
+tycho.nn.MaxUnpool1d = {}
+
+--- `(kernel_size, stride=nil, padding=0)` 
+---@class tycho.nn.MaxUnpool2d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any): tycho.nn.MaxUnpool2d
+tycho.nn.MaxUnpool2d = {}
+
+--- `(kernel_size, stride=nil, padding=0)` 
+---@class tycho.nn.MaxUnpool3d: tycho.nn.Module
+---@overload fun(kernel_size?: any, stride?: any, padding?: any): tycho.nn.MaxUnpool3d
+tycho.nn.MaxUnpool3d = {}
+
+--- `(inplace=false)` `nn.functional.mish`
+---@class tycho.nn.Mish: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.Mish
+tycho.nn.Mish = {}
+
+--- 
+---@class tycho.nn.ModuleDict: tycho.nn.Module
+---@overload fun(): tycho.nn.ModuleDict
+tycho.nn.ModuleDict = {}
+
+--- 
+---@class tycho.nn.ModuleList: tycho.nn.Module
+---@overload fun(): tycho.nn.ModuleList
+tycho.nn.ModuleList = {}
+
+--- `(*, reduction="mean")` `nn.functional.multilabel_margin_loss`
+---@class tycho.nn.MultiLabelMarginLoss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.MultiLabelMarginLoss
+tycho.nn.MultiLabelMarginLoss = {}
+
+--- `(weight=nil, *, reduction="mean")` `nn.functional.multilabel_soft_margin_loss`
+---@class tycho.nn.MultiLabelSoftMarginLoss: tycho.nn.Module
+---@overload fun(weight?: any, options?: any): tycho.nn.MultiLabelSoftMarginLoss
+tycho.nn.MultiLabelSoftMarginLoss = {}
+
+--- `(p=1, margin=1, weight=nil, *, reduction="mean")` `nn.functional.multi_margin_loss`
+---@class tycho.nn.MultiMarginLoss: tycho.nn.Module
+---@overload fun(p?: any, margin?: any, weight?: any, options?: any): tycho.nn.MultiMarginLoss
+tycho.nn.MultiMarginLoss = {}
+
+--- `(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false)` 
+---@class tycho.nn.MultiheadAttention: tycho.nn.Module
+---@overload fun(embed_dim?: any, num_heads?: any, dropout?: any, bias?: any, add_bias_kv?: any, add_zero_attn?: any, options?: any): tycho.nn.MultiheadAttention
+tycho.nn.MultiheadAttention = {}
+
+--- `(weight=nil, *, ignore_index=-100, reduction="mean")` `nn.functional.nll_loss`
+---@class tycho.nn.NLLLoss: tycho.nn.Module
+---@overload fun(weight?: any, options?: any): tycho.nn.NLLLoss
+tycho.nn.NLLLoss = {}
+
+--- `(num_parameters=1, init=0.25)` 
+---@class tycho.nn.PReLU: tycho.nn.Module
+---@overload fun(num_parameters?: any, init?: any): tycho.nn.PReLU
+tycho.nn.PReLU = {}
+
+--- `(p=2, eps=1e-6, keepdim=false)` `nn.functional.pairwise_distance`
+---@class tycho.nn.PairwiseDistance: tycho.nn.Module
+---@overload fun(p?: any, eps?: any, keepdim?: any): tycho.nn.PairwiseDistance
+tycho.nn.PairwiseDistance = {}
+
+--- 
+---@class tycho.nn.ParameterDict: tycho.nn.Module
+---@overload fun(): tycho.nn.ParameterDict
+tycho.nn.ParameterDict = {}
+
+--- 
+---@class tycho.nn.ParameterList: tycho.nn.Module
+---@overload fun(): tycho.nn.ParameterList
+tycho.nn.ParameterList = {}
+
+--- `(upscale_factor)` `nn.functional.pixel_shuffle`
+---@class tycho.nn.PixelShuffle: tycho.nn.Module
+---@overload fun(upscale_factor?: any): tycho.nn.PixelShuffle
+tycho.nn.PixelShuffle = {}
+
+--- `(downscale_factor)` `nn.functional.pixel_unshuffle`
+---@class tycho.nn.PixelUnshuffle: tycho.nn.Module
+---@overload fun(downscale_factor?: any): tycho.nn.PixelUnshuffle
+tycho.nn.PixelUnshuffle = {}
+
+--- `(log_input=true, full=false, *, eps=1e-8, reduction="mean")` `nn.functional.poisson_nll_loss`
+---@class tycho.nn.PoissonNLLLoss: tycho.nn.Module
+---@overload fun(log_input?: any, full?: any, options?: any): tycho.nn.PoissonNLLLoss
+tycho.nn.PoissonNLLLoss = {}
+
+--- `(normalized_shape, eps=nil, elementwise_affine=true)` 
+---@class tycho.nn.RMSNorm: tycho.nn.Module
+---@overload fun(normalized_shape?: any, eps?: any, elementwise_affine?: any): tycho.nn.RMSNorm
+tycho.nn.RMSNorm = {}
+
+--- `(input_size, hidden_size, num_layers=1, nonlinearity="tanh", bias=true, batch_first=false, dropout=0, bidirectional=false)` 
+---@class tycho.nn.RNN: tycho.nn.Module
+---@overload fun(input_size?: any, hidden_size?: any, num_layers?: any, nonlinearity?: any, bias?: any, batch_first?: any, dropout?: any, bidirectional?: any): tycho.nn.RNN
+tycho.nn.RNN = {}
+
+--- `(input_size, hidden_size, bias=true, nonlinearity="tanh")` 
+---@class tycho.nn.RNNCell: tycho.nn.Module
+---@overload fun(input_size?: any, hidden_size?: any, bias?: any, nonlinearity?: any): tycho.nn.RNNCell
+tycho.nn.RNNCell = {}
+
+--- `(lower=0.125, upper=nil, inplace=false)` 
+---@class tycho.nn.RReLU: tycho.nn.Module
+---@overload fun(lower?: any, upper?: any, inplace?: any): tycho.nn.RReLU
+tycho.nn.RReLU = {}
+
+--- `(inplace=false)` `nn.functional.relu`
+---@class tycho.nn.ReLU: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.ReLU
+tycho.nn.ReLU = {}
+
+--- `(inplace=false)` `nn.functional.relu6`
+---@class tycho.nn.ReLU6: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.ReLU6
+tycho.nn.ReLU6 = {}
+
+--- `(padding)` 
+---@class tycho.nn.ReflectionPad1d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ReflectionPad1d
+tycho.nn.ReflectionPad1d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ReflectionPad2d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ReflectionPad2d
+tycho.nn.ReflectionPad2d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ReflectionPad3d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ReflectionPad3d
+tycho.nn.ReflectionPad3d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ReplicationPad1d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ReplicationPad1d
+tycho.nn.ReplicationPad1d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ReplicationPad2d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ReplicationPad2d
+tycho.nn.ReplicationPad2d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ReplicationPad3d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ReplicationPad3d
+tycho.nn.ReplicationPad3d = {}
+
+--- `(inplace=false)` `nn.functional.selu`
+---@class tycho.nn.SELU: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.SELU
+tycho.nn.SELU = {}
+
+--- 
+---@class tycho.nn.Sequential: tycho.nn.Module
+---@overload fun(): tycho.nn.Sequential
+tycho.nn.Sequential = {}
+
+--- `(inplace=false)` `nn.functional.silu`
+---@class tycho.nn.SiLU: tycho.nn.Module
+---@overload fun(inplace?: any): tycho.nn.SiLU
+tycho.nn.SiLU = {}
+
+--- `nn.functional.sigmoid`
+---@class tycho.nn.Sigmoid: tycho.nn.Module
+---@overload fun(): tycho.nn.Sigmoid
+tycho.nn.Sigmoid = {}
+
+--- `(*, beta=1, reduction="mean")` `nn.functional.smooth_l1_loss`
+---@class tycho.nn.SmoothL1Loss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.SmoothL1Loss
+tycho.nn.SmoothL1Loss = {}
+
+--- `(*, reduction="mean")` `nn.functional.soft_margin_loss`
+---@class tycho.nn.SoftMarginLoss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.SoftMarginLoss
+tycho.nn.SoftMarginLoss = {}
+
+--- `(dim=nil)` 
+---@class tycho.nn.Softmax: tycho.nn.Module
+---@overload fun(dim?: any): tycho.nn.Softmax
+tycho.nn.Softmax = {}
+
+--- 
+---@class tycho.nn.Softmax2d: tycho.nn.Module
+---@overload fun(): tycho.nn.Softmax2d
+tycho.nn.Softmax2d = {}
+
+--- `(dim=nil)` 
+---@class tycho.nn.Softmin: tycho.nn.Module
+---@overload fun(dim?: any): tycho.nn.Softmin
+tycho.nn.Softmin = {}
+
+--- `(beta=1, threshold=20)` `nn.functional.softplus`
+---@class tycho.nn.Softplus: tycho.nn.Module
+---@overload fun(beta?: any, threshold?: any): tycho.nn.Softplus
+tycho.nn.Softplus = {}
+
+--- `(lambd=0.5)` `nn.functional.softshrink`
+---@class tycho.nn.Softshrink: tycho.nn.Module
+---@overload fun(lambd?: any): tycho.nn.Softshrink
+tycho.nn.Softshrink = {}
+
+--- `nn.functional.softsign`
+---@class tycho.nn.Softsign: tycho.nn.Module
+---@overload fun(): tycho.nn.Softsign
+tycho.nn.Softsign = {}
+
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil)` 
+---@class tycho.nn.SyncBatchNorm: tycho.nn.Module
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, process_group?: any): tycho.nn.SyncBatchNorm
+tycho.nn.SyncBatchNorm = {}
+
+--- `nn.functional.tanh`
+---@class tycho.nn.Tanh: tycho.nn.Module
+---@overload fun(): tycho.nn.Tanh
+tycho.nn.Tanh = {}
+
+--- `nn.functional.tanhshrink`
+---@class tycho.nn.Tanhshrink: tycho.nn.Module
+---@overload fun(): tycho.nn.Tanhshrink
+tycho.nn.Tanhshrink = {}
+
+--- `(threshold, value, inplace=false)` `nn.functional.threshold`
+---@class tycho.nn.Threshold: tycho.nn.Module
+---@overload fun(threshold?: any, value?: any, inplace?: any): tycho.nn.Threshold
+tycho.nn.Threshold = {}
+
+--- `(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu", custom_encoder=nil, custom_decoder=nil, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)` 
+---@class tycho.nn.Transformer: tycho.nn.Module
+---@overload fun(d_model?: any, nhead?: any, num_encoder_layers?: any, num_decoder_layers?: any, dim_feedforward?: any, dropout?: any, activation?: any, custom_encoder?: any, custom_decoder?: any, layer_norm_eps?: any, batch_first?: any, norm_first?: any, bias?: any): tycho.nn.Transformer
+tycho.nn.Transformer = {}
+
+--- `(decoder_layer, num_layers, norm=nil)` 
+---@class tycho.nn.TransformerDecoder: tycho.nn.Module
+---@overload fun(decoder_layer?: any, num_layers?: any, norm?: any): tycho.nn.TransformerDecoder
+tycho.nn.TransformerDecoder = {}
+
+--- `(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)` 
+---@class tycho.nn.TransformerDecoderLayer: tycho.nn.Module
+---@overload fun(d_model?: any, nhead?: any, dim_feedforward?: any, dropout?: any, activation?: any, layer_norm_eps?: any, batch_first?: any, norm_first?: any, bias?: any): tycho.nn.TransformerDecoderLayer
+tycho.nn.TransformerDecoderLayer = {}
+
+--- `(encoder_layer, num_layers, norm=nil, enable_nested_tensor=true, mask_check=true)` 
+---@class tycho.nn.TransformerEncoder: tycho.nn.Module
+---@overload fun(encoder_layer?: any, num_layers?: any, norm?: any, enable_nested_tensor?: any, mask_check?: any): tycho.nn.TransformerEncoder
+tycho.nn.TransformerEncoder = {}
+
+--- `(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true)` 
+---@class tycho.nn.TransformerEncoderLayer: tycho.nn.Module
+---@overload fun(d_model?: any, nhead?: any, dim_feedforward?: any, dropout?: any, activation?: any, layer_norm_eps?: any, batch_first?: any, norm_first?: any, bias?: any): tycho.nn.TransformerEncoderLayer
+tycho.nn.TransformerEncoderLayer = {}
+
+--- `(margin=1, p=2, eps=1e-6, swap=false, *, reduction="mean")` `nn.functional.triplet_margin_loss`
+---@class tycho.nn.TripletMarginLoss: tycho.nn.Module
+---@overload fun(margin?: any, p?: any, eps?: any, swap?: any, options?: any): tycho.nn.TripletMarginLoss
+tycho.nn.TripletMarginLoss = {}
+
+--- `(*, distance_function=nil, margin=1, swap=false, reduction="mean")` `nn.functional.triplet_margin_with_distance_loss`
+---@class tycho.nn.TripletMarginWithDistanceLoss: tycho.nn.Module
+---@overload fun(options?: any): tycho.nn.TripletMarginWithDistanceLoss
+tycho.nn.TripletMarginWithDistanceLoss = {}
+
+--- `(dim, unflattened_size)` `tycho.unflatten`
+---@class tycho.nn.Unflatten: tycho.nn.Module
+---@overload fun(dim?: any, unflattened_size?: any): tycho.nn.Unflatten
+tycho.nn.Unflatten = {}
+
+--- `(kernel_size, dilation=1, padding=0, stride=1)` `nn.functional.unfold`
+---@class tycho.nn.Unfold: tycho.nn.Module
+---@overload fun(kernel_size?: any, dilation?: any, padding?: any, stride?: any): tycho.nn.Unfold
+tycho.nn.Unfold = {}
+
+--- `(size=nil, scale_factor=nil, mode="nearest", align_corners=nil, recompute_scale_factor=nil)` `nn.functional.upsample`
+---@class tycho.nn.Upsample: tycho.nn.Module
+---@overload fun(size?: any, scale_factor?: any, mode?: any, align_corners?: any, recompute_scale_factor?: any): tycho.nn.Upsample
+tycho.nn.Upsample = {}
+
+--- `(size=nil, scale_factor=nil)` 
+---@class tycho.nn.UpsamplingBilinear2d: tycho.nn.Module
+---@overload fun(size?: any, scale_factor?: any): tycho.nn.UpsamplingBilinear2d
+tycho.nn.UpsamplingBilinear2d = {}
+
+--- `(size=nil, scale_factor=nil)` `nn.functional.interpolate`
+---@class tycho.nn.UpsamplingNearest2d: tycho.nn.Module
+---@overload fun(size?: any, scale_factor?: any): tycho.nn.UpsamplingNearest2d
+tycho.nn.UpsamplingNearest2d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ZeroPad1d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ZeroPad1d
+tycho.nn.ZeroPad1d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ZeroPad2d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ZeroPad2d
+tycho.nn.ZeroPad2d = {}
+
+--- `(padding)` 
+---@class tycho.nn.ZeroPad3d: tycho.nn.Module
+---@overload fun(padding?: any): tycho.nn.ZeroPad3d
+tycho.nn.ZeroPad3d = {}
+
+tycho.nn.parallel = {}
+--- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients are, when backward ends, the means of those of all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do.
+---@class tycho.nn.parallel.DistributedDataParallel: tycho.nn.Module
+---@overload fun(module?: any, options?: any): tycho.nn.parallel.DistributedDataParallel
+tycho.nn.parallel.DistributedDataParallel = {}
+
+tycho.optim = {}
+tycho.optim.swa_utils = {}
+--- `(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs; its parameters are averages: exponential with decay, by a function of one's own, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+---@class tycho.optim.swa_utils.AveragedModel: tycho.nn.Module
+---@overload fun(model?: any, options?: any): tycho.optim.swa_utils.AveragedModel
+tycho.optim.swa_utils.AveragedModel = {}
+
+--- the same memory without history: changes in place show in both
+function Tensor:detach() end
+
+--- the same memory without history: changes in place show in both
+function tycho.detach() end
+
+--- the number of dims
+function Tensor:dim() end
+
+--- the number of dims
+function Tensor:ndimension() end
+
+--- gives the memory back now, unless others share it; the tensor can't be used any more
+function Tensor:free() end
+
+--- whether it has been laid out channels-last: by contiguous, to, or a convolution of such
+function Tensor:is_channels_last() end
+
+--- `(memory_format="contiguous")` whether the elements lie in order ("channels_last": with the channels side by side)
+---@param memory_format? any
+function Tensor:is_contiguous(memory_format) end
+
+--- the element of a tensor that has one, as a Lua number (exact to 2^53) or boolean; a GPU is waited for
+function Tensor:item() end
+
+--- the number of elements
+function Tensor:numel() end
+
+--- the number of elements
+function tycho.numel() end
+
+--- the number of elements
+function Tensor:nelement() end
+
+--- `(requires_grad=true)` sets whether a leaf collects a gradient; gives the tensor
+---@param requires_grad? any
+function Tensor:requires_grad_(requires_grad) end
+
+--- `(other)` whether both lie in one storage
+---@param other any
+function Tensor:shares_memory(other) end
+
+--- `(dim=)` one dim's size or, without dim, all of them, as x.shape
+---@param dim? any
+function Tensor:size(dim) end
+
+--- `(dim=)` the step from an element to the next along a dim or, without dim, a list of all; in elements
+---@param dim? any
+function Tensor:stride(dim) end
+
+--- the elements as nested lists of Lua numbers or booleans; a GPU is waited for
+function Tensor:totable() end
+
+--- the elements as nested lists of Lua numbers or booleans; a GPU is waited for
+function Tensor:tolist() end
+
+--- `(value, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` A new tensor from a number, a boolean, nested lists of these, or a copy of a tensor, without history. dtype: float32, of booleans "bool", of a tensor its own, unless given. The lists must be of one length at each depth; a list of 0-dim tensors counts as numbers.
+---@param value any
+---@param options? table
+function tycho.tensor(value, options) end
+
+--- `(value, *, dtype:dtype?, device:device?)` As tensor, but a tensor that has that dtype and device already is given back itself, with its history.
+---@param value any
+---@param options? table
+function tycho.as_tensor(value, options) end
+
+--- `(ptr, {sizes}, {dtype=})` a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive. Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end can't be checked.
+---@param ptr any
+---@param options? table
+function tycho.from_ffi(ptr, options) end
+
+--- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one computed from it.
+function Tensor:data_ptr() end
+
+--- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
+function Tensor:data() end
+
+--- `(dim)` for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
+---@param dim any
+function Tensor:iter(dim) end
+
+--- Bytes of an element.
+function Tensor:element_size() end
+
+--- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite. A GPU is waited for.
+function Tensor:describe() end
+
+--- `(fn, ...)` as no_grad. inference_mode(false, fn, ...) only calls fn.
+---@param fn any
+function tycho.inference_mode(fn, ...) end
+
+--- whether ops are recorded for backward here and now.
+function tycho.is_grad_enabled() end
+
+--- `(on)` recording is on or off from here on, in this coroutine. set_grad_enabled(on, fn, ...): while fn runs.
+---@param on any
+function tycho.set_grad_enabled(on) end
+
+--- `(fn, ...)` Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large tensors, which would else wait for the collector.
+---@param fn any
+function tycho.scope(fn, ...) end
+
+--- `(x)` the tensor outlives every scope; gives it.
+---@param x any
+function tycho.keep(x) end
+
+--- `(value)` whether it is a tensor.
+---@param value any
+function tycho.is_tensor(value) end
+
+--- `(seed)` seeds the random generators of the CPU and of all GPUs with a whole number from 0.
+---@param seed any
+function tycho.manual_seed(seed) end
+
+--- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. GPUs': tycho.cuda.get_rng_state.
+function tycho.get_rng_state() end
+
+--- `(state, offset)` Puts the CPU's random generator into a state that get_rng_state gave.
+---@param state any
+---@param offset any
+function tycho.set_rng_state(state, offset) end
+
+--- `({precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=, profile=})` how tensors are printed. sci_mode: scientific form always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several.
+---@param options? table
+function tycho.set_printoptions(options) end
+
+--- `({sizes}, {sizes}, ...)` the shape that tensors of these shapes have together after broadcasting.
+function tycho.broadcast_shapes(...) end
+
+--- `(a, b)` The dtype that a + b would have: tensors, numbers, booleans.
+---@param a any
+---@param b any
+function tycho.result_type(a, b) end
+
+--- `(from, to)` Whether values of dtype `from` are ones of dtype `to`, maybe rounded: a float is no integer, an integer no boolean.
+---@param from any
+---@param to any
+function tycho.can_cast(from, to) end
+
+--- `(precision)` "highest": float32 products are full precision. "high", "medium": on GPUs operands may be rounded to TF32 (10 bits of mantissa), which is faster.
+---@param precision any
+function tycho.set_float32_matmul_precision(precision) end
+
+--- "highest", or "high" where products may use TF32.
+function tycho.get_float32_matmul_precision() end
+
+--- The seed that the last manual_seed, or the start of the process, gave.
+function tycho.initial_seed() end
+
+--- `(fn, ...)` Calls fn(...) and gives its results; afterwards the random generators of the CPU and the GPUs are as they were before.
+---@param fn any
+function tycho.fork_rng(fn, ...) end
+
+--- The dtype that creators use where none is given: always "float32". It can't be changed; creators take {dtype=}.
+function tycho.get_default_dtype() end
+
+--- The device that creators use where none is given: "cpu" at first; "cuda" means the GPU that is current at the time.
+function tycho.get_default_device() end
+
+--- `(device)` From now on creators, modules' parameters and tycho.load use this device where none is given: "cpu", "cuda", "cuda:1".
+---@param device any
+function tycho.set_default_device(device) end
+
+--- `(name, index)` A device's name, checked: "cpu", "cuda"; device("cuda", 1) is "cuda:1".
+---@param name any
+---@param index any
+function tycho.device(name, index) end
+
+--- `(dtype)` What a floating dtype can hold: {bits=, eps=, max=, min=, tiny=, smallest_normal=, dtype=}.
+---@param dtype any
+function tycho.finfo(dtype) end
+
+--- `(dtype)` What int32, int64 or uint8 can hold: {bits=, min=, max=, dtype=}; numbers are exact to 2^53.
+---@param dtype any
+function tycho.iinfo(dtype) end
+
+--- `(on)` true: the same inputs give the same bits in every run; some GPU kernels are slower then.
+---@param on any
+function tycho.use_deterministic_algorithms(on) end
+
+--- Whether use_deterministic_algorithms(true) holds.
+function tycho.are_deterministic_algorithms_enabled() end
+
+--- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. At first as many as OpenMP gives (OMP_NUM_THREADS).
+---@param n any
+function tycho.set_num_threads(n) end
+
+--- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. At first as many as OpenMP gives (OMP_NUM_THREADS).
+---@param n any
+function tycho.get_num_threads(n) end
+
+--- `(first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?)` steps numbers from base^first to base^last, their exponents evenly spaced.
+---@param first number
+---@param last number
+---@param steps integer
+---@param base? number|table
+---@param options? table
+function tycho.logspace(first, last, steps, base, options) end
+
+--- `(x)` Random counts from Poisson distributions whose rates are x's elements, in x's shape and dtype.
+---@param x any
+function tycho.poisson(x) end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:bfloat16() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:bool() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:byte() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:double() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:float() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:half() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:int() end
+
+--- As to() of that dtype; a tensor that has it is given back itself.
+function Tensor:long() end
+
+--- As x:to("cpu"): itself where it is there already; a GPU is waited for.
+function Tensor:cpu() end
+
+--- `(gpu, {non_blocking=false})` on that GPU, a number from 0 or "cuda:0", or on the current one.
+---@param gpu any
+---@param options? table
+function Tensor:cuda(gpu, options) end
+
+--- A copy in pinned memory, from which a GPU copies without the host waiting. Without a GPU it is x itself.
+function Tensor:pin_memory() end
+
+--- `(x)` Whether the dtype is a floating one.
+---@param x any
+function tycho.is_floating_point(x) end
+
+--- `(x)` Whether the dtype is a floating one.
+---@param x any
+function Tensor:is_floating_point(x) end
+
+--- The number of the GPU that it is on; -1: the CPU.
+function Tensor:get_device() end
+
+--- Whether it lies in pinned memory.
+function Tensor:is_pinned() end
+
+--- Bytes of its elements.
+function Tensor:nbytes() end
+
+--- Does nothing: memory that several streams use is known of by itself.
+function Tensor:record_stream() end
+
+--- `(other)` In the other tensor's dtype and on its device.
+---@param other any
+function Tensor:type_as(other) end
+
+--- `(x)` All elements become 0.
+---@param x any
+function tycho.zero_(x) end
+
+--- `(x)` All elements become 0.
+---@param x any
+function Tensor:zero_(x) end
+
+--- `(value)` tensor(value) of x's dtype, on its device.
+---@param value any
+function Tensor:new_tensor(value) end
+
+--- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
+---@param sizes any
+---@param options? table
+function Tensor:new_empty(sizes, options) end
+
+--- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
+---@param sizes any
+---@param options? table
+function Tensor:new_ones(sizes, options) end
+
+--- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
+---@param sizes any
+---@param options? table
+function Tensor:new_zeros(sizes, options) end
+
+--- `(size, value)` full(sizes, value) of x's dtype, on its device.
+---@param size any
+---@param value any
+function Tensor:new_full(size, value) end
+
+--- `(other)` reshape to the other tensor's shape.
+---@param other any
+function Tensor:reshape_as(other) end
+
+--- `(mean=1, std=2)` in place, e to the power of draws of a normal distribution of that mean and deviation.
+---@param mean? any
+---@param std? any
+function Tensor:log_normal_(mean, std) end
+
+--- `(median=0, sigma=1)` in place, draws of a Cauchy distribution.
+---@param median? any
+---@param sigma? any
+function Tensor:cauchy_(median, sigma) end
+
+--- `(p)` in place, in how many trials of probability p (0 < p < 1) the first success comes: whole numbers from 1.
+---@param p any
+function Tensor:geometric_(p) end
+
+--- `(low, high)` in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype counts to.
+---@param low any
+---@param high any
+function tycho.random_(low, high) end
+
+--- `(low, high)` in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype counts to.
+---@param low any
+---@param high any
+function Tensor:random_(low, high) end
+
+--- `(other)` Whether both have the same shape.
+---@param other any
+function Tensor:is_same_size(other) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function tycho.hsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function Tensor:hsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function tycho.dsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function tycho.vsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function Tensor:dsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function Tensor:vsplit(sections) end
+
+--- `(value, wrap=false)` in place. Of more than 2 dims, which must be of one size, the elements whose indices are all the same. wrap: in a matrix with more rows than columns the diagonal begins anew after each further row.
+---@param value any
+---@param wrap? any
+function Tensor:fill_diagonal_(value, wrap) end
+
+--- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
+---@param fn any
+function tycho.no_grad(fn, ...) end
+
+--- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
+---@param fn any
+function tycho.enable_grad(fn, ...) end
+
+--- `(a, b)` The dtype that an op gives for operands of these two dtypes.
+---@param a any
+---@param b any
+function tycho.promote_types(a, b) end
+
+--- `(device="cpu")` a random generator of one's own, apart from the device's. What draws takes it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the numbers that the device's own would.
+---@param device? any
+---@return tycho.Generator
+function tycho.Generator(device) end
+
+--- `(fn, ...)` Calls fn(...), whose ops on the generator's device draw from it, and gives fn's results.
+---@param fn any
+function classes.Generator:draw(fn, ...) end
+
+--- `(seed)` Begins anew from a seed, a whole number from 0; gives the generator.
+---@param seed any
+function classes.Generator:manual_seed(seed) end
+
+--- The seed that the generator was last given.
+function classes.Generator:initial_seed() end
+
+--- Begins anew from a seed taken from the system's clock, and gives that.
+function classes.Generator:seed() end
+
+--- The state for set_state: a list of seed and offset.
+function classes.Generator:get_state() end
+
+--- `(state)` Continues from a state that get_state gave; gives the generator.
+---@param state any
+function classes.Generator:set_state(state) end
+
+--- A table with the generator's state, for checkpoints.
+function classes.Generator:state_dict() end
+
+--- `(d)` Goes on from what state_dict gave.
+---@param d any
+function classes.Generator:load_state_dict(d) end
+
+--- Another generator in the same state.
+function classes.Generator:clone_state() end
+
+--- `(grad=, {retain_graph=create_graph, create_graph=false, inputs=})` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. The graph goes afterwards, unless retain_graph: a second backward is an error then. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list; these alone, leaves or results, get gradients.
+---@param grad? any
+---@param options? table
+function Tensor:backward(grad, options) end
+
+tycho.autograd = {}
+--- `(outputs, grads?, *, retain_graph?, create_graph:bool=false)` backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
+---@param outputs any
+---@param grads? any
+---@param options? table
+function tycho.autograd.backward(outputs, grads, options) end
+
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros.
+---@param outputs any
+---@param inputs any
+---@param grad_outputs? any
+---@param retain_graph? any
+---@param create_graph? boolean|table
+---@param options? table
+function tycho.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, options) end
+
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros.
+---@param outputs any
+---@param inputs any
+---@param grad_outputs? any
+---@param retain_graph? any
+---@param create_graph? boolean|table
+---@param options? table
+function tycho.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, options) end
+
+--- `(fn)` fn(grad) is called in backward when this tensor's gradient is complete; what it returns, if not nil, takes its place. Gives a handle with remove().
+---@param fn any
+function Tensor:register_hook(fn) end
+
+--- `(fn)` fn(leaf) is called when backward has added to this leaf's .grad: for an optimizer's step there and then, after which the gradient can go. Gives a handle with remove().
+---@param fn any
+function Tensor:register_post_accumulate_grad_hook(fn) end
+
+--- backward puts this result's gradient into its .grad too, as that of a leaf.
+function Tensor:retain_grad() end
+
+tycho.autograd.graph = {}
+--- `(pack, unpack, fn, ...)` Calls fn(...) and gives its results. Of each tensor that ops save for backward meanwhile, pack(tensor) makes a value that is kept in its place; in backward unpack(value) gives the tensor for it, of the same shape, dtype and device. Both run without recording, and fn isn't compiled. An in-place op saves its result as it is. Within another saved_tensors_hooks the inner one alone counts. Tensors that pack returns, also in a table, outlive every scope.
+---@param pack any
+---@param unpack any
+---@param fn any
+function tycho.autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...) end
+
+--- `({pin_memory=true}, fn, ...)` calls fn(...) and gives its results; what a GPU's ops save for backward meanwhile is moved to the CPU, to pinned memory unless pin_memory = false, and is back when backward needs it: so it takes the GPU's memory only while it is copied. Leaves, which are there anyway, stay. The options may be left out.
+---@param fn any
+function tycho.autograd.graph.save_on_cpu(fn, ...) end
+
+--- `(x, ...)` in forward: keeps tensors among its arguments and results for backward, which gets them by saved_tensors().
+---@param x any
+function classes.ctx:save_for_backward(x, ...) end
+
+--- What save_for_backward was given, as several values. One that was changed in place since is an error.
+function classes.ctx:saved_tensors() end
+
+--- `(y, ...)` in forward: these results carry no gradient, such as indices.
+---@param y any
+function classes.ctx:mark_non_differentiable(y, ...) end
+
+--- Does nothing: that an argument which forward returns was changed in place is known by itself.
+function classes.ctx:mark_dirty() end
+
+--- `(on)` false: for a result that nothing used backward gets nil rather than zeros.
+---@param on any
+function classes.ctx:set_materialize_grads(on) end
+
+--- `({forward = function(ctx, ...), backward = function(ctx, g, ...)})` an op of one's own, which is called as it is, F(x), or by F.apply(x). forward runs without recording; backward gets a gradient for each result and gives one, or nil, for each argument of forward. With a third function setup_context(ctx, inputs, output) forward goes without ctx. ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
+---@param options? table
+function tycho.autograd.Function(options) end
+
+--- `(on)` true: a gradient that has NaN is an error which names the op that made it, and the line of the program that called that op. Compiled functions run uncompiled meanwhile. Slow: for debugging.
+---@param on any
+function tycho.autograd.set_detect_anomaly(on) end
+
+--- Whether set_detect_anomaly(true) holds.
+function tycho.autograd.is_anomaly_enabled() end
+
+--- `(fn, ...)` Calls fn(...) with set_detect_anomaly(true), and gives its results.
+---@param fn any
+function tycho.autograd.detect_anomaly(fn, ...) end
+
+--- `(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3})` compares the gradients of fn's results with central differences of step eps, for float64 inputs that require grad. Gives true, or an error that shows the first difference.
+---@param fn any
+---@param options? table
+function tycho.autograd.gradcheck(fn, options) end
+
+--- `(fn, inputs, {eps=1e-6, atol=1e-5, rtol=1e-3})` the same for the gradients of gradients.
+---@param fn any
+---@param inputs any
+---@param options? table
+function tycho.autograd.gradgradcheck(fn, inputs, options) end
+
+tycho.autograd.functional = {}
+--- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor of the result's shape, then the input's. inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a history that leads to the inputs.
+---@param fn any
+---@param inputs any
+---@param options? table
+function tycho.autograd.functional.jacobian(fn, inputs, options) end
+
+--- `(fn, inputs, {create_graph=false})` the second derivatives of a function of one number: a tensor of the input's shape twice; for a list of inputs a list of lists.
+---@param fn any
+---@param inputs any
+---@param options? table
+function tycho.autograd.functional.hessian(fn, inputs, options) end
+
+--- `(fn, inputs, v, {create_graph=false})` fn's results, and v, which has their shapes, times the Jacobian.
+---@param fn any
+---@param inputs any
+---@param v any
+---@param options? table
+function tycho.autograd.functional.vjp(fn, inputs, v, options) end
+
+--- `(fn, inputs, v, {create_graph=false})` fn's results, and the Jacobian times v, which has the inputs' shapes. By the gradient of a gradient.
+---@param fn any
+---@param inputs any
+---@param v any
+---@param options? table
+function tycho.autograd.functional.jvp(fn, inputs, v, options) end
+
+--- `(fn, inputs, v, {create_graph=false})` the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is the same, for the Hessian is symmetric.
+---@param fn any
+---@param inputs any
+---@param v any
+---@param options? table
+function tycho.autograd.functional.hvp(fn, inputs, v, options) end
+
+--- `(fn, inputs, v, {create_graph=false})` the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is the same, for the Hessian is symmetric.
+---@param fn any
+---@param inputs any
+---@param v any
+---@param options? table
+function tycho.autograd.functional.vhp(fn, inputs, v, options) end
+
+tycho.utils = {}
+--- `(fn, ...)` fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and autocast. A last table {preserve_rng_state = false}: other random numbers.
+---@param fn any
+function tycho.utils.checkpoint(fn, ...) end
+
+--- `(functions, segments, input)` the functions (a Sequential, or a list of functions and modules) one after another in so many parts, each recomputed by itself.
+---@param functions any
+---@param segments any
+---@param input any
+function tycho.utils.checkpoint_sequential(functions, segments, input) end
+
+tycho.func = {}
+--- `(net, tensors, ...)` what net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict; those not named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given; the module is as before afterwards, also where forward errs.
+---@param net any
+---@param tensors any
+function tycho.func.functional_call(net, tensors, ...) end
+
+--- `(fn, argnums=1)` a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument of that number (a list of numbers: as many gradients), then fn's further results.
+---@param fn any
+---@param argnums? any
+function tycho.func.grad(fn, argnums) end
+
+--- `(fn, argnums=1)` as grad; the value comes after the gradients, then fn's further results.
+---@param fn any
+---@param argnums? any
+function tycho.func.grad_and_value(fn, argnums) end
+
+--- `(fn, ...)` fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients.
+---@param fn any
+function tycho.func.vjp(fn, ...) end
+
+--- `(fn, primals, tangents)` fn's result for a list of arguments, and its derivative along a list of directions.
+---@param fn any
+---@param primals any
+---@param tangents any
+function tycho.func.jvp(fn, primals, tangents) end
+
+--- `(fn, argnums=1)` a function of fn's arguments that gives the Jacobian of fn's result with respect to the argument of that number: a tensor; for a table of tensors such a table; for a list of numbers as many.
+---@param fn any
+---@param argnums? any
+function tycho.func.jacrev(fn, argnums) end
+
+--- `(fn, argnums)` As jacrev, and computed likewise.
+---@param fn any
+---@param argnums any
+function tycho.func.jacfwd(fn, argnums) end
+
+--- `(fn, argnums=1)` a function of fn's arguments that gives the second derivatives of fn's result, one number, with respect to that argument: a tensor; for tables and lists of numbers, tables by the one and then by the other.
+---@param fn any
+---@param argnums? any
+function tycho.func.hessian(fn, argnums) end
+
+--- `(t, requires_grad=true)` t's memory as a leaf that requires grad; assigned to a module, it is one of its parameters.
+---@param t any
+---@param requires_grad? any
+function tycho.nn.Parameter(t, requires_grad) end
+
+--- `(t, {persistent=true})` t's memory as a tensor that, assigned to a module, is one of its buffers; persistent = false: left out of state dicts.
+---@param t any
+---@param options? table
+function tycho.nn.Buffer(t, options) end
+
+--- `(fn, {prepend=false})` fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.Module:register_forward_hook(fn, options) end
+
+--- `(fn, {prepend=false})` fn(module, grad_inputs, grad_outputs) is called when backward has these gradients: lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.Module:register_full_backward_hook(fn, options) end
+
+--- `(fn, {prepend=false})` fn(module, grad_outputs) is called when backward has these, before it goes through the module; a list that it returns takes their place. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
+
+--- `(fn, {prepend=false})` fn(module, inputs) is called before each forward; inputs is a list. What it returns, a list or the one input, takes their place. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.Module:register_forward_pre_hook(fn, options) end
+
+--- `(name)` A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep = Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
+---@param name any
+function tycho.nn.Module:extend(name) end
+
+--- `(name, tensor, {persistent=true})` a tensor that moves with the module and isn't trained; nil: a name for one. persistent = false: left out of state dicts.
+---@param name any
+---@param tensor any
+---@param options? table
+function tycho.nn.Module:register_buffer(name, tensor, options) end
+
+--- `(name, value)` As self[name] = parameter; value: a Parameter, or nil: a name for one.
+---@param name any
+---@param value any
+function tycho.nn.Module:register_parameter(name, value) end
+
+--- `(name, value)` As self[name] = module; gives the module that it is called on.
+---@param name any
+---@param value any
+function tycho.nn.Module:add_module(name, value) end
+
+--- `(name, value)` As self[name] = module; gives the module that it is called on.
+---@param name any
+---@param value any
+function tycho.nn.Module:register_module(name, value) end
+
+--- `(recurse=true)` a list of the parameters of the module and those in it, each once, in the order of assignment; recurse = false: its own alone.
+---@param recurse? any
+function tycho.nn.Module:parameters(recurse) end
+
+--- `(prefix="", recurse=true, {remove_duplicate=true})` for name, p in net:named_parameters() do: names with dots, such as "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
+---@param prefix? any
+---@param recurse? any
+---@param options? table
+function tycho.nn.Module:named_parameters(prefix, recurse, options) end
+
+--- `(recurse=true)` a list of the buffers, as parameters().
+---@param recurse? any
+function tycho.nn.Module:buffers(recurse) end
+
+--- `(prefix="", recurse=true, {remove_duplicate=true})` for name, b in net:named_buffers() do.
+---@param prefix? any
+---@param recurse? any
+---@param options? table
+function tycho.nn.Module:named_buffers(prefix, recurse, options) end
+
+--- A list: the module itself, and all modules within it, each once.
+function tycho.nn.Module:modules() end
+
+--- `(prefix="", {remove_duplicate=true})` for name, m in net:named_modules() do: the module itself by the name "", then all within it.
+---@param prefix? any
+---@param options? table
+function tycho.nn.Module:named_modules(prefix, options) end
+
+--- A list of the modules directly in it, each once.
+function tycho.nn.Module:children() end
+
+--- for name, m in net:named_children() do: the modules directly in it, each once.
+function tycho.nn.Module:named_children() end
+
+--- `(path, m)` Puts a module in the place of the one at a path such as "layers.0".
+---@param path any
+---@param m any
+function tycho.nn.Module:set_submodule(path, m) end
+
+--- `(path)` The module at a path such as "layers.0"; "" is the module itself. There must be one.
+---@param path any
+function tycho.nn.Module:get_submodule(path) end
+
+--- `(path)` The parameter at a path such as "layers.0.weight". There must be one.
+---@param path any
+function tycho.nn.Module:get_parameter(path) end
+
+--- `(path)` The buffer at a path such as "norm.running_mean". There must be one.
+---@param path any
+function tycho.nn.Module:get_buffer(path) end
+
+--- `(target, dtype, o)` to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is: move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
+---@param target any
+---@param dtype any
+---@param o any
+function tycho.nn.Module:to(target, dtype, o) end
+
+--- As to("float16").
+function tycho.nn.Module:half() end
+
+--- As to("bfloat16").
+function tycho.nn.Module:bfloat16() end
+
+--- As to("float32").
+function tycho.nn.Module:float() end
+
+--- As to("float64").
+function tycho.nn.Module:double() end
+
+--- As to("cpu").
+function tycho.nn.Module:cpu() end
+
+--- `(gpu)` To a GPU: a number from 0, a name, or the current one.
+---@param gpu any
+function tycho.nn.Module:cuda(gpu) end
+
+--- `(on=true)` training mode, for the module and all within it: dropout drops, batch norm takes the batch's statistics. Gives the module.
+---@param on? any
+function tycho.nn.Module:train(on) end
+
+--- Evaluation mode: train(false). Gives the module.
+function tycho.nn.Module:eval() end
+
+--- `(fn)` Calls fn(module) for each module, children before the one they are in. Gives the module.
+---@param fn any
+function tycho.nn.Module:apply(fn) end
+
+--- `({set_to_none=true})` the parameters' gradients become nil or, with set_to_none = false, zeros.
+---@param options? table
+function tycho.nn.Module:zero_grad(options) end
+
+--- `(on=true)` whether its parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
+---@param on? any
+function tycho.nn.Module:requires_grad_(on) end
+
+--- `(v, class)` Whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
+---@param v any
+---@param class any
+function tycho.nn.isinstance(v, class) end
+
+--- `(v)` Whether v is a module.
+---@param v any
+function tycho.nn.is_module(v) end
+
+--- A copy with memory of its own: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields; objects with a metatable and functions stay the same ones.
+function tycho.nn.Module:clone() end
+
+--- `({prefix="", keep_vars=false})` a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the parameters themselves, not detached.
+---@param options? table
+function tycho.nn.Module:state_dict(options) end
+
+--- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys = names}.
+---@param state any
+---@param options? table
+function tycho.nn.Module:load_state_dict(state, options) end
+
+--- `(fn)` fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
+---@param fn any
+function tycho.nn.Module:register_state_dict_pre_hook(fn) end
+
+--- `(fn)` fn(module, state, prefix) after state_dict() has read the module; it may change the state.
+---@param fn any
+function tycho.nn.Module:register_state_dict_post_hook(fn) end
+
+--- `(fn)` fn(module, state, prefix) before load_state_dict() looks at a state; it may change that, which is a copy of the table that was given.
+---@param fn any
+function tycho.nn.Module:register_load_state_dict_pre_hook(fn) end
+
+--- `(fn)` fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
+---@param fn any
+function tycho.nn.Module:register_load_state_dict_post_hook(fn) end
+
+--- `(m)` Adds a member behind the others; gives the list.
+---@param m any
+function tycho.nn.ModuleList:append(m) end
+
+--- `(m)` Adds a member behind the others; gives the list.
+---@param m any
+function tycho.nn.Sequential:append(m) end
+
+--- `({a, b})` appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+---@param options? table
+function tycho.nn.ModuleList:extend(options) end
+
+--- `({a, b})` appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+---@param options? table
+function tycho.nn.ParameterList:extend(options) end
+
+--- `({a, b})` appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+---@param options? table
+function tycho.nn.Sequential:extend(options) end
+
+--- `(at, m)` Adds a member before the one at a position, which counts from 1; gives the list.
+---@param at any
+---@param m any
+function tycho.nn.ModuleList:insert(at, m) end
+
+--- `(at, m)` Adds a member before the one at a position, which counts from 1; gives the list.
+---@param at any
+---@param m any
+function tycho.nn.ParameterList:insert(at, m) end
+
+--- `(at, m)` Adds a member before the one at a position, which counts from 1; gives the list.
+---@param at any
+---@param m any
+function tycho.nn.Sequential:insert(at, m) end
+
+--- `(at)` Takes the member at a position (the last one unless given) out, and gives it.
+---@param at any
+function tycho.nn.ModuleList:pop(at) end
+
+--- `(at)` Takes the member at a position (the last one unless given) out, and gives it.
+---@param at any
+function tycho.nn.ParameterList:pop(at) end
+
+--- `(at)` Takes the member at a position (the last one unless given) out, and gives it.
+---@param at any
+function tycho.nn.Sequential:pop(at) end
+
+--- `(p)` Adds a parameter, or a tensor, which becomes one, behind the others; gives the list.
+---@param p any
+function tycho.nn.ParameterList:append(p) end
+
+--- `(weight, freeze=true, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false)` an Embedding over the memory of weight (num_embeddings, embedding_dim).
+---@param weight any
+---@param freeze? any
+---@param padding_idx? any
+---@param max_norm? any
+---@param norm_type? any
+---@param scale_grad_by_freq? any
+function tycho.nn.Embedding:from_pretrained(weight, freeze, padding_idx, max_norm, norm_type, scale_grad_by_freq) end
+
+--- `(x, output_size)` output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+---@param x any
+---@param output_size any
+function tycho.nn.ConvTranspose1d:forward(x, output_size) end
+
+--- `(x, output_size)` output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+---@param x any
+---@param output_size any
+function tycho.nn.ConvTranspose2d:forward(x, output_size) end
+
+--- `(x, output_size)` output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+---@param x any
+---@param output_size any
+function tycho.nn.ConvTranspose3d:forward(x, output_size) end
+
+--- The running statistics begin anew: mean 0, variance 1.
+function tycho.nn.BatchNorm1d:reset_running_stats() end
+
+--- The running statistics begin anew: mean 0, variance 1.
+function tycho.nn.BatchNorm2d:reset_running_stats() end
+
+--- The running statistics begin anew: mean 0, variance 1.
+function tycho.nn.BatchNorm3d:reset_running_stats() end
+
+--- The running statistics begin anew: mean 0, variance 1.
+function tycho.nn.InstanceNorm1d:reset_running_stats() end
+
+--- The running statistics begin anew: mean 0, variance 1.
+function tycho.nn.InstanceNorm2d:reset_running_stats() end
+
+--- The running statistics begin anew: mean 0, variance 1.
+function tycho.nn.InstanceNorm3d:reset_running_stats() end
+
+--- `(model, sizes, {dtype=})` a text table of the layers that forward runs, with the shapes of their results and their parameters. sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: of the input, that of the first parameter unless given: "int64" for ids.
+---@param model any
+---@param sizes any
+---@param options? table
+function tycho.nn.summary(model, sizes, options) end
+
+--- `(map, ...)` Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+---@param map any
+function tycho.nn.ModuleDict:update(map, ...) end
+
+--- `(map, ...)` Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+---@param map any
+function tycho.nn.ParameterDict:update(map, ...) end
+
+--- for name, member in dict:items() do: in the order in which they were given
+function tycho.nn.ModuleDict:items() end
+
+--- for name, member in dict:items() do: in the order in which they were given
+function tycho.nn.ParameterDict:items() end
+
+--- A list of the names.
+function tycho.nn.ModuleDict:keys() end
+
+--- A list of the names.
+function tycho.nn.ParameterDict:keys() end
+
+--- A list of the members.
+function tycho.nn.ModuleDict:values() end
+
+--- A list of the members.
+function tycho.nn.ParameterDict:values() end
+
+--- How many there are. (# of a table, which a module is, can't be told that.)
+function tycho.nn.ModuleDict:len() end
+
+--- How many there are. (# of a table, which a module is, can't be told that.)
+function tycho.nn.ParameterDict:len() end
+
+--- `(key)` Whether there is a member of a name.
+---@param key any
+function tycho.nn.ModuleDict:contains(key) end
+
+--- `(key)` Whether there is a member of a name.
+---@param key any
+function tycho.nn.ParameterDict:contains(key) end
+
+--- `(key, default)` The member of a name, or default.
+---@param key any
+---@param default any
+function tycho.nn.ModuleDict:get(key, default) end
+
+--- `(key, default)` The member of a name, or default.
+---@param key any
+---@param default any
+function tycho.nn.ParameterDict:get(key, default) end
+
+--- `(key, default)` The member of a name, which default becomes where there is none.
+---@param key any
+---@param default any
+function tycho.nn.ModuleDict:setdefault(key, default) end
+
+--- `(key, default)` The member of a name, which default becomes where there is none.
+---@param key any
+---@param default any
+function tycho.nn.ParameterDict:setdefault(key, default) end
+
+--- `(key)` Takes the member of a name out, and gives it.
+---@param key any
+function tycho.nn.ModuleDict:pop(key) end
+
+--- `(key)` Takes the member of a name out, and gives it.
+---@param key any
+function tycho.nn.ParameterDict:pop(key) end
+
+--- Takes all out.
+function tycho.nn.ModuleDict:clear() end
+
+--- Takes all out.
+function tycho.nn.ParameterDict:clear() end
+
+--- `(weight, freeze=true, {options})` over the memory of weight (num_embeddings, embedding_dim).
+---@param weight any
+---@param freeze? any
+---@param options? table
+function tycho.nn.EmbeddingBag:from_pretrained(weight, freeze, options) end
+
+--- `(ids, offsets=, per_sample_weights=)` each row of a matrix of ids is a bag; of a vector the bags begin at offsets, which count from 1.
+---@param ids any
+---@param offsets? any
+---@param per_sample_weights? any
+function tycho.nn.EmbeddingBag:forward(ids, offsets, per_sample_weights) end
+
+--- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
+---@param x any
+---@param h0 any
+---@param c0 any
+function tycho.nn.GRU:forward(x, h0, c0) end
+
+--- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
+---@param x any
+---@param h0 any
+---@param c0 any
+function tycho.nn.LSTM:forward(x, h0, c0) end
+
+--- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
+---@param x any
+---@param h0 any
+---@param c0 any
+function tycho.nn.RNN:forward(x, h0, c0) end
+
+--- Does nothing: the parameters are read where they lie.
+function tycho.nn.GRU:flatten_parameters() end
+
+--- Does nothing: the parameters are read where they lie.
+function tycho.nn.LSTM:flatten_parameters() end
+
+--- Does nothing: the parameters are read where they lie.
+function tycho.nn.RNN:flatten_parameters() end
+
+--- `(n, {dtype=, device=})` n x n, 0 and above the diagonal -inf: each position sees itself and what is before it. Of the class, or of a model.
+---@param n any
+---@param options? table
+function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
+
+--- With overlap = false, after backward: gradients become the means of all processes'.
+function tycho.nn.parallel.DistributedDataParallel:reduce_gradients() end
+
+--- `(fn, ...)` Calls fn(...) without exchanging gradients, which add up in this process until a backward outside of it; gives fn's results. For accumulating gradients.
+---@param fn any
+function tycho.nn.parallel.DistributedDataParallel:no_sync(fn, ...) end
+
+--- `(module, process_group=)` replaces each BatchNorm in the module, keeping its parameters and buffers; gives the module.
+---@param module any
+---@param process_group? any
+function tycho.nn.SyncBatchNorm:convert_sync_batchnorm(module, process_group) end
+
+tycho.nn.utils = {}
+--- `(tensors, norm_type=2, error_if_nonfinite=false)` the norm of all elements of a list together, a tensor on their device.
+---@param tensors any
+---@param norm_type? any
+---@param error_if_nonfinite? any
+function tycho.nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite) end
+
+--- `(params, max_norm, total_norm)` multiplies the gradients by max_norm / total_norm where that is below 1.
+---@param params any
+---@param max_norm any
+---@param total_norm any
+function tycho.nn.utils.clip_grads_with_norm_(params, max_norm, total_norm) end
+
+--- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless error_if_nonfinite.
+---@param params any
+---@param max_norm any
+---@param norm_type? any
+---@param error_if_nonfinite? any
+function tycho.nn.utils.clip_grad_norm_(params, max_norm, norm_type, error_if_nonfinite) end
+
+--- `(params, max)` Limits the elements of the gradients to -max..max.
+---@param params any
+---@param max any
+function tycho.nn.utils.clip_grad_value_(params, max) end
+
+--- `(params)` The elements of a list of parameters as one vector, with history.
+---@param params any
+function tycho.nn.utils.parameters_to_vector(params) end
+
+--- `(v, params)` Writes a vector's elements into a list of parameters, in order.
+---@param v any
+---@param params any
+function tycho.nn.utils.vector_to_parameters(v, params) end
+
+--- `(conv, bn, transpose=false)` a convolution that does what conv and then bn, in eval mode, do. transpose: it is a transposed one, of one group.
+---@param conv any
+---@param bn any
+---@param transpose? any
+function tycho.nn.utils.fuse_conv_bn_eval(conv, bn, transpose) end
+
+--- `(linear, bn)` The same of a Linear and a BatchNorm1d of its outputs.
+---@param linear any
+---@param bn any
+function tycho.nn.utils.fuse_linear_bn_eval(linear, bn) end
+
+tycho.nn.utils.rnn = {}
+--- `(list, {batch_first=false, padding_value=0, padding_side="right"})` tensors (L_i, *) as one (L, N, *), or (N, L, *), of the longest one's L.
+---@param list any
+---@param options? table
+function tycho.nn.utils.rnn.pad_sequence(list, options) end
+
+--- `(padded, lengths, {batch_first=false})` the list of sequences that pad_sequence was given.
+---@param padded any
+---@param lengths any
+---@param options? table
+function tycho.nn.utils.rnn.unpad_sequence(padded, lengths, options) end
+
+--- `(...)` As a tensor's to: on a device, or in a dtype.
+function classes.PackedSequence:to(...) end
+
+--- `(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=)` sequences that are packed already, or, of a packed one's fields, with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices). batch_sizes: a list, or a tensor.
+---@param data any
+---@param batch_sizes any
+---@param sorted_indices? any
+---@param unsorted_indices? any
+---@return tycho.PackedSequence
+function tycho.nn.utils.rnn.PackedSequence(data, batch_sizes, sorted_indices, unsorted_indices) end
+
+--- `(x, lengths, batch_first=false, enforce_sorted=true)` x (L, N, *), or (N, L, *), and each sequence's length, a list or a tensor, as recurrent layers take them. enforce_sorted: the longest come first, else an error.
+---@param x any
+---@param lengths any
+---@param batch_first? any
+---@param enforce_sorted? any
+function tycho.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first, enforce_sorted) end
+
+--- `(list, enforce_sorted=true)` a list of (L_i, *), packed.
+---@param list any
+---@param enforce_sorted? any
+function tycho.nn.utils.rnn.pack_sequence(list, enforce_sorted) end
+
+--- `(packed, batch_first=false, padding_value=0, total_length=)` the padded tensor, (L, N, *) or (N, L, *), and the lengths, an int64 vector on the CPU. total_length: L, where it is to be larger than the longest.
+---@param packed any
+---@param batch_first? any
+---@param padding_value? any
+---@param total_length? any
+function tycho.nn.utils.rnn.pad_packed_sequence(packed, batch_first, padding_value, total_length) end
+
+--- `(p)` The list of (L_i, *) that pack_sequence was given.
+---@param p any
+function tycho.nn.utils.rnn.unpack_sequence(p) end
+
+--- `(module, name="weight", dim=1)` from now on module[name] is computed from two parameters: name_v, its direction, and name_g, its norm over all dims but dim (0: over all). Gives the module.
+---@param module any
+---@param name? any
+---@param dim? any
+function tycho.nn.utils.weight_norm(module, name, dim) end
+
+--- `(module, name="weight")` module[name] is a parameter again, of its last value. Gives the module.
+---@param module any
+---@param name? any
+function tycho.nn.utils.remove_weight_norm(module, name) end
+
+--- `(module, name="weight", n_power_iterations=1, eps=1e-12, dim=)` from now on module[name] is the parameter name_orig divided by its largest singular value, which power iteration follows at each forward in training. dim: that of the outputs, 1 unless given, of transposed convolutions 2. Gives the module.
+---@param module any
+---@param name? any
+---@param n_power_iterations? any
+---@param eps? any
+---@param dim? any
+function tycho.nn.utils.spectral_norm(module, name, n_power_iterations, eps, dim) end
+
+--- `(module, name="weight")` module[name] is a parameter again, of its last value. Gives the module.
+---@param module any
+---@param name? any
+function tycho.nn.utils.remove_spectral_norm(module, name) end
+
+tycho.nn.utils.parametrize = {}
+--- `(module, name=)` whether that tensor of the module, or any, is parametrized.
+---@param module any
+---@param name? any
+function tycho.nn.utils.parametrize.is_parametrized(module, name) end
+
+--- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be assigned. Several follow one another. {unsafe=} is taken and of no effect. Gives the module.
+---@param module any
+---@param name any
+---@param parametrization any
+function tycho.nn.utils.parametrize.register_parametrization(module, name, parametrization) end
+
+--- `(module, name, leave_parametrized=true)` module[name] is a parameter again, of its present value or, with leave_parametrized = false, the original. Gives the module.
+---@param module any
+---@param name any
+---@param leave_parametrized? any
+function tycho.nn.utils.parametrize.remove_parametrizations(module, name, leave_parametrized) end
+
+tycho.nn.utils.parametrizations = {}
+--- `(module, name="weight", dim=1)` the tensor from its norm over all dims but dim, original0 (0: over all), and its direction, original1. Gives the module.
+---@param module any
+---@param name? any
+---@param dim? any
+function tycho.nn.utils.parametrizations.weight_norm(module, name, dim) end
+
+--- `(module, name="weight", n_power_iterations=1, eps=1e-12, dim=)` the tensor divided by its largest singular value, which power iteration follows whenever it is computed in training. dim: that of the outputs, 1 unless given, of transposed convolutions 2. Gives the module.
+---@param module any
+---@param name? any
+---@param n_power_iterations? any
+---@param eps? any
+---@param dim? any
+function tycho.nn.utils.parametrizations.spectral_norm(module, name, n_power_iterations, eps, dim) end
+
+--- `(module, name="weight", orthogonal_map=, use_trivialization=true)` the weight (..., n, k) has orthonormal columns, or rows where it is wide. orthogonal_map: "matrix_exp" (of square ones), "cayley" or "householder" (of others). Without use_trivialization, which "householder" needs, it begins at the map's own value of the weight. Gives the module.
+---@param module any
+---@param name? any
+---@param orthogonal_map? any
+---@param use_trivialization? any
+function tycho.nn.utils.parametrizations.orthogonal(module, name, orthogonal_map, use_trivialization) end
+
+tycho.nn.utils.prune = {}
+--- `(module, name)` holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number.
+---@param module any
+---@param name any
+function tycho.nn.utils.prune.identity(module, name) end
+
+--- `(module, name, mask)` holds the elements at 0 where the mask is 0.
+---@param module any
+---@param name any
+---@param mask any
+function tycho.nn.utils.prune.custom_from_mask(module, name, mask) end
+
+--- `(module, name, amount)` holds elements drawn at random at 0.
+---@param module any
+---@param name any
+---@param amount any
+function tycho.nn.utils.prune.random_unstructured(module, name, amount) end
+
+--- `(module, name, amount, importance_scores=)` holds the smallest elements, or those of the smallest scores, at 0.
+---@param module any
+---@param name any
+---@param amount any
+---@param importance_scores? any
+function tycho.nn.utils.prune.l1_unstructured(module, name, amount, importance_scores) end
+
+--- `(module, name, amount, dim)` holds slices along dim, drawn at random, at 0.
+---@param module any
+---@param name any
+---@param amount any
+---@param dim any
+function tycho.nn.utils.prune.random_structured(module, name, amount, dim) end
+
+--- `(module, name, amount, n, dim, importance_scores=)` holds the slices along dim that have the smallest n-norm at 0.
+---@param module any
+---@param name any
+---@param amount any
+---@param n any
+---@param dim any
+---@param importance_scores? any
+function tycho.nn.utils.prune.ln_structured(module, name, amount, n, dim, importance_scores) end
+
+--- `(parameters, pruning_method=prune.L1Unstructured, amount=)` of the parameters in a list of {module, name} together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random).
+---@param parameters any
+---@param pruning_method? any
+---@param amount? any
+function tycho.nn.utils.prune.global_unstructured(parameters, pruning_method, amount) end
+
+--- `(module, name)` module[name] is a parameter again; what was pruned is 0, and may change.
+---@param module any
+---@param name any
+function tycho.nn.utils.prune.remove(module, name) end
+
+--- `(module)` whether it, or a module within it, has a pruned parameter.
+---@param module any
+function tycho.nn.utils.prune.is_pruned(module) end
+
+tycho.nn.init = {}
+--- `(x, a=0, b=1, {generator=})` Uniform numbers from a to b.
+---@param x any
+---@param a? any
+---@param b? any
+---@param options? table
+function tycho.nn.init.uniform_(x, a, b, options) end
+
+--- `(x, mean=0, std=1, {generator=})` Normal numbers.
+---@param x any
+---@param mean? any
+---@param std? any
+---@param options? table
+function tycho.nn.init.normal_(x, mean, std, options) end
+
+--- `(x, val)` All elements become val.
+---@param x any
+---@param val any
+function tycho.nn.init.constant_(x, val) end
+
+--- `(x)` All elements become 0.
+---@param x any
+function tycho.nn.init.zeros_(x) end
+
+--- `(x)` All elements become 1.
+---@param x any
+function tycho.nn.init.ones_(x) end
+
+--- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: what lies outside is drawn again.
+---@param x any
+---@param mean? any
+---@param std? any
+---@param a? any
+---@param b? any
+---@param options? table
+function tycho.nn.init.trunc_normal_(x, mean, std, a, b, options) end
+
+--- `(nonlinearity, param=)` the gain of "linear", "sigmoid", "conv2d" and the like 1, "tanh" 5/3, "relu" sqrt(2), "leaky_relu" (param: its slope, 0.01), "selu" 3/4.
+---@param nonlinearity any
+---@param param? any
+function tycho.nn.init.calculate_gain(nonlinearity, param) end
+
+--- `(x, sparsity, std=0.01, {generator=})` of a matrix: normal numbers, but for a part `sparsity` of each column, drawn for each, that is 0.
+---@param x any
+---@param sparsity any
+---@param std? any
+---@param options? table
+function tycho.nn.init.sparse_(x, sparsity, std, options) end
+
+--- `(x, gain=1, {generator=})` Glorot and Bengio 2010: uniform numbers of -b..b, b = gain sqrt(6 / (fan_in + fan_out)).
+---@param x any
+---@param gain? any
+---@param options? table
+function tycho.nn.init.xavier_uniform_(x, gain, options) end
+
+--- `(x, gain=1, {generator=})` Glorot and Bengio 2010: normal numbers of std gain sqrt(2 / (fan_in + fan_out)).
+---@param x any
+---@param gain? any
+---@param options? table
+function tycho.nn.init.xavier_normal_(x, gain, options) end
+
+--- `(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=})` He et al. 2015: uniform numbers of -b..b, b = gain sqrt(3 / fan), the gain that of nonlinearity with slope a; mode: "fan_in" or "fan_out".
+---@param x any
+---@param a? any
+---@param mode? any
+---@param nonlinearity? any
+---@param options? table
+function tycho.nn.init.kaiming_uniform_(x, a, mode, nonlinearity, options) end
+
+--- `(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=})` He et al. 2015: normal numbers of std gain / sqrt(fan); as kaiming_uniform_.
+---@param x any
+---@param a? any
+---@param mode? any
+---@param nonlinearity? any
+---@param options? table
+function tycho.nn.init.kaiming_normal_(x, a, mode, nonlinearity, options) end
+
+--- `(x)` The identity, of a matrix.
+---@param x any
+function tycho.nn.init.eye_(x) end
+
+--- `(x, groups=1)` The identity for a convolution's weight, in each of its groups: as many channels as possible come out as they went in.
+---@param x any
+---@param groups? any
+function tycho.nn.init.dirac_(x, groups) end
+
+--- `(x, gain=1, {generator=})` Rows, or columns where there are fewer of them, that are orthogonal and of length gain (Saxe et al. 2013).
+---@param x any
+---@param gain? any
+---@param options? table
+function tycho.nn.init.orthogonal_(x, gain, options) end
+
+--- `({params = list, lr = ...})` one more group; settings that it doesn't name are those the optimizer was made with.
+---@param options? table
+function classes.Optimizer:add_param_group(options) end
+
+--- `({set_to_none=true})` all gradients become nil or, with set_to_none = false, zeros.
+---@param options? table
+function classes.Optimizer:zero_grad(options) end
+
+--- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_step_post_hook(fn) end
+
+--- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_step_pre_hook(fn) end
+
+--- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; its result, the loss, is given back.
+---@param closure? any
+function classes.Optimizer:step(closure) end
+
+--- `(params, {lr=0.001, dampening=0, master_weights=false, maximize=false, momentum=0, nesterov=false, weight_decay=0})` Gradient descent: v = momentum v + (1 - dampening)(g + weight_decay p); p = p - lr v. nesterov: by g + momentum v.
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.SGD(params, options) end
+
+--- `(params, {lr=0.001, amsgrad=false, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017) multiplies p by 1 - lr weight_decay.
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Adam(params, options) end
+
+--- `(params, {lr=0.001, amsgrad=false, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0.01})` Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017) multiplies p by 1 - lr weight_decay.
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.AdamW(params, options) end
+
+--- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, the betas and momentum_decay of the step, as if they had always been these.
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.NAdam(params, options) end
+
+--- `(params, {lr=0.001, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam whose first steps are without the second moment until that is known well enough (Liu et al. 2019).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.RAdam(params, options) end
+
+--- `(params, {lr=0.002, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam with the largest gradient, decayed by the second beta, in the place of the second moment (Kingma and Ba 2014).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Adamax(params, options) end
+
+--- `(params, {lr=1, eps=1e-06, master_weights=false, maximize=false, rho=0.9, weight_decay=0})` Steps of the size of the last ones over that of the last gradients (Zeiler 2012).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Adadelta(params, options) end
+
+--- `(params, {lr=0.01, alpha=0.99, centered=false, eps=1e-08, master_weights=false, maximize=false, momentum=0, weight_decay=0})` The gradient divided by the root of the mean of its last squares (Hinton). centered: by its deviation.
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.RMSprop(params, options) end
+
+--- `(params, {lr=0.01, eps=1e-10, initial_accumulator_value=0, lr_decay=0, master_weights=false, maximize=false, weight_decay=0})` The gradient divided by the root of the sum of all its squares (Duchi et al. 2011).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Adagrad(params, options) end
+
+tycho.optim.Optimizer = {}
+--- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+---@param self any
+---@param name any
+---@param defaults any
+function tycho.optim.Optimizer.extend(self, name, defaults) end
+
+--- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later steps change the tensors in it.
+function classes.Optimizer:state_dict() end
+
+--- `(d)` Copies in what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
+---@param d any
+function classes.Optimizer:load_state_dict(d) end
+
+--- `(params, {lr=1, history_size=100, line_search_fn=false, max_eval=false, max_iter=20, tolerance_change=1e-09, tolerance_grad=1e-07})` A quasi-Newton method for losses over the whole data; one group of parameters. line_search_fn: "strong_wolfe".
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.LBFGS(params, options) end
+
+--- `(closure)` up to max_iter updates; closure clears the gradients, computes the loss, runs backward and gives the loss, and is called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
+---@param closure any
+function classes.LBFGS:step(closure) end
+
+--- `(params, {lr=0.01, etas={0.5, 1.2}, master_weights=false, maximize=false, step_sizes={1e-06, 50}})` Steps of their own for each element: they grow while its gradient keeps its sign, and shrink when that turns (Riedmiller and Braun 1993).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Rprop(params, options) end
+
+--- `(params, {lr=0.01, alpha=0.75, lambd=0.0001, master_weights=false, maximize=false, t0=1000000, weight_decay=0})` Gradient descent, and in state[p].ax the average of what the parameter has been (Polyak and Juditsky 1992).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.ASGD(params, options) end
+
+--- `(params, {lr=0.01, beta2_decay=-0.8, d=1, eps={false, 0.001}, master_weights=false, maximize=false, weight_decay=0})` Adam without momentum, a matrix's second moments kept as those of its rows and columns (Shazeer and Stern 2018).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Adafactor(params, options) end
+
+--- `(params, {lr=0.001, adjust_lr_fn=original, eps=1e-07, master_weights=false, maximize=false, momentum=0.95, nesterov=true, ns_coefficients={3.4445, -4.775, 2.0315}, ns_steps=5, weight_decay=0.1})` For matrices alone: the momentum made orthogonal by Newton and Schulz's iteration, on a GPU in bfloat16 (Jordan et al. 2024).
+---@param params any
+---@param options? table
+---@return tycho.Optimizer
+function tycho.optim.Muon(params, options) end
+
+--- The mean of all values, as AveragedModel's multi_avg_fn: a function (average, values, n) of two lists of tensors, of which the first is changed in place; n: how many updates it has had.
+function tycho.optim.swa_utils.get_swa_multi_avg_fn() end
+
+--- `(decay=0.999)` an exponential moving average, decay * average + (1 - decay) * value, as multi_avg_fn.
+---@param decay? any
+function tycho.optim.swa_utils.get_ema_multi_avg_fn(decay) end
+
+--- The mean of all values, as AveragedModel's avg_fn: a function (average, value, n) of tensors that gives the new average.
+function tycho.optim.swa_utils.get_swa_avg_fn() end
+
+--- `(decay=0.999)` an exponential moving average, as avg_fn.
+---@param decay? any
+function tycho.optim.swa_utils.get_ema_avg_fn(decay) end
+
+--- `(model)` Takes the model's parameters as they are now into the averages; the first time they are copied.
+---@param model any
+function tycho.optim.swa_utils.AveragedModel:update_parameters(model) end
+
+--- `(loader, model, device=)` batch norm's running statistics anew, as means over the loader's batches, whose first field is the input: for an averaged model, which has never run.
+---@param loader any
+---@param model any
+---@param device? any
+function tycho.optim.swa_utils.update_bn(loader, model, device) end
+
+tycho.optim.lr_scheduler = {}
+tycho.optim.lr_scheduler.LRScheduler = {}
+--- `(self, name, signature)` A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i): the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults.
+---@param self any
+---@param name any
+---@param signature any
+function tycho.optim.lr_scheduler.LRScheduler.extend(self, name, signature) end
+
+--- `(epoch)` To the next epoch (or whatever is counted), whose rates the optimizer's groups get. Called after the optimizer's steps.
+---@param epoch any
+function classes.Scheduler:step(epoch) end
+
+--- A list of the rates that it set last, one for each group.
+function classes.Scheduler:get_last_lr() end
+
+--- Where it stands, as a table of numbers, for tycho.save.
+function classes.Scheduler:state_dict() end
+
+--- `(d)` Continues from what state_dict gave, Tycho's or PyTorch's. The present rates are the optimizer's, and come with its state.
+---@param d any
+function classes.Scheduler:load_state_dict(d) end
+
+--- `(optimizer, step_size, gamma=0.1, last_epoch=-1)` lr * gamma^floor(epoch / step_size)
+---@param optimizer any
+---@param step_size any
+---@param gamma? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.StepLR(optimizer, step_size, gamma, last_epoch) end
+
+--- `(optimizer, milestones, gamma=0.1, last_epoch=-1)` lr * gamma at each milestone; milestones: a list of epochs
+---@param optimizer any
+---@param milestones any
+---@param gamma? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.MultiStepLR(optimizer, milestones, gamma, last_epoch) end
+
+--- `(optimizer, gamma, last_epoch=-1)` lr * gamma^epoch
+---@param optimizer any
+---@param gamma any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.ExponentialLR(optimizer, gamma, last_epoch) end
+
+--- `(optimizer, T_max, eta_min=0, last_epoch=-1)` along half a cosine from lr to eta_min in T_max epochs, and back
+---@param optimizer any
+---@param T_max any
+---@param eta_min? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max, eta_min, last_epoch) end
+
+--- `(optimizer, T_0, T_mult=1, eta_min=0, last_epoch=-1)` along half a cosine from lr to eta_min; begins anew after T_0 epochs, then after T_mult times as many as before; step(epoch) takes fractions too
+---@param optimizer any
+---@param T_0 any
+---@param T_mult? any
+---@param eta_min? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0, T_mult, eta_min, last_epoch) end
+
+--- `(optimizer, start_factor=1/3, end_factor=1, total_iters=5, last_epoch=-1)` lr * a factor that goes from start_factor to end_factor in total_iters epochs
+---@param optimizer any
+---@param start_factor? any
+---@param end_factor? any
+---@param total_iters? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.LinearLR(optimizer, start_factor, end_factor, total_iters, last_epoch) end
+
+--- `(optimizer, factor=1/3, total_iters=5, last_epoch=-1)` lr * factor for total_iters epochs, then lr
+---@param optimizer any
+---@param factor? any
+---@param total_iters? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.ConstantLR(optimizer, factor, total_iters, last_epoch) end
+
+--- `(optimizer, total_iters=5, power=1, last_epoch=-1)` lr * (1 - epoch / total_iters)^power, then 0
+---@param optimizer any
+---@param total_iters? any
+---@param power? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.PolynomialLR(optimizer, total_iters, power, last_epoch) end
+
+--- `(optimizer, lr_lambda, last_epoch=-1)` lr * lr_lambda(epoch); lr_lambda: a function, or a list of one for each group
+---@param optimizer any
+---@param lr_lambda any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.LambdaLR(optimizer, lr_lambda, last_epoch) end
+
+--- `(optimizer, lr_lambda, last_epoch=-1)` multiplied by lr_lambda(epoch) at each epoch but the first; lr_lambda as LambdaLR's
+---@param optimizer any
+---@param lr_lambda any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.MultiplicativeLR(optimizer, lr_lambda, last_epoch) end
+
+--- `(optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode="triangular", gamma=1, scale_fn=nil, scale_mode="cycle", cycle_momentum=true, base_momentum=nil, max_momentum=nil, last_epoch=-1)` from base_lr to max_lr and back in straight lines; triangular2 halves the height each cycle, exp_range shrinks it by gamma each step. Momentum goes the other way, from max_momentum to base_momentum. scale_fn(n): a height of one's own, n the cycle from 1 or, with scale_mode="iterations", the step from 0
+---@param optimizer any
+---@param base_lr any
+---@param max_lr any
+---@param step_size_up? any
+---@param step_size_down? any
+---@param mode? any
+---@param gamma? any
+---@param scale_fn? any
+---@param scale_mode? any
+---@param cycle_momentum? any
+---@param base_momentum? any
+---@param max_momentum? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.CyclicLR(optimizer, base_lr, max_lr, step_size_up, step_size_down, mode, gamma, scale_fn, scale_mode, cycle_momentum, base_momentum, max_momentum, last_epoch) end
+
+--- `(optimizer, max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy="cos", cycle_momentum=true, base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false, last_epoch=-1)` up to max_lr in pct_start of total_steps (or epochs * steps_per_epoch), then down to almost nothing (Smith and Topin 2017); momentum goes the other way; step() after each batch
+---@param optimizer any
+---@param max_lr any
+---@param total_steps? any
+---@param epochs? any
+---@param steps_per_epoch? any
+---@param pct_start? any
+---@param anneal_strategy? any
+---@param cycle_momentum? any
+---@param base_momentum? any
+---@param max_momentum? any
+---@param div_factor? any
+---@param final_div_factor? any
+---@param three_phase? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.OneCycleLR(optimizer, max_lr, total_steps, epochs, steps_per_epoch, pct_start, anneal_strategy, cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase, last_epoch) end
+
+--- `(optimizer, schedulers, milestones, last_epoch=-1)` one schedule after another: at each milestone the next begins, at its own epoch 0
+---@param optimizer any
+---@param schedulers any
+---@param milestones any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.SequentialLR(optimizer, schedulers, milestones, last_epoch) end
+
+--- `(optimizer, schedulers)` all schedules at every step, each on what the others left. ChainedScheduler(schedulers), as PyTorch's, or (optimizer, schedulers)
+---@param optimizer any
+---@param schedulers any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.ChainedScheduler(optimizer, schedulers) end
+
+--- `(optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1)` from the present rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
+---@param optimizer any
+---@param swa_lr any
+---@param anneal_epochs? any
+---@param anneal_strategy? any
+---@param last_epoch? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.SWALR(optimizer, swa_lr, anneal_epochs, anneal_strategy, last_epoch) end
+
+--- `(optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1)` from the present rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
+---@param optimizer any
+---@param swa_lr any
+---@param anneal_epochs? any
+---@param anneal_strategy? any
+---@param last_epoch? any
+function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_strategy, last_epoch) end
+
+--- `(optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=nil, eps=1e-8)` lr * factor when the metric that step(metric) is given hasn't improved for more than patience steps
+---@param optimizer any
+---@param mode? any
+---@param factor? any
+---@param patience? any
+---@param threshold? any
+---@param threshold_mode? any
+---@param cooldown? any
+---@param min_lr? any
+---@param eps? any
+---@return tycho.Scheduler
+function tycho.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps) end
+
+--- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
+---@param fn any
+function tycho.amp.autocast(fn, ...) end
+
+--- `(device=)` whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
+---@param device? any
+function tycho.amp.is_autocast_enabled(device) end
+
+--- `(device)` The dtype that autocast computes in on a device ("cuda" or "cpu"), or would.
+---@param device any
+function tycho.amp.get_autocast_dtype(device) end
+
+--- `(fn, {cast_inputs=})` makes of fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the autocast that forward had. cast_inputs: where autocast is on, floating tensors among the arguments (but float64) become of this dtype, and fn runs without autocast.
+---@param fn any
+---@param options? table
+function tycho.amp.custom_fwd(fn, options) end
+
+--- `(fn)` makes of fn the backward that goes with custom_fwd.
+---@param fn any
+function tycho.amp.custom_bwd(fn) end
+
+--- `(loss)` loss (or a list of losses) times the scale: its backward gives gradients that are scaled likewise.
+---@param loss any
+function classes.GradScaler:scale(loss) end
+
+--- `(opt)` Divides the optimizer's gradients by the scale, in place, for what looks at them between backward() and step(): clipping, say. Once for each step.
+---@param opt any
+function classes.GradScaler:unscale_(opt) end
+
+--- `(opt)` the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and isn't waited for. Where unscale_() wasn't called the step divides by the scale itself, and p.grad stays scaled.
+---@param opt any
+function classes.GradScaler:step(opt) end
+
+--- `(new_scale=)` ends the iteration: the scale shrinks by backoff_factor if a step was skipped, and grows by growth_factor after growth_interval steps in a row that weren't. new_scale, a number or a tensor of one element, sets it instead.
+---@param new_scale? any
+function classes.GradScaler:update(new_scale) end
+
+--- The scale as a number. A GPU is waited for.
+function classes.GradScaler:get_scale() end
+
+--- Whether it does anything: the option enabled.
+function classes.GradScaler:is_enabled() end
+
+--- The settings that GradScaler was given.
+function classes.GradScaler:get_backoff_factor() end
+
+--- The settings that GradScaler was given.
+function classes.GradScaler:get_growth_factor() end
+
+--- The settings that GradScaler was given.
+function classes.GradScaler:get_growth_interval() end
+
+--- `(v)` Another setting from now on.
+---@param v any
+function classes.GradScaler:set_backoff_factor(v) end
+
+--- `(v)` Another setting from now on.
+---@param v any
+function classes.GradScaler:set_growth_factor(v) end
+
+--- `(v)` Another setting from now on.
+---@param v any
+function classes.GradScaler:set_growth_interval(v) end
+
+--- Scale, settings and count as a table of numbers, for tycho.save. A GPU is waited for.
+function classes.GradScaler:state_dict() end
+
+--- `(d)` Continues from what state_dict gave.
+---@param d any
+function classes.GradScaler:load_state_dict(d) end
+
+--- `({init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true})` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
+---@param options? table
+---@return tycho.GradScaler
+function tycho.amp.GradScaler(options) end
+
+--- `(fn, {dtype="float16"})` calls fn(), which runs forward, or backward too, and says what each layer's results and their gradients would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=, gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements that the dtype can't hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst.
+---@param fn any
+---@param options? table
+function tycho.amp.debug(fn, options) end
+
+--- What was recorded: a list with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't compiled)}; nil where there is none.
+function classes.compiled:report() end
+
+--- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+---@param fn any
+---@param options? table
+function tycho.compile(fn, options) end
+
+--- The program as text, a line for each value.
+function classes.traced:graph() end
+
+tycho.jit = {}
+--- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or lists of them, without gradients, in the mode it is in. Dim 1 of the inputs may differ in later calls where the model does the same for two sizes of it; so may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it.
+---@param model any
+---@param example any
+function tycho.jit.trace(model, example, ...) end
+
+--- `(path)` Writes the tensors under their names and the program, as JSON in the metadata, as one safetensors file.
+---@param path any
+function classes.traced:save(path) end
+
+--- `(path, {device=})` the module that save() wrote. All of it is checked before it is used.
+---@param path any
+---@param options? table
+function tycho.jit.load(path, options) end
+
+--- `(traced)` a traced module for inference, whose tensors are constants: what depends on nothing else is computed now, and a batch_norm in evaluation mode becomes part of the convolution before it.
+---@param traced any
+function tycho.jit.freeze(traced) end
+
+--- `(i)` GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work is put into.
+---@param i any
+function tycho.cuda.set_device(i) end
+
+--- `(i)` GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work is put into.
+---@param i any
+function tycho.cuda.current_stream(i) end
+
+--- Whether there is a GPU; false and the reason where there is none.
+function tycho.cuda.is_available() end
+
+--- How many GPUs there are.
+function tycho.cuda.device_count() end
+
+--- The number of the current GPU, from 0.
+function tycho.cuda.current_device() end
+
+--- `(device)` Waits until a device (the current one unless given) has done all that it was given.
+---@param device any
+function tycho.cuda.synchronize(device) end
+
+--- How often the host has waited for a GPU so far. A step during which this doesn't grow never keeps the GPU idle for Lua.
+function tycho.cuda.sync_count() end
+
+--- `(device)` A table {name=, major=, minor=, multi_processor_count=, total_memory= in bytes}.
+---@param device any
+function tycho.cuda.get_device_properties(device) end
+
+--- `(device)` The GPU's name, such as "NVIDIA H100".
+---@param device any
+function tycho.cuda.get_device_name(device) end
+
+--- `(device)` The compute capability: two numbers, 9 and 0 for sm_90.
+---@param device any
+function tycho.cuda.get_device_capability(device) end
+
+--- `(device)` Whether the GPU computes in bfloat16 (sm_80 and later).
+---@param device any
+function tycho.cuda.is_bf16_supported(device) end
+
+--- `(device)` The device's free memory and all it has, in bytes: two numbers.
+---@param device any
+function tycho.cuda.mem_get_info(device) end
+
+--- `(device)` max_memory_allocated and max_memory_reserved begin anew with what there is now.
+---@param device any
+function tycho.cuda.reset_peak_memory_stats(device) end
+
+--- Gives memory that no tensor uses back to the devices, and pinned memory to the system. Waits for the devices.
+function tycho.cuda.empty_cache() end
+
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (the cache was given back for one), num_ooms, blocks (by size, {most=, used=, free=}); by PyTorch's names too, such as "allocated_bytes.all.peak".
+---@param device any
+function tycho.cuda.memory_stats(device) end
+
+--- `(fraction, device)` The share of the device's memory, above 0 and up to 1, that this process may reserve; more is an out-of-memory error.
+---@param fraction any
+---@param device any
+function tycho.cuda.set_per_process_memory_fraction(fraction, device) end
+
+--- `(device)` The share of the device's memory that this process may reserve.
+---@param device any
+function tycho.cuda.get_per_process_memory_fraction(device) end
+
+--- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.max_memory_allocated(device) end
+
+--- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.max_memory_reserved(device) end
+
+--- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory_allocated(device) end
+
+--- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory_reserved(device) end
+
+--- `(device)` The state of a GPU's random generator (the current one's unless given), for set_rng_state: a list of its seed and offset.
+---@param device any
+function tycho.cuda.get_rng_state(device) end
+
+--- A list of all GPUs' states.
+function tycho.cuda.get_rng_state_all() end
+
+--- `(states)` Puts all GPUs' random generators into the states of a list.
+---@param states any
+function tycho.cuda.set_rng_state_all(states) end
+
+--- `(state, device)` Puts a GPU's random generator into a state that get_rng_state gave.
+---@param state any
+---@param device any
+function tycho.cuda.set_rng_state(state, device) end
+
+--- The seed that the current GPU's generator was last given.
+function tycho.cuda.initial_seed() end
+
+--- `(seed)` Seeds the current GPU's random generator; without a GPU it does nothing. tycho.manual_seed seeds all devices.
+---@param seed any
+function tycho.cuda.manual_seed(seed) end
+
+--- `(seed)` Seeds the random generators of all GPUs.
+---@param seed any
+function tycho.cuda.manual_seed_all(seed) end
+
+--- `(on)` true: each op is waited for, so that an error (an index out of range, a fault of the device) is raised at the call that made it. Slow: for debugging.
+---@param on any
+function tycho.cuda.set_sync_debug(on) end
+
+--- `(mode)` "error": what waits for the device unasked (item(), copies to the CPU, sizes that depend on data) is an error, so that hidden waits are found; "warn": a line on stderr names the program's line; "default": neither. Also as 2, 1, 0.
+---@param mode any
+function tycho.cuda.set_sync_debug_mode(mode) end
+
+--- The mode as a number: 0, 1 or 2.
+function tycho.cuda.get_sync_debug_mode() end
+
+--- `(on=true)` from now on (false: no longer) memory_snapshot() tells which line of the program made each block.
+---@param on? any
+function tycho.cuda.record_memory_history(on) end
+
+--- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in bytes.
+---@param device any
+function tycho.cuda.memory_snapshot(device) end
+
+--- `(device)` What the allocator holds, as a text table.
+---@param device any
+function tycho.cuda.memory_summary(device) end
+
+--- `(stream=)` the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream from now on waits for the event; synchronize(): the host does.
+---@param stream? any
+function classes.Event:record(stream) end
+
+--- `(stream=)` the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream from now on waits for the event; synchronize(): the host does.
+---@param stream? any
+function classes.Event:wait(stream) end
+
+--- `(stream=)` the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream from now on waits for the event; synchronize(): the host does.
+---@param stream? any
+function classes.Event:synchronize(stream) end
+
+--- whether the event has come; elapsed_time(other): milliseconds from this one to the other, both made with enable_timing.
+function classes.Event:query() end
+
+--- whether the event has come; elapsed_time(other): milliseconds from this one to the other, both made with enable_timing.
+function classes.Event:elapsed_time() end
+
+--- `({enable_timing=false})` a mark among a stream's work, of the current device.
+---@param options? table
+---@return tycho.Event
+function tycho.cuda.Event(options) end
+
+--- the host waits for all that the stream has; query(): whether it has done all.
+function classes.Stream:synchronize() end
+
+--- the host waits for all that the stream has; query(): whether it has done all.
+function classes.Stream:query() end
+
+--- `(e)` What is put into this stream from now on waits for the event.
+---@param e any
+function classes.Stream:wait_event(e) end
+
+--- `(e)` Records an event, a new one unless given, in this stream, and gives it.
+---@param e any
+function classes.Stream:record_event(e) end
+
+--- `(other)` What is put into this stream from now on waits for what the other one has now.
+---@param other any
+function classes.Stream:wait_stream(other) end
+
+--- `(device=, {priority=0})` a stream of a device, the current one unless given; priority -1 goes before 0 where both have work.
+---@param device? any
+---@param options? table
+---@return tycho.Stream
+function tycho.cuda.Stream(device, options) end
+
+--- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries that are called through FFI.
+function classes.Stream:cuda_stream() end
+
+--- `(device)` The stream that is a device's current one at first.
+---@param device any
+function tycho.cuda.default_stream(device) end
+
+--- `(s)` Makes s the current stream of its device; it stays for the process's life.
+---@param s any
+function tycho.cuda.set_stream(s) end
+
+--- `(device, fn, ...)` Calls fn(...) with a device as the current one; gives its results.
+---@param device any
+---@param fn any
+function tycho.cuda.device(device, fn, ...) end
+
+--- Whether a graph is being recorded.
+function tycho.cuda.is_current_stream_capturing() end
+
+--- `(s, fn, ...)` Calls fn(...) with s as the current stream of its device, which is the current device meanwhile; gives its results. s = nil: only calls fn.
+---@param s any
+---@param fn any
+function tycho.cuda.stream(s, fn, ...) end
+
+--- Gives the graph's memory back; it can't be replayed any more.
+function classes.Graph:reset() end
+
+--- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
+function classes.Graph:replay() end
+
+--- The graph's memory, for another graph's option pool: graphs with one pool use the same memory, so they are to be replayed in the order in which they were recorded.
+function classes.Graph:pool() end
+
+--- A pool for graph's option pool, before there is a graph.
+function tycho.cuda.graph_pool_handle() end
+
+--- `(o, fn, ...)` graph({pool=}, fn, ...), or graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph and fn's results, which hold values after g:replay(). Shapes stay as they are, new inputs are copied into the old ones (copy_), and fn must not wait for the device. What is made once at first use (plans, an optimizer's state) must be there: call fn once before. pool: another graph's g:pool(), or a graph_pool_handle(), to use its memory again.
+---@param o any
+---@param fn any
+function tycho.cuda.graph(o, fn, ...) end
+
+--- `(source, name)` the kernel __global__ void name(...) of a CUDA C source text, as k(grid, block, arguments ...), which runs in the current stream. grid, block: numbers, or lists of up to 3. A pointer takes a contiguous tensor of its dtype on one GPU (unsigned short *: of any 16-bit dtype, void *: of any); what isn't const is written to, without a gradient, which an autograd.Function can give. Numbers are checked against their type. NVRTC compiles it at the first call, without contraction of products and sums (fmaf() is one), and it is kept on disk.
+---@param source any
+---@param name any
+function tycho.cuda.kernel(source, name) end
+
+tycho.cuda.nvtx = {}
+--- Ends the range that the last range_push began.
+function tycho.cuda.nvtx.range_pop() end
+
+--- `(text)` Names on the timelines of Nsight and its like: range_push(text) begins a range, mark(text) marks a moment.
+---@param text any
+function tycho.cuda.nvtx.mark(text) end
+
+--- `(text)` Names on the timelines of Nsight and its like: range_push(text) begins a range, mark(text) marks a moment.
+---@param text any
+function tycho.cuda.nvtx.range_push(text) end
+
+--- `(text, fn, ...)` Calls fn(...) within a range of that name; gives its results.
+---@param text any
+---@param fn any
+function tycho.cuda.nvtx.range(text, fn, ...) end
+
+tycho.cuda.profiler = {}
+--- What a profiler that was told to wait records lies between start() and stop().
+function tycho.cuda.profiler.start() end
+
+--- What a profiler that was told to wait records lies between start() and stop().
+function tycho.cuda.profiler.stop() end
+
+--- `(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false})` a function, or a module, or a list of them that run one after another, whose forward and backward are replayed as graphs; a module for the mode that it is in. sample_args: a list of tensors (for a list, a list of those) of the arguments' shapes and dtypes, which require grad where the arguments will.
+---@param callables any
+---@param sample_args any
+---@param options? table
+function tycho.cuda.make_graphed_callables(callables, sample_args, options) end
+
+tycho.distributed = {}
+--- Whether tycho was built with MPI; else false and the reason. Nothing is begun by it.
+function tycho.distributed.is_available() end
+
+--- Whether init_process_group has been called, and destroy_process_group hasn't.
+function tycho.distributed.is_initialized() end
+
+--- `(backend=, {timeout=1800})` the processes that mpirun has started find each other; without mpirun there is one. timeout: seconds that a call may wait for the others. backend is PyTorch's argument, and of no effect: tensors' devices say whether MPI or NCCL is used. With TYCHO_DEBUG=distributed in the environment the processes compare what they are about to do before each exchange, and an error says where they differ, rather than that they hang.
+---@param backend? any
+---@param options? table
+function tycho.distributed.init_process_group(backend, options) end
+
+--- `(group)` Forgets the group of all. What was opened stays so until the processes end, each waiting for the others.
+---@param group any
+function tycho.distributed.destroy_process_group(group) end
+
+--- `(ranks)` a group of the processes of these ranks, a list; all processes call it, in the same order.
+---@param ranks any
+function tycho.distributed.new_group(ranks) end
+
+--- `(group)` This process's number, from 0, in a group or among all; nil where it isn't in the group.
+---@param group any
+function tycho.distributed.get_rank(group) end
+
+--- `(group)` How many processes a group has, or all together.
+---@param group any
+function tycho.distributed.get_world_size(group) end
+
+--- This process's number on its machine, from 0: the GPU it should take.
+function tycho.distributed.get_local_rank() end
+
+--- "mpi".
+function tycho.distributed.get_backend() end
+
+--- Waits until the exchange is done; of tensors on a GPU, lets what follows in the current stream wait.
+function classes.Work:wait() end
+
+--- Whether the exchange is done.
+function classes.Work:is_completed() end
+
+--- `(x, op?, group?, async_op:bool=false)` x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. async_op: returns at once, with a Work to wait() for.
+---@param x any
+---@param op? any
+---@param group? any
+---@param async_op? boolean|table
+function tycho.distributed.all_reduce(x, op, group, async_op) end
+
+--- `(x, dst:int, op?, group?, async_op:bool=false)` As all_reduce, for the process of rank dst alone.
+---@param x any
+---@param dst integer
+---@param op? any
+---@param group? any
+---@param async_op? boolean|table
+function tycho.distributed.reduce(x, dst, op, group, async_op) end
+
+--- `(x, src:int, group?, async_op:bool=false)` x becomes what the process of rank src has in it.
+---@param x any
+---@param src integer
+---@param group? any
+---@param async_op? boolean|table
+function tycho.distributed.broadcast(x, src, group, async_op) end
+
+--- `(out, x, group?, async_op:bool=false)` out, whose dim 1 is x's times the number of processes, becomes what they have in x, in the order of ranks.
+---@param out any
+---@param x any
+---@param group? any
+---@param async_op? boolean|table
+function tycho.distributed.all_gather_into_tensor(out, x, group, async_op) end
+
+--- `(out, x, op?, group?, async_op:bool=false)` out becomes this process's part, along dim 1, of the sum of all processes' x.
+---@param out any
+---@param x any
+---@param op? any
+---@param group? any
+---@param async_op? boolean|table
+function tycho.distributed.reduce_scatter_tensor(out, x, op, group, async_op) end
+
+--- `(out, x, group?, async_op:bool=false)` Part i of x, along dim 1, goes to process i; out gets what came, in the order of ranks.
+---@param out any
+---@param x any
+---@param group? any
+---@param async_op? boolean|table
+function tycho.distributed.all_to_all_single(out, x, group, async_op) end
+
+--- `(list, x, group?)` The tensors of list, one for each process, become what they have in x.
+---@param list any
+---@param x any
+---@param group? any
+function tycho.distributed.all_gather(list, x, group) end
+
+--- `(out, list, op?, group?)` out becomes the sum of what the processes have for this one in their lists.
+---@param out any
+---@param list any
+---@param op? any
+---@param group? any
+function tycho.distributed.reduce_scatter(out, list, op, group) end
+
+--- `(outputs, inputs, group?)` inputs[i] goes to process i, counted from 1; outputs get what came.
+---@param outputs any
+---@param inputs any
+---@param group? any
+function tycho.distributed.all_to_all(outputs, inputs, group) end
+
+--- `(x, dst:int, group?, tag:int=0)` Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU).
+---@param x any
+---@param dst integer
+---@param group? any
+---@param tag? integer|table
+function tycho.distributed.isend(x, dst, group, tag) end
+
+--- `(x, src:int, group?, tag:int=0)` x becomes what the process of rank src sends; gives a Work.
+---@param x any
+---@param src integer
+---@param group? any
+---@param tag? integer|table
+function tycho.distributed.irecv(x, src, group, tag) end
+
+--- `(x, dst:int, group?, tag:int=0)` As isend, and waits.
+---@param x any
+---@param dst integer
+---@param group? any
+---@param tag? integer|table
+function tycho.distributed.send(x, dst, group, tag) end
+
+--- `(x, src:int, group?, tag:int=0)` As irecv, and waits.
+---@param x any
+---@param src integer
+---@param group? any
+---@param tag? integer|table
+function tycho.distributed.recv(x, src, group, tag) end
+
+--- `(x, list?, dst:int=0, group?)` The tensors of list, at the process of rank dst, become what all processes have in x; the others give no list.
+---@param x any
+---@param list? any
+---@param dst? integer|table
+---@param group? any
+function tycho.distributed.gather(x, list, dst, group) end
+
+--- `(x, list?, src:int=0, group?)` x becomes what the process of rank src has for this one in its list; the others give no list.
+---@param x any
+---@param list? any
+---@param src? integer|table
+---@param group? any
+function tycho.distributed.scatter(x, list, src, group) end
+
+--- `(group)` Waits until all processes are here, and this one's GPUs have done what they were given.
+---@param group any
+function tycho.distributed.barrier(group) end
+
+--- `(list, src, group)` The values of list become those that the process of rank src has there: what tycho.save takes, and tensors on the CPU.
+---@param list any
+---@param src any
+---@param group any
+function tycho.distributed.broadcast_object_list(list, src, group) end
+
+--- `(list, value, group)` list becomes the values of all processes, in the order of ranks.
+---@param list any
+---@param value any
+---@param group any
+function tycho.distributed.all_gather_object(list, value, group) end
+
+tycho.distributed.functional = {}
+--- `(x, op="sum", group=)` the sum of all processes' x, a new tensor through which gradients flow back to all. So those below.
+---@param x any
+---@param op? any
+---@param group? any
+function tycho.distributed.functional.all_reduce(x, op, group) end
+
+--- `(x, group=)` all processes' x one after another along dim 1.
+---@param x any
+---@param group? any
+function tycho.distributed.functional.all_gather(x, group) end
+
+--- `(x, op="sum", group=)` this process's part, along dim 1, of the sum of all x.
+---@param x any
+---@param op? any
+---@param group? any
+function tycho.distributed.functional.reduce_scatter(x, op, group) end
+
+--- `(x, group=)` part i of x, along dim 1, goes to process i; gives what came.
+---@param x any
+---@param group? any
+function tycho.distributed.functional.all_to_all(x, group) end
+
+tycho.data = {}
+--- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
+---@param items any
+function tycho.data.collate(items) end
+
+--- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
+---@param items any
+function tycho.data.default_collate(items) end
+
+--- How many items there are.
+function classes.TensorDataset:size() end
+
+--- `(i)` Item i: the i-th part of each tensor, as several values.
+---@param i any
+function classes.TensorDataset:get(i) end
+
+--- `(indices)` The items at positions, an int64 tensor, as a batch.
+---@param indices any
+function classes.TensorDataset:batch(indices) end
+
+--- `(device)` The same items on a device.
+---@param device any
+function classes.TensorDataset:to(device) end
+
+--- `(x, y, ...)` item i is x[i], y[i], ...; tensors of the same dim 1.
+---@param x any
+---@param y any
+---@return tycho.TensorDataset
+function tycho.data.TensorDataset(x, y, ...) end
+
+--- `(dataset, indices)` the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next epoch on.
+---@param dataset any
+---@param indices any
+function tycho.data.Subset(dataset, indices) end
+
+--- `({a, b, ...})` the items of one dataset after another's.
+---@param options? table
+function tycho.data.ConcatDataset(options) end
+
+--- `(a, b, ...)` item i has the fields of a's item i, then b's, and so on.
+---@param a any
+---@param b any
+function tycho.data.StackDataset(a, b, ...) end
+
+--- `(dataset, {n1, n2, ...}, {seed=, generator=})` a list of Subsets of that many items, drawn at random. The sizes add up to all items, or are shares that add up to 1.
+---@param dataset any
+---@param options? table
+function tycho.data.random_split(dataset, options) end
+
+--- `(path, {gray=false})` a JPEG or PNG file as a float32 tensor CxHxW of 0..1; gray: one channel.
+---@param path any
+---@param options? table
+function tycho.data.read_image(path, options) end
+
+--- `(path, {header=true, separator=",", dtype="float32"})` a text file of numbers as a tensor rows x columns, and the list of the columns' names.
+---@param path any
+---@param options? table
+function tycho.data.read_csv(path, options) end
+
+--- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker process. persistent_workers is taken, and of no effect: they stay until close().
+---@param dataset any
+---@param options? table
+---@return tycho.DataLoader
+function tycho.data.DataLoader(dataset, options) end
+
+--- How many batches an epoch has.
+function classes.DataLoader:size() end
+
+--- Ends threads and worker processes now, rather than when the loader is collected; a later iter() starts them anew.
+function classes.DataLoader:close() end
+
+--- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops may be within one another.
+function classes.DataLoader:iter() end
+
+--- Its place: epoch, position and seed, as a table of numbers for tycho.save.
+function classes.DataLoader:state_dict() end
+
+--- `(d)` The next iter() goes on at the place that state_dict gave. The batch size must be the same.
+---@param d any
+function classes.DataLoader:load_state_dict(d) end
+
+--- `(loader, device="cuda")` iterates as the loader does, with batches on the device: the next one is copied meanwhile, on a stream of its own, from pinned memory (the loader's pin_memory) without the host waiting. On the CPU it hands batches on. Field waited: the seconds that its user has waited for batches.
+---@param loader any
+---@param device? any
+---@return tycho.Prefetcher
+function tycho.data.Prefetcher(loader, device) end
+
+--- The loader's size.
+function classes.Prefetcher:size() end
+
+--- for x, y in prefetcher:iter() do: as the loader's.
+function classes.Prefetcher:iter() end
+
+--- The loader's place, as of the batch last given.
+function classes.Prefetcher:state_dict() end
+
+--- `(d)` As the loader's.
+---@param d any
+function classes.Prefetcher:load_state_dict(d) end
+
+--- As the loader's.
+function classes.Prefetcher:close() end
+
+--- How many items the dataset has; it is made in this process too for that.
+function classes.Dataset:size() end
+
+--- `(i)` Item i, made in this process.
+---@param i any
+function classes.Dataset:get(i) end
+
+--- `(module, data)` a dataset that worker processes make for themselves: require(module) gives a function, which is called with data, a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i).
+---@param module any
+---@param data any
+---@return tycho.Dataset
+function tycho.data.Dataset(module, data) end
+
+--- `(dataset)` all positions in order. dataset: or a number of items; so for those below.
+---@param dataset any
+function tycho.data.SequentialSampler(dataset) end
+
+--- `(dataset, {replacement=false, num_samples=, seed=, generator=})` positions in random order, num_samples of them (as many as items unless given). seed, or one that generator draws now, takes the place of the loader's.
+---@param dataset any
+---@param options? table
+function tycho.data.RandomSampler(dataset, options) end
+
+--- `(positions, {seed=, generator=})` the positions of a list in random order.
+---@param positions any
+---@param options? table
+function tycho.data.SubsetRandomSampler(positions, options) end
+
+--- `(weights, num_samples, {replacement=true, seed=, generator=})` position i comes in proportion to weights[i].
+---@param weights any
+---@param num_samples any
+---@param options? table
+function tycho.data.WeightedRandomSampler(weights, num_samples, options) end
+
+--- `(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false})` the positions that are this process's share; ranks count from 0, and both follow from tycho.distributed unless given. Shares are equal: some items come twice, or with drop_last are left out. All processes need the same seed.
+---@param dataset any
+---@param options? table
+function tycho.data.DistributedSampler(dataset, options) end
+
+--- `(sampler, batch_size, drop_last=false)` lists of positions, for a DataLoader's batch_sampler.
+---@param sampler any
+---@param batch_size any
+---@param drop_last? any
+function tycho.data.BatchSampler(sampler, batch_size, drop_last) end
+
+--- How many pictures there are.
+function classes.Pictures:size() end
+
+--- `(i)` Picture i, float32 CxHxW of 0..1 unless a transform says otherwise, and its label, which counts from 1.
+---@param i any
+function classes.Pictures:get(i) end
+
+--- `(device)` The dataset on a device, whole: its batch(positions), of an int64 tensor, gathers pictures and labels and does the transform there: crops, flips, Cutout, Normalize, in one kernel, within compiled steps too.
+---@param device any
+function classes.Pictures:to(device) end
+
+tycho.data.datasets = {}
+--- `({root=, train=true, transform=})` 28x28 pictures of clothes in 10 classes, from the four IDX files (or .gz) in the folder root; unless given, where Debian's package dataset-fashion-mnist has them. train = false: the test part. Labels count from 1; ds.classes[label] is the class's name. Nothing is fetched: where files are missing, the error shows the command that does. Options may also follow the path: FashionMNIST(root, {...}); so of the others.
+---@param options? table
+function tycho.data.datasets.FashionMNIST(options) end
+
+--- `({root="mnist", train=true, transform=})` 28x28 pictures of digits; digit 0 has label 1.
+---@param options? table
+function tycho.data.datasets.MNIST(options) end
+
+--- `({root="cifar10", train=true, transform=})` 3x32x32 pictures in 10 classes, from the files of the binary version.
+---@param options? table
+function tycho.data.datasets.CIFAR10(options) end
+
+--- `({root="cifar100", train=true, transform=})` 3x32x32 pictures in 100 classes, from the files of the binary version.
+---@param options? table
+function tycho.data.datasets.CIFAR100(options) end
+
+--- `({root=, train=, transform=, gray=false})` pictures root/class/.../file.jpg or .png; classes are the folders' names, sorted. With train the classes are in root/train, or root/val (or root/test). gray: one channel.
+---@param options? table
+function tycho.data.datasets.ImageFolder(options) end
+
+--- How many windows there are.
+function classes.TextFile:size() end
+
+--- `(i)` Window i: block_size ids, and the ids one further.
+---@param i any
+function classes.TextFile:get(i) end
+
+--- `(text)` The ids of a string's characters, an int64 vector; a character that the file hasn't is an error.
+---@param text any
+function classes.TextFile:encode(text) end
+
+--- `(ids)` The string of ids, a tensor or a list.
+---@param ids any
+function classes.TextFile:decode(ids) end
+
+--- `({root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=})` the characters (bytes) of a text as ids from 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
+---@param options? table
+---@return tycho.TextFile
+function tycho.data.datasets.TextFile(options) end
+
+--- `({root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9})` a file of token ids from 0, uint16 or int32, as tokenizers write them; it is mapped, not read, and must not become shorter meanwhile. Items are windows as TextFile's, with ids from 1. Without train it is the whole file.
+---@param options? table
+function tycho.data.datasets.TokenFile(options) end
+
+--- How many rows there are.
+function classes.CSV:size() end
+
+--- `(i)` Row i, and its target, if there is one.
+---@param i any
+function classes.CSV:get(i) end
+
+--- `(indices)` The rows at positions, an int64 tensor, and their targets.
+---@param indices any
+function classes.CSV:batch(indices) end
+
+--- `({root=FILE, target=, header=true, separator=",", labels=false})` item i is row i, float32 numbers. target: the name or number of a column that items give apart, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the names of the others.
+---@param options? table
+---@return tycho.CSV
+function tycho.data.datasets.CSV(options) end
+
+tycho.data.transforms = {}
+--- `(size, {interpolation="bilinear", antialias=true})` to this size of the shorter side, or to {height, width}; "bilinear" or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
+---@param size any
+---@param options? table
+function tycho.data.transforms.Resize(size, options) end
+
+--- `(size)` the middle; size: a number, or {height, width}.
+---@param size any
+function tycho.data.transforms.CenterCrop(size) end
+
+--- `(size, padding=0, {fill=0, padding_mode="constant"})` a place at random, after padding as Pad's.
+---@param size any
+---@param padding? any
+---@param options? table
+function tycho.data.transforms.RandomCrop(size, padding, options) end
+
+--- `(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true})` a rectangle at random, of that share of the area and of that width over height, resized to size.
+---@param size any
+---@param scale? any
+---@param ratio? any
+---@param options? table
+function tycho.data.transforms.RandomResizedCrop(size, scale, ratio, options) end
+
+--- `(padding, {fill=0, padding_mode="constant"})` padding: a number, {left and right, top and bottom} or {left, top, right, bottom}; "constant", "edge" or "reflect".
+---@param padding any
+---@param options? table
+function tycho.data.transforms.Pad(padding, options) end
+
+--- `(p=0.5)` left and right swapped, with probability p.
+---@param p? any
+function tycho.data.transforms.RandomHorizontalFlip(p) end
+
+--- `(p=0.5)` top and bottom swapped, with probability p.
+---@param p? any
+function tycho.data.transforms.RandomVerticalFlip(p) end
+
+--- `(degrees, {interpolation="nearest", fill=0})` by an angle of -degrees..degrees, or {least, most}, about the centre.
+---@param degrees any
+---@param options? table
+function tycho.data.transforms.RandomRotation(degrees, options) end
+
+--- `(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0})` rotated as RandomRotation; moved by up to the shares translate = {of the width, of the height}; scaled by a factor of scale = {least, most}; sheared by degrees: a number, {least, most} along x, or four numbers, along y too.
+---@param degrees any
+---@param options? table
+function tycho.data.transforms.RandomAffine(degrees, options) end
+
+--- `(distortion_scale=0.5, p=0.5, {interpolation="bilinear", fill=0})` with probability p each corner moves inwards by up to distortion_scale of half the picture.
+---@param distortion_scale? any
+---@param p? any
+---@param options? table
+function tycho.data.transforms.RandomPerspective(distortion_scale, p, options) end
+
+--- `(brightness=0, contrast=0, saturation=0, hue=0)` each a number x, a factor of 1 - x to 1 + x (hue: a shift of -x to x, up to 0.5), or a list {least, most}.
+---@param brightness? any
+---@param contrast? any
+---@param saturation? any
+---@param hue? any
+function tycho.data.transforms.ColorJitter(brightness, contrast, saturation, hue) end
+
+--- `(num_output_channels=1)` grey, in 1 or 3 channels.
+---@param num_output_channels? any
+function tycho.data.transforms.Grayscale(num_output_channels) end
+
+--- `(p=0.1)` grey in all channels, with probability p.
+---@param p? any
+function tycho.data.transforms.RandomGrayscale(p) end
+
+--- `(p=0.5)` 1 - x, with probability p.
+---@param p? any
+function tycho.data.transforms.RandomInvert(p) end
+
+--- `(bits, p=0.5)` only the upper bits of 8 stay, with probability p.
+---@param bits any
+---@param p? any
+function tycho.data.transforms.RandomPosterize(bits, p) end
+
+--- `(threshold, p=0.5)` values from threshold on, of 0..1, are inverted, with probability p.
+---@param threshold any
+---@param p? any
+function tycho.data.transforms.RandomSolarize(threshold, p) end
+
+--- `(p=0.5)` each channel stretched to the whole range, with probability p.
+---@param p? any
+function tycho.data.transforms.RandomAutocontrast(p) end
+
+--- `(p=0.5)` each channel's histogram made even, with probability p.
+---@param p? any
+function tycho.data.transforms.RandomEqualize(p) end
+
+--- `(factor, p=0.5)` 0 blurs, 1 leaves it, 2 sharpens, with probability p.
+---@param factor any
+---@param p? any
+function tycho.data.transforms.RandomAdjustSharpness(factor, p) end
+
+--- `(kernel_size, sigma={0.1, 2})` sigma: a number, or a list {least, most} from which it is drawn.
+---@param kernel_size any
+---@param sigma? any
+function tycho.data.transforms.GaussianBlur(kernel_size, sigma) end
+
+--- `(mean, std)` (x - mean) / std for each channel; numbers or lists of 1 to 4.
+---@param mean any
+---@param std any
+function tycho.data.transforms.Normalize(mean, std) end
+
+--- `(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0)` with probability p a rectangle of that share of the area, and of that ratio of its sides, becomes value.
+---@param p? any
+---@param scale? any
+---@param ratio? any
+---@param value? any
+function tycho.data.transforms.RandomErasing(p, scale, ratio, value) end
+
+--- `(size)` a square of that side at a random place becomes 0.
+---@param size any
+function tycho.data.transforms.Cutout(size) end
+
+--- `(num_ops=2, magnitude=9)` num_ops of fourteen changes (shear, move, rotate, colours, ...) at random, each as strong as magnitude, of 30, says.
+---@param num_ops? any
+---@param magnitude? any
+function tycho.data.transforms.RandAugment(num_ops, magnitude) end
+
+--- one of RandAugment's changes, of any strength.
+function tycho.data.transforms.TrivialAugmentWide() end
+
+--- gives its input: pictures are tensors already.
+function tycho.data.transforms.ToTensor() end
+
+--- `(dtype)` in this floating dtype; uint8's 0..255 become 0..1.
+---@param dtype any
+function tycho.data.transforms.ConvertImageDtype(dtype) end
+
+--- `(fn)` a function of a picture as a transform; a dataset with it makes its items in Lua.
+---@param fn any
+function tycho.data.transforms.Lambda(fn) end
+
+--- `({a, b, ...})` transforms one after another; functions may be among them.
+---@param options? table
+function tycho.data.transforms.Compose(options) end
+
+--- `({a, b, ...}, p=0.5)` all of them with probability p, else none.
+---@param p? any
+---@param options? table
+function tycho.data.transforms.RandomApply(p, options) end
+
+--- `({a, b, ...})` all of them, in an order drawn anew for each picture.
+---@param options? table
+function tycho.data.transforms.RandomOrder(options) end
+
+--- `({a, b, ...}, {p=weights})` one of them.
+---@param options? table
+function tycho.data.transforms.RandomChoice(options) end
+
+--- `(size)` a list of the four corners and the centre.
+---@param size any
+function tycho.data.transforms.FiveCrop(size) end
+
+--- `(size, vertical_flip=false)` FiveCrop's five, and five of the mirrored picture.
+---@param size any
+---@param vertical_flip? any
+function tycho.data.transforms.TenCrop(size, vertical_flip) end
+
+--- `({alpha=1, num_classes=})` called with a batch x (N, C, H, W) and its labels; gives x mixed with itself rolled by one item, in a share drawn from Beta(alpha, alpha), and the labels as shares (N, num_classes), which cross_entropy takes.
+---@param options? table
+function tycho.data.transforms.MixUp(options) end
+
+--- `({alpha=1, num_classes=})` as MixUp; a rectangle of the other picture takes the place of this one's.
+---@param options? table
+function tycho.data.transforms.CutMix(options) end
+
+tycho.data.transforms.functional = {}
+--- `(x, top, left, height, width)` the rectangle whose first row is top and first column left, from 1; what lies outside is 0. These are functions of a picture (C, H, W), or of a batch of them.
+---@param x any
+---@param top any
+---@param left any
+---@param height any
+---@param width any
+function tycho.data.transforms.functional.crop(x, top, left, height, width) end
+
+--- `(x, size)` as CenterCrop.
+---@param x any
+---@param size any
+function tycho.data.transforms.functional.center_crop(x, size) end
+
+--- `(x, size, {interpolation="bilinear", antialias=true})` as Resize.
+---@param x any
+---@param size any
+---@param options? table
+function tycho.data.transforms.functional.resize(x, size, options) end
+
+--- `(x, padding, {fill=0, padding_mode="constant"})` as Pad.
+---@param x any
+---@param padding any
+---@param options? table
+function tycho.data.transforms.functional.pad(x, padding, options) end
+
+--- `(x)` left and right swapped.
+---@param x any
+function tycho.data.transforms.functional.hflip(x) end
+
+--- `(x)` top and bottom swapped.
+---@param x any
+function tycho.data.transforms.functional.vflip(x) end
+
+--- `(x, degrees, {interpolation="nearest", fill=0})` counterclockwise about the centre.
+---@param x any
+---@param degrees any
+---@param options? table
+function tycho.data.transforms.functional.rotate(x, degrees, options) end
+
+--- `(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0})` rotated, moved by translate = {x, y} pixels, scaled, sheared by degrees: a number, or {x, y}.
+---@param x any
+---@param degrees any
+---@param translate any
+---@param scale any
+---@param shear any
+---@param options? table
+function tycho.data.transforms.functional.affine(x, degrees, translate, scale, shear, options) end
+
+--- `(x, startpoints, endpoints, {interpolation="bilinear", fill=0})` the map that takes four points {{x, y}, ...}, in pixels from 1, to four others.
+---@param x any
+---@param startpoints any
+---@param endpoints any
+---@param options? table
+function tycho.data.transforms.functional.perspective(x, startpoints, endpoints, options) end
+
+--- `(x, mean, std)` as Normalize.
+---@param x any
+---@param mean any
+---@param std any
+function tycho.data.transforms.functional.normalize(x, mean, std) end
+
+--- `(x, kernel_size, sigma=)` kernel_size: a number, or {x, y}; sigma likewise, by default 0.3 ((kernel_size - 1) / 2 - 1) + 0.8.
+---@param x any
+---@param kernel_size any
+---@param sigma? any
+function tycho.data.transforms.functional.gaussian_blur(x, kernel_size, sigma) end
+
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+---@param x any
+---@param factor number
+function tycho.data.transforms.functional.adjust_brightness(x, factor) end
+
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+---@param x any
+---@param factor number
+function tycho.data.transforms.functional.adjust_contrast(x, factor) end
+
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+---@param x any
+---@param factor number
+function tycho.data.transforms.functional.adjust_hue(x, factor) end
+
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+---@param x any
+---@param factor number
+function tycho.data.transforms.functional.adjust_saturation(x, factor) end
+
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+---@param x any
+---@param factor number
+function tycho.data.transforms.functional.adjust_sharpness(x, factor) end
+
+--- `(x, bits)` only the upper bits of 8 stay.
+---@param x any
+---@param bits any
+function tycho.data.transforms.functional.posterize(x, bits) end
+
+--- `(x, threshold)` values from threshold on, of 0..1, are inverted.
+---@param x any
+---@param threshold any
+function tycho.data.transforms.functional.solarize(x, threshold) end
+
+--- `(x, num_output_channels=1)` as Grayscale.
+---@param x any
+---@param num_output_channels? any
+function tycho.data.transforms.functional.rgb_to_grayscale(x, num_output_channels) end
+
+--- `(x)` As RandomAutocontrast, RandomEqualize and RandomInvert, always.
+---@param x any
+function tycho.data.transforms.functional.autocontrast(x) end
+
+--- `(x)` As RandomAutocontrast, RandomEqualize and RandomInvert, always.
+---@param x any
+function tycho.data.transforms.functional.equalize(x) end
+
+--- `(x)` As RandomAutocontrast, RandomEqualize and RandomInvert, always.
+---@param x any
+function tycho.data.transforms.functional.invert(x) end
+
+--- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+function classes.Distribution:cdf() end
+
+--- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+function classes.Distribution:entropy() end
+
+--- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+function classes.Distribution:icdf() end
+
+--- exp of the entropy, of the batch's shape. Errors where there is no entropy.
+function classes.Distribution:perplexity() end
+
+--- `(shape)` draws without history. The result has the dims shape, a list of sizes, then those of the parameters, then those of one event.
+---@param shape any
+function classes.Distribution:sample(shape) end
+
+--- `(shape)` draws as functions of the parameters, which get gradients; an error where there is no such way.
+---@param shape any
+function classes.Distribution:rsample(shape) end
+
+--- `({batch_shape})` the same distribution, its parameters as views of these batch dims, which its own must broadcast to; errors where they don't. Values have the new batch dims before the event's.
+---@param options? table
+function classes.Distribution:expand(options) end
+
+--- `({expand=true})` every value that a draw may be, along dim 1: a tensor of the values' number, the batch dims (each of size 1 with expand=false) and the event's. Errors where there is no finite list of them: has_enumerate_support says so.
+---@param options? table
+function classes.Distribution:enumerate_support(options) end
+
+tycho.distributions = {}
+--- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, as far as there are such. Parameters are numbers or tensors, which broadcast; {validate_args = false} leaves out the check of log_prob's values.
+---@param loc any
+---@param scale any
+---@return tycho.Distribution
+function tycho.distributions.Normal(loc, scale) end
+
+--- `(loc, scale)` e to the power of a draw of Normal(loc, scale).
+---@param loc any
+---@param scale any
+---@return tycho.Distribution
+function tycho.distributions.LogNormal(loc, scale) end
+
+--- `(low, high)` low included, high not.
+---@param low any
+---@param high any
+---@return tycho.Distribution
+function tycho.distributions.Uniform(low, high) end
+
+--- `(rate)` the mean is 1 / rate.
+---@param rate any
+---@return tycho.Distribution
+function tycho.distributions.Exponential(rate) end
+
+--- `(loc, scale)` falls off as exp(-|x - loc| / scale).
+---@param loc any
+---@param scale any
+---@return tycho.Distribution
+function tycho.distributions.Laplace(loc, scale) end
+
+--- `(probs=, logits=)` 1 with probability probs, else 0, floating. One of the two is given; logits are log(p / (1 - p)).
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.Bernoulli(probs, logits) end
+
+--- `(probs=, logits=)` how many failures come before the first success, from 0.
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.Geometric(probs, logits) end
+
+--- `(probs=, logits=)` int64 from 1 to n, the size of the last dim of probs, which need not add up to 1, or of logits.
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.Categorical(probs, logits) end
+
+--- `(probs=, logits=)` as Categorical; values are vectors with a 1 at the category's place.
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.OneHotCategorical(probs, logits) end
+
+--- `(base_distribution, reinterpreted_batch_ndims)` the last so many batch dims count as dims of one event: their log-probabilities add up.
+---@param base_distribution any
+---@param reinterpreted_batch_ndims any
+---@return tycho.Distribution
+function tycho.distributions.Independent(base_distribution, reinterpreted_batch_ndims) end
+
+--- `(concentration, rate)` the mean is concentration / rate.
+---@param concentration any
+---@param rate any
+---@return tycho.Distribution
+function tycho.distributions.Gamma(concentration, rate) end
+
+--- `(df)` the sum of the squares of df standard normal numbers.
+---@param df any
+---@return tycho.Distribution
+function tycho.distributions.Chi2(df) end
+
+--- `(concentration)` vectors, of the last dim, of numbers from 0 that add up to 1.
+---@param concentration any
+---@return tycho.Distribution
+function tycho.distributions.Dirichlet(concentration) end
+
+--- `(concentration1, concentration0)` within 0..1; the mean is concentration1 / (concentration1 + concentration0).
+---@param concentration1 any
+---@param concentration0 any
+---@return tycho.Distribution
+function tycho.distributions.Beta(concentration1, concentration0) end
+
+--- `(df, loc=0, scale=1)` Student's t with df degrees of freedom, scaled and moved.
+---@param df any
+---@param loc? any
+---@param scale? any
+---@return tycho.Distribution
+function tycho.distributions.StudentT(df, loc, scale) end
+
+--- `(rate)` counts from 0, floating, of that mean.
+---@param rate any
+---@return tycho.Distribution
+function tycho.distributions.Poisson(rate) end
+
+--- `(total_count=1, probs=, logits=)` successes in total_count trials, a whole number or a tensor of them. Draws each trial.
+---@param total_count? any
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.Binomial(total_count, probs, logits) end
+
+--- `(total_count, probs=, logits=)` successes before total_count failures; probs: of a success.
+---@param total_count any
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.NegativeBinomial(total_count, probs, logits) end
+
+--- `(total_count=1, probs=, logits=)` how many of total_count draws of a Categorical, one number, fell to each category: vectors of the last dim.
+---@param total_count? any
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.Multinomial(total_count, probs, logits) end
+
+--- `(loc, scale)` the ratio of two normal numbers, scaled and moved; it has no mean.
+---@param loc any
+---@param scale any
+---@return tycho.Distribution
+function tycho.distributions.Cauchy(loc, scale) end
+
+--- `(loc, scale)` the distribution that the largest of many numbers approaches.
+---@param loc any
+---@param scale any
+---@return tycho.Distribution
+function tycho.distributions.Gumbel(loc, scale) end
+
+--- `(scale, *, validate_args=true)` HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
+---@param scale any
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.HalfNormal(scale, options) end
+
+--- `(scale, *, validate_args=true)` HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
+---@param scale any
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.HalfCauchy(scale, options) end
+
+--- `(scale, concentration)` scale times an Exponential(1) draw to the power of 1 / concentration.
+---@param scale any
+---@param concentration any
+---@return tycho.Distribution
+function tycho.distributions.Weibull(scale, concentration) end
+
+--- `(scale, alpha)` from scale on, falling as x^-(alpha + 1).
+---@param scale any
+---@param alpha any
+---@return tycho.Distribution
+function tycho.distributions.Pareto(scale, alpha) end
+
+--- `(loc, scale, concentration)` what exceeds a high level loc: of a light tail where concentration is below 0, of Exponential's where it is 0, of a heavy one above. All three broadcast; scale is above 0.
+---@param loc any
+---@param scale any
+---@param concentration any
+---@return tycho.Distribution
+function tycho.distributions.GeneralizedPareto(loc, scale, concentration) end
+
+--- `(mixture_distribution, component_distribution)` the components' last batch dim is what the first, a Categorical, chooses from; values are those of one component. Errors where the numbers of components differ.
+---@param mixture_distribution any
+---@param component_distribution any
+---@return tycho.Distribution
+function tycho.distributions.MixtureSameFamily(mixture_distribution, component_distribution) end
+
+--- `(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=})` events are vectors of n elements, loc's last dim; the matrix is n x n; dims before these broadcast. Errors unless one matrix is given, or where it has another size or isn't positive definite.
+---@param loc any
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.MultivariateNormal(loc, options) end
+
+--- `(loc, cov_factor, cov_diag)` the covariance is cov_factor times its transpose plus the diagonal matrix of cov_diag, which is above 0. loc and cov_diag have n elements in their last dim, cov_factor's last two dims are n x rank; dims before broadcast. Errors where sizes don't fit.
+---@param loc any
+---@param cov_factor any
+---@param cov_diag any
+---@return tycho.Distribution
+function tycho.distributions.LowRankMultivariateNormal(loc, cov_factor, cov_diag) end
+
+--- `(dim, concentration=1)` the dim x dim Cholesky factor of a correlation matrix whose density is proportional to its determinant to the power of concentration - 1 (a number or a tensor, whose shape is the batch's). Errors where dim is below 2 or concentration not above 0.
+---@param dim any
+---@param concentration? any
+---@return tycho.Distribution
+function tycho.distributions.LKJCholesky(dim, concentration) end
+
+--- `(df, {covariance_matrix=} | {precision_matrix=} | {scale_tril=})` what df normal vectors of this covariance, each times its transpose, add up to: n x n matrices. df, a number or a tensor that broadcasts with the matrices before their last two dims, is above n - 1. Errors where it isn't, or one matrix is not what is given. Draws have gradients of df and the matrix.
+---@param df any
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.Wishart(df, options) end
+
+--- `(loc, concentration)` angles in radians, drawn in -pi..pi around loc, the closer the higher concentration, which is above 0; both broadcast. mean and variance are the circular ones. Draws have no gradients.
+---@param loc any
+---@param concentration any
+---@return tycho.Distribution
+function tycho.distributions.VonMises(loc, concentration) end
+
+--- `(concentration, rate)` 1 / a draw of Gamma(concentration, rate).
+---@param concentration any
+---@param rate any
+---@return tycho.Distribution
+function tycho.distributions.InverseGamma(concentration, rate) end
+
+--- `(df1, df2)` the ratio of two Chi2 draws, each divided by its degrees of freedom.
+---@param df1 any
+---@param df2 any
+---@return tycho.Distribution
+function tycho.distributions.FisherSnedecor(df1, df2) end
+
+--- `(concentration1, concentration0)` within 0..1, much as Beta, with a cdf in closed form.
+---@param concentration1 any
+---@param concentration0 any
+---@return tycho.Distribution
+function tycho.distributions.Kumaraswamy(concentration1, concentration0) end
+
+--- `(temperature, {probs=} | {logits=})` between 0 and 1, the nearer to a Bernoulli's draws the lower the temperature, and with gradients (Maddison et al. 2017, Jang et al. 2017).
+---@param temperature any
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.RelaxedBernoulli(temperature, options) end
+
+--- `(temperature, {probs=} | {logits=})` vectors of numbers that add up to 1, the nearer to OneHotCategorical's the lower the temperature, and with gradients.
+---@param temperature any
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.RelaxedOneHotCategorical(temperature, options) end
+
+--- `(probs=, logits=)` as OneHotCategorical; rsample's draws have the gradients of the probabilities (Bengio et al. 2013).
+---@param probs? any
+---@param logits? any
+---@return tycho.Distribution
+function tycho.distributions.OneHotCategoricalStraightThrough(probs, logits) end
+
+--- `({probs=} | {logits=})` within 0..1, for the greys of pictures (Loaiza-Ganem and Cunningham 2019).
+---@param options? table
+---@return tycho.Distribution
+function tycho.distributions.ContinuousBernoulli(options) end
+
+--- `(base_distribution, transforms)` what becomes of a draw by a transform, or by a list of them, in turn. Its batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective.
+---@param base_distribution any
+---@param transforms any
+---@return tycho.Distribution
+function tycho.distributions.TransformedDistribution(base_distribution, transforms) end
+
+--- `(loc, scale)` StickBreakingTransform of a Normal's vectors: n numbers along the last dim of loc and scale (one where they are numbers) become n + 1 from 0 that add up to 1. Errors where scale isn't above 0.
+---@param loc any
+---@param scale any
+---@return tycho.Distribution
+function tycho.distributions.LogisticNormal(loc, scale) end
+
+tycho.distributions.transforms = {}
+--- `(...)` y = exp(x)
+function tycho.distributions.transforms.ExpTransform(...) end
+
+--- `(...)` y = tanh(x)
+function tycho.distributions.transforms.TanhTransform(...) end
+
+--- `(...)` y = 1 / (1 + exp(-x))
+function tycho.distributions.transforms.SigmoidTransform(...) end
+
+--- `(...)` y = log(1 + exp(x))
+function tycho.distributions.transforms.SoftplusTransform(...) end
+
+--- `(...)` y = |x|: not bijective; its inverse is the value from 0
+function tycho.distributions.transforms.AbsTransform(...) end
+
+--- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x, whose log-determinants are added up over event_dim last dims
+---@param loc any
+---@param scale any
+---@param options? table
+function tycho.distributions.transforms.AffineTransform(loc, scale, options) end
+
+--- `(exponent)` y = x ^ exponent of values above 0; exponent is a number or a tensor that broadcasts with x
+---@param exponent any
+function tycho.distributions.transforms.PowerTransform(exponent) end
+
+--- `(distribution)` y = distribution:cdf(x), within 0..1; the way back needs the distribution's icdf
+---@param distribution any
+function tycho.distributions.transforms.CumulativeDistributionTransform(distribution) end
+
+--- `(base_transform, reinterpreted_batch_ndims)` base_transform, whose log-determinants are added up over so many more dims
+---@param base_transform any
+---@param reinterpreted_batch_ndims any
+function tycho.distributions.transforms.IndependentTransform(base_transform, reinterpreted_batch_ndims) end
+
+--- `({in_shape}, {out_shape})` the last dims, of in_shape, become out_shape, of as many elements
+---@param options? table
+function tycho.distributions.transforms.ReshapeTransform(options) end
+
+--- `({parts})` one after another
+---@param options? table
+function tycho.distributions.transforms.ComposeTransform(options) end
+
+--- `({transforms}, {dim=1, lengths})` the first transforms lengths[1] elements along dim (1 each where lengths is left out), and so on. Errors where x has another number of elements there.
+---@param options? table
+function tycho.distributions.transforms.CatTransform(options) end
+
+--- `({transforms}, {dim=1})` the i-th transforms what select(dim, i) gives
+---@param options? table
+function tycho.distributions.transforms.StackTransform(options) end
+
+--- What leaves everything as it is
+function tycho.distributions.transforms.identity_transform() end
+
+--- `(...)` y = softmax(x) along the last dim: not bijective, as x + c gives the same; its inverse is log(y)
+function tycho.distributions.transforms.SoftmaxTransform(...) end
+
+--- n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
+function tycho.distributions.transforms.StickBreakingTransform() end
+
+--- `(...)` Any square matrices to lower triangular ones whose diagonal is above 0, exp of x's; what is above x's diagonal is lost: not bijective
+function tycho.distributions.transforms.LowerCholeskyTransform(...) end
+
+--- `(...)` Any square matrices to positive definite ones: LowerCholeskyTransform's times its transpose: not bijective
+function tycho.distributions.transforms.PositiveDefiniteTransform(...) end
+
+--- n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix.
+function tycho.distributions.transforms.CorrCholeskyTransform() end
+
+tycho.distributions.constraints = {}
+--- `(lower_bound)` numbers above it. A bound is a number or a tensor that broadcasts with values.
+---@param lower_bound any
+function tycho.distributions.constraints.greater_than(lower_bound) end
+
+--- `(lower_bound)` numbers from it on.
+---@param lower_bound any
+function tycho.distributions.constraints.greater_than_eq(lower_bound) end
+
+--- `(upper_bound)` numbers below it.
+---@param upper_bound any
+function tycho.distributions.constraints.less_than(upper_bound) end
+
+--- `(lower_bound, upper_bound)` numbers from the one to the other, both included.
+---@param lower_bound any
+---@param upper_bound any
+function tycho.distributions.constraints.interval(lower_bound, upper_bound) end
+
+--- `(lower_bound, upper_bound)` numbers from the one and below the other.
+---@param lower_bound any
+---@param upper_bound any
+function tycho.distributions.constraints.half_open_interval(lower_bound, upper_bound) end
+
+--- `(lower_bound, upper_bound)` whole numbers from the one to the other, both included.
+---@param lower_bound any
+---@param upper_bound any
+function tycho.distributions.constraints.integer_interval(lower_bound, upper_bound) end
+
+--- `(upper_bound)` counts from 0 along the last dim whose sum is at most upper_bound
+---@param upper_bound any
+function tycho.distributions.constraints.multinomial(upper_bound) end
+
+--- `(base_constraint, reinterpreted_batch_ndims)` base_constraint holds throughout so many more dims, which become the value's
+---@param base_constraint any
+---@param reinterpreted_batch_ndims any
+function tycho.distributions.constraints.independent(base_constraint, reinterpreted_batch_ndims) end
+
+--- `(base_constraint, dim)` what base_constraint says of x with a new dim there, for all that its bounds have along it: of a mixture's values, that each component may have them
+---@param base_constraint any
+---@param dim any
+function tycho.distributions.constraints.throughout(base_constraint, dim) end
+
+--- `(list, dim=1, lengths)` the first holds of lengths[1] elements along dim (1 each where lengths is nil), and so on
+---@param list any
+---@param dim? any
+---@param lengths any
+function tycho.distributions.constraints.cat(list, dim, lengths) end
+
+--- `(list, dim=1)` the i-th holds of what select(dim, i) gives
+---@param list any
+---@param dim? any
+function tycho.distributions.constraints.stack(list, dim) end
+
+--- `(P, Q, fn)` kl_divergence(p, q) of a p of class P and a q of class Q is fn(p, q), which gives a tensor of the shape that both batches broadcast to; it holds for what is a kind of these, too, where nothing is registered for that. Without fn: a function that takes it. The last one registered counts. Errors where P or Q is no class, or fn nothing to call.
+---@param P any
+---@param Q any
+---@param fn any
+function tycho.distributions.register_kl(P, Q, fn) end
+
+--- `(p, q)` how much is lost, in nats, where q stands for p: a tensor of the shape that both batches broadcast to, infinite where p has values that q never has. Errors where nothing is known of their two kinds.
+---@param p any
+---@param q any
+function tycho.distributions.kl_divergence(p, q) end
+
+--- `(path, value, {max_shard_size=})` writes a tensor, or nested tables of tensors, numbers, strings and booleans, as a safetensors file, whatever its name; the file takes its place when it is whole. max_shard_size, in bytes: a flat table of tensors as several files and path.index.json, which load takes.
+---@param path any
+---@param value any
+---@param options? table
+function tycho.save(path, value, options) end
+
+--- `(path, {device=})` what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: no code in them is run. device: where the tensors go, the default one unless given.
+---@param path any
+---@param options? table
+function tycho.load(path, options) end
+
+--- `(path, {device="cpu"})` the tensor in a .npy file. Integers of a type that Tycho hasn't become wider ones; arrays of objects are refused.
+---@param path any
+---@param options? table
+function tycho.load_npy(path, options) end
+
+--- `(path, x)` a tensor as a .npy file; bfloat16 becomes float32.
+---@param path any
+---@param x any
+function tycho.save_npy(path, x) end
+
+--- `(path, {device="cpu"})` a table of the tensors in a .npz file by name.
+---@param path any
+---@param options? table
+function tycho.load_npz(path, options) end
+
+--- `(path, {name = tensor, ...})` a .npz file; a list's names are arr_0, arr_1, ...
+---@param path any
+---@param options? table
+function tycho.save_npz(path, options) end
+
+tycho.checkpoint = {}
+--- `({dir=, keep=3, async=true})` writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` stay (false: all). async: a thread writes while training goes on.
+---@param options? table
+---@return tycho.Manager
+function tycho.checkpoint.Manager(options) end
+
+--- `(step, {name = member, ...})` members with state_dict through it, others, what tycho.save takes, as values; all random generators too. It is copied now, whatever becomes of it later. Raises what went wrong with the one before, when this one is on its way.
+---@param step any
+---@param options? table
+function classes.Manager:save(step, options) end
+
+--- Waits until what was saved is on the disk; raises where that failed.
+function classes.Manager:wait() end
+
+--- The step that is being written, the bytes written and the bytes in all; nil where nothing is being written.
+function classes.Manager:progress() end
+
+--- A list of the steps that there are checkpoints of, the last saved first.
+function classes.Manager:steps() end
+
+--- `(step, {name = member, ...})` loads into those that have load_state_dict, and into tensors; sets the random generators; gives the step, and a table of the plain values.
+---@param step any
+---@param options? table
+function classes.Manager:restore(step, options) end
+
+--- `({name = member, ...})` as restore, with the newest checkpoint that is whole; says on stderr if a newer one is damaged. nil where there is none; an error where all are damaged.
+---@param options? table
+function classes.Manager:restore_latest(options) end
+
+--- `({group_by_input_shape=false})` what ran, by name (and shapes), in the order of first calls: a list of {key=, input_shapes=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total the mean of a call; memory: bytes of an op's results, or that were there after a range and not before. A GPU's times lie between events around an op: of a short one on an idle device they are mostly its launch's way there.
+---@param options? table
+function classes.Profile:key_averages(options) end
+
+--- `({sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false})` the averages as text, the largest first.
+---@param options? table
+function classes.Profile:table(options) end
+
+--- `(path)` Writes a file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
+---@param path any
+function classes.Profile:export_chrome_trace(path) end
+
+tycho.profiler = {}
+--- `({skip_first=0, wait=0, warmup=0, active=1, repeats=0})` what each step of a profile is for: skip_first steps of nothing; then rounds of wait steps of nothing, warmup steps whose record is thrown away, and active ones that are recorded. repeats: so many rounds (0: without end).
+---@param options? table
+function tycho.profiler.schedule(options) end
+
+--- `(folder)` For on_trace_ready: writes each trace into the folder, as a file that TensorBoard and Perfetto read.
+---@param folder any
+function tycho.profiler.tensorboard_trace_handler(folder) end
+
+--- `({record_shapes=false, schedule=, on_trace_ready=}, fn, ...)` calls fn(...) and gives its profile, which prints as a table, then fn's results. The options may be left out. With a schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
+---@param fn any
+function tycho.profiler.profile(fn, ...) end
+
+--- `(fn, ...)` Calls fn(...) and gives its results; each op and each range is one on the timelines of Nsight and its like (tycho.cuda.nvtx).
+---@param fn any
+function tycho.profiler.emit_nvtx(fn, ...) end
+
+--- `(name, fn, ...)` Calls fn(...) and gives its results; where a profile is being taken it has an entry of that name.
+---@param name any
+---@param fn any
+function tycho.profiler.record_function(name, fn, ...) end
+
+--- `(number=1000000)` times so many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds of one call, that prints as text.
+---@param number? any
+function classes.Timer:timeit(number) end
+
+--- `({min_run_time=0.2})` times rows of calls, each row long enough to be measured well, for min_run_time seconds together; a measurement as timeit's.
+---@param options? table
+function classes.Timer:blocked_autorange(options) end
+
+tycho.utils.benchmark = {}
+--- `(fn, {setup=, num_threads=1, label=})` times calls of fn, without arguments; setup is called before. GPUs are waited for.
+---@param fn any
+---@param options? table
+---@return tycho.Timer
+function tycho.utils.benchmark.Timer(fn, options) end
+
+--- `({loss = 0.3})` values that the line shows.
+---@param options? table
+function classes.bar:set(options) end
+
+--- Ends the line, for a loop that is left by break.
+function classes.bar:close() end
+
+--- `(iter, ...)` progress(loader, {desc=, total=, count=, unit=, first=}), or progress(ipairs(list)): for x, y in it do: draws a line with the rate meanwhile: one that is redrawn on a terminal, elsewhere one every few seconds. total: how many rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
+---@param iter any
+function tycho.utils.progress(iter, ...) end
+
+--- `(on)` From now on Ctrl-C only makes interrupted() true, for a loop that ends between two steps; pressed twice it ends the program at once. catch_interrupt(false): as before.
+---@param on any
+function tycho.utils.catch_interrupt(on) end
+
+--- whether Ctrl-C was pressed since catch_interrupt().
+function tycho.utils.interrupted() end
+
+--- `(path, ys, {xs=})` a list of numbers as a curve, a PNG file; xs: where they stand, 1, 2, ... unless given.
+---@param path any
+---@param ys any
+---@param options? table
+function tycho.utils.save_curve(path, ys, options) end
+
+--- `(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0})` pictures N x C x H x W of 0..1 (uint8: 0..255), or a list of CxHxW, as one picture 3xHxW, nrow of them in a row.
+---@param pictures any
+---@param options? table
+function tycho.utils.make_grid(pictures, options) end
+
+--- `(pictures, path, {options of make_grid})` the same as a PNG file.
+---@param pictures any
+---@param path any
+---@param options? table
+function tycho.utils.save_image(pictures, path, options) end
+
+tycho.utils.tensorboard = {}
+--- `(folder=, {flush_secs=120, filename_suffix="", comment=""})` writes what TensorBoard shows into a file of the folder, runs/ and the time unless given; to see it: tensorboard --logdir runs. It is in the file after flush_secs, flush(), close(), and at the program's end.
+---@param folder? any
+---@param options? table
+---@return tycho.SummaryWriter
+function tycho.utils.tensorboard.SummaryWriter(folder, options) end
+
+--- `(tag, value, step, time)` A number, or a tensor of one element; a GPU is waited for. step: a whole number from 0; time: seconds since 1970, now unless given; so for those below.
+---@param tag any
+---@param value any
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_scalar(tag, value, step, time) end
+
+--- `(tag, {name = value, ...}, step, time)` several curves in one picture; each is a run of its own below the folder.
+---@param tag any
+---@param step any
+---@param time any
+---@param options? table
+function classes.SummaryWriter:add_scalars(tag, step, time, options) end
+
+--- `(tag, values, step, time)` A histogram of the elements of a tensor or a list.
+---@param tag any
+---@param values any
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_histogram(tag, values, step, time) end
+
+--- `(tag, x, step, time)` A picture CxHxW or HxW of 0..1, or of bytes.
+---@param tag any
+---@param x any
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_image(tag, x, step, time) end
+
+--- `(tag, x, step, time, {options of make_grid})` pictures NxCxHxW side by side.
+---@param tag any
+---@param x any
+---@param step any
+---@param time any
+---@param options? table
+function classes.SummaryWriter:add_images(tag, x, step, time, options) end
+
+--- `(tag, s, step, time)` A text, shown as Markdown.
+---@param tag any
+---@param s any
+---@param step any
+---@param time any
+function classes.SummaryWriter:add_text(tag, s, step, time) end
+
+--- Writes to the file what was added so far.
+function classes.SummaryWriter:flush() end
+
+--- Ends the file.
+function classes.SummaryWriter:close() end
+
+tycho.testing = {}
+--- `(actual, expected, {rtol=, atol=, equal_nan=false, check_dtype=true, check_device=true, check_stride=false, msg=})` raises, saying where and by how much, unless |actual - expected| <= atol + rtol |expected| for each element; the tolerances are the dtype's (float32: 1.3e-6 and 1e-5) where neither is given. Tensors, numbers, strings, booleans, and tables of these; shapes must be the same, and dtypes and devices unless told otherwise. msg: the error's text, or a function from it to another.
+---@param actual any
+---@param expected any
+---@param options? table
+function tycho.testing.assert_close(actual, expected, options) end
 
 return tycho

@@ -9,7 +9,7 @@
 --   local model = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64}
 -- Names are those of PyTorch's nn.TransformerEncoder between two nn.Embedding and an nn.Linear.
 local tycho = require "tycho"
-local nn = tycho.nn
+local nn, data = tycho.nn, tycho.data
 
 local Model = nn.Module:extend("GPT")
 function Model:init(o)
@@ -62,58 +62,40 @@ for name, least in pairs {steps = 0, batch = 1, block = 1, layers = 1, heads = 1
 end
 if not (options.dropout >= 0 and options.dropout < 1) then stop("--dropout must be in 0..1 (1 excluded)") end
 if options.width % options.heads ~= 0 then stop("--heads must divide --width") end
-local source, why = io.open(options.data, "rb")
-if not source then stop(why) end
-local text
-text, why = source:read("*a")
-if not text then stop(options.data .. ": " .. why) end
-source:close()
+-- The text's characters as ids; an item is block ids and the ids one further: every such stretch, or one after another.
+local block = options.block
+local function read(train, stride)
+  local ok, set = pcall(data.datasets.TextFile, {root = options.data, train = train, block_size = block, stride = stride})
+  if not ok then stop((set:gsub("^.-TextFile: ", ""))) end
+  return set
+end
+local train, test = read(true, 1), read(false, block)
+local test_loader = data.DataLoader(test, {batch_size = 64, seed = 0})      -- whose seed isn't drawn from the program's numbers
 if options.save ~= "" then
-  local file
-  file, why = io.open(options.save, "ab")        -- better told before the training
+  local file, why = io.open(options.save, "ab")        -- better told before the training
   if not file then stop(why) end
   file:close()
 end
 if options.threads > 0 then tycho.set_num_threads(options.threads) end
 
--- characters in their order, as ids from 1
-local seen, characters, ids = {}, {}, {}
-for c in text:gmatch(".") do
-  if not seen[c] then
-    seen[c] = true
-    characters[#characters + 1] = c
-  end
-end
-table.sort(characters)
-for id, c in ipairs(characters) do seen[c] = id end
-for c in text:gmatch(".") do ids[#ids + 1] = seen[c] end
-local data, cut = tycho.tensor(ids, {dtype = "int64"}), math.floor(#ids * 0.9)
-local block = options.block
-if #ids - cut <= block then stop(("%s: %d characters are too few for --block %d"):format(options.data, #ids, block)) end
--- every stretch of block + 1 characters, without a copy: what goes in, and one later what should come out
-local train = data[{ {1, cut} }]:unfold(1, block + 1, 1)
-local test = data[{ {cut + 1, -1} }]:unfold(1, block + 1, block)
-
 tycho.manual_seed(options.seed)
-local model = Model {tokens = #characters, width = options.width, heads = options.heads, layers = options.layers,
+local model = Model {tokens = #train.vocab, width = options.width, heads = options.heads, layers = options.layers,
   length = block, dropout = options.dropout, bias = false}
 local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
 if half then model:half() end
-local function loss_of(batch)
-  return tycho.cross_entropy(model(batch[{ {}, {1, -2} }]):flatten(1, 2):float(), batch[{ {}, {2, -1} }]:flatten())
-end
+local function loss_of(x, y) return tycho.cross_entropy(model(x):flatten(1, 2):float(), y:flatten()) end
 if autocast then
   local plain = loss_of
-  function loss_of(batch) return tycho.amp.autocast({dtype = autocast}, plain, batch) end
+  function loss_of(x, y) return tycho.amp.autocast({dtype = autocast}, plain, x, y) end
 end
 local function test_loss()
   model:eval()
   local sum = 0
   tycho.no_grad(function()
-    for _, batch in ipairs(test:split(64)) do sum = sum + loss_of(batch):item() * #batch end
+    for x, y in test_loader:iter() do sum = sum + loss_of(x, y):item() * #x end
   end)
   model:train()
-  return sum / #test
+  return sum / test:size()
 end
 
 -- matrices decay, scales don't; the learning rate rises for 100 steps, then falls along half a cosine to a tenth
@@ -128,8 +110,8 @@ local schedule = tycho.optim.lr_scheduler.LambdaLR(optimizer, {lr_lambda = funct
   return 0.55 + 0.45 * math.cos(math.pi * math.min(1, (step - warm) / math.max(1, options.steps - warm)))
 end})
 
-local function train_step(batch)
-  local loss = loss_of(batch)
+local function train_step(x, y)
+  local loss = loss_of(x, y)
   optimizer:zero_grad()
   scaler:scale(loss):backward()
   scaler:unscale_(optimizer)
@@ -141,6 +123,13 @@ local function train_step(batch)
 end
 if options.compile == 1 then train_step = tycho.compile(train_step) end
 
+-- a batch of stretches at random
+local function batch()
+  local x, y = {}, {}
+  for k, i in ipairs(tycho.randint(1, train:size(), {options.batch}):totable()) do x[k], y[k] = train:get(i) end
+  return tycho.stack(x), tycho.stack(y)
+end
+
 local step = 0
 local function next_step()
   step = step + 1
@@ -149,7 +138,7 @@ end
 local bar = tycho.utils.progress(next_step, {total = options.steps, count = options.batch * block, unit = "characters"})
 local validation
 for _ in bar do
-  local loss = train_step(train[tycho.randint(1, #train, {options.batch})])
+  local loss = train_step(batch())
   if step % 10 == 0 then bar:set {loss = loss:item()} end
   if step % 500 == 0 or step == options.steps then
     validation = test_loss()
@@ -160,8 +149,5 @@ print(("validation loss: %.4f"):format(validation or test_loss()))
 if options.save ~= "" then tycho.save(options.save, model:state_dict()) end
 
 model:eval()
-local written = {}
-for k, id in ipairs(model:write(tycho.tensor({{seen["\n"] or 1}}, {dtype = "int64"}), options.write)[1]:totable()) do
-  written[k] = characters[id]
-end
-print(table.concat(written))
+local start = tycho.tensor({{train.id_of["\n"] or 1}}, {dtype = "int64"})
+print(train:decode(model:write(start, options.write)[1]))

@@ -4,13 +4,13 @@ version = "0.1.0-1"
 source = {url = "git+file://.", tag = "v0.1.0"}
 description = {
   summary = "Tensors, gradients and training for LuaJIT",
-  detailed = "Tensors on the CPU with autograd, nn and optim libraries in the manner of PyTorch. A C module over OpenBLAS and oneDNN.",
+  detailed = "Tensors, automatic differentiation and training on the CPU and on NVIDIA GPUs, with PyTorch's names and Lua's manners.",
   license = "MIT",
 }
 supported_platforms = {"linux"}
 dependencies = {"lua == 5.1"}
 test_dependencies = {"busted"}
--- The Makefile knows the instruction sets; the rock calls it. README.md lists the packages that must be there.
+-- The Makefile knows the instruction sets; the rock calls it. docs/install.md lists the packages that must be there.
 build = {
   type = "make",
   build_target = "all",

@@ -1,8 +1,121 @@
--- docs/reference.md: what is written in Lua, from the comments above it: modules, layers and their arguments, optimizers, data, mixed precision, devices.
--- Loaded by scripts/docs.lua, before the library, so that constructors can be asked for their signatures.
+-- What is public and what the comments above it say, for docs/reference.md and the editor stubs (docs.lua).
+-- Loaded by scripts/docs.lua, before the library, so that it sees what makes functions and constructors.
+--
+-- Idea: the public tables and classes are walked. Each function's line is where the source defines it: debug.getinfo tells a Lua
+-- function's; what core.define made has the line of that call; of others it is the line that assigns the name. The comment directly
+-- above is the text; where it begins with the call, as in "name(a, b=1): ...", it says what the arguments are. Names of one line, and
+-- names of one function, are one entry. What begins with "_" is internal.
+local core = require "tycho.core"
 local options = require "tycho.options"
-local signatures, asked = {}, nil                -- by the name that errors use
 
+-- Public tables have these for the library itself.
+local INTERNAL = {}
+for name in ([[data.transforms.steps distributed.group_of tycho.arange bar:line bar:show Module:check_state_dict
+  Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
+  LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:restart DataLoader:order DataLoader:engine
+  DistributedDataParallel:clone]]):gmatch "%S+" do INTERNAL[name] = true end
+-- Methods that all classes of a kind have: of layers, datasets, distributions.
+local USUAL = {init = true, extra_repr = true, reset_parameters = true, fields = true, learn = true}
+
+-- The sections of the reference, and the files whose functions they have, in that order.
+local SECTIONS = {
+  {"Tensors", "init", "functional/values", "functional/shape", "functional/scatter"},
+  {"Modes and settings", "modes", "functional/lib", "backends"},
+  {"Random generators", "generator"},
+  {"Autograd", "autograd", "autograd_functional", "recompute"},
+  {"Modules as functions", "func"},
+  {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states"},
+  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
+  {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
+  {"nn.init", "nn/init_functions"},
+  {"Optimizers", "optim/init", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},
+  {"Learning rates", "optim/lr_scheduler"},
+  {"Mixed precision", "amp", "amp_debug"},
+  {"Compiled steps", "compile"},
+  {"Traces", "jit", "jit_freeze"},
+  {"Devices", "cuda", "cuda_kernel", "graphed"},
+  {"Several processes", "distributed"},
+  {"Data", "data/init", "data/loader", "data/remote", "data/samplers", "data/datasets", "data/collate", "data/resident"},
+  {"Transforms", "data/transforms"},
+  {"Distributions", "distributions/init", "distributions/base", "distributions/elementary", "distributions/gamma",
+    "distributions/composed", "distributions/vectors", "distributions/matrices", "distributions/circular", "distributions/relaxed",
+    "distributions/transformed", "distributions/transforms", "distributions/transforms_vectors", "distributions/constraints",
+    "distributions/divergences"},
+  {"Saving", "saving", "numpy"},
+  {"Checkpoints", "checkpoint"},
+  {"Profiles", "profiler", "benchmark"},
+  {"Utilities", "utils", "plot", "pictures", "tensorboard", "testing"},
+}
+
+-- Fields of tensors, and methods that C has for them alone: arguments and text.
+local FIELDS = {
+  {"shape", "integer[]", "the sizes, a list; two compare by value, and print as 2x3"},
+  {"dtype", "string", "such as \"float32\""},
+  {"device", "string", "\"cpu\", \"cuda:0\""},
+  {"requires_grad", "boolean", "whether a gradient is asked for; may be assigned to a leaf"},
+  {"grad", "tycho.Tensor?", "the gradients that backward has added up, or nil; may be assigned"},
+  {"is_leaf", "boolean", "whether no recorded op made it"},
+  {"ndim", "integer", "the number of dims"},
+  {"is_cuda", "boolean", "whether it is on a GPU"},
+  {"T", "tycho.Tensor", "the dims in reverse order: a view"},
+  {"mT", "tycho.Tensor", "the last two dims swapped: a view"},
+}
+local IN_C = {
+  size = {"dim=", "one dim's size or, without dim, all of them, as x.shape"},
+  dim = {"", "the number of dims"},
+  numel = {"", "the number of elements"},
+  stride = {"dim=", "the step from an element to the next along a dim or, without dim, a list of all; in elements"},
+  item = {"", "the element of a tensor that has one, as a Lua number (exact to 2^53) or boolean; a GPU is waited for"},
+  totable = {"", "the elements as nested lists of Lua numbers or booleans; a GPU is waited for"},
+  is_contiguous = {"memory_format=\"contiguous\"", "whether the elements lie in order (\"channels_last\": with the channels side by side)"},
+  is_channels_last = {"", "whether it has been laid out channels-last: by contiguous, to, or a convolution of such"},
+  detach = {"", "the same memory without history: changes in place show in both"},
+  requires_grad_ = {"requires_grad=true", "sets whether a leaf collects a gradient; gives the tensor"},
+  shares_memory = {"other", "whether both lie in one storage"},
+  free = {"", "gives the memory back now, unless others share it; the tensor can't be used any more"},
+}
+-- Switches, which are fields.
+local SWITCHES = {
+  {"backends.cudnn.benchmark", "convolutions and products of a new shape time the plans there are, rather than take the first"},
+  {"backends.cudnn.deterministic", "only plans that give the same bits each time"},
+  {"backends.cuda.allow_tf32", "float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa"},
+  {"backends.cuda.matmul.allow_tf32", "products alone"},
+  {"backends.cudnn.allow_tf32", "convolutions alone"},
+}
+
+local M = {errors = {}}
+
+---- what makes functions, watched ----
+local origin = {}                -- function -> {file=, line=, args=, fn=}
+local inner = {}                 -- a method that checks its object -> the method as it is written
+local signatures, asked = {}, nil  -- of constructors, by the name that errors use
+
+local function file_of(source) return source:match "/lua/tycho/(.-)%.lua$" end
+
+-- The line of a file's main part that led here.
+local function main_line()
+  local file, line
+  for level = 3, 40 do
+    local info = debug.getinfo(level, "Sl")
+    if not info or not file_of(info.source) then break end
+    file, line = file_of(info.source), info.currentline
+    if info.what == "main" then break end
+  end
+  return file, line
+end
+local define = core.define
+core.define = function(name, signature, fn, ...)
+  local f, place = define(name, signature, fn, ...), {args = signature, fn = fn}
+  place.file, place.line = main_line()
+  origin[f] = place
+  return f
+end
+local method = options.method
+options.method = function(who, object, name, is, f)
+  local g = method(who, object, name, is, f)
+  inner[g] = f
+  return g
+end
 local arguments = options.arguments
 options.arguments = function(who, signature, ...)
   if asked then
@@ -12,144 +125,341 @@ options.arguments = function(who, signature, ...)
   return arguments(who, signature, ...)
 end
 
-local M = {}
-
--- What is there for the library itself.
-local INTERNAL = {["sequences.with"] = true, ["sequences.runs"] = true, ["sequences.recur"] = true, ["sequences.reordered"] = true, ["Optimizer:check_state_dict"] = true, ["Optimizer:apply_gradients"] = true, ["Optimizer:reads_rate"] = true, ["Transformed:draw"] = true, ["Parallel:clone"] = true,
-  ["SGD:lacks"] = true, ["Scheduler:next_lr"] = true, ["Scheduler:restart"] = true, ["OneCycleLR:along"] = true, ["recompute.run"] = true, ["saving.unpack_from"] = true, ["Traced:init"] = true, ["Module:check_state_dict"] = true}
-
--- The same by what their names begin with.
-local INTERNAL_PARTS = {"remote.", "Pool:", "samplers.", "saving.", "transforms.", "DataLoader:order", "DataLoader:engine", "source.", "Packed:"}
-local PUBLIC = {["saving.save"] = true, ["saving.load"] = true}
-local function internal(name)
-  if PUBLIC[name] or name:find "__" then return name:find "__" ~= nil end
-  for _, part in ipairs(INTERNAL_PARTS) do if name:sub(1, #part) == part then return true end end
-  return INTERNAL[name]
+-- Calls visit(name, value) for a function's upvalues.
+local function upvalues(f, visit)
+  for i = 1, 60 do
+    local name, v = debug.getupvalue(f, i)
+    if not name then return end
+    visit(name, v)
+  end
 end
--- As users call what a file's local table names.
-local PREFIX = {["sequences."] = "nn.utils.rnn.", ["utils."] = "nn.utils.", ["tensorboard."] = "utils.tensorboard.", ["init."] = "nn.init."}
-
-local function text_of(path)
-  local f = assert(io.open(path))
-  local text = f:read "*a"
-  f:close()
-  return text
+local function upvalue(f, wanted)
+  local found
+  upvalues(f, function(name, v) if name == wanted then found = v end end)
+  return found
 end
-
--- Functions of a file with the comments above them.
-local function documented(path, skip)
-  local out, comment, begun, defined = {}, {}, nil, nil
-  for line in io.lines(path) do
-    if begun then line = begun .. line:gsub("^ +", "") end
-    begun = line:match '^(.*core%.define%("[%w_.]+", "[^"]*)\\z$'      -- a definition whose signature is on the next lines
-    begun = begun or line:find 'core%.define%("[%w_.]+",$' and line .. " " or nil
-    local text = line:match "^%-%- (.*)$"
-    local name, args = line:match "^function ([%w_.:]+)(%b())"
-    if not name then
-      name, args = line:match 'core%.define%("([%w_.]+)", "([^"]*)"'
-      args = args and "(" .. args .. ")"
-    end
-    if line:find "^return function" then name, args = (comment[1] or ""):match "^([%w_.]+)(%b())" end      -- a file that is one function
-    if defined then                        -- define("Name", and its signature on the next line
-      name, args, defined = defined, "(" .. (line:match '^ *"([^"]*)"' or "") .. ")", nil
-    end
-    local own, signature = line:match '^define%("([%w_]+)", "([^"]*)"'          -- a transform, an initializer
-    if not own then
-      own, signature = line:match '^define%("([%w_]+)", (%u+),'
-      signature = own and text_of(path):match("local " .. signature .. ' = "([^"]*)"') or ""
-    end
-    if own then name, args = (path:find "init_functions" and "init." or "") .. own, "(" .. signature .. ")"
-    elseif path:find "transforms" then
-      defined = line:match '^define%("([%w_]+)",$'
-      if defined then name = nil end
-    end
-    if line:find "^local function" and (comment[1] or ""):find "^%u%w*%(" then     -- what a constructor's comment begins with
-      name, args = table.concat(comment, " "):match "^(%u%w*)(%b())"
-    end
-    local set = line:match '^define%("(%w+)", {'
-    if set and (comment[1] or ""):find "^{" then                       -- a dataset: its comment begins with its options
-      name, args = "datasets." .. set, ""
-      comment[1] = name .. comment[1]
-    end
-    if text then comment[#comment + 1] = text
-    elseif not begun and not defined then
-      local public = name and (not name:find(skip) or (comment[1] or ""):find "^nn%.")
-      if public and (#comment > 0 or own or path:find "transforms") and not internal(name) then out[#out + 1] = {name = name, args = args, text = table.concat(comment, " ")} end
-      comment = {}
+-- A local of a file of the library's, where functions in a table come to it: classes whose users only meet objects.
+local function hidden(from, wanted)
+  local seen, found = {}, nil
+  local function look(v)
+    v = inner[v] or origin[v] and origin[v].fn or v
+    if found or seen[v] then return end
+    seen[v] = true
+    if type(v) == "table" then
+      for _, x in pairs(v) do if type(x) == "function" then look(x) end end
+      if getmetatable(v) then look(getmetatable(v)) end
+    elseif type(v) == "function" then
+      upvalues(v, function(name, x)
+        if name == wanted and type(x) == "table" then found = x
+        elseif type(x) == "function" or type(x) == "table" then look(x) end
+      end)
     end
   end
-  return out
+  look(from)
+  return found or error("no class " .. wanted)
 end
 
-local function cell(s) return (s:gsub("|", "\\|")) end
-
-function M.lines(here)
-  local tycho = require "tycho"
-  local md = {"# Reference", "", "What is written in Lua, made from the comments in `lua/tycho` by `make docs`; functions of tensors are in [ops.md](ops.md). Arguments stand in order or by",
-    "name in a last table; `=` gives the default, those after `*` go by name only.", ""}
-  local function section(title) md[#md + 1] = "## " .. title .. "\n" end
-  local function method(name, args)                                  -- M.clone(x) is x:clone()
-    local x, rest = args:match "^%((%w+),? ?(.*)$"
-    return name:find "^M%." and x and x .. ":" .. name:sub(3) .. "(" .. rest or name .. args
+---- the source ----
+local here
+local texts = {}
+local function lines_of(file)
+  if not texts[file] then
+    texts[file] = {}
+    for line in assert(io.open(here .. "/lua/tycho/" .. file .. ".lua")):lines() do table.insert(texts[file], line) end
   end
-  local function functions(path, skip)
-    for _, f in ipairs(documented(here .. "/lua/tycho/" .. path, skip or "^lib%.")) do
-      for own, shown in pairs(path:find "^nn/" and PREFIX or {}) do
-        if f.name:sub(1, #own) == own then f.name = shown .. f.name:sub(#own + 1) end
-      end
-      local call, text = f.text:match "^([%w_.]+%b())(.*)$"          -- a comment that begins with the call says it better
-      if not call then call, text = f.text:match "^([%w_.]+%b{})(.*)$" end
-      if call and call:find "^fn%(" then call = nil end              -- what a hook is called with
-      local of = call and call:find "^layer%(" and f.name:match "^([%w_]+):"
-      if of then text = ("%s `%s`"):format(text:gsub("^:?", ":", 1), call) call = of end
-      if call then md[#md + 1] = ("- `%s`%s"):format(call, text)
-      else
-        md[#md + 1] = ("- `%s`%s%s"):format(f.name:find ":init$" and f.name:gsub(":init$", "") or method(f.name, f.args),
-          f.text ~= "" and ": " or "", f.text)
+  return texts[file]
+end
+local function mentions(file, line, name)
+  local text = lines_of(file)[line]
+  return text and text:find("%f[%w_]" .. name .. "%f[^%w_]") and not text:find "^%s*%-%-" and true
+end
+-- Files of one section, this one first.
+local function beside(home)
+  local files = {home}
+  for _, section in ipairs(SECTIONS) do
+    local is_there
+    for i = 2, #section do is_there = is_there or section[i] == home end
+    for i = 2, is_there and #section or 0 do if section[i] ~= home then files[#files + 1] = section[i] end end
+  end
+  return files
+end
+-- The file and line that define a name by assigning it, or by giving it to what makes such things. after: a line that comes before.
+local DEFINES = {
+  object = {'^local .*[%w_] ?%(?"NAME"', '^[%w_., =]*%f[%w_][%w_]+ ?%(?"NAME"', "^%s*function [%w_.]*[.:]NAME%(",
+    "^[%w_., ]*[%w_]%.NAME[%w_., ]* = ", "{.*%f[%w_]NAME = ", '{"NAME", '},
+  ["function"] = {"^%s*function [%w_.]*[.:]NAME%(", "^[%w_., ]*[%w_]%.NAME[%w_., ]* = ", '^[%w_., =]*%f[%w_][%w_]+ ?%(?"NAME"',
+    "^%s+[%w_., ]*[%w_]%.NAME = ", "[{,%s]NAME = [fcgr]"}}
+local function assigned(home, name, kind, after)
+  for _, pattern in ipairs(DEFINES[kind] or DEFINES.object) do
+    pattern = pattern:gsub("NAME", name)
+    for _, file in ipairs(beside(home)) do
+      local from = not after
+      for i, line in ipairs(lines_of(file)) do
+        from = from or line:find(after)
+        if from and line:find(pattern) and not line:find "^%s*%-%-" then return file, i end
       end
     end
-    md[#md + 1] = ""
   end
+end
+-- Whether a line is within a loop of the file's main part, which defines several functions.
+local function in_loop(file, line)
+  for i = line, 1, -1 do
+    local text = lines_of(file)[i]
+    if text:find "^%a" then return text:find "^for " ~= nil end
+  end
+end
+local comment_above
+-- Where a Lua function is defined by this name.
+local function own_site(name, f)
+  if origin[f] then return origin[f].file, origin[f].line, origin[f].args, f end
+  local info = debug.getinfo(f, "S")
+  local file, line = info.what ~= "C" and file_of(info.source), info.linedefined
+  local calls = "^[%w_.]-%f[%w_]" .. name .. "%("             -- how the comment may begin
+  if file and (mentions(file, line, name) or in_loop(file, line) or comment_above(file, line):find(calls)) then
+    return file, line, nil, f
+  end
+end
+-- Where a public function is defined: file, line, arguments if known, and the function there. home: the file of the table that has it.
+local function site(name, f, home, class)
+  f = inner[f] or f
+  if origin[f] then return own_site(name, f) end
+  local wrapped, info = nil, debug.getinfo(f, "S")
+  local file, line, args = own_site(name, f)
+  if file and not in_loop(file, line) then return file, line, args end
+  if info.what == "C" then return assigned(home, name, "function", class and "^local " .. class .. " = ") end
+  upvalues(f, function(_, v)                                 -- a function of another one that is defined by this name
+    if type(v) == "function" and not wrapped then
+      local place = {own_site(name, v)}
+      wrapped = place[1] and place
+    end
+  end)
+  if wrapped then return unpack(wrapped, 1, 4) end
+  if file then return file, line, args end
+  file, line = assigned(file_of(info.source), name, "function")
+  if file then return file, line end
+  return assigned(home, name, "function")
+end
+function comment_above(file, line)
+  local all, out = lines_of(file), {}
+  for i = line - 1, 1, -1 do
+    local text = all[i]:match "^%s*%-%- ?(.*)$"
+    if not text or all[i]:find "^%s*%-%-%-%-" then break end
+    table.insert(out, 1, text)
+  end
+  return table.concat(out, " ")
+end
+local function parameters(f, without_first)
+  f = inner[f] or f
+  local info, names = debug.getinfo(f, "u"), {}
+  for i = without_first and 2 or 1, info.nparams or 0 do names[#names + 1] = debug.getlocal(f, i) end
+  if info.isvararg then names[#names + 1] = "..." end
+  return table.concat(names, ", ")
+end
 
-  section "Modules"
-  functions("nn/module.lua", "^exports")
-  functions("nn/states.lua")
-  section "Layers"
-  md[#md + 1] = "| layer | arguments |\n|---|---|"
+---- the walk ----
+-- A signature as it is shown: names and defaults; strings in quotes.
+local function readable(args)
+  return (args:gsub(":any", ""):gsub(":tensor", ""):gsub(", $", ""):gsub(", %*, _[%w_]+=nil", ""):gsub(", _[%w_]+=nil", "")
+    :gsub("=([%a_]+)", function(word) return word ~= "nil" and word ~= "true" and word ~= "false" and '="' .. word .. '"' or nil end))
+end
+
+local entries, by_site, by_value, plain = {}, {}, {}, {}     -- plain: layers that are a function, {fn=, file=, line=}
+-- A class of modules: its init's line, where that has the comment, or its own.
+local function class_site(name, class, home)
+  if plain[name] then return plain[name].file, plain[name].line end
+  local file, line = assigned(home, name)
+  local init = rawget(class, "init") and debug.getinfo(inner[class.init] or class.init, "S")
+  local own = init and file_of(init.source)
+  if own and (not file or comment_above(own, init.linedefined) ~= "") then return own, init.linedefined end
+  return file, line
+end
+-- An entry, or one more name of one. class: whose method it is; kind: "function", "class" (of modules), "object" (a table that is called).
+local function add(path, name, value, home, class, kind)
+  local shown = (class and (class == "Tensor" and "x" or class) .. ":" or path == "" and "tycho." or path .. ".") .. name
+  if INTERNAL[shown] then return end
+  value = inner[value] or value
+  local entry = by_value[value]
+  if not entry then
+    local file, line, args, f
+    if kind == "class" then
+      file, line = class_site(name, value, home)
+      args = signatures[name]
+    elseif kind == "object" then
+      file, line = assigned(home, name)
+      args = signatures[name]
+      local call = getmetatable(value).__call
+      if (not file or comment_above(file, line) == "") and own_site(name, call) then file, line = own_site(name, call) end
+    else file, line, args, f = site(name, value, home, class) end
+    if not file then
+      table.insert(M.errors, shown .. ": no line of the source is known to define it")
+      return
+    end
+    entry = by_site[file .. ":" .. line]
+    if not entry then
+      local static = class and class ~= "Tensor" and lines_of(file)[line]:find("^function [%w_]+%." .. name .. "%(")
+      entry = {file = file, line = line, names = {}, kind = kind, value = value, text = comment_above(file, line),
+        args = args and readable(args) or kind == "function" and parameters(f or value, class and not static) or nil,
+        dot = static and true}
+      if origin[value] and class then entry.args = entry.args:gsub("^%w+,? ?", "") end
+      entries[#entries + 1] = entry
+      by_site[file .. ":" .. line] = entry
+    end
+    by_value[value] = entry
+  end
+  for _, n in ipairs(entry.names) do if n.shown == shown then return end end
+  table.insert(entry.names, {path = path, name = name, class = class, shown = entry.dot and shown:gsub(":", ".") or shown})
+end
+
+local function sorted(t, keep)
   local names = {}
-  for name, class in pairs(tycho.nn) do
-    if type(class) == "table" and rawget(class, "_builtin") then
-      asked = name
-      pcall(class)
-      asked = nil
-      names[#names + 1] = name
+  for k, v in pairs(t) do if type(k) == "string" and not k:find "^_" and keep(v) then names[#names + 1] = k end end
+  table.sort(names)
+  return names
+end
+local function is_function(v) return type(v) == "function" end
+local function is_table(v) return type(v) == "table" end
+local function is_module(v) return type(v) == "table" and (rawget(v, "_super") ~= nil or rawget(v, "_name") == "Module") end
+local function is_called(v) return type(v) == "table" and (getmetatable(v) or {}).__call ~= nil end
+
+-- Names that ops.md has: ops and functions made of ops, their in-place forms, and other names of these.
+local op_names, op_functions, alias_of = {}, {}, {}
+M.aliases = {}                                               -- first name -> list of further names
+M.tables = {}                                                -- of a public table another name -> the first one
+local function is_op(name, f, by_name)
+  if by_name and op_names[name] or by_name and op_names[name:match "^(.*)_$" or ""] then return true end
+  local first = op_functions[f]
+  if not first then return by_name and alias_of[name:match "^(.*)_$" or ""] ~= nil end
+  if not alias_of[name] then
+    alias_of[name] = first
+    M.aliases[first] = M.aliases[first] or {}
+    table.insert(M.aliases[first], name)
+  end
+  return true
+end
+
+local HOMES = {["autograd.functional"] = "autograd_functional", ["nn.init"] = "nn/init_functions", ["nn.utils"] = "nn/utils",
+  ["nn.utils.rnn"] = "nn/sequences", ["nn.utils.prune"] = "nn/prune", ["nn.utils.parametrize"] = "nn/parametrize",
+  ["nn.utils.parametrizations"] = "nn/parametrize", ["utils.tensorboard"] = "tensorboard", ["utils.benchmark"] = "benchmark",
+  ["distributions.transforms"] = "distributions/transforms"}
+-- The file that a public table is made in: of its name, or that of the table it stands in.
+local function home_of(path, above)
+  if HOMES[path] then return HOMES[path] end
+  for _, file in ipairs {path:gsub("%.", "/"), path:gsub("%.", "/") .. "/init"} do
+    local f = io.open(here .. "/lua/tycho/" .. file .. ".lua")
+    if f then
+      f:close()
+      return file
     end
   end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local known, takes = signatures[name], ""
-    if name:find "^Lazy" then takes = ("those of `%s` but for the first"):format(name:sub(5))
-    elseif known and known ~= "" then takes = "`" .. cell(known) .. "`"
-    elseif not known and name:find "Loss$" then takes = "those of its function in nn.functional but for the first, by name" end
-    md[#md + 1] = ("| `%s` | %s |"):format(name, takes)
-  end
-  md[#md + 1] = ""
-  md[#md + 1] = "Recurrent layers give their states as further values: `local y, h, c = lstm(x, h0, c0)`, `local y, h = gru(x, h0)`; x is (L,N,E), "
-    .. "y (L,N,D*H), states (D*layers,N,H), D the number of directions. Cells: `local h, c = lstm_cell(x, h, c)`.\n"
-  for _, file in ipairs {"nn/init.lua", "nn/plain.lua", "nn/rnn.lua", "nn/transformer.lua", "nn/parallel.lua"} do functions(file) end
-  section "nn.utils"
-  for _, file in ipairs {"nn/utils.lua", "nn/normalized.lua", "nn/prune.lua", "nn/sequences.lua"} do functions(file) end
-  section "nn.init"
-  functions "nn/init_functions.lua"
+  return above
+end
 
-  section "Optimizers"
-  md[#md + 1] = "| optimizer | options |\n|---|---|"
-  names = {}
-  for name, class in pairs(tycho.optim) do if type(class) == "table" and name:find "^%u" and name ~= "Optimizer" then names[#names + 1] = name end end
-  table.sort(names)
-  for _, name in ipairs(names) do
+local function add_methods(class, shown, home)
+  local base = (getmetatable(class) or {}).__index
+  for _, name in ipairs(sorted(class, is_function)) do
+    local file, line = site(name, class[name], home, shown)
+    local told = file and comment_above(file, line) ~= "" or name ~= "forward" and not (type(base) == "table" and base[name] ~= nil)
+    if told and not USUAL[name] then add("", name, class[name], file or home, shown, "function") end
+  end
+end
+local in_table = {}                                          -- layers of which the table of layers says what they do
+local function walk(path, t, home, seen)
+  if seen[t] then
+    M.tables[path] = seen[t]
+    return
+  end
+  seen[t] = path
+  for _, name in ipairs(sorted(t, is_function)) do
+    local of_ops = path == "" or path == "linalg" or path == "fft"
+    if path ~= "nn.functional" and not is_op(path == "" and name or path .. "." .. name, t[name], of_ops) then
+      add(path, name, t[name], home, nil, "function")
+    end
+  end
+  for _, name in ipairs(sorted(t, is_table)) do
+    local v, inside = t[name], path == "" and name or path .. "." .. name
+    if is_module(v) then
+      if not in_table[name] then add(path, name, v, home, nil, "class") end
+      add_methods(v, name, home)
+    elseif is_called(v) then add(path, name, v, home, nil, "object")
+    elseif not (getmetatable(v) or {}).__eq and not (getmetatable(v) or {}).__tostring then walk(inside, v, home_of(inside, home), seen) end
+  end
+end
+
+-- Constructors' signatures: asked for by the name that errors use.
+local function ask(name, constructor, ...)
+  asked = name
+  pcall(constructor, ...)
+  asked = nil
+end
+-- A loss's arguments: its function's options, those that PyTorch takes by place first.
+local function loss_arguments(class, functional)
+  local fn, order = upvalue(class.forward, "fn"), upvalue(class.init, "order") or ""
+  for _, f in ipairs(functional.signatures) do
+    if f.name == fn then
+      local known, first, rest = {}, {}, {}
+      local flat = f.signature:gsub("%b()", ""):gsub(":%a+%??", ""):gsub(", %*", "")
+      for item in flat:gmatch "[^,%s]+" do
+        local name = item:match "^[%w_]+"
+        if f.signature:find("%f[%w_]" .. name .. ":%a+[?=(]") then
+          known[name] = item:find "=" and item or item .. "=nil"
+          if not (" " .. order .. " "):find(" " .. name .. " ", 1, true) then rest[#rest + 1] = known[name] end
+        end
+      end
+      for name in order:gmatch "%S+" do first[#first + 1] = known[name] end
+      return table.concat(first, ", ") .. (#rest > 0 and (#first > 0 and ", " or "") .. "*, " .. table.concat(rest, ", ") or "")
+    end
+  end
+end
+
+local layers, optimizers, schedulers = {}, {}, {}            -- {name=, args=, does=}
+local CLASSES                                                -- {shown, the class, its file}
+-- Walks everything, which then is in M: entries, {names={ {path=, name=, class=, shown=, call=}, ...}, by=, args=, text=, kind=};
+-- aliases of ops; the rows of tables; errors: what is undocumented.
+function M.collect(root)
+  here = root
+  local tycho = require "tycho"
+  local layer = require "tycho.nn.layer"
+  local make = layer.plain
+  layer.plain = function(name, fn, ...)
+    plain[name] = {fn = fn}
+    plain[name].file, plain[name].line = main_line()
+    return make(name, fn, ...)
+  end
+  for name in pairs(upvalue(getmetatable(tycho).__index, "parts")) do local _ = tycho[name] end      -- loaded when first used
+  local nn, optim, data, functional = tycho.nn, tycho.optim, tycho.data, require "tycho.functional"
+  for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then op_names[op.name] = true end end
+  for _, f in ipairs(functional.signatures) do op_names[f.name] = true end
+  for name in pairs(op_names) do
+    local place, within = name:match "^(%l+)%.(.*)"
+    local f = place and tycho[place][within] or rawget(tycho, name) or core.methods[name]
+    local known = f and op_functions[f]
+    if f and not (known and (#known < #name or known:find "%.")) then op_functions[f] = name end
+  end
+
+  for _, name in ipairs(sorted(nn, is_module)) do
+    if rawget(nn[name], "_builtin") then
+      ask(name, nn[name])
+      local args, does = signatures[name], ""
+      local loss = rawget(nn[name], "forward") and upvalue(nn[name].forward, "fn")
+      if name:find "^Lazy" then
+        args = (signatures[name:sub(5)] or ""):gsub("^[^,]*,? ?", "")
+        does = ("as `%s`; its first argument follows from the first input"):format(name:sub(5))
+      elseif name:find "Loss$" and loss then args, does = loss_arguments(nn[name], functional), ("`nn.functional.%s`"):format(loss)
+      elseif plain[name] then
+        local f = op_functions[plain[name].fn]
+        for _, k in ipairs(sorted(nn.functional, function(fn) return fn == plain[name].fn end)) do
+          if not f or not op_names[f] or k:gsub("_", "") == name:lower() then f = k end
+        end
+        does = f and ("`%s.%s`"):format(rawget(nn.functional, f) and "nn.functional" or "tycho", f) or ""
+      end
+      layers[#layers + 1] = {name = name, args = readable(args or ""), does = does}
+      in_table[name] = does ~= ""
+      signatures[name] = args
+    end
+  end
+  for _, name in ipairs(sorted(optim, function(v) return is_called(v) end)) do
     local list = {}
-    for k, v in pairs(tycho.optim[name].defaults_of) do
+    for k, v in pairs(optim[name].defaults_of) do
       if type(v) == "table" then
         local items = {}
         for i, item in ipairs(v) do items[i] = tostring(item) end
@@ -157,38 +467,95 @@ function M.lines(here)
       end
       list[#list + 1] = k .. "=" .. tostring(v)
     end
-    table.sort(list)
-    md[#md + 1] = ("| `%s` | `%s` |"):format(name, table.concat(list, ", "))
+    table.sort(list, function(a, b) return (a:find "^lr=" and "" or a) < (b:find "^lr=" and "" or b) end)
+    optimizers[#optimizers + 1] = {name = name, args = table.concat(list, ", ")}
   end
-  md[#md + 1] = ""
-  functions "optim/init.lua"
-  functions "optim/state.lua"
-  functions "optim/swa_utils.lua"
-  section "Learning rates"
-  md[#md + 1] = "| scheduler | arguments after the optimizer |\n|---|---|"
-  names = {}
-  for name in pairs(tycho.optim.lr_scheduler) do names[#names + 1] = name end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    asked = name
-    pcall(tycho.optim.lr_scheduler[name], tycho.optim.SGD({tycho.zeros(1, {requires_grad = true})}, 1))
-    asked = nil
-    if signatures[name] then md[#md + 1] = ("| `%s` | `%s` |"):format(name, cell(signatures[name])) end
+  for _, name in ipairs(sorted(optim.lr_scheduler, is_called)) do
+    ask(name, optim.lr_scheduler[name], optim.SGD({tycho.zeros(1, {requires_grad = true})}, 1))
+    schedulers[#schedulers + 1] = {name = name, args = readable(signatures[name] or ""):gsub("0.3333+1", "1/3")}
   end
-  md[#md + 1] = ""
-  functions "optim/lr_scheduler.lua"
+  for _, name in ipairs(sorted(tycho.distributions, is_called)) do ask(name, tycho.distributions[name]) end
 
-  local last
-  for _, part in ipairs {{"Tensors and modes", "init.lua", "^M%."}, {"Random generators", "generator.lua"}, {"Autograd", "autograd.lua"}, {"Autograd", "autograd_functional.lua"}, {"Activation checkpointing", "recompute.lua"}, {"Mixed precision", "amp.lua"}, {"Mixed precision", "amp_debug.lua"},
-    {"Distributions", "distributions/init.lua"}, {"Distributions", "distributions/elementary.lua"}, {"Distributions", "distributions/gamma.lua"}, {"Distributions", "distributions/composed.lua"}, {"Compiled steps", "compile.lua"}, {"Traces", "jit.lua"}, {"Devices", "cuda.lua"}, {"Several processes", "distributed.lua"}, {"Modules as functions", "func.lua"}, {"Profiles", "profiler.lua"}, {"Data", "data/init.lua"}, {"Data", "data/loader.lua"}, {"Data", "data/remote.lua"}, {"Data", "data/samplers.lua"}, {"Data", "data/datasets.lua"},
-    {"Transforms", "data/transforms.lua"}, {"Saving", "saving.lua"}, {"Saving", "checkpoint.lua"}, {"Utilities", "utils.lua"}, {"Utilities", "testing.lua"}, {"Utilities", "benchmark.lua"}, {"Utilities", "tensorboard.lua"}} do
-    if #documented(here .. "/lua/tycho/" .. part[2], part[3] or "^lib%.") > 0 then
-      if part[1] ~= last then section(part[1]) end
-      last = part[1]
-      functions(part[2], part[3])
+  CLASSES = {
+    {"Tensor", core.methods, "init"}, {"Generator", getmetatable(tycho.Generator()).__index, "generator"},
+    {"ctx", hidden(tycho.autograd, "Context"), "autograd"}, {"Optimizer", hidden(optim.Optimizer, "Optimizer"), "optim/init"},
+    {"Optimizer", {add_param_group = optim.SGD.add_param_group}, "optim/init"},          -- which each class has for itself
+    {"LBFGS", getmetatable(optim.LBFGS).__index, "optim/lbfgs"},
+    {"Scheduler", hidden(optim.lr_scheduler.LRScheduler, "Scheduler"), "optim/lr_scheduler"},
+    {"PackedSequence", hidden(nn.utils.rnn, "Packed"), "nn/sequences"},
+    {"GradScaler", hidden(tycho.amp, "Scaler"), "amp"}, {"compiled", hidden({tycho.compile}, "Compiled"), "compile"},
+    {"traced", hidden(tycho.jit, "Traced"), "jit"},
+    {"Event", upvalue(core.gpu.event_meta.__index, "methods"), "cuda"},
+    {"Stream", upvalue(core.gpu.stream_meta.__index, "methods"), "cuda"},
+    {"Graph", upvalue(core.gpu.graph_meta.__index, "methods"), "cuda"}, {"Work", hidden(tycho.distributed, "Work"), "distributed"},
+    {"DataLoader", hidden(data, "DataLoader"), "data/loader"}, {"Prefetcher", hidden(data, "Prefetcher"), "data/loader"},
+    {"Dataset", hidden(data, "Dataset"), "data/remote"}, {"TensorDataset", hidden(data, "TensorDataset"), "data/init"},
+    {"Pictures", hidden(data.datasets, "Pictures"), "data/datasets"}, {"TextFile", hidden(data.datasets, "Text"), "data/datasets"},
+    {"CSV", hidden(data.datasets, "Table"), "data/datasets"},
+    {"Distribution", getmetatable(getmetatable(tycho.distributions.Normal).__index).__index, "distributions/base"},
+    {"Manager", hidden(tycho.checkpoint, "Manager"), "checkpoint"},
+    {"Profile", hidden(tycho.profiler, "Profile"), "profiler"}, {"Timer", hidden(tycho.utils.benchmark, "Timer"), "benchmark"},
+    {"bar", hidden(tycho.utils, "Bar"), "utils"},
+    {"SummaryWriter", hidden(tycho.utils.tensorboard, "Writer"), "tensorboard"}}
+  for name, c in pairs(IN_C) do                              -- first of their section, by name
+    local entry = {file = "init", line = 0, names = {{path = "", name = name, class = "Tensor", shown = "x:" .. name}}, kind = "function",
+      value = core.methods[name], text = c[2], args = c[1]}
+    by_value[core.methods[name]] = entry
+    entries[#entries + 1] = entry
+  end
+  walk("", tycho, "init", {})
+  for _, c in ipairs(CLASSES) do
+    if c[1] == "Tensor" then
+      for _, name in ipairs(sorted(c[2], function(v) return is_function(v) or is_called(v) end)) do
+        local v = c[2][name]
+        if not IN_C[name] and not is_op(name, v, true) then add("", name, v, c[3], "Tensor", is_called(v) and "object" or "function") end
+      end
+    else add_methods(c[2], c[1], c[3]) end
+  end
+  for _, e in ipairs(entries) do
+    if e.line > 0 then table.sort(e.names, function(a, b)                       -- the name that the source has first; then alphabetically
+      local text = lines_of(e.file)[e.line] or ""
+      local x, y = text:find("%f[%w_]" .. a.name .. "%f[^%w_]") or 1000, text:find("%f[%w_]" .. b.name .. "%f[^%w_]") or 1000
+      if x ~= y then return x < y end
+      return a.shown < b.shown
+    end) end
+    local first = e.names[1]
+    local call, text = e.text:match "^([%w_.:]+%b()):%s*(.*)$"
+    if not call then call, text = e.text:match "^([%w_.:]+%b{}):%s*(.*)$" end
+    local own = call and call:match "([%w_]+)[({]"
+    for _, n in ipairs(e.names) do
+      if own == n.name then
+        local dot = n.class and call:find("^%u%w*%." .. own)
+        n.call = (dot and n.shown:gsub(":", ".") or n.shown) .. call:match("[({].*$")
+        e.text, e.by = text, n
+      end
+    end
+    if e.text == "" and e.kind ~= "class" and not e.by then
+      table.insert(M.errors, ("lua/tycho/%s.lua:%d: %s has no comment"):format(e.file, e.line, first.shown))
+    elseif e.text == "" and e.kind == "class" and not e.by then
+      table.insert(M.errors, ("lua/tycho/%s.lua:%d: class %s has no comment"):format(e.file, e.line, first.shown))
     end
   end
-  return md
+  local rank = {}
+  for i, section in ipairs(SECTIONS) do for k = 2, #section do rank[section[k]] = i * 100 + k end end
+  for _, e in ipairs(entries) do
+    if not rank[e.file] then error(("scripts/reference.lua: no section has %s.lua, which defines %s"):format(e.file, e.names[1].shown)) end
+  end
+  table.sort(entries, function(a, b)
+    if a.file ~= b.file then return rank[a.file] < rank[b.file] end
+    if a.line ~= b.line then return a.line < b.line end
+    return a.names[1].shown < b.names[1].shown
+  end)
 end
 
+-- An entry's call by one of its names.
+function M.call_of(e, n)
+  if n.call or not e.args and e.kind ~= "function" then return n.call or n.shown end
+  if e.args:find "^self" then return n.shown:gsub("%.(%w+)$", ":%1") .. "(" .. e.args:gsub("^self,? ?", "") .. ")" end
+  return n.shown .. "(" .. e.args .. ")"
+end
+function M.classes() return CLASSES end
+
+M.entries, M.sections, M.fields, M.switches = entries, SECTIONS, FIELDS, SWITCHES
+M.layers, M.optimizers, M.schedulers = layers, optimizers, schedulers
 return M

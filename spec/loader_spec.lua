@@ -67,4 +67,11 @@ describe("loaders #cpu", function()
       data.Subset({size = function() return 1 end, get = function() return 1 end}, {1}):to("cpu")
     end)
   end)
+
+  it("collate gives every field of its items", function()
+    local x, y, z = data.collate {{tycho.ones(2), 1, "a"}, {tycho.zeros(2), 2, "b"}}
+    assert.same({2, 2}, {unpack(x.shape)})
+    assert.same({1, 2}, y:totable())
+    assert.same({"a", "b"}, z)
+  end)
 end)

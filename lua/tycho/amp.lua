@@ -19,9 +19,9 @@ local half = {float16 = true, bfloat16 = true}
 local usual = {cpu = "bfloat16", cuda = "float16"}
 
 local OPTIONS = {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true}
--- autocast({dtype = "float16", enabled = true, device = "cuda"}, fn, ...): calls fn; inside, matrix products, convolutions and attention
--- compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on
--- GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
+-- autocast({dtype=, enabled=true, device=}, fn, ...): calls fn(...) and gives its results; inside, matrix products, convolutions and
+-- attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype:
+-- float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 function amp.autocast(o, fn, ...)
   if callable(o) then
     options.first("autocast", OPTIONS, fn, ...)
@@ -52,7 +52,7 @@ function amp.autocast(o, fn, ...)
   return modes.autocasting(state, fn, ...)
 end
 
--- Whether autocast is on for a device ("cpu" or "cuda"; nil: either), and the dtype it computes in.
+-- is_autocast_enabled(device=): whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
 function amp.is_autocast_enabled(device)
   local dtype
   local known = device == nil or type(device) == "string" and usual[device:match "^%a+"]
@@ -68,8 +68,9 @@ function amp.get_autocast_dtype(device)
   return select(2, amp.is_autocast_enabled(device)) or usual[device:match "^%a+"]
 end
 
--- custom_fwd(fn, {cast_inputs=}): the forward of an autograd.Function whose backward, from custom_bwd, shall run under forward's autocast.
--- cast_inputs: where autocast is on, floating tensors among the arguments (but float64) are given this dtype, and fn runs without it.
+-- custom_fwd(fn, {cast_inputs=}): makes of fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the
+-- autocast that forward had. cast_inputs: where autocast is on, floating tensors among the arguments (but float64) become of this dtype,
+-- and fn runs without autocast.
 function amp.custom_fwd(fn, o)
   if not callable(fn) then fail("custom_fwd: argument 1 must be a function, got " .. type(fn)) end
   local cast = fill("custom_fwd", o, {cast_inputs = false, device_type = false}).cast_inputs
@@ -86,6 +87,7 @@ function amp.custom_fwd(fn, o)
     return modes.autocasting(state, fn, ctx, unpack(args, 1, n))
   end
 end
+-- custom_bwd(fn): makes of fn the backward that goes with custom_fwd.
 function amp.custom_bwd(fn)
   if not callable(fn) then fail("custom_bwd: argument 1 must be a function, got " .. type(fn)) end
   return function(ctx, ...)
@@ -112,7 +114,7 @@ local function start(self, device)
   end
 end
 
--- loss (or a list of losses) times the scale; its backward pass gives gradients that are scaled alike.
+-- loss (or a list of losses) times the scale: its backward gives gradients that are scaled likewise.
 function Scaler:scale(loss)
   if not self._enabled then return loss end
   if type(loss) == "table" and not core.is_tensor(loss) then
@@ -190,7 +192,8 @@ local function need_optimizer(who, opt)
   end
 end
 
--- Divides the optimizer's gradients by the scale in place, for what works on them between backward() and step(): clipping, for one.
+-- Divides the optimizer's gradients by the scale, in place, for what looks at them between backward() and step(): clipping, say. Once for
+-- each step.
 function Scaler:unscale_(opt)
   need_optimizer("unscale_", opt)
   if not self._enabled then return end
@@ -214,8 +217,8 @@ local function agree(found)
   end
 end
 
--- The optimizer's step, unless a gradient is infinite or NaN; that is decided on the device. Gradients that weren't
--- unscaled are within the step.
+-- step(opt): the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and isn't waited for. Where
+-- unscale_() wasn't called the step divides by the scale itself, and p.grad stays scaled.
 function Scaler:step(opt, ...)
   need_optimizer("step", opt)
   if not self._enabled then return opt:step(...) end
@@ -239,8 +242,8 @@ function Scaler:step(opt, ...)
   e.state = "stepped"
 end
 
--- Ends the iteration: after an infinite gradient the scale shrinks, after growth_interval good steps in a row it grows. new_scale, a
--- number or a 0-dim tensor, sets it instead.
+-- update(new_scale=): ends the iteration: the scale shrinks by backoff_factor if a step was skipped, and grows by growth_factor after
+-- growth_interval steps in a row that weren't. new_scale, a number or a tensor of one element, sets it instead.
 function Scaler:update(new_scale)
   if not self._enabled then return end
   need_scale(self, "update")
@@ -268,22 +271,27 @@ function Scaler:update(new_scale)
   self._optimizers, self._entries = setmetatable({}, {__mode = "k"}), {}
 end
 
--- The scale as a number. On a GPU this waits for the device.
+-- The scale as a number. A GPU is waited for.
 function Scaler:get_scale()
   if not self._enabled then return 1 end
   return self._scale and self._scale:item() or self._init_scale
 end
+-- Whether it does anything: the option enabled.
 function Scaler:is_enabled() return self._enabled end
 for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do
+  -- The settings that GradScaler was given.
   Scaler["get_" .. name] = function(self) return self["_" .. name] end
+  -- Another setting from now on.
   Scaler["set_" .. name] = function(self, v) self["_" .. name] = check_setting("set_" .. name, name, v) end
 end
 
+-- Scale, settings and count as a table of numbers, for tycho.save. A GPU is waited for.
 function Scaler:state_dict()
   if not self._enabled then return {} end
   return {scale = self:get_scale(), growth_factor = self._growth_factor, backoff_factor = self._backoff_factor,
     growth_interval = self._growth_interval, _growth_tracker = self._growth and self._growth:item() or self._init_growth}
 end
+-- Continues from what state_dict gave.
 function Scaler:load_state_dict(d)
   if not self._enabled then return end
   if type(d) ~= "table" or type(d.scale) ~= "number" then
@@ -303,7 +311,8 @@ end
 
 options.methods(Scaler, "scaler", function(self) return getmetatable(self) == Scaler end)
 
--- GradScaler{init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true}
+-- GradScaler{init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true}: scales losses so that 16-bit
+-- gradients don't become 0. Its state lives on the loss's device.
 function amp.GradScaler(o, more)
   if type(o) == "string" then o = more end                       -- PyTorch's device: the state lives where the loss does
   o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})

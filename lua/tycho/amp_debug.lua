@@ -63,9 +63,10 @@ function Report:__tostring()
   return table.concat(lines, "\n")
 end
 
--- fn may run forward alone, or backward too. Returns a list of {name, kind, dtype, activation, gradient}, in the order of first use, that
--- prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements whose size the dtype can't
--- hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst. Further results of fn follow it.
+-- debug(fn, {dtype="float16"}): calls fn(), which runs forward, or backward too, and says what each layer's results and their gradients
+-- would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=,
+-- gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the
+-- shares of elements that the dtype can't hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst.
 return function(fn, o)
   o = fill("amp.debug", o, {dtype = "float16"})
   if type(fn) ~= "function" then fail("amp.debug: argument 1 must be a function, got " .. type(fn)) end

@@ -14,8 +14,11 @@ end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
--- inputs: the tensors, leaves or results, that alone get gradients. create_graph: gradients that can be differentiated hold their graph,
--- and with it the leaves that hold them: make them nil (zero_grad), or use tycho.grad, or none of it is ever freed
+-- backward(grad=, {retain_graph=create_graph, create_graph=false, inputs=}): computes the gradients of x with respect to the leaves that
+-- it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
+-- The graph goes afterwards, unless retain_graph: a second backward is an error then. create_graph: the gradients have a graph of their
+-- own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed.
+-- inputs: a tensor or a list; these alone, leaves or results, get gradients.
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs)
@@ -47,7 +50,7 @@ local function by_output(who, grads, outputs)
   return filled
 end
 
--- backward of several outputs at once; grads: a gradient for each, false or nil for one of a single element
+-- backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
 autograd.backward = core.define("autograd.backward",
   "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false",
   function(outputs, grads, retain, create)
@@ -56,7 +59,9 @@ autograd.backward = core.define("autograd.backward",
     run(list(outputs), by_output("autograd.backward", grads, outputs), nil, retain, create)
   end)
 
--- Gradients of outputs with respect to inputs: a tensor for a tensor, a list for a list; .grad is left alone.
+-- Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs:
+-- the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil;
+-- materialize_grads: zeros.
 autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
     allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true",
@@ -80,8 +85,7 @@ autograd.grad = core.define("grad",
     return out
   end)
 
--- fn(grad) is called when the tensor's gradient is whole; what it returns, if anything, replaces the gradient.
--- Returns a handle with remove().
+-- A handle whose remove() takes hook i out.
 local function handle(hooks, i)
   local removed = false
   return {remove = function()
@@ -90,13 +94,15 @@ local function handle(hooks, i)
     while hooks[#hooks] == false do hooks[#hooks] = nil end        -- places in use stay as they are
   end}
 end
+-- fn(grad) is called in backward when this tensor's gradient is complete; what it returns, if not nil, takes its place. Gives a handle
+-- with remove().
 function M.register_hook(x, fn)
   if modes.first_run and core.is_tensor(x) and not x.requires_grad then return {remove = function() end} end    -- a checkpoint's: see there
   return handle(core.register_hook(x, fn))
 end
 
--- fn(leaf) is called when backward has added to the leaf's .grad: an optimizer's step may be there, and the gradient's
--- memory go. A handle with remove().
+-- fn(leaf) is called when backward has added to this leaf's .grad: for an optimizer's step there and then, after which the gradient can
+-- go. Gives a handle with remove().
 function M.register_post_accumulate_grad_hook(x, fn)
   if core.is_tensor(x) and not x.is_leaf then
     fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; register_hook is for results")
@@ -106,7 +112,7 @@ function M.register_post_accumulate_grad_hook(x, fn)
   return handle(hooks, i)
 end
 
--- The gradient of a result is kept in its .grad too, where backward comes by.
+-- backward puts this result's gradient into its .grad too, as that of a leaf.
 function M.retain_grad(x)
   if modes.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
@@ -117,10 +123,10 @@ end
 
 ---- what is saved for backward ----
 autograd.graph = options.told({}, "autograd.graph")
--- Calls fn(...); of each tensor that is saved for backward meanwhile, pack(tensor) makes a value that stands in its place, and backward
--- calls unpack(value) for it: a tensor of the same shape, dtype and device. Both run without recording; fn isn't compiled. What an
--- in-place op saves of its result stays as it is. Within another saved_tensors_hooks the inner one alone counts. Of what pack returns a
--- tensor, or a table's tensors, are kept whatever scope they were made in.
+-- Calls fn(...) and gives its results. Of each tensor that ops save for backward meanwhile, pack(tensor) makes a value that is kept in its
+-- place; in backward unpack(value) gives the tensor for it, of the same shape, dtype and device. Both run without recording, and fn isn't
+-- compiled. An in-place op saves its result as it is. Within another saved_tensors_hooks the inner one alone counts. Tensors that pack
+-- returns, also in a table, outlive every scope.
 function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
   for i, f in ipairs {pack or false, unpack or false, fn or false} do
     if not modes.callable(f) then fail("saved_tensors_hooks: argument %d must be a function, got %s", i, options.shown(f or nil)) end
@@ -139,8 +145,9 @@ function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
 end
 
 local ON_CPU = {pin_memory = true}
--- Calls fn(...); what a GPU's ops save for backward meanwhile is moved to the CPU, to pinned memory unless {pin_memory = false}, and is
--- back when backward needs it: memory of the GPU for the time of two copies. Leaves, which are there anyway, stay.
+-- save_on_cpu({pin_memory=true}, fn, ...): calls fn(...) and gives its results; what a GPU's ops save for backward meanwhile is moved to
+-- the CPU, to pinned memory unless pin_memory = false, and is back when backward needs it: so it takes the GPU's memory only while it is
+-- copied. Leaves, which are there anyway, stay. The options may be left out.
 function autograd.graph.save_on_cpu(o, fn, ...)
   if modes.callable(o) then
     options.first("save_on_cpu", ON_CPU, fn, ...)
@@ -162,6 +169,7 @@ end
 -- src/lua/autograd.c), as other nodes' saved tensors do.
 local Context = {}
 Context.__index = Context
+-- save_for_backward(x, ...): in forward: keeps tensors among its arguments and results for backward, which gets them by saved_tensors().
 function Context:save_for_backward(...)
   self._saved = {n = select("#", ...), ...}
   self._versions, self._like = {}, {}
@@ -181,6 +189,7 @@ function Context:save_for_backward(...)
   end
   self._unpack = hooks and hooks[2]
 end
+-- What save_for_backward was given, as several values. One that was changed in place since is an error.
 function Context:saved_tensors()
   local s = self._saved
   if not s then return end
@@ -206,10 +215,11 @@ function Context:saved_tensors()
   return unpack(s, 1, s.n)
 end
 
--- Results that carry no gradient, such as indices.
+-- mark_non_differentiable(y, ...): in forward: these results carry no gradient, such as indices.
 function Context:mark_non_differentiable(...) self._indifferent = {...} end
-function Context:mark_dirty() end                        -- a changed argument that forward returns is known by itself
--- false: backward gets nil, not zeroes, for a result that nothing used
+-- Does nothing: that an argument which forward returns was changed in place is known by itself.
+function Context:mark_dirty() end
+-- false: for a result that nothing used backward gets nil rather than zeros.
 function Context:set_materialize_grads(on) self._unmade = not on end
 
 core.set_private("function", function(ctx, ...)
@@ -262,9 +272,10 @@ function Function:__call(...)
 end
 
 local PARTS = {forward = true, backward = true, setup_context = true}
--- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: backward gives a gradient (or nil) for each
--- argument of forward. With setup_context(ctx, inputs, output) forward goes without ctx. It is called as it is, or by its apply.
--- ctx:save_for_backward(x, ...) keeps tensors for ctx:saved_tensors(); ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
+-- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: an op of one's own, which is called as it is, F(x), or by
+-- F.apply(x). forward runs without recording; backward gets a gradient for each result and gives one, or nil, for each argument of
+-- forward. With a third function setup_context(ctx, inputs, output) forward goes without ctx. ctx.needs_input_grad[i]: whether argument
+-- i's gradient is asked for.
 function autograd.Function(def)
   if type(def) ~= "table" or type(def.forward) ~= "function" or type(def.backward) ~= "function" then
     fail("Function: a table with functions 'forward' and 'backward' is needed")
@@ -288,14 +299,16 @@ local function watcher(name, place, grads)
     end
   end
 end
--- On, a gradient that has NaN is an error that names the op which made it, and the line that called that; compiled
--- functions run as they are written. Slow: for debugging.
+-- true: a gradient that has NaN is an error which names the op that made it, and the line of the program that called that op. Compiled
+-- functions run uncompiled meanwhile. Slow: for debugging.
 function autograd.set_detect_anomaly(on)
   if type(on) ~= "boolean" then fail("set_detect_anomaly: argument 1 must be a boolean, got " .. type(on)) end
   modes.watching = on
   core.watch(on and watcher or nil)
 end
+-- Whether set_detect_anomaly(true) holds.
 function autograd.is_anomaly_enabled() return modes.watching or false end
+-- Calls fn(...) with set_detect_anomaly(true), and gives its results.
 function autograd.detect_anomaly(fn, ...)
   options.expect("detect_anomaly", 1, fn, modes.callable(fn), "a function")
   local before = modes.watching or false
@@ -304,7 +317,8 @@ function autograd.detect_anomaly(fn, ...)
 end
 
 ---- gradcheck ----
--- Compares gradients with central differences, for float64 inputs. Returns true, or raises with the first difference.
+-- gradcheck(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3}): compares the gradients of fn's results with central differences of step eps,
+-- for float64 inputs that require grad. Gives true, or an error that shows the first difference.
 autograd.gradcheck = core.define("gradcheck",
   "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false",
   function(fn, inputs, eps, atol, rtol, second)
@@ -381,7 +395,7 @@ autograd.gradcheck = core.define("gradcheck",
     return true
   end)
 
--- The same of gradients' gradients.
+-- gradgradcheck(fn, inputs, {eps=1e-6, atol=1e-5, rtol=1e-3}): the same for the gradients of gradients.
 function autograd.gradgradcheck(fn, inputs, o)
   local all = {second = true}
   options.expect("gradgradcheck", 3, o, o == nil or type(o) == "table", "a table of options")

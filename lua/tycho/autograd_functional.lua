@@ -55,7 +55,9 @@ local function beside(who, v, xs)
   return v
 end
 
--- jacobian(fn, inputs, {create_graph=}): for each result and each input a tensor of the result's shape, then the input's
+-- jacobian(fn, inputs, {create_graph=false}): for each result of fn and each input a tensor of the result's shape, then the input's.
+-- inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a
+-- history that leads to the inputs.
 function functional.jacobian(fn, inputs, o)
   local create = given("jacobian", o)
   return enable_grad(function()
@@ -87,7 +89,8 @@ local function one_number(who, ...)
   return M.reshape(out[1], {})
 end
 
--- hessian(fn, inputs, {create_graph=}): second derivatives of a function of one number; for a list of inputs a list of lists
+-- hessian(fn, inputs, {create_graph=false}): the second derivatives of a function of one number: a tensor of the input's shape twice; for
+-- a list of inputs a list of lists.
 function functional.hessian(fn, inputs, o)
   local create = given("hessian", o)
   options.expect("hessian", 1, fn, callable(fn), "a function")
@@ -99,7 +102,7 @@ function functional.hessian(fn, inputs, o)
   return {found}
 end
 
--- vjp(fn, inputs, v): fn's results, and v times the Jacobian: gradients weighed by v
+-- vjp(fn, inputs, v, {create_graph=false}): fn's results, and v, which has their shapes, times the Jacobian.
 function functional.vjp(fn, inputs, v, o)
   local create = given("vjp", o)
   return enable_grad(function()
@@ -111,7 +114,8 @@ function functional.vjp(fn, inputs, v, o)
   end)
 end
 
--- jvp(fn, inputs, v): fn's results, and the Jacobian times v, by the gradient of a gradient
+-- jvp(fn, inputs, v, {create_graph=false}): fn's results, and the Jacobian times v, which has the inputs' shapes. By the gradient of a
+-- gradient.
 function functional.jvp(fn, inputs, v, o)
   local create = given("jvp", o)
   return enable_grad(function()
@@ -126,7 +130,8 @@ function functional.jvp(fn, inputs, v, o)
   end)
 end
 
--- hvp(fn, inputs, v) and vhp: the number that fn gives, and its Hessian times v
+-- hvp(fn, inputs, v, {create_graph=false}): the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is
+-- the same, for the Hessian is symmetric.
 function functional.hvp(fn, inputs, v, o)
   local create = given("hvp", o)
   return enable_grad(function()

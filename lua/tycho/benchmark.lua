@@ -53,12 +53,14 @@ local function under(self, fn)
   end)
 end
 
--- Times of number calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds of one call.
+-- timeit(number=1000000): times so many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds of one
+-- call, that prints as text.
 function Timer:timeit(number)
   number = options.whole("timeit", "number", number or 1000000, 1)
   return under(self, function() return measured(self, {row(self, number) / number}, number) end)
 end
--- Rows of calls, each long enough to be measured well, for min_run_time seconds together. {min_run_time=0.2}
+-- blocked_autorange({min_run_time=0.2}): times rows of calls, each row long enough to be measured well, for min_run_time seconds together;
+-- a measurement as timeit's.
 function Timer:blocked_autorange(o)
   local least = options.fill("blocked_autorange", o, {min_run_time = 0.2}).min_run_time
   options.number("blocked_autorange", "min_run_time", least, 1e-6)
@@ -77,7 +79,7 @@ function Timer:blocked_autorange(o)
   end)
 end
 
--- Timer(fn, {setup=, num_threads=1, label=}): fn is called without arguments. As in PyTorch one thread is used unless more are asked for.
+-- Timer(fn, {setup=, num_threads=1, label=}): times calls of fn, without arguments; setup is called before. GPUs are waited for.
 function benchmark.Timer(stmt, o)
   if type(stmt) == "table" and not callable(stmt) then stmt, o = stmt.stmt, stmt end
   if not callable(stmt) then fail("Timer: argument 1 (stmt) must be a function, got %s", options.shown(stmt)) end

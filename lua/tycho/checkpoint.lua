@@ -15,7 +15,8 @@ local Manager = {}
 Manager.__index = Manager
 Manager.__tostring = function(m) return ("Manager(dir=%q, keep=%s, async=%s)"):format(m.dir, m.keep > 0 and m.keep or "false", m.async) end
 
--- Manager{dir=, keep=3, async=true}: files step-N.safetensors in dir, of which those saved last stay, `keep` of them (false: all).
+-- Manager{dir=, keep=3, async=true}: writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` stay (false:
+-- all). async: a thread writes while training goes on.
 function checkpoint.Manager(o)
   o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
   if type(o.dir) ~= "string" or o.dir == "" then
@@ -143,8 +144,8 @@ local function encode(step, members)
   return saving.tree {step = step, states = states, values = values, generators = generators(), rank = own_rank(), plans = plans()}
 end
 
--- save(step, {name = member, ...}): members with state_dict through it, others as values. What they are now is what is saved, whatever
--- happens to them next. Raises what went wrong with the one before, when this one is on its way.
+-- save(step, {name = member, ...}): members with state_dict through it, others, what tycho.save takes, as values; all random generators
+-- too. It is copied now, whatever becomes of it later. Raises what went wrong with the one before, when this one is on its way.
 function Manager:save(step, members)
   options.whole("save", "argument 1 (step)", step, 0)
   check_members("save: argument 2", members)
@@ -165,13 +166,13 @@ function Manager:save(step, members)
   if before then fail(before) end
 end
 
--- Until what was saved is durable; raises where it failed.
+-- Waits until what was saved is on the disk; raises where that failed.
 function Manager:wait()
   local failed = finish(self)
   if failed then fail(failed) end
 end
 
--- The step that is being written, bytes written, bytes in all; nil where nothing is.
+-- The step that is being written, the bytes written and the bytes in all; nil where nothing is being written.
 function Manager:progress()
   if not self.under_way then return nil end
   local done, written, total = core.saving_done(self.under_way.saving, 0)
@@ -179,7 +180,7 @@ function Manager:progress()
   return self.under_way.step, written, total
 end
 
--- Steps that there are checkpoints of, what was saved last first.
+-- A list of the steps that there are checkpoints of, the last saved first.
 function Manager:steps() return core.checkpoints(self.dir) end
 
 ---- restoring ----
@@ -244,8 +245,8 @@ local function load_into(value, members, path)
   return value.step, value.values
 end
 
--- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the
--- generators, gives the step and the plain values.
+-- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the random generators; gives the
+-- step, and a table of the plain values.
 function Manager:restore(step, members)
   options.whole("restore", "argument 1 (step)", step, 0)
   if members ~= nil then check_members("restore: argument 2", members) end
@@ -258,8 +259,8 @@ function Manager:restore(step, members)
   return a, b
 end
 
--- The same with the newest checkpoint that is whole; where a newer one is damaged, says so on stderr. nil: there is
--- none. All damaged: an error.
+-- restore_latest{name = member, ...}: as restore, with the newest checkpoint that is whole; says on stderr if a newer one is damaged. nil
+-- where there is none; an error where all are damaged.
 function Manager:restore_latest(members)
   if members ~= nil then check_members("restore_latest: argument 1", members) end
   local failed, last = finish(self), nil

@@ -423,8 +423,9 @@ function Compiled.__call(self, ...)
   return in_scope(core.scope_begin(), pcall(call_and_run, self, v, args))     -- what its results are copied from ends with it
 end
 
--- What is known: a list of {calls, compiled, steps (names of the recorded ops, or nil), kernels (what runs: {ops, fused, elements, reads,
--- writes, why (not more)}), nodes (of the captured graph, on a GPU), why (it isn't compiled, or nil)}, one for each way that fn goes.
+-- What was recorded: a list with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels=
+-- (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't
+-- compiled)}; nil where there is none.
 function Compiled:report()
   local out = {}
   for _, v in ipairs(self.variants) do
@@ -490,12 +491,12 @@ local function as_module(compiled, m)
   return stand_in
 end
 
--- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (a module, for a module) that does what fn does: its
--- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, only compared with the record,
--- so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes,
--- modes), and so many ways through fn for each; after as many calls in a row that went a new way, or couldn't be recorded, it gives up.
--- fusion: chains of pointwise ops become one kernel. steps = k: the arguments have k rows, a step is done for each, by one call.
--- TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+-- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (for a module, a module) that does what fn does: its
+-- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is
+-- compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of
+-- arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way,
+-- or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
+-- arguments have a row for each. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 return function(fn, o)
   o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
   if not callable(fn) then

@@ -47,17 +47,18 @@ local function numbered(n)
   return ranks
 end
 
--- Whether there are several processes to be had: tycho/mpi.so is there; or false and why not. Nothing is begun by it.
+-- Whether tycho was built with MPI; else false and the reason. Nothing is begun by it.
 function distributed.is_available()
   if package.searchpath("tycho.mpi", package.cpath) then return true end
   return false, "tycho was built without MPI: there is no tycho/mpi.so on package.cpath"
 end
+-- Whether init_process_group has been called, and destroy_process_group hasn't.
 function distributed.is_initialized() return world ~= nil end
 
--- The processes that mpirun has started find each other; without mpirun there is one. timeout: seconds that a call may wait for the others.
--- TYCHO_DEBUG=distributed in the environment: before each exchange the processes compare what they are about to do, and
--- an error says where they differ (else they hang, or get nonsense). The positional argument is PyTorch's backend: what
--- is used follows from the tensors' device.
+-- init_process_group(backend=, {timeout=1800}): the processes that mpirun has started find each other; without mpirun there is one.
+-- timeout: seconds that a call may wait for the others. backend is PyTorch's argument, and of no effect: tensors' devices say whether MPI
+-- or NCCL is used. With TYCHO_DEBUG=distributed in the environment the processes compare what they are about to do before each exchange,
+-- and an error says where they differ, rather than that they hang.
 function distributed.init_process_group(backend, o)
   if type(backend) == "table" then backend, o = nil, backend end
   o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
@@ -70,13 +71,13 @@ function distributed.init_process_group(backend, o)
   if not rank then fail("init_process_group: %s", size) end
   world, local_rank = setmetatable({id = 0, rank = rank, ranks = numbered(size)}, Group), on_machine
 end
--- All that is left to do: processes wait for each other when they end.
+-- Forgets the group of all. What was opened stays so until the processes end, each waiting for the others.
 function distributed.destroy_process_group(group)
   if group == nil or group == world then world = nil
   elseif getmetatable(group) ~= Group then fail("destroy_process_group: argument 1 must be what new_group() gave, got %s", shown(group)) end
 end
 
--- A group of some of the processes; all call it, in the same order. ranks: a list
+-- new_group(ranks): a group of the processes of these ranks, a list; all processes call it, in the same order.
 function distributed.new_group(ranks, o)
   group_of("new_group")
   options.fill("new_group", o, {backend = false})        -- the tensors' device says it
@@ -94,28 +95,33 @@ function distributed.new_group(ranks, o)
   return setmetatable({id = id, rank = rank, ranks = list}, Group)
 end
 
--- Of this process: its number in the group (nil: it isn't there), how many there are, and its number on its machine, which picks its GPU.
 local function any_group(who, group)
   group = given_group(who, group)
   if group == nil then return group_of(who) end
   return options.expect(who, 1, group, getmetatable(group) == Group, "what new_group() gave")
 end
+-- This process's number, from 0, in a group or among all; nil where it isn't in the group.
 function distributed.get_rank(group) return any_group("get_rank", group).rank end
+-- How many processes a group has, or all together.
 function distributed.get_world_size(group) return #any_group("get_world_size", group).ranks end
+-- This process's number on its machine, from 0: the GPU it should take.
 function distributed.get_local_rank()
   group_of "get_local_rank"
   return local_rank
 end
+-- "mpi".
 function distributed.get_backend() return group_of "get_backend" and "mpi" end
 
 ---- exchanges ----
--- What is under way: wait() until it is done (on a GPU: what follows in the current stream waits), is_completed().
+-- An exchange under way.
 local Work = {}
 Work.__index = Work
+-- Waits until the exchange is done; of tensors on a GPU, lets what follows in the current stream wait.
 function Work:wait()
   if self.event then self.event:wait() elseif self.pending then core.group_test(self.pending, true) end
   return true
 end
+-- Whether the exchange is done.
 function Work:is_completed()
   if self.event then return self.event:query() end
   return not self.pending or core.group_test(self.pending, false)
@@ -167,37 +173,38 @@ local function reduction_of(who, op)
     fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
 end
 
--- x becomes the sum (op: or the mean, product, min, max) of what the processes have. async_op: gives a Work with wait().
+-- x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on.
+-- async_op: returns at once, with a Work to wait() for.
 distributed.all_reduce = core.define("distributed.all_reduce", "x, op:any?, group:any?, async_op:bool=false", function(x, op, group, async)
   return exchange("all_reduce", "all_reduce", x, x, async, group_of("all_reduce", group), reduction_of("all_reduce", op))
 end)
--- The same for the process of rank dst only.
+-- As all_reduce, for the process of rank dst alone.
 distributed.reduce = core.define("distributed.reduce",
   "x, dst:int, op:any?, group:any?, async_op:bool=false",
   function(x, dst, op, group, async)
     local g = group_of("reduce", group)
     return exchange("reduce", "reduce", x, x, async, g, reduction_of("reduce", op), within("reduce", dst, g))
   end)
--- x becomes what the process of rank src has.
+-- x becomes what the process of rank src has in it.
 distributed.broadcast = core.define("distributed.broadcast", "x, src:int, group:any?, async_op:bool=false", function(x, src, group, async)
   local g = group_of("broadcast", group)
   return exchange("broadcast", "broadcast", x, x, async, g, nil, within("broadcast", src, g))
 end)
 
--- out, of as many times x's dim 1 as there are processes, becomes what they have, in the order of their ranks.
+-- out, whose dim 1 is x's times the number of processes, becomes what they have in x, in the order of ranks.
 distributed.all_gather_into_tensor = core.define("distributed.all_gather_into_tensor",
   "out, x, group:any?, async_op:bool=false",
   function(out, x, group, async)
     return exchange("all_gather_into_tensor", "all_gather", x, out, async, group_of("all_gather_into_tensor", group))
   end)
--- out becomes this process's part of the sum of all x: dim 1 is shared out.
+-- out becomes this process's part, along dim 1, of the sum of all processes' x.
 distributed.reduce_scatter_tensor = core.define("distributed.reduce_scatter_tensor",
   "out, x, op:any?, group:any?, async_op:bool=false",
   function(out, x, op, group, async)
     return exchange("reduce_scatter_tensor", "reduce_scatter", x, out, async, group_of("reduce_scatter_tensor", group),
       reduction_of("reduce_scatter_tensor", op))
   end)
--- Part i of x's dim 1 goes to process i; out has what came, in the order of ranks.
+-- Part i of x, along dim 1, goes to process i; out gets what came, in the order of ranks.
 distributed.all_to_all_single = core.define("distributed.all_to_all_single",
   "out, x, group:any?, async_op:bool=false",
   function(out, x, group, async)
@@ -227,19 +234,19 @@ local function joined(list)
   return ops.cat(rows, 1)
 end
 
--- The tensors of list become what the processes have.
+-- The tensors of list, one for each process, become what they have in x.
 distributed.all_gather = core.define("distributed.all_gather", "list:any, x, group:any?", function(list, x, group)
   local g = group_of("all_gather", group)
   check_list("all_gather", list, #g.ranks, x)
   fill_list(list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
 end)
--- out becomes the sum of what the processes have in list for this one.
+-- out becomes the sum of what the processes have for this one in their lists.
 distributed.reduce_scatter = core.define("distributed.reduce_scatter", "out, list:any, op:any?, group:any?", function(out, list, op, group)
   local g = group_of("reduce_scatter", group)
   check_list("reduce_scatter", list, #g.ranks, out)
   exchange("reduce_scatter", "reduce_scatter", joined(list), M.unsqueeze(out, 1), false, g, reduction_of("reduce_scatter", op))
 end)
--- inputs[i] goes to process i; outputs become what came.
+-- inputs[i] goes to process i, counted from 1; outputs get what came.
 distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inputs:any, group:any?", function(outputs, inputs, group)
   local g = group_of("all_to_all", group)
   check_list("all_to_all", inputs, #g.ranks, type(inputs) == "table" and core.is_tensor(inputs[1]) and inputs[1] or nil)
@@ -247,7 +254,7 @@ distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inp
   fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
 end)
 
--- x goes to the process of rank dst; gives a Work. tag: tells apart messages between two (CPU).
+-- Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU).
 distributed.isend = core.define("distributed.isend", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag)
   local g = group_of("isend", group)
   return exchange("isend", "send", x, nil, true, g, nil, within("isend", dst, g), tag)
@@ -257,15 +264,16 @@ distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, ta
   local g = group_of("irecv", group)
   return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
 end)
--- isend and irecv, waited for.
+-- As isend, and waits.
 distributed.send = core.define("distributed.send",
   "x, dst:int, group:any?, tag:int=0",
   function(x, dst, group, tag) distributed.isend(x, dst, group, tag):wait() end)
+-- As irecv, and waits.
 distributed.recv = core.define("distributed.recv",
   "x, src:int, group:any?, tag:int=0",
   function(x, src, group, tag) distributed.irecv(x, src, group, tag):wait() end)
 
--- The process of rank dst gets what all have into the tensors of its list; the others give no list.
+-- The tensors of list, at the process of rank dst, become what all processes have in x; the others give no list.
 distributed.gather = core.define("distributed.gather", "x, list:any?, dst:int=0, group:any?", function(x, list, dst, group)
   local g = group_of("gather", group)
   if g.rank ~= within("gather", dst, g) then return distributed.send(x, dst, group) end
@@ -284,7 +292,7 @@ distributed.scatter = core.define("distributed.scatter", "x, list:any?, src:int=
   end
 end)
 
--- Waits until all processes are here, and until this one's GPUs have done what they were given.
+-- Waits until all processes are here, and this one's GPUs have done what they were given.
 function distributed.barrier(group)
   group = group_of("barrier", group)
   for device in pairs(streams) do require("tycho.cuda").synchronize(device) end
@@ -315,7 +323,7 @@ local function share(src, group, text, tensors)
   end)
 end
 
--- The values of list become those that the process of rank src has there: tensors (on the CPU), numbers, strings, booleans, tables of them.
+-- The values of list become those that the process of rank src has there: what tycho.save takes, and tensors on the CPU.
 function distributed.broadcast_object_list(list, src, group)
   group, src = group_of("broadcast_object_list", group), src or 0
   within("broadcast_object_list", src, group)
@@ -335,17 +343,21 @@ function distributed.all_gather_object(list, value, group)
 end
 
 ---- with gradients ----
--- The same as functions of x that give a new tensor, through which gradients flow back to the processes that gave it.
+-- Exchanges that give a new tensor, through which gradients flow back to the processes that gave it.
 distributed.functional = options.told({
+  -- all_reduce(x, op="sum", group=): the sum of all processes' x, a new tensor through which gradients flow back to all. So those below.
   all_reduce = core.define("distributed.functional.all_reduce", "x, op:any?, group:any?", function(x, op, group)
     return ops.collective(x, "all_reduce", reduction_of("all_reduce", op), 0, 0, group_of("all_reduce", group).id)
   end),
+  -- all_gather(x, group=): all processes' x one after another along dim 1.
   all_gather = core.define("distributed.functional.all_gather",
     "x, group:any?",
     function(x, group) return ops.collective(x, "all_gather", "sum", 0, 0, group_of("all_gather", group).id) end),
+  -- reduce_scatter(x, op="sum", group=): this process's part, along dim 1, of the sum of all x.
   reduce_scatter = core.define("distributed.functional.reduce_scatter", "x, op:any?, group:any?", function(x, op, group)
     return ops.collective(x, "reduce_scatter", reduction_of("reduce_scatter", op), 0, 0, group_of("reduce_scatter", group).id)
   end),
+  -- all_to_all(x, group=): part i of x, along dim 1, goes to process i; gives what came.
   all_to_all = core.define("distributed.functional.all_to_all",
     "x, group:any?",
     function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),

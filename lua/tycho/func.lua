@@ -14,9 +14,9 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local func = {}
 
--- What net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict; those that
--- aren't named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given; the
--- module is as before afterwards, also when forward errs.
+-- functional_call(net, tensors, ...): what net(...) gives with these tensors in the places of its parameters and buffers, named as in its
+-- state dict; those not named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given;
+-- the module is as before afterwards, also where forward errs.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
@@ -100,13 +100,12 @@ local function gradient(who, fn, argnums, first)
     return unpack(given)
   end
 end
--- func.grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, for the argument of that
--- number (a list of numbers: as many gradients), then fn's further results
+-- grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument
+-- of that number (a list of numbers: as many gradients), then fn's further results.
 function func.grad(fn, argnums) return gradient("grad", fn, argnums, 2) end
--- func.grad_and_value(fn, argnums=1): as grad; the value comes behind the gradients, then fn's further results
+-- grad_and_value(fn, argnums=1): as grad; the value comes after the gradients, then fn's further results.
 function func.grad_and_value(fn, argnums) return gradient("grad_and_value", fn, argnums, 1) end
--- func.vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments'
--- gradients
+-- vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients.
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
   local args, numbers, results = {n = select("#", ...), ...}, {}, {}
@@ -119,7 +118,7 @@ function func.vjp(fn, ...)
   results[#results + 1] = function(...) return unpack(pull(out, {...})) end
   return unpack(results)
 end
--- func.jvp(fn, primals, tangents): fn's result for the list of primals, and its derivative along the tangents
+-- jvp(fn, primals, tangents): fn's result for a list of arguments, and its derivative along a list of directions.
 function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents) end
 -- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
 -- named, in its place: shaped(place, list) for each.
@@ -145,12 +144,13 @@ local function derivatives(who, fn, argnums, derive, shaped)
     return unpack(out)
   end
 end
--- func.jacrev(fn, argnums=1), and jacfwd: a function of fn's arguments that gives the Jacobian of fn's result for that argument: a tensor;
--- for a table of tensors such a table; for a list of numbers as many
+-- jacrev(fn, argnums=1): a function of fn's arguments that gives the Jacobian of fn's result with respect to the argument of that number:
+-- a tensor; for a table of tensors such a table; for a list of numbers as many.
 function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, filled) end
+-- As jacrev, and computed likewise.
 function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, filled) end
--- func.hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, for that
--- argument: a tensor; for tables, and lists of numbers, tables by the one leaf and then by the other
+-- hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, with respect to that
+-- argument: a tensor; for tables and lists of numbers, tables by the one and then by the other.
 function func.hessian(fn, argnums)
   return derivatives("hessian", fn, argnums, functional.hessian, function(place, list, places)
     local rows = {}

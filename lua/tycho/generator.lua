@@ -11,15 +11,16 @@ local class = {__index = Generator, __tostring = function(g) return ("Generator(
 
 local function is_generator(v) return getmetatable(v) == class end
 
--- Generator(device="cpu"): a generator of random numbers of its own. What draws takes it as {generator = g}: randn, uniform_,
--- randperm, nn.init, random_split, DataLoader, samplers. Its numbers are those of the device's own generator after the same manual_seed.
+-- Generator(device="cpu"): a random generator of one's own, apart from the device's. What draws takes it as {generator = g}: randn,
+-- uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the numbers that the device's own
+-- would.
 local function new(_, device)
   local ok, x = pcall(core.ops.empty, {0}, {device = device or "cpu"})
   if not ok then fail("%s", (options.bare(x):gsub("^empty: argument %d", "Generator: argument 1"):gsub("^empty", "Generator"))) end
   return setmetatable({device = x.device}, class):manual_seed(67280421310721)
 end
 
--- Calls fn(...), which draws from this generator on its device; gives fn's results.
+-- Calls fn(...), whose ops on the generator's device draw from it, and gives fn's results.
 function Generator:draw(fn, ...)
   if type(fn) ~= "function" then fail("draw: argument 1 must be a function, got %s", options.shown(fn)) end
   if self.device == "cpu" then
@@ -41,14 +42,15 @@ function Generator:manual_seed(seed)
 end
 -- The seed that the generator was last given.
 function Generator:initial_seed() return self:get_state()[1] end
--- A seed by chance (from the system's clock), which the generator begins anew from.
+-- Begins anew from a seed taken from the system's clock, and gives that.
 function Generator:seed()
   local seed = core.mix_seeds(math.floor(core.now() * 1e9) % 2 ^ 52, os.time()) % 2 ^ 52
   self:manual_seed(seed)
   return seed
 end
--- A list of seed and offset, that set_state takes.
+-- The state for set_state: a list of seed and offset.
 function Generator:get_state() return core.methods.totable(self._state) end
+-- Continues from a state that get_state gave; gives the generator.
 function Generator:set_state(state)
   local seed, offset = options.rng_state(state)
   state = core.methods.to(core.from_value({seed, offset}, "int64"), self.device)
@@ -56,8 +58,9 @@ function Generator:set_state(state)
   else self._state = core.keep(state) end
   return self
 end
--- For checkpoints: a table with the state.
+-- A table with the generator's state, for checkpoints.
 function Generator:state_dict() return {state = self:get_state()} end
+-- Goes on from what state_dict gave.
 function Generator:load_state_dict(d)
   if type(d) ~= "table" or d.state == nil then fail("load_state_dict: argument 1 must be a generator's state, got %s", options.shown(d)) end
   self:set_state(d.state)

@@ -1,5 +1,5 @@
--- Gradient rules, one expression for each operand of each op; those of layers and losses stand in grad_layers.lua, those of
--- linear algebra in functional/linalg_gradients.lua.
+-- Gradient rules, one expression for each operand of each op. Those of layers and losses stand in grad_layers.lua, those of
+-- linear algebra, grid_sample and exchanges in functional/: linalg_gradients.lua, sampling_gradients.lua, collective.lua.
 --
 -- A rule's parameters say what it needs, and only that is saved (operands rather than results where PyTorch's rule has them: then
 -- the same results may be changed in place): g the incoming gradient, operands and attributes by their

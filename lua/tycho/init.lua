@@ -78,6 +78,8 @@ local function from_list(value, dtype)
   end), dtype)
 end
 
+-- A new tensor from a number, a boolean, nested lists of these, or a copy of a tensor, without history. dtype: float32, of booleans
+-- "bool", of a tensor its own, unless given. The lists must be of one length at each depth; a list of 0-dim tensors counts as numbers.
 tycho.tensor = core.define("tensor",
   "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false",
   function(value, dtype, device, requires_grad, pin_memory)
@@ -90,7 +92,7 @@ tycho.tensor = core.define("tensor",
     return requires_grad and M.requires_grad_(x) or x
   end)
 
--- As tensor, but that a tensor of that dtype, on that device, is itself, history included.
+-- As tensor, but a tensor that has that dtype and device already is given back itself, with its history.
 tycho.as_tensor = core.define("as_tensor", "value:any, *, dtype:dtype?, device:device?", function(value, dtype, device)
   if not core.is_tensor(value) then return tycho.tensor(value, {dtype = dtype, device = device}) end
   if dtype and dtype ~= value.dtype then value = M.to(value, dtype) end
@@ -123,6 +125,10 @@ local function may_be(element, dtype)
   return widths[own] == widths[dtype] and not own:find "float" and not dtype:find "float"
 end
 
+-- from_ffi(ptr, {sizes}, {dtype=}): a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive.
+-- Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned
+-- 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end
+-- can't be checked.
 tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
   if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
   local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
@@ -141,12 +147,15 @@ tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?",
   return core.from_address(address, size, d, ptr)
 end)
 
--- The storage lives as long as these pointers (not one computed from them).
-function M.data_ptr(x)                                             -- void *, of a device's memory too: for libraries that are called by FFI
+-- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one
+-- computed from it.
+function M.data_ptr(x)
   local address, storage = core.data_ptr(x, true)
   return ffi.gc(ffi.cast("void *", address), function() return storage end)
 end
--- PyTorch's x.data, without a call, is told apart.
+-- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
+-- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
+-- is an error.
 M.data = setmetatable({}, {
   __call = function(_, x)
     local address, storage = core.data_ptr(x)
@@ -160,6 +169,7 @@ tycho.arange = function() fail("arange: there is no arange; range(first, last, s
 
 ---- methods beside ops ----
 function M.where(a, cond, b) return ops.where(cond, a, b) end     -- PyTorch's order for the method
+-- for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
 function M.iter(x, dim)
   dim = dim or 1
   local i, n = 0, M.size(x, dim)
@@ -168,7 +178,10 @@ function M.iter(x, dim)
     if i <= n then return i, ops.select(x, dim, i) end
   end
 end
-function M.element_size(x) return widths[x.dtype] end              -- bytes
+-- Bytes of an element.
+function M.element_size(x) return widths[x.dtype] end
+-- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or
+-- infinite. A GPU is waited for.
 function M.describe(x)
   local y = M.double(M.detach(x))
   local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device,
@@ -185,6 +198,7 @@ function tycho.where(cond, ...)
   if select("#", ...) == 0 and core.is_tensor(cond) then return M.nonzero(cond, {as_tuple = true}) end
   return ops.where(cond, ...)
 end
+-- As totable().
 M.tolist = M.totable
 for _, dtype in ipairs(core.dtypes) do if not tycho[dtype] then tycho[dtype] = dtype end end          -- tycho.float32 is "float32"
 for name, dtype in pairs {float = "float32", half = "float16", double = "float64", int = "int32", long = "int64"} do tycho[name] = dtype end
@@ -192,7 +206,7 @@ for name, dtype in pairs {float = "float32", half = "float16", double = "float64
 ---- modes ----
 local modes = require "tycho.modes"
 tycho.no_grad, tycho.enable_grad = modes.no_grad, modes.enable_grad
--- inference_mode(fn, ...), or (mode, fn, ...): as no_grad, where mode isn't false.
+-- inference_mode(fn, ...): as no_grad. inference_mode(false, fn, ...) only calls fn.
 function tycho.inference_mode(mode, ...)
   if type(mode) ~= "boolean" then return modes.no_grad(mode, ...) end
   if not mode then
@@ -202,8 +216,9 @@ function tycho.inference_mode(mode, ...)
   end
   return modes.no_grad(...)
 end
+-- is_grad_enabled(): whether ops are recorded for backward here and now.
 tycho.is_grad_enabled = core.is_grad_enabled
--- Recording on or off from here on, for this coroutine; with a function, for that alone.
+-- set_grad_enabled(on): recording is on or off from here on, in this coroutine. set_grad_enabled(on, fn, ...): while fn runs.
 function tycho.set_grad_enabled(on, fn, ...)
   if type(on) ~= "boolean" then fail("set_grad_enabled: argument 1 must be true or false, got " .. type(on)) end
   if fn ~= nil then return (on and modes.enable_grad or modes.no_grad)(fn, ...) end
@@ -215,22 +230,28 @@ local function leave(scope, ok, ...)
   if not ok then error((...), 0) end
   return ...
 end
+-- Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among
+-- the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large
+-- tensors, which would else wait for the collector.
 function tycho.scope(fn, ...)
   if not modes.callable(fn) then fail("scope: argument 1 must be a function, got " .. type(fn)) end
   return leave(core.scope_begin(), pcall(fn, ...))
 end
+-- keep(x): the tensor outlives every scope; gives it.
 tycho.keep = core.keep
 
 ---- the rest of the library ----
+-- is_tensor(value): whether it is a tensor.
 tycho.is_tensor = core.is_tensor
 tycho.numel, tycho.is_floating_point, tycho.detach = M.numel, M.is_floating_point, M.detach
+-- manual_seed(seed): seeds the random generators of the CPU and of all GPUs with a whole number from 0.
 tycho.manual_seed = core.manual_seed
--- The CPU's random generator: a list of its seed and offset, that set_rng_state takes. tycho.cuda has those of GPUs.
+-- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. GPUs': tycho.cuda.get_rng_state.
 function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
+-- Puts the CPU's random generator into a state that get_rng_state gave.
 function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("tycho.options").rng_state(state, offset)) end
--- How tensors are printed: {precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=}; profile = "default",
--- "full" or "short" sets several. sci_mode: scientific form always (true), never (false); "auto" as the numbers need
--- it.
+-- set_printoptions{precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=, profile=}: how tensors are printed. sci_mode:
+-- scientific form always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several.
 function tycho.set_printoptions(o)
   local settings = require("tycho.format").settings
   local profiles = {default = {precision = 4, threshold = 1000, edgeitems = 3, linewidth = 80},
@@ -253,7 +274,7 @@ function tycho.set_printoptions(o)
   for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end
   if o.sci_mode == "auto" or o.profile then settings.sci_mode = nil elseif o.sci_mode ~= nil then settings.sci_mode = o.sci_mode end
 end
--- The shape that tensors of these shapes, lists of sizes, broadcast to.
+-- broadcast_shapes({sizes}, {sizes}, ...): the shape that tensors of these shapes have together after broadcasting.
 function tycho.broadcast_shapes(...)
   local list = {...}
   for i = 1, select("#", ...) do
@@ -281,7 +302,8 @@ function tycho.can_cast(from, to)
   end
   return rank(from) <= rank(to)
 end
--- "highest": float32 products are full precision; "high" and "medium": on GPUs they may round their operands to TF32.
+-- "highest": float32 products are full precision. "high", "medium": on GPUs operands may be rounded to TF32 (10 bits of mantissa), which
+-- is faster.
 function tycho.set_float32_matmul_precision(precision)
   if precision ~= "highest" and precision ~= "high" and precision ~= "medium" then
     fail("set_float32_matmul_precision: argument 1 must be 'highest', 'high' or 'medium', got %s",
@@ -289,10 +311,11 @@ function tycho.set_float32_matmul_precision(precision)
   end
   tycho.backends.cuda.matmul.allow_tf32 = precision ~= "highest"
 end
+-- "highest", or "high" where products may use TF32.
 function tycho.get_float32_matmul_precision() return tycho.backends.cuda.matmul.allow_tf32 and "high" or "highest" end
 -- The seed that the last manual_seed, or the start of the process, gave.
 function tycho.initial_seed() return (core.gpu.rng_state "cpu") end
--- Calls fn(...), whose random numbers leave the generators, the CPU's and GPUs', as they were; gives fn's results.
+-- Calls fn(...) and gives its results; afterwards the random generators of the CPU and the GPUs are as they were before.
 function tycho.fork_rng(fn, ...)
   if not modes.callable(fn) then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
   local seed, offset = core.gpu.rng_state "cpu"
@@ -302,17 +325,18 @@ function tycho.fork_rng(fn, ...)
     tycho.cuda.set_rng_state_all(gpus)
   end, fn, ...)
 end
--- The dtype of tensors of which none is said. There is no other: creators take one.
+-- The dtype that creators use where none is given: always "float32". It can't be changed; creators take {dtype=}.
 function tycho.get_default_dtype() return "float32" end
--- Where tensors are made of which no device is said; "cpu" at first. "cuda" is the GPU that is current when one is made.
+-- The device that creators use where none is given: "cpu" at first; "cuda" means the GPU that is current at the time.
 function tycho.get_default_device() return (select(2, core.gpu.default_device())) end
+-- From now on creators, modules' parameters and tycho.load use this device where none is given: "cpu", "cuda", "cuda:1".
 function tycho.set_default_device(device)
   if type(device) ~= "string" then
     fail("set_default_device: argument 1 must be a device such as 'cpu' or 'cuda:0', got " .. type(device))
   end
   core.gpu.default_device(device)
 end
--- A device's name, checked: "cpu", "cuda", "cuda:1" for device("cuda", 1).
+-- A device's name, checked: "cpu", "cuda"; device("cuda", 1) is "cuda:1".
 function tycho.device(name, index)
   if index ~= nil then options.whole("device", "argument 2 (index)", index, 0) end
   if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then
@@ -321,7 +345,7 @@ function tycho.device(name, index)
   if index and name ~= "cuda" then fail("device: an index goes with 'cuda', not with '%s'", name) end
   return index and name .. ":" .. index or name
 end
--- What a dtype can hold: finfo of floating ones {bits, eps, max, min, tiny}, iinfo of whole ones {bits, max, min} (numbers, exact to 2^53).
+-- What a floating dtype can hold: {bits=, eps=, max=, min=, tiny=, smallest_normal=, dtype=}.
 function tycho.finfo(dtype)
   dtype = dtype or "float32"
   local range = functional.RANGE[dtype] or fail("finfo: argument 1 must be a floating dtype, got " .. require("tycho.options").shown(dtype))
@@ -329,17 +353,20 @@ function tycho.finfo(dtype)
     smallest_normal = range.tiny, dtype = dtype}
 end
 local WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
+-- What int32, int64 or uint8 can hold: {bits=, min=, max=, dtype=}; numbers are exact to 2^53.
 function tycho.iinfo(dtype)
   local w = WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. require("tycho.options").shown(dtype))
   return {bits = w[1], min = w[2], max = w[3], dtype = dtype}
 end
--- true: the same inputs give the same bits on every run; slower on a GPU.
+-- true: the same inputs give the same bits in every run; some GPU kernels are slower then.
 function tycho.use_deterministic_algorithms(on)
   if type(on) ~= "boolean" then fail("use_deterministic_algorithms: argument 1 must be a boolean, got " .. type(on)) end
   core.gpu.flag("deterministic", on)
 end
+-- Whether use_deterministic_algorithms(true) holds.
 function tycho.are_deterministic_algorithms_enabled() return core.gpu.flag("deterministic") end
 tycho.backends = require "tycho.backends"
+-- set_num_threads(n): how many threads CPU ops use, from 1; get_num_threads() tells. At first as many as OpenMP gives (OMP_NUM_THREADS).
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
 tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
@@ -362,14 +389,14 @@ for _, name in ipairs {"retain_grad", "register_hook", "element_size", "get_devi
   end
 end
 
--- steps numbers from base^first to base^last, evenly by their exponents.
+-- steps numbers from base^first to base^last, their exponents evenly spaced.
 tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?",
   function(first, last, steps, base, dtype, device)
     options.whole("logspace", "argument 3 (steps)", steps, 0)
     local exponents = ops.linspace(first, last, steps, {dtype = "float64", device = device or core.gpu.default_device()})
     return M.to(ops.pow(base, exponents), dtype or "float32")
   end)
--- Counts drawn from Poisson distributions of these rates, in the rates' dtype and shape.
+-- Random counts from Poisson distributions whose rates are x's elements, in x's shape and dtype.
 tycho.poisson = core.define("poisson", "x", function(x) return require("tycho.distributions").Poisson(x):sample() end)
 
 -- What draws random numbers takes a generator of its own, too.

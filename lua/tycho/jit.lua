@@ -120,7 +120,7 @@ local function argument_text(a)
   return "{" .. table.concat(out, ", ") .. "}"
 end
 
--- The program as text: one line a value.
+-- The program as text, a line for each value.
 function Traced:graph()
   local p, lines = inside(self), {}
   for i, x in ipairs(p.inputs) do
@@ -145,12 +145,12 @@ function Traced:graph()
 end
 
 ---- tracing ----
--- trace(model, example, ...): example: a tensor, or several, or a list of them. The model (a module, or a function) runs with them,
--- without gradients, in the mode it is in. Returns a module that does the same ops. Dim 1 of the inputs may differ in later calls where the
--- model does the same for two sizes of it, and so may other dims where it does the very same for several sizes (a picture's height and
--- width where all is convolution and pooling, a sequence's length): the model runs with each of them. Errors where the model's course
--- depends on values. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and
--- scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, and trace it then.
+-- trace(model, example, ...): a module that does the same ops as the model, a module or a function, without its Lua source. The model runs
+-- with the examples, tensors or lists of them, without gradients, in the mode it is in. Dim 1 of the inputs may differ in later calls
+-- where the model does the same for two sizes of it; so may other dims where it does the very same for several sizes (a picture's height
+-- and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the
+-- ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the
+-- backward of an autograd.Function, are not part of it: train the model, then trace it.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)
@@ -160,7 +160,7 @@ function jit.trace(model, ...)
 end
 
 ---- files ----
--- One safetensors file: the tensors under their names, the program as JSON in the metadata.
+-- Writes the tensors under their names and the program, as JSON in the metadata, as one safetensors file.
 function Traced:save(path)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   local p, tensors = inside(self)
@@ -179,7 +179,7 @@ end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops that older files name
 
--- load(path, {device = }): the module that save() wrote. Everything is checked before it is used.
+-- load(path, {device=}): the module that save() wrote. All of it is checked before it is used.
 function jit.load(path, o)
   if type(path) ~= "string" then fail("load: argument 1 (path) must be a string, got " .. type(path)) end
   check("load", o or {}, {device = true, map_location = true})

@@ -160,8 +160,7 @@ local function finish(f)
   return q, tensors
 end
 
--- freeze(traced): for inference: a traced module whose tensors are constants. What depends on nothing else is computed
--- now, and a batch_norm (in eval mode) becomes part of the convolution before it.
+-- What the given class of traced modules has as freeze.
 local function freeze(Traced, traced)
   if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then
     fail("freeze: argument 1 must be a traced module")
@@ -183,5 +182,6 @@ local function freeze(Traced, traced)
   return Traced(finish(f)):eval()
 end
 
--- Given the class of traced modules.
+-- freeze(traced): a traced module for inference, whose tensors are constants: what depends on nothing else is computed now, and a
+-- batch_norm in evaluation mode becomes part of the convolution before it.
 return function(Traced) return function(traced) return freeze(Traced, traced) end end

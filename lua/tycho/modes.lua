@@ -39,5 +39,7 @@ local function autocasting(state, fn, ...)
 end
 
 modes.autocast, modes.autocasting = autocast, autocasting
+-- no_grad(fn, ...): calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a
+-- module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
 modes.no_grad, modes.enable_grad = under(false, "no_grad"), under(true, "enable_grad")
 return modes

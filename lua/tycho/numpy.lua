@@ -53,18 +53,20 @@ local function writable(who, x, what)
   return x.dtype == "bfloat16" and M.float(x) or x
 end
 
--- load_npy(path, {device=}) -> tensor; integers that Tycho has no dtype for are widened
+-- load_npy(path, {device="cpu"}): the tensor in a .npy file. Integers of a type that Tycho hasn't become wider ones; arrays of objects are
+-- refused.
 function numpy.load_npy(path, o)
   o = options.fill("load_npy", o, {device = false})
   return options.file("load_npy", path, function() return to_device(parse(core.blob_read(path)), o.device) end)
 end
 
+-- save_npy(path, x): a tensor as a .npy file; bfloat16 becomes float32.
 function numpy.save_npy(path, x)
   x = writable("save_npy", x, "argument 2")
   options.file("save_npy", path, function() core.file_write(path, header(x), x) end)
 end
 
--- load_npz(path, {device=}) -> tensors by name
+-- load_npz(path, {device="cpu"}): a table of the tensors in a .npz file by name.
 function numpy.load_npz(path, o)
   o = options.fill("load_npz", o, {device = false})
   return options.file("load_npz", path, function()
@@ -82,7 +84,7 @@ function numpy.load_npz(path, o)
   end)
 end
 
--- save_npz(path, {name = tensor, ...}), or a list: arr_0, arr_1, ... as NumPy names them
+-- save_npz(path, {name = tensor, ...}): a .npz file; a list's names are arr_0, arr_1, ...
 function numpy.save_npz(path, tensors)
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
     fail("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors)))

@@ -11,7 +11,7 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
   ["5"] = "111100111001111", ["6"] = "111100111101111", ["7"] = "111001001010010", ["8"] = "111101111101111", ["9"] = "111101111001111",
   ["."] = "000000000000010", ["-"] = "000000111000000", ["e"] = "011101111100011", ["+"] = "000010111010000"}
 
--- save_curve(path, ys, {xs=}): ys a list of numbers, xs their places (1, 2, ... where nil)
+-- save_curve(path, ys, {xs=}): a list of numbers as a curve, a PNG file; xs: where they stand, 1, 2, ... unless given.
 function plot.save_curve(path, ys, o)
   local xs = options.fill("save_curve", o, {xs = false}).xs or {}
   for _, list in ipairs {ys or false, xs} do

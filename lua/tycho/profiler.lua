@@ -36,11 +36,10 @@ local function own_times(list)
   return list
 end
 
--- What ran, by name (and shapes, with {group_by_input_shape = true}): a list of {key=, input_shapes=, count=,
--- cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=},
--- times in us (those without _total: the mean of a call), memory: bytes of an op's results, or that were there after a
--- range and not before. The order is that of first calls. A GPU's times lie between events around an op: of a short
--- one on an idle device they are mostly its launch's way there.
+-- key_averages({group_by_input_shape=false}): what ran, by name (and shapes), in the order of first calls: a list of {key=, input_shapes=,
+-- count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us,
+-- those without _total the mean of a call; memory: bytes of an op's results, or that were there after a range and not before. A GPU's
+-- times lie between events around an op: of a short one on an idle device they are mostly its launch's way there.
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, {group_by_input_shape = false})
   local list, by = {}, {}
@@ -76,7 +75,7 @@ local function duration(us)
   return ("%.3fus"):format(us)
 end
 
--- The averages as text, the largest first. {sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false}
+-- table({sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false}): the averages as text, the largest first.
 function Profile:table(o)
   o = options.fill("table", o, {sort_by = "self_cpu_time_total", row_limit = 20, group_by_input_shape = false})
   local known = false
@@ -128,7 +127,7 @@ function Profile:table(o)
 end
 function Profile:__tostring() return self:table() end
 
--- A file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
+-- Writes a file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
 function Profile:export_chrome_trace(path)
   local list = {}
   local function add(name, row, begin, time, e)
@@ -143,8 +142,9 @@ function Profile:export_chrome_trace(path)
 end
 
 ---- profiles of some steps ----
--- What each step of a profile is for, from 0: skip_first steps of nothing, then rounds of wait steps of nothing, warmup steps whose
--- record is thrown away, and active ones; repeats: so many rounds (0: without end).
+-- schedule{skip_first=0, wait=0, warmup=0, active=1, repeats=0}: what each step of a profile is for: skip_first steps of nothing; then
+-- rounds of wait steps of nothing, warmup steps whose record is thrown away, and active ones that are recorded. repeats: so many rounds
+-- (0: without end).
 function profiler.schedule(o)
   o = options.fill("schedule", o, {wait = 0, warmup = 0, active = 1, repeats = 0, skip_first = 0})
   for name, v in pairs(o) do options.whole("schedule", name, v, name == "active" and 1 or 0) end
@@ -157,7 +157,7 @@ function profiler.schedule(o)
   end
 end
 
--- For on_trace_ready: each trace becomes a file of the folder, by the time at which it was taken.
+-- For on_trace_ready: writes each trace into the folder, as a file that TensorBoard and Perfetto read.
 function profiler.tensorboard_trace_handler(folder)
   if type(folder) ~= "string" then fail("tensorboard_trace_handler: argument 1 must be a string, got %s", options.shown(folder)) end
   return function(p)
@@ -192,8 +192,8 @@ function Steps:step()
 end
 
 local OPTIONS = {record_shapes = false, schedule = false, on_trace_ready = false}
--- Calls fn(...) and gives its profile, then fn's results. Options, where there are any, come first: {record_shapes=false, schedule=,
--- on_trace_ready=}. With a schedule (profiler.schedule) fn gets the profile as its first argument and calls p:step() after each step;
+-- profile({record_shapes=false, schedule=, on_trace_ready=}, fn, ...): calls fn(...) and gives its profile, which prints as a table, then
+-- fn's results. The options may be left out. With a schedule fn gets the profile as its first argument and calls p:step() after each step;
 -- on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
 function profiler.profile(o, fn, ...)
   if callable(o) then

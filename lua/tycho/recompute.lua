@@ -310,6 +310,8 @@ local function is_options(v)
   return true
 end
 
+-- checkpoint(fn, ...): fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and
+-- autocast. A last table {preserve_rng_state = false}: other random numbers.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   local n = select("#", ...)
@@ -334,7 +336,8 @@ function recompute.sequence(how, layers, segments, x)
   return x
 end
 
--- checkpoint_sequential(functions, segments, input): a Sequential, or a list of functions and modules, as nn.Checkpoint has it.
+-- checkpoint_sequential(functions, segments, input): the functions (a Sequential, or a list of functions and modules) one after another in
+-- so many parts, each recomputed by itself.
 function recompute.checkpoint_sequential(functions, segments, x, o)
   if o ~= nil and not is_options(o) then fail("checkpoint_sequential: functions take one input") end
   options.whole("checkpoint_sequential", "segments", segments, 1)

@@ -162,8 +162,9 @@ local function load_shards(path, device)
   return out
 end
 
--- save(path, value, {max_shard_size=}): max_shard_size, in bytes, is for a flat table of tensors: several files and
--- path.index.json, which load takes
+-- save(path, value, {max_shard_size=}): writes a tensor, or nested tables of tensors, numbers, strings and booleans, as a safetensors
+-- file, whatever its name; the file takes its place when it is whole. max_shard_size, in bytes: a flat table of tensors as several files
+-- and path.index.json, which load takes.
 function saving.save(path, value, o)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   if value == nil then fail("save: argument 2 (value) is missing") end
@@ -228,6 +229,8 @@ function saving.unpack_from(text, tensor_of)
   return decode(message.tree, tensors, "a message")
 end
 
+-- load(path, {device=}): what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files
+-- of tensors and plain data: no code in them is run. device: where the tensors go, the default one unless given.
 saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
   device = device or core.gpu.default_device()
   if pickle.is(path) then                    -- torch.save's

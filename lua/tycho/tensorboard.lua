@@ -96,8 +96,9 @@ local function number(who, v)
   return v
 end
 
--- utils.tensorboard.SummaryWriter(folder, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of
--- the folder (default: runs/ and the time). It is flushed after flush_secs, by flush() and close(), and at the process's end.
+-- SummaryWriter(folder=, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of the folder, runs/
+-- and the time unless given; to see it: tensorboard --logdir runs. It is in the file after flush_secs, flush(), close(), and at the
+-- program's end.
 function tensorboard.SummaryWriter(folder, o)
   if type(folder) == "table" and o == nil then folder, o = folder.log_dir, folder end
   o = options.fill("SummaryWriter", o, {log_dir = false, flush_secs = 120, filename_suffix = "", comment = ""})
@@ -107,11 +108,12 @@ function tensorboard.SummaryWriter(folder, o)
     _clock = os.time() - core.now(), _of = {}}, Writer)
 end
 
--- A number, or a tensor of one element, which is waited for
+-- A number, or a tensor of one element; a GPU is waited for. step: a whole number from 0; time: seconds since 1970, now unless given; so
+-- for those below.
 function Writer:add_scalar(tag, value, step, time)
   write(self, "add_scalar", tag, step, time, single(2, number("add_scalar", value)))
 end
--- Several curves in one picture, by name; each is a run of its own below the folder.
+-- add_scalars(tag, {name = value, ...}, step, time): several curves in one picture; each is a run of its own below the folder.
 function Writer:add_scalars(tag, values, step, time)
   if type(values) ~= "table" or core.is_tensor(values) then
     fail("add_scalars: argument 2 must be a table of numbers by name, got %s", options.shown(values))
@@ -151,7 +153,7 @@ local function histogram(x)
   end
   return table.concat(out) .. doubles(6, limits) .. doubles(7, counts)
 end
--- How the values of a tensor or a list are spread.
+-- A histogram of the elements of a tensor or a list.
 function Writer:add_histogram(tag, values, step, time)
   if type(values) == "table" and not core.is_tensor(values) then values = core.from_value(values, "float64") end
   if not core.is_tensor(values) or M.numel(values) == 0 then
@@ -173,19 +175,19 @@ local function picture(self, who, tag, x, step, time, o)
   write(self, who, tag, step, time, text(4, whole(1, size(21)) .. whole(2, size(17)) ..
     whole(3, ({[0] = 1, [2] = 3, [4] = 2, [6] = 4})[png:byte(26)] or 3) .. text(4, png)))
 end
--- A picture: CxHxW or HxW, of 0..1, or bytes.
+-- A picture CxHxW or HxW of 0..1, or of bytes.
 function Writer:add_image(tag, x, step, time) picture(self, "add_image", tag, x, step, time) end
--- Pictures NxCxHxW side by side, with the options of make_grid.
+-- add_images(tag, x, step, time, {options of make_grid}): pictures NxCxHxW side by side.
 function Writer:add_images(tag, x, step, time, o) picture(self, "add_images", tag, x, step, time, o) end
 
--- Shown as Markdown.
+-- A text, shown as Markdown.
 function Writer:add_text(tag, s, step, time)
   if type(s) ~= "string" then fail("add_text: argument 2 must be a string, got %s", options.shown(s)) end
   local tensor = whole(1, 7) .. text(2, text(2, whole(1, 1))) .. text(8, s)              -- one string
   write(self, "add_text", tostring(tag) .. "/text_summary", step, time, text(8, tensor) .. text(9, text(1, text(1, "text"))))
 end
 
--- What was added is in the file when this returns.
+-- Writes to the file what was added so far.
 function Writer:flush()
   local ok, why = true, nil
   if self._file then ok, why = self._file:flush() end
@@ -193,6 +195,7 @@ function Writer:flush()
   for _, w in pairs(self._of) do w:flush() end
   self._flushed = core.now()
 end
+-- Ends the file.
 function Writer:close()
   local ok, why = true, nil
   if self._file then ok, why = self._file:close() end

@@ -82,10 +82,10 @@ local function compare(a, b, o, path, seen)
   end
 end
 
--- Raises unless actual is close to expected: |actual - expected| <= atol + rtol |expected|, with tolerances of the dtype (float32: 1.3e-6
--- and 1e-5) where neither is given. Tensors (shape, dtype, device must be the same: {check_dtype = false, check_device = false}), numbers,
--- strings, booleans, and tables of these. {equal_nan = true}: NaN equals NaN; msg: the error's text, or a function from it to another;
--- {check_stride = true}: strides too.
+-- assert_close(actual, expected, {rtol=, atol=, equal_nan=false, check_dtype=true, check_device=true, check_stride=false, msg=}): raises,
+-- saying where and by how much, unless |actual - expected| <= atol + rtol |expected| for each element; the tolerances are the dtype's
+-- (float32: 1.3e-6 and 1e-5) where neither is given. Tensors, numbers, strings, booleans, and tables of these; shapes must be the same,
+-- and dtypes and devices unless told otherwise. msg: the error's text, or a function from it to another.
 function testing.assert_close(actual, expected, o)
   o = options.fill("assert_close", o, OPTIONS)
   if (o.rtol == false) ~= (o.atol == false) then fail("assert_close: rtol and atol are given together, or neither") end

@@ -15,7 +15,7 @@ end
 local Bar = {}
 Bar.__index = Bar
 
--- Running values beside the bar, e.g. bar:set{loss = 0.3}; count: items per round, for the rate.
+-- set{loss = 0.3}: values that the line shows.
 function Bar:set(values)
   if type(values) ~= "table" then fail("progress: set takes a table, such as {loss = 0.3}, got %s", options.shown(values)) end
   for k, v in pairs(values) do
@@ -65,7 +65,7 @@ function Bar:__call()
     return first, ...
   end)(self.next())
 end
--- Ends the line early, for a loop that is left by break.
+-- Ends the line, for a loop that is left by break.
 function Bar:close()
   if not self.ended then self.ended = true; self:show(true) end
 end
@@ -79,9 +79,9 @@ local function alone(f, state, control)
   return function() return step(f(state, control)) end
 end
 
--- Wraps an iterator or a loader: for x, y in progress(loader, {desc=, total=, count=, unit=, first=}) do, or
--- progress(ipairs(list)). On a terminal one line is redrawn, elsewhere a line comes every few seconds. The result is
--- called by `for`, and has set().
+-- progress(loader, {desc=, total=, count=, unit=, first=}), or progress(ipairs(list)): for x, y in it do: draws a line with the rate
+-- meanwhile: one that is redrawn on a terminal, elsewhere one every few seconds. total: how many rounds; count: items in a round, for the
+-- rate; first: rounds done before. The result has set() and close().
 function utils.progress(iter, ...)
   local o = ...
   if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...) end
@@ -105,8 +105,10 @@ function utils.progress(iter, ...)
 end
 
 ---- interruption ----
--- From now on Ctrl-C only makes interrupted() true; pressed twice it stops at once. catch_interrupt(false) undoes it.
+-- From now on Ctrl-C only makes interrupted() true, for a loop that ends between two steps; pressed twice it ends the program at once.
+-- catch_interrupt(false): as before.
 function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
+-- interrupted(): whether Ctrl-C was pressed since catch_interrupt().
 utils.interrupted = core.interrupted
 
 local recompute = require "tycho.recompute"

@@ -27,6 +27,7 @@ end
 ---- pictures with labels ----
 -- images: uint8 (N, H, W) or (N, C, H, W), or paths: a list of files. labels: int64, 1-based. classes[label] is the label's name.
 local Pictures = source.class "Pictures"
+-- How many pictures there are.
 function Pictures:size() return M.size(self.labels, 1) end
 -- What C makes; a transform that needs Lua is left out here.
 local function fields(self, with)
@@ -39,7 +40,7 @@ function Pictures:fields()
   if self.transform and not transforms.steps(self.transform) then return nil, "its transform is, or has in it, a Lua function" end
   return fields(self, self.transform)
 end
--- float32 CxHxW of 0..1, and its label
+-- Picture i, float32 CxHxW of 0..1 unless a transform says otherwise, and its label, which counts from 1.
 function Pictures:get(i)
   if not self.transform or transforms.steps(self.transform) then return source.get(self, i) end
   self.plain = self.plain or setmetatable({}, Pictures)
@@ -50,7 +51,8 @@ function Pictures:get(i)
   return x, y
 end
 
--- The same pictures and labels on a device, whole; see resident.lua.
+-- The dataset on a device, whole: its batch(positions), of an int64 tensor, gathers pictures and labels and does the transform there:
+-- crops, flips, Cutout, Normalize, in one kernel, within compiled steps too.
 function Pictures:to(device)
   if not self.images then fail("to: pictures in files don't lie on a device; a loader reads them") end
   local steps = self.transform and transforms.steps(self.transform) or not self.transform and {}
@@ -112,9 +114,14 @@ local function define_idx(name, classes, default_root, help)
   end)
 end
 local digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+-- FashionMNIST{root=, train=true, transform=}: 28x28 pictures of clothes in 10 classes, from the four IDX files (or .gz) in the folder
+-- root; unless given, where Debian's package dataset-fashion-mnist has them. train = false: the test part. Labels count from 1;
+-- ds.classes[label] is the class's name. Nothing is fetched: where files are missing, the error shows the command that does. Options may
+-- also follow the path: FashionMNIST(root, {...}); so of the others.
 define_idx("FashionMNIST", {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
   "/usr/share/datasets/fashion-mnist",
   "Debian's package dataset-fashion-mnist brings it (apt-get install dataset-fashion-mnist), or name another folder as root")
+-- MNIST{root="mnist", train=true, transform=}: 28x28 pictures of digits; digit 0 has label 1.
 define_idx("MNIST", digits, "mnist", "name the folder of the four IDX files as root; to fetch them: for f in \z
   train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; "
   .. "do curl -O https://ossci-datasets.s3.amazonaws.com/mnist/$f-ubyte.gz; done")
@@ -153,10 +160,12 @@ local function define_cifar(name, archive, below, files, head, count, meta, clas
 end
 local numbers = {}
 for i = 1, 100 do numbers[i] = tostring(i - 1) end
+-- CIFAR10{root="cifar10", train=true, transform=}: 3x32x32 pictures in 10 classes, from the files of the binary version.
 define_cifar("CIFAR10", "cifar-10-binary.tar.gz", "cifar-10-batches-bin",
   {{"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"}, {"test_batch.bin"}},
   1, 10, "batches.meta.txt",
   {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"})
+-- CIFAR100{root="cifar100", train=true, transform=}: 3x32x32 pictures in 100 classes, from the files of the binary version.
 define_cifar("CIFAR100", "cifar-100-binary.tar.gz", "cifar-100-binary", {{"train.bin"}, {"test.bin"}}, 2, 100,
   "fine_label_names.txt", numbers)
 
@@ -177,8 +186,8 @@ local function find_pictures(path, out)
   return out
 end
 
--- {root=, train=, transform=, gray=false}: root/class/.../picture.jpg or .png; classes are the folders' names, sorted.
--- Where train is given, the classes are in root/train, or root/val (or root/test).
+-- ImageFolder{root=, train=, transform=, gray=false}: pictures root/class/.../file.jpg or .png; classes are the folders' names, sorted.
+-- With train the classes are in root/train, or root/val (or root/test). gray: one channel.
 define("ImageFolder", {root = false, train = "whole", transform = false, gray = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
   local root = o.root
@@ -219,12 +228,14 @@ local function windows(o, count, path, what)
 end
 
 local Text = source.class "TextFile"
+-- How many windows there are.
 function Text:size() return self.n end
 function Text:fields()
   if self.transform then return nil, "its transform is a Lua function" end
   local function window(from) return {kind = "windows", tensor = self.ids, length = self.block_size, step = self.stride, from = from} end
   return {window(0), window(1)}
 end
+-- Window i: block_size ids, and the ids one further.
 function Text:get(i)
   source.need_item(i, self.n)
   local at = (i - 1) * self.stride
@@ -232,7 +243,7 @@ function Text:get(i)
   if self.transform then return self.transform(x, y) end
   return x, y
 end
--- Ids of a string's characters, and the other way.
+-- The ids of a string's characters, an int64 vector; a character that the file hasn't is an error.
 function Text:encode(text)
   if type(text) ~= "string" then fail("encode: argument 1 must be a string, got %s", options.shown(text)) end
   local out = {}
@@ -242,6 +253,7 @@ function Text:encode(text)
   end
   return core.from_value(out, "int64")
 end
+-- The string of ids, a tensor or a list.
 function Text:decode(ids)
   if type(ids) ~= "table" and not core.is_tensor(ids) then fail("decode: argument 1 must be ids, got %s", options.shown(ids)) end
   local out = {}
@@ -251,9 +263,9 @@ function Text:decode(ids)
   return table.concat(out)
 end
 
--- {root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: characters (bytes) of a text as
--- ids from 1, by their order. Item i is a window of block_size ids and the same window one further; the first `split`
--- of the text are for training. vocab[id] is the character, #ds.vocab their number, ds.ids all ids.
+-- TextFile{root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: the characters (bytes) of a text as ids from
+-- 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for
+-- training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
 define("TextFile", {root = false, train = true, block_size = 128, stride = false, split = 0.9, transform = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root
@@ -292,9 +304,9 @@ function Tokens:fields()
 end
 Tokens.get = source.get
 
--- {root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, of
--- uint16 or int32, as tokenizers write them; mapped, not read. Items are windows as TextFile's, with ids from 1.
--- Without train the whole file serves. The file must not become shorter meanwhile.
+-- TokenFile{root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, uint16 or int32,
+-- as tokenizers write them; it is mapped, not read, and must not become shorter meanwhile. Items are windows as TextFile's, with ids from
+-- 1. Without train it is the whole file.
 define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size = 128, stride = false, split = 0.9}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local width = ({uint16 = 2, int32 = 4})[o.dtype] or error("dtype must be uint16 or int32, got " .. tostring(o.dtype), 0)
@@ -308,14 +320,17 @@ end)
 
 ---- tables ----
 local Table = source.class "CSV"
+-- How many rows there are.
 function Table:size() return M.size(self.x, 1) end
+-- Row i, and its target, if there is one.
 function Table:get(i) return self.x[i], self.y and self.y[i] end
 function Table:fields() return {{kind = "rows", tensor = self.x}, self.y and {kind = "rows", tensor = self.y}} end
+-- The rows at positions, an int64 tensor, and their targets.
 function Table:batch(indices) return ops.index(self.x, {indices}, 1), self.y and ops.index(self.y, {indices}, 1) end
 
--- {root=FILE, target=, header=true, separator=",", labels=false}: rows of numbers. target: the column's name or number
--- that items give apart, as float32, or with labels=true, where they count from 0, as int64 from 1. columns: the names
--- of the others.
+-- CSV{root=FILE, target=, header=true, separator=",", labels=false}: item i is row i, float32 numbers. target: the name or number of a
+-- column that items give apart, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the names of
+-- the others.
 define("CSV", {root = false, target = false, header = true, separator = ",", labels = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local all, names = source.csv(o.root, o)

@@ -10,10 +10,14 @@ local options = require "tycho.options"
 local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
--- Items, each a list of fields, as a list of batched fields: tensors stacked, whole numbers as int64, others as float32, strings as a list.
+-- collate(items): the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all
+-- are whole, else float32, tables are taken apart, strings become a list.
 local function collate(...)
-  local ok, out = pcall(require "tycho.data.collate", ...)
-  return ok and out or fail("collate: %s", (options.bare(out):gsub("^collate: ", "")))
+  local function told(ok, ...)
+    if not ok then fail("collate: %s", (options.bare((...)):gsub("^collate: ", ""))) end
+    return ...
+  end
+  return told(pcall(require "tycho.data.collate", ...))
 end
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
   Dataset = require("tycho.data.remote").Dataset, collate = collate, default_collate = collate,
@@ -21,12 +25,15 @@ local data = {datasets = require "tycho.data.datasets", transforms = require "ty
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
 local TensorDataset = source.class "TensorDataset"
+-- How many items there are.
 function TensorDataset:size() return M.size(self.tensors[1], 1) end
+-- Item i: the i-th part of each tensor, as several values.
 function TensorDataset:get(i)
   local out = {}
   for k, t in ipairs(self.tensors) do out[k] = t[i] end
   return unpack(out)
 end
+-- The items at positions, an int64 tensor, as a batch.
 function TensorDataset:batch(indices)
   local out = {}
   for k, t in ipairs(self.tensors) do out[k] = ops.index(t, {indices}, 1) end
@@ -49,7 +56,7 @@ function TensorDataset:to(device)
   for k, t in ipairs(self.tensors) do out[k] = M.to(t, device) end
   return setmetatable({tensors = out}, TensorDataset)
 end
--- TensorDataset(x, y, ...): item i is x[i], y[i], ...
+-- TensorDataset(x, y, ...): item i is x[i], y[i], ...; tensors of the same dim 1.
 function data.TensorDataset(...)
   local tensors = {...}
   for i = 1, select("#", ...) do
@@ -78,7 +85,7 @@ local function dataset_at(who, d)
   if type(d) ~= "table" or type(d.size) ~= "function" then fail("%s must be a dataset, got %s", who, options.shown(d)) end
   return d
 end
--- Subset(dataset, indices): the items that a list or an int64 tensor names. What is done to its list `indices` counts from the next
+-- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next
 -- epoch on.
 function data.Subset(dataset, indices)
   dataset_at("Subset: argument 1", dataset)
@@ -112,7 +119,7 @@ function Concat:get(i)
     i = i - d:size()
   end
 end
--- ConcatDataset{a, b, ...}: one after the other
+-- ConcatDataset{a, b, ...}: the items of one dataset after another's.
 function data.ConcatDataset(list, ...)
   local n = 0
   if type(list) ~= "table" or list.size or select("#", ...) > 0 then
@@ -148,7 +155,7 @@ function Stack:fields()
   if #out > 8 then return nil, "its items have more than 8 fields" end
   return out
 end
--- StackDataset(a, b, ...): item i has what a gives for i, then what b gives
+-- StackDataset(a, b, ...): item i has the fields of a's item i, then b's, and so on.
 function data.StackDataset(...)
   local list = {...}
   for i = 1, select("#", ...) do
@@ -162,7 +169,8 @@ function data.StackDataset(...)
   return self
 end
 
--- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of subsets
+-- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of Subsets of that many items, drawn at random. The sizes add up to
+-- all items, or are shares that add up to 1.
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset)
   if type(sizes) ~= "table" or core.is_tensor(sizes) then
@@ -191,7 +199,7 @@ function data.random_split(dataset, sizes, o)
   return out
 end
 
--- A picture file as a float32 tensor CxHxW of 0..1; gray: one channel.
+-- read_image(path, {gray=false}): a JPEG or PNG file as a float32 tensor CxHxW of 0..1; gray: one channel.
 function data.read_image(path, o)
   if type(path) ~= "string" then fail("read_image: argument 1 (path) must be a string, got " .. type(path)) end
   if o ~= nil then check("read_image", o, {gray = true}) end
@@ -200,7 +208,8 @@ function data.read_image(path, o)
   return x
 end
 
--- A table of numbers, as text, as a float32 tensor rows x columns; and the columns' names. {header=true, separator=",", dtype=}
+-- read_csv(path, {header=true, separator=",", dtype="float32"}): a text file of numbers as a tensor rows x columns, and the list of the
+-- columns' names.
 function data.read_csv(path, o)
   if type(path) ~= "string" then fail("read_csv: argument 1 (path) must be a string, got " .. type(path)) end
   o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"})

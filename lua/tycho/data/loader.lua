@@ -140,14 +140,15 @@ local function as_dataset(d)
   return list and setmetatable({items = d}, Listed) or d
 end
 
--- DataLoader(dataset, {batch_size=1, shuffle=, drop_last=, num_workers=0, pin_memory=, prefetch_factor=2, seed=,
--- sampler=, batch_sampler=, collate=, timeout=5}). persistent_workers is taken, and of no effect: worker processes stay
--- until close(). seed: without one, drawn now, from generator or the CPU's own (manual_seed). sampler: see samplers.lua.
--- collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it is run in this thread,
--- a dataset's own, dataset:collate(items), where the items are made. batch_size=false: items one by one, without a dim for the batch, which
--- collate, if given, gets as arguments. prefetch_factor: batches under way for each worker; timeout: seconds an item may take in a worker
--- process.
--- A dataset with iter() alone is read as it comes (stream.lua). A list of items, or a tensor, may stand for a dataset.
+-- DataLoader(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=,
+-- generator=, sampler=, batch_sampler=, collate=, timeout=5}): for x, y in loader:iter() do gives batches: the items' fields, stacked. The
+-- dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers:
+-- threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it
+-- is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any
+-- object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a
+-- dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each
+-- worker; timeout: seconds that an item may take in a worker process. persistent_workers is taken, and of no effect: they stay until
+-- close().
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
@@ -200,7 +201,7 @@ local function new(dataset, ...)
   return self
 end
 
--- Batches in an epoch.
+-- How many batches an epoch has.
 function DataLoader:size()
   if self.batch_sampler then return self.batch_sampler:size(self.seed, self.epoch) end
   local items = self.sampler and self.sampler:size(self.seed, self.epoch) or self.dataset:size()
@@ -240,7 +241,7 @@ function DataLoader:engine()
   return setmetatable(e, Direct), at
 end
 
--- Ends threads and worker processes now, rather than when the loader is collected. A later iter() starts them anew.
+-- Ends threads and worker processes now, rather than when the loader is collected; a later iter() starts them anew.
 function DataLoader:close()
   if self.running then self.running:stop(); self.running.ended = true end
   if self.pool then self.pool:stop() end
@@ -268,7 +269,8 @@ local function give_way(self)
   self.running.gave_way, self.running = true, nil
 end
 
--- A new epoch, or what is left of the one whose state was loaded: for x, y in loader:iter() do. Loops may be within one another.
+-- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops
+-- may be within one another.
 function DataLoader:iter()
   if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
   self.resuming = false
@@ -312,11 +314,13 @@ function DataLoader:iter()
   end
 end
 
+-- Its place: epoch, position and seed, as a table of numbers for tycho.save.
 function DataLoader:state_dict()
   return {epoch = self.epoch, position = self.position, seed = self.seed,
     batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil,
     items = self.dataset:size(), shuffle = self.shuffle and true or nil, replicas = self.sampler and self.sampler.replicas or nil}
 end
+-- The next iter() goes on at the place that state_dict gave. The batch size must be the same.
 function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
@@ -347,9 +351,9 @@ options.methods(DataLoader, "loader", function(self) return type(self) == "table
 local Prefetcher = {}
 Prefetcher.__index = Prefetcher
 
--- Prefetcher(loader, device="cuda"): iterates as the loader does, with batches on the device. The next one is copied on a stream of its own
--- meanwhile: from pinned memory (pin_memory=true) without the host waiting. On the CPU it hands batches on. waited: the seconds
--- that its user has waited for it.
+-- Prefetcher(loader, device="cuda"): iterates as the loader does, with batches on the device: the next one is copied meanwhile, on a
+-- stream of its own, from pinned memory (the loader's pin_memory) without the host waiting. On the CPU it hands batches on. Field waited:
+-- the seconds that its user has waited for batches.
 local function prefetcher(loader, device)
   if type(loader) ~= "table" or type(loader.iter) ~= "function" then fail("Prefetcher: argument 1 must be a loader") end
   device = device or "cuda"
@@ -372,8 +376,10 @@ local function moved(device, v, ...)
   return v, moved(device, ...)
 end
 
+-- The loader's size.
 function Prefetcher:size() return self.loader:size() end
 
+-- for x, y in prefetcher:iter() do: as the loader's.
 function Prefetcher:iter()
   local loader, device, cuda = self.loader, self.device, require "tycho.cuda"
   local next_batch = loader:iter()
@@ -413,8 +419,11 @@ function Prefetcher:iter()
   end
 end
 
+-- The loader's place, as of the batch last given.
 function Prefetcher:state_dict() return self.loader:state_dict() end
+-- As the loader's.
 function Prefetcher:load_state_dict(d) self.loader:load_state_dict(d) end
+-- As the loader's.
 function Prefetcher:close() if self.loader.close then self.loader:close() end end
 
 return {DataLoader = new, Prefetcher = prefetcher}

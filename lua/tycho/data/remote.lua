@@ -67,10 +67,13 @@ Dataset.__index = function(self, k)
   if type(v) == "function" then return nil end
   return v
 end
+-- How many items the dataset has; it is made in this process too for that.
 function Dataset:size() return self.dataset_here:size() end
+-- Item i, made in this process.
 function Dataset:get(i) return self.dataset_here:get(i) end
 
--- Dataset(module, data): module returns a function from data (a plain table) to a dataset with size() and get(i)
+-- Dataset(module, data): a dataset that worker processes make for themselves: require(module) gives a function, which is called with data,
+-- a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i).
 function remote.Dataset(module, data)
   if type(module) == "function" then
     local info = debug.getinfo(module, "S")

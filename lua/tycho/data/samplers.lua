@@ -58,6 +58,7 @@ end
 
 local Sequential = class "SequentialSampler"
 function Sequential:order() return positions(self.n) end
+-- SequentialSampler(dataset): all positions in order. dataset: or a number of items; so for those below.
 function samplers.SequentialSampler(of) return setmetatable({n = count("SequentialSampler", of)}, Sequential) end
 
 local Random = class "RandomSampler"
@@ -72,7 +73,8 @@ function Random:order(seed, epoch)
   end
   return ops.cat(parts, 1)
 end
--- RandomSampler(dataset, {replacement=, num_samples=, seed=, generator=}); seed, or what generator draws now: instead of the loader's
+-- RandomSampler(dataset, {replacement=false, num_samples=, seed=, generator=}): positions in random order, num_samples of them (as many as
+-- items unless given). seed, or one that generator draws now, takes the place of the loader's.
 function samplers.RandomSampler(of, o)
   o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false, generator = false})
   local n = count("RandomSampler", of)
@@ -83,7 +85,7 @@ end
 
 local Listed = class "SubsetRandomSampler"
 function Listed:order(seed, epoch) return ops.index(self.list, {shuffled(self.n, mixed(self.seed or seed, epoch))}, 1) end
--- SubsetRandomSampler(positions, {seed=, generator=}): those, in random order
+-- SubsetRandomSampler(positions, {seed=, generator=}): the positions of a list in random order.
 function samplers.SubsetRandomSampler(list, o)
   o = fill("SubsetRandomSampler", o, {seed = false, generator = false})
   local ok, t = pcall(function() return core.is_tensor(list) and core.methods.cpu(list) or core.from_value(list, "int64") end)
@@ -96,7 +98,7 @@ local Weighted = class "WeightedRandomSampler"
 function Weighted:order(seed, epoch)
   return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})
 end
--- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=, generator=}): item i comes in proportion to weights[i]
+-- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=, generator=}): position i comes in proportion to weights[i].
 function samplers.WeightedRandomSampler(weights, n, o)
   if type(n) == "table" then
     o = {}
@@ -127,7 +129,7 @@ function samplers.WeightedRandomSampler(weights, n, o)
 end
 
 local Distributed = class "DistributedSampler"
--- PyTorch's: the epoch that the next order is of. A loader here gives its own.
+-- PyTorch's: the epoch that the next order is of. A loader gives its own.
 function Distributed:set_epoch(epoch) self.epoch = whole("DistributedSampler", "epoch", epoch, 0) end
 function Distributed:order(_, epoch)          -- processes' loaders have seeds of their own
   epoch = self.epoch or epoch
@@ -137,9 +139,9 @@ function Distributed:order(_, epoch)          -- processes' loaders have seeds o
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
--- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false}): the rank's share (ranks
--- count from 0; num_replicas and rank are those of tycho.distributed, where it has been begun); shares are equal, for
--- which some items come twice, or with drop_last are left out.
+-- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false}): the positions that are this process's share;
+-- ranks count from 0, and both follow from tycho.distributed unless given. Shares are equal: some items come twice, or with drop_last are
+-- left out. All processes need the same seed.
 function samplers.DistributedSampler(of, o)
   local processes = require "tycho.distributed"
   local among = processes.is_initialized()
@@ -177,7 +179,7 @@ function Batches:size()
   for _ in self:iter() do n = n + 1 end
   return n
 end
--- BatchSampler(sampler, batch_size, drop_last=false): lists of what a sampler gives; a DataLoader takes it as batch_sampler.
+-- BatchSampler(sampler, batch_size, drop_last=false): lists of positions, for a DataLoader's batch_sampler.
 function samplers.BatchSampler(sampler, ...)
   local o = options.arguments("BatchSampler", "batch_size, drop_last=false", ...)
   if type(sampler) == "table" and #sampler > 0 and type(sampler.iter) ~= "function" then

@@ -1,8 +1,8 @@
 -- Transforms of pictures: float32 or uint8 tensors CxHxW (uint8: 0..255, read as 0..1). Names and meanings are torchvision's.
 --
 -- Idea: a transform is a list of steps for C (src/io/transform.c), a name and numbers each; a Compose of such is one longer list, which a
--- loader's threads run by themselves. A function in a Compose keeps it in Lua. Drawn at random: from the loader's seed, epoch and item;
--- called by hand, from the CPU's generator. Positions are 1-based.
+-- loader's threads run by themselves. A function in a Compose keeps it in Lua. What is drawn at random follows in a loader from its seed,
+-- the epoch, the place in that and the item; called by hand, from the CPU's generator. Positions are 1-based.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -131,16 +131,22 @@ local function define(name, signature, fn)
 end
 
 ---- sizes and crops ----
+-- Resize(size, {interpolation="bilinear", antialias=true}): to this size of the shorter side, or to {height, width}; "bilinear" or
+-- "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
 define("Resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, mode, antialias)
   return make("Resize", false, resize_step(size, mode == "nearest", antialias))
 end)
+-- CenterCrop(size): the middle; size: a number, or {height, width}.
 define("CenterCrop", "size:pair", function(size) return make("CenterCrop", false, {"center_crop", size[1], size[2]}) end)
+-- RandomCrop(size, padding=0, {fill=0, padding_mode="constant"}): a place at random, after padding as Pad's.
 define("RandomCrop",
   "size:pair, padding:any?, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant",
   function(size, padding, fill, mode)
     local l, r, t, b = sides("RandomCrop", padding or 0)
     return make("RandomCrop", true, {"random_crop", size[1], size[2], l, r, t, b, fill, borders[mode]})
   end)
+-- RandomResizedCrop(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true}): a rectangle at random, of that
+-- share of the area and of that width over height, resized to size.
 define("RandomResizedCrop",
   "size:pair, scale:any?, ratio:any?, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
   function(size, scale, ratio, mode, antialias)
@@ -148,18 +154,26 @@ define("RandomResizedCrop",
     local c, d = interval("RandomResizedCrop", "ratio", ratio or {3 / 4, 4 / 3}, 1e-9, 1e6)
     return make("RandomResizedCrop", true, {"resized_crop", size[1], size[2], a, b, c, d, bit(mode == "nearest"), bit(antialias)})
   end)
+-- Pad(padding, {fill=0, padding_mode="constant"}): padding: a number, {left and right, top and bottom} or {left, top, right, bottom};
+-- "constant", "edge" or "reflect".
 define("Pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
   local l, r, t, b = sides("Pad", padding)
   return make("Pad", false, {"pad", l, r, t, b, fill, borders[mode]})
 end)
+-- RandomHorizontalFlip(p=0.5): left and right swapped, with probability p.
 define("RandomHorizontalFlip", "p:number=0.5", function(p) return make("RandomHorizontalFlip", true, {"hflip", p}) end)
+-- RandomVerticalFlip(p=0.5): top and bottom swapped, with probability p.
 define("RandomVerticalFlip", "p:number=0.5", function(p) return make("RandomVerticalFlip", true, {"vflip", p}) end)
 
 ---- affine maps ----
+-- RandomRotation(degrees, {interpolation="nearest", fill=0}): by an angle of -degrees..degrees, or {least, most}, about the centre.
 define("RandomRotation", "degrees:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0", function(degrees, mode, fill)
   local a, b = interval("RandomRotation", "degrees", degrees)
   return make("RandomRotation", true, {"rotation", a, b, bit(mode == "nearest"), fill})
 end)
+-- RandomAffine(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0}): rotated as RandomRotation; moved by up to the
+-- shares translate = {of the width, of the height}; scaled by a factor of scale = {least, most}; sheared by degrees: a number, {least,
+-- most} along x, or four numbers, along y too.
 define("RandomAffine",
   "degrees:any, *, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, translate, scale, shear, mode, fill)
@@ -175,7 +189,8 @@ define("RandomAffine",
     return make("RandomAffine", true, {"affine", a, b, move[1], move[2], s, t, x1, x2, y1, y2, bit(mode == "nearest"), fill})
   end)
 
--- Each corner moves inwards by up to distortion_scale of half the picture, with probability p.
+-- RandomPerspective(distortion_scale=0.5, p=0.5, {interpolation="bilinear", fill=0}): with probability p each corner moves inwards by up
+-- to distortion_scale of half the picture.
 define("RandomPerspective",
   "distortion_scale:number=0.5, p:number=0.5, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
   function(scale, p, mode, fill) return make("RandomPerspective", true, {"perspective", scale, p, bit(mode == "nearest"), fill}) end)
@@ -183,7 +198,8 @@ define("RandomPerspective",
 ---- colours ----
 local colours = {brightness = 0, contrast = 1, saturation = 2, hue = 3, sharpness = 4, posterize = 5, solarize = 6,
   autocontrast = 7, equalize = 8, invert = 9, grayscale = 10}
--- Each is a number x (a factor of 1 - x to 1 + x; hue: a shift of -x to x) or a list of two.
+-- ColorJitter(brightness=0, contrast=0, saturation=0, hue=0): each a number x, a factor of 1 - x to 1 + x (hue: a shift of -x to x, up to
+-- 0.5), or a list {least, most}.
 define("ColorJitter", "brightness:any?, contrast:any?, saturation:any?, hue:any?", function(brightness, contrast, saturation, hue)
   local step = {"jitter"}
   for i, v in ipairs {brightness or 0, contrast or 0, saturation or 0} do
@@ -198,30 +214,39 @@ local function one_or_three(who, n)
   if n ~= 1 and n ~= 3 then fail(who .. ": num_output_channels must be 1 or 3, got " .. tostring(n)) end
   return n
 end
+-- Grayscale(num_output_channels=1): grey, in 1 or 3 channels.
 define("Grayscale",
   "num_output_channels:int=1",
   function(n) return make("Grayscale", false, {"colour", colours.grayscale, one_or_three("Grayscale", n)}) end)
+-- RandomGrayscale(p=0.1): grey in all channels, with probability p.
 define("RandomGrayscale", "p:number=0.1", function(p) return make("RandomGrayscale", true, {"random_colour", colours.grayscale, 0, p}) end)
+-- RandomInvert(p=0.5): 1 - x, with probability p.
 define("RandomInvert", "p:number=0.5", function(p) return make("RandomInvert", true, {"random_colour", colours.invert, 0, p}) end)
+-- RandomPosterize(bits, p=0.5): only the upper bits of 8 stay, with probability p.
 define("RandomPosterize",
   "bits:int, p:number=0.5",
   function(bits, p) return make("RandomPosterize", true, {"random_colour", colours.posterize, bits, p}) end)
+-- RandomSolarize(threshold, p=0.5): values from threshold on, of 0..1, are inverted, with probability p.
 define("RandomSolarize",
   "threshold:number, p:number=0.5",
   function(threshold, p) return make("RandomSolarize", true, {"random_colour", colours.solarize, threshold, p}) end)
+-- RandomAutocontrast(p=0.5): each channel stretched to the whole range, with probability p.
 define("RandomAutocontrast",
   "p:number=0.5",
   function(p) return make("RandomAutocontrast", true, {"random_colour", colours.autocontrast, 0, p}) end)
+-- RandomEqualize(p=0.5): each channel's histogram made even, with probability p.
 define("RandomEqualize", "p:number=0.5", function(p) return make("RandomEqualize", true, {"random_colour", colours.equalize, 0, p}) end)
+-- RandomAdjustSharpness(factor, p=0.5): 0 blurs, 1 leaves it, 2 sharpens, with probability p.
 define("RandomAdjustSharpness",
   "factor:number, p:number=0.5",
   function(factor, p) return make("RandomAdjustSharpness", true, {"random_colour", colours.sharpness, factor, p}) end)
--- sigma: a number, or a list of two between which it is drawn
+-- GaussianBlur(kernel_size, sigma={0.1, 2}): sigma: a number, or a list {least, most} from which it is drawn.
 define("GaussianBlur", "kernel_size:pair, sigma:any?", function(size, sigma)
   if type(sigma) == "number" then sigma = {sigma, sigma} end
   local a, b = interval("GaussianBlur", "sigma", sigma or {0.1, 2}, 1e-9, 1e6)
   return make("GaussianBlur", true, {"blur", size[1], size[2], a, b, 1})
 end)
+-- Normalize(mean, std): (x - mean) / std for each channel; numbers or lists of 1 to 4.
 define("Normalize", "mean:any, std:any", function(mean, std)
   local step = per_channel("Normalize", mean, std)
   local function list(from) return table.concat(step, ", ", from, from + step[2] - 1) end
@@ -229,27 +254,33 @@ define("Normalize", "mean:any, std:any", function(mean, std)
 end)
 
 ---- whole policies ----
+-- RandomErasing(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0): with probability p a rectangle of that share of the area, and of
+-- that ratio of its sides, becomes value.
 define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:number=0", function(p, scale, ratio, value)
   local a, b = interval("RandomErasing", "scale", scale or {0.02, 0.33}, 1e-9, 1)
   local c, d = interval("RandomErasing", "ratio", ratio or {0.3, 3.3}, 1e-9, 1e6)
   return make("RandomErasing", true, {"erase", p, a, b, c, d, value})
 end)
--- a square of this side, somewhere, becomes 0
+-- Cutout(size): a square of that side at a random place becomes 0.
 define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout", size}) end)
--- num_ops of fourteen changes (shear, move, rotate, colours, ...), each as strong as magnitude (of 30) says
+-- RandAugment(num_ops=2, magnitude=9): num_ops of fourteen changes (shear, move, rotate, colours, ...) at random, each as strong as
+-- magnitude, of 30, says.
 define("RandAugment",
   "num_ops:int=2, magnitude:int=9",
   function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
--- one of them, of any strength
+-- TrivialAugmentWide(): one of RandAugment's changes, of any strength.
 define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", true, {"augment", 1, 0, 1}) end)
 
 ---- dtypes, lists ----
-define("ToTensor", "", function() return make("ToTensor", false) end)              -- pictures are tensors already
+-- ToTensor(): gives its input: pictures are tensors already.
+define("ToTensor", "", function() return make("ToTensor", false) end)
+-- ConvertImageDtype(dtype): in this floating dtype; uint8's 0..255 become 0..1.
 define("ConvertImageDtype", "dtype:dtype", function(dtype)
   local n
   for i, name in ipairs(core.dtypes) do if name == dtype then n = i - 1 end end
   return make("ConvertImageDtype", false, {"dtype", n})
 end)
+-- Lambda(fn): a function of a picture as a transform; a dataset with it makes its items in Lua.
 function transforms.Lambda(fn)
   if type(fn) ~= "function" then fail("Lambda: argument 1 must be a function, got " .. type(fn)) end
   return setmetatable({text = "Lambda", list = {fn}}, Transform)
@@ -286,14 +317,14 @@ local function joined(who, lists, dtypes)
   end
   return out
 end
--- Compose{a, b, ...} or Compose({a, b, ...}): one after the other; functions may be among them
+-- Compose{a, b, ...}: transforms one after another; functions may be among them.
 function transforms.Compose(list, ...)
   if select("#", ...) > 0 then fail("Compose: one list of transforms is needed, such as Compose{a, b}") end
   local text, steps, random = members("Compose", list)
   return setmetatable({text = "Compose(" .. text .. ")", random = random,
     steps = steps and joined("Compose", steps, true), list = not steps and {unpack(list)} or nil}, Transform)
 end
--- RandomApply({a, b, ...}, p=0.5): all of them or, with probability 1 - p, none
+-- RandomApply({a, b, ...}, p=0.5): all of them with probability p, else none.
 function transforms.RandomApply(...)
   local o = options.arguments("RandomApply", "transforms, p=0.5", ...)
   local p = options.number("RandomApply", "p", o.p, 0)
@@ -304,12 +335,12 @@ function transforms.RandomApply(...)
   steps = joined("RandomApply", steps)
   return setmetatable({text = text, random = true, steps = {{"maybe", p, #steps}, unpack(steps)}}, Transform)
 end
--- RandomOrder{a, b, ...}: all of them, in an order drawn anew each time
+-- RandomOrder{a, b, ...}: all of them, in an order drawn anew for each picture.
 function transforms.RandomOrder(list, ...)
   if select("#", ...) > 0 then fail("RandomOrder: one list of transforms is needed, such as RandomOrder{a, b}") end
   return setmetatable({text = "RandomOrder(" .. members("RandomOrder", list) .. ")", list = {unpack(list)}, any_order = true}, Transform)
 end
--- RandomChoice({a, b, ...}, {p=weights}): one of them
+-- RandomChoice({a, b, ...}, {p=weights}): one of them.
 function transforms.RandomChoice(...)
   local o = options.arguments("RandomChoice", "transforms, p=nil", ...)
   local text, steps = members("RandomChoice", o.transforms)
@@ -342,10 +373,11 @@ local function five(x, size)
   return {crop(x, 1, 1, size[1], size[2]), crop(x, 1, right, size[1], size[2]), crop(x, bottom, 1, size[1], size[2]),
     crop(x, bottom, right, size[1], size[2]), functional.center_crop(x, size)}
 end
--- FiveCrop(size): a list of the four corners and the centre; TenCrop(size, vertical_flip=false): with their mirror images
+-- FiveCrop(size): a list of the four corners and the centre.
 transforms.FiveCrop = core.define("FiveCrop",
   "size:pair",
   function(size) return transforms.Lambda(function(x) return five(x, size) end) end)
+-- TenCrop(size, vertical_flip=false): FiveCrop's five, and five of the mirrored picture.
 transforms.TenCrop = core.define("TenCrop", "size:pair, vertical_flip:bool=false", function(size, vertical)
   return transforms.Lambda(function(x)
     local out = five(x, size)
@@ -377,7 +409,6 @@ local function beta(a)
   return x + y > 0 and x / (x + y) or 0.5
 end
 local function mixer(name, mix)
-  -- {alpha=1, num_classes=}: called with x (N, C, H, W) and labels, gives x mixed with itself in reverse order, and labels' shares
   transforms[name] = function(o)
     o = require("tycho.options").fill(name, o, {alpha = 1, num_classes = false})
     if type(o.alpha) ~= "number" or o.alpha <= 0 then fail(name .. ": alpha must be a number above 0, got " .. tostring(o.alpha)) end
@@ -388,7 +419,10 @@ local function mixer(name, mix)
     end
   end
 end
+-- MixUp{alpha=1, num_classes=}: called with a batch x (N, C, H, W) and its labels; gives x mixed with itself rolled by one item, in a
+-- share drawn from Beta(alpha, alpha), and the labels as shares (N, num_classes), which cross_entropy takes.
 mixer("MixUp", function(x, other, share) return x * share + other * (1 - share), share end)
+-- CutMix{alpha=1, num_classes=}: as MixUp; a rectangle of the other picture takes the place of this one's.
 mixer("CutMix", function(x, other, share)
   local h, w = M.size(x, 3), M.size(x, 4)
   local r = 0.5 * math.sqrt(1 - share)
@@ -411,20 +445,30 @@ local function fixed(name, signature, step)
     return y
   end)
 end
+-- crop(x, top, left, height, width): the rectangle whose first row is top and first column left, from 1; what lies outside is 0. These are
+-- functions of a picture (C, H, W), or of a batch of them.
 fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h, w) return {"crop", top - 1, left - 1, h, w} end)
+-- center_crop(x, size): as CenterCrop.
 fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
+-- resize(x, size, {interpolation="bilinear", antialias=true}): as Resize.
 fixed("resize",
   "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
   function(size, mode, antialias) return resize_step(size, mode == "nearest", antialias) end)
+-- pad(x, padding, {fill=0, padding_mode="constant"}): as Pad.
 fixed("pad", "padding:any, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant", function(padding, fill, mode)
   local l, r, t, b = sides("pad", padding)
   return {"pad", l, r, t, b, fill, borders[mode]}
 end)
+-- hflip(x): left and right swapped.
 fixed("hflip", "", function() return {"hflip", 1} end)
+-- vflip(x): top and bottom swapped.
 fixed("vflip", "", function() return {"vflip", 1} end)
+-- rotate(x, degrees, {interpolation="nearest", fill=0}): counterclockwise about the centre.
 fixed("rotate",
   "degrees:number, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, mode, fill) return {"rotate", degrees, bit(mode == "nearest"), fill} end)
+-- affine(x, degrees, translate, scale, shear, {interpolation="nearest", fill=0}): rotated, moved by translate = {x, y} pixels, scaled,
+-- sheared by degrees: a number, or {x, y}.
 fixed("affine",
   "degrees:number, translate:any, scale:number, shear:any, *, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, move, scale, shear, mode, fill)
@@ -458,14 +502,18 @@ local function projection(startpoints, endpoints)
   if not ok then fail("perspective: no map takes startpoints to endpoints: three of them lie on a line") end
   return m:flatten():totable()
 end
+-- perspective(x, startpoints, endpoints, {interpolation="bilinear", fill=0}): the map that takes four points {{x, y}, ...}, in pixels from
+-- 1, to four others.
 fixed("perspective",
   "startpoints:any, endpoints:any, *, interpolation:enum(nearest,bilinear)=bilinear, fill:number=0",
   function(startpoints, endpoints, mode, fill)
     local m = projection(startpoints, endpoints)
     return {"project", m[1], m[2], m[3], m[4], m[5], m[6], m[7], m[8], bit(mode == "nearest"), fill}
   end)
+-- normalize(x, mean, std): as Normalize.
 fixed("normalize", "mean:any, std:any", function(mean, std) return per_channel("normalize", mean, std) end)
--- kernel_size: of x, or {x, y}; sigma: a number or {x, y}, by default what goes with the size
+-- gaussian_blur(x, kernel_size, sigma=): kernel_size: a number, or {x, y}; sigma likewise, by default 0.3 ((kernel_size - 1) / 2 - 1) +
+-- 0.8.
 fixed("gaussian_blur", "kernel_size:pair, sigma:any?", function(size, sigma)
   if type(sigma) == "number" then sigma = {sigma, sigma} end
   if sigma ~= nil and type(sigma) ~= "table" then fail("gaussian_blur: sigma must be a number or two, got %s", options.shown(sigma)) end
@@ -475,14 +523,19 @@ fixed("gaussian_blur", "kernel_size:pair, sigma:any?", function(size, sigma)
   return {"blur", size[1], size[2], x, x, y / x}
 end)
 for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness"} do
+  -- adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
   fixed("adjust_" .. name, "factor:number", function(factor) return {"colour", colours[name], factor} end)
 end
+-- posterize(x, bits): only the upper bits of 8 stay.
 fixed("posterize", "bits:int", function(bits) return {"colour", colours.posterize, bits} end)
+-- solarize(x, threshold): values from threshold on, of 0..1, are inverted.
 fixed("solarize", "threshold:number", function(threshold) return {"colour", colours.solarize, threshold} end)
+-- rgb_to_grayscale(x, num_output_channels=1): as Grayscale.
 fixed("rgb_to_grayscale",
   "num_output_channels:int=1",
   function(n) return {"colour", colours.grayscale, one_or_three("rgb_to_grayscale", n)} end)
 for name, step in pairs {autocontrast = "autocontrast", equalize = "equalize", invert = "invert"} do
+  -- As RandomAutocontrast, RandomEqualize and RandomInvert, always.
   fixed(name, "", function() return {"colour", colours[step], 0} end)
 end
 

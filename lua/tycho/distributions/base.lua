@@ -31,6 +31,7 @@ end
 -- dist.support (a constraint). A class's fields: has_rsample, has_enumerate_support, arg_constraints (a table: parameter -> constraint).
 local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true, support = true}
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
+  -- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
 local function is_distribution(v) return type(v) == "table" and rawget(v, "batch_shape") ~= nil end
@@ -144,10 +145,12 @@ end
 -- dist:perplexity(): exp of the entropy, of the batch's shape. Errors where there is no entropy.
 function Distribution:perplexity() return ops.exp(self:entropy()) end
 
--- Draws of this shape, without history; rsample: with the parameters' history, where there is a way.
+-- sample(shape): draws without history. The result has the dims shape, a list of sizes, then those of the parameters, then those of one
+-- event.
 function Distribution:sample(...)
   return M.detach(no_grad(self.draw, self, joined(sizes(self._name, "sample", "sample_shape", ...), self.batch_shape, self.event_shape)))
 end
+-- rsample(shape): draws as functions of the parameters, which get gradients; an error where there is no such way.
 function Distribution:rsample(...)
   if not self.has_rsample then
     fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name)

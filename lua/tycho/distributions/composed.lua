@@ -12,6 +12,7 @@ local EULER = 0.57721566490153286
 
 local function nothing(self) return self.loc * 0 + 0 / 0 end
 
+-- Cauchy(loc, scale): the ratio of two normal numbers, scaled and moved; it has no mean.
 local Cauchy = class("Cauchy", "loc, scale")
 Cauchy.has_rsample = true
 parameters(Cauchy, {"loc", "scale"}, {"scale"})
@@ -25,6 +26,7 @@ function Cauchy.get.mode(self) return self.loc end
 function Cauchy:icdf(p) return self.loc + self.scale * ops.tan((p - 0.5) * math.pi) end
 function Cauchy:cdf(x) return ops.atan((x - self.loc) / self.scale) / math.pi + 0.5 end
 
+-- Gumbel(loc, scale): the distribution that the largest of many numbers approaches.
 local Gumbel = class("Gumbel", "loc, scale")
 Gumbel.has_rsample = true
 parameters(Gumbel, {"loc", "scale"}, {"scale"})
@@ -41,7 +43,7 @@ function Gumbel:cdf(x) return ops.exp(-ops.exp((self.loc - x) / self.scale)) end
 function Gumbel:icdf(p) return self.loc - self.scale * ops.log(-ops.log(p)) end
 function Gumbel:entropy() return ops.log(self.scale) + (1 + EULER) end
 
--- The absolute values of Normal(0, scale) and Cauchy(0, scale).
+-- One of the absolute values of another one.
 local function half(name, whole)
   local c = class(name, "scale")
   c.has_rsample, c.arg_constraints = true, {scale = C.positive}
@@ -61,12 +63,14 @@ local function half(name, whole)
   KL[name] = function(p, q) return KL[whole](p.base, q.base) end
   return c
 end
+-- HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
 local HalfNormal, HalfCauchy = half("HalfNormal", "Normal"), half("HalfCauchy", "Cauchy")
 function HalfNormal.get.mean(self) return self.scale * math.sqrt(2 / math.pi) end
 function HalfNormal.get.variance(self) return ops.square(self.scale) * (1 - 2 / math.pi) end
 function HalfCauchy.get.mean(self) return self.scale + math.huge end
 function HalfCauchy.get.variance(self) return self.scale + math.huge end
 
+-- Weibull(scale, concentration): scale times an Exponential(1) draw to the power of 1 / concentration.
 local Weibull = class("Weibull", "scale, concentration")
 Weibull.has_rsample = true
 parameters(Weibull, {"scale", "concentration"}, {"scale", "concentration"})
@@ -86,6 +90,7 @@ function Weibull:icdf(p) return self.scale * ops.pow(-ops.log1p(-p), 1 / self.co
 function Weibull:entropy() return EULER * (1 - 1 / self.concentration) + ops.log(self.scale / self.concentration) + 1 end
 supports(Weibull, C.positive)
 
+-- Pareto(scale, alpha): from scale on, falling as x^-(alpha + 1).
 local Pareto = class("Pareto", "scale, alpha")
 Pareto.has_rsample = true
 parameters(Pareto, {"scale", "alpha"}, {"scale", "alpha"})

@@ -21,14 +21,14 @@ function Constraint:check(x)
   if M.dim(x) < self.event_dim then
     fail("%s: check: a value has %d dims, got shape %s", self.name, self.event_dim, tostring(x.shape))
   end
-  return self:holds(x)
+  return self:_holds(x)
 end
 options.colon(Constraint, "constraint", is_constraint)
 
 -- fields: what else is known of it, such as its bounds.
 local function made(name, text, holds, fields)
   local c = fields or {}
-  c.name, c.text, c.holds = name, text, holds
+  c.name, c.text, c._holds = name, text, holds
   return setmetatable(c, Constraint)
 end
 local function named(c, name)
@@ -66,14 +66,18 @@ local constraints = {
     function(_, x) return both(ops.ge(x, 0), whole(x)) end, {is_discrete = true, lower_bound = 0}),
   positive_integer = made("positive_integer", "a whole number from 1",
     function(_, x) return both(ops.ge(x, 1), whole(x)) end, {is_discrete = true, lower_bound = 1}),
-  -- greater_than(lower_bound), greater_than_eq, less_than(upper_bound); a bound is a number or a tensor that broadcasts with values
+  -- greater_than(lower_bound): numbers above it. A bound is a number or a tensor that broadcasts with values.
   greater_than = one_bound("greater_than", "lower_bound", ops.gt, "above"),
+  -- greater_than_eq(lower_bound): numbers from it on.
   greater_than_eq = one_bound("greater_than_eq", "lower_bound", ops.ge, "at least"),
+  -- less_than(upper_bound): numbers below it.
   less_than = one_bound("less_than", "upper_bound", ops.lt, "below"),
-  -- interval(lower_bound, upper_bound) has both bounds, half_open_interval only the lower one, integer_interval whole numbers
+  -- interval(lower_bound, upper_bound): numbers from the one to the other, both included.
   interval = two_bounds("interval", "in %s..%s", function(x, a, b) return both(ops.ge(x, a), ops.le(x, b)) end),
+  -- half_open_interval(lower_bound, upper_bound): numbers from the one and below the other.
   half_open_interval = two_bounds("half_open_interval", "from %s and below %s",
     function(x, a, b) return both(ops.ge(x, a), ops.lt(x, b)) end),
+  -- integer_interval(lower_bound, upper_bound): whole numbers from the one to the other, both included.
   integer_interval = two_bounds("integer_interval", "a whole number from %s to %s",
     function(x, a, b) return both(both(ops.ge(x, a), ops.le(x, b)), whole(x)) end, true),
 }
@@ -87,7 +91,7 @@ C.simplex = made("simplex", "from 0 and add up to 1 along the last dim", functio
   return both(all(ops.ge(x, 0)), ops.lt(ops.abs(ops.sum(x, -1) - 1), 1e-6 + 16 * lib.EPS[x.dtype]))
 end, {event_dim = 1})
 C.one_hot = made("one_hot", "one 1 and 0s along the last dim", function(_, x)
-  return both(all(C.boolean:holds(x)), ops.eq(ops.sum(x, -1), 1))
+  return both(all(C.boolean:_holds(x)), ops.eq(ops.sum(x, -1), 1))
 end, {event_dim = 1, is_discrete = true})
 -- multinomial(upper_bound): counts from 0 along the last dim whose sum is at most upper_bound
 function C.multinomial(upper_bound)
@@ -125,11 +129,11 @@ end
 matrix("square", "square matrices", function(_, x) return everywhere(x, square(x)) end)
 matrix("lower_triangular", "lower triangular matrices", function(_, x) return all(all(ops.eq(ops.tril(x), x))) end)
 matrix("lower_cholesky", "lower triangular matrices with a diagonal above 0", function(_, x)
-  return both(C.lower_triangular:holds(x), all(ops.gt(ops.diagonal(x, 0, -2, -1), 0)))
+  return both(C.lower_triangular:_holds(x), all(ops.gt(ops.diagonal(x, 0, -2, -1), 0)))
 end)
 matrix("corr_cholesky", "Cholesky factors of correlation matrices", function(_, x)
   local off = ops.abs(ops.sum(ops.square(x), -1) - 1)
-  return both(C.lower_cholesky:holds(x), all(ops.le(off, lib.EPS[x.dtype] * x.shape[M.dim(x)] * 10)))
+  return both(C.lower_cholesky:_holds(x), all(ops.le(off, lib.EPS[x.dtype] * x.shape[M.dim(x)] * 10)))
 end)
 matrix("symmetric", "symmetric matrices", function(_, x)
   if not square(x) then return everywhere(x, false) end
@@ -138,7 +142,7 @@ end)
 local function by_eigenvalues(name, text, op)
   matrix(name, text, function(_, x)
     if not square(x) then return everywhere(x, false) end
-    local ok = both(C.symmetric:holds(x), all(all(M.isfinite(x))))
+    local ok = both(C.symmetric:_holds(x), all(all(M.isfinite(x))))
     local eye = ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device})
     x = ops.where(M.unsqueeze(M.unsqueeze(ok, -1), -1), x, eye)          -- others have no eigenvalues to ask for
     return both(ok, all(op(lib.functions["linalg.eigvalsh"](x), 0)))

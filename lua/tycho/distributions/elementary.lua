@@ -13,6 +13,9 @@ local KL, C, supports = base.KL, base.constraints, base.supports
 
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
+-- Normal(loc, scale): the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(),
+-- cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, as far as there are such. Parameters are numbers or tensors,
+-- which broadcast; {validate_args = false} leaves out the check of log_prob's values.
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 parameters(Normal, {"loc", "scale"}, {"scale"})
@@ -26,6 +29,7 @@ function Normal:entropy() return ops.log(self.scale) + (0.5 + LOG_ROOT_TWO_PI) e
 function Normal:cdf(x) return (ops.erf((x - self.loc) / (self.scale * math.sqrt(2))) + 1) / 2 end
 function Normal:icdf(p) return self.loc + self.scale * (ops.erfinv(p * 2 - 1) * math.sqrt(2)) end
 
+-- LogNormal(loc, scale): e to the power of a draw of Normal(loc, scale).
 local LogNormal = class("LogNormal", "loc, scale")
 LogNormal.has_rsample = true
 function LogNormal:init(o)
@@ -50,6 +54,7 @@ LogNormal.arg_constraints = Normal.arg_constraints
 supports(LogNormal, C.positive)
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
+-- Uniform(low, high): low included, high not.
 local Uniform = class("Uniform", "low, high")
 Uniform.has_rsample = true
 function Uniform:init(o)
@@ -71,6 +76,7 @@ function Uniform:entropy() return ops.log(self.high - self.low) end
 Uniform.arg_constraints = {low = C.real, high = C.real}
 supports(Uniform, function(self) return C.interval(self.low, self.high) end, {checked = false})
 
+-- Exponential(rate): the mean is 1 / rate.
 local Exponential = class("Exponential", "rate")
 Exponential.has_rsample = true
 parameters(Exponential, {"rate"}, {"rate"})
@@ -84,6 +90,7 @@ function Exponential:icdf(p) return -ops.log1p(-p) / self.rate end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
 supports(Exponential, C.nonnegative)
 
+-- Laplace(loc, scale): falls off as exp(-|x - loc| / scale).
 local Laplace = class("Laplace", "loc, scale")
 Laplace.has_rsample = true
 parameters(Laplace, {"loc", "scale"}, {"scale"})
@@ -104,6 +111,7 @@ function Laplace:icdf(p) return self.loc - self.scale * ops.sign(p - 0.5) * ops.
 function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
 
 ---- by probabilities or logits ----
+-- Bernoulli(probs=, logits=): 1 with probability probs, else 0, floating. One of the two is given; logits are log(p / (1 - p)).
 local Bernoulli = class("Bernoulli", "probs=nil, logits=nil")
 function Bernoulli:init(o)
   local given = one_of("Bernoulli", o.probs, o.logits)
@@ -124,7 +132,7 @@ Bernoulli.has_enumerate_support, Bernoulli.arg_constraints = true, {probs = C.un
 function Bernoulli:values() return ops.range(0, 1, 1, same(self.probs)) end
 supports(Bernoulli, C.boolean)
 
--- How many failures come before the first success.
+-- Geometric(probs=, logits=): how many failures come before the first success, from 0.
 local Geometric = class("Geometric", "probs=nil, logits=nil")
 Geometric.init, Geometric.get.probs, Geometric.get.logits = Bernoulli.init, Bernoulli.get.probs, Bernoulli.get.logits
 function Geometric.get.mean(self) return 1 / self.probs - 1 end
@@ -136,7 +144,7 @@ function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
 Geometric.arg_constraints = Bernoulli.arg_constraints
 supports(Geometric, C.nonnegative_integer)
 
--- The last dim of probs (which need not add up to 1) or logits has the categories; values are int64, from 1.
+-- Categorical(probs=, logits=): int64 from 1 to n, the size of the last dim of probs, which need not add up to 1, or of logits.
 local Categorical = class("Categorical", "probs=nil, logits=nil")
 function Categorical:init(o)
   local name = self._name
@@ -180,6 +188,7 @@ function Categorical:values() return ops.range(1, self.n, 1, {dtype = "int64", d
 supports(Categorical, function(self) return C.integer_interval(1, self.n) end, {text = "a category, a whole number from 1"})
 function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -3.4e38) * self.probs, -1) end
 
+-- OneHotCategorical(probs=, logits=): as Categorical; values are vectors with a 1 at the category's place.
 local OneHot = class("OneHotCategorical", "probs=nil, logits=nil")
 function OneHot:init(o)
   self.base = distributions.Categorical {probs = o.probs, logits = o.logits}
@@ -201,7 +210,8 @@ OneHot.has_enumerate_support, OneHot.arg_constraints = true, Categorical.arg_con
 function OneHot:values() return ops.eye(self.base.n, same(self.base.probs)) end
 supports(OneHot, C.one_hot, {checked = false})
 
--- The last n batch dims of a distribution as dims of one event: their log-probabilities add up.
+-- Independent(base_distribution, reinterpreted_batch_ndims): the last so many batch dims count as dims of one event: their
+-- log-probabilities add up.
 local Independent = class("Independent", "base_distribution, reinterpreted_batch_ndims")
 function Independent:init(o)
   local of, n = o.base_distribution, o.reinterpreted_batch_ndims

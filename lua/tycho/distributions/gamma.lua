@@ -40,6 +40,7 @@ local function standard_gamma(shape, alpha)
   return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), lib.RANGE[alpha.dtype].tiny)
 end
 
+-- Gamma(concentration, rate): the mean is concentration / rate.
 local Gamma = class("Gamma", "concentration, rate")
 Gamma.has_rsample = true
 parameters(Gamma, {"concentration", "rate"}, {"concentration", "rate"})
@@ -57,6 +58,7 @@ function Gamma:entropy()
 end
 supports(Gamma, C.nonnegative)
 
+-- Chi2(df): the sum of the squares of df standard normal numbers.
 local Chi2 = class("Chi2", "df", Gamma)
 function Chi2:init(o)
   self.df = together("Chi2", o.df)
@@ -65,7 +67,7 @@ function Chi2:init(o)
 end
 Chi2.arg_constraints = {df = C.positive}
 
--- Dirichlet(concentration): events are vectors of the last dim, of numbers from 0 that add up to 1.
+-- Dirichlet(concentration): vectors, of the last dim, of numbers from 0 that add up to 1.
 local Dirichlet = class("Dirichlet", "concentration")
 Dirichlet.has_rsample = true
 function Dirichlet:init(o)
@@ -100,7 +102,7 @@ end
 Dirichlet.arg_constraints = {concentration = C.independent(C.positive, 1)}
 supports(Dirichlet, C.simplex)
 
--- Beta(concentration1, concentration0): the share of the first of two.
+-- Beta(concentration1, concentration0): within 0..1; the mean is concentration1 / (concentration1 + concentration0).
 local Beta = class("Beta", "concentration1, concentration0")
 Beta.has_rsample = true
 function Beta:init(o)
@@ -122,6 +124,7 @@ function Beta:entropy() return self.pair:entropy() end
 Beta.arg_constraints = {concentration1 = C.positive, concentration0 = C.positive}
 supports(Beta, C.unit_interval)
 
+-- StudentT(df, loc=0, scale=1): Student's t with df degrees of freedom, scaled and moved.
 local StudentT = class("StudentT", "df, loc=0, scale=1")
 StudentT.has_rsample = true
 parameters(StudentT, {"df", "loc", "scale"}, {"df", "scale"})
@@ -178,6 +181,7 @@ local function poisson(shape, rate)
   return M.to(ops.where(ops.lt(r, 10), k, count), rate.dtype)
 end
 
+-- Poisson(rate): counts from 0, floating, of that mean.
 local Poisson = class("Poisson", "rate")
 function Poisson:init(o)
   self.rate = together("Poisson", o.rate)
@@ -192,7 +196,7 @@ function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma
 Poisson.arg_constraints = {rate = C.nonnegative}
 supports(Poisson, C.nonnegative_integer)
 
--- total_count: a number, or a tensor of whole numbers; successes of so many trials. Draws each trial.
+-- Binomial(total_count=1, probs=, logits=): successes in total_count trials, a whole number or a tensor of them. Draws each trial.
 local Binomial = class("Binomial", "total_count=1, probs=nil, logits=nil")
 local Bernoulli = distributions.Bernoulli
 function Binomial:init(o)
@@ -237,7 +241,7 @@ function Binomial:entropy()
   return -ops.sum(ops.exp(l) * l, 1)
 end
 
--- Successes before total_count failures; probs: of a success.
+-- NegativeBinomial(total_count, probs=, logits=): successes before total_count failures; probs: of a success.
 local NegativeBinomial = class("NegativeBinomial", "total_count, probs=nil, logits=nil")
 NegativeBinomial.init, NegativeBinomial.get.probs, NegativeBinomial.get.logits = Binomial.init, Binomial.get.probs, Binomial.get.logits
 function NegativeBinomial.get.mean(self) return self.total_count * ops.exp(self.logits) end
@@ -253,7 +257,8 @@ end
 NegativeBinomial.arg_constraints = {total_count = C.nonnegative, probs = C.unit_interval, logits = C.real}
 supports(NegativeBinomial, C.nonnegative_integer)
 
--- Of total_count (one number) draws, how many fell to each category, the last dim.
+-- Multinomial(total_count=1, probs=, logits=): how many of total_count draws of a Categorical, one number, fell to each category: vectors
+-- of the last dim.
 local Multinomial = class("Multinomial", "total_count=1, probs=nil, logits=nil")
 function Multinomial:init(o)
   self.total_count = options.whole("Multinomial", "total_count", o.total_count, 0)

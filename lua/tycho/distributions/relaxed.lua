@@ -11,7 +11,7 @@ local lgamma, digamma = ops.lgamma, F.digamma
 local NAN = 0 / 0
 
 ---- of gammas ----
--- InverseGamma(concentration, rate): 1 / a draw of Gamma(concentration, rate)
+-- InverseGamma(concentration, rate): 1 / a draw of Gamma(concentration, rate).
 local InverseGamma = class("InverseGamma", "concentration, rate")
 InverseGamma.has_rsample = true
 function InverseGamma:init(o)
@@ -36,7 +36,7 @@ InverseGamma.arg_constraints = {concentration = C.positive, rate = C.positive}
 supports(InverseGamma, C.positive)
 function KL.InverseGamma(p, q) return KL.Gamma(p.base, q.base) end
 
--- FisherSnedecor(df1, df2): the ratio of two Chi2, each divided by its degrees of freedom
+-- FisherSnedecor(df1, df2): the ratio of two Chi2 draws, each divided by its degrees of freedom.
 local Fisher = class("FisherSnedecor", "df1, df2")
 Fisher.has_rsample = true
 parameters(Fisher, {"df1", "df2"}, {"df1", "df2"})
@@ -58,7 +58,7 @@ function Fisher:log_prob(x)
 end
 supports(Fisher, C.positive)
 
--- Kumaraswamy(concentration1, concentration0): within 0..1, much as Beta, with a cdf in closed form
+-- Kumaraswamy(concentration1, concentration0): within 0..1, much as Beta, with a cdf in closed form.
 local Kumaraswamy = class("Kumaraswamy", "concentration1, concentration0")
 Kumaraswamy.has_rsample = true
 parameters(Kumaraswamy, {"concentration1", "concentration0"}, {"concentration1", "concentration0"})
@@ -93,8 +93,8 @@ local function warmth(self, t)                       -- in the dtype of the para
   need(self._name, "temperature must be above 0", t, ops.gt(t, 0))
   return t
 end
--- RelaxedBernoulli(temperature, {probs=} | {logits=}): between 0 and 1, the nearer to a Bernoulli's the lower the temperature
--- (Maddison et al. 2017, Jang et al. 2017)
+-- RelaxedBernoulli(temperature, {probs=} | {logits=}): between 0 and 1, the nearer to a Bernoulli's draws the lower the temperature, and
+-- with gradients (Maddison et al. 2017, Jang et al. 2017).
 local RelaxedBernoulli = class("RelaxedBernoulli", "temperature, probs=nil, logits=nil")
 RelaxedBernoulli.has_rsample = true
 function RelaxedBernoulli:init(o)
@@ -118,7 +118,8 @@ RelaxedBernoulli.unbatched = {temperature = true}
 RelaxedBernoulli.arg_constraints = {probs = C.unit_interval, logits = C.real}
 supports(RelaxedBernoulli, C.unit_interval)
 
--- RelaxedOneHotCategorical(temperature, {probs=} | {logits=}): points of the simplex, the nearer to its corners the lower the temperature
+-- RelaxedOneHotCategorical(temperature, {probs=} | {logits=}): vectors of numbers that add up to 1, the nearer to OneHotCategorical's the
+-- lower the temperature, and with gradients.
 local RelaxedOneHot = class("RelaxedOneHotCategorical", "temperature, probs=nil, logits=nil")
 RelaxedOneHot.has_rsample = true
 function RelaxedOneHot:init(o)
@@ -141,8 +142,9 @@ end
 RelaxedOneHot.unbatched, RelaxedOneHot.arg_constraints = {temperature = true}, {probs = C.simplex, logits = C.real_vector}
 supports(RelaxedOneHot, C.simplex)
 
--- As OneHotCategorical; rsample's draws have the gradients of its probabilities (Bengio et al. 2013).
 local OneHot = getmetatable(distributions.OneHotCategorical).__index
+-- OneHotCategoricalStraightThrough(probs=, logits=): as OneHotCategorical; rsample's draws have the gradients of the probabilities (Bengio
+-- et al. 2013).
 local Straight = class("OneHotCategoricalStraightThrough", "probs=nil, logits=nil", OneHot)
 Straight.has_rsample = true
 function Straight:draw(shape)
@@ -150,8 +152,7 @@ function Straight:draw(shape)
   return OneHot.draw(self, shape) + (p - M.detach(p))
 end
 
--- ContinuousBernoulli({probs=} | {logits=}): within 0..1, for pictures' greys (Loaiza-Ganem and Cunningham 2019). Near probs = 1/2
--- what would be 0 / 0 is its Taylor series.
+-- ContinuousBernoulli({probs=} | {logits=}): within 0..1, for the greys of pictures (Loaiza-Ganem and Cunningham 2019).
 local Continuous = class("ContinuousBernoulli", "probs=nil, logits=nil")
 local Bernoulli = getmetatable(distributions.Bernoulli).__index
 Continuous.has_rsample, Continuous.init = true, Bernoulli.init

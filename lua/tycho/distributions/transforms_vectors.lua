@@ -34,17 +34,17 @@ transform("SoftmaxTransform", "", {domain = C.real_vector, codomain = C.simplex,
   forward_shape = function(_, shape) return vectors("SoftmaxTransform", shape) and shape end,
   inverse_shape = function(_, shape) return vectors("SoftmaxTransform", shape) and shape end})
 
----- StickBreakingTransform(): n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left ----
+---- StickBreakingTransform ----
 -- what makes equal shares of x = 0
 local function evened(x)
-  local n = vectors("StickBreakingTransform", x.shape)
-  return x - ops.log(ops.range(n, 1, -1, {dtype = x.dtype, device = x.device}))
+  return x - ops.log(ops.range(vectors("StickBreakingTransform", x.shape), 1, -1, {dtype = x.dtype, device = x.device}))
 end
 -- the shares, and what each leaves of the rest
 local function shares(x)
   local z = ops.clamp(ops.sigmoid(evened(x)), lib.RANGE[x.dtype].tiny, 1 - lib.EPS[x.dtype])
   return z, M.cumprod(1 - z, -1)
 end
+-- StickBreakingTransform(): n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
 transform("StickBreakingTransform", "", {domain = C.real_vector, codomain = C.simplex,
   forward = function(_, x)
     local z, left = shares(x)
@@ -77,10 +77,10 @@ transform("PositiveDefiniteTransform", "", {domain = REAL_MATRIX, codomain = C.p
   end,
   inverse = function(_, y) return on_diagonal(F["linalg.cholesky"](y), ops.log) end})
 
----- CorrCholeskyTransform(): n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix ----
+---- CorrCholeskyTransform ----
 -- How many rows have so many elements below the diagonal
 local function rows_of(shape)
-  local count = vectors("CorrCholeskyTransform", shape)
+  local count = (vectors("CorrCholeskyTransform", shape))
   local n = math.floor(math.sqrt(0.25 + 2 * count) + 0.5 + 0.5)
   if n * (n - 1) / 2 ~= count then
     fail("CorrCholeskyTransform: the last dim must have n (n - 1) / 2 elements (1, 3, 6, ...), got shape %s", table.concat(shape, "x"))
@@ -105,6 +105,7 @@ local function places(n, k, device)
 end
 local function below(y, n, k) return M.index_select(M.flatten(y, -2, -1), -1, places(n, k, y.device)) end
 local function before(x) return F.pad(M.narrow(x, -1, 1, x.shape[M.dim(x)] - 1), {1, 0}, {value = 1}) end
+-- CorrCholeskyTransform(): n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix.
 transform("CorrCholeskyTransform", "", {domain = C.real_vector, codomain = C.corr_cholesky,
   forward = function(_, x)
     local n, eps = rows_of(x.shape), lib.EPS[x.dtype]

@@ -44,7 +44,7 @@ end
 -- such look.
 function lib.looks(x) return x.device == "cpu" and not core.program.active() end
 
--- The dtype that elements of two dtypes have together.
+-- The dtype that an op gives for operands of these two dtypes.
 function lib.promote_types(a, b)
   return core.ops.add(core.ops.zeros({0}, {dtype = a, device = "cpu"}), core.ops.zeros({0}, {dtype = b, device = "cpu"})).dtype
 end

@@ -4,8 +4,8 @@ local ops, M = core.ops, core.methods
 local recording = core.is_grad_enabled
 local R = {}
 
--- Where the points read along a dim, as pixels from 0, and how fast that moves with the grid: as core/places.h says it, with which this
--- agrees.
+-- Where the points read along a dim, as pixels from 0, and how fast that moves with the grid: as core/grid_points.h says it, with which
+-- this agrees.
 local function place(g, size, padding, align)
   local span, low = align and size - 1 or size, align and 0 or -0.5
   g = ops.where(ops.isnan(g), -1, g)

@@ -112,7 +112,8 @@ def("diagonal_scatter",
   function(x, src, offset, dim1, dim2)
     return written(x, function(y) return ops.diagonal(y, offset, dim1, dim2) end, src)
   end)
--- fill_diagonal_(value, wrap): of a matrix with more rows than columns the diagonal begins anew after each further row.
+-- fill_diagonal_(value, wrap=false): in place. Of more than 2 dims, which must be of one size, the elements whose indices are all the
+-- same. wrap: in a matrix with more rows than columns the diagonal begins anew after each further row.
 function M.fill_diagonal_(x, value, again)
   local n = M.dim(x)
   if type(again) == "table" then again = again.wrap end

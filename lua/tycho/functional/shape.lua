@@ -99,10 +99,12 @@ def("sum_to_size", "x, size:sizes", "x summed over the dims along which size bro
   for _ = 1, lead do x = ops.sum(x, 1) end
   return x
 end)
+-- Whether both have the same shape.
 function M.is_same_size(x, other)
   if not core.is_tensor(other) then fail("is_same_size", "argument 2 must be a tensor, got %s", type(other)) end
   return x.shape == other.shape
 end
+-- As dim(), and as numel().
 M.ndimension, M.nelement = M.dim, M.numel
 def("movedim",
   "x, from:any, to:any",
@@ -370,6 +372,8 @@ local function joined(name, least, dim)
   end, MAKES)
 end
 for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
+  -- hsplit(sections): a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a
+  -- list of the positions before which to cut. As tensor_split.
   M[name] = function(x, sections) return M.tensor_split(x, sections, name == "hsplit" and M.dim(x) == 1 and 1 or dim) end
   F[name] = M[name]
 end

@@ -52,29 +52,40 @@ def("to",
   end)
 for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64",
     int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
+  -- As to() of that dtype; a tensor that has it is given back itself.
   M[name] = function(x) return M.to(x, dtype) end
 end
+-- As x:to("cpu"): itself where it is there already; a GPU is waited for.
 M.cpu = function(x) return M.to(x, "cpu") end
--- x:cuda(n?, {non_blocking=}): on that GPU, or the current one
+-- cuda(gpu, {non_blocking=false}): on that GPU, a number from 0 or "cuda:0", or on the current one.
 M.cuda = function(x, gpu, o)
   if type(gpu) == "table" then gpu, o = nil, gpu end
   return M.to(x, type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda", o)
 end
--- without a GPU there is nothing to pin for
+-- A copy in pinned memory, from which a GPU copies without the host waiting. Without a GPU it is x itself.
 M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end
+-- Whether the dtype is a floating one.
 M.is_floating_point = function(x)
   if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
   return x.dtype:find("float", 1, true) ~= nil
 end
-M.get_device = function(x) return tonumber(x.device:match ":(%d+)$") or -1 end        -- a GPU's number; -1: the CPU
+-- The number of the GPU that it is on; -1: the CPU.
+M.get_device = function(x) return tonumber(x.device:match ":(%d+)$") or -1 end
+-- Whether it lies in pinned memory.
 M.is_pinned = function(x) return core.gpu.is_pinned(x) end
+-- Bytes of its elements.
 M.nbytes = function(x) return M.numel(x) * M.element_size(x) end
-function M.record_stream() end                           -- memory that several streams use is known of by itself
+-- Does nothing: memory that several streams use is known of by itself.
+function M.record_stream() end
+-- In the other tensor's dtype and on its device.
 M.type_as = function(x, other) return M.to(x, other) end
+-- All elements become 0.
 M.zero_ = function(x) return M.fill_(x, 0) end
+-- tensor(value) of x's dtype, on its device.
 M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
 
 for _, name in ipairs {"zeros", "ones", "empty"} do
+  -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones, empty, with x's dtype and device unless given.
   M["new_" .. name] = function(x, ...)
     local args, n, o = {...}, select("#", ...), {dtype = x.dtype, device = x.device}
     local last = args[n]
@@ -86,7 +97,9 @@ for _, name in ipairs {"zeros", "ones", "empty"} do
     return ops[name](unpack(args, 1, n + 1))
   end
 end
+-- full(sizes, value) of x's dtype, on its device.
 M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype, device = x.device}) end
+-- reshape to the other tensor's shape.
 M.reshape_as = function(x, other)
   if not core.is_tensor(other) then fail("reshape_as", "argument 2 must be a tensor, got %s", type(other)) end
   return M.reshape(x, other.shape)
@@ -160,21 +173,26 @@ end
 local function need_above(name, what, v)
   if v ~= nil and not (type(v) == "number" and v > 0) then fail(name, "%s must be a number above 0, got %s", what, tostring(v)) end
 end
+-- log_normal_(mean=1, std=2): in place, e to the power of draws of a normal distribution of that mean and deviation.
 drawn("log_normal_", function(x, mean, std)
   need_above("log_normal_", "std", std)
   return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1))
 end)
+-- cauchy_(median=0, sigma=1): in place, draws of a Cauchy distribution.
 drawn("cauchy_", function(x, median, sigma)
   need_above("cauchy_", "sigma", sigma)
   return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0)
 end)
+-- geometric_(p): in place, in how many trials of probability p (0 < p < 1) the first success comes: whole numbers from 1.
 drawn("geometric_", function(x, p)
   if type(p) ~= "number" or not (p > 0 and p < 1) then
     fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p))
   end
   return ops.ceil(ops.log(open_unit(x)) / math.log(1 - p))
 end)
-drawn("random_", function(x, low, high)            -- low..high, both included; 0..high; or 0 to the largest that the dtype counts to
+-- random_(low, high): in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype
+-- counts to.
+drawn("random_", function(x, low, high)
   if high == nil then low, high = 0, low end
   local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
     int64 = 2 ^ 53, uint8 = 255, bool = 1}

@@ -35,6 +35,7 @@ local function unnamed(name, list, how)
   end
   return list
 end
+-- Adds a member behind the others; gives the list.
 local function append(self, m)
   if type(m) == "table" and rawget(m, "_super") then
     fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
@@ -45,7 +46,7 @@ local function append(self, m)
   else self:add_module(tostring(n), m) end   -- behind members with names, as PyTorch names it
   return self
 end
--- list:extend{a, b}; of a class, a subclass, as of any module
+-- extend{a, b}: appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
 local function extend(self, list)
   if not module.is_module(self) then return module.Module.extend(self, list) end
   if type(list) ~= "table" then fail("%s:extend: a list is needed, got %s", self._name, shown(list)) end
@@ -53,6 +54,7 @@ local function extend(self, list)
   for _, m in ipairs {unpack(list)} do self:append(m) end      -- a copy: it may be this one
   return self
 end
+-- Adds a member before the one at a position, which counts from 1; gives the list.
 local function insert(self, at, m)
   if #self:children() > #self then fail("%s:insert: it has members with names, which have no positions to be put between", self._name) end
   if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then
@@ -62,7 +64,7 @@ local function insert(self, at, m)
   table.insert(self, at, table.remove(self))
   return self
 end
--- Takes the member at a position (the last one) out, and gives it.
+-- Takes the member at a position (the last one unless given) out, and gives it.
 local function pop(self, at)
   self:children()
   at = at or #self
@@ -72,7 +74,8 @@ local function pop(self, at)
 end
 
 local Sequential = container("Sequential")
--- Sequential(a, b, ...), or with names: Sequential{{"conv", a}, {"relu", b}}
+-- Sequential(a, b, ...): x goes through the modules in turn. Sequential{{"conv", a}, {"relu", b}} gives them names. seq[1] is the first;
+-- negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
@@ -113,9 +116,9 @@ end
 
 local Checkpoint = layer("Checkpoint")
 Checkpoint._library = nil                  -- it keeps its input, and what it holds may be a user's
--- Checkpoint(module, {segments=1}): the module's values in between aren't kept for backward, which computes them again
--- (tycho.utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. saved_bytes: what the last
--- backward had to make anew.
+-- Checkpoint(module, segments=1): the values between the module's input and result aren't kept for backward, which computes them again
+-- (utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. Field saved_bytes: what the last backward had to make
+-- anew.
 function Checkpoint:init(...)
   local o = arguments("Checkpoint", "module, segments=1", ...)
   local m = o.module
@@ -154,16 +157,18 @@ local function only_numbered(name, ...)
   return without_holes(name, unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names"))
 end
 
+-- ModuleList{a, b, ...}: a list of modules that the module it is assigned to knows of: l[i], #l, ipairs(l). It has no forward.
 function ModuleList:init(list, ...)
   for _, m in ipairs(only_numbered("ModuleList", list, ...)) do append(self, m) end
 end
 
 local ParameterList = container("ParameterList")
 ParameterList._wraps, ParameterList._tells_parameters = true, true
--- ParameterList{parameter or tensor, ...}
+-- ParameterList{parameter or tensor, ...}: a list of parameters that the module it is assigned to knows of: l[i], #l, ipairs(l).
 function ParameterList:init(list, ...)
   for _, p in ipairs(only_numbered("ParameterList", list, ...)) do self:append(p) end
 end
+-- Adds a parameter, or a tensor, which becomes one, behind the others; gives the list.
 function ParameterList:append(p)
   if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end
   self:children()
@@ -192,12 +197,13 @@ end
 
 require "tycho.nn.dicts"
 
+-- Identity(): gives its input; arguments are taken, and of no effect.
 local Identity = layer("Identity")
 function Identity:forward(x) return x end
 
 ---- linear ----
 local Linear = layer("Linear")
--- Linear(in_features, out_features, bias=true): x (..., in) -> (..., out)
+-- Linear(in_features, out_features, bias=true): x W^T + b: x (..., in) -> (..., out). weight: (out, in).
 function Linear:init(...)
   local o = arguments("Linear", "in_features, out_features, bias=true", ...)
   local n_in, n_out = whole("Linear", "in_features", o.in_features), whole("Linear", "out_features", o.out_features)
@@ -212,8 +218,9 @@ function Linear:extra_repr()
 end
 
 local Embedding = layer("Embedding")
--- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false): ids from 1 to count -> vectors;
--- padding_idx's is 0 and stays so. Gradients are dense, sparse=true or not
+-- Embedding(num_embeddings, embedding_dim, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false): int64 ids from 1 to
+-- num_embeddings, (...) -> (..., embedding_dim). The row padding_idx is 0 and gets no gradient. Gradients are dense, also with
+-- sparse=true.
 function Embedding:init(...)
   local o = arguments("Embedding",
     "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, \z
@@ -227,8 +234,8 @@ function Embedding:init(...)
   self.weight = Parameter(o._weight or ops.randn(count, size))
   if self.padding_idx and not o._weight then init.zeros_(ops.select(self.weight:detach(), 1, self.padding_idx)) end
 end
--- Embedding.from_pretrained(weight (count, size), freeze=true, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false): it is
--- weight's own memory, rows as they are
+-- Embedding.from_pretrained(weight, freeze=true, padding_idx=, max_norm=, norm_type=2, scale_grad_by_freq=false): an Embedding over the
+-- memory of weight (num_embeddings, embedding_dim).
 function Embedding.from_pretrained(weight, ...)
   local o = arguments("Embedding.from_pretrained", "freeze=true, padding_idx=nil, max_norm=nil, norm_type=2, \z
     scale_grad_by_freq=false, sparse=false", ...)
@@ -250,9 +257,6 @@ function Embedding:extra_repr()
 end
 
 ---- convolution ----
--- Conv2d(in_channels, out_channels, kernel_size, stride=1, padding=0 | "same", dilation=1, groups=1, bias=true,
--- padding_mode="zeros"): (N, in, H, W) -> (N, out, H', W'); Conv1d: (N, in, L) -> (N, out, L'); Conv3d: (N, in, D, H,
--- W) -> (N, out, D', H', W'). The transposed ones go the other way.
 local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
 local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, \z
   padding_mode=zeros"
@@ -267,6 +271,9 @@ local function conv(name, dims, transposed)
     for i = 1, dims do out[i] = options_of.whole(name, what, type(v) == "table" and v[i] or v, least) end
     return out
   end
+  -- Conv2d: (N, in, H, W) -> (N, out, H', W'); Conv1d: (N, in, L); Conv3d: (N, in, D, H, W); also without N. Sizes are a number or a list
+  -- of one for each dim; padding may be "same", padding_mode "zeros", "reflect", "replicate", "circular". ConvTranspose2d goes the other
+  -- way, padding_mode "zeros" alone, and is called as conv(x, output_size).
   function Conv:init(...)
     local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
     local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
@@ -362,6 +369,7 @@ local function running_stats(self, n)
   self:register_buffer("running_var", ops.ones(n))
   self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
 end
+-- The running statistics begin anew: mean 0, variance 1.
 local function reset_running_stats(self)
   if not self.running_mean then return end
   no_grad(function()
@@ -383,7 +391,9 @@ function lib.batch_norm(self, x)
 end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
-  -- (num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, {bias=true})
+  -- Batch norm over all dims but 2, the channels: BatchNorm1d (N, C) or (N, C, L), BatchNorm2d (N, C, H, W), BatchNorm3d (N, C, D, H, W).
+  -- In training by the batch's statistics, which running_mean and running_var follow; in evaluation by those. momentum = false: they are
+  -- the means of all batches so far.
   function Norm:init(...)
     local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true", ...)
     local n = whole(name, "num_features", o.num_features)
@@ -415,7 +425,7 @@ local function sizes_of(name, v)
 end
 
 local LayerNorm = layer("LayerNorm")
--- LayerNorm(normalized_shape: size | {sizes}, eps=1e-5, elementwise_affine=true, bias=true)
+-- LayerNorm(normalized_shape, eps=1e-5, elementwise_affine=true, bias=true): over the last dims, of these sizes (a number: the last dim).
 function LayerNorm:init(...)
   local o = arguments("LayerNorm", "normalized_shape, eps=1e-5, elementwise_affine=true, bias=true", ...)
   self.normalized_shape, self.eps = sizes_of("LayerNorm", o.normalized_shape), number("LayerNorm", "eps", o.eps)
@@ -428,7 +438,8 @@ function LayerNorm:extra_repr()
 end
 
 local GroupNorm = layer("GroupNorm")
--- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true, {bias=true})
+-- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true, {bias=true}): x (N, num_channels, *), the channels in groups, each normalised
+-- by itself.
 function GroupNorm:init(...)
   local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true, *, bias=true", ...)
   local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
@@ -442,7 +453,8 @@ function GroupNorm:extra_repr()
 end
 
 local RMSNorm = layer("RMSNorm")
--- RMSNorm(normalized_shape: size | {sizes}, eps=, elementwise_affine=true)
+-- RMSNorm(normalized_shape, eps=, elementwise_affine=true): divides by the root of the mean of squares over the last dims, of these sizes.
+-- eps: unless given, the distance from 1 to the next float32 (of float64 elements, float64).
 function RMSNorm:init(...)
   local o = arguments("RMSNorm", "normalized_shape, eps=nil, elementwise_affine=true", ...)
   self.normalized_shape, self.eps = sizes_of("RMSNorm", o.normalized_shape), o.eps and number("RMSNorm", "eps", o.eps) or nil
@@ -456,7 +468,8 @@ end
 
 for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} do
   local Norm = layer(name)
-  -- (num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, {bias=true})
+  -- Each channel of each item normalised by itself: InstanceNorm1d (N, C, L), InstanceNorm2d (N, C, H, W), InstanceNorm3d (N, C, D, H, W);
+  -- also without N.
   function Norm:init(...)
     local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true", ...)
     local n = whole(name, "num_features", o.num_features)
@@ -488,7 +501,9 @@ end
 for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d",
     AlphaDropout = "alpha_dropout"} do
   local Drop = layer(name)
-  function Drop:init(...)                   -- (p=0.5); inplace is taken, and of no effect
+  -- In training each element, of Dropout1d to 3d each channel, is 0 with probability p, and the others grow by 1 / (1 - p). AlphaDropout
+  -- keeps mean and variance of what SELU gives.
+  function Drop:init(...)
     self.p = arguments(name, "p=0.5, inplace=false", ...).p
     if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then fail(name .. ": p must be in 0..1, got " .. shown(self.p)) end
   end
@@ -503,8 +518,9 @@ require "tycho.nn.rnn"
 require "tycho.nn.parallel"
 
 ---- summary ----
--- A table of the layers that forward runs for an input of the given sizes (or the given tensor): results, parameters. {dtype=} of the
--- input: that of the first parameter, unless said; "int64" for ids.
+-- summary(model, sizes, {dtype=}): a text table of the layers that forward runs, with the shapes of their results and their parameters.
+-- sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: of the input, that of the first parameter unless given: "int64"
+-- for ids.
 function nn.summary(model, sizes, o)
   if not module.is_module(model) then fail("summary: argument 1 must be a module, got %s", shown(model)) end
   local first = model:parameters()[1]

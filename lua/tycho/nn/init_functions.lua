@@ -18,12 +18,17 @@ local function define(name, signature, fn)
 end
 local function number(name, o, k) return options.number(name, k, o[k]) end
 
+-- uniform_(x, a=0, b=1, {generator=}): Uniform numbers from a to b.
 define("uniform_", "a=0, b=1", function(x, o) return M.uniform_(x, number("uniform_", o, "a"), number("uniform_", o, "b")) end)
+-- normal_(x, mean=0, std=1, {generator=}): Normal numbers.
 define("normal_", "mean=0, std=1", function(x, o) return M.normal_(x, number("normal_", o, "mean"), number("normal_", o, "std")) end)
+-- constant_(x, val): All elements become val.
 define("constant_", "val", function(x, o) return M.fill_(x, o.val) end)
+-- zeros_(x): All elements become 0.
 define("zeros_", "", function(x) return M.fill_(x, 0) end)
+-- ones_(x): All elements become 1.
 define("ones_", "", function(x) return M.fill_(x, 1) end)
--- normal within a..b, drawn again where outside
+-- trunc_normal_(x, mean=0, std=1, a=-2, b=2, {generator=}): Normal numbers within a..b: what lies outside is drawn again.
 define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
   local function get(k) return number("trunc_normal_", o, k) end
   local mean, std, a, b = get "mean", get "std", get "a", get "b"
@@ -36,7 +41,8 @@ define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
   return M.clamp_(x, a, b)
 end)
 
--- Gains of nonlinearities, as PyTorch's calculate_gain.
+-- calculate_gain(nonlinearity, param=): the gain of "linear", "sigmoid", "conv2d" and the like 1, "tanh" 5/3, "relu" sqrt(2), "leaky_relu"
+-- (param: its slope, 0.01), "selu" 3/4.
 function init.calculate_gain(name, parameter)
   if name == "relu" then return math.sqrt(2) end
   if name == "leaky_relu" then return math.sqrt(2 / (1 + (parameter or 0.01) ^ 2)) end
@@ -52,7 +58,8 @@ local function fans(name, x)
   return x.shape[2] * field, x.shape[1] * field
 end
 
--- normal, but for a part `sparsity` of each column (of a matrix), drawn for each, that is 0
+-- sparse_(x, sparsity, std=0.01, {generator=}): of a matrix: normal numbers, but for a part `sparsity` of each column, drawn for each, that
+-- is 0.
 define("sparse_", "sparsity, std=0.01", function(x, o)
   if M.dim(x) ~= 2 then error(("sparse_: a matrix is needed, got shape %s"):format(tostring(x.shape)), 0) end
   local rows, part = x.shape[1], number("sparse_", o, "sparsity")
@@ -62,11 +69,13 @@ define("sparse_", "sparsity, std=0.01", function(x, o)
   return M.masked_fill_(x, M.le(order, math.ceil(part * rows)), 0)
 end)
 
+-- xavier_uniform_(x, gain=1, {generator=}): Glorot and Bengio 2010: uniform numbers of -b..b, b = gain sqrt(6 / (fan_in + fan_out)).
 define("xavier_uniform_", "gain=1", function(x, o)
   local n_in, n_out = fans("xavier_uniform_", x)
   local bound = number("xavier_uniform_", o, "gain") * math.sqrt(6 / (n_in + n_out))
   return M.uniform_(x, -bound, bound)
 end)
+-- xavier_normal_(x, gain=1, {generator=}): Glorot and Bengio 2010: normal numbers of std gain sqrt(2 / (fan_in + fan_out)).
 define("xavier_normal_", "gain=1", function(x, o)
   local n_in, n_out = fans("xavier_normal_", x)
   return M.normal_(x, 0, number("xavier_normal_", o, "gain") * math.sqrt(2 / (n_in + n_out)))
@@ -79,17 +88,23 @@ local function kaiming(name, x, o)
   local n_in, n_out = fans(name, x)
   return init.calculate_gain(o.nonlinearity, number(name, o, "a")) / math.sqrt(o.mode == "fan_out" and n_out or n_in)
 end
+-- kaiming_uniform_(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=}): He et al. 2015: uniform numbers of -b..b, b = gain
+-- sqrt(3 / fan), the gain that of nonlinearity with slope a; mode: "fan_in" or "fan_out".
 define("kaiming_uniform_", KAIMING, function(x, o)
   local bound = kaiming("kaiming_uniform_", x, o) * math.sqrt(3)
   return M.uniform_(x, -bound, bound)
 end)
+-- kaiming_normal_(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=}): He et al. 2015: normal numbers of std gain / sqrt(fan);
+-- as kaiming_uniform_.
 define("kaiming_normal_", KAIMING, function(x, o) return M.normal_(x, 0, kaiming("kaiming_normal_", x, o)) end)
 
+-- eye_(x): The identity, of a matrix.
 define("eye_", "", function(x)
   if M.dim(x) ~= 2 then error("eye_: a tensor of 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   return M.copy_(x, core.ops.eye(x.shape[1], x.shape[2], {dtype = x.dtype, device = x.device}))
 end)
--- The identity for a convolution, in each of its groups: as many channels as possible come out as they went in.
+-- dirac_(x, groups=1): The identity for a convolution's weight, in each of its groups: as many channels as possible come out as they went
+-- in.
 define("dirac_", "groups=1", function(x, o)
   local groups = options.whole("dirac_", "groups", o.groups, 1)
   if M.dim(x) < 3 then error("dirac_: a tensor of at least 3 dims is needed, got shape " .. tostring(x.shape), 0) end
@@ -105,8 +120,8 @@ define("dirac_", "groups=1", function(x, o)
   end
   return x
 end)
--- Rows (or columns, where there are fewer of them) that are orthogonal and of length gain: Saxe et al. 2013. Modified
--- Gram-Schmidt, twice, in float64.
+-- orthogonal_(x, gain=1, {generator=}): Rows, or columns where there are fewer of them, that are orthogonal and of length gain (Saxe et
+-- al. 2013).
 define("orthogonal_", "gain=1", function(x, o)
   if M.dim(x) < 2 then error("orthogonal_: a tensor of at least 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)

@@ -23,7 +23,7 @@ local elsewhere = {evaluate = "eval() is", getParameters = "parameters() lists t
   updateOutput = "forward is", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
   findModules = "modules() and named_modules() are"}
 
--- A leaf that requires grad; assigned to a module, it is one of its parameters.
+-- Parameter(t, requires_grad=true): t's memory as a leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
   if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}).requires_grad end
   if not core.is_tensor(t) then fail("Parameter: argument 1 must be a tensor, got " .. type(t)) end
@@ -36,8 +36,10 @@ local function Parameter(t, requires_grad)
   return p
 end
 
--- Buffer(t, {persistent=true}): a tensor that, assigned to a module, is one of its buffers; not persistent: left out of its state dict.
+-- Tensors that Buffer has made, and their options.
 local buffers = setmetatable({}, {__mode = "k"})
+-- Buffer(t, {persistent=true}): t's memory as a tensor that, assigned to a module, is one of its buffers; persistent = false: left out of
+-- state dicts.
 local function Buffer(t, o)
   if not core.is_tensor(t) then fail("Buffer: argument 1 must be a tensor, got %s", options.shown(t)) end
   if type(o) == "boolean" then o = {persistent = o} end
@@ -176,20 +178,22 @@ end
 
 local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooks.forward or self.forward, self, ...)) end
 
--- fn(module, inputs, output, ...) after each forward; inputs is a list. The result's remove() ends it. {prepend = true}: before the
--- hooks that are there.
+-- register_forward_hook(fn, {prepend=false}): fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it
+-- returns, if not nil, takes the results' place. prepend: before the hooks that are there. Gives a handle with remove().
 function Module:register_forward_hook(fn, o) return hooks.add(self, "register_forward_hook", "after", fn, o) end
--- fn(module, gradients of the inputs, gradients of the outputs) when backward has them: lists by place, nil where there is none. A
--- list that it returns takes the place of the first.
+-- register_full_backward_hook(fn, {prepend=false}): fn(module, grad_inputs, grad_outputs) is called when backward has these gradients:
+-- lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
 function Module:register_full_backward_hook(fn, o) return hooks.add(self, "register_full_backward_hook", "back", fn, o) end
--- fn(module, gradients of the outputs) when backward has these, before it goes through the module; a list that it returns takes their
--- place.
+-- register_full_backward_pre_hook(fn, {prepend=false}): fn(module, grad_outputs) is called when backward has these, before it goes through
+-- the module; a list that it returns takes their place. Gives a handle with remove().
 function Module:register_full_backward_pre_hook(fn, o) return hooks.add(self, "register_full_backward_pre_hook", "before_back", fn, o) end
--- fn(module, inputs) before each forward; inputs is a list. What it returns, a list or the one input, takes their place.
+-- register_forward_pre_hook(fn, {prepend=false}): fn(module, inputs) is called before each forward; inputs is a list. What it returns, a
+-- list or the one input, takes their place. Gives a handle with remove().
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
 
--- A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance, for
--- which init assigns modules, Parameters and buffers to self; net(...) runs forward.
+-- A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init
+-- assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep =
+-- Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
 function Module:extend(name)
   local class = {_name = name or "Module", _super = self}
   class.__index = class
@@ -237,12 +241,12 @@ function Module:extend(name)
   end})
 end
 
--- nn.Module() itself: a bare container, whose members are assigned
 local Bare
 setmetatable(Module, {__tostring = function() return "class Module" end, __call = function()
   Bare = Bare or Module:extend("Module")
   return Bare()
 end})
+-- Module(): an empty module, to which members are assigned; mostly Module:extend makes a class.
 function Module.init() end
 function Module:forward() fail(self._name .. " has no forward") end
 
@@ -254,7 +258,8 @@ local function taken(who, self, name, kind)
   if type(class_of(self)[name]) == "function" or name == "training" then fail("%s: '%s' is a method of modules", who, name) end
   if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
 end
--- A tensor that moves with the module; {persistent = false}: left out of its state dict.
+-- register_buffer(name, tensor, {persistent=true}): a tensor that moves with the module and isn't trained; nil: a name for one. persistent
+-- = false: left out of state dicts.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
   if o ~= nil then check("register_buffer", o, {persistent = true}) end
@@ -265,6 +270,7 @@ function Module:register_buffer(name, value, o)
   passing[name] = o and o.persistent == false or nil
   rawset(self, "_passing", passing)
 end
+-- As self[name] = parameter; value: a Parameter, or nil: a name for one.
 function Module:register_parameter(name, value)
   if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then
     fail("register_parameter: argument 2 must be a Parameter or nil")
@@ -272,6 +278,7 @@ function Module:register_parameter(name, value)
   taken("register_parameter", self, name, "parameter")
   put(self, "parameter", name, value)
 end
+-- As self[name] = module; gives the module that it is called on.
 function Module:add_module(name, value)
   if not is_module[value] then fail("add_module: argument 2 must be a module, got " .. options.shown(value)) end
   taken("add_module", self, name, "module")
@@ -335,7 +342,8 @@ end
 -- Lists of parameters that some are missing from: the name of a lazy layer that has met no input yet. Optimizers refuse them.
 exports.incomplete = setmetatable({}, {__mode = "k"})
 
--- A list of the parameters of the module and those in it, each once; {recurse = false}: its own alone.
+-- parameters(recurse=true): a list of the parameters of the module and those in it, each once, in the order of assignment; recurse =
+-- false: its own alone.
 function Module:parameters(recurse)
   recurse = recursing("parameters", recurse)
   local list = select(2, collect(self, "parameter", recurse))
@@ -346,16 +354,21 @@ function Module:parameters(recurse)
   end
   return list
 end
--- for name, p in net:named_parameters() do: by names with dots. Buffers and modules likewise.
+-- named_parameters(prefix="", recurse=true, {remove_duplicate=true}): for name, p in net:named_parameters() do: names with dots, such as
+-- "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
 function Module:named_parameters(prefix, recurse) return iterate(self, "parameter", prefix, recurse) end
+-- buffers(recurse=true): a list of the buffers, as parameters().
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
+-- named_buffers(prefix="", recurse=true, {remove_duplicate=true}): for name, b in net:named_buffers() do.
 function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end
--- A list: the module itself, and all within it.
+-- A list: the module itself, and all modules within it, each once.
 function Module:modules()
   local list = {self}
   for _, m in ipairs((select(2, collect(self, "module")))) do if not rawequal(m, self) then list[#list + 1] = m end end
   return list
 end
+-- named_modules(prefix="", {remove_duplicate=true}): for name, m in net:named_modules() do: the module itself by the name "", then all
+-- within it.
 function Module:named_modules(prefix)
   local again = false
   if type(prefix) == "table" then
@@ -372,13 +385,13 @@ function Module:named_modules(prefix)
     return names[i] and (prefix == "" and names[i] or prefix .. "." .. names[i]), values[i]
   end
 end
--- A list of the modules directly in it.
+-- A list of the modules directly in it, each once.
 function Module:children()
   local list = {}
   for _, m in self:named_children() do list[#list + 1] = m end
   return list
 end
--- Each module once, by the name that it had first.
+-- for name, m in net:named_children() do: the modules directly in it, each once.
 function Module:named_children()
   local i, order, seen = 0, order_of(self), {}
   local function is_new(name)
@@ -407,7 +420,7 @@ local function found(self, who, kind, path)
   end
   fail("%s: the %s has no %s '%s'", who, self._name, kind, path)
 end
--- The module at a path such as "layers.0" is replaced.
+-- Puts a module in the place of the one at a path such as "layers.0".
 function Module:set_submodule(path, m)
   options.expect("set_submodule", 1, path, type(path) == "string" and path ~= "", "a path such as 'layers.0'")
   options.expect("set_submodule", 2, m, is_module[m], "a module")
@@ -415,16 +428,18 @@ function Module:set_submodule(path, m)
   found(self, "set_submodule", "module", path)
   assign(found(self, "set_submodule", "module", of or ""), name or path, m)
 end
+-- The module at a path such as "layers.0"; "" is the module itself. There must be one.
 function Module:get_submodule(path) return found(self, "get_submodule", "module", path) end
+-- The parameter at a path such as "layers.0.weight". There must be one.
 function Module:get_parameter(path) return found(self, "get_parameter", "parameter", path) end
+-- The buffer at a path such as "norm.running_mean". There must be one.
 function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path) end
 
 require("tycho.nn.states")(Module, walk)
 
--- Converts floating parameters and buffers to a dtype (or moves all to a device); handles stay valid. An optimizer keeps its parameters,
--- but the state of one that has stepped stays where it is: move the model first.
--- to(dtype | device | tensor), to(device, dtype), {device=, dtype=, non_blocking=, memory_format=}: parameters and buffers; gives
--- the module. Of memory_format nothing follows: filters lie as the library reads them best, whatever the activations' layout.
+-- to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and
+-- buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is:
+-- move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
 function Module:to(target, dtype, o)
   if type(target) == "table" and not core.is_tensor(target) then target, o = nil, target end
   if type(dtype) == "table" and not core.is_tensor(dtype) then dtype, o = nil, dtype end
@@ -455,16 +470,22 @@ function Module:to(target, dtype, o)
   if not ok then fail(err) end
   return self
 end
--- As to("float16"); bfloat16(), float(), double(), cpu() and cuda(gpu) likewise.
+-- As to("float16").
 function Module:half() return self:to("float16") end
+-- As to("bfloat16").
 function Module:bfloat16() return self:to("bfloat16") end
+-- As to("float32").
 function Module:float() return self:to("float32") end
+-- As to("float64").
 function Module:double() return self:to("float64") end
+-- As to("cpu").
 function Module:cpu() return self:to("cpu") end
+-- To a GPU: a number from 0, a name, or the current one.
 function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
--- Training mode, in which dropout drops and batch norm takes the batch's statistics, for the module and all within it; train(false): off.
 local on_the_way = {}                     -- modules whose train() is under way, for a module may hold one that holds it
+-- train(on=true): training mode, for the module and all within it: dropout drops, batch norm takes the batch's statistics. Gives the
+-- module.
 function Module:train(on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
   if on_the_way[self] then return self end
@@ -475,9 +496,9 @@ function Module:train(on)
   end)
   return self
 end
--- Evaluation mode: train(false).
+-- Evaluation mode: train(false). Gives the module.
 function Module:eval() return self:train(false) end
--- fn(module) for each module, children before the one they are in.
+-- Calls fn(module) for each module, children before the one they are in. Gives the module.
 function Module:apply(fn)
   local seen = options.expect("apply", 1, fn, require("tycho.modes").callable(fn), "a function") and {}
   local function visit(m)
@@ -489,59 +510,9 @@ function Module:apply(fn)
   visit(self)
   return self
 end
--- A copy with memory of its own: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields;
--- objects with a metatable and functions stay the same ones.
-function Module:clone()
-  local seen, plain = {}, {}               -- by what was copied: its copy; modules whose plain fields come last
-  local function copy(v, kind)
-    if v == nil or seen[v] then return seen[v] end
-    if kind == "module" then
-      local m = {_kinds = {}, _order = {}, _plain = {}, training = rawget(v, "training"), _label = rawget(v, "_label"), _passing = {}}
-      m._parts = v._is_list and parts_of_list(m) or {}
-      for when, list in pairs(rawget(v, "_hooks") or {}) do
-        m._hooks = m._hooks or {}
-        m._hooks[when] = {unpack(list)}
-      end
-      is_module[m], seen[v] = true, m
-      setmetatable(m, getmetatable(v))
-      plain[#plain + 1] = {m, v}
-      for k, w in pairs(rawget(v, "_passing") or {}) do m._passing[k] = w end
-      for i, name in ipairs(order_of(v)) do
-        m._order[i], m._kinds[name] = name, v._kinds[name]
-        m._parts[name] = copy(part(v, name), v._kinds[name])
-      end
-      return m
-    end
-    local t = core.ops.clone(M.detach(v))
-    seen[v] = kind == "parameter" and Parameter(t, v.requires_grad) or core.keep(t)
-    if v.is_leaf and v.grad then seen[v].grad = core.ops.clone(M.detach(v.grad)) end
-    return seen[v]
-  end
-  local function deep(v)
-    if type(v) ~= "table" and not core.is_tensor(v) then return v end
-    if seen[v] ~= nil then return seen[v] end
-    if is_module[v] then return copy(v, "module") end
-    if core.is_tensor(v) then
-      local t = copy(v, is_parameter[v] and "parameter" or "buffer")
-      return v.requires_grad and v.is_leaf and t:requires_grad_(true) or t
-    end
-    if getmetatable(v) ~= nil then return v end
-    local t = {}
-    seen[v] = t
-    for k, w in pairs(v) do t[deep(k)] = deep(w) end
-    return t
-  end
-  local made = copy(self, "module")
-  while plain[1] do
-    local pair = table.remove(plain)
-    for k, w in pairs(pair[2]._plain) do pair[1]._plain[k] = deep(w) end
-    for k, w in next, pair[2] do           -- what kinds of modules keep beside it
-      if type(k) == "string" and rawget(pair[1], k) == nil and k ~= "_hooks" then rawset(pair[1], k, k == "_made_with" and w or deep(w)) end
-    end
-  end
-  return made
-end
--- Gradients become nil; {set_to_none = false}: zeros, where there are any.
+require "tycho.nn.copy"(Module, {order_of = order_of, part = part, parts_of_list = parts_of_list, is_module = is_module,
+  is_parameter = is_parameter, Parameter = Parameter})
+-- zero_grad({set_to_none=true}): the parameters' gradients become nil or, with set_to_none = false, zeros.
 function Module:zero_grad(...) exports.zero_grads(self:parameters(), ...) end
 function exports.zero_grads(params, o)
   if type(o) ~= "boolean" then o = options.fill("zero_grad", o, {set_to_none = true}).set_to_none end
@@ -553,7 +524,7 @@ function exports.zero_grads(params, o)
     end
   end
 end
--- Whether its parameters collect gradients: net:requires_grad_(false) freezes them.
+-- requires_grad_(on=true): whether its parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
 function Module:requires_grad_(on)
   if on ~= nil and type(on) ~= "boolean" then fail("requires_grad_: argument 1 must be true or false, got %s", options.shown(on)) end
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
@@ -565,7 +536,7 @@ options.colon(Module, "net",
 Module._loads = Module.load_state_dict
 
 exports.Module, exports.Parameter, exports.Buffer, exports.put, exports.walk = Module, Parameter, Buffer, put, walk
--- nn.isinstance(v, class): whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
+-- Whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
 function exports.isinstance(v, class)
   if type(class) == "table" and getmetatable(class) == nil then
     for _, one in ipairs(options.items("isinstance", "the list of classes", class)) do
@@ -580,7 +551,7 @@ function exports.isinstance(v, class)
   while c and c ~= class do c = rawget(c, "_super") end
   return c == class and c ~= nil and c ~= false
 end
--- nn.is_module(v): whether v is a module of any class
+-- Whether v is a module.
 function exports.is_module(v) return is_module[v] == true end
 function exports.is_parameter(v) return is_parameter[v] == true end
 -- fn(module, results...) is called after each forward, and whatever observed before too if chained. Returns what observed before.

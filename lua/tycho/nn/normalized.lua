@@ -13,7 +13,8 @@ local normalized = {}
 
 local begin, install, remove = made.begin, made.install, made.remove
 
--- weight_norm(module, name="weight", dim=1): the weight as a direction, name_v, and its length along dim, name_g; dim 0: one length
+-- weight_norm(module, name="weight", dim=1): from now on module[name] is computed from two parameters: name_v, its direction, and name_g,
+-- its norm over all dims but dim (0: over all). Gives the module.
 function normalized.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   local name, w = o.name, begin("weight_norm", m, o.name)
@@ -26,11 +27,12 @@ function normalized.weight_norm(m, ...)
     return v * (self[name .. "_g"] / lib.norm_but(v, dim))
   end)
 end
+-- remove_weight_norm(module, name="weight"): module[name] is a parameter again, of its last value. Gives the module.
 function normalized.remove_weight_norm(m, name) return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"}) end
 
--- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the weight divided by its largest
--- singular value, which a step of power iteration at each forward in training finds. dim: that of the outputs, 1, of
--- transposed convolutions 2
+-- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): from now on module[name] is the parameter name_orig divided
+-- by its largest singular value, which power iteration follows at each forward in training. dim: that of the outputs, 1 unless given, of
+-- transposed convolutions 2. Gives the module.
 function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   local name, w = o.name, begin("spectral_norm", m, o.name)
@@ -57,6 +59,7 @@ function normalized.spectral_norm(m, ...)
     return x / ops.sum(u * ops.matmul(flat, v))
   end)
 end
+-- remove_spectral_norm(module, name="weight"): module[name] is a parameter again, of its last value. Gives the module.
 function normalized.remove_spectral_norm(m, name)
   return remove("remove_spectral_norm", "spectral_norm", m, name or "weight", {"_orig", "_u", "_v"})
 end

@@ -204,11 +204,11 @@ local function device_of(ids, params)
   return device
 end
 
--- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false,
--- overlap=true, process_group=}): the module, whose gradients are the means of those of all processes when backward
--- ends. Each process has its own share of the data. broadcast_buffers: each training forward begins with rank 0's
--- buffers. find_unused_parameters: forward doesn't use all of them each time. overlap = false: gradients stay this
--- process's own until reduce_gradients() is called, which a compiled step can do.
+-- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=}):
+-- the module, whose gradients are, when backward ends, the means of those of all processes; each process has its own share of the data.
+-- broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all
+-- parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can
+-- do.
 function Parallel:init(net, o)
   if not module.is_module(net) then fail("DistributedDataParallel: argument 1 must be a module, got %s", options.shown(net)) end
   o = options.fill("DistributedDataParallel", o,
@@ -242,7 +242,7 @@ function Parallel:clone()
   return copy
 end
 
--- Without overlap: after backward, gradients become the means of all processes'.
+-- With overlap = false, after backward: gradients become the means of all processes'.
 function Parallel:reduce_gradients()
   no_grad(function()
     for _, b in ipairs(self.buckets) do
@@ -286,7 +286,8 @@ function Parallel:forward(...)
   return run(self, there(self, ...))
 end
 
--- Calls fn(...) without exchanging gradients: they add up in this process, until a backward outside of it.
+-- Calls fn(...) without exchanging gradients, which add up in this process until a backward outside of it; gives fn's results. For
+-- accumulating gradients.
 function Parallel:no_sync(fn, ...)
   local before = self.syncing
   self.syncing = false
@@ -295,8 +296,8 @@ end
 
 ---- SyncBatchNorm ----
 local Sync = lib.layer "SyncBatchNorm"
--- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch
--- norm by the statistics of all processes' batches
+-- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch norm, of x (N, C,
+-- *), by the statistics of the batches of all processes together.
 function Sync:init(...)
   local o = lib.arguments("SyncBatchNorm",
     "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
@@ -345,8 +346,8 @@ function Sync:forward(x)
   return M.to(y, x.dtype)
 end
 
--- SyncBatchNorm.convert_sync_batchnorm(module, process_group): the module with each BatchNorm in it replaced,
--- parameters and buffers the same tensors.
+-- SyncBatchNorm.convert_sync_batchnorm(module, process_group=): replaces each BatchNorm in the module, keeping its parameters and buffers;
+-- gives the module.
 function Sync.convert_sync_batchnorm(net, group)
   local nn = lib.classes
   local given = net

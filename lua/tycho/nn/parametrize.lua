@@ -49,15 +49,16 @@ local function need_module(who, m)
   return options.expect(who, 1, m, module.is_module(m), "a module")
 end
 
--- Whether a module, or its tensor of that name, is parametrized.
+-- is_parametrized(module, name=): whether that tensor of the module, or any, is parametrized.
 function parametrize.is_parametrized(m, name)
   need_module("is_parametrized", m)
   if name then return list_of(m, name) ~= nil end
   return rawget(rawget(m, "_parts"), "parametrizations") ~= nil
 end
 
--- register_parametrization(module, name, parametrization, {unsafe=}): from now on module[name] is parametrization(original); a module
--- whose right_inverse(value), if it has one, gives the original for a value. Several follow one another. Gives the module.
+-- register_parametrization(module, name, parametrization): from now on module[name] is parametrization(original), a module's result,
+-- computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be
+-- assigned. Several follow one another. {unsafe=} is taken and of no effect. Gives the module.
 function parametrize.register_parametrization(m, name, p, o)
   local who = "register_parametrization"
   need_module(who, m)
@@ -95,7 +96,8 @@ function parametrize.register_parametrization(m, name, p, o)
   return m
 end
 
--- The tensor becomes a parameter again: what it was just now or, with leave_parametrized = false, the original. Gives the module.
+-- remove_parametrizations(module, name, leave_parametrized=true): module[name] is a parameter again, of its present value or, with
+-- leave_parametrized = false, the original. Gives the module.
 function parametrize.remove_parametrizations(m, name, ...)
   need_module("remove_parametrizations", m)
   local o = options.arguments("remove_parametrizations", "leave_parametrized=true", ...)
@@ -126,7 +128,8 @@ local WeightNorm = module.Module:extend("_WeightNorm")
 function WeightNorm:init(dim) self.dim = dim end
 function WeightNorm:forward(g, v) return v * (g / lib.norm_but(v, self.dim)) end
 function WeightNorm:right_inverse(w) return lib.norm_but(w, self.dim), w end
--- weight_norm(module, name="weight", dim=1): the weight as a length along dim, original0, and a direction, original1; dim 0: one length
+-- weight_norm(module, name="weight", dim=1): the tensor from its norm over all dims but dim, original0 (0: over all), and its direction,
+-- original1. Gives the module.
 function parametrizations.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   need_module("weight_norm", m)
@@ -161,8 +164,9 @@ function SpectralNorm:forward(w)
   return w / ops.sum(u * ops.matmul(flat, v))
 end
 function SpectralNorm:right_inverse(w) return w end -- luacheck: no self
--- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the weight divided by its largest singular value, which
--- a step of power iteration finds each time it is asked for in training. dim: that of the outputs, 1, of transposed convolutions 2
+-- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the tensor divided by its largest singular value, which
+-- power iteration follows whenever it is computed in training. dim: that of the outputs, 1 unless given, of transposed convolutions 2.
+-- Gives the module.
 function parametrizations.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   need_module("spectral_norm", m)

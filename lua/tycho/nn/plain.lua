@@ -26,13 +26,17 @@ plain("Softplus", ops.softplus, "", "beta=1, threshold=20")
 plain("GLU", F.glu, "dim=-1")
 -- Where no dim is given, PyTorch takes the first of 1 or 3 dims, of others the second.
 local function some_dim(fn) return function(x, dim) return fn(x, dim or (M.dim(x) == 3 or M.dim(x) < 2) and 1 or 2) end end
+-- Softmax(dim=): nn.functional.softmax; without dim: 1 of 1 or 3 dims, else 2.
 plain("Softmax", some_dim(ops.softmax), "dim=nil")
+-- LogSoftmax(dim=): nn.functional.log_softmax; dim as Softmax's.
 plain("LogSoftmax", some_dim(ops.log_softmax), "dim=nil")
+-- Softmin(dim=): softmax of -x; dim as Softmax's.
 plain("Softmin", some_dim(F.softmin), "dim=nil")
+-- Softmax2d(): softmax over the channels of (N, C, H, W) or (C, H, W).
 plain("Softmax2d", function(x) return ops.softmax(x, -3) end, "")
 
 local PReLU = layer("PReLU")
--- PReLU(num_parameters=1, init=0.25)
+-- PReLU(num_parameters=1, init=0.25): max(0, x) + weight * min(0, x), with a learned weight: one, or one for each channel (dim 2).
 function PReLU:init(...)
   local o = lib.arguments("PReLU", "num_parameters=1, init=0.25", ...)
   self.weight = module.Parameter(ops.full({whole("PReLU", "num_parameters", o.num_parameters)}, lib.number("PReLU", "init", o.init)))
@@ -40,7 +44,7 @@ end
 function PReLU:forward(x) return F.prelu(x, self.weight) end
 function PReLU:extra_repr() return "num_parameters=" .. M.numel(self.weight) end
 local RReLU = layer("RReLU")
--- RReLU(lower=1/8, upper=1/3)
+-- RReLU(lower=1/8, upper=1/3): leaky_relu with a slope drawn for each element in training, and the mean of the two in evaluation.
 function RReLU:init(...)
   local o = lib.arguments("RReLU", "lower=0.125, upper=nil, inplace=false", ...)
   self.lower, self.upper = lib.number("RReLU", "lower", o.lower), lib.number("RReLU", "upper", o.upper or 1 / 3)
@@ -54,6 +58,7 @@ plain("PixelShuffle", M.pixel_shuffle, "upscale_factor")
 plain("PixelUnshuffle", M.pixel_unshuffle, "downscale_factor")
 plain("ChannelShuffle", M.channel_shuffle, "groups")
 plain("UpsamplingNearest2d", F.interpolate, "", "size=nil, scale_factor=nil")
+-- UpsamplingBilinear2d(size=, scale_factor=): nn.functional.interpolate with mode="bilinear", align_corners=true.
 plain("UpsamplingBilinear2d",
   function(x, ...)
     local o = select(-1, ...)
@@ -73,10 +78,13 @@ end
 for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"},
     {"CircularPad", "circular"}} do
   for dims = 1, 3 do
+    -- More elements at the edges, of value 0, mirrored, as the last one, or from the other side. padding: a number, or a list {left,
+    -- right, top, bottom, ...} beginning with the last dim.
     plain(row[1] .. dims .. "d", function(x, p) return F.pad(x, on_all_sides(p, dims), {mode = row[2]}) end, "padding")
   end
 end
 for dims = 1, 3 do
+  -- More elements at the edges, of this value; padding as ZeroPad1d's.
   plain(("ConstantPad%dd"):format(dims),
     function(x, p, value) return F.pad(x, on_all_sides(p, dims), {value = value}) end, "padding, value")
 end
@@ -86,7 +94,7 @@ local WINDOW = "kernel_size, stride=nil, padding=0"
 for dims = 1, 3 do
   local name = ("MaxUnpool%dd"):format(dims)
   local MaxUnpool = layer(name)
-  -- (kernel_size, stride, padding=0); unpool(x, indices, output_size)
+  -- The inverse of max pooling, zeros between: unpool(x, indices, output_size=), with the indices that max pooling gave.
   function MaxUnpool:init(...)
     local o = lib.arguments(name, WINDOW, ...)
     self.kernel_size, self.stride, self.padding = o.kernel_size, o.stride, o.padding
@@ -109,7 +117,7 @@ plain("CosineSimilarity", F.cosine_similarity, "dim=2, eps=1e-8")
 plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
 
 local Bilinear = layer("Bilinear")
--- Bilinear(in1_features, in2_features, out_features, bias=true)
+-- Bilinear(in1_features, in2_features, out_features, bias=true): layer(a, b): a^T W_k b + bias_k for each k of out_features.
 function Bilinear:init(...)
   local o = lib.arguments("Bilinear", "in1_features, in2_features, out_features, bias=true", ...)
   local n1, n_out = whole("Bilinear", "in1_features", o.in1_features), whole("Bilinear", "out_features", o.out_features)
@@ -124,7 +132,8 @@ function Bilinear:extra_repr()
 end
 
 local EmbeddingBag = layer("EmbeddingBag")
--- EmbeddingBag(num_embeddings, embedding_dim, {mode="mean", include_last_offset=, padding_idx=}); gradients are dense, sparse=true or not
+-- EmbeddingBag(num_embeddings, embedding_dim, max_norm=, norm_type=2, {mode="mean", include_last_offset=false, padding_idx=}): the mean,
+-- "sum" or "max" of the rows of each bag of ids, which count from 1. Gradients are dense, also with sparse=true.
 function EmbeddingBag:init(...)
   local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, \z
     include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
@@ -141,7 +150,7 @@ function EmbeddingBag:extra_repr()
   return ("%d, %d, mode=%s%s"):format(self.weight.shape[1], self.weight.shape[2], self.mode,
     self.padding_idx and ", padding_idx=" .. self.padding_idx or "")
 end
--- EmbeddingBag.from_pretrained(weight (count, size), freeze=true, options): weight's own memory
+-- EmbeddingBag.from_pretrained(weight, freeze=true, {options}): over the memory of weight (num_embeddings, embedding_dim).
 function EmbeddingBag.from_pretrained(weight, ...)
   local o = lib.arguments("EmbeddingBag.from_pretrained", "freeze=true, *, mode=mean, include_last_offset=false, padding_idx=nil", ...)
   if not core.is_tensor(weight) or M.dim(weight) ~= 2 then
@@ -153,7 +162,8 @@ function EmbeddingBag.from_pretrained(weight, ...)
   e.weight:requires_grad_(not o.freeze)
   return e
 end
--- (ids, offsets, per_sample_weights), or the latter two by name
+-- forward(ids, offsets=, per_sample_weights=): each row of a matrix of ids is a bag; of a vector the bags begin at offsets, which count
+-- from 1.
 function EmbeddingBag:forward(ids, ...)
   local given = {...}
   local o = given[#given]
@@ -231,8 +241,9 @@ for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss
 end
 
 local LinearCrossEntropyLoss = layer "LinearCrossEntropyLoss"
--- LinearCrossEntropyLoss(in_features, num_classes, bias=false, weight=, reduction="mean", ignore_index=-100, label_smoothing=0,
--- chunk_size=): a linear layer and cross-entropy of its scores, as F.linear_cross_entropy
+-- LinearCrossEntropyLoss(in_features, num_classes, bias=false, {weight=, reduction="mean", ignore_index=-100, label_smoothing=0,
+-- chunk_size=}): a linear layer and the cross-entropy of its scores, which are never in memory as a whole: loss(x, target). As
+-- nn.functional.linear_cross_entropy.
 function LinearCrossEntropyLoss:init(...)
   local o = lib.arguments("LinearCrossEntropyLoss", "in_features, num_classes, bias=false, *, weight=nil, reduction=mean, \z
     ignore_index=-100, label_smoothing=0, chunk_size=nil", ...)

@@ -64,12 +64,13 @@ local function scores_for(who, given, w)
   return given:detach()
 end
 
--- prune.identity(module, name): the parts, with a mask of ones
+-- prune.identity(module, name): holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This
+-- function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number.
 function prune.identity(m, name)
   local _, mask = parts_of("identity", m, name)
   return apply(m, name, mask)
 end
--- prune.custom_from_mask(module, name, mask): where mask is 0
+-- prune.custom_from_mask(module, name, mask): holds the elements at 0 where the mask is 0.
 function prune.custom_from_mask(m, name, mask)
   local w, was = parts_of("custom_from_mask", m, name)
   if not core.is_tensor(mask) or mask.shape ~= w.shape then
@@ -78,14 +79,14 @@ function prune.custom_from_mask(m, name, mask)
   end
   return apply(m, name, no_grad(function() return was * M.to(ops.ne(mask, 0), w.device, w.dtype) end))
 end
--- prune.random_unstructured(module, name, amount): elements at random
+-- prune.random_unstructured(module, name, amount): holds elements drawn at random at 0.
 function prune.random_unstructured(m, name, amount)
   local w, mask = parts_of("random_unstructured", m, name)
   return apply(m, name, no_grad(function()
     return without_least(mask, ops.rand(w.shape, {device = w.device}), count_of("random_unstructured", amount, ops.sum(mask):item()))
   end))
 end
--- prune.l1_unstructured(module, name, amount, importance_scores=nil): the elements nearest to 0, or of least score
+-- prune.l1_unstructured(module, name, amount, importance_scores=): holds the smallest elements, or those of the smallest scores, at 0.
 function prune.l1_unstructured(m, name, ...)
   local o = options.arguments("l1_unstructured", "amount, importance_scores=nil", ...)
   local w, mask = parts_of("l1_unstructured", m, name)
@@ -109,7 +110,7 @@ local function without_channels(who, w, mask, amount, dim, scores)
     return mask * M.reshape(keep, unpack(wide))
   end)
 end
--- prune.random_structured(module, name, amount, dim): channels along dim at random
+-- prune.random_structured(module, name, amount, dim): holds slices along dim, drawn at random, at 0.
 function prune.random_structured(m, name, ...)
   local o = options.arguments("random_structured", "amount, dim=-1", ...)
   local w, mask = parts_of("random_structured", m, name)
@@ -117,7 +118,7 @@ function prune.random_structured(m, name, ...)
     return ops.rand({channels}, {device = w.device})
   end))
 end
--- prune.ln_structured(module, name, amount, n, dim, importance_scores=nil): the channels along dim of least n-norm
+-- prune.ln_structured(module, name, amount, n, dim, importance_scores=): holds the slices along dim that have the smallest n-norm at 0.
 function prune.ln_structured(m, name, ...)
   local o = options.arguments("ln_structured", "amount, n, dim=-1, importance_scores=nil", ...)
   local w, mask = parts_of("ln_structured", m, name)
@@ -129,8 +130,8 @@ function prune.ln_structured(m, name, ...)
 end
 
 prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstructured"
--- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of a list of {module, name} the elements nearest
--- to 0 of all together, or at random
+-- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of the parameters in a list of {module, name}
+-- together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random).
 function prune.global_unstructured(parameters, ...)
   local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, *, amount", ...)
   if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
@@ -160,12 +161,12 @@ function prune.global_unstructured(parameters, ...)
   for i, p in ipairs(parameters) do apply(p[1], p[2], masks[i]) end
 end
 
--- prune.remove(module, name): what was pruned is 0 for good, and the parameter has its place and name again
+-- prune.remove(module, name): module[name] is a parameter again; what was pruned is 0, and may change.
 function prune.remove(m, name)
   local w = module.is_module(m) and type(name) == "string" and m[name .. "_orig"] or nil
   return made.remove("remove", "prune", m, name, {"_orig", "_mask"}, w)
 end
--- prune.is_pruned(module): whether it, or a module within it, has a pruned parameter
+-- prune.is_pruned(module): whether it, or a module within it, has a pruned parameter.
 function prune.is_pruned(m)
   if not module.is_module(m) then fail("is_pruned: argument 1 must be a module, got %s", options.shown(m)) end
   for _, part in m:named_modules() do

@@ -94,8 +94,10 @@ for name, kind in pairs(KINDS) do
   local Layer = layer(name)
   local nonlinear = name == "RNN" and "nonlinearity=tanh, " or ""
 
-  -- (input_size, hidden_size, num_layers=1, bias=true, batch_first=false, dropout=0, bidirectional=false); RNN, before
-  -- bias: nonlinearity="tanh"|"relu"; LSTM, at the end: proj_size=0, the size of hidden states that are projections (its cells stay)
+  -- x (L, N, input_size), or (N, L, input_size) with batch_first; also without N; or a packed sequence. local y, h, c = lstm(x, h0, c0);
+  -- local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c (D*num_layers, N, H) the last step's; D is 2
+  -- if bidirectional, else 1. h0 and c0 are zeros unless given. dropout: between layers, in training. RNN has nonlinearity="tanh" or
+  -- "relu" before bias; LSTM at the end proj_size=0, the size of hidden states that are projections (its cells stay).
   function Layer:init(...)
     local o = arguments(name,
       "input_size, hidden_size, num_layers=1, " .. nonlinear ..
@@ -160,7 +162,8 @@ for name, kind in pairs(KINDS) do
     end
     return self.batch_first and M.transpose(x, 1, 2) or x, h, c
   end
-  function Layer:flatten_parameters() return self end       -- nothing to do: one op reads them where they lie
+  -- Does nothing: the parameters are read where they lie.
+  function Layer:flatten_parameters() return self end
   function Layer:extra_repr()
     return ("%d, %d"):format(self.input_size, self.hidden_size) ..
       (self.num_layers > 1 and ", num_layers=" .. self.num_layers or "") .. (self.bias_ih_l0 and "" or ", bias=false") ..
@@ -169,7 +172,8 @@ for name, kind in pairs(KINDS) do
   end
 
   local Cell = layer(name .. "Cell")
-  -- (input_size, hidden_size, bias=true); RNNCell, after bias: nonlinearity. cell(x (N,E), h (N,H), c) -> h, c
+  -- One step: local h, c = lstm_cell(x, h, c); local h = gru_cell(x, h): x (N, input_size), states (N, hidden_size), zeros unless given;
+  -- also without N.
   function Cell:init(...)
     local o = arguments(name .. "Cell", "input_size, hidden_size, bias=true" .. (name == "RNN" and ", nonlinearity=tanh" or ""), ...)
     local inputs, hidden = whole(name .. "Cell", "input_size", o.input_size), whole(name .. "Cell", "hidden_size", o.hidden_size)

@@ -11,7 +11,8 @@ local fail = options.fail
 local sequences = {}
 
 ---- padding ----
--- A list of (L_i, *) -> (L, N, *), batch_first: (N, L, *), padding_value past each one's end. padding_side: "right" or "left".
+-- pad_sequence(list, {batch_first=false, padding_value=0, padding_side="right"}): tensors (L_i, *) as one (L, N, *), or (N, L, *), of the
+-- longest one's L.
 function sequences.pad_sequence(list, o)
   o = options.fill("pad_sequence", o, {batch_first = false, padding_value = 0, padding_side = "right"})
   if type(list) ~= "table" or next(list) == nil then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
@@ -36,7 +37,7 @@ function sequences.pad_sequence(list, o)
   return ops.stack(out, o.batch_first and 1 or 2)
 end
 
--- What pad_sequence (right) made of sequences of these lengths, as the list again.
+-- unpad_sequence(padded, lengths, {batch_first=false}): the list of sequences that pad_sequence was given.
 function sequences.unpad_sequence(padded, lengths, o)
   o = options.fill("unpad_sequence", o, {batch_first = false})
   lengths = core.is_tensor(lengths) and M.totable(lengths) or lengths
@@ -59,7 +60,7 @@ function sequences.with(p, data)
   return setmetatable({data = data, batch_sizes = p.batch_sizes, sorted_indices = p.sorted_indices,
     unsorted_indices = p.unsorted_indices}, Packed)
 end
--- To a device, or of another dtype: as a tensor's to.
+-- As a tensor's to: on a device, or in a dtype.
 function Packed:to(...)
   local p = sequences.with(self, M.to(self.data, ...))
   for _, k in ipairs {"sorted_indices", "unsorted_indices"} do p[k] = self[k] and M.to(self[k], p.data.device) end
@@ -105,7 +106,8 @@ end
 
 local function vector(list, device) return M.to(core.from_value(list, "int64"), device) end
 
--- x (L,N,*), batch_first: (N,L,*), and each sequence's length, a list or a tensor. enforce_sorted: they come longest first.
+-- pack_padded_sequence(x, lengths, batch_first=false, enforce_sorted=true): x (L, N, *), or (N, L, *), and each sequence's length, a list
+-- or a tensor, as recurrent layers take them. enforce_sorted: the longest come first, else an error.
 function sequences.pack_padded_sequence(x, lengths, ...)
   local o = options.arguments("pack_padded_sequence", "batch_first=false, enforce_sorted=true", ...)
   if not core.is_tensor(x) or M.dim(x) < 2 then
@@ -142,7 +144,7 @@ function sequences.pack_padded_sequence(x, lengths, ...)
     unsorted_indices = not o.enforce_sorted and vector(back, x.device) or nil}, Packed)
 end
 
--- A list of (L_i, *).
+-- pack_sequence(list, enforce_sorted=true): a list of (L_i, *), packed.
 function sequences.pack_sequence(list, ...)
   local o = options.arguments("pack_sequence", "enforce_sorted=true", ...)
   local lengths = {}
@@ -151,8 +153,8 @@ function sequences.pack_sequence(list, ...)
   return sequences.pack_padded_sequence(x, lengths, {enforce_sorted = o.enforce_sorted})
 end
 
--- The padded tensor, (L,N,*) or, batch_first, (N,L,*), and the lengths, an int64 vector on the CPU. total_length: steps
--- in all, padding included.
+-- pad_packed_sequence(packed, batch_first=false, padding_value=0, total_length=): the padded tensor, (L, N, *) or (N, L, *), and the
+-- lengths, an int64 vector on the CPU. total_length: L, where it is to be larger than the longest.
 function sequences.pad_packed_sequence(p, ...)
   local o = options.arguments("pad_packed_sequence", "batch_first=false, padding_value=0, total_length=nil", ...)
   if not sequences.is(p) then fail("pad_packed_sequence: argument 1 must be a PackedSequence, got %s", options.shown(p)) end

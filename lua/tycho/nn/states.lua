@@ -19,8 +19,9 @@ local function each_module(self, prefix, fn)
   walk(self, "module", prefix, nil, function(name, m) fn(m, name .. ".") end)
 end
 
--- A table of parameters and buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s. What a module's
--- own get_extra_state() gives goes along. {prefix=""} of all names; {keep_vars=true}: the parameters themselves, not detached.
+-- state_dict({prefix="", keep_vars=false}): a table of parameters and persistent buffers by name, sharing memory with the module. Names
+-- are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the
+-- parameters themselves, not detached.
 function Module:state_dict(o)
   o = fill("state_dict", o, {prefix = "", keep_vars = false})
   local out = {}
@@ -37,8 +38,10 @@ function Module:state_dict(o)
   return out
 end
 
--- Copies a state dict's tensors in. Everything is checked before anything changes. Gives the module and, for {strict = false}, what
--- didn't fit: {missing_keys = names, unexpected_keys = names}. {assign = true}: the tensors become the state's own, memory and dtype.
+-- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
+-- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
+-- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
+-- names}.
 function Module:load_state_dict(state, o)
   if type(o) == "boolean" then o = {strict = o} end
   local list, unfit, extra = self:check_state_dict(state, o)

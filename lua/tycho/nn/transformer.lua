@@ -32,11 +32,11 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
 end
 
 local MHA = layer("MultiheadAttention")
--- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, {kdim=, vdim=, batch_first=false})
--- mha(query, key, value, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true, average_attn_weights=true}) -> output
--- (L,N,E), or (N,L,E) with batch_first, and the weights (N,L,S), mean over heads, or (N,heads,L,S); without them
--- (need_weights = false) it is faster. add_bias_kv: one more key and value, learned; add_zero_attn: one more, of zeros.
--- key and value default to query.
+-- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, {kdim=, vdim=,
+-- batch_first=false}): mha(query, key=query, value=query, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true,
+-- average_attn_weights=true}) gives the output (L, N, E), or (N, L, E) with batch_first, and the weights (N, L, S), the mean over heads,
+-- or (N, heads, L, S); need_weights = false is faster, and gives none. add_bias_kv: one more key and value, learned; add_zero_attn: one
+-- more, of zeros. A bool mask is true where attention is forbidden, a float mask is added to the scores.
 function MHA:init(...)
   local o = arguments("MultiheadAttention",
     "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false", ...)
@@ -151,9 +151,8 @@ end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end
 
 local EncoderLayer = layer("TransformerEncoderLayer")
--- TransformerEncoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5,
--- batch_first=false, norm_first=false, bias=true)
--- layer(x, src_mask, src_key_padding_mask, is_causal)
+-- TransformerEncoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false,
+-- norm_first=false, bias=true): layer(x, src_mask=, src_key_padding_mask=, is_causal=false).
 function EncoderLayer:init(...)
   local o = arguments("TransformerEncoderLayer", LAYER, ...)
   self.self_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
@@ -174,7 +173,9 @@ function EncoderLayer:forward(x, ...)
 end
 
 local DecoderLayer = layer("TransformerDecoderLayer")
--- layer(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask, tgt_is_causal, memory_is_causal)
+-- TransformerDecoderLayer(d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-5, batch_first=false,
+-- norm_first=false, bias=true): layer(x, memory, tgt_mask=, memory_mask=, tgt_key_padding_mask=, memory_key_padding_mask=,
+-- tgt_is_causal=false, memory_is_causal=false).
 function DecoderLayer:init(...)
   local o = arguments("TransformerDecoderLayer", LAYER, ...)
   self.self_attn = nn.MultiheadAttention(o.d_model, o.nhead, {dropout = o.dropout, bias = o.bias, batch_first = o.batch_first})
@@ -203,11 +204,11 @@ function DecoderLayer:forward(x, memory, ...)
   return self.norm3(x + self.dropout3(fed(self, x)))
 end
 
--- So many copies of a layer, one after the other, then norm, if given: (layer, num_layers, norm). Called as the layer
--- is; the encoder's mask is src_mask.
 for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
+  -- Copies of a layer one after another, then norm, if given. Called as the layer is. The options enable_nested_tensor and mask_check are
+  -- taken and of no effect.
   function Stack:init(...)
     -- the encoder's last two say how PyTorch skips padding
     local theirs = one == "encoder_layer" and ", enable_nested_tensor=true, mask_check=true" or ""
@@ -234,11 +235,10 @@ for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
 end
 
 local Transformer = layer("Transformer")
--- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1,
--- activation="relu", custom_encoder, custom_decoder, layer_norm_eps=1e-5, batch_first=false, norm_first=false,
--- bias=true)
--- model(src, tgt, {src_mask, tgt_mask, memory_mask, src_key_padding_mask, tgt_key_padding_mask,
--- memory_key_padding_mask, src_is_causal, tgt_is_causal, memory_is_causal})
+-- Transformer(d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048, dropout=0.1, activation="relu",
+-- custom_encoder=, custom_decoder=, layer_norm_eps=1e-5, batch_first=false, norm_first=false, bias=true): model(src, tgt, {src_mask=,
+-- tgt_mask=, memory_mask=, src_key_padding_mask=, tgt_key_padding_mask=, memory_key_padding_mask=, src_is_causal=, tgt_is_causal=,
+-- memory_is_causal=}).
 function Transformer:init(...)
   local o = arguments("Transformer", "d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, \z
     dim_feedforward=2048, dropout=0.1, activation=relu, custom_encoder=nil, custom_decoder=nil, " ..
@@ -275,7 +275,8 @@ function Transformer:forward(src, tgt, ...)
     memory_key_padding_mask = o.memory_key_padding_mask, tgt_is_causal = o.tgt_is_causal,
     memory_is_causal = o.memory_is_causal})
 end
--- n x n, -inf above the diagonal: each position sees itself and what is before it. Of the class, or of a model.
+-- Transformer.generate_square_subsequent_mask(n, {dtype=, device=}): n x n, 0 and above the diagonal -inf: each position sees itself and
+-- what is before it. Of the class, or of a model.
 function Transformer.generate_square_subsequent_mask(model, n, o)
   if not module.is_module(model) then n, o = model, n end
   n = whole("generate_square_subsequent_mask", "the size", n)

@@ -46,7 +46,7 @@ local function norm_of(list, p)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
--- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements together, on the device.
+-- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements of a list together, a tensor on their device.
 function utils.get_total_norm(tensors, ...)
   local o = options.arguments("get_total_norm", "norm_type=2, error_if_nonfinite=false", ...)
   options.number("get_total_norm", "norm_type", o.norm_type)
@@ -61,7 +61,7 @@ function utils.get_total_norm(tensors, ...)
   if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is %g", total:item()) end
   return total
 end
--- clip_grads_with_norm_(params, max_norm, total_norm): scales gradients by max_norm / total_norm, where that is below 1.
+-- clip_grads_with_norm_(params, max_norm, total_norm): multiplies the gradients by max_norm / total_norm where that is below 1.
 function utils.clip_grads_with_norm_(params, max_norm, total)
   options.number("clip_grads_with_norm_", "argument 2 (max_norm)", max_norm)
   options.expect("clip_grads_with_norm_", 3, total, core.is_tensor(total), "a tensor")
@@ -70,8 +70,8 @@ function utils.clip_grads_with_norm_(params, max_norm, total)
   give_back(list)
 end
 
--- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales gradients so that their common norm
--- (math.huge: the largest element) is at most max_norm. Returns the norm they had. No value comes to the host, but for
+-- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales the gradients down so that their norm as one vector
+-- (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless
 -- error_if_nonfinite.
 function utils.clip_grad_norm_(params, ...)
   local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", ...)
@@ -90,7 +90,7 @@ function utils.clip_grad_norm_(params, ...)
   return give_back(list, total)
 end
 
--- Limits every gradient's elements to -max..max.
+-- Limits the elements of the gradients to -max..max.
 function utils.clip_grad_value_(params, max)
   if type(max) ~= "number" or max < 0 or max ~= max then
     fail("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max))
@@ -110,13 +110,14 @@ local function tensors_of(who, n, params)
     if not core.is_tensor(p) then fail("%s: item %d of argument %d must be a tensor, got %s", who, i, n, options.shown(p)) end
   end
 end
--- All parameters' elements as one vector, and back.
+-- The elements of a list of parameters as one vector, with history.
 function utils.parameters_to_vector(params)
   tensors_of("parameters_to_vector", 1, params)
   local list = {}
   for i, p in ipairs(params) do list[i] = M.reshape(p, -1) end
   return ops.cat(list)
 end
+-- Writes a vector's elements into a list of parameters, in order.
 function utils.vector_to_parameters(v, params)
   tensors_of("vector_to_parameters", 2, params)
   local at, total = 1, 0

@@ -47,7 +47,9 @@ return function(new_class)
   end
   local function as(x, p) return M.to(x, p.dtype) end
 
-  ---- Rprop (Riedmiller & Braun 1993): steps that grow while a gradient keeps its sign ----
+  ---- Rprop ----
+  -- Steps of their own for each element: they grow while its gradient keeps its sign, and shrink when that turns (Riedmiller and Braun
+  -- 1993).
   local Rprop = class("Rprop", {lr = 1e-2, etas = {0.5, 1.2}, step_sizes = {1e-6, 50}, maximize = false, master_weights = false})
   function Rprop:check(group) -- luacheck: ignore
     for _, name in ipairs {"etas", "step_sizes"} do
@@ -69,7 +71,8 @@ return function(new_class)
     write(s.step_size, size)
   end
 
-  ---- ASGD (Polyak & Juditsky 1992): s.ax is the average of what the parameter has been ----
+  ---- ASGD ----
+  -- Gradient descent, and in state[p].ax the average of what the parameter has been (Polyak and Juditsky 1992).
   local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
   local NUMBER = ops.zeros({}).shape
   function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end -- luacheck: ignore
@@ -86,7 +89,8 @@ return function(new_class)
     write(s.mu, as(1 / ops.clamp(t - group.t0, 1), p))
   end
 
-  ---- Adafactor (Shazeer & Stern 2018): a matrix's second moments as those of its rows and columns ----
+  ---- Adafactor ----
+  -- Adam without momentum, a matrix's second moments kept as those of its rows and columns (Shazeer and Stern 2018).
   local Adafactor = class("Adafactor",
     {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
   function Adafactor:check(group) -- luacheck: ignore
@@ -136,7 +140,8 @@ return function(new_class)
     write(p, p * (1 - group.lr * group.weight_decay) - update * step)
   end
 
-  ---- Muon (Jordan et al. 2024): the momentum of a matrix made orthogonal, by Newton and Schulz's iteration (on a GPU in bfloat16) ----
+  ---- Muon ----
+  -- For matrices alone: the momentum made orthogonal by Newton and Schulz's iteration, on a GPU in bfloat16 (Jordan et al. 2024).
   local Muon = class("Muon",
     {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315},
       eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})

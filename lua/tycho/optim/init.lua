@@ -145,7 +145,7 @@ local function new_class(name, defaults, own)
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     return self
   end
-  -- A group more: {params = list, lr = ...}; what it doesn't name is as the optimizer was made with.
+  -- add_param_group{params = list, lr = ...}: one more group; settings that it doesn't name are those the optimizer was made with.
   function class:add_param_group(group)
     if type(group) ~= "table" or core.is_tensor(group) then
       fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group))
@@ -159,7 +159,7 @@ local function new_class(name, defaults, own)
   return class, made
 end
 
--- All gradients become nil; {set_to_none = false}: zeros.
+-- zero_grad({set_to_none=true}): all gradients become nil or, with set_to_none = false, zeros.
 function Optimizer:zero_grad(...)
   for _, group in ipairs(self.param_groups) do zero_grads(group.params, ...) end
 end
@@ -281,9 +281,9 @@ local function between(self, hooks)
     end
   end
 end
--- fn(optimizer) is called before each step, or after it; a handle with remove().
 for _, when in ipairs {"pre", "post"} do
   local name = "register_step_" .. when .. "_hook"
+  -- fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
   Optimizer[name] = function(self, fn)
     options.expect(name, 1, fn, callable(fn), "a function")
     if not self.step_hooks then
@@ -297,7 +297,8 @@ for _, when in ipairs {"pre", "post"} do
     return h
   end
 end
--- One update from the parameters' gradients; those without one are left alone. closure, if given, computes the loss first.
+-- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first;
+-- its result, the loss, is given back.
 function Optimizer:step(closure)
   if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
   local loss = closure and closure()
@@ -313,6 +314,7 @@ end
 for name, method in pairs(require "tycho.optim.state") do Optimizer[name] = method end
 
 ---- SGD ----
+-- Gradient descent: v = momentum v + (1 - dampening)(g + weight_decay p); p = p - lr v. nesterov: by g + momentum v.
 local SGD = new_class("SGD",
   {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
 SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}    -- it may have no state: what is missing tells nothing
@@ -324,7 +326,8 @@ function SGD:update(group, b)
     b.step, b.lr, b.found, b.scale, group.momentum, group.dampening, group.weight_decay, group.nesterov, group.maximize)
 end
 
----- Adam: weight decay in the gradient; AdamW: decoupled ----
+---- Adam, AdamW ----
+-- Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017) multiplies p by 1 - lr weight_decay.
 for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   local Adam = new_class(name,
     {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false,
@@ -340,16 +343,20 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   end
 end
 
--- NAdam's schedule of momentum follows from the count, the betas and momentum_decay of the step, as if they had always been these.
----- NAdam (Dozat 2016), RAdam (Liu et al. 2019), Adamax (Kingma & Ba 2014), Adadelta (Zeiler 2012) ----
+---- NAdam, RAdam, Adamax, Adadelta ----
+-- Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, the betas and momentum_decay of the
+-- step, as if they had always been these.
 local NAdam = new_class("NAdam",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3,
     decoupled_weight_decay = false, maximize = false, master_weights = false})
+-- Adam whose first steps are without the second moment until that is known well enough (Liu et al. 2019).
 local RAdam = new_class("RAdam",
   {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false,
     master_weights = false})
+-- Adam with the largest gradient, decayed by the second beta, in the place of the second moment (Kingma and Ba 2014).
 local Adamax = new_class("Adamax",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
+-- Steps of the size of the last ones over that of the last gradients (Zeiler 2012).
 local Adadelta = new_class("Adadelta", {lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0, maximize = false, master_weights = false})
 for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"},
     [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
@@ -374,7 +381,8 @@ function Adadelta:update(group, b)
     b.step, b.lr, b.found, b.scale, group.rho, group.eps, group.weight_decay, group.maximize)
 end
 
----- RMSprop (Hinton), Adagrad (Duchi et al. 2011) ----
+---- RMSprop, Adagrad ----
+-- The gradient divided by the root of the mean of its last squares (Hinton). centered: by its deviation.
 local RMSprop = new_class("RMSprop",
   {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false,
     master_weights = false})
@@ -387,6 +395,7 @@ function RMSprop:update(group, b)
     group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
 end
 
+-- The gradient divided by the root of the sum of all its squares (Duchi et al. 2011).
 local Adagrad = new_class("Adagrad",
   {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false,
     master_weights = false})
@@ -404,12 +413,11 @@ require("tycho.optim.lbfgs")(new_class)
 local composed = require("tycho.optim.composed")(new_class)
 
 optim.Optimizer = {}
--- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with methods
---   Lion:new_state(p, group, s)                puts a parameter's state, tensors and numbers, into s at its first step
---   Lion:rule(group, p, grad, s, t, write)     computes what the parameter and its state become from ops, and hands each
--- to write(tensor, new value); t counts steps
--- and then Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
--- and compiled steps go with it.
+-- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p,
+-- group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by
+-- ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then
+-- Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work
+-- with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
   local all = {lr = 1e-3, maximize = false, master_weights = false}

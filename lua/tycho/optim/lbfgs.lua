@@ -86,6 +86,7 @@ local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, mo
 end
 
 return function(new_class)
+  -- A quasi-Newton method for losses over the whole data; one group of parameters. line_search_fn: "strong_wolfe".
   local LBFGS = new_class("LBFGS",
     {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100,
       line_search_fn = false})
@@ -115,6 +116,8 @@ return function(new_class)
     options.whole("LBFGS", "history_size", group.history_size, 1)
     if group.max_eval then options.whole("LBFGS", "max_eval", group.max_eval, 1) end
   end
+  -- step(closure): up to max_iter updates; closure clears the gradients, computes the loss, runs backward and gives the loss, and is
+  -- called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
   function LBFGS:step(closure)
     if not modes.callable(closure) then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
     if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end

@@ -50,10 +50,9 @@ local function new_class(name, signature, own)
 end
 
 schedulers.LRScheduler = {}
--- A scheduler of one's own: local Halved = LRScheduler:extend("Halved", "every=10"); function Halved:lr_at(epoch, base)
--- return base * 0.5 ^ math.floor(epoch / self.every) end; then Halved(optimizer, {every = 5}). signature: the
--- arguments' names in order, with defaults. lr_at(epoch, base, i): the rate of group i, whose first rate base is, at an
--- epoch, from 0.
+-- A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i):
+-- the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch /
+-- self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults.
 function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
   local class, made = new_class(name, signature or "", true)
@@ -99,6 +98,7 @@ function Scheduler:set()
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
   self.last_lr = rates_of(self.optimizer)
 end
+-- To the next epoch (or whatever is counted), whose rates the optimizer's groups get. Called after the optimizer's steps.
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
   if select(2, core.program.active()) then core.program.settle "a scheduler steps, which guard = 'inputs' would leave out" end
@@ -116,8 +116,9 @@ function Scheduler:restart()
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, self:lr_at(0, self.base_lrs[i], i)) end
   self.last_lr = rates_of(self.optimizer)
 end
--- The rates that it set last.
+-- A list of the rates that it set last, one for each group.
 function Scheduler:get_last_lr() return {unpack(self.last_lr)} end
+-- Where it stands, as a table of numbers, for tycho.save.
 function Scheduler:state_dict()
   local out = {}
   for k, v in pairs(self) do
@@ -140,7 +141,7 @@ local function rates_in(self, d, name, other)
   end
   return {unpack(list, 1, #self.optimizer.param_groups)}
 end
--- d: its own, or PyTorch's. The rates that hold are the optimizer's, and come with its state.
+-- Continues from what state_dict gave, Tycho's or PyTorch's. The present rates are the optimizer's, and come with its state.
 function Scheduler:load_state_dict(d)
   if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
     fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
@@ -193,7 +194,7 @@ end
 function StepLR:lr_at(epoch, base) return base * self.gamma ^ math.floor(epoch / self.step_size) end
 function StepLR:next_lr(epoch, lr) return epoch > 0 and epoch % self.step_size == 0 and lr * self.gamma or lr end
 
--- lr * gamma at each of the milestones
+-- lr * gamma at each milestone; milestones: a list of epochs
 local MultiStepLR = new_class("MultiStepLR", "milestones, gamma=0.1")
 function MultiStepLR:begin()
   if type(self.milestones) ~= "table" then fail("MultiStepLR: milestones must be a list of epochs, got " .. type(self.milestones)) end
@@ -219,7 +220,7 @@ end
 function ExponentialLR:lr_at(epoch, base) return base * self.gamma ^ epoch end
 function ExponentialLR:next_lr(epoch, lr) return epoch > 0 and lr * self.gamma or lr end
 
--- Half a cosine from lr down to eta_min in T_max epochs, and up again.
+-- along half a cosine from lr to eta_min in T_max epochs, and back
 local CosineAnnealingLR = new_class("CosineAnnealingLR", "T_max, eta_min=0")
 function CosineAnnealingLR:begin()
   need(self, "T_max")
@@ -235,7 +236,8 @@ function CosineAnnealingLR:next_lr(epoch, lr, base)
   return (1 + math.cos(math.pi * epoch / T)) / (1 + math.cos(math.pi * (epoch - 1) / T)) * (lr - self.eta_min) + self.eta_min
 end
 
--- The cosine begins anew after T_0 epochs, then after T_mult times as many as before.
+-- along half a cosine from lr to eta_min; begins anew after T_0 epochs, then after T_mult times as many as before; step(epoch) takes
+-- fractions too
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
   options.whole("CosineAnnealingWarmRestarts", "T_0", self.T_0, 1)
@@ -264,7 +266,7 @@ function WarmRestarts:lr_at(epoch, base)
   return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * epoch / T)) / 2
 end
 
--- Factors of lr: from start_factor to end_factor in total_iters epochs; factor for so long; to 0 by a power.
+-- lr * a factor that goes from start_factor to end_factor in total_iters epochs
 local LinearLR = new_class("LinearLR", "start_factor=0.33333333333333331, end_factor=1, total_iters=5")
 function LinearLR:begin()
   if self.start_factor <= 0 or self.start_factor > 1 then
@@ -281,9 +283,11 @@ function LinearLR:next_lr(epoch, lr)
   if epoch > self.total_iters then return lr end
   return lr * self:lr_at(epoch, 1) / self:lr_at(epoch - 1, 1)
 end
+-- lr * factor for total_iters epochs, then lr
 local ConstantLR = new_class("ConstantLR", "factor=0.33333333333333331, total_iters=5")
 function ConstantLR:lr_at(epoch, base) return epoch < self.total_iters and base * self.factor or base end
 function ConstantLR:next_lr(epoch, lr) return epoch == 0 and lr * self.factor or epoch == self.total_iters and lr / self.factor or lr end
+-- lr * (1 - epoch / total_iters)^power, then 0
 local PolynomialLR = new_class("PolynomialLR", "total_iters=5, power=1")
 function PolynomialLR:lr_at(epoch, base) return base * (1 - math.min(self.total_iters, epoch) / self.total_iters) ^ self.power end
 function PolynomialLR:next_lr(epoch, lr)
@@ -291,7 +295,6 @@ function PolynomialLR:next_lr(epoch, lr)
   return lr * ((1 - epoch / self.total_iters) / (1 - (epoch - 1) / self.total_iters)) ^ self.power
 end
 
--- lr times what a function (or one for each group) gives for the epoch; times it again each epoch.
 local function lambda(self, i)
   local fn = type(self.lr_lambda) == "table" and self.lr_lambda[i] or self.lr_lambda
   if type(fn) ~= "function" then fail(self._name .. ": lr_lambda must be a function or a list with one for each group") end
@@ -302,8 +305,10 @@ local function factor(self, i, epoch)
   if type(v) ~= "number" then fail("%s: lr_lambda must give a number, got %s for epoch %d", self._name, options.shown(v), epoch) end
   return v
 end
+-- lr * lr_lambda(epoch); lr_lambda: a function, or a list of one for each group
 local LambdaLR = new_class("LambdaLR", "lr_lambda")
 function LambdaLR:lr_at(epoch, base, i) return base * factor(self, i, epoch) end
+-- multiplied by lr_lambda(epoch) at each epoch but the first; lr_lambda as LambdaLR's
 local MultiplicativeLR = new_class("MultiplicativeLR", "lr_lambda")
 function MultiplicativeLR:begin()
   lambda(self, 1)
@@ -320,9 +325,9 @@ function MultiplicativeLR:restart()                -- it knows no rate but the o
   self.last_lr = rates_of(self.optimizer)
 end
 
--- Between base_lr and max_lr and back, in straight lines; triangular2 halves each cycle, exp_range shrinks by gamma each step.
--- Momentum runs opposite, from max_momentum to base_momentum. scale_fn(n): a height of one's own, of the cycle's number from 1 or,
--- with scale_mode="iterations", of the step's from 0; mode is ignored then.
+-- from base_lr to max_lr and back in straight lines; triangular2 halves the height each cycle, exp_range shrinks it by gamma each step.
+-- Momentum goes the other way, from max_momentum to base_momentum. scale_fn(n): a height of one's own, n the cycle from 1 or, with
+-- scale_mode="iterations", the step from 0
 local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, \z
   gamma=1, scale_fn=nil, scale_mode=cycle, cycle_momentum=true, base_momentum=nil, max_momentum=nil")
 function CyclicLR:begin()
@@ -351,7 +356,8 @@ function CyclicLR:lr_at(step, base, i)
   return base + (each(self, "max_lr", i) - base) * height * scale
 end
 
--- Smith & Topin's one cycle: up to max_lr in pct_start of total_steps, then down to almost nothing; momentum runs opposite.
+-- up to max_lr in pct_start of total_steps (or epochs * steps_per_epoch), then down to almost nothing (Smith and Topin 2017); momentum
+-- goes the other way; step() after each batch
 local OneCycleLR = new_class("OneCycleLR",
   "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
   .. "base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false")
@@ -418,7 +424,7 @@ local function load_members(self, d)
   self.last_lr = last or rates_of(self.optimizer)
 end
 
--- One schedule after the other: the next begins, at its own epoch 0, at each milestone.
+-- one schedule after another: at each milestone the next begins, at its own epoch 0
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
   if type(self.milestones) ~= "table" then
@@ -448,7 +454,7 @@ function SequentialLR:restart()
 end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
 
--- All schedules at every step, each on what the others left. (schedulers), as PyTorch's, or (optimizer, schedulers)
+-- all schedules at every step, each on what the others left. ChainedScheduler(schedulers), as PyTorch's, or (optimizer, schedulers)
 local ChainedScheduler, chained = new_class("ChainedScheduler", "schedulers")
 local of_optimizer = getmetatable(chained).__call
 getmetatable(chained).__call = function(self, first, second, ...)
@@ -474,7 +480,7 @@ function ChainedScheduler:restart()
 end
 ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
 
--- From the rate that holds to swa_lr within anneal_epochs steps, where it stays: for stochastic weight averaging.
+-- from the present rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
 local SWALR = new_class("SWALR", "swa_lr, anneal_epochs=10, anneal_strategy=cos")
 function SWALR:begin()
   Scheduler.begin(self)
@@ -504,7 +510,7 @@ function SWALR:next_lr(epoch, lr, _, i)
   return g.swa_lr * now + own * (1 - now)
 end
 
--- step(metric): lr * factor when the metric hasn't become better for more than patience steps.
+-- lr * factor when the metric that step(metric) is given hasn't improved for more than patience steps
 local Plateau = new_class("ReduceLROnPlateau",
   "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=nil, eps=1e-8")
 function Plateau:begin()

@@ -13,7 +13,8 @@ local settings = require "tycho.optim.settings"
 local check_settings, THEIRS = settings.check, settings.THEIRS
 local Optimizer = {}                       -- methods of all
 
--- Parameters by their place over all groups, so that it can be saved. Steps that follow change the tensors in it, loading doesn't.
+-- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later
+-- steps change the tensors in it.
 function Optimizer:state_dict()
   local out, n = {state = {}, param_groups = {}}, 0
   local function own_or_copy(v) return self.captured and core.keep(ops.clone(v:detach())) or v:detach() end
@@ -75,7 +76,7 @@ local function into_present(old, new)
   end
 end
 
--- Copies a state dict's state in: its own, or PyTorch's. Everything is checked before anything changes.
+-- Copies in what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
 function Optimizer:load_state_dict(d)
   self:check_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)

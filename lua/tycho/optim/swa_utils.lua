@@ -28,8 +28,10 @@ local function averaging(weight)
   weight_of[fn] = weight
   return fn
 end
--- Functions (average, values, n): lists of tensors, of which the first is changed in place; n: how many updates it has had.
+-- The mean of all values, as AveragedModel's multi_avg_fn: a function (average, values, n) of two lists of tensors, of which the first is
+-- changed in place; n: how many updates it has had.
 function swa_utils.get_swa_multi_avg_fn() return averaging(function(n) return 1 / (n + 1) end) end
+-- get_ema_multi_avg_fn(decay=0.999): an exponential moving average, decay * average + (1 - decay) * value, as multi_avg_fn.
 function swa_utils.get_ema_multi_avg_fn(decay)
   decay = decay or 0.999
   if type(decay) ~= "number" or not (decay >= 0 and decay <= 1) then
@@ -37,7 +39,7 @@ function swa_utils.get_ema_multi_avg_fn(decay)
   end
   return averaging(function() return 1 - decay end)
 end
--- The same as functions (average, value, n) of one tensor, that give the new average.
+-- The same for one tensor, by a function that gives the new average.
 local function of_one(multi)
   return function(average, value, n)
     local new = {ops.clone(average)}
@@ -45,11 +47,15 @@ local function of_one(multi)
     return new[1]
   end
 end
+-- The mean of all values, as AveragedModel's avg_fn: a function (average, value, n) of tensors that gives the new average.
 function swa_utils.get_swa_avg_fn() return of_one(swa_utils.get_swa_multi_avg_fn()) end
+-- get_ema_avg_fn(decay=0.999): an exponential moving average, as avg_fn.
 function swa_utils.get_ema_avg_fn(decay) return of_one(swa_utils.get_ema_multi_avg_fn(decay)) end
 
 local AveragedModel = Module:extend("AveragedModel")
--- AveragedModel(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of model in .module, which it runs
+-- AveragedModel(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of the model, in .module, which it runs; its
+-- parameters are averages: exponential with decay, by a function of one's own, else the mean of all updates (stochastic weight averaging,
+-- Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
   o = options.fill("AveragedModel", o, {decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
@@ -70,8 +76,7 @@ function AveragedModel:init(model, o)
 end
 function AveragedModel:forward(...) return self.module(...) end
 
--- Takes the model's parameters as they are now into the average; buffers are averaged, or copied. The count of updates stays on its
--- device, unless a function of the user's own is given it, as a number.
+-- Takes the model's parameters as they are now into the averages; the first time they are copied.
 function AveragedModel:update_parameters(model)
   options.expect("update_parameters", 1, model, is_module(model), "a module")
   local weight = weight_of[self.average]
@@ -98,8 +103,8 @@ function AveragedModel:update_parameters(model)
   if not ok then fail(err) end
 end
 
--- update_bn(loader, model, device): batch_norm's running statistics anew, as means over the loader's batches (their
--- first field is the input).
+-- update_bn(loader, model, device=): batch norm's running statistics anew, as means over the loader's batches, whose first field is the
+-- input: for an averaged model, which has never run.
 function swa_utils.update_bn(loader, model, device)
   options.expect("update_bn", 2, model, is_module(model), "a module")
   local norms = {}
