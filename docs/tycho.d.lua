@@ -8341,10 +8341,6 @@ function tycho.is_grad_enabled() end
 ---@param on any
 function tycho.set_grad_enabled(on) end
 
---- `(fn, ...)` Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large tensors, which would else wait for the collector.
----@param fn any
-function tycho.scope(fn, ...) end
-
 --- `(x)` the tensor outlives every scope; gives it.
 ---@param x any
 function tycho.keep(x) end
@@ -8597,6 +8593,10 @@ function Tensor:vsplit(sections) end
 ---@param value any
 ---@param wrap? any
 function Tensor:fill_diagonal_(value, wrap) end
+
+--- `(fn, ...)` Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large tensors, which would else wait for the collector.
+---@param fn any
+function tycho.scope(fn, ...) end
 
 --- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
 ---@param fn any

@@ -4,7 +4,7 @@
 -- back for lists, and for several results of fn. With {create_graph = true} what comes back has a history that leads to
 -- the inputs.
 local core = require "tycho.core"
-local pulled = require "tycho.pulled"
+local weighted_grad = require "tycho.weighted_grad"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
 local enable_grad, callable = modes.enable_grad, modes.callable
@@ -67,7 +67,7 @@ function functional.jacobian(fn, inputs, o)
       local flat, rows = M.reshape(y, -1), {}
       for i = 1, #xs do rows[i] = {} end
       for j = 1, M.numel(y) do
-        local g = pulled({ops.select(flat, 1, j)}, xs, {}, create)
+        local g = weighted_grad({ops.select(flat, 1, j)}, xs, {}, create)
         for i = 1, #xs do rows[i][j] = M.reshape(g[i], -1) end
       end
       out[k] = {}
@@ -96,7 +96,7 @@ function functional.hessian(fn, inputs, o)
   options.expect("hessian", 1, fn, callable(fn), "a function")
   local found = functional.jacobian(function(...)
     local xs = {...}
-    return unpack(pulled({one_number("hessian", fn(...))}, xs, {}, true))
+    return unpack(weighted_grad({one_number("hessian", fn(...))}, xs, {}, true))
   end, inputs, {create_graph = create})
   if core.is_tensor(inputs) or #inputs > 1 then return found end
   return {found}
@@ -108,7 +108,7 @@ function functional.vjp(fn, inputs, v, o)
   return enable_grad(function()
     local xs = prepared("vjp", fn, inputs, create)
     local outputs = results("vjp", fn(unpack(xs)))
-    local g = pulled(outputs, xs, beside("vjp", v, outputs), create)
+    local g = weighted_grad(outputs, xs, beside("vjp", v, outputs), create)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
     return #outputs == 1 and outputs[1] or outputs, as_given(inputs, g)
   end)
@@ -123,7 +123,7 @@ function functional.jvp(fn, inputs, v, o)
     local outputs, weights = results("jvp", fn(unpack(xs))), {}
     v = beside("jvp", v, xs)
     for i, y in ipairs(outputs) do weights[i] = ops.zeros(y.shape, {dtype = y.dtype, device = y.device}):requires_grad_() end
-    local out = pulled(pulled(outputs, xs, weights, true), weights, v, create)
+    local out = weighted_grad(weighted_grad(outputs, xs, weights, true), weights, v, create)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
     if #outputs == 1 then return outputs[1], out[1] end
     return outputs, out
@@ -137,7 +137,7 @@ function functional.hvp(fn, inputs, v, o)
   return enable_grad(function()
     local xs = prepared("hvp", fn, inputs, create)
     local y = one_number("hvp", fn(unpack(xs)))
-    local g = pulled(pulled({y}, xs, {}, true), xs, beside("hvp", v, xs), create)
+    local g = weighted_grad(weighted_grad({y}, xs, {}, true), xs, beside("hvp", v, xs), create)
     return create and y or M.detach(y), as_given(inputs, g)
   end)
 end

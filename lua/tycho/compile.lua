@@ -200,12 +200,6 @@ local function filled(v, way, args, given)
   end)
 end
 
-local function in_scope(scope, ok, ...)
-  if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
-  if not ok then error((...), 0) end
-  return ...
-end
-
 ---- running ----
 local function run(p, way)
   program.ready(p)
@@ -420,7 +414,7 @@ function Compiled.__call(self, ...)
     local results = trusted(v, v.trusted, args)
     if results then return unpack(results, 1, results.n) end
   end
-  return in_scope(core.scope_begin(), pcall(call_and_run, self, v, args))     -- what its results are copied from ends with it
+  return modes.scope(call_and_run, self, v, args)     -- what its results are copied from ends with it
 end
 
 -- What was recorded: a list with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels=

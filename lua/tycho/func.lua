@@ -8,7 +8,7 @@ local core = require "tycho.core"
 local functional = require "tycho.autograd_functional"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
-local pulled = require "tycho.pulled"
+local weighted_grad = require "tycho.weighted_grad"
 local tree = require "tycho.tree"
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -82,7 +82,7 @@ local function derived(who, argnums, fn, args)
   local out = {modes.enable_grad(fn, unpack(with, 1, args.n))}
   local function pull(outputs, weights)
     local at, given = {}, {}
-    for k, g in ipairs(pulled(outputs, leaves, weights, create)) do at[leaves[k]] = g end
+    for k, g in ipairs(weighted_grad(outputs, leaves, weights, create)) do at[leaves[k]] = g end
     for k, n in ipairs(argnums) do given[k] = tree.map(copies[n], function(x) return at[x] end) end
     return given
   end

@@ -224,19 +224,7 @@ function tycho.set_grad_enabled(on, fn, ...)
   if fn ~= nil then return (on and modes.enable_grad or modes.no_grad)(fn, ...) end
   modes.set_grad_enabled(on)
 end
-
-local function leave(scope, ok, ...)
-  if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
-  if not ok then error((...), 0) end
-  return ...
-end
--- Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among
--- the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large
--- tensors, which would else wait for the collector.
-function tycho.scope(fn, ...)
-  if not modes.callable(fn) then fail("scope: argument 1 must be a function, got " .. type(fn)) end
-  return leave(core.scope_begin(), pcall(fn, ...))
-end
+tycho.scope = modes.scope
 -- keep(x): the tensor outlives every scope; gives it.
 tycho.keep = core.keep
 

@@ -38,6 +38,19 @@ local function autocasting(state, fn, ...)
   return options.finally(function() autocast(was) end, fn, ...)
 end
 
+local function leave(scope, ok, ...)
+  if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
+  if not ok then error((...), 0) end
+  return ...
+end
+-- Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among
+-- the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large
+-- tensors, which would else wait for the collector.
+function modes.scope(fn, ...)
+  if not callable(fn) then fail("scope: argument 1 must be a function, got " .. type(fn)) end
+  return leave(core.scope_begin(), pcall(fn, ...))
+end
+
 modes.autocast, modes.autocasting = autocast, autocasting
 -- no_grad(fn, ...): calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a
 -- module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.

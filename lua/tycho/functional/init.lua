@@ -1,7 +1,7 @@
 -- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
 local lib = require "tycho.functional.lib"
 for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "scatter", "layers", "volumes", "sampling",
-    "losses", "scores"} do
+    "losses", "linear_cross_entropy"} do
   require("tycho.functional." .. family)
 end
 

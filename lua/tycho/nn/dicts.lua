@@ -8,11 +8,12 @@ local shown, fail = lib.shown, lib.fail
 
 -- {name = member, ...}, whose order is the alphabet's, or {{name, member}, ...}, whose order is the list's, as the latter.
 local function listed(name, map, ...)
-  if map ~= nil and (type(map) ~= "table" or core.is_tensor(map) or select("#", ...) > 0) then
+  local other = module.is_module(map)
+  if map ~= nil and (type(map) ~= "table" or core.is_tensor(map) or select("#", ...) > 0 or (other and not map.items)) then
     fail("%s: one table is needed, such as %s{a = x, b = y}", name, name)
   end
   local list = {}
-  if module.is_module(map) then            -- another one
+  if other then
     for k, v in map:items() do list[#list + 1] = {k, v} end
     return list
   end

@@ -8,27 +8,12 @@ local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
+local flat = require "tycho.nn.flat"
 local distributed = require "tycho.distributed"
 local options = require "tycho.options"
 local tree = require "tycho.tree"
 local fail, no_grad = options.fail, modes.no_grad
 local ops, M = core.ops, core.methods
-
----- several tensors as one ----
-local function flat(tensors)
-  local parts = {}
-  for i, t in ipairs(tensors) do parts[i] = M.reshape(t, -1) end
-  return ops.cat(parts, 1)
-end
--- Calls fn(i, part) with each tensor's part of a flat one, in its shape.
-local function each_part(whole, tensors, fn)
-  local at = 1
-  for i, t in ipairs(tensors) do
-    local n = M.numel(t)
-    fn(i, M.view(M.narrow(whole, 1, at, n), t.shape))
-    at = at + n
-  end
-end
 
 -- Tensors become those of the first process of the group, those of a dtype and device at once. plain: in the current stream, as a
 -- record of a compiled step can hold it.
@@ -45,10 +30,10 @@ local function share(tensors, group, plain)
   no_grad(function()
     for _, key in ipairs(order) do
       local list = kinds[key]
-      local whole = flat(list)
+      local whole = flat.join(list)
       if plain then ops.collective_(whole, "broadcast", "sum", 0, 0, group.id)
       else distributed.broadcast(whole, group.ranks[1], group) end
-      if group.rank ~= 0 then each_part(whole, list, function(i, part) M.copy_(list[i], part) end) end
+      if group.rank ~= 0 then flat.each(whole, list, function(i, part) M.copy_(list[i], part) end) end
     end
   end)
 end
@@ -102,13 +87,13 @@ end
 local function gathered(b)
   local grads = {}
   for i, p in ipairs(b.params) do grads[i] = core.grad_of(p) or ops.zeros(p.shape, {dtype = p.dtype, device = p.device}) end
-  local whole = flat(grads)
+  local whole = flat.join(grads)
   for _, g in ipairs(grads) do if not rawequal(g, whole) then core.free(g) end end      -- their memory isn't to wait for the collector
   return whole
 end
 -- The means come back into parameters' gradients, which others may hold.
 local function spread(b, whole, used)
-  each_part(whole, b.params, function(i, part)
+  flat.each(whole, b.params, function(i, part)
     local p = b.params[i]
     if used and not used[p] then return end
     local own = core.grad_of(p)

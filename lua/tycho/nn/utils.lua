@@ -5,6 +5,7 @@ local devices = require "tycho.devices"
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
 local sequences = require "tycho.nn.sequences"
+local flat = require "tycho.nn.flat"
 local fail, on = options.fail, devices.on
 local ops, M = core.ops, core.methods
 local utils = {}
@@ -113,26 +114,18 @@ end
 -- The elements of a list of parameters as one vector, with history.
 function utils.parameters_to_vector(params)
   tensors_of("parameters_to_vector", 1, params)
-  local list = {}
-  for i, p in ipairs(params) do list[i] = M.reshape(p, -1) end
-  return ops.cat(list)
+  return flat.join(params)
 end
 -- Writes a vector's elements into a list of parameters, in order.
 function utils.vector_to_parameters(v, params)
   tensors_of("vector_to_parameters", 2, params)
-  local at, total = 1, 0
+  local total = 0
   for _, p in ipairs(params) do total = total + M.numel(p) end
   if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then
     fail("vector_to_parameters: argument 1 must be a vector of %d elements, got %s", total,
       core.is_tensor(v) and "shape " .. tostring(v.shape) or options.shown(v))
   end
-  no_grad(function()
-    for _, p in ipairs(params) do
-      local n = M.numel(p)
-      M.copy_(p, M.view(ops.slice(v, 1, at, at + n - 1), p.shape))
-      at = at + n
-    end
-  end)
+  no_grad(flat.each, v, params, function(i, part) M.copy_(params[i], part) end)
 end
 
 -- The layer and the batch norm behind it, both in eval mode, as one layer, a copy.

@@ -4,6 +4,7 @@
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local saving = require "tycho.saving"
+local flat = require "tycho.nn.flat"
 local options = require "tycho.options"
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -94,17 +95,12 @@ return function(new_class)
   local function flat_grad(params)
     local list = {}
     for i, p in ipairs(params) do
-      list[i] = p.grad and M.reshape(p.grad, -1) or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device})
+      list[i] = p.grad or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device})
     end
-    return ops.cat(list)
+    return flat.join(list)
   end
   local function move(params, t, d)                  -- params += t d
-    local at = 1
-    for _, p in ipairs(params) do
-      local n = M.numel(p)
-      M.add_(p, M.view(ops.slice(d, 1, at, at + n - 1), p.shape), {alpha = t})
-      at = at + n
-    end
+    flat.each(d, params, function(i, part) M.add_(params[i], part, {alpha = t}) end)
   end
   local function dot(a, b) return ops.sum(a * b):item() end
 
