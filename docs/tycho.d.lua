@@ -4697,6 +4697,19 @@ function tycho.histogram(x, bins, options) end
 ---@return tycho.Tensor
 function Tensor:histogram(bins, options) end
 
+--- `(sorted, values:operand, *, right:bool=false, side:enum(left,right)=left, sorter:tensor?, out_int32:bool=false)` for each value the index before which it would be put into the sorted last dim (right: after equals); sorter: what sorts it, if nothing has
+---@param sorted tycho.Tensor
+---@param values tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function tycho.searchsorted(sorted, values, options) end
+
+--- `(values:operand, *, right:bool=false, side:enum(left,right)=left, sorter:tensor?, out_int32:bool=false)` for each value the index before which it would be put into the sorted last dim (right: after equals); sorter: what sorts it, if nothing has
+---@param values tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:searchsorted(values, options) end
+
 --- `(x:operand, boundaries, *, right:bool=false, out_int32:bool=false)` for each element the index before which it would be put into boundaries
 ---@param x tycho.Tensor|number
 ---@param boundaries tycho.Tensor

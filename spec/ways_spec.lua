@@ -1,6 +1,7 @@
 -- What the CPU has ways of its own for: depthwise convolutions' weight gradient, beside float64, which goes as products of matrices;
 -- padding of several dims at once; binary search without branches.
 local tycho = require "tycho"
+local fails = require("spec.helper").fails
 local F = tycho.nn.functional
 
 -- {images, channels, height, width, {kernel}, options}
@@ -78,6 +79,14 @@ describe("padding by reflection, repetition and round the edge", function()
 end)
 
 describe("searchsorted", function()
+  it("goes by a side, a sorter, and gives small integers", function()
+    local x = tycho.tensor {3, 1, 2}
+    assert.same({1, 2, 3, 4}, tycho.searchsorted(x, tycho.tensor {0.5, 2, 2.5, 4}, {sorter = x:argsort()}):totable())
+    local at = tycho.searchsorted(tycho.tensor {1, 2, 2}, 2, {side = "right", out_int32 = true})
+    assert.same({4, "int32"}, {at:item(), at.dtype})
+    fails("sorter has shape 1; it must be 3", tycho.searchsorted, x, x, {sorter = tycho.tensor {1}})
+  end)
+
   it("counts as a loop does, NaN being the largest", function()
     local nan, inf = 0 / 0, math.huge
     for _, dtype in ipairs {"float32", "float64", "float16", "int64", "int32"} do

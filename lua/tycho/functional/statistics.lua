@@ -169,6 +169,19 @@ def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false
     if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
     return h, edges
   end)
+def("searchsorted", "sorted, values:operand, *, right:bool=false, side:enum(left,right)=left, sorter:tensor?, out_int32:bool=false",
+  "for each value the index before which it would be put into the sorted last dim (right: after equals); sorter: what sorts it, if nothing has",
+  function(sorted, values, right, side, sorter, small)
+    if not core.is_tensor(values) then values = ops.full({}, values, {dtype = sorted.dtype, device = sorted.device}) end
+    if sorter then
+      if tostring(sorter.shape) ~= tostring(sorted.shape) then
+        fail("searchsorted", "sorter has shape %s; it must be %s as argument 1's", tostring(sorter.shape), tostring(sorted.shape))
+      end
+      sorted = ops.gather(sorted, -1, M.long(sorter))
+    end
+    local at = ops.searchsorted(sorted, values, {right = right or side == "right"})
+    return small and M.int(at) or at
+  end)
 def("bucketize", "x:operand, boundaries, *, right:bool=false, out_int32:bool=false",
   "for each element the index before which it would be put into boundaries",
   function(x, boundaries, right, small)

@@ -260,6 +260,27 @@ end
 local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
 local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, \z
   padding_mode=zeros"
+-- The output_padding with which x's last dims sizes become output_size's.
+local function padding_for(name, self, x, output_size, dims)
+  if type(output_size) ~= "table" or core.is_tensor(output_size) or #output_size < dims then
+    fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size))
+  end
+  for i = 1, #output_size do options_of.whole(name, ("argument 2 (output_size), size %d,"):format(i), output_size[i], 0) end
+  if not core.is_tensor(x) or M.dim(x) < dims + 1 then
+    fail("%s: argument 1 must be a tensor of %d or %d dims, got %s", name, dims + 1, dims + 2,
+      core.is_tensor(x) and "shape " .. tostring(x.shape) or shown(x))
+  end
+  local more = {}
+  for i = 1, dims do
+    local stride = self.stride[i]
+    local least = shapes.transposed_size(x.shape[M.dim(x) - dims + i], self.kernel_size[i], stride, self.padding[i], self.dilation[i])
+    more[i] = output_size[#output_size - dims + i] - least
+    if more[i] < 0 or more[i] >= stride then
+      fail("%s: output_size %d of dim %d must be from %d to %d", name, more[i] + least, i, least, least + stride - 1)
+    end
+  end
+  return more
+end
 local function conv(name, dims, transposed)
   local Conv = layer(name)
   -- one whole number for each dim, from least
@@ -307,28 +328,7 @@ local function conv(name, dims, transposed)
     -- output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
     function Conv:forward(x, output_size)
       if type(output_size) == "table" and output_size.output_size then output_size = output_size.output_size end
-      local more = self.output_padding
-      if output_size ~= nil then
-        if type(output_size) ~= "table" or core.is_tensor(output_size) or #output_size < dims then
-          fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size))
-        end
-        for i = 1, #output_size do options_of.whole(name, ("argument 2 (output_size), size %d,"):format(i), output_size[i], 0) end
-        if not core.is_tensor(x) or M.dim(x) < dims + 1 then
-          fail("%s: argument 1 must be a tensor of %d or %d dims, got %s", name, dims + 1, dims + 2,
-            core.is_tensor(x) and "shape " .. tostring(x.shape) or shown(x))
-        end
-        more = {}
-        for i = 1, dims do
-          local least = shapes.transposed_size(x.shape[M.dim(x) - dims + i], self.kernel_size[i], self.stride[i],
-              self.padding[i], self.dilation[i])
-          more[i] = output_size[#output_size - dims + i] - least
-          if more[i] < 0 or more[i] >= self.stride[i] then
-            fail("%s: output_size %d of dim %d must be from %d to %d", name, more[i] + least, i, least,
-                least + self.stride[i] - 1)
-          end
-        end
-        more = plain(more)
-      end
+      local more = output_size ~= nil and plain(padding_for(name, self, x, output_size, dims)) or self.output_padding
       return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), more, self.groups, plain(self.dilation))
     end
   else

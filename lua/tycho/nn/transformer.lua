@@ -65,21 +65,34 @@ function MHA:init(...)
 end
 local NAMES = {query = true, key = true, value = true}
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
-function MHA:forward(query, key, value, o)
+-- query, key, value and the options, given in any of the ways.
+local function given(query, key, value, o)
   if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
     if key ~= nil or value ~= nil or o ~= nil then
       fail("MultiheadAttention: argument 1 is a table with names: nothing may come besides it, got %s",
         lib.shown(key == nil and (value == nil and o or value) or key))
     end
-    local given = query
-    query, key, value, o = given.query, given.key, given.value, {}
-    for k, v in pairs(given) do if not NAMES[k] then o[k] = v end end
+    local names = query
+    query, key, value, o = names.query, names.key, names.value, {}
+    for k, v in pairs(names) do if not NAMES[k] then o[k] = v end end
   end
   if type(key) == "table" and not core.is_tensor(key) then key, o = nil, key end
   if type(value) == "table" and not core.is_tensor(value) then value, o = nil, value end
-  o = options("MultiheadAttention", o, CALL)
   key = key or query
-  value = value or key
+  return query, key, value or key, options("MultiheadAttention", o, CALL)
+end
+-- The three in (N, L, E), projected.
+local function projected(self, query, key, value)
+  local b = self.in_proj_bias
+  if self._same and rawequal(query, key) and rawequal(key, value) then
+    return unpack(M.chunk(ops.linear(query, self.in_proj_weight, b), 3, -1))
+  end
+  local w = self._same and M.chunk(self.in_proj_weight, 3, 1) or {self.q_proj_weight, self.k_proj_weight, self.v_proj_weight}
+  local c = b and M.chunk(b, 3, 1) or {}
+  return ops.linear(query, w[1], c[1]), ops.linear(key, w[2], c[2]), ops.linear(value, w[3], c[3])
+end
+function MHA:forward(query, key, value, o)
+  query, key, value, o = given(query, key, value, o)
   local alone = M.dim(query) == 2
   local swapped = not alone and not self.batch_first
   if not alone and (M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim) then
@@ -94,15 +107,7 @@ function MHA:forward(query, key, value, o)
     value = v_is_k and key or turned(value)
   end
   local n, E, h = query.shape[1], self.embed_dim, self.num_heads
-  local b = self.in_proj_bias
-  local q, k, v
-  if self._same and rawequal(query, key) and rawequal(key, value) then
-    q, k, v = unpack(M.chunk(ops.linear(query, self.in_proj_weight, b), 3, -1))
-  else
-    local w = self._same and M.chunk(self.in_proj_weight, 3, 1) or {self.q_proj_weight, self.k_proj_weight, self.v_proj_weight}
-    local c = b and M.chunk(b, 3, 1) or {}
-    q, k, v = ops.linear(query, w[1], c[1]), ops.linear(key, w[2], c[2]), ops.linear(value, w[3], c[3])
-  end
+  local q, k, v = projected(self, query, key, value)
   local S = k.shape[2]
   if self.bias_k then
     k = ops.cat({k, M.to(ops.expand(self.bias_k, n, 1, E), k.dtype)}, 2)

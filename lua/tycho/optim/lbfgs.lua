@@ -103,6 +103,26 @@ return function(new_class)
     flat.each(d, params, function(i, part) M.add_(params[i], part, {alpha = t}) end)
   end
   local function dot(a, b) return ops.sum(a * b):item() end
+  -- Gradients' last change y over a step, remembered, the oldest forgotten; where the curvature says nothing, it isn't.
+  local function remember(s, y, step, history_size)
+    local ys = dot(y, step)
+    if ys <= 1e-10 then return end
+    if #s.dirs == history_size then for _, list in ipairs {s.dirs, s.steps, s.ro} do table.remove(list, 1) end end
+    local n = #s.dirs + 1
+    s.dirs[n], s.steps[n], s.ro[n] = core.keep(y), core.keep(step), 1 / ys
+    s.diag = ys / dot(y, y)
+  end
+  -- The direction at the gradient g: minus g through the inverse Hessian that what is remembered makes, by two loops over it.
+  local function direction(s, g)
+    local q, al = -g, {}
+    for i = #s.dirs, 1, -1 do
+      al[i] = dot(s.steps[i], q) * s.ro[i]
+      q = ops.add(q, s.dirs[i], {alpha = -al[i]})
+    end
+    local d = q * s.diag
+    for i = 1, #s.dirs do d = ops.add(d, s.steps[i], {alpha = al[i] - dot(s.dirs[i], d) * s.ro[i]}) end
+    return d
+  end
 
   function LBFGS:check(group) -- luacheck: ignore
     if group.line_search_fn and group.line_search_fn ~= "strong_wolfe" then
@@ -132,34 +152,16 @@ return function(new_class)
       s.evals = s.evals + 1
       local g = flat_grad(params)
       if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
-      local d, t, dirs, steps, ro, diag, g_old, loss_old = s.d, s.t, s.dirs, s.steps, s.ro, s.diag, s.g_old, s.loss_old
+      local d, t, g_old, loss_old = s.d, s.t, s.g_old, s.loss_old
       s.d = nil                                      -- an error on the way leaves no direction: the next step begins anew
       local n = 0
       while n < o.max_iter do
         n = n + 1
         s.iters = s.iters + 1
         local anew = not d
-        if anew then d, dirs, steps, ro, diag = -g, {}, {}, {}, 1
-        else
-          local y, step = g - g_old, d * t
-          local ys = dot(y, step)
-          if ys > 1e-10 then                         -- else the curvature says nothing
-            if #dirs == o.history_size then
-              table.remove(dirs, 1)
-              table.remove(steps, 1)
-              table.remove(ro, 1)
-            end
-            dirs[#dirs + 1], steps[#steps + 1], ro[#ro + 1] = core.keep(y), core.keep(step), 1 / ys
-            diag = ys / dot(y, y)
-          end
-          local q, al = -g, {}
-          for i = #dirs, 1, -1 do
-            al[i] = dot(steps[i], q) * ro[i]
-            q = ops.add(q, dirs[i], {alpha = -al[i]})
-          end
-          d = q * diag
-          for i = 1, #dirs do d = ops.add(d, steps[i], {alpha = al[i] - dot(dirs[i], d) * ro[i]}) end
-        end
+        if anew then s.dirs, s.steps, s.ro, s.diag = {}, {}, {}, 1
+        else remember(s, g - g_old, d * t, o.history_size) end
+        d = direction(s, g)
         g_old, loss_old = g, loss
         t = anew and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
         local slope = dot(g, d)
@@ -192,7 +194,7 @@ return function(new_class)
         if n == o.max_iter or evals >= most or ops.amax(ops.abs(g)):item() <= o.tolerance_grad then break end
         if ops.amax(ops.abs(d)):item() * t <= o.tolerance_change or math.abs(loss - loss_old) < o.tolerance_change then break end
       end
-      s.d, s.t, s.dirs, s.steps, s.ro, s.diag, s.g_old, s.loss_old = core.keep(d), t, dirs, steps, ro, diag, core.keep(g_old), loss_old
+      s.d, s.t, s.g_old, s.loss_old = core.keep(d), t, core.keep(g_old), loss_old
     end)
     return first
   end
