@@ -179,21 +179,19 @@ local function for_caller(v, args, given, x)
 end
 
 -- The results with a tensor's number in its place, where it is the program's, an argument's or of fn's own numbers; and back.
-local Number = {}
 local function templated(v, results)
   local n = 0
   return tree.map(results, function(x)
     if not core.is_tensor(x) then return x end
     n = n + 1
     local kind = program.result_kind(v.program, n)
-    return kind ~= "other" and setmetatable({n, constant = kind == "constant"}, Number) or core.keep(x)
+    return kind ~= "other" and tree.place(n, kind) or core.keep(x)
   end)
 end
 local function filled(v, way, args, given)
-  return tree.map(way.results, function(x)
-    if getmetatable(x) ~= Number then return x end
-    local r = program.result(v.program, x[1])
-    local out = x.constant and ops.clone(r) or for_caller(v, args, given, r)
+  return tree.fill(way.results, function(n, kind)
+    local r = program.result(v.program, n)
+    local out = kind == "constant" and ops.clone(r) or for_caller(v, args, given, r)
     for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
     if not rawequal(out, r) then M.free(r) end
     return out

@@ -51,13 +51,6 @@ local function each_tensor(who, n, argument, fn)
   end)
 end
 
--- A tree of tensors with a leaf's number in each one's place, and what it becomes with a list's items there.
-local Place = {}
-local function Leaf(i) return setmetatable({i}, Place) end
-local function filled(place, list)
-  return tree.map(place, function(x) return getmetatable(x) == Place and list[x[1]] or x end)
-end
-
 local function numbers_of(who, argnums)
   if type(argnums) == "table" and argnums.argnums ~= nil then argnums = options.fill(who, argnums, {argnums = 1}).argnums end
   local list = type(argnums) == "table" and argnums or {argnums}
@@ -131,12 +124,12 @@ local function derivatives(who, fn, argnums, derive, shaped)
       places[k] = each_tensor(who, n, args[n], function(x)
         create = create or x.requires_grad
         leaves[#leaves + 1] = x
-        return Leaf(#leaves)
+        return tree.place(#leaves)
       end)
     end
     local list = derive(function(...)
       local with, at = {unpack(args, 1, args.n)}, {...}
-      for k, n in ipairs(numbers) do with[n] = filled(places[k], at) end
+      for k, n in ipairs(numbers) do with[n] = tree.fill(places[k], at) end
       return fn(unpack(with, 1, args.n))
     end, leaves, {create_graph = create})
     local out = {}
@@ -146,9 +139,9 @@ local function derivatives(who, fn, argnums, derive, shaped)
 end
 -- jacrev(fn, argnums=1): a function of fn's arguments that gives the Jacobian of fn's result with respect to the argument of that number:
 -- a tensor; for a table of tensors such a table; for a list of numbers as many.
-function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, filled) end
+function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, tree.fill) end
 -- As jacrev, and computed likewise.
-function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, filled) end
+function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, tree.fill) end
 -- hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result, one number, with respect to that
 -- argument: a tensor; for tables and lists of numbers, tables by the one and then by the other.
 function func.hessian(fn, argnums)
@@ -156,10 +149,10 @@ function func.hessian(fn, argnums)
     local rows = {}
     for i, row in ipairs(list) do
       local each = {}
-      for k, other in ipairs(places) do each[k] = filled(other, row) end
+      for k, other in ipairs(places) do each[k] = tree.fill(other, row) end
       rows[i] = #each == 1 and each[1] or each
     end
-    return filled(place, rows)
+    return tree.fill(place, rows)
   end)
 end
 

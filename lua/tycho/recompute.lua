@@ -253,20 +253,16 @@ Again.internal = true
 ---- tensors in tables ----
 -- Gradients flow to and from arguments and results of a recorded call alone: tensors in plain tables become such, and
 -- the tables are made again around them.
-local Place = {}
 local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
--- v with a place in the list for each tensor; and back.
+-- v with a place in the list for each tensor.
 local function taken_out(v, list)
   return tree.map(v, function(x)
     if not core.is_tensor(x) then return x end
     list.n = list.n + 1
     list[list.n] = x
-    return setmetatable({list.n}, Place)
+    return tree.place(list.n)
   end)
-end
-local function put_back(v, list)
-  return tree.map(v, function(x) if getmetatable(x) == Place then return list[x[1]] end return x end)
 end
 local function pack(...) return {n = select("#", ...), ...} end
 local function unpacked(t) return unpack(t, 1, t.n) end
@@ -291,7 +287,7 @@ function recompute.run(how, fn, ...)
   local function again(...) return results_out(fn(...)) end
   local list = {n = 0}
   local args = has_table(...) and taken_out(pack(...), list)
-  local function from_list(...) return results_out(fn(unpacked(put_back(args, pack(...))))) end
+  local function from_list(...) return results_out(fn(unpacked(tree.fill(args, pack(...))))) end
   local function recorded(f, ...)
     local all = generators(how.fresh, ...)
     local states = #all
@@ -299,7 +295,7 @@ function recompute.run(how, fn, ...)
     return pack(Again(how, f, states, unpack(all, 1, states + select("#", ...))))
   end
   local out = args and recorded(from_list, unpacked(list)) or recorded(again, ...)
-  return unpacked(results and put_back(results, out) or out)
+  return unpacked(results and tree.fill(results, out) or out)
 end
 
 -- Options that PyTorch's programs end a call with: preserve_rng_state = false draws anew; of the others there is one way here.

@@ -9,4 +9,19 @@ local function map(v, leaf, seen)
   return out
 end
 
-return {map = function(v, leaf) return map(v, leaf, {}) end}
+local tree = {}
+function tree.map(v, leaf) return map(v, leaf, {}) end
+
+-- A place in such a table, for item i of a list that comes later; note is its maker's.
+local Place = {}
+function tree.place(i, note) return setmetatable({i, note = note}, Place) end
+-- v with the list's items in their places; or what at(i, note) gives.
+function tree.fill(v, at)
+  local list = type(at) == "table" and at
+  return map(v, function(x)
+    if getmetatable(x) ~= Place then return x end
+    if list then return list[x[1]] end
+    return at(x[1], x.note)
+  end, {})
+end
+return tree
