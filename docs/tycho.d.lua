@@ -3039,19 +3039,6 @@ function tycho.topk(x, k, dim, largest, sorted) end
 ---@return tycho.Tensor, tycho.Tensor
 function Tensor:topk(k, dim, largest, sorted) end
 
---- `(sorted, values, *, right:bool=false)` for each value the index before which it would be put into the sorted last dim (right: after equals)
----@param sorted tycho.Tensor
----@param values tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function tycho.searchsorted(sorted, values, options) end
-
---- `(values, *, right:bool=false)` for each value the index before which it would be put into the sorted last dim (right: after equals)
----@param values tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function Tensor:searchsorted(values, options) end
-
 --- `(ids, weights?, *, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
 ---@param ids tycho.Tensor
 ---@param weights? tycho.Tensor|table

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 #include "io.h"
+#include "math.h"
 
 #define HEADER_MOST 100000000u
 #define OWN_SUM "\"tycho.xxh3\":\""                  /* as the header has it, before 16 digits */
@@ -169,7 +170,8 @@ static void widen(const item *e, void *memory, size_t n) {
     if (how == E4M3) {                                   /* no infinities; all ones are NaN */
       const int exponent = v[0] >> 3 & 15, part = v[0] & 7;
       const double x = (v[0] & 127) == 127 ? NAN : exponent ? ldexp(8 + part, exponent - 10) : ldexp(part, -9);
-      ty_set(v, TY_F16, v[0] & 128 ? -x : x);
+      const uint16_t h = ty_f32_to_f16((float)(v[0] & 128 ? -x : x));
+      memcpy(v, &h, sizeof h);
     }
     memcpy(to, v, (size_t)full);
   }
