@@ -204,3 +204,266 @@ describe("compile, a function of several ways", function()
     assert.equal(6 - 2, #f:report())
   end)
 end)
+
+-- A function that makes one with a state of its own: plain and compiled, call for call.
+local function alike(make, calls, each)
+  local a, b = make(), tycho.compile(make(), {fusion = false})
+  for i = 1, calls do
+    local x, y = a(each(i)), b(each(i))
+    assert.same(x:totable(), y:totable(), "call " .. i)
+  end
+  return b
+end
+
+describe("compiled ways", function()
+  it("indices before a place where calls part stay what they were", function()
+    local f = tycho.compile(function(x, i, more)
+      local y = x:select(1, i)
+      if more then y = y + 100 end
+      return y * 2
+    end, {fusion = false})
+    local x = tycho.tensor {{1, 1}, {2, 2}, {3, 3}, {4, 4}, {5, 5}}
+    for _, c in ipairs {{3}, {3}, {3}, {3, true}, {2}, {1}, {2, true}, {1, true}, {3}, {2}, {1}, {4}, {4}, {4, true}, {3}, {3, true}} do
+      assert.equal((c[1] + (c[2] and 100 or 0)) * 2, f(x, c[1], c[2])[1])
+    end
+    local more, n = false, 0
+    local g = tycho.compile(function(v)
+      n = n + 1
+      local y = v:select(1, 2) * 3
+      if more then y = y + 1 end
+      return y
+    end)
+    for i = 1, 12 do
+      more = i % 2 == 0
+      assert.equal(more and 7 or 6, g(tycho.tensor {1, 2}):item())
+    end
+    assert.equal(2, #g:report())
+    assert.is_true(g:report()[1].compiled)
+  end)
+
+  it("a call that didn't come to its end is trusted by none", function()
+    local w = nn.Parameter(tycho.zeros(2))
+    local opt = optim.SGD({w}, {lr = 0, weight_decay = 0})
+    local way, yields = 1, false
+    local f = tycho.compile(function(x)
+      local y = x + way * 10
+      w.grad = nil
+      ;(w * x):sum():backward()
+      opt:step()
+      if yields then coroutine.yield() end
+      return y
+    end, {guard = "inputs", fusion = false})
+    local x = tycho.zeros(2)
+    for _ = 1, 3 do f(x) end
+    opt.param_groups[1].weight_decay, way = 0.1, 2
+    f(x)
+    opt.param_groups[1].weight_decay, way, yields = 0.2, 2, true
+    coroutine.resume(coroutine.create(function() return f(x) end))
+    collectgarbage()
+    collectgarbage()
+    opt.param_groups[1].weight_decay, way, yields = 0.1, 1, false
+    for _ = 1, 3 do assert.equal(10, f(x)[1]) end
+  end)
+
+  it("what couldn't be done again is an error, also where the function catches it #cpu", function()
+    local more = false
+    local f = tycho.compile(function(x)
+      local h = x * 2 + 1
+      local y = h
+      if more then
+        local ok = pcall(function() y = h:exp() end)
+        if not ok then y = h end
+      end
+      return y:clone()
+    end, {fusion = false})
+    for n = 1, 12 do
+      more = false
+      for i = 1, 3 do f(tycho.full({2}, i)) end
+      more = true
+      core.fail_alloc(n, 1)
+      local ok, y = pcall(f, tycho.full({2}, 9))
+      core.fail_alloc(0)
+      y = ok and y[1]
+      assert.is_true(not ok or y == 19 or math.abs(y / math.exp(19) - 1) < 1e-5, ("n = %d: %s"):format(n, tostring(y)))
+    end
+  end)
+
+  it("an argument that the function keeps is its own", function()
+    alike(function()
+      local prev
+      return function(x)
+        local y = prev and x - prev or x * 1
+        prev = x
+        return y
+      end
+    end, 8, function(i) return tycho.full({2}, i * i) end)
+    alike(function()
+      local kept = {}
+      return function(x)
+        kept[#kept + 1] = x[1]
+        return x * 2 + kept[1]
+      end
+    end, 8, function(i) return tycho.full({2}, i * i) end)
+  end)
+
+  it("a gradient that is held when the leaf loses it keeps its values", function()
+    alike(function()
+      local w, prev = nn.Parameter(tycho.ones(3)), nil
+      local f = function(x)
+        prev = w.grad
+        w.grad = nil
+        ;(w * x):sum():backward()
+        return w.grad * 1
+      end
+      return function(x)
+        f(x)
+        return prev or x * 0
+      end
+    end, 8, function(i) return tycho.full({3}, i) end)
+    local w, prev = nn.Parameter(tycho.ones(3)), nil
+    local f = tycho.compile(function(x)
+      prev = w.grad
+      w.grad = nil
+      ;(w * x):sum():backward()
+    end)
+    for i = 1, 8 do
+      f(tycho.full({3}, i))
+      assert.equal(i > 1 and i - 1 or nil, prev and prev[1])
+      assert.equal(i, w.grad[1])
+    end
+    assert.is_true(f:report()[1].compiled)
+  end)
+
+  it("a history from outside is followed in each call", function()
+    local w, buf = nn.Parameter(tycho.ones(2)), tycho.zeros(2)
+    local f = tycho.compile(function(x)
+      w.grad = nil
+      local l = (buf * x):sum()
+      l:backward()
+      return l:detach()
+    end, {fusion = false})
+    for i = 1, 6 do
+      buf = w * i
+      assert.equal(2 * i, f(tycho.ones(2)):item())
+      assert.equal(i, w.grad[1])
+    end
+  end)
+
+  it("what a compiled call has left behind isn't passed over in a backward pass outside", function()
+    local net, kept = nn.Linear(4, 3), nil
+    local f = tycho.compile(function(x)
+      kept = net(x)
+      return kept:detach() * 1
+    end)
+    for _ = 1, 4 do f(tycho.rand(5, 4)) end
+    helper.fails("comes from within a compiled function", function() kept:sum():backward() end)
+    helper.fails("comes from within a compiled function", function() kept:backward(tycho.ones(5, 3)) end)
+    kept:detach():sum()
+  end)
+
+  it("a checkpoint's graph is kept where a backward pass is asked to, and its parts don't end what is kept", function()
+    local l, way = nn.Linear(3, 3), 1
+    local function fn(x)
+      l.weight.grad, l.bias.grad = nil, nil
+      local h = tycho.utils.checkpoint(l, x)
+      local g = tycho.autograd.grad(h:sum(), {l.weight}, {retain_graph = true})[1]
+      if way == 2 then h = h:sin() end
+      h:mean():backward {retain_graph = true}
+      return g + l.weight.grad
+    end
+    local f = tycho.compile(fn)
+    for i = 1, 12 do
+      way = i % 3 == 0 and 2 or 1
+      local x = tycho.full({2, 3}, i)
+      local got = f(x)
+      helper.close(got, fn(x), "call " .. i, 0)
+    end
+    local cache
+    local c = tycho.compile(function(x)
+      local h = tycho.utils.checkpoint(function(a) return l(a):relu() end, x)
+      h:sum():backward()
+      l.weight.grad, l.bias.grad = nil, nil
+      cache = h:detach() * 1.5
+      return cache:sum()
+    end)
+    for i = 1, 5 do assert.equal(c(tycho.full({2, 3}, i)):item(), cache:sum():item()) end
+    local k, kept = 0, nil
+    local g = tycho.compile(function(x)                     -- a tensor that no step is for, in some of the calls
+      k = k + 1
+      if k % 4 == 0 then tycho.tensor({k}) end
+      kept = x * 3
+      return x + 1
+    end, {fusion = false})
+    for i = 1, 9 do
+      g(tycho.full({2}, i))
+      assert.equal(3 * i, kept[1])
+    end
+  end)
+
+  it("whether gradients are scaled is as it was where calls part", function()
+    local function run(compiled)
+      tycho.manual_seed(1)
+      local net = nn.Linear(3, 2)
+      local opt, scaler, k, log = optim.SGD(net:parameters(), {lr = 0.1}), amp.GradScaler {init_scale = 64}, 0, {}
+      for _, p in ipairs(net:parameters()) do p.grad = tycho.zeros_like(p) end
+      local f = function(x)
+        k = k + 1
+        nn.utils.clip_grad_norm_(net:parameters(), 1)
+        opt:step()
+        opt:zero_grad(false)
+        local loss = net(x):square():mean()
+        scaler:scale(loss):backward()
+        if k % 5 == 0 then loss:item() end
+        scaler:unscale_(opt)
+        scaler:update()
+        return loss:detach()
+      end
+      if compiled then f = tycho.compile(f, {fusion = false}) end
+      for i = 1, 11 do
+        tycho.manual_seed(i)
+        log[i] = f(tycho.randn(4, 3)):item()
+      end
+      return log
+    end
+    assert.same(run(false), run(true))
+  end)
+
+  it("calls that can't be recorded cost what they would without compile #cpu", function()
+    local n, collected = 0, 0
+    local f = tycho.compile(function(x)
+      n = n + 1
+      local y = x * 2 + 1
+      if n % 2 == 0 then return y:sum():item() end
+      return y
+    end)
+    local plain = collectgarbage
+    for i = 1, 20 do
+      if i == 5 then collectgarbage = function(...) -- luacheck: ignore
+        collected = collected + 1
+        return plain(...)
+      end end
+      f(tycho.ones(3))
+    end
+    collectgarbage = plain -- luacheck: ignore
+    assert.equal(0, collected)
+  end)
+
+  it("modules that a later way runs are looked at by guard = inputs", function()
+    local m1, m2, lin = nn.Dropout(.5), nn.Dropout(.5), nn.Linear(6, 1)
+    local opt, flag = optim.SGD(lin:parameters(), {lr = .1}), true
+    local f = tycho.compile(function(x)
+      local h = flag and m1(x) + 1 or m2(x) * 10
+      lin(h):sum():backward()
+      opt:step()
+      opt:zero_grad()
+      return h
+    end, {guard = "inputs"})
+    local x = tycho.ones(6)
+    for _ = 1, 5 do f(x) end
+    flag = false
+    opt.param_groups[1].weight_decay = .01
+    for _ = 1, 4 do f(x) end
+    m2:eval()
+    assert.same({10, 10, 10, 10, 10, 10}, f(x):totable())
+  end)
+end)

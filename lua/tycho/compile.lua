@@ -99,6 +99,14 @@ local function once(a)
   return a
 end
 
+-- Whether fn has kept an argument's copy, or a view of it: then it is its own.
+local function held(v, s)
+  if not v.program then return false end
+  local own = rawequal(s.tensor, s.copy) and 3 or 5
+  for _, way in pairs(v.ways) do own = own + (way.graph and way.graph_refs[s] or 0) end
+  return program.input_refs(v.program, s.copy) > own
+end
+
 -- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose
 -- graphs keep addresses, and where two were recorded in one storage: copies, which are made anew unless they were made
 -- of the same.
@@ -117,6 +125,7 @@ local function inputs_of(v, args)
       end
       if v.copies[i] then
         local s = v.static[i]
+        if s and held(v, s) then s = nil end
         if not s then
           s = {copy = core.keep(ops.clone(once(a)))}
           s.tensor = s.copy.shape == a.shape and s.copy or core.keep(ops.expand(s.copy, a.shape))
@@ -199,14 +208,16 @@ local function filled(v, way, args, given)
 end
 
 ---- running ----
-local function run(p, way)
+local function run(v, way)
+  local p = v.program
   program.ready(p)
   if not program.on_gpu(p) or not gpu.graphs() then
     program.rates(p)
     return program.run(p)
   end
   if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has brought other plans
-    way.graph, way.timed_plans = nil, gpu.timed_plans_set()
+    way.graph, way.timed_plans, way.graph_refs = nil, gpu.timed_plans_set(), {}
+    for _, s in pairs(v.static) do way.graph_refs[s] = -program.input_refs(p, s.copy) end
     local home = program.on_gpu(p)
     local old, graph = gpu.current_stream(home), gpu.graph_begin(home, nil, true)
     local ok, err = pcall(program.capture, p)
@@ -214,6 +225,7 @@ local function run(p, way)
     local nodes = gpu.graph_end(graph, ok)
     if not ok then error(err, 0) end
     way.graph, way.nodes = graph, nodes
+    for _, s in pairs(v.static) do way.graph_refs[s] = way.graph_refs[s] + program.input_refs(p, s.copy) end
     debug_print("captured: %d nodes", nodes)
   end
   program.rates(p)
@@ -255,11 +267,11 @@ end
 local function call(self, v, given, list)
   local observe, seen, updates, before = module.observe, {}, {}, program.updates
   local check = program.begin(v.program, list)
-  local observer = not check and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
+  local observer = (not check or self.guard == "inputs") and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
   program.updates = updates
   local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
   program.updates = before
-  if not check then
+  if observer ~= false then
     observe(observer or nil)
     for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end   -- others fn switches itself
   end
@@ -278,22 +290,27 @@ local function way_of(v)
 end
 
 -- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil). scope: fn's.
--- What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it.
+-- What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it for each count of tensors that there have been
+-- (more, where a call makes some that no step is for).
 local function record_or_check(self, v, given, list, scope)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
+  v.trusted = nil
   local out, check, updates = call(self, v, given, list)
+  for i = 1, given.n do given[i] = nil end               -- what is left of these fn has kept
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
   local due = program.finish(v.program, ok, tensors)
   local dead, said = program.dead(v.program), program.why(v.program) or "?"
   local way = not dead and way_of(v) or {}
-  if not due then
-    collectgarbage()
-    way.left = core.scope_left(scope, tensors)
+  way.left = way.left or {}
+  local count = core.scope_count(scope)
+  if way.left[count] == nil or not due then
+    if not dead then collectgarbage() end                -- else all that there is stays, as it would without compile
+    way.left[count] = core.scope_left(scope, tensors) or false
   end
-  if way.left then core.scope_keep(scope, way.left) end
+  if way.left[count] then core.scope_keep(scope, way.left[count]) end
   way.updates, way.settings = updates, settings_of(updates)
-  v.trusted = self.guard == "inputs" and due and way or nil
+  if self.guard == "inputs" and due then v.trusted = way end
   if due then
     v.misses, way.calls = 0, way.calls + 1
     return ok, results, way
@@ -315,13 +332,15 @@ end
 local function call_and_run(self, v, args)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local done, ok, results, way, why = pcall(record_or_check, self, v, given, list, scope)
+  local handed = {n = given.n}                           -- fn may keep what it is given
+  for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
+  local done, ok, results, way, why = pcall(record_or_check, self, v, handed, list, scope)
   if not done then
     core.scope_end(scope)
     error(ok, 0)
   end
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
-  if way then run(v.program, way) end
+  if way then run(v, way) end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
   if why then give_up(self, v, why) end
@@ -343,7 +362,7 @@ local function trusted(v, way, args)
     end
   end
   way.calls = way.calls + 1
-  run(v.program, way)
+  run(v, way)
   copy_back(v, args)
   return filled(v, way, args, given)
 end

@@ -414,9 +414,17 @@ static ty_status hooks(pass *p, int i) {
   return TY_OK;
 }
 
+/* What a compiled call left behind: its graph ran with the call. */
+static bool keeps_no_graph(const ty_node *n) { return n && n->done && !n->nin; }
+
 static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result,
                        ty_backward_opts o) {
   TY_TRY(explore(p, roots, nroot, inputs, ninput));
+  for (int i = 0; !inputs && i < p->n; i++)
+    if (keeps_no_graph(p->e[i].node))
+      return ty_error(p->ctx,
+        "backward: part of what the output was computed from comes from within a compiled function, which keeps no graph: run backward "
+        "there too, or detach() it");
   p->ctx->scaled = false;
   for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
   for (int i = 0; i < p->n; i++)
@@ -464,7 +472,7 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
                       ty_tensor **result, ty_backward_opts o) {
   for (int k = 0; k < nroot; k++) {
     TY_TRY(ty_history(ctx, roots[k]));
-    if (roots[k]->node && roots[k]->node->done && !roots[k]->node->nin)
+    if (keeps_no_graph(roots[k]->node))
       return ty_error(ctx,
         "backward: the output comes from within a compiled function, which keeps no graph: run backward there too");
     if (!ty_needs_grad(roots[k]))
@@ -476,14 +484,16 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
     if (!ty_needs_grad(inputs[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
     result[k] = NULL;
   }
-  const bool mode = ctx->grad_enabled, scaled = ctx->scaled;
+  const bool mode = ctx->grad_enabled, scaled = ctx->scaled, retains = ctx->retains;
   const uint8_t cast[2] = {ctx->autocast[0], ctx->autocast[1]};
   ctx->grad_enabled = o.create_graph;
+  ctx->retains = o.retain_graph || o.create_graph;
   ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes that forward chose */
   hold(roots, grads, nroot, inputs, ninput, true);
   pass p = {.ctx = ctx, .scaled = scaled};
   ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
   ctx->grad_enabled = mode;
+  ctx->retains = retains;
   ctx->scaled = scaled;
   memcpy(ctx->autocast, cast, sizeof cast);
   if (s != TY_OK)

@@ -41,6 +41,8 @@ static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
   if (!e->needs[i] && !v->plain && !st->internal && !st->input && t->storage->program != p) v->plain = ty_retain(t);
   if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
+  if (t->node && t->node->seq < p->node && e->modes.grad_enabled && e->kind != EVENT_DETACH)
+    ty_program_die(p, "a tensor from outside has a history");        /* another one in the next call */
   return true;
 }
 
@@ -222,6 +224,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
 
 ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
+  if (p->broken) return ty_program_broken(c->ctx);
   if (p->within || p->dead) return now(c, b, into, out);
   if (p->inner || p->backward) {           /* part of an event; its views are known to come from what the event was given */
     TY_TRY(now(c, b, into, out));
@@ -234,6 +237,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
    the event's operands. What it does in backward follows from these and from the events before, which are its forward's. */
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
   ty_program *p = ctx->program;
+  if (p->broken) return ty_program_broken(ctx);
   if (p->dead || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
   event *e = p->mode == TY_CHECK ? next_event(p) : event_new(ctx, p, EVENT_FUNCTION, nin + nout);
   if (p->mode == TY_CHECK) {
@@ -326,6 +330,7 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
 ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
   int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
   ty_program *p = ctx->program;
+  if (p->broken) return ty_program_broken(ctx);
   if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   if (p->mode == TY_CHECK) {
     event *e = next_event(p);
@@ -474,8 +479,13 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   memcpy(ctx->stream, e->stream, sizeof e->stream);
   if (e->kind == EVENT_APPLY) {
     ty_tensor *out[TY_MAXOUT] = {NULL};
-    for (int i = 0; i < e->nin; i++) e->in[i].t = e->actual[i];
-    s = ty_apply(ctx, e->op, e->in, e->nin, e->span, e->at, e->target, out);
+    ty_attr at[TY_MAXATTR];                /* what is applied has its dims and indices made to count from 0, in place */
+    ty_operand *in = ty_malloc(sizeof *in * (size_t)TY_MAX(e->nin, 1));
+    if (!in) return ty_program_no_memory(ctx);
+    memcpy(at, e->at, sizeof *at * (size_t)e->op->nattr);
+    for (int i = 0; i < e->nin; i++) { in[i] = e->in[i]; in[i].t = e->actual[i]; }
+    s = ty_apply(ctx, e->op, in, e->nin, e->span, at, e->target, out);
+    ty_free(in);
     for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
       if (e->shell[j] && !e->failed) take_place(p, e->shell[j], out[j]);
       ty_release(out[j]);
@@ -524,8 +534,38 @@ void ty_rewind_grads(ty_recording *r) {
     ty_tensor *leaf = r->entry[i].leaf;
     ty_release(leaf->grad);
     leaf->grad = r->entry[i].grad;         /* takes over the reference */
+    if (leaf->grad) leaf->grad->scaled = r->entry[i].scaled;
     r->entry[i].grad = NULL;
   }
+}
+
+static int held_by_events(const ty_recording *r, const ty_tensor *t) {
+  int n = 0;
+  for (int i = 0; i < r->nevent; i++) {
+    const event *e = &r->event[i];
+    for (int k = 0; k < e->nin; k++) n += e->actual[k] == t;
+    n += e->target == t;
+    for (int j = 0; j < TY_MAXOUT; j++) n += e->shell[j] == t;
+  }
+  return n;
+}
+
+ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p) {
+  ty_status s = TY_OK;
+  ty_recording *r = p->r;
+  for (int i = 0; i < r->nentry && s == TY_OK; i++) {
+    ty_tensor *g = r->entry[i].grad, *copy;
+    if (!g || g == r->entry[i].leaf->grad || g->storage->program != p) continue;
+    if (atomic_load(&g->refs) <= 1 + held_by_events(r, g)) continue;
+    p->within++;
+    s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
+    p->within--;
+    if (s != TY_OK) break;
+    copy->scaled = g->scaled;
+    become(g, copy);
+    ty_release(copy);
+  }
+  return s;
 }
 
 void ty_forget_grads(ty_recording *r) {
@@ -566,7 +606,10 @@ static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
   ty_plan_let_go(was);
-  if (s != TY_OK) ty_program_die(p, "a call that had gone well failed when it was done again");
+  if (s != TY_OK) {
+    ty_program_die(p, "a call that had gone well failed when it was done again");
+    p->broken = true;
+  }
   return s;
 }
 
@@ -577,6 +620,7 @@ ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
 
 ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
   ty_program *p = ctx->program;
+  if (p && p->broken) return ty_program_broken(ctx);
   if (!p || p->dead || p->within) return TY_OK;
   ty_program_die(p, what);
   return p->mode == TY_CHECK ? redo_all(ctx, p) : TY_OK;

@@ -202,7 +202,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_recording *r) {
       for (int j = 0; j < r->nentry && !known; j++) known = r->entry[j].leaf == leaf;
       if (known) continue;
       if (!ty_grow(&r->entry, r->nentry + 1, &r->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
-      r->entry[r->nentry++] = (entry){leaf, NULL};
+      r->entry[r->nentry++] = (entry){.leaf = leaf};
     }
   return TY_OK;
 }
@@ -226,15 +226,27 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
 
 static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /* two for each tensor, one for the block's: see tensor.c */
 
-/* References that the program's other recordings hold, which have seen it as a tensor from outside. */
+/* References to s that a recording holds. */
+static int refs_of(const ty_recording *r, int at, const ty_storage *s) {
+  int n = 0;
+  for (int v = at < 0 ? -1 : r->store[at].value; v >= 0; v = r->value[v].next)
+    n += 2 * ((r->value[v].t && r->value[v].t->storage == s) + (r->value[v].plain && r->value[v].plain->storage == s));
+  return n;
+}
+/* That the program's other recordings hold, which have seen it as a tensor from outside. */
 static int others_refs(const ty_recording *r, const ty_storage *s) {
   int n = 0;
-  for (const ty_recording *o = r->program->r; o; o = o->other) {
-    const int at = o == r ? -1 : ty_map_find(&o->map, s->id, o->store, sizeof(store));
-    for (int v = at < 0 ? -1 : o->store[at].value; v >= 0; v = o->value[v].next)
-      n += 2 * ((o->value[v].t && o->value[v].t->storage == s) + (o->value[v].plain && o->value[v].plain->storage == s));
-  }
+  for (const ty_recording *o = r->program->r; o; o = o->other)
+    if (o != r) n += refs_of(o, ty_map_find(&o->map, s->id, o->store, sizeof(store)), s);
   return n;
+}
+
+int ty_program_input_refs(const ty_program *p, const ty_tensor *t) {
+  int own = 0;
+  for (const ty_recording *r = p->r; r; r = r->other)
+    for (int i = 0; i < r->nstore; i++)
+      if (r->store[i].value >= 0) own += refs_of(r, i, t->storage);
+  return atomic_load(&t->storage->refs) - own;
 }
 
 static bool free_of_holders(const ty_recording *r, const store *st) {

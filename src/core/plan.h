@@ -80,7 +80,7 @@ typedef struct {
   ty_tensor **actual, *target, *shell[TY_MAXOUT], **result_shell;
 } event;
 
-typedef struct { ty_tensor *leaf, *grad; } entry;
+typedef struct { ty_tensor *leaf, *grad; bool scaled; } entry;
 
 /* Steps that run as one kernel, or, where fused is NULL, one after another. */
 typedef struct {
@@ -123,12 +123,13 @@ struct ty_recording {
 struct ty_program {
   ty_program_mode mode;
   bool dead;               /* the call can't be recorded */
+  bool broken;             /* nor go on: what had agreed failed when it was asked for again, and stand-ins stay what they are */
   bool fuses;
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   int most;                /* so many records are kept */
   int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
   int at;                  /* the next event to compare */
-  uint64_t calls, checked; /* this call's number; the first storage that was made in it */
+  uint64_t calls, checked, node;   /* this call's number; the first storage and the first node that were made in it */
   int numbers;             /* that records have got */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */
@@ -144,6 +145,7 @@ static inline store *ty_stored_by(ty_recording *r, const group *g, int step, int
 }
 
 ty_status ty_program_no_memory(ty_ctx *ctx);
+ty_status ty_program_broken(ty_ctx *ctx);
 ty_status ty_program_die(ty_program *p, const char *why);
 typedef enum { TY_SEEN, TY_MADE, TY_DERIVED } ty_how;   /* see ty_value_of */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how);
@@ -158,6 +160,7 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
 ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
+ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p);   /* whoever has taken hold of one of those, which the run overwrites, gets a copy */
 void ty_clear_pending(ty_recording *r);
 
 modes ty_modes_now(const ty_ctx *ctx);

@@ -3,12 +3,20 @@
 #include "plan.h"
 #include "table.h"
 
-ty_status ty_program_no_memory(ty_ctx *ctx) { return ty_no_memory(ctx, "compile"); }
+ty_status ty_program_no_memory(ty_ctx *ctx) {
+  ty_program *p = ctx->program;
+  if (p && p->mode == TY_RECORD) ty_program_die(p, "out of memory");      /* an event may be half-made */
+  return ty_no_memory(ctx, "compile");
+}
 
 ty_status ty_program_die(ty_program *p, const char *why) {
   p->dead = true;
   snprintf(p->why, sizeof p->why, "%s", why);
   return TY_OK;
+}
+
+ty_status ty_program_broken(ty_ctx *ctx) {
+  return ty_error(ctx, "compile: %s: the call can't go on", ctx->program->why);
 }
 
 static ty_status die_of(ty_call *c, const char *why) {
@@ -194,6 +202,7 @@ static void rest(ty_program *p) {
 
 void ty_program_abandon(ty_program *p) {
   ty_program_die(p, "its coroutine ended within a call");
+  if (p->mode == TY_CHECK) ty_rewind_grads(p->r);
   rest(p);
 }
 
@@ -235,6 +244,7 @@ static void bind(ty_recording *r, int i, ty_tensor *t) {
     w->offset += moved;
     r->value[v].like.offset += moved;
   }
+  r->moved = r->moved || r->gpu;           /* a graph keeps addresses */
 }
 
 modes ty_modes_now(const ty_ctx *ctx) {
@@ -311,7 +321,11 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
   r->tried = p->calls;
   if (ninput != r->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, r->ninput);
   for (int i = 0; i < ninput; i++) bind(r, i, input[i]);
-  for (int i = 0; i < r->nentry; i++) r->entry[i].grad = ty_retain(r->entry[i].leaf->grad);
+  for (int i = 0; i < r->nentry; i++) {
+    ty_tensor *g = r->entry[i].leaf->grad;
+    r->entry[i].grad = ty_retain(g);
+    r->entry[i].scaled = g && g->scaled;
+  }
   return TY_OK;
 }
 
@@ -320,8 +334,9 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   if (p->mode != TY_AT_REST || ctx->program)
     return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
   p->checked = ty_next_storage();
+  p->node = ty_next_node();
   p->calls++;
-  p->dead = false;
+  p->dead = p->broken = false;
   p->why[0] = 0;
   p->called = ty_modes_now(ctx);
   forget_old(p);
@@ -347,9 +362,11 @@ static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, in
 }
 
 ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run) {
-  ty_status s = ok ? TY_OK : ty_program_settle(ctx, "the function failed");
+  ty_status s = ok || p->broken ? TY_OK : ty_program_settle(ctx, "the function failed");
+  if (ok && p->broken) s = ty_program_broken(ctx);
   while (s == TY_OK && !p->dead && p->mode == TY_CHECK && p->at < p->r->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
   if (s == TY_OK && !p->dead && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult);
+  if (s == TY_OK && !p->dead && p->mode == TY_CHECK && (s = ty_spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
   if (s != TY_OK) ty_program_die(p, "it failed to be planned");
   *run = !p->dead && p->mode == TY_CHECK;
   if (*run) p->r->last = p->calls;

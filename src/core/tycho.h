@@ -364,6 +364,7 @@ void ty_profile_end(ty_ctx *ctx, ty_profiler *told);
 struct ty_ctx {
   bool grad_enabled;
   bool scaled;                         /* a pass that begins now is a part of one whose gradients a GradScaler has scaled */
+  bool retains;                        /* the innermost backward pass keeps its graph */
   uint8_t autocast[2];                 /* on the CPU, on GPUs: 0 off, else 1 + the 16-bit dtype */
   uint64_t packs;                      /* key of the hooks that pack what the tape saves; 0: it is saved as it is */
   int device;                          /* where what is made of nothing goes: in ty_devices; negative: to the current GPU */

@@ -16,7 +16,7 @@
 
 #define PATIENCE 1                 /* seconds that a worker may take to leave the item that it is at */
 
-typedef struct { struct ty_loader *loader; int number; pthread_t thread; ty_ctx ctx; ty_canvas canvas; } worker;
+typedef struct { struct ty_loader *loader; int number; bool ended; pthread_t thread; ty_ctx ctx; ty_canvas canvas; } worker;
 
 struct ty_loader {
   ty_source *source;
@@ -53,9 +53,10 @@ static void *run(void *p) {
     b->done = 1;
     pthread_cond_signal(&l->ready);
   }
-  const bool last = l->behind && !--l->behind;
-  pthread_mutex_unlock(&l->lock);
   ty_canvas_free(&w->canvas);
+  w->ended = true;
+  const bool last = l->behind && !--l->behind;
+  pthread_mutex_unlock(&l->lock);          /* from here on another may end them all */
   if (last) end(l);
   return NULL;
 }
@@ -135,32 +136,30 @@ void ty_loader_stands(ty_loader *l, int *at_worker, int64_t *at_item) {
 
 ty_batch *ty_loader_stop(ty_loader *l) {
   if (ty_loader_forked(l)) return NULL;                  /* some workers are still at its batches, in the parent */
-  bool hangs[l->n + 1];
+  bool late[l->n + 1];
   struct timespec until;
-  int behind = 0;
   pthread_mutex_lock(&l->lock);
   l->stopping = true;
   pthread_cond_broadcast(&l->work);
   pthread_mutex_unlock(&l->lock);
   clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += PATIENCE;
-  for (int i = 0; i < l->n; i++) behind += hangs[i + 1] = pthread_clockjoin_np(l->w[i].thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT;
-  if (!behind) {
-    ty_batch *left = l->first;
-    end(l);
-    return left;
-  }
+  for (int i = 0; i < l->n; i++) late[i + 1] = pthread_clockjoin_np(l->w[i].thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT;
   ty_batch *left = NULL;
   pthread_mutex_lock(&l->lock);
   for (ty_batch *b = l->first, *next; b; b = next) {
     next = b->next;
-    if (b->worker && !b->done && hangs[b->worker]) continue;
+    if (b->worker && !b->done) continue;   /* a hanging worker's */
     b->next = left;
     left = b;
   }
-  l->behind = behind;
-  for (int i = 0; i < l->n; i++)
-    if (hangs[i + 1]) pthread_detach(l->w[i].thread);
+  for (int i = 0; i < l->n; i++) {
+    if (!late[i + 1]) continue;
+    l->behind += !l->w[i].ended;
+    pthread_detach(l->w[i].thread);
+  }
+  const bool last = !l->behind;
   pthread_mutex_unlock(&l->lock);
+  if (last) end(l);
   return left;
 }

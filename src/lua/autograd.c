@@ -267,7 +267,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     lua_settop(L, base + n->nin);
     for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
   }
-  const bool retained = ((ty_modes *)r->ctx)->retains;
+  const bool retained = r->ctx->retains;
   if (retained && !n->internal) return 0;
   ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
   ty_get_keyed(L, n->key);
@@ -371,13 +371,10 @@ static int backward(lua_State *L) {
   for (int i = 0; i < nroot; i++) grads[i] = NULL;
   if (list_of(L, 2, grads, outs, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
   if (given) list_of(L, 3, inputs, ins, "input", false);
-  const bool before = m->retains;
   m->pinned++;
-  m->retains = o.retain_graph || o.create_graph;
   s->L = L;                              /* finalizers may have run since, in other coroutines */
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
   m->pinned--;
-  m->retains = before;
   s->L = L;
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);

@@ -35,7 +35,6 @@ typedef struct {
   ty_scope *scope;
   struct ty_state *owner;
   int pinned;                /* backward passes that run under these modes */
-  bool retains;              /* the innermost of them keeps its graph */
 } ty_modes;
 
 /* Not in Lua's memory, and counted: when a Lua state closes, finalizers run in any order. */

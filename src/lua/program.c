@@ -250,6 +250,11 @@ static int program_same(lua_State *L) {   /* whether both are the same elements 
   return 1;
 }
 
+static int program_input_refs(lua_State *L) {   /* (program, tensor) -> how often others than the program hold an input's memory */
+  lua_pushinteger(L, ty_program_input_refs(program_at(L, 1), ty_check(L, 2, "compile", "argument 2")));
+  return 1;
+}
+
 /* What a tensor was like, without its memory. */
 typedef struct { uint64_t id; uint32_t version; ty_tensor like; } mark;
 static uint32_t version_with_pending(const ty_tensor *t) { return ty_version(t) + t->storage->pending; }
@@ -438,7 +443,7 @@ void ty_open_program(lua_State *L) {
     {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},
     {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
-    {"same", program_same}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
+    {"same", program_same}, {"input_refs", program_input_refs}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);

@@ -166,6 +166,12 @@ static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope,
   return 1;
 }
 
+static int scope_count(lua_State *L) {   /* scope -> how many tensors have come to it */
+  const ty_scope *sc = lua_touserdata(L, 1);
+  lua_pushinteger(L, sc ? (lua_Integer)sc->count : 0);
+  return 1;
+}
+
 /* scope_left(scope, {tensor, ...}) -> the numbers of the tensors that are still there, but for those in the list; nil: none. After a
  * collection these are the ones that somebody else has kept. */
 static int scope_left(lua_State *L) {
@@ -206,6 +212,7 @@ void ty_open_scope(lua_State *L) {
   ty_add(L, "scope_begin", scope_begin);
   ty_add(L, "scope_end", scope_end);
   ty_add(L, "scope_outside", scope_outside);
+  ty_add(L, "scope_count", scope_count);
   ty_add(L, "scope_left", scope_left);
   ty_add(L, "scope_keep", scope_keep);
   ty_add(L, "keep", keep_value);

@@ -85,8 +85,8 @@ local function dataset_at(who, d)
   if type(d) ~= "table" or type(d.size) ~= "function" then fail("%s must be a dataset, got %s", who, options.shown(d)) end
   return d
 end
--- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next
--- epoch on.
+-- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. Another list put into its field `indices` holds from
+-- the next epoch on.
 function data.Subset(dataset, indices)
   dataset_at("Subset: argument 1", dataset)
   local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices

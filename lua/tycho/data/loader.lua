@@ -147,7 +147,7 @@ end
 -- is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any
 -- object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a
 -- dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each
--- worker; timeout: seconds that an item may take in a worker process. persistent_workers is taken, and of no effect: they stay until
+-- worker; timeout: seconds that an item may take in a worker. persistent_workers is taken, and of no effect: they stay until
 -- close().
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
@@ -258,7 +258,7 @@ local function answer(self, engine, ok, ...)
     fail(text)                          -- the caller's place: iterators end in a tail call
   end
   if (...) == nil then fail("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch") end
-  self.position = engine.at
+  self.position, self.at_epoch = engine.at, engine.epoch
   return ...
 end
 
@@ -316,7 +316,7 @@ end
 
 -- Its place: epoch, position and seed, as a table of numbers for tycho.save.
 function DataLoader:state_dict()
-  return {epoch = self.epoch, position = self.position, seed = self.seed,
+  return {epoch = self.position ~= 0 and self.at_epoch or self.epoch, position = self.position, seed = self.seed,
     batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil,
     items = self.dataset:size(), shuffle = self.shuffle and true or nil, replicas = self.sampler and self.sampler.replicas or nil}
 end
@@ -342,7 +342,7 @@ function DataLoader:load_state_dict(d)
   if d.replicas and now then               -- other processes go on behind what all of them had; where that is uneven, some items come again
     position = math.floor(position * options.whole("load_state_dict", "the loader's replicas", d.replicas, 1) / now)
   end
-  self.epoch, self.position, self.seed, self.resuming = d.epoch, position, d.seed, true
+  self.epoch, self.position, self.seed, self.resuming, self.at_epoch = d.epoch, position, d.seed, true, nil
 end
 
 options.methods(DataLoader, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)

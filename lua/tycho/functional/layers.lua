@@ -151,8 +151,8 @@ for dims, size in ipairs {"int", "pair", "triple"} do
     ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size),
     "p-norm of each kernel_size window",
     function(x, p, k, stride, ceil_mode)
-      if not (p > 0 and p < math.huge) then
-        fail(("lp_pool%dd"):format(dims), "p must be above 0 and finite, got %g: of the largest it is max_pool%dd", p, dims)
+      if p == 0 or not (math.abs(p) < math.huge) then
+        fail(("lp_pool%dd"):format(dims), "p must be finite and not 0, got %g: of the largest it is max_pool%dd", p, dims)
       end
       local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
       for i = 1, dims do n = n * (dims == 1 and k or k[i]) end

@@ -48,7 +48,7 @@ local function gathered(x, grid, mode, padding, align)
   local flat, places, sum = M.reshape(x, n, c, -1), M.numel(grid) / n / dims, nil
   local function add(i, at, weight, there)
     if i > dims then
-      local v = ops.gather(flat, 3, ops.expand(M.view(M.long(at) + 1, n, 1, places), n, c, places))
+      local v = ops.gather(flat, 3, ops.expand(M.view(at + 1, n, 1, places), n, c, places))
       if there then v = ops.where(M.view(there, n, 1, places), v, 0) end
       if weight then v = v * M.view(weight, n, 1, places) end
       sum = sum and sum + v or v
@@ -58,7 +58,8 @@ local function gathered(x, grid, mode, padding, align)
     for _, r in ipairs(d.reads) do
       local k = ops.clamp(r[1], 0, d.size - 1)
       local is = padding == "zeros" and ops.eq(k, r[1]) or nil
-      add(i + 1, at and at + k * d.stride or k * d.stride, weight and r[2] and weight * r[2] or r[2] or weight,
+      local step = M.long(k) * d.stride
+      add(i + 1, at and at + step or step, weight and r[2] and weight * r[2] or r[2] or weight,
         there and is and ops.logical_and(there, is) or is or there)
     end
   end

@@ -186,7 +186,7 @@ def("bucketize", "x:operand, boundaries, *, right:bool=false, out_int32:bool=fal
   "for each element the index before which it would be put into boundaries",
   function(x, boundaries, right, small)
     need("bucketize", 2, boundaries, 1)
-    if not core.is_tensor(x) then x = ops.full({}, x, {dtype = boundaries.dtype, device = boundaries.device}) end
+    if not core.is_tensor(x) then x = M.to(core.from_value(x), boundaries.device) end
     if x.dtype ~= boundaries.dtype then
       local dtype = lib.promote_types(x.dtype, boundaries.dtype)
       x, boundaries = M.to(x, dtype), M.to(boundaries, dtype)

@@ -117,7 +117,7 @@ def("adaptive_avg_pool3d",
   "x, output_size:any",
   "means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size",
   function(x, size)
-    size = type(size) == "table" and size or {size, size, size}
+    size = type(size) == "table" and {size[1], size[2], size[3]} or {size, size, size}
     for i = 1, 3 do
       if size[i] == false then size[i] = x.shape[M.dim(x) - 3 + i] end
       if type(size[i]) ~= "number" or size[i] < 0 or size[i] % 1 ~= 0 then

@@ -82,11 +82,11 @@ end
 -- ModuleDict{name = module, ...}, in alphabetical order, or ModuleDict{{name, module}, ...}, in the list's: modules by name, d.name.
 dict("ModuleDict", "module", module.is_module, function(self, k, v)
   if self:contains(k) then self[k] = v else self:add_module(k, v) end
-end, function(self) return self:named_children() end)
+end, function(self) return module.own(self, "module") end)
 
 -- ParameterDict{name = parameter or tensor, ...}, in alphabetical order, or ParameterDict{{name, tensor}, ...}, in the list's: d.name.
 local ParameterDict = dict("ParameterDict", "tensor", core.is_tensor, function(self, k, v)
   if not module.is_parameter(v) then v = module.Parameter(v) end
   if self:contains(k) then self[k] = v else self:register_parameter(k, v) end
-end, function(self) return self:named_parameters() end)
+end, function(self) return module.own(self, "parameter") end)
 ParameterDict._wraps, ParameterDict._tells_parameters = true, true

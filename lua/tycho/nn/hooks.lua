@@ -13,7 +13,7 @@ local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
 -- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
 -- them back.
-local function passed_through(list, fn)
+local function passed_through(who, list, fn)
   local tensors, places = {}, {}
   for i = 1, list.n do
     if core.is_tensor(list[i]) and list[i].requires_grad then
@@ -26,7 +26,7 @@ local function passed_through(list, fn)
     for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
     local new = fn(grads)
     if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then
-      fail("register_full_backward_hook: a hook gives a list of gradients or nil, got %s", options.shown(new))
+      fail("%s: a hook gives a list of gradients or nil, got %s", who, options.shown(new))
     end
     grads = new or grads
     for k, i in ipairs(places) do out[k] = grads[i] end
@@ -46,8 +46,8 @@ local function watched(self, own, inputs)
     end
     return grads
   end
-  local ins, any = passed_through(inputs, tell)
-  local outputs = passed_through(pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
+  local ins, any = passed_through("register_full_backward_hook", inputs, tell)
+  local outputs = passed_through("register_full_backward_pre_hook", pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
     for _, h in ipairs(now(own.before_back)) do grads = h.fn(self, grads) or grads end
     given = grads
     if not any then tell {n = inputs.n} end

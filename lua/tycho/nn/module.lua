@@ -339,24 +339,33 @@ local function iterate(m, kind, prefix, recurse)
   end
 end
 
+-- for name, part in exports.own(m, kind) do: m's own of a kind, by each name.
+function exports.own(m, kind) return iterate(m, kind, nil, false) end
+
 -- Lists of parameters that some are missing from: the name of a lazy layer that has met no input yet. Optimizers refuse them.
 exports.incomplete = setmetatable({}, {__mode = "k"})
+local function note_lazy(m, list)
+  if not exports.lazy_layers then return end               -- there has been none
+  for name, inner in m:named_modules() do
+    if class_of(inner)._is_lazy then exports.incomplete[list] = ("%s (%s)"):format(name == "" and "it" or name, class_of(inner)._name) end
+  end
+end
 
 -- parameters(recurse=true): a list of the parameters of the module and those in it, each once, in the order of assignment; recurse =
 -- false: its own alone.
 function Module:parameters(recurse)
   recurse = recursing("parameters", recurse)
   local list = select(2, collect(self, "parameter", recurse))
-  if exports.lazy_layers and recurse ~= false then         -- there has been one
-    for name, m in self:named_modules() do
-      if class_of(m)._is_lazy then exports.incomplete[list] = ("%s (%s)"):format(name == "" and "it" or name, class_of(m)._name) end
-    end
-  end
+  if recurse ~= false then note_lazy(self, list) end
   return list
 end
 -- named_parameters(prefix="", recurse=true, {remove_duplicate=true}): for name, p in net:named_parameters() do: names with dots, such as
 -- "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
-function Module:named_parameters(prefix, recurse) return iterate(self, "parameter", prefix, recurse) end
+function Module:named_parameters(prefix, recurse)
+  local each = iterate(self, "parameter", prefix, recurse)
+  if recurse ~= false then note_lazy(self, each) end
+  return each
+end
 -- buffers(recurse=true): a list of the buffers, as parameters().
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
 -- named_buffers(prefix="", recurse=true, {remove_duplicate=true}): for name, b in net:named_buffers() do.

@@ -69,7 +69,8 @@ function Module:register_load_state_dict_post_hook(fn) return hooks.add(self, "r
 -- {module, its extra state} of each.
 function Module:check_state_dict(state, o)
   if type(o) == "boolean" then o = {strict = o} end
-  local strict = fill("load_state_dict", o, {strict = true, assign = false}).strict ~= false
+  o = fill("load_state_dict", o, {strict = true, assign = false})
+  local strict = o.strict ~= false
   if type(state) ~= "table" then fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
   if hooks.there then                      -- these may change it
     local copy = {}
@@ -94,6 +95,8 @@ function Module:check_state_dict(state, o)
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
       elseif new.shape ~= v.shape then
         wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
+      elseif o.assign and kind == "parameter" and v.requires_grad and not core.methods.is_floating_point(new) then
+        wrong[#wrong + 1] = ("'%s' has dtype %s, which has no gradients"):format(name, new.dtype)
       else pairs_[#pairs_ + 1] = {v, new} end
     end)
   end

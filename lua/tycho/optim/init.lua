@@ -121,6 +121,7 @@ local function new_class(name, defaults, own)
     if type(params) == "function" then                     -- net:named_parameters()
       local list = {}
       for _, p in params do list[#list + 1] = p end
+      module.incomplete[list] = module.incomplete[params]
       params = list
     end
     check_list(name, params)
