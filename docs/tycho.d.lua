@@ -10459,7 +10459,7 @@ function classes.TensorDataset:to(device) end
 ---@return tycho.TensorDataset
 function tycho.data.TensorDataset(x, y, ...) end
 
---- `(dataset, indices)` the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next epoch on.
+--- `(dataset, indices)` the items at these positions, a list or an int64 tensor. Another list put into its field `indices` holds from the next epoch on.
 ---@param dataset any
 ---@param indices any
 function tycho.data.Subset(dataset, indices) end
@@ -10488,7 +10488,7 @@ function tycho.data.read_image(path, options) end
 ---@param options? table
 function tycho.data.read_csv(path, options) end
 
---- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker process. persistent_workers is taken, and of no effect: they stay until close().
+--- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker. persistent_workers is taken, and of no effect: they stay until close().
 ---@param dataset any
 ---@param options? table
 ---@return tycho.DataLoader
