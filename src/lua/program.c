@@ -443,7 +443,8 @@ void ty_open_program(lua_State *L) {
     {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},
     {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
-    {"same", program_same}, {"input_refs", program_input_refs}, {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
+    {"same", program_same}, {"input_refs", program_input_refs},
+    {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);

@@ -151,7 +151,7 @@ for dims, size in ipairs {"int", "pair", "triple"} do
     ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size),
     "p-norm of each kernel_size window",
     function(x, p, k, stride, ceil_mode)
-      if p == 0 or not (math.abs(p) < math.huge) then
+      if p == 0 or p ~= p or math.abs(p) == math.huge then
         fail(("lp_pool%dd"):format(dims), "p must be finite and not 0, got %g: of the largest it is max_pool%dd", p, dims)
       end
       local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
