@@ -1,4 +1,4 @@
--- Modules, hooks, optimizers and schedules that are changed while they are in use.
+-- Modules, hooks, optimizers and schedules that are changed while they are in use; what belongs to the caller, who may use it again.
 local tycho = require "tycho"
 local helper = require "spec.helper"
 local nn, optim, fails = tycho.nn, tycho.optim, helper.fails
@@ -391,5 +391,64 @@ describe("what changes in use", function()
     assert.equal("Conv2d(2, 4, kernel_size=3x3, stride=1x1, padding=0x0, groups=2)", tostring(b[1]))
     assert.is_true(tycho.equal(a:eval()(x), b:eval()(x)))
     fails("unexpected 'other'", function() made():load_state_dict({other = tycho.ones(1)}) end)
+  end)
+end)
+
+describe("lists and dicts of the caller's", function()
+  it("stay as they are", function()
+    local p, size = nn.AdaptiveAvgPool3d({false, 1, 1}), {false, 1, 1}
+    assert.equal("1x1x4x1x1", tostring(p(tycho.rand(1, 1, 4, 4, 4)).shape))
+    assert.equal("1x1x6x1x1", tostring(p(tycho.rand(1, 1, 6, 4, 4)).shape))
+    nn.functional.adaptive_avg_pool3d(tycho.rand(1, 1, 4, 4, 4), size)
+    assert.is_false(size[1])
+    local m = nn.Linear(1, 1)
+    local d = nn.ModuleDict {a = m, b = m}
+    assert.same({"a", "b"}, d:keys())
+    assert.equal(2, nn.ModuleDict(d):len())
+    d:clear()
+    assert.equal(0, d:len())
+    local w = nn.Parameter(tycho.ones(2))
+    assert.equal(2, nn.ParameterDict({a = w, b = w}):len())
+  end)
+
+  it("numbers keep their fractions, norms their signs, places their parts beyond 2^24", function()
+    assert.equal(3, tycho.bucketize(2.5, tycho.tensor({1, 2, 3}, {dtype = "int64"})):item())
+    assert.near(0.5, nn.functional.lp_pool1d(tycho.ones(1, 1, 2), -1, 2):item(), 1e-6)
+    fails("p must be finite and not 0", nn.functional.lp_pool1d, tycho.ones(1, 1, 2), 0, 2)
+  end)
+
+  it("grid_sample reads what lies beyond 2^24 elements #cpu", function()
+    local D, H, W = 258, 256, 257
+    local x = tycho.zeros(1, 1, D, H, W)
+    for i = 1, 3 do x[{1, 1, 258, 256, 251 + i}] = i end
+    local function g(i, n) return (2 * i + 1) / n - 1 end
+    for i = 1, 3 do
+      local grid = tycho.tensor {{{{{g(250 + i, W), g(255, H), g(257, D)}}}}}
+      assert.equal(i, nn.functional.grid_sample(x, grid, {mode = "nearest"}):item())
+    end
+  end)
+
+  it("states, optimizers and hooks tell what is wrong before it is done", function()
+    local m = nn.Linear(2, 2)
+    local state = m:state_dict()
+    state.weight = tycho.ones(2, 2, {dtype = "int64"})
+    fails("'weight' has dtype int64, which has no gradients", m.load_state_dict, m, state, {assign = true})
+    fails("has no parameters yet", tycho.optim.Adam, nn.Sequential(nn.Linear(1, 1), nn.LazyLinear(2)):named_parameters())
+    m:register_full_backward_pre_hook(function() return 1 end)
+    fails("register_full_backward_pre_hook: a hook gives a list", function() m(tycho.ones(1, 2)):sum():backward() end)
+  end)
+
+  it("a loader's state is of the loop that goes on", function()
+    local data = tycho.data
+    local set = data.TensorDataset(tycho.range(1, 40))
+    local function loader() return data.DataLoader(set, {batch_size = 4, shuffle = true, seed = 3}) end
+    local a, b = loader(), loader()
+    local it = a:iter()
+    it()
+    a:iter()()
+    it()
+    b:load_state_dict(a:state_dict())
+    local on = b:iter()
+    for _ = 1, 8 do assert.same(it():totable(), on():totable()) end
   end)
 end)

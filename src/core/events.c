@@ -431,8 +431,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
 
 /* ---- differing ---- */
 
-/* h, a stand-in, becomes what t is. */
-static void become(ty_tensor *h, ty_tensor *t) {
+void ty_become(ty_tensor *h, ty_tensor *t) {
   ty_tensor *base = h->base;
   ty_node *node = h->node;
   ty_storage_retain(t->storage);
@@ -457,7 +456,7 @@ static void become(ty_tensor *h, ty_tensor *t) {
 /* *shell, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
 static void take_place(ty_program *p, ty_tensor *shell, ty_tensor *t) {
   event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->at - 1];
-  become(shell, t);
+  ty_become(shell, t);
   if (!e) return;
   ty_tensor **at = NULL;
   for (int j = 0; j < TY_MAXOUT; j++)
@@ -526,53 +525,6 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   }
   ty_free(result);
   return s;
-}
-
-/* The leaves' gradients as they were when the call began. */
-void ty_rewind_grads(ty_recording *r) {
-  for (int i = 0; i < r->nentry; i++) {
-    ty_tensor *leaf = r->entry[i].leaf;
-    ty_release(leaf->grad);
-    leaf->grad = r->entry[i].grad;         /* takes over the reference */
-    if (leaf->grad) leaf->grad->scaled = r->entry[i].scaled;
-    r->entry[i].grad = NULL;
-  }
-}
-
-static int held_by_events(const ty_recording *r, const ty_tensor *t) {
-  int n = 0;
-  for (int i = 0; i < r->nevent; i++) {
-    const event *e = &r->event[i];
-    for (int k = 0; k < e->nin; k++) n += e->actual[k] == t;
-    n += e->target == t;
-    for (int j = 0; j < TY_MAXOUT; j++) n += e->shell[j] == t;
-  }
-  return n;
-}
-
-ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p) {
-  ty_status s = TY_OK;
-  ty_recording *r = p->r;
-  for (int i = 0; i < r->nentry && s == TY_OK; i++) {
-    ty_tensor *g = r->entry[i].grad, *copy;
-    if (!g || g == r->entry[i].leaf->grad || g->storage->program != p) continue;
-    if (atomic_load(&g->refs) <= 1 + held_by_events(r, g)) continue;
-    p->within++;
-    s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
-    p->within--;
-    if (s != TY_OK) break;
-    copy->scaled = g->scaled;
-    become(g, copy);
-    ty_release(copy);
-  }
-  return s;
-}
-
-void ty_forget_grads(ty_recording *r) {
-  for (int i = 0; i < r->nentry; i++) {
-    ty_release(r->entry[i].grad);
-    r->entry[i].grad = NULL;
-  }
 }
 
 void ty_clear_pending(ty_recording *r) {

@@ -160,6 +160,7 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
 ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
+void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a stand-in, is what t is from now on */
 ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p);   /* whoever has taken hold of one of those, which the run overwrites, gets a copy */
 void ty_clear_pending(ty_recording *r);
 
