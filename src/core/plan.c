@@ -244,8 +244,7 @@ static int others_refs(const ty_recording *r, const ty_storage *s) {
 int ty_program_input_refs(const ty_program *p, const ty_tensor *t) {
   int own = 0;
   for (const ty_recording *r = p->r; r; r = r->other)
-    for (int i = 0; i < r->nstore; i++)
-      if (r->store[i].value >= 0) own += refs_of(r, i, t->storage);
+    for (int i = 0; i < r->ninput; i++) own += refs_of(r, r->value[r->input[i]].store, t->storage);
   return atomic_load(&t->storage->refs) - own;
 }
 

@@ -316,7 +316,6 @@ static void to_front(ty_program *p, ty_recording *r) {
 
 /* ---- the leaves' gradients ---- */
 
-/* The leaves' gradients as they were when the call began. */
 void ty_rewind_grads(ty_recording *r) {
   for (int i = 0; i < r->nentry; i++) {
     ty_tensor *leaf = r->entry[i].leaf;
@@ -344,7 +343,8 @@ ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p) {
   for (int i = 0; i < r->nentry && s == TY_OK; i++) {
     ty_tensor *g = r->entry[i].grad, *copy;
     if (!g || g == r->entry[i].leaf->grad || g->storage->program != p) continue;
-    if (atomic_load(&g->refs) <= 1 + held_by_events(r, g)) continue;
+    const int others = atomic_load(&g->refs) - 1;
+    if (!others || others <= held_by_events(r, g)) continue;
     p->within++;
     s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
     p->within--;
