@@ -100,7 +100,6 @@ static void set_node(ty_tensor *t, ty_node *n, int out) {
   ty_node_release(old);
 }
 
-
 /* ---- recording ---- */
 
 int ty_slot_of(const ty_call *c, int i) {

@@ -14,7 +14,6 @@
 
 /* ---- dtypes ---- */
 
-
 int ty_dtype_find(const char *name) {
   for (int i = 0; i < TY_NDTYPE; i++)
     if (!strcmp(name, ty_dtype_names[i])) return i;
@@ -28,7 +27,6 @@ ty_dtype ty_promote(ty_dtype a, ty_dtype b) {
   if (ty_is_16bit(a) && ty_is_16bit(b)) return TY_F32;  /* float16 with bfloat16 */
   return rank[a] > rank[b] ? a : b;
 }
-
 
 double ty_get(const void *p, ty_dtype d) {
   switch (d) {

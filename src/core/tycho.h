@@ -415,7 +415,6 @@ void ty_account_release(ty_account *a);
 ty_tensor *ty_alias(const ty_tensor *t);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
-/* of tensors, metas, groups */
 /* Of 4 dims. */
 static inline void ty_channels_last_strides(const int64_t *shape, int64_t stride[4]) {
   const int64_t c = TY_MAX(shape[1], 1), w = c * TY_MAX(shape[3], 1);
@@ -424,6 +423,7 @@ static inline void ty_channels_last_strides(const int64_t *shape, int64_t stride
   stride[2] = w;
   stride[3] = c;
 }
+/* Of tensors, metas, groups. */
 #define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))
 /* The same elements, if they are of one storage. */
 static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
