@@ -280,8 +280,9 @@ describe("compiled ways", function()
       more = false
       for i = 1, 3 do f(tycho.full({2}, i)) end
       more = true
+      local x = tycho.full({2}, 9)
       core.fail_alloc(n, 1)
-      local ok, y = pcall(f, tycho.full({2}, 9))
+      local ok, y = pcall(f, x)
       core.fail_alloc(0)
       y = ok and y[1]
       assert.is_true(not ok or y == 19 or math.abs(y / math.exp(19) - 1) < 1e-5, ("n = %d: %s"):format(n, tostring(y)))
