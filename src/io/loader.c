@@ -5,7 +5,6 @@
  * Invariant: list and marks change under the lock; a batch that a worker has taken is that worker's until it is marked done. A fork leaves
  * the threads behind, and the lock as it was: a child touches neither. A worker that hangs (a file that is never there) when it is to stop
  * is left behind, and with it its batch; the last of such ends what they share. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -55,6 +54,7 @@ static void *run(void *p) {
   }
   ty_canvas_free(&w->canvas);
   w->ended = true;
+  pthread_cond_signal(&l->ready);
   const bool last = l->behind && !--l->behind;
   pthread_mutex_unlock(&l->lock);          /* from here on another may end them all */
   if (last) end(l);
@@ -136,27 +136,25 @@ void ty_loader_stands(ty_loader *l, int *at_worker, int64_t *at_item) {
 
 ty_batch *ty_loader_stop(ty_loader *l) {
   if (ty_loader_forked(l)) return NULL;                  /* some workers are still at its batches, in the parent */
-  bool late[l->n + 1];
   struct timespec until;
+  ty_batch *left = NULL;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_sec += PATIENCE;
   pthread_mutex_lock(&l->lock);
   l->stopping = true;
   pthread_cond_broadcast(&l->work);
-  pthread_mutex_unlock(&l->lock);
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += PATIENCE;
-  for (int i = 0; i < l->n; i++) late[i + 1] = pthread_clockjoin_np(l->w[i].thread, NULL, CLOCK_MONOTONIC, &until) == ETIMEDOUT;
-  ty_batch *left = NULL;
-  pthread_mutex_lock(&l->lock);
+  for (int i = 0, e = 0; i < l->n; i++)
+    while (!l->w[i].ended && e != ETIMEDOUT) e = pthread_cond_timedwait(&l->ready, &l->lock, &until);
   for (ty_batch *b = l->first, *next; b; b = next) {
     next = b->next;
     if (b->worker && !b->done) continue;   /* a hanging worker's */
     b->next = left;
     left = b;
   }
-  for (int i = 0; i < l->n; i++) {
-    if (!late[i + 1]) continue;
+  for (int i = 0; i < l->n; i++) {         /* under the lock, which those that have ended don't need: others may end l after it */
     l->behind += !l->w[i].ended;
-    pthread_detach(l->w[i].thread);
+    if (l->w[i].ended) pthread_join(l->w[i].thread, NULL);
+    else pthread_detach(l->w[i].thread);
   }
   const bool last = !l->behind;
   pthread_mutex_unlock(&l->lock);
