@@ -6,6 +6,7 @@
  * loaded without a driver: there an engine that takes the graph is what is asked for. A plan is also made again from
  * the words that are saved of it (timed_plans.h). Nothing is executed: results stay unproven. Ends with 1 if something has no
  * plan. */
+#define _GNU_SOURCE                    /* as dnn_plan.c, which is included */
 #include <stdio.h>
 #define ty_dnn_run run_on_device
 #include "../../src/cuda/dnn_plan.c"

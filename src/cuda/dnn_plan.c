@@ -83,6 +83,7 @@ ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4
 }
 
 void ty_dnn_add(ty_dnn_graph *g, ty_desc op) {
+  ty_dnn_finish(g, op);
   if (g->e == CUDNN_STATUS_SUCCESS && g->nop == sizeof g->op / sizeof *g->op) g->e = CUDNN_STATUS_INTERNAL_ERROR;
   if (g->e == CUDNN_STATUS_SUCCESS) g->op[g->nop++] = op;
 }
@@ -91,7 +92,6 @@ ty_desc ty_dnn_operation(ty_dnn_graph *g, cudnnBackendDescriptorType_t type, int
   ty_desc op = ty_dnn_make(g, type);
   for (int i = 0; i < n; i++)
     if (with[i].d) ty_dnn_set(g, op, with[i].name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &with[i].d);
-  ty_dnn_finish(g, op);
   ty_dnn_add(g, op);
   return op;
 }

@@ -25,7 +25,7 @@ void ty_dnn_set(ty_dnn_graph *g, ty_desc d, cudnnBackendAttributeName_t name, cu
 void ty_dnn_finish(ty_dnn_graph *g, ty_desc d);
 ty_desc ty_dnn_tensor(ty_dnn_graph *g, int64_t uid, cudnnDataType_t type, const int64_t dims[4], const int64_t strides[4], int kind);
 ty_desc ty_dnn_inner(ty_dnn_graph *g, cudnnDataType_t type, const int64_t dims[4]);      /* in rows, with an id of its own */
-void ty_dnn_add(ty_dnn_graph *g, ty_desc op);              /* a finished operation is one of the graph's */
+void ty_dnn_add(ty_dnn_graph *g, ty_desc op);              /* finishes an operation: it is one of the graph's */
 /* An operation of the graph, with n descriptors as attributes; those that are NULL are left out. */
 ty_desc ty_dnn_operation(ty_dnn_graph *g, cudnnBackendDescriptorType_t type, int n, const ty_dnn_with *with);
 /* y = mode of x, b and t (NULL: left out); axis -1: none. Gives y. */
