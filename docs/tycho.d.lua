@@ -10459,7 +10459,7 @@ function classes.TensorDataset:to(device) end
 ---@return tycho.TensorDataset
 function tycho.data.TensorDataset(x, y, ...) end
 
---- `(dataset, indices)` the items at these positions, a list or an int64 tensor. Another list put into its field `indices` holds from the next epoch on.
+--- `(dataset, indices)` the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next epoch on.
 ---@param dataset any
 ---@param indices any
 function tycho.data.Subset(dataset, indices) end

@@ -85,8 +85,8 @@ local function dataset_at(who, d)
   if type(d) ~= "table" or type(d.size) ~= "function" then fail("%s must be a dataset, got %s", who, options.shown(d)) end
   return d
 end
--- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. Another list put into its field `indices` holds from
--- the next epoch on.
+-- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next
+-- epoch on.
 function data.Subset(dataset, indices)
   dataset_at("Subset: argument 1", dataset)
   local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices
@@ -101,9 +101,13 @@ function data.Subset(dataset, indices)
   end
   local self = setmetatable({dataset = dataset, indices = list, classes = dataset.classes}, Subset)
   if dataset.batch then
-    local positions, of
+    local positions
+    self._begin = function()                               -- of an epoch: the list may have been changed
+      positions = nil
+      if dataset._begin then dataset._begin() end
+    end
     self.batch = function(_, at)
-      if of ~= self.indices then positions, of = source.positions(self), self.indices end
+      positions = positions or source.positions(self)
       return dataset:batch(ops.index(positions, {at}, 1))
     end
   end

@@ -221,6 +221,7 @@ function DataLoader:engine()
   local pin = self.pin_memory and core.gpu.is_available()
   local e = {loader = self, epoch = self.epoch, pin = pin, place = pin and pinned or same, ahead = self.num_workers * self.prefetch_factor}
   local base, within = source.base(self.dataset)
+  if self.dataset._begin then self.dataset._begin() end
   if remote.is(base) and self.num_workers > 0 then
     if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(base, self.num_workers, self.timeout) end
     e.pool, e.base = self.pool, self.pool.last                  -- its batches' numbers follow on those of earlier epochs
