@@ -439,13 +439,15 @@ describe("compiled ways", function()
     end)
     local plain = collectgarbage
     for i = 1, 20 do
-      if i == 5 then collectgarbage = function(...) -- luacheck: ignore
-        collected = collected + 1
-        return plain(...)
-      end end
+      if i == 5 then
+        rawset(_G, "collectgarbage", function(...)
+          collected = collected + 1
+          return plain(...)
+        end)
+      end
       f(tycho.ones(3))
     end
-    collectgarbage = plain -- luacheck: ignore
+    rawset(_G, "collectgarbage", plain)
     assert.equal(0, collected)
   end)
 

@@ -302,13 +302,16 @@ local function record_or_check(self, v, given, list, scope)
   local due = program.finish(v.program, ok, tensors)
   local dead, said = program.dead(v.program), program.why(v.program) or "?"
   local way = not dead and way_of(v) or {}
-  way.left = way.left or {}
-  local count = core.scope_count(scope)
-  if way.left[count] == nil or not due then
-    if not dead then collectgarbage() end                -- else all that there is stays, as it would without compile
-    way.left[count] = core.scope_left(scope, tensors) or false
+  if dead then core.scope_let_go(scope, tensors)         -- to the collector, as without compile
+  else
+    way.left = way.left or {}
+    local count = core.scope_count(scope)
+    if way.left[count] == nil or not due then
+      collectgarbage()
+      way.left[count] = core.scope_left(scope, tensors) or false
+    end
+    if way.left[count] then core.scope_keep(scope, way.left[count]) end
   end
-  if way.left[count] then core.scope_keep(scope, way.left[count]) end
   way.updates, way.settings = updates, settings_of(updates)
   if self.guard == "inputs" and due then v.trusted = way end
   if due then

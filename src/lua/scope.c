@@ -172,6 +172,16 @@ static int scope_count(lua_State *L) {   /* scope -> how many tensors have come 
   return 1;
 }
 
+static bool listed(lua_State *L, int list, const ty_handle *h) {
+  bool found = false;
+  for (int i = (int)lua_objlen(L, list); i > 0 && !found; i--) {
+    lua_rawgeti(L, list, i);
+    found = lua_touserdata(L, -1) == h;
+    lua_pop(L, 1);
+  }
+  return found;
+}
+
 /* scope_left(scope, {tensor, ...}) -> the numbers of the tensors that are still there, but for those in the list; nil: none. After a
  * collection these are the ones that somebody else has kept. */
 static int scope_left(lua_State *L) {
@@ -180,17 +190,22 @@ static int scope_left(lua_State *L) {
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_newtable(L);
   for (const ty_handle *h = sc ? sc->first : NULL; h; h = h->next) {
-    bool listed = !h->t;
-    for (int i = (int)lua_objlen(L, 2); i > 0 && !listed; i--) {
-      lua_rawgeti(L, 2, i);
-      listed = lua_touserdata(L, -1) == h;
-      lua_pop(L, 1);
-    }
-    if (listed) continue;
+    if (!h->t || listed(L, 2, h)) continue;
     lua_pushinteger(L, (lua_Integer)h->number);
     lua_rawseti(L, -2, ++n);
   }
   return n > 0;
+}
+
+/* scope_let_go(scope, {tensor, ...}): its tensors outlive every scope, but for those in the list */
+static int scope_let_go(lua_State *L) {
+  const ty_scope *sc = lua_touserdata(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  for (ty_handle *h = sc ? sc->first : NULL, *next; h; h = next) {
+    next = h->next;
+    if (!listed(L, 2, h)) ty_scope_detach(h);
+  }
+  return 0;
 }
 
 /* scope_keep(scope, numbers): the tensors of these numbers outlive every scope */
@@ -215,5 +230,6 @@ void ty_open_scope(lua_State *L) {
   ty_add(L, "scope_count", scope_count);
   ty_add(L, "scope_left", scope_left);
   ty_add(L, "scope_keep", scope_keep);
+  ty_add(L, "scope_let_go", scope_let_go);
   ty_add(L, "keep", keep_value);
 }
