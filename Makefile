@@ -91,7 +91,7 @@ CUDA_ARCHS ?= 80 89 90
 CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
-KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h cells.h optim_formulas.h augment.h taps.h grid_points.h fourier.h ops.def)    # all that kernels see
+KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h special.h cells.h optim_formulas.h augment.h taps.h grid_points.h fourier.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
 CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))
@@ -114,6 +114,7 @@ $(BUILD)/cuda/source.o: $(BUILD)/cuda/$(1)_text.h
 endef
 $(eval $(call TEXT,elementary,src/core/elementary.h,ELEMENTARY))
 $(eval $(call TEXT,math,src/core/math.h,MATH))
+$(eval $(call TEXT,special,src/core/special.h,SPECIAL))
 $(eval $(call TEXT,block,kernels/block.cuh,BLOCK))
 $(eval $(call TEXT,fused,kernels/fused.cuh,FUSED))
 

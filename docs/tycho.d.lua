@@ -49,6 +49,7 @@ local classes = {}
 
 tycho.linalg = {}
 tycho.fft = {}
+tycho.special = {}
 --- `(x)` -x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -196,6 +197,16 @@ function tycho.expm1_(x) end
 ---@return tycho.Tensor
 function Tensor:expm1_() end
 
+--- `(x)` exp(x) - 1, exact near 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.expm1(x) end
+
+--- `(x)` exp(x) - 1, exact near 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.expm1_(x) end
+
 --- `(x)` natural logarithm
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -267,6 +278,16 @@ function tycho.log1p_(x) end
 --- log(1 + x), exact near 0
 ---@return tycho.Tensor
 function Tensor:log1p_() end
+
+--- `(x)` log(1 + x), exact near 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.log1p(x) end
+
+--- `(x)` log(1 + x), exact near 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.log1p_(x) end
 
 --- `(x)` square root
 ---@param x tycho.Tensor
@@ -634,6 +655,16 @@ function tycho.erf_(x) end
 ---@return tycho.Tensor
 function Tensor:erf_() end
 
+--- `(x)` error function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erf(x) end
+
+--- `(x)` error function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erf_(x) end
+
 --- `(x)` 1 - erf(x)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -651,6 +682,16 @@ function tycho.erfc_(x) end
 --- 1 - erf(x)
 ---@return tycho.Tensor
 function Tensor:erfc_() end
+
+--- `(x)` 1 - erf(x)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erfc(x) end
+
+--- `(x)` 1 - erf(x)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erfc_(x) end
 
 --- `(x)` inverse of erf
 ---@param x tycho.Tensor
@@ -670,6 +711,16 @@ function tycho.erfinv_(x) end
 ---@return tycho.Tensor
 function Tensor:erfinv_() end
 
+--- `(x)` inverse of erf
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erfinv(x) end
+
+--- `(x)` inverse of erf
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erfinv_(x) end
+
 --- `(x)` logarithm of the absolute value of the gamma function
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -688,6 +739,240 @@ function tycho.lgamma_(x) end
 ---@return tycho.Tensor
 function Tensor:lgamma_() end
 
+--- `(x)` logarithm of the absolute value of the gamma function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.gammaln(x) end
+
+--- `(x)` logarithm of the absolute value of the gamma function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.gammaln_(x) end
+
+--- `(x)` -x * log(x), 0 at 0, -inf below
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.entr(x) end
+
+--- -x * log(x), 0 at 0, -inf below
+---@return tycho.Tensor
+function Tensor:entr() end
+
+--- `(x)` -x * log(x), 0 at 0, -inf below
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.entr_(x) end
+
+--- -x * log(x), 0 at 0, -inf below
+---@return tycho.Tensor
+function Tensor:entr_() end
+
+--- `(x)` -x * log(x), 0 at 0, -inf below
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.entr(x) end
+
+--- `(x)` -x * log(x), 0 at 0, -inf below
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.entr_(x) end
+
+--- `(x)` exp(x * x) * erfc(x), without overflow where x is large
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.erfcx(x) end
+
+--- exp(x * x) * erfc(x), without overflow where x is large
+---@return tycho.Tensor
+function Tensor:erfcx() end
+
+--- `(x)` exp(x * x) * erfc(x), without overflow where x is large
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.erfcx_(x) end
+
+--- exp(x * x) * erfc(x), without overflow where x is large
+---@return tycho.Tensor
+function Tensor:erfcx_() end
+
+--- `(x)` exp(x * x) * erfc(x), without overflow where x is large
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erfcx(x) end
+
+--- `(x)` exp(x * x) * erfc(x), without overflow where x is large
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.erfcx_(x) end
+
+--- `(x)` logarithm of the standard normal distribution function, exact far below 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.log_ndtr(x) end
+
+--- logarithm of the standard normal distribution function, exact far below 0
+---@return tycho.Tensor
+function Tensor:log_ndtr() end
+
+--- `(x)` logarithm of the standard normal distribution function, exact far below 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.log_ndtr_(x) end
+
+--- logarithm of the standard normal distribution function, exact far below 0
+---@return tycho.Tensor
+function Tensor:log_ndtr_() end
+
+--- `(x)` logarithm of the standard normal distribution function, exact far below 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.log_ndtr(x) end
+
+--- `(x)` logarithm of the standard normal distribution function, exact far below 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.log_ndtr_(x) end
+
+--- `(x)` where the standard normal distribution function is x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.ndtri(x) end
+
+--- where the standard normal distribution function is x
+---@return tycho.Tensor
+function Tensor:ndtri() end
+
+--- `(x)` where the standard normal distribution function is x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.ndtri_(x) end
+
+--- where the standard normal distribution function is x
+---@return tycho.Tensor
+function Tensor:ndtri_() end
+
+--- `(x)` where the standard normal distribution function is x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.ndtri(x) end
+
+--- `(x)` where the standard normal distribution function is x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.ndtri_(x) end
+
+--- `(x)` modified Bessel function of the first kind, of order 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i0(x) end
+
+--- modified Bessel function of the first kind, of order 0
+---@return tycho.Tensor
+function Tensor:i0() end
+
+--- `(x)` modified Bessel function of the first kind, of order 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i0_(x) end
+
+--- modified Bessel function of the first kind, of order 0
+---@return tycho.Tensor
+function Tensor:i0_() end
+
+--- `(x)` modified Bessel function of the first kind, of order 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i0(x) end
+
+--- `(x)` modified Bessel function of the first kind, of order 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i0_(x) end
+
+--- `(x)` i0(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i0e(x) end
+
+--- i0(x) * exp(-|x|)
+---@return tycho.Tensor
+function Tensor:i0e() end
+
+--- `(x)` i0(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i0e_(x) end
+
+--- i0(x) * exp(-|x|)
+---@return tycho.Tensor
+function Tensor:i0e_() end
+
+--- `(x)` i0(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i0e(x) end
+
+--- `(x)` i0(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i0e_(x) end
+
+--- `(x)` modified Bessel function of the first kind, of order 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i1(x) end
+
+--- modified Bessel function of the first kind, of order 1
+---@return tycho.Tensor
+function Tensor:i1() end
+
+--- `(x)` modified Bessel function of the first kind, of order 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i1_(x) end
+
+--- modified Bessel function of the first kind, of order 1
+---@return tycho.Tensor
+function Tensor:i1_() end
+
+--- `(x)` modified Bessel function of the first kind, of order 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i1(x) end
+
+--- `(x)` modified Bessel function of the first kind, of order 1
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i1_(x) end
+
+--- `(x)` i1(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i1e(x) end
+
+--- i1(x) * exp(-|x|)
+---@return tycho.Tensor
+function Tensor:i1e() end
+
+--- `(x)` i1(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.i1e_(x) end
+
+--- i1(x) * exp(-|x|)
+---@return tycho.Tensor
+function Tensor:i1e_() end
+
+--- `(x)` i1(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i1e(x) end
+
+--- `(x)` i1(x) * exp(-|x|)
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.i1e_(x) end
+
 --- `(x)` 2 to the power of x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -705,6 +990,16 @@ function tycho.exp2_(x) end
 --- 2 to the power of x
 ---@return tycho.Tensor
 function Tensor:exp2_() end
+
+--- `(x)` 2 to the power of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.exp2(x) end
+
+--- `(x)` 2 to the power of x
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.exp2_(x) end
 
 --- `(x)` 1 / (1 + exp(-x))
 ---@param x tycho.Tensor
@@ -736,6 +1031,16 @@ function Tensor:expit() end
 --- 1 / (1 + exp(-x))
 ---@return tycho.Tensor
 function Tensor:expit_() end
+
+--- `(x)` 1 / (1 + exp(-x))
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.expit(x) end
+
+--- `(x)` 1 / (1 + exp(-x))
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.expit_(x) end
 
 --- `(x)` max(x, 0)
 ---@param x tycho.Tensor
@@ -1180,6 +1485,16 @@ function tycho.round_(x) end
 --- nearest whole number, halves to even
 ---@return tycho.Tensor
 function Tensor:round_() end
+
+--- `(x)` nearest whole number, halves to even
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.round(x) end
+
+--- `(x)` nearest whole number, halves to even
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.round_(x) end
 
 --- `(x)` whole part
 ---@param x tycho.Tensor
@@ -1746,6 +2061,198 @@ function tycho.xlogy_(a, b) end
 ---@param b tycho.Tensor|number
 ---@return tycho.Tensor
 function Tensor:xlogy_(b) end
+
+--- `(a:operand, b:operand)` a * log(b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.xlogy(a, b) end
+
+--- `(a:operand, b:operand)` a * log(b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.xlogy_(a, b) end
+
+--- `(a:operand, b:operand)` a * log(1 + b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.xlog1py(a, b) end
+
+--- `(b:operand)` a * log(1 + b), 0 where a is 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:xlog1py(b) end
+
+--- `(a:operand, b:operand)` a * log(1 + b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.xlog1py_(a, b) end
+
+--- `(b:operand)` a * log(1 + b), 0 where a is 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:xlog1py_(b) end
+
+--- `(a:operand, b:operand)` a * log(1 + b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.xlog1py(a, b) end
+
+--- `(a:operand, b:operand)` a * log(1 + b), 0 where a is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.xlog1py_(a, b) end
+
+--- `(a:operand, x:operand)` the lower incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.igamma(a, x) end
+
+--- `(x:operand)` the lower incomplete gamma function of x, over gamma(a)
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:igamma(x) end
+
+--- `(a:operand, x:operand)` the lower incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.igamma_(a, x) end
+
+--- `(x:operand)` the lower incomplete gamma function of x, over gamma(a)
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:igamma_(x) end
+
+--- `(a:operand, x:operand)` the lower incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.gammainc(a, x) end
+
+--- `(a:operand, x:operand)` the lower incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.gammainc_(a, x) end
+
+--- `(a:operand, x:operand)` the upper incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.igammac(a, x) end
+
+--- `(x:operand)` the upper incomplete gamma function of x, over gamma(a)
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:igammac(x) end
+
+--- `(a:operand, x:operand)` the upper incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.igammac_(a, x) end
+
+--- `(x:operand)` the upper incomplete gamma function of x, over gamma(a)
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:igammac_(x) end
+
+--- `(a:operand, x:operand)` the upper incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.gammaincc(a, x) end
+
+--- `(a:operand, x:operand)` the upper incomplete gamma function of x, over gamma(a)
+---@param a tycho.Tensor|number
+---@param x tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.gammaincc_(a, x) end
+
+--- `(s:operand, q:operand)` Hurwitz' zeta function: the sum of (q + k)^-s for k from 0; s is above 1
+---@param s tycho.Tensor|number
+---@param q tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.zeta(s, q) end
+
+--- `(q:operand)` Hurwitz' zeta function: the sum of (q + k)^-s for k from 0; s is above 1
+---@param q tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:zeta(q) end
+
+--- `(s:operand, q:operand)` Hurwitz' zeta function: the sum of (q + k)^-s for k from 0; s is above 1
+---@param s tycho.Tensor|number
+---@param q tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.zeta_(s, q) end
+
+--- `(q:operand)` Hurwitz' zeta function: the sum of (q + k)^-s for k from 0; s is above 1
+---@param q tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:zeta_(q) end
+
+--- `(s:operand, q:operand)` Hurwitz' zeta function: the sum of (q + k)^-s for k from 0; s is above 1
+---@param s tycho.Tensor|number
+---@param q tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.zeta(s, q) end
+
+--- `(s:operand, q:operand)` Hurwitz' zeta function: the sum of (q + k)^-s for k from 0; s is above 1
+---@param s tycho.Tensor|number
+---@param q tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.special.zeta_(s, q) end
+
+--- `(a:operand, b:operand)` greatest common divisor, 0 of two zeros
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.gcd(a, b) end
+
+--- `(b:operand)` greatest common divisor, 0 of two zeros
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:gcd(b) end
+
+--- `(a:operand, b:operand)` greatest common divisor, 0 of two zeros
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.gcd_(a, b) end
+
+--- `(b:operand)` greatest common divisor, 0 of two zeros
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:gcd_(b) end
+
+--- `(a:operand, b:operand)` least common multiple, 0 where one is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.lcm(a, b) end
+
+--- `(b:operand)` least common multiple, 0 where one is 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:lcm(b) end
+
+--- `(a:operand, b:operand)` least common multiple, 0 where one is 0
+---@param a tycho.Tensor|number
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.lcm_(a, b) end
+
+--- `(b:operand)` least common multiple, 0 where one is 0
+---@param b tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:lcm_(b) end
 
 --- `(a:operand, b:operand)` bits that both have
 ---@param a tycho.Tensor|number
@@ -2921,6 +3428,13 @@ function tycho.softmax(x, dim, options) end
 ---@return tycho.Tensor
 function Tensor:softmax(dim, options) end
 
+--- `(x, dim:dim, *, dtype:dtype?)` exp(x) / sum(exp(x)) along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.special.softmax(x, dim, options) end
+
 --- `(x, dim:dim, *, dtype:dtype?)` log of softmax along dim
 ---@param x tycho.Tensor
 ---@param dim integer
@@ -2933,6 +3447,13 @@ function tycho.log_softmax(x, dim, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:log_softmax(dim, options) end
+
+--- `(x, dim:dim, *, dtype:dtype?)` log of softmax along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.special.log_softmax(x, dim, options) end
 
 --- `(x, dim:dim, index)` x's elements at index along dim
 ---@param x tycho.Tensor
@@ -3938,6 +4459,13 @@ function tycho.logsumexp(x, dim, keepdim) end
 ---@return tycho.Tensor
 function Tensor:logsumexp(dim, keepdim) end
 
+--- `(x, dim:dims, keepdim:bool=false)` log of the sum of exp(x) over dim, without overflow
+---@param x tycho.Tensor
+---@param dim integer|integer[]
+---@param keepdim? boolean|table
+---@return tycho.Tensor
+function tycho.special.logsumexp(x, dim, keepdim) end
+
 --- `(x, dim:dims?)` how many elements are not 0
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]|table
@@ -4082,46 +4610,6 @@ function tycho.isin(x, values, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:isin(values, options) end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.digamma(x) end
-
---- derivative of lgamma
----@return tycho.Tensor
-function Tensor:digamma() end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.digamma_(x) end
-
---- derivative of lgamma
----@return tycho.Tensor
-function Tensor:digamma_() end
-
---- `(n:int, x)` n-th derivative of digamma
----@param n integer
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.polygamma(n, x) end
-
---- `(x)` n-th derivative of digamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function Tensor:polygamma(x) end
-
---- `(x, p:int)` logarithm of the multivariate gamma function of dimension p
----@param x tycho.Tensor
----@param p integer
----@return tycho.Tensor
-function tycho.mvlgamma(x, p) end
-
---- `(p:int)` logarithm of the multivariate gamma function of dimension p
----@param p integer
----@return tycho.Tensor
-function Tensor:mvlgamma(p) end
 
 --- `(x, nan:number=0, posinf:number?, neginf:number?)` NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest
 ---@param x tycho.Tensor
@@ -4364,6 +4852,16 @@ function tycho.sinc_(x) end
 ---@return tycho.Tensor
 function Tensor:sinc_() end
 
+--- `(x)` sin(pi x) / (pi x), 1 at 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.sinc(x) end
+
+--- `(x)` sin(pi x) / (pi x), 1 at 0
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.sinc_(x) end
+
 --- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
 ---@param x tycho.Tensor
 ---@param eps? number|table
@@ -4385,6 +4883,18 @@ function tycho.logit_(x, eps) end
 ---@param eps? number|table
 ---@return tycho.Tensor
 function Tensor:logit_(eps) end
+
+--- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.special.logit(x, eps) end
+
+--- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.special.logit_(x, eps) end
 
 --- `(x)` degrees as radians
 ---@param x tycho.Tensor
@@ -4481,6 +4991,18 @@ function tycho.round_(x, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:round_(options) end
+
+--- `(x, *, decimals:int=0)` nearest number of so many decimals, halves to even
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.special.round(x, options) end
+
+--- `(x, *, decimals:int=0)` nearest number of so many decimals, halves to even
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.special.round_(x, options) end
 
 --- `(a, b:operand, *, alpha:number=1)` b - alpha * a
 ---@param a tycho.Tensor
@@ -5915,6 +6437,128 @@ function tycho.istft(x, n_fft, hop_length, win_length, window, center, normalize
 ---@param length? integer|table
 ---@return tycho.Tensor
 function Tensor:istft(n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.digamma(x) end
+
+--- derivative of lgamma
+---@return tycho.Tensor
+function Tensor:digamma() end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.digamma_(x) end
+
+--- derivative of lgamma
+---@return tycho.Tensor
+function Tensor:digamma_() end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.digamma(x) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.digamma_(x) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.psi(x) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.psi_(x) end
+
+--- `(n:int, x)` n-th derivative of digamma
+---@param n integer
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.polygamma(n, x) end
+
+--- `(x)` n-th derivative of digamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function Tensor:polygamma(x) end
+
+--- `(n:int, x)` n-th derivative of digamma
+---@param n integer
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.polygamma(n, x) end
+
+--- `(x, p:int)` logarithm of the multivariate gamma function of dimension p
+---@param x tycho.Tensor
+---@param p integer
+---@return tycho.Tensor
+function tycho.mvlgamma(x, p) end
+
+--- `(p:int)` logarithm of the multivariate gamma function of dimension p
+---@param p integer
+---@return tycho.Tensor
+function Tensor:mvlgamma(p) end
+
+--- `(x, p:int)` logarithm of the multivariate gamma function of dimension p
+---@param x tycho.Tensor
+---@param p integer
+---@return tycho.Tensor
+function tycho.special.multigammaln(x, p) end
+
+--- `(x)` the standard normal distribution function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.ndtr(x) end
+
+--- the standard normal distribution function
+---@return tycho.Tensor
+function Tensor:ndtr() end
+
+--- `(x)` the standard normal distribution function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.ndtr_(x) end
+
+--- the standard normal distribution function
+---@return tycho.Tensor
+function Tensor:ndtr_() end
+
+--- `(x)` the standard normal distribution function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.ndtr(x) end
+
+--- `(x)` the standard normal distribution function
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.ndtr_(x) end
+
+--- `(x, other:operand)` x * 2^other
+---@param x tycho.Tensor
+---@param other tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.ldexp(x, other) end
+
+--- `(other:operand)` x * 2^other
+---@param other tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:ldexp(other) end
+
+--- `(x, other:operand)` x * 2^other
+---@param x tycho.Tensor
+---@param other tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.ldexp_(x, other) end
+
+--- `(other:operand)` x * 2^other
+---@param other tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:ldexp_(other) end
 
 --- `(x, indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor

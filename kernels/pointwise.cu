@@ -4,6 +4,7 @@
  * by strides and converted from and to any dtype. The first kind is built for each dtype, the others for each type computed in.
  * Invariant: an element is read before it is written, by the same thread: a result may be one of the operands. */
 #include "rows.cuh"
+#include "special.h"
 
 #define THREADS 256
 

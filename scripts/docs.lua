@@ -200,6 +200,7 @@ end
 -- Ops, their in-place forms, other names of both.
 place "linalg"
 place "fft"
+place "special"
 for _, title in ipairs(order) do
   for _, r in ipairs(groups[title] or {}) do
     local names, gives = {r.name}, "tycho.Tensor" .. (r.results > 1 and ", tycho.Tensor" or "")
@@ -292,9 +293,8 @@ local reasons = {
   {"linear algebra and transforms of signals", {"^linalg", "^cholesky", "^lu", "^svd", "^qr$", "^eig", "^symeig", "^lstsq", "^det$",
     "^logdet", "^slogdet", "^inverse$", "^pinverse", "^solve", "^triangular_solve", "^lobpcg", "^pca_lowrank", "^svd_lowrank", "^geqrf",
     "^orgqr", "^ormqr", "^matrix_exp", "^mvlgamma", "^fft", "^ifft", "^rfft", "^irfft", "^stft", "^istft", "window$", "^trapz$",
-    "^trapezoid$", "^cumulative_trapezoid$", "^gradient$", "^renorm$", "^nuclear", "^frobenius"}},
-  {"special functions", {"gamma", "^i0", "^i1", "^bessel", "^erfcx", "^ndtri", "^log_ndtr", "^zeta", "^airy", "polynomial", "^spherical",
-    "^lgamma", "^xlog1py$", "^entr$", "^frexp$", "^ldexp$", "^nextafter$", "^gcd$", "^lcm$"}},
+    "^trapezoid$", "^cumulative_trapezoid$", "^gradient$", "^nuclear", "^frobenius"}},
+  {"special functions", {"gamma", "bessel", "^airy", "polynomial", "^frexp$", "^nextafter"}},
   {"functions and base classes of the recurrent layers, which are in nn", {"lstm", "LSTM", "^gru", "^GRU", "rnn", "RNN"}},
   {"three-dimensional layers", {"3d$", "3d_with_indices$", "3D$", "[Vv]olumetric"}},
   {"internal to PyTorch: names of dims, names for compilers and devices", {"named", "^names$", "^refine_names", "^rename", "^align_",
@@ -313,7 +313,7 @@ local function reason_of(name)
 end
 local spaces = {
   {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"linalg", tycho.linalg}, {"fft", tycho.fft},
-  {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
+  {"special", tycho.special}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
 -- What Lua has another name or form for.
 local otherwise = {arange = "range", ["where"] = "where", long = "long", ["repeat"] = "tile", stride = "stride",
   is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}

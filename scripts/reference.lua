@@ -370,7 +370,7 @@ local function walk(path, t, home, seen)
   end
   seen[t] = path
   for _, name in ipairs(sorted(t, is_function)) do
-    local of_ops = path == "" or path == "linalg" or path == "fft"
+    local of_ops = path == "" or path == "linalg" or path == "fft" or path == "special"
     if path ~= "nn.functional" and not is_op(path == "" and name or path .. "." .. name, t[name], of_ops) then
       add(path, name, t[name], home, nil, "function")
     end

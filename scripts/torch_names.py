@@ -7,7 +7,7 @@ import inspect, os
 import torch
 from torch.overrides import get_overridable_functions
 
-names = {"torch": set(), "Tensor": set(), "nn.functional": set(), "linalg": set(), "fft": set(), "nn": set(), "optim": set(), "optim.lr_scheduler": set()}
+names = {"torch": set(), "Tensor": set(), "nn.functional": set(), "linalg": set(), "fft": set(), "special": set(), "nn": set(), "optim": set(), "optim.lr_scheduler": set()}
 for space, functions in get_overridable_functions().items():
     key = {torch: "torch", torch.Tensor: "Tensor", torch.nn.functional: "nn.functional"}.get(space)
     if key:
@@ -16,6 +16,7 @@ names["Tensor"] |= {n for n in dir(torch.Tensor) if callable(getattr(torch.Tenso
 names["nn.functional"] |= {n for n, f in vars(torch.nn.functional).items() if inspect.isfunction(f) or inspect.isbuiltin(f)}
 names["linalg"] = {n for n, f in vars(torch.linalg).items() if inspect.isfunction(f) or inspect.isbuiltin(f)}
 names["fft"] = {n for n, f in vars(torch.fft).items() if inspect.isfunction(f) or inspect.isbuiltin(f)}
+names["special"] = {n for n, f in vars(torch.special).items() if inspect.isfunction(f) or inspect.isbuiltin(f)}
 names["nn"] = {n for n, c in vars(torch.nn).items() if inspect.isclass(c) and issubclass(c, torch.nn.Module)}
 names["optim"] = {n for n, c in vars(torch.optim).items() if inspect.isclass(c) and issubclass(c, torch.optim.Optimizer)}
 names["optim.lr_scheduler"] = {n for n, c in vars(torch.optim.lr_scheduler).items() if inspect.isclass(c) and issubclass(c, torch.optim.lr_scheduler.LRScheduler)}

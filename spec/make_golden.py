@@ -91,12 +91,14 @@ C = lambda t: {"tensor": t.tolist(), "dtype": str(t.dtype)[6:]}        # a tenso
 
 # ---- pointwise: from the table ----
 table = json.loads(subprocess.check_output(["luajit", "-e", "local c = require 'tycho.core' io.write(c.json_encode(c.op_table()))"]))
-TORCH = {"hardsigmoid": lambda x: torch.clamp(x + 3, 0, 6) / 6,    # PyTorch's own gradient is a float32 1/6
+SPECIAL = ["entr", "erfcx", "log_ndtr", "ndtri", "i0e", "i1", "i1e", "xlog1py", "zeta"]
+TORCH = {**{name: getattr(torch.special, name) for name in SPECIAL},
+         "hardsigmoid": lambda x: torch.clamp(x + 3, 0, 6) / 6,    # PyTorch's own gradient is a float32 1/6
          "remainder": torch.remainder, "elu": F.elu, "relu": F.relu, "silu": F.silu, "gelu": F.gelu, "leaky_relu": F.leaky_relu, "softplus": F.softplus,
          "fill": lambda x, v: torch.full_like(x, v) if not torch.is_tensor(v) else v.to(x.dtype).expand_as(x) + x * 0}
 for op in table:
     name, domain = op["name"], op["domain"]
-    if op["class"] != "pointwise" or domain == "internal" or name == "fill":
+    if op["class"] != "pointwise" or domain == "internal" or name in ("fill", "igamma", "igammac", "zeta"):
         continue
     fn = TORCH.get(name) or getattr(torch, name, None) or getattr(F, name)
     operands = [p.strip() for p in re.sub(r"\(.*?\)", "", op["signature"]).split(",")]
@@ -356,7 +358,7 @@ for dt in FLOATS[:2]:
     add("kl_div", lambda a, b: F.kl_div(a, b, reduction="batchmean", log_target=True), [values((2, 3), dt), values((2, 3), dt, salt=1)], opts={"reduction": "batchmean", "log_target": True})
     add("smooth_l1_loss", lambda a, b: F.smooth_l1_loss(a, b, beta=0.0), [values((2, 3), dt), values((2, 3), dt, salt=1)], opts={"beta": 0})
 
-for part in ("golden_more.py", "golden_linalg.py", "golden_spectral.py", "golden_volumes.py", "golden_places.py", "golden_distributions.py", "golden_modules.py"):
+for part in ("golden_more.py", "golden_linalg.py", "golden_spectral.py", "golden_special.py", "golden_volumes.py", "golden_places.py", "golden_distributions.py", "golden_modules.py"):
     exec(open(os.path.join(HERE, part)).read())
 
 os.makedirs(OUT, exist_ok=True)

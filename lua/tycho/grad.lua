@@ -1,5 +1,6 @@
 -- Gradient rules, one expression for each operand of each op. Those of layers and losses stand in grad_layers.lua, those of
--- linear algebra, grid_sample and exchanges in functional/: linalg_gradients.lua, sampling_gradients.lua, collective.lua.
+-- linear algebra, special functions, grid_sample and exchanges in functional/: linalg_gradients.lua, special_gradients.lua,
+-- sampling_gradients.lua, collective.lua.
 --
 -- A rule's parameters say what it needs, and only that is saved (operands rather than results where PyTorch's rule has them: then
 -- the same results may be changed in place): g the incoming gradient, operands and attributes by their
@@ -460,14 +461,14 @@ function product_of_others(g, x, dim, index, src, out)
 end
 
 ---- rules that stand elsewhere ----
-for name, rules in pairs(require "tycho.grad_layers") do R[name] = rules end
-for name, rules in pairs(require "tycho.functional.linalg_gradients") do R[name] = rules end
-for name, rules in pairs(require "tycho.functional.sampling_gradients") do R[name] = rules end
+for _, place in ipairs {"grad_layers", "functional.linalg_gradients", "functional.special_gradients", "functional.sampling_gradients"} do
+  for name, rules in pairs(require("tycho." .. place)) do R[name] = rules end
+end
 R.collective = {x = collective_gradient}
 
 ---- no gradient ----
 local NONE = [[
-  isnan isinf isfinite signbit logical_not bitwise_and bitwise_or bitwise_xor bitwise_left_shift
+  isnan isinf isfinite signbit logical_not gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward prelu_backward
   smooth_l1_backward bce_logits_backward grid_sample_slopes grid_sample_spread softmax_backward log_softmax_backward batch_norm_backward

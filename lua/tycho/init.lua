@@ -60,7 +60,7 @@ tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
 local functional = require "tycho.functional"
-tycho.linalg, tycho.fft = options.told({}, "linalg"), options.told({}, "fft")
+tycho.linalg, tycho.fft, tycho.special = options.told({}, "linalg"), options.told({}, "fft"), options.told({}, "special")
 for name, fn in pairs(functional.functions) do
   local place, within = name:match "^(%l+)%.(.*)"
   if place then tycho[place][within] = fn else tycho[name] = fn end

@@ -1,7 +1,7 @@
 /* The scalar functions that expressions in ops.def reach as M(f): f_f32, f_f64 and f_i64.
  *
- * Idea: float32 has elementary.h; float64 defers to libm. Also here: the 16-bit conversions and the Philox generator, one
- * definition for all backends. */
+ * Idea: float32 has elementary.h; float64 defers to libm; special functions are in special.h. Also here: the 16-bit conversions and the
+ * Philox generator, one definition for all backends. */
 #ifndef TY_MATH_H
 #define TY_MATH_H
 
@@ -52,63 +52,6 @@ TY_INLINE double lgamma_f64(double x) {
 #endif
 }
 TY_INLINE float lgamma_f32(float x) { return (float)lgamma_f64((double)x); }
-
-/* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun
- * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, and NaN far below for more. */
-TY_INLINE double polygamma_f64(double x, double n) {
-  const double bernoulli[8] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510},
-    pi = 3.141592653589793;
-  double sum = 0, term, factorial = 1, mirror = 0, sign = 1;
-  if (!(n >= 0 && n <= 100) || n != floor(n) || x != x || x == -INFINITY) return NAN;
-  if (x == 0) return n == 0 ? (1 / x > 0 ? -INFINITY : INFINITY) : n - 2 * floor(n / 2) == 0 && 1 / x > 0 ? -INFINITY : INFINITY;
-  if (x < 0 && (x == floor(x) || (n > 1 && x < -1000))) return x == floor(x) && n - 2 * floor(n / 2) == 1 ? INFINITY : NAN;
-  if (x < 0 && n < 2) {
-    const double s = sin(pi * (x - 2 * floor(x / 2)));
-    mirror = n == 0 ? -pi * cos(pi * (x - 2 * floor(x / 2))) / s : pi * pi / (s * s);
-    sign = n == 0 ? 1 : -1;
-    x = 1 - x;
-  }
-  if (n == 0) {
-    for (; x < 10; x += 1) sum -= 1 / x;
-    if (x == INFINITY) return x;
-    sum += log(x) - 0.5 / x;
-    term = 1 / (x * x);
-    for (int k = 0; k < 8; k++) { sum -= bernoulli[k] * term / (2 * k + 2); term /= x * x; }
-    return sign * sum + mirror;
-  }
-  for (int i = 2; i <= n; i++) factorial *= i;
-  for (; x < n + 10; x += 1) sum += factorial * pow(x, -n - 1);
-  sum += factorial / n * pow(x, -n) + factorial / 2 * pow(x, -n - 1);
-  term = factorial * (n + 1) / 2 * pow(x, -n - 2);
-  for (int k = 0; k < 8; k++) {
-    sum += bernoulli[k] * term;
-    term *= (2 * k + 2 + n) * (2 * k + 3 + n) / ((2 * k + 3) * (2 * k + 4)) / (x * x);
-  }
-  return sign * (n - 2 * floor(n / 2) == 0 ? -sum : sum) + mirror;
-}
-TY_INLINE float polygamma_f32(float x, double n) { return (float)polygamma_f64((double)x, n); }
-
-/* How the logarithm of a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / (x p),
- * with the series of the lower incomplete gamma function P; for large alpha by its normal approximation. */
-TY_INLINE double gamma_draw_slope_f64(double log_x, double alpha) {
-  const double x = exp(log_x);
-  double term, sum, harmonic, weighted;
-  if (!(alpha > 0) || log_x != log_x) return NAN;
-  if (alpha > 1e4 || x > alpha + 40 * sqrt(alpha) + 300) {
-    const double z = (x - alpha) / sqrt(alpha);
-    return (1 + (x - alpha - (z * z - 1) / 3) / (2 * alpha)) / x;
-  }
-  term = sum = harmonic = 1 / alpha;
-  weighted = term * harmonic;
-  for (int k = 1; k < 20000 && !(k > x - alpha && term < 1e-17 * sum); k++) {
-    term *= x / (alpha + k);
-    harmonic += 1 / (alpha + k);
-    sum += term;
-    weighted += term * harmonic;
-  }
-  return weighted - (log_x - polygamma_f64(alpha, 0)) * sum;
-}
-TY_INLINE float gamma_draw_slope_f32(float log_x, float alpha) { return (float)gamma_draw_slope_f64((double)log_x, (double)alpha); }
 
 /* The normal density and distribution, gelu's parts. The float32 distribution by Abramowitz & Stegun 7.1.26, within 1e-7 of the
  * truth; both take the same exponential, which a compiler computes once. */

@@ -7,6 +7,7 @@
 #include "cells.h"
 #include "cpu.h"
 #include "convert16.h"
+#include "special.h"
 #include "transpose.h"
 
 #define PASTE_(a, b) a##b

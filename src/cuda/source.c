@@ -14,6 +14,7 @@
 #include "fused_text.h"
 #include "kernels.h"
 #include "math_text.h"
+#include "special_text.h"
 
 /* ---- text ---- */
 
@@ -298,8 +299,8 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
 
 char *ty_fused_source(const ty_fused *f, const ty_fused_walk *w) {
   text t = {0};
-  /* elementary.h, math.h, kernels/block.cuh, kernels/fused.cuh */
-  say(&t, "%s%s%s%s", TY_ELEMENTARY_TEXT, TY_MATH_TEXT, TY_BLOCK_TEXT, TY_FUSED_TEXT);
+  /* elementary.h, math.h, special.h, kernels/block.cuh, kernels/fused.cuh */
+  say(&t, "%s%s%s%s%s", TY_ELEMENTARY_TEXT, TY_MATH_TEXT, TY_SPECIAL_TEXT, TY_BLOCK_TEXT, TY_FUSED_TEXT);
   functions(&t, f);
   arguments(&t);
   if (f->nred) rows(&t, f, w);

@@ -1,32 +1,15 @@
 -- VonMises: angles around a direction.
 --
--- Idea: the density's norm is a Bessel function, by the polynomials of Abramowitz and Stegun 9.8 (to 2e-7), as in PyTorch. Draws are
--- made by rejection in rounds enough, as those of gamma.lua: they wait for no device.
+-- Idea: the density's norm is a Bessel function. Draws are made by rejection in rounds enough, as those of gamma.lua: they wait for no
+-- device.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local ops, M = core.ops, core.methods
 local C = base.constraints
 
--- In (x / 3.75)^2 below 3.75, in 3.75 / x above, from the constant on; of order 0 and 1.
-local BELOW = {[0] = {1, 3.5156229, 3.0899424, 1.2067492, 0.2659732, 0.360768e-1, 0.45813e-2},
-  {0.5, 0.87890594, 0.51498869, 0.15084934, 0.2658733e-1, 0.301532e-2, 0.32411e-3}}
-local ABOVE = {[0] = {0.39894228, 0.1328592e-1, 0.225319e-2, -0.157565e-2, 0.916281e-2, -0.2057706e-1, 0.2635537e-1, -0.1647633e-1,
-    0.392377e-2},
-  {0.39894228, -0.3988024e-1, -0.362018e-2, 0.163801e-2, -0.1031555e-1, 0.2282967e-1, -0.2895312e-1, 0.1787654e-1, -0.420059e-2}}
-local function polynomial(x, c)
-  local sum = x * c[#c] + c[#c - 1]
-  for i = #c - 2, 1, -1 do sum = sum * x + c[i] end
-  return sum
-end
--- log of the modified Bessel function I of x above 0; where one way isn't taken, it is computed of what does it no harm
-local function log_bessel(x, order)
-  local low = ops.lt(x, 3.75)
-  local a, b = ops.where(low, x, 1), ops.where(low, 3.75, x)
-  local small = ops.log(polynomial(ops.square(a / 3.75), BELOW[order]))
-  if order == 1 then small = small + ops.log(a) end
-  return ops.where(low, small, b - ops.log(b) / 2 + ops.log(polynomial(3.75 / b, ABOVE[order])))
-end
+-- log of the modified Bessel function I of x above 0
+local function log_bessel(x, order) return ops.log(order == 0 and ops.i0e(x) or ops.i1e(x)) + x end
 
 -- VonMises(loc, concentration): angles in radians, drawn in -pi..pi around loc, the closer the higher concentration, which is above 0; both
 -- broadcast. mean and variance are the circular ones. Draws have no gradients.

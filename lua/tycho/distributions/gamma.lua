@@ -52,6 +52,7 @@ function Gamma:log_prob(x)
   local a = self.concentration
   return ops.xlogy(a, self.rate) + ops.xlogy(a - 1, x) - self.rate * x - lgamma(a)
 end
+function Gamma:cdf(x) return ops.igamma(self.concentration, self.rate * x) end
 function Gamma:entropy()
   local a = self.concentration
   return a - ops.log(self.rate) + lgamma(a) + (1 - a) * digamma(a)

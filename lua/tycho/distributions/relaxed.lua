@@ -28,6 +28,7 @@ function InverseGamma.get.variance(self)
 end
 function InverseGamma:draw(shape) return 1 / self.base:draw(shape) end
 function InverseGamma:log_prob(x) return self.base:log_prob(1 / x) - ops.log(x) * 2 end
+function InverseGamma:cdf(x) return ops.igammac(self.concentration, self.rate / x) end
 function InverseGamma:entropy()
   local a = self.concentration
   return a + ops.log(self.rate) + lgamma(a) - (a + 1) * digamma(a)

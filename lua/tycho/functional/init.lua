@@ -1,7 +1,8 @@
 -- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
+local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
-for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "scatter", "layers", "volumes", "sampling",
-    "losses", "linear_cross_entropy"} do
+for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "special", "scatter", "layers", "volumes",
+    "sampling", "losses", "linear_cross_entropy"} do
   require("tycho.functional." .. family)
 end
 
@@ -19,6 +20,16 @@ for name, of in pairs {
   ravel = "flatten", row_stack = "vstack", vdot = "dot", ger = "outer", expit = "sigmoid", upsample = "interpolate",
   log_sigmoid = "logsigmoid", split_with_sizes = "split"} do
   lib.alias(name, of)
+end
+
+-- torch.special's names
+for name in ([[
+  digamma entr erf erfc erfcx erfinv exp2 expit expm1 gammainc=igamma gammaincc=igammac gammaln=lgamma i0 i0e i1 i1e log1p
+  log_ndtr log_softmax logit logsumexp multigammaln=mvlgamma ndtr ndtri polygamma psi=digamma round sinc softmax xlog1py xlogy
+  zeta]]):gmatch "%S+" do
+  local shown, own = name:match "^([^=]+)=?(.*)$"
+  if own == "" then own = shown end
+  lib.functions["special." .. shown] = lib.functions[own] or core.ops[own]
 end
 
 return lib

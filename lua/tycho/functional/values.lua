@@ -347,19 +347,6 @@ end)
 ---- pointwise, made of others ----
 local PLACE = {inplace = true}
 local function limits(x) return lib.RANGE[x.dtype] and lib.RANGE[x.dtype].max or 0 end
-def("digamma", "x", "derivative of lgamma", function(x) return ops.gamma_slope(x, 0) end, {inplace = true})
--- PyTorch's order, for which the method's differs
-def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)
-  if n < 0 or n > 100 then fail("polygamma", "argument 1 (n) must be 0 to 100, got %d", n) end
-  return ops.gamma_slope(x, n)
-end, {method = false})
-function M.polygamma(x, n) return F.polygamma(n, x) end
-def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dimension p", function(x, p)
-  if p < 1 or p > 10000 then fail("mvlgamma", "argument 2 (p) must be 1 to 10000, got %d", p) end
-  if not M.is_floating_point(x) then x = M.float(x) end
-  local halves = ops.range(0, p - 1, 1, {dtype = x.dtype, device = x.device}) * 0.5
-  return ops.sum(ops.lgamma(M.unsqueeze(x, -1) - halves), -1) + p * (p - 1) / 4 * math.log(math.pi)
-end)
 def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
   "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest",
   function(x, nan, posinf, neginf)

@@ -1,0 +1,27 @@
+-- Special functions made of ops. Those that ops.def has are computed in core/special.h; tycho.special is in init.lua.
+local core = require "tycho.core"
+local lib = require "tycho.functional.lib"
+local ops, M = core.ops, core.methods
+local def, fail = lib.def, lib.fail
+local F = lib.functions
+
+def("digamma", "x", "derivative of lgamma", function(x) return ops.gamma_slope(x, 0) end, {inplace = true})
+-- PyTorch's order, for which the method's differs
+def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)
+  if n < 0 or n > 100 then fail("polygamma", "argument 1 (n) must be 0 to 100, got %d", n) end
+  return ops.gamma_slope(x, n)
+end, {method = false})
+function M.polygamma(x, n) return F.polygamma(n, x) end
+def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dimension p", function(x, p)
+  if p < 1 or p > 10000 then fail("mvlgamma", "argument 2 (p) must be 1 to 10000, got %d", p) end
+  if not M.is_floating_point(x) then x = M.float(x) end
+  local halves = ops.range(0, p - 1, 1, {dtype = x.dtype, device = x.device}) * 0.5
+  return ops.sum(ops.lgamma(M.unsqueeze(x, -1) - halves), -1) + p * (p - 1) / 4 * math.log(math.pi)
+end)
+def("ndtr", "x", "the standard normal distribution function", function(x)
+  return lib.widened(x, function(wide) return ops.erfc(wide * -math.sqrt(0.5)) / 2 end)
+end, {inplace = true})
+def("ldexp", "x, other:operand", "x * 2^other", function(x, other)
+  if not core.is_tensor(other) then return x * 2 ^ other end
+  return x * ops.exp2(M.is_floating_point(x) and M.to(other, x.dtype) or other)
+end, {inplace = true})

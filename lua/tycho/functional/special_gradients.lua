@@ -1,0 +1,45 @@
+-- Gradients of special functions (grad.lua says how rules are written).
+local core = require "tycho.core"
+local ops = core.ops
+local recording = core.is_grad_enabled
+local R = {}
+
+-- an operand that may be a number, as a tensor of like's kind
+local function operand(v, like) return core.is_tensor(v) and v or ops.full({}, v, {dtype = like.dtype, device = like.device}) end
+
+R.entr = {x = function(g, x) return -g * (ops.log(x) + 1) end}
+R.erfcx = {x = function(g, x, out) return g * (x * 2 * out - 2 / math.sqrt(math.pi)) end}
+R.log_ndtr = {x = function(g, x) return g * (math.sqrt(2 / math.pi) / ops.erfcx(x * -math.sqrt(0.5))) end}
+R.ndtri = {x = function(g, out) return g * ops.exp(ops.square(out) / 2) * math.sqrt(2 * math.pi) end}
+R.xlog1py = {a = function(g, a, b)
+  b = operand(b, g)
+  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, -1)), 0, ops.log1p(b))
+end, b = function(g, a, b) return g * a / (b + 1) end}
+
+---- Bessel functions ----
+-- that of order 1 divided by x, whose limit at 0 is 1/2; the 1 keeps second derivatives free of 0 / 0
+local function over(out, x)
+  local at0 = ops.eq(x, 0)
+  return ops.where(at0, 0.5, out / ops.masked_fill(x, at0, 1))
+end
+R.i0 = {x = function(g, x) return g * ops.i1(x) end}
+R.i0e = {x = function(g, x, out) return g * (ops.i1e(x) - ops.sign(x) * out) end}
+R.i1 = {x = function(g, x, out) return g * (ops.i0(x) - over(out, x)) end}
+R.i1e = {x = function(g, x, out) return g * (ops.i0e(x) - ops.sign(x) * out - over(out, x)) end}
+
+---- incomplete gamma functions, zeta ----
+-- By x it is the density of Gamma(a, 1); by a, as draws of it move with a.
+local function density(a, x) return ops.exp(ops.xlogy(a - 1, x) - x - ops.lgamma(a)) end
+local function by_a(name, g, a, x)
+  if recording() then error(name .. ": there is no second derivative by its first argument", 0) end
+  a, x = operand(a, g), operand(x, g)
+  return g * ops.gamma_draw_slope(ops.log(x), a) * x * density(a, x)
+end
+R.igamma = {a = function(g, a, x) return -by_a("igamma", g, a, x) end,
+  x = function(g, a, x) return g * density(operand(a, g), x) end}
+R.igammac = {a = function(g, a, x) return by_a("igammac", g, a, x) end,
+  x = function(g, a, x) return -g * density(operand(a, g), x) end}
+R.zeta = {s = function(g) error("zeta: there is no gradient by its first argument", 0) end,
+  q = function(g, s, q) return -g * s * ops.zeta(s + 1, q) end}
+
+return R
