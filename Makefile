@@ -93,7 +93,7 @@ KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
 KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h special.h cells.h optim_formulas.h augment.h taps.h grid_points.h fourier.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
-CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include
+CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include $(if $(NCCL_HOME),-I$(NCCL_HOME)/include)
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))
 GENCODE  := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
 
@@ -183,7 +183,7 @@ endif
 
 # The same specs on hardware; the library is built where it isn't there yet.
 test-gpu: all
-	@test -e $(BUILD)/tycho/cuda.so || $(MAKE) --no-print-directory cuda
+	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 # Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.

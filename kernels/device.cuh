@@ -138,9 +138,9 @@ static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, 
    and 0 again when all have come. Whole blocks call it. */
 static __device__ __forceinline__ bool last_block(unsigned *ticket, unsigned blocks) {
   __shared__ bool last;
-  __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
+    __threadfence();                       /* for the whole block, whose writes the barrier has shown to this thread */
     last = atomicAdd(ticket, 1u) + 1 == blocks;
     if (last) *ticket = 0;
   }

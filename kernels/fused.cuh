@@ -33,9 +33,10 @@ template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }
 DEVICE f64 number(uint64_t bits) { f64 v; memcpy(&v, &bits, 8); return v; }
 struct generator { uint64_t seed, offset; unsigned ticket; };     /* as kernels.h has it; move_on: as device.cuh */
 DEVICE void move_on(generator *g, uint64_t blocks) {
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x || threadIdx.y || atomicAdd(&g->ticket, 1u) + 1 != gridDim.x) return;
+  if (threadIdx.x || threadIdx.y) return;
+  __threadfence();
+  if (atomicAdd(&g->ticket, 1u) + 1 != gridDim.x) return;
   g->ticket = 0;
   g->offset += blocks;
 }

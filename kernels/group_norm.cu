@@ -129,10 +129,9 @@ template <class D, int N> __global__ void __launch_bounds__(THREADS) lanes(const
   }
 }
 
+/* Backward's sums */
 template <class T> static __device__ __forceinline__ part<T> whole_plane(const ty_k_group_norm &a, int64_t plane) {
-  part<T> all = *part_of<T>(a, plane, 0);
-  for (int k = 1; k < a.parts; k++) all = join((bool)a.g, all, *part_of<T>(a, plane, k));
-  return all;
+  return join_parts<T>(true, a.parts, 0, 1, [&](int k) { return *part_of<T>(a, plane, k); }, [](two<T> v) { return v; });
 }
 template <class T> static __device__ __forceinline__ T weight_of(const ty_k_group_norm &a, int64_t c) {
   return a.w ? load<T>(a.w, a.wdtype, c) : (T)1;
@@ -140,20 +139,19 @@ template <class T> static __device__ __forceinline__ T weight_of(const ty_k_grou
 
 /* A block is a warp, and has a group. */
 template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group_norm a) {
-  __shared__ part<T> s[1];
+  __shared__ two<T> s[1];
   const int64_t group = blockIdx.x, per = per_of(a);
   const bool back = a.g;
-  part<T> all = {0, 0, 0};
-  for (int64_t plane = group * per + threadIdx.x; plane < (group + 1) * per; plane += 32) {
-    part<T> one = whole_plane<T>(a, plane);
+  const part<T> all = join_parts<T>(back, (int)(per * a.parts), (int)threadIdx.x, 32, [&](int i) {
+    const int64_t plane = group * per + i / a.parts;
+    part<T> one = *part_of<T>(a, plane, i % a.parts);
     if (back) {
       const T w = weight_of<T>(a, plane % a.c);
       one.a *= w;
       one.b *= w;
     }
-    all = join(back, all, one);
-  }
-  all = combine_block(all, s, joining<T>{back});
+    return one;
+  }, [&](two<T> v) { return combine_block(v, s, [](two<T> l, two<T> r) { return two<T>{l.a + r.a, l.b + r.b}; }); });
   if (threadIdx.x) return;
   if (back) {
     const T r = ((const T *)a.rstd)[group], count = (T)(per * a.pixels);

@@ -1,7 +1,8 @@
 /* Means and variances, made of parts that are joined (Chan, Golub and LeVeque 1979), and the sums that their gradients need.
  *
  * Idea: a thread adds up distances from the first element that it meets, in one pass; what threads and blocks have is joined by means and
- * squares, not by sums. Invariant: one element far from the others costs no digits. */
+ * squares, not by sums: two by two, or, where there are many parts, their mean first and then the squares of its distances from theirs.
+ * Invariant: one element far from the others costs no digits. */
 #ifndef TY_MOMENTS_CUH
 #define TY_MOMENTS_CUH
 #include "device.cuh"
@@ -27,5 +28,36 @@ template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool b
   if (n == 0) return {0, 0, 0};
   const T left = s2 - s1 * (s1 / n);
   return {n, center + s1 / n, left < 0 ? (T)0 : left};     /* a NaN stays */
+}
+
+/* Of parts 0 to count - 1, which threads take turns at (turn w of so many): read(p) is one, the first of which isn't empty; sum(v) adds up
+ * what the threads of all turns have, for all of these. Neither a branch nor a division lies between reads. */
+template <class T, class READ, class SUM> static __device__ __forceinline__ part<T> join_parts(bool back, int count, int w, int turns,
+  const READ &read, const SUM &sum) {
+  constexpr int AHEAD = 8;
+  const T first = back ? 0 : read(0).a;
+  two<T> all = {0, 0};
+  for (int p = w; p < count; p += AHEAD * turns) {
+    part<T> v[AHEAD];
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) v[u] = p + u * turns < count ? read(p + u * turns) : part<T>{0, first, 0};
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) {
+      all.a += back ? v[u].a : v[u].n;
+      all.b += back ? v[u].b : v[u].n * (v[u].a - first);
+    }
+  }
+  all = sum(all);
+  if (back) return {0, all.a, all.b};                      /* first is 0 then: what stands in for a part adds nothing */
+  const T mean = first + all.b / all.a;
+  two<T> squares = {0, 0};
+  for (int p = w; p < count; p += AHEAD * turns) {
+    part<T> v[AHEAD];
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) v[u] = p + u * turns < count ? read(p + u * turns) : part<T>{0, mean, 0};
+#pragma unroll
+    for (int u = 0; u < AHEAD; u++) squares.a += v[u].b + v[u].n * (v[u].a - mean) * (v[u].a - mean);
+  }
+  return {all.a, mean, sum(squares).a};
 }
 #endif

@@ -188,6 +188,7 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
   const int64_t j = (int64_t)blockIdx.x * LANES + x;
   two<T> d = {0, 0};
   if (j < a.n)
+#pragma unroll 8
     for (int p = y; p < parts; p += TALL) {
       d.a += ((const T *)a.partial)[2 * (int64_t)p * a.n + j];
       d.b += ((const T *)a.partial)[(2 * (int64_t)p + 1) * a.n + j];
@@ -252,9 +253,10 @@ template <class T> static __device__ __forceinline__ T center_of(const ty_k_batc
   return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, at);
 }
 
-/* What block p of a channel's goes over. */
+/* What block p of a channel's goes over: so many elements, the last blocks fewer. */
+static __device__ __forceinline__ int64_t each_part(int64_t count) { return (count + gridDim.y - 1) / gridDim.y; }
 static __device__ __forceinline__ void range_of(int64_t count, int64_t p, int64_t *from, int64_t *to) {
-  const int64_t each = (count + gridDim.y - 1) / gridDim.y;
+  const int64_t each = each_part(count);
   *from = p * each < count ? p * each : count;
   *to = *from + each < count ? *from + each : count;
 }
@@ -263,11 +265,15 @@ static __device__ __forceinline__ void range_of(int64_t count, int64_t p, int64_
 template <class T> static __device__ __forceinline__ T *part_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
   return (T *)a.work + 2 * p * a.channels + ch;
 }
-template <class T> static __device__ __forceinline__ part<T> kept_part(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
-  const T *at = part_at<T>(a, p, ch);
-  int64_t from, to;
-  range_of(a.images * a.pixels, p, &from, &to);
-  return {(T)(to - from), at[0], at[a.channels]};
+/* All blocks' parts of channel ch, of which a thread reads those of its turn. sum: as join_parts wants it. */
+template <class T, class SUM> static __device__ __forceinline__ part<T> kept_parts(const ty_k_batch_norm &a, int64_t ch, int w, int turns,
+  const SUM &sum) {
+  const int64_t count = a.images * a.pixels, each = each_part(count);
+  return join_parts<T>((bool)a.g, (int)gridDim.y, w, turns, [&](int p) {
+    const T *at = part_at<T>(a, p, ch);
+    const int64_t left = count - p * each;
+    return part<T>{(T)(left < 0 ? 0 : left < each ? left : each), at[0], at[a.channels]};
+  }, sum);
 }
 template <class T> static __device__ __forceinline__ void keep_part(const ty_k_batch_norm &a, int64_t ch, const part<T> &v) {
   T *at = part_at<T>(a, blockIdx.y, ch);
@@ -332,9 +338,7 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (gridDim.y > 1) {
     if (threadIdx.x == 0) keep_part(a, ch, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    all = {0, 0, 0};
-    for (int64_t p = threadIdx.x; p < gridDim.y; p += THREADS) all = join(back, all, kept_part<T>(a, p, ch));
-    all = combine_block(all, s, joining<T>{back});
+    all = kept_parts<T>(a, ch, (int)threadIdx.x, THREADS, [&](two<T> v) { return combine_block(v, (two<T> *)s, add<T>); });
   }
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
@@ -402,10 +406,14 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (gridDim.y > 1) {
     if (w == 0 && first + c < a.channels) keep_part(a, first + c, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    all = {0, 0, 0};
-#pragma unroll 8
-    for (int p = w; p < (int)gridDim.y; p += turns) if (first + c < a.channels) all = join(back, all, kept_part<T>(a, p, first + c));
-    all = combine_turns(all, s, c, w, wide, turns, joining<T>{back});
+    two<T> *const sums = (two<T> *)s;
+    const int64_t mine = first + c < a.channels ? first + c : a.channels - 1;
+    all = kept_parts<T>(a, mine, w, turns, [&](two<T> v) {
+      v = combine_turns(v, sums, c, w, wide, turns, add<T>);
+      if (w == 0) sums[c] = v;             /* of turn 0, whose threads alone read it before */
+      __syncthreads();
+      return sums[c];
+    });
   }
   if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all);
 }

@@ -179,7 +179,7 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
   if (!last_part(a)) return;
   all = F::start();
   if (first + c < a.outputs) {
-#pragma unroll 8
+#pragma unroll 16
     for (int k = w; k < a.splits; k += turns) all = F::join(all, ((const T *)a.partial)[k * a.outputs + first + c]);
   }
   all = combine_turns(all, sum, c, w, wide, turns, F::join);
@@ -219,7 +219,7 @@ int ty_k_reduce_splits(const ty_k_reduction *a) {
   const int64_t blocks = blocks_of(a);
   int64_t splits = a->length / (side_by_side(a) ? (THREADS >> lanes_of(a)) * 4 : THREADS * 16);    /* each thread has enough to do */
   if (blocks > TY_K_TICKETS || (!side_by_side(a) && a->length <= TY_K_ROW)) return 1;
-  const int64_t most = side_by_side(a) ? 1024 : 2048;
+  const int64_t most = side_by_side(a) ? 512 : 2048;        /* the last block's threads read what columns' parts have, one by one */
   if (splits * blocks > most) splits = most / blocks;
   return splits < 1 ? 1 : (int)splits;
 }

@@ -145,6 +145,17 @@ describe("memory of GPUs", function()
     helper.close(back, tycho.full({10000}, 4))
   end)
 
+  it("has read what isn't pinned when the call returns, few bytes and many, also behind other work", function()
+    local busy = tycho.ones(1000):cuda()
+    for _, n in ipairs {1, 1000, 20000, 100000, 400000} do
+      for _ = 1, 20 do busy:add_(1) end
+      local plain = tycho.full({n}, 3)
+      local there = plain:to("cuda", {non_blocking = true})
+      plain:fill_(7)
+      assert.is_true(there:eq(3):all():item(), n)
+    end
+  end)
+
   it("uses pinned memory again, after the copies from it", function()
     local loader = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 4000):view(40, 100), tycho.range(1, 40)),
       {batch_size = 2, pin_memory = true})

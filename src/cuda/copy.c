@@ -36,16 +36,24 @@ static void meet(int a, int b) {
 }
 
 /* Whether a copy from there has read all when the call returns, as the runtime does of pageable memory, through a buffer of its own: not of
- * what another library has page-locked, nor by devices that read the host's pages themselves. */
+ * what another library has page-locked, nor by devices that can read the host's pages themselves. */
 static bool is_staged(int gpu, const void *host) {
   static _Atomic int reads[TY_MAXGPU];     /* 0: not asked yet, 1: no, 2: yes */
   struct cudaPointerAttributes a;
   int r = 1;
-  if (!reads[gpu] && cudaDeviceGetAttribute(&r, cudaDevAttrPageableMemoryAccessUsesHostPageTables, gpu) == cudaSuccess)
-    reads[gpu] = 1 + !!r;
+  if (!reads[gpu] && cudaDeviceGetAttribute(&r, cudaDevAttrPageableMemoryAccess, gpu) == cudaSuccess) reads[gpu] = 1 + !!r;
   const bool known = cudaPointerGetAttributes(&a, host) == cudaSuccess;
   if (!known) cudaGetLastError();
   return known && a.type == cudaMemoryTypeUnregistered && reads[gpu] == 1;
+}
+
+/* What few bytes are copied from instead, so that nothing waits for the device. */
+#define STAGED (64 << 10)
+static ty_status stage(ty_ctx *ctx, const char **s, size_t n, void **own) {
+  TY_TRY(ty_pin(ctx, n, own));
+  memcpy(*own, *s, n);
+  *s = *own;
+  return TY_OK;
 }
 
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
@@ -58,6 +66,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (to->gpu >= 0 && from->gpu >= 0) {    /* the source's stream first, and it goes on after */
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
     stream = ty_stream_of(ctx, to->gpu);
+    if (ty_captures(to->gpu) != ty_captures(from->gpu)) TY_TRY(ty_refuse_capture(ctx, "a copy from or to a GPU that takes no part"));
     if (to != from) meet(TY_MIN(to->gpu, from->gpu), TY_MAX(to->gpu, from->gpu));
     CUDA(ctx, to->gpu, ty_use(to->gpu));
     ty_wait_for(stream, theirs);
@@ -72,12 +81,20 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (!pinned || (wait && to->gpu < 0))
     TY_TRY(ty_refuse_capture(ctx,
       pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
-  const bool waits = !pinned ? to->gpu < 0 || !is_staged(b->gpu, host) : wait && !ty_captures(b->gpu);
+  const bool lasts = pinned || (to->gpu >= 0 && is_staged(b->gpu, host));      /* what is read when the copy comes to it */
+  void *own = NULL;
+  if (!lasts && to->gpu >= 0 && n <= STAGED) TY_TRY(stage(ctx, &s, n, &own));
+  const bool waits = pinned ? wait && !ty_captures(b->gpu) : !lasts && !own;
   if (waits) TY_TRY(about_to_wait(ctx));
   ty_uses(stream, dst);
   ty_uses(stream, (ty_storage *)src);
   if (pinned) ty_pinned_follows(host, stream);
-  CUDA(ctx, b->gpu, cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s));
+  const cudaError_t e = cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s);
+  if (own) {
+    ty_pinned_used_on(own, stream);
+    ty_unpin(own);
+  }
+  CUDA(ctx, b->gpu, e);
   if (pinned) ty_pinned_used_on(host, stream);
   if (waits) {
     ty_count_sync();
