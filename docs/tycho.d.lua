@@ -10,7 +10,7 @@
 ---@field is_leaf boolean whether no recorded op made it
 ---@field ndim integer the number of dims
 ---@field is_cuda boolean whether it is on a GPU
----@field T tycho.Tensor the dims in reverse order: a view
+---@field T tycho.Tensor the transpose of a matrix, a vector itself: a view
 ---@field mT tycho.Tensor the last two dims swapped: a view
 ---@operator add(any): tycho.Tensor
 ---@operator sub(any): tycho.Tensor
@@ -3918,24 +3918,24 @@ function tycho.unbind(x, dim) end
 ---@return tycho.Tensor
 function Tensor:unbind(dim) end
 
---- `(x, repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
+--- `(x, repeats:sizes)` x repeated along each dim, or the last (PyTorch's Tensor.repeat, and tile)
 ---@param x tycho.Tensor
 ---@param repeats integer|integer[]
 ---@return tycho.Tensor
 function tycho.tile(x, repeats) end
 
---- `(repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
+--- `(repeats:sizes)` x repeated along each dim, or the last (PyTorch's Tensor.repeat, and tile)
 ---@param repeats integer|integer[]
 ---@return tycho.Tensor
 function Tensor:tile(repeats) end
 
---- `(x, repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
+--- `(x, repeats:sizes)` x repeated along each dim, or the last (PyTorch's Tensor.repeat, and tile)
 ---@param x tycho.Tensor
 ---@param repeats integer|integer[]
 ---@return tycho.Tensor
 tycho["repeat"] = function(x, repeats) end
 
---- `(repeats:sizes)` x repeated along each dim (PyTorch's Tensor.repeat)
+--- `(repeats:sizes)` x repeated along each dim, or the last (PyTorch's Tensor.repeat, and tile)
 ---@param repeats integer|integer[]
 ---@return tycho.Tensor
 Tensor["repeat"] = function(repeats) end
@@ -4143,19 +4143,19 @@ function tycho.tensor_split(x, sections, dim) end
 ---@return tycho.Tensor
 function Tensor:tensor_split(sections, dim) end
 
---- `(rows:int, cols:int, k:int=0)` a 2 x n tensor: row and column of each element of the triangle
----@param rows integer
----@param cols integer
----@param k? integer|table
+--- `(row:int, col:int, offset:int=0)` a 2 x n tensor: row and column of each element of the triangle of row x col
+---@param row integer
+---@param col integer
+---@param offset? integer|table
 ---@return tycho.Tensor
-function tycho.tril_indices(rows, cols, k) end
+function tycho.tril_indices(row, col, offset) end
 
---- `(rows:int, cols:int, k:int=0)` a 2 x n tensor: row and column of each element of the triangle
----@param rows integer
----@param cols integer
----@param k? integer|table
+--- `(row:int, col:int, offset:int=0)` a 2 x n tensor: row and column of each element of the triangle of row x col
+---@param row integer
+---@param col integer
+---@param offset? integer|table
 ---@return tycho.Tensor
-function tycho.triu_indices(rows, cols, k) end
+function tycho.triu_indices(row, col, offset) end
 
 --- `(tensors:tensors)` all combinations of the vectors' elements, one row each
 ---@param tensors tycho.Tensor[]
@@ -6620,6 +6620,40 @@ function tycho.put_(x, index, src, options) end
 ---@return tycho.Tensor
 function Tensor:put_(index, src, options) end
 
+--- `(x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none)` x with src written at index along dim; reduce: added to what is there, or multiplied with it
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function tycho.scatter(x, dim, index, src, options) end
+
+--- `(dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none)` x with src written at index along dim; reduce: added to what is there, or multiplied with it
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:scatter(dim, index, src, options) end
+
+--- `(x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none)` x with src written at index along dim; reduce: added to what is there, or multiplied with it
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function tycho.scatter_(x, dim, index, src, options) end
+
+--- `(dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none)` x with src written at index along dim; reduce: added to what is there, or multiplied with it
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@param options? table
+---@return tycho.Tensor
+function Tensor:scatter_(dim, index, src, options) end
+
 --- `(x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true)` x reduced with src's elements at index along dim; without include_self only src's count where there are any
 ---@param x tycho.Tensor
 ---@param dim integer
@@ -7894,7 +7928,7 @@ function tycho.triplet_margin_with_distance_loss(anchor, near, far, options) end
 ---@return tycho.Tensor
 function Tensor:triplet_margin_with_distance_loss(near, far, options) end
 
---- `(x, linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, label_smoothing:number=0, chunk_size:int?)` cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
+--- `(x, linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, label_smoothing:number=0, chunk_size:int?)` cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, or (..., classes) with probabilities, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
 ---@param x tycho.Tensor
 ---@param linear_weight tycho.Tensor
 ---@param target tycho.Tensor
@@ -7902,7 +7936,7 @@ function Tensor:triplet_margin_with_distance_loss(near, far, options) end
 ---@return tycho.Tensor
 function tycho.linear_cross_entropy(x, linear_weight, target, options) end
 
---- `(linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, label_smoothing:number=0, chunk_size:int?)` cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
+--- `(linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, label_smoothing:number=0, chunk_size:int?)` cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, or (..., classes) with probabilities, weight of classes; chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled
 ---@param linear_weight tycho.Tensor
 ---@param target tycho.Tensor
 ---@param options? table
@@ -9086,6 +9120,11 @@ function tycho.logspace(first, last, steps, base, options) end
 ---@param x any
 function tycho.poisson(x) end
 
+--- `(count, prob)` Random counts of successes in count trials, each with probability prob: floating tensors, of one shape.
+---@param count any
+---@param prob any
+function tycho.binomial(count, prob) end
+
 --- As to() of that dtype; a tensor that has it is given back itself.
 function Tensor:bfloat16() end
 
@@ -9942,10 +9981,12 @@ function tycho.nn.utils.fuse_conv_bn_eval(conv, bn, transpose) end
 function tycho.nn.utils.fuse_linear_bn_eval(linear, bn) end
 
 tycho.nn.utils.rnn = {}
---- `(list, {batch_first=false, padding_value=0, padding_side="right"})` tensors (L_i, *) as one (L, N, *), or (N, L, *), of the longest one's L.
+--- `(list, batch_first=false, padding_value=0, padding_side="right")` tensors (L_i, *) as one (L, N, *), or (N, L, *), of the longest one's L.
 ---@param list any
----@param options? table
-function tycho.nn.utils.rnn.pad_sequence(list, options) end
+---@param batch_first? any
+---@param padding_value? any
+---@param padding_side? any
+function tycho.nn.utils.rnn.pad_sequence(list, batch_first, padding_value, padding_side) end
 
 --- `(padded, lengths, {batch_first=false})` the list of sequences that pad_sequence was given.
 ---@param padded any
@@ -10609,7 +10650,7 @@ function tycho.amp.debug(fn, options) end
 --- What was recorded: a list with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't compiled)}; nil where there is none.
 function classes.compiled:report() end
 
---- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+--- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 ---@param fn any
 ---@param options? table
 function tycho.compile(fn, options) end
@@ -11702,7 +11743,7 @@ function tycho.distributions.StudentT(df, loc, scale) end
 ---@return tycho.Distribution
 function tycho.distributions.Poisson(rate) end
 
---- `(total_count=1, probs=, logits=)` successes in total_count trials, a whole number or a tensor of them. Draws each trial.
+--- `(total_count=1, probs=, logits=)` successes in total_count trials, a whole number or a tensor of them.
 ---@param total_count? any
 ---@param probs? any
 ---@param logits? any
@@ -11844,7 +11885,7 @@ function tycho.distributions.OneHotCategoricalStraightThrough(probs, logits) end
 ---@return tycho.Distribution
 function tycho.distributions.ContinuousBernoulli(options) end
 
---- `(base_distribution, transforms)` what becomes of a draw by a transform, or by a list of them, in turn. Its batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective.
+--- `(base_distribution, transforms)` what becomes of a draw by a transform, or by a list of them, in turn. Its batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective. Transforms, from the last one back, that have cache_size = 1 remember what the last draw by rsample came of: log_prob of this very tensor then doesn't go back through them, where digits are lost (all of them where a tanh is saturated), and has no gradient by it.
 ---@param base_distribution any
 ---@param transforms any
 ---@return tycho.Distribution
@@ -11856,21 +11897,42 @@ function tycho.distributions.TransformedDistribution(base_distribution, transfor
 ---@return tycho.Distribution
 function tycho.distributions.LogisticNormal(loc, scale) end
 
+--- `(...)` y = exp(x)
+function tycho.distributions.ExpTransform(...) end
+
 tycho.distributions.transforms = {}
 --- `(...)` y = exp(x)
 function tycho.distributions.transforms.ExpTransform(...) end
 
 --- `(...)` y = tanh(x)
+function tycho.distributions.TanhTransform(...) end
+
+--- `(...)` y = tanh(x)
 function tycho.distributions.transforms.TanhTransform(...) end
 
---- `(...)` y = 1 / (1 + exp(-x))
+--- `(...)` y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y on the way back
+function tycho.distributions.SigmoidTransform(...) end
+
+--- `(...)` y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y on the way back
 function tycho.distributions.transforms.SigmoidTransform(...) end
+
+--- `(...)` y = log(1 + exp(x))
+function tycho.distributions.SoftplusTransform(...) end
 
 --- `(...)` y = log(1 + exp(x))
 function tycho.distributions.transforms.SoftplusTransform(...) end
 
 --- `(...)` y = |x|: not bijective; its inverse is the value from 0
+function tycho.distributions.AbsTransform(...) end
+
+--- `(...)` y = |x|: not bijective; its inverse is the value from 0
 function tycho.distributions.transforms.AbsTransform(...) end
+
+--- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x, whose log-determinants are added up over event_dim last dims
+---@param loc any
+---@param scale any
+---@param options? table
+function tycho.distributions.AffineTransform(loc, scale, options) end
 
 --- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x, whose log-determinants are added up over event_dim last dims
 ---@param loc any
@@ -11880,7 +11942,15 @@ function tycho.distributions.transforms.AffineTransform(loc, scale, options) end
 
 --- `(exponent)` y = x ^ exponent of values above 0; exponent is a number or a tensor that broadcasts with x
 ---@param exponent any
+function tycho.distributions.PowerTransform(exponent) end
+
+--- `(exponent)` y = x ^ exponent of values above 0; exponent is a number or a tensor that broadcasts with x
+---@param exponent any
 function tycho.distributions.transforms.PowerTransform(exponent) end
+
+--- `(distribution)` y = distribution:cdf(x), within 0..1; the way back needs the distribution's icdf
+---@param distribution any
+function tycho.distributions.CumulativeDistributionTransform(distribution) end
 
 --- `(distribution)` y = distribution:cdf(x), within 0..1; the way back needs the distribution's icdf
 ---@param distribution any
@@ -11889,7 +11959,16 @@ function tycho.distributions.transforms.CumulativeDistributionTransform(distribu
 --- `(base_transform, reinterpreted_batch_ndims)` base_transform, whose log-determinants are added up over so many more dims
 ---@param base_transform any
 ---@param reinterpreted_batch_ndims any
+function tycho.distributions.IndependentTransform(base_transform, reinterpreted_batch_ndims) end
+
+--- `(base_transform, reinterpreted_batch_ndims)` base_transform, whose log-determinants are added up over so many more dims
+---@param base_transform any
+---@param reinterpreted_batch_ndims any
 function tycho.distributions.transforms.IndependentTransform(base_transform, reinterpreted_batch_ndims) end
+
+--- `({in_shape}, {out_shape})` the last dims, of in_shape, become out_shape, of as many elements
+---@param options? table
+function tycho.distributions.ReshapeTransform(options) end
 
 --- `({in_shape}, {out_shape})` the last dims, of in_shape, become out_shape, of as many elements
 ---@param options? table
@@ -11897,11 +11976,23 @@ function tycho.distributions.transforms.ReshapeTransform(options) end
 
 --- `({parts})` one after another
 ---@param options? table
+function tycho.distributions.ComposeTransform(options) end
+
+--- `({parts})` one after another
+---@param options? table
 function tycho.distributions.transforms.ComposeTransform(options) end
 
 --- `({transforms}, {dim=1, lengths})` the first transforms lengths[1] elements along dim (1 each where lengths is left out), and so on. Errors where x has another number of elements there.
 ---@param options? table
+function tycho.distributions.CatTransform(options) end
+
+--- `({transforms}, {dim=1, lengths})` the first transforms lengths[1] elements along dim (1 each where lengths is left out), and so on. Errors where x has another number of elements there.
+---@param options? table
 function tycho.distributions.transforms.CatTransform(options) end
+
+--- `({transforms}, {dim=1})` the i-th transforms what select(dim, i) gives
+---@param options? table
+function tycho.distributions.StackTransform(options) end
 
 --- `({transforms}, {dim=1})` the i-th transforms what select(dim, i) gives
 ---@param options? table
@@ -11911,16 +12002,31 @@ function tycho.distributions.transforms.StackTransform(options) end
 function tycho.distributions.transforms.identity_transform() end
 
 --- `(...)` y = softmax(x) along the last dim: not bijective, as x + c gives the same; its inverse is log(y)
+function tycho.distributions.SoftmaxTransform(...) end
+
+--- `(...)` y = softmax(x) along the last dim: not bijective, as x + c gives the same; its inverse is log(y)
 function tycho.distributions.transforms.SoftmaxTransform(...) end
+
+--- n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
+function tycho.distributions.StickBreakingTransform() end
 
 --- n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
 function tycho.distributions.transforms.StickBreakingTransform() end
 
 --- `(...)` Any square matrices to lower triangular ones whose diagonal is above 0, exp of x's; what is above x's diagonal is lost: not bijective
+function tycho.distributions.LowerCholeskyTransform(...) end
+
+--- `(...)` Any square matrices to lower triangular ones whose diagonal is above 0, exp of x's; what is above x's diagonal is lost: not bijective
 function tycho.distributions.transforms.LowerCholeskyTransform(...) end
 
 --- `(...)` Any square matrices to positive definite ones: LowerCholeskyTransform's times its transpose: not bijective
+function tycho.distributions.PositiveDefiniteTransform(...) end
+
+--- `(...)` Any square matrices to positive definite ones: LowerCholeskyTransform's times its transpose: not bijective
 function tycho.distributions.transforms.PositiveDefiniteTransform(...) end
+
+--- n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix.
+function tycho.distributions.CorrCholeskyTransform() end
 
 --- n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix.
 function tycho.distributions.transforms.CorrCholeskyTransform() end
@@ -11977,6 +12083,14 @@ function tycho.distributions.constraints.cat(list, dim, lengths) end
 ---@param list any
 ---@param dim? any
 function tycho.distributions.constraints.stack(list, dim) end
+
+--- `(constraint)` A bijective transform of the real numbers to where the constraint says; an error where there is none.
+---@param constraint any
+function tycho.distributions.biject_to(constraint) end
+
+--- `(constraint)` A transform of the real numbers to where the constraint says, for parameters that are optimized: it needn't be bijective.
+---@param constraint any
+function tycho.distributions.transform_to(constraint) end
 
 --- `(P, Q, fn)` kl_divergence(p, q) of a p of class P and a q of class Q is fn(p, q), which gives a tensor of the shape that both batches broadcast to; it holds for what is a kind of these, too, where nothing is registered for that. Without fn: a function that takes it. The last one registered counts. Errors where P or Q is no class, or fn nothing to call.
 ---@param P any
@@ -12161,12 +12275,13 @@ function classes.SummaryWriter:add_scalars(tag, step, time, options) end
 ---@param time any
 function classes.SummaryWriter:add_histogram(tag, values, step, time) end
 
---- `(tag, x, step, time)` A picture CxHxW or HxW of 0..1, or of bytes.
+--- `(tag, x, step, time, dataformats)` A picture CxHxW or HxW of 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", how its dims lie.
 ---@param tag any
 ---@param x any
 ---@param step any
 ---@param time any
-function classes.SummaryWriter:add_image(tag, x, step, time) end
+---@param dataformats any
+function classes.SummaryWriter:add_image(tag, x, step, time, dataformats) end
 
 --- `(tag, x, step, time, {options of make_grid})` pictures NxCxHxW side by side.
 ---@param tag any

@@ -4,6 +4,7 @@
  * the generator lies in device memory, and whatever draws moves it on, so that a captured graph draws new numbers each
  * time it runs. */
 #include "rows.cuh"
+#include "draws.h"
 
 #define THREADS 256
 #define MOST 4096                /* blocks of a launch that draws */
@@ -118,6 +119,13 @@ static __global__ void __launch_bounds__(THREADS) augmented(const ty_k_augmentin
   if (k.a.random) move_on(k.g, (uint64_t)k.a.batch);
 }
 
+static __global__ void __launch_bounds__(THREADS) drawn(double *o, const double *x, const double *y, int64_t n, int kind,
+  ty_k_generator *g) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
+    o[i] = ty_draw(kind, x[i], y ? y[i] : 0, g->seed, g->offset + (uint64_t)i * TY_DRAW_BLOCKS);
+  move_on(g, (uint64_t)n * TY_DRAW_BLOCKS);
+}
+
 /* ---- random orders ---- */
 
 /* (0, 1) */
@@ -201,6 +209,11 @@ cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s) {
     case TY_OP_randint: case TY_OP_bernoulli: case TY_OP_exponential: return TY_LAUNCH(draw<ANY>, blocks, THREADS, s, args);
     default: return TY_LAUNCH(draw<UNIFORM>, blocks, THREADS, s, args);
   }
+}
+
+cudaError_t ty_k_drawn(double *o, const double *x, const double *y, int64_t n, int kind, ty_k_generator *g, cudaStream_t s) {
+  const unsigned all = blocks_for(n, THREADS);
+  return TY_LAUNCH(drawn, all > MOST ? MOST : all, THREADS, s, o, x, y, n, kind, g);
 }
 
 cudaError_t ty_k_triangle(void *o, const void *x, int dtype, int64_t n, int64_t rows, int64_t cols, int64_t k, int lower, cudaStream_t s) {

@@ -78,6 +78,8 @@ typedef struct {
   ty_k_fault *fault;
 } ty_k_augmenting;
 TY_K cudaError_t ty_k_augment(const ty_k_augmenting *k, cudaStream_t s);           /* also moves the generator on */
+/* n draws of a kind (core/draws.h) with parameters x and y; y may be NULL; also moves the generator on */
+TY_K cudaError_t ty_k_drawn(double *o, const double *x, const double *y, int64_t n, int kind, ty_k_generator *g, cudaStream_t s);
 /* o[i], float64: x NULL: a random int64, in bits; else -log(u) / x[i], inf where x[i] isn't above 0: the keys of a
  * random order. per: Philox blocks, one gives per elements (1 or 2) */
 TY_K cudaError_t ty_k_keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g, cudaStream_t s);

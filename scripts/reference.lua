@@ -40,7 +40,7 @@ local SECTIONS = {
   {"Distributions", "distributions/init", "distributions/base", "distributions/elementary", "distributions/gamma",
     "distributions/composed", "distributions/vectors", "distributions/matrices", "distributions/circular", "distributions/relaxed",
     "distributions/transformed", "distributions/transforms", "distributions/transforms_vectors", "distributions/constraints",
-    "distributions/divergences"},
+    "distributions/registry", "distributions/divergences"},
   {"Saving", "saving", "numpy"},
   {"Checkpoints", "checkpoint"},
   {"Profiles", "profiler", "benchmark"},
@@ -57,7 +57,7 @@ local FIELDS = {
   {"is_leaf", "boolean", "whether no recorded op made it"},
   {"ndim", "integer", "the number of dims"},
   {"is_cuda", "boolean", "whether it is on a GPU"},
-  {"T", "tycho.Tensor", "the dims in reverse order: a view"},
+  {"T", "tycho.Tensor", "the transpose of a matrix, a vector itself: a view"},
   {"mT", "tycho.Tensor", "the last two dims swapped: a view"},
 }
 local IN_C = {

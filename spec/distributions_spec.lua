@@ -148,25 +148,131 @@ describe("distributions", function()
   it("of what a transform has given know what it came of", function()
     local mu = tycho.tensor({20}, {requires_grad = true})
     local d = D.TransformedDistribution(D.Normal(mu, tycho.ones(1) * 0.1),
-      {D.transforms.TanhTransform(), D.transforms.AffineTransform(1, 2)})
+      {D.transforms.TanhTransform {cache_size = 1}, D.transforms.AffineTransform(1, 2, 0, 1)})
     local y = d:rsample()
     local p = d:log_prob(y)
     assert.is_true(p:isfinite():item())    -- a tanh of 20 is 1, which nothing leads back from
     p:backward()
     assert.is_true(mu.grad:isfinite():item())
-    local small = D.TransformedDistribution(D.Normal(tycho.zeros(3), tycho.ones(3)), {D.transforms.TanhTransform()})
+    local small = D.TransformedDistribution(D.Normal(tycho.zeros(3), tycho.ones(3)), {D.TanhTransform(1)})
     y = small:rsample()
     helper.close(small:log_prob(y), small:log_prob(y:clone()), "as by the way back", 1e-4)
     y:mul_(0.5)
     helper.close(small:log_prob(y), small:log_prob(y:clone()), "after a change")
     local loc = tycho.zeros(3, {requires_grad = true})
-    local moved = D.TransformedDistribution(D.Normal(loc, tycho.ones(3)), {D.transforms.TanhTransform()})
+    local moved = D.TransformedDistribution(D.Normal(loc, tycho.ones(3)), {D.transforms.TanhTransform {cache_size = 1}})
     y = moved:rsample()
     tycho.no_grad(function() loc:add_(1) end)
     helper.close(moved:log_prob(y), moved:log_prob(y:clone()), "after a step", 1e-4)
-    local function made() return D.TransformedDistribution(D.Normal(loc, tycho.ones(3)), {D.transforms.TanhTransform()}) end
+    local function made() return D.TransformedDistribution(D.Normal(loc, tycho.ones(3)), {D.transforms.TanhTransform {cache_size = 1}}) end
     local one, other = made(), made()
     y = tycho.no_grad(function() return one:rsample() end)
     helper.close(tycho.grad(one:log_prob(y):sum(), loc), tycho.grad(other:log_prob(y):sum(), loc), "a draw without history", 1e-4)
+    helper.fails("TanhTransform: cache_size must be 0 or 1, got 2", D.TanhTransform, 2)
+  end)
+
+  it("of a transform's draws are functions of the draw, unless it is remembered", function()
+    for _, d in ipairs {D.LogisticNormal(tycho.zeros(2, {requires_grad = true}), tycho.ones(2)),
+        D.TransformedDistribution(D.Normal(tycho.zeros(2, {requires_grad = true}), 1), D.ExpTransform()),
+        D.TransformedDistribution(D.Normal(tycho.zeros(2, {requires_grad = true}), 1), {D.TanhTransform(1), D.AffineTransform(1, 2)})} do
+      local y = d:rsample()
+      local leaf = y:detach():requires_grad_(true)
+      helper.close(tycho.grad(d:log_prob(y):sum(), y), tycho.grad(d:log_prob(leaf):sum(), leaf))
+    end
+  end)
+
+  it("say what they say at the edges of what is possible", function()
+    local inf, f64 = math.huge, {dtype = "float64"}
+    local T = tycho.tensor
+    local function is(want, got, tolerance) helper.close(got, T(want), nil, tolerance or 1e-4) end
+    -- PyTorch's values
+    is({0}, D.Geometric {probs = T {1.0}}:log_prob(T {0}))
+    is({0}, D.NegativeBinomial(0, {probs = 0.5}):log_prob(T {0}):view(1))
+    local d = D.ContinuousBernoulli {probs = T {0, 1}}
+    is({2.7691, 2.7691}, d:log_prob(T {0, 1}))
+    is({-1.769, -1.769}, d:entropy(), 1e-3)
+    assert.is_true(d:sample():isfinite():all():item())
+    is({-7.231}, D.ContinuousBernoulli {logits = T {20}}:log_prob(T {0.5}), 1e-3)
+    for _, kind in ipairs {"float16", "bfloat16"} do
+      is({0.5825}, D.Categorical {logits = T({1, 2, -inf}, {dtype = kind})}:entropy():float():view(1), 4e-3)
+    end
+    local p = T({0, 0.5, 1}, {requires_grad = true})
+    is({-0.3567, 0.8473, 1.2040}, tycho.grad(D.kl_divergence(D.Bernoulli {probs = p}, D.Bernoulli {probs = 0.3}):sum(), p), 2e-4)
+    is({6.3069, 7.3069}, D.kl_divergence(D.Bernoulli {logits = T {0, 0}}, D.Bernoulli {logits = T {14, 16}}))
+    is({-inf}, D.TransformedDistribution(D.Normal(0, 1), D.AffineTransform(0, 2)):log_prob(T {inf}))
+    -- numbers are taken as the parameters are
+    is({-9.2367}, D.Poisson(T({2 ^ 24 + 1}, f64)):log_prob(2 ^ 24 + 1):float())
+    is({0.3567}, D.Pareto(T({0.7}, f64), 1):log_prob(0.7):float())
+    assert.equal("float16", D.StudentT(T({3}, {dtype = "float16"})):log_prob(0.5).dtype)
+    for _, temperature in ipairs {0.5, 0.1, 0.03} do
+      local r = D.RelaxedBernoulli(temperature, {logits = T {-5, 0, 5}})
+      assert.is_true(r:log_prob(r:rsample {1000}):isfinite():all():item())
+    end
+    assert.is_true(D.SigmoidTransform().inv(T {0, 1}):isfinite():all():item())
+    helper.fails("Independent: argument 2 must be", D.Independent, D.Normal(tycho.zeros(2, 3), 1), 0.5)
+  end)
+
+  it("draw counts as often as their probabilities say", function()
+    tycho.manual_seed(11)
+    local n = 20000
+    local function fits(name, d, last)
+      local x = d:sample({n}):cpu()
+      assert.is_true(x:eq(x:floor()):all():item(), name)
+      local mean, sd = d.mean:item(), math.sqrt(d.variance:item())
+      local least, most = math.max(math.floor(mean - 3 * sd), 0), math.min(math.ceil(mean + 3 * sd), last or math.huge)
+      local sum, seen, cells = 0, 0, 0
+      for k = least, most do
+        local want = n * math.exp(d:log_prob(k):item())
+        local got = x:eq(k):sum():item()
+        if want > 8 then sum, cells = sum + (got - want) ^ 2 / want, cells + 1 end
+        seen = seen + got
+      end
+      assert.is_true(seen > 0.99 * n, name)
+      assert.is_true(sum < cells + 5 * math.sqrt(2 * cells) + 5, ("%s: chi square %g of %d"):format(name, sum, cells))
+    end
+    local f64 = {dtype = "float64"}
+    for _, rate in ipairs {0.4, 9.9, 10.5, 40, 300} do fits("Poisson " .. rate, D.Poisson(tycho.tensor(rate, f64))) end
+    for _, c in ipairs {{1, 0.3}, {12, 0.95}, {25, 0.39}, {25, 0.41}, {60, 0.8}, {2000, 0.1}} do
+      fits(("Binomial %g %g"):format(c[1], c[2]), D.Binomial(c[1], {probs = tycho.tensor(c[2], f64)}), c[1])
+    end
+    fits("NegativeBinomial", D.NegativeBinomial(3.5, {probs = tycho.tensor(0.7, f64)}))
+    assert.same({0, 0, 7}, D.Binomial(tycho.tensor {0, 7, 7}, {probs = tycho.tensor {0.5, 0, 1}}):sample():totable())
+    assert.same({0}, D.Poisson(tycho.zeros(1)):sample():totable())
+    assert.same({5, 0}, tycho.binomial(tycho.tensor {5, 5}, tycho.tensor {1, 0}):totable())
+  end)
+
+  it("draw numbers as their distribution functions say", function()
+    tycho.manual_seed(12)
+    local n = 20000
+    for _, a in ipairs {0.05, 0.7, 1, 3, 80} do
+      local d = D.Gamma(tycho.tensor(a, {dtype = "float64"}), 2)
+      local u = d:cdf(d:sample({n})):sort()
+      local far = (u - tycho.range(1, n, 1, {dtype = "float64"}) / n):abs():max():item()
+      assert.is_true(far < 2 / math.sqrt(n), ("Gamma %g: %g"):format(a, far))
+    end
+    for _, k in ipairs {1e-6, 0.3, 4, 500} do
+      local d = D.VonMises(tycho.tensor(0.5, {dtype = "float64"}), k)
+      local x = d:sample({n}) - 0.5
+      local far = math.abs(1 - x:cos():mean():item() - d.variance:item())
+      assert.is_true(far < 5 * math.max(x:cos():std():item(), 1e-9) / math.sqrt(n), ("VonMises %g: %g"):format(k, far))
+      assert.is_true(math.abs(x:sin():mean():item()) < 5 / math.sqrt(n))
+    end
+  end)
+
+  it("know transforms to where constraints hold", function()
+    local C = D.constraints
+    local x = tycho.randn(5, 6)
+    for _, c in ipairs {C.real, C.positive, C.nonnegative, C.greater_than(2), C.less_than(-1), C.unit_interval, C.interval(-1, 3),
+        C.simplex, C.real_vector, C.corr_cholesky, C.independent(C.positive, 1)} do
+      for _, to in ipairs {D.biject_to, D.transform_to} do
+        local t = to(c)
+        local y = t(x)
+        assert.is_true(c:check(y):all():item(), tostring(c))
+        if to == D.biject_to then helper.close(t.inv(y), x, tostring(c), 1e-3) end
+      end
+    end
+    assert.is_true(C.positive_definite:check(D.transform_to(C.positive_definite)(tycho.randn(3, 3) / 2)):item())
+    helper.fails("biject_to: there is no transform to boolean", D.biject_to, C.boolean)
+    helper.fails("transform_to: argument 1 must be a constraint, got 'positive'", D.transform_to, "positive")
   end)
 end)

@@ -505,13 +505,21 @@ local function as_module(compiled, m)
   return stand_in
 end
 
+local THEIRS = {mode = true, fullgraph = true, dynamic = true, backend = true}
+
 -- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (for a module, a module) that does what fn does: its
 -- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is
 -- compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of
 -- arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way,
 -- or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
--- arguments have a row for each. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+-- arguments have a row for each. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing.
+-- TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 return function(fn, o)
+  if type(o) == "table" then
+    local own = {}
+    for k, v in pairs(o) do if not THEIRS[k] then own[k] = v end end
+    o = own
+  end
   o = fill("compile", o, {guard = "full", max_variants = 8, fusion = true, steps = 1})
   if not callable(fn) then
     fail("compile: argument 1 must be a function or a module, got %s", core.is_tensor(fn) and "tensor" or type(fn))

@@ -126,6 +126,8 @@ R.amp_scale = {loss = function(g, scale) return g * scale end}
 R.div = {a = function(g, b) return g / b end, b = function(g, a, b) return -g * (a / b) / b end}
 R.floor_divide = {a = zero, b = zero}
 R.remainder = {a = function(g) return g end, b = function(g, a, b) return -g * ops.floor_divide(a, b) end}
+-- An operand in the gradient's dtype: what is computed of it alone must not have fewer digits than the result.
+local function as_wide(v, g) return core.is_tensor(v) and v.dtype ~= g.dtype and M.to(v, g.dtype) or v end
 R.pow = {
   a = function(g, a, b)
     if type(b) == "number" then return b == 0 and zero(g) or g * (ops.pow(a, b - 1) * b) end
@@ -133,7 +135,7 @@ R.pow = {
   end,
   b = function(g, a, b, out)               -- 0 ^ b is 1 or 0 from b = 0 on
     if type(a) == "number" then return a == 0 and ops.where(ops.ge(b, 0), 0, -math.huge) * g or g * out * math.log(a) end
-    return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(a))
+    return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(as_wide(a, g)))
   end}
 -- equal operands share the gradient
 local function larger(g, a, b) return g * (ops.gt(a, b) + ops.eq(a, b) * 0.5) end
@@ -150,13 +152,15 @@ R.copysign = {a = function(g, a, out) return g * ops.sign(a) * ops.sign(out) end
 R.logaddexp = {a = function(g, a, b) return g * ops.sigmoid(a - b) end, b = function(g, a, b) return g * ops.sigmoid(b - a) end}
 R.xlogy = {a = function(g, a, b)
   if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype, device = g.device}) end
-  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
+  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(as_wide(b, g)))
 end, b = function(g, a, b) return g * a / b end}
-local function over_squares(a, b)         -- 0 at the origin, as PyTorch's
+local function over_squares(a, b, g)      -- 0 at the origin, as PyTorch's
+  a, b = as_wide(a, g), as_wide(b, g)
   local d = a * a + b * b
   return ops.where(ops.eq(d, 0), 0, 1 / d)
 end
-R.atan2 = {a = function(g, a, b) return g * b * over_squares(a, b) end, b = function(g, a, b) return -g * a * over_squares(a, b) end}
+R.atan2 = {a = function(g, a, b) return g * b * over_squares(a, b, g) end,
+  b = function(g, a, b) return -g * a * over_squares(a, b, g) end}
 R.fill = {value = function(g) return g end}
 R.where = {a = function(g, cond) return ops.where(cond, g, 0) end, b = function(g, cond) return ops.where(cond, 0, g) end}
 R.masked_fill = {x = function(g, mask) return ops.masked_fill(g, mask, 0) end, value = function(g, mask) return ops.where(mask, g, 0) end}
@@ -165,7 +169,7 @@ R.lerp = {a = function(g, weight) return g * (1 - weight) end, b = function(g, w
 R.addcmul = {a = function(g) return g end, b = function(g, c, value) return scaled(g * c, value) end,
   c = function(g, b, value) return scaled(g * b, value) end}
 R.addcdiv = {a = function(g) return g end, b = function(g, c, value) return scaled(g / c, value) end,
-  c = function(g, b, c, value) return g * b / (c * c) * -value end}
+  c = function(g, b, c, value) return g * b / ops.square(as_wide(c, g)) * -value end}
 
 ---- pointwise ops that are gradients themselves ----
 R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end}
@@ -474,7 +478,7 @@ local NONE = [[
   smooth_l1_backward bce_logits_backward grid_sample_slopes grid_sample_spread softmax_backward log_softmax_backward batch_norm_backward
   layer_norm_backward group_norm_backward cross_entropy_backward cross_entropy_mean_backward linear_backward_weight
   empty zeros ones full range linspace eye rand randn randint randperm rng_state set_rng_state uniform normal
-  exponential multinomial bernoulli augment nonzero unique_values searchsorted bincount
+  exponential multinomial bernoulli drawn augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step
   nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope]]

@@ -386,12 +386,17 @@ tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, 
   end)
 -- Random counts from Poisson distributions whose rates are x's elements, in x's shape and dtype.
 tycho.poisson = core.define("poisson", "x", function(x) return require("tycho.distributions").Poisson(x):sample() end)
+-- Random counts of successes in count trials, each with probability prob: floating tensors, of one shape.
+tycho.binomial = core.define("binomial", "count, prob", function(count, prob)
+  return require("tycho.distributions").Binomial(count, {probs = prob}):sample()
+end)
 
 -- What draws random numbers takes a generator of its own, too.
 local generator = require "tycho.generator"
 tycho.Generator = generator.Generator
 for _, name in ipairs {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform_", "normal_",
-    "exponential_", "log_normal_", "cauchy_", "geometric_", "random_", "bernoulli", "bernoulli_", "multinomial", "poisson"} do
+    "exponential_", "log_normal_", "cauchy_", "geometric_", "random_", "bernoulli", "bernoulli_", "multinomial", "poisson",
+    "binomial"} do
   if M[name] then M[name] = generator.drawing(name, M[name]) end
   if rawget(tycho, name) then tycho[name] = generator.drawing(name, tycho[name]) end
 end

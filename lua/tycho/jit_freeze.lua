@@ -1,6 +1,7 @@
 -- tycho.jit.freeze: a traced module for inference. What depends on constants alone is computed, and a batch_norm goes
 -- into the convolution before it.
 local core = require "tycho.core"
+local fold_norm = require "tycho.nn.fold_norm"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
 local modes = require "tycho.modes"
@@ -15,16 +16,10 @@ local function copied(x)
   return out
 end
 
--- The weight and bias of a convolution that does the batch_norm behind it too. dim: the weight's, of outputs.
-local function with_norm(weight, bias, norm, const, dim)
+-- What a node of batch_norm has, as fold_norm wants it.
+local function statistics(norm, const)
   local function of(name) local a = norm.args[name]; return is_value(a or {}) and const[a.v] or nil end
-  local mean, var, gain, shift = of("mean"), of("var"), of("weight"), of("bias")
-  local scale = ops.rsqrt(var + (norm.args.eps or 1e-5))
-  if gain then scale = scale * gain end
-  local shape = {}
-  for i = 1, M.dim(weight) do shape[i] = i == dim and -1 or 1 end
-  local b = (bias and M.flatten(bias) - mean or -mean) * scale
-  return M.to(weight * M.view(scale, shape), weight.dtype), M.to(shift and b + shift or b, weight.dtype)
+  return {mean = of "mean", var = of "var", weight = of "weight", bias = of "bias", eps = norm.args.eps or 1e-5}
 end
 
 -- What is known while the nodes are gone through, in their order. Values are the old program's numbers; constants that are made here
@@ -118,7 +113,7 @@ local function fold(f, node, moved, device)
   local x, sum, dim = before(f, node)
   if x then
     local bias = sum and sum.args.b or x.args.bias
-    local w, b = with_norm(f.const[x.args.weight.v], bias and f.const[bias.v], node, f.const, dim)
+    local w, b = fold_norm(f.const[x.args.weight.v], bias and f.const[bias.v], statistics(node, f.const), dim)
     x.args.weight = constant(f, w)
     if sum then sum.args.b = constant(f, M.view(b, 1, -1, 1, 1)) else x.args.bias = constant(f, b) end
     f.alias[node.out[1]] = node.args.x.v

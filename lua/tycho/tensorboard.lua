@@ -78,7 +78,15 @@ local function open(w)
   file:write(event(w, nil, nil, text(3, "brain.Event:2")))
 end
 
+-- step and time, which may have been given by their names in PyTorch: {global_step=, walltime=}, and others that are known.
+local function named(who, step, time, known)
+  if type(step) ~= "table" or core.is_tensor(step) then return step, time, {} end
+  options.check(who, step, setmetatable({global_step = true, walltime = true}, {__index = known}))
+  return step.global_step, step.walltime or time, step
+end
+
 local function write(w, who, tag, step, time, value)
+  step, time = named(who, step, time)
   if type(tag) ~= "string" then fail("%s: argument 1 (tag) must be a string, got %s", who, options.shown(tag)) end
   if step ~= nil and (type(step) ~= "number" or step % 1 ~= 0 or step < 0) then
     fail("%s: argument 3 (step) must be a whole number from 0, got %s", who, options.shown(step))
@@ -175,8 +183,17 @@ local function picture(self, who, tag, x, step, time, o)
   write(self, who, tag, step, time, text(4, whole(1, size(21)) .. whole(2, size(17)) ..
     whole(3, ({[0] = 1, [2] = 3, [4] = 2, [6] = 4})[png:byte(26)] or 3) .. text(4, png)))
 end
--- A picture CxHxW or HxW of 0..1, or of bytes.
-function Writer:add_image(tag, x, step, time) picture(self, "add_image", tag, x, step, time) end
+-- A picture CxHxW or HxW of 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", how its dims lie.
+function Writer:add_image(tag, x, step, time, dataformats)
+  local o
+  step, time, o = named("add_image", step, time, {dataformats = true})
+  dataformats = dataformats or o.dataformats or "CHW"
+  if dataformats ~= "CHW" and dataformats ~= "HWC" and dataformats ~= "HW" then
+    fail("add_image: dataformats must be 'CHW', 'HWC' or 'HW', got %s", options.shown(dataformats))
+  end
+  if dataformats == "HWC" and core.is_tensor(x) and M.dim(x) == 3 then x = M.permute(x, 3, 1, 2) end
+  picture(self, "add_image", tag, x, step, time)
+end
 -- add_images(tag, x, step, time, {options of make_grid}): pictures NxCxHxW side by side.
 function Writer:add_images(tag, x, step, time, o) picture(self, "add_images", tag, x, step, time, o) end
 

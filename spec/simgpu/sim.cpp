@@ -28,7 +28,6 @@
 #include "sim.h"
 #undef threadIdx
 #undef blockIdx
-
 #define EXPORT extern "C" __attribute__((visibility("default")))
 typedef std::chrono::steady_clock timer;
 
@@ -261,7 +260,6 @@ struct CUstream_st {
 };
 
 struct CUevent_st { int device; bool timing; point p; record in; std::vector<size_t> tail; };   /* in: recorded while that was captured */
-
 namespace {
 
 std::mutex streams_lock; std::atomic<int> made_on[64];
@@ -352,9 +350,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
 /* By odd seeds the device reads pageable memory itself, and so may do it later than a copy's call. */
 static bool reads_pageable() { static const bool odd = setting("TYCHO_SIM_SEED", 1) % 2; return odd; }
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr what, int) {
-  ENTER;
-  *v = what == cudaDevAttrPageableMemoryAccess && reads_pageable();
-  return cudaSuccess;
+  ENTER; *v = what == cudaDevAttrPageableMemoryAccess && reads_pageable(); return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
@@ -521,14 +517,12 @@ cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) { ENTER; return cudaSucces
 cudaError_t cudaMemcpyPeerAsync(void *dst, int, const void *src, int, size_t n, cudaStream_t s) {
   ENTER;
   if (!on_device(dst, n) || !on_device(src, n)) return give(cudaErrorInvalidValue);
-  s->add([=] { memcpy(dst, src, n); });
-  return cudaSuccess;
+  return s->add([=] { memcpy(dst, src, n); }), cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void *p, int v, size_t n, cudaStream_t s) {
   ENTER;
   if (!on_device(p, n)) return give(cudaErrorInvalidValue);
-  s->add([=] { memset(p, v, n); });
-  return cudaSuccess;
+  return s->add([=] { memset(p, v, n); }), cudaSuccess;
 }
 
 /* ---- graphs ---- */

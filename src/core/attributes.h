@@ -74,6 +74,7 @@ enum {
   TY_AT_normal_mean = 0, TY_AT_normal_std = 1,
   TY_AT_exponential_lambd = 0,
   TY_AT_multinomial_n = 0, TY_AT_multinomial_replacement = 1,
+  TY_AT_drawn_kind = 0,
   TY_AT_augment_size = 0, TY_AT_augment_padding = 1, TY_AT_augment_flip = 2, TY_AT_augment_cutout = 3, TY_AT_augment_random = 4,
     TY_AT_augment_dtype = 5,
   TY_AT_rng_state_device = 0,

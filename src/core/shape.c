@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 #include "augment.h"
+#include "draws.h"
 #include "shape.h"
 
 /* ---- helpers shared by the rules ---- */
@@ -467,7 +468,10 @@ ty_status ty_infer_range(ty_call *c) {
 
 ty_status ty_infer_linspace(ty_call *c) {
   TY_TRY(check_sizes(c, &c->at[TY_AT_linspace_steps].i, 1));
-  ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_linspace_dtype], TY_F32), 1, &c->at[TY_AT_linspace_steps].i);
+  const ty_dtype d = created_dtype(&c->at[TY_AT_linspace_dtype], TY_F32);
+  ty_set_shape(&c->meta[0], d, 1, &c->at[TY_AT_linspace_steps].i);
+  ty_attr *first = &c->at[TY_AT_linspace_first], *last = &c->at[TY_AT_linspace_last];
+  if (!ty_is_float(d)) { first->f = trunc(first->f); last->f = trunc(last->f); }            /* between whole numbers */
   return TY_OK;
 }
 
@@ -575,6 +579,14 @@ ty_status ty_infer_augment(ty_call *c) {
   const int64_t shape[4] = {index->shape[0], x->shape[1], size[0], size[1]};
   ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_augment_dtype], TY_F32), 4, shape);
   return ty_is_float((ty_dtype)c->meta[0].dtype) ? TY_OK : ty_fail(c, "dtype must be floating, got %s", ty_dtype_names[c->meta[0].dtype]);
+}
+
+ty_status ty_infer_drawn(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *y = c->in[1].t;
+  if (x->dtype != TY_F64 || !y == (c->at[TY_AT_drawn_kind].i == TY_DRAW_BINOMIAL) ||
+      (y && (y->dtype != TY_F64 || y->ndim != x->ndim || memcmp(y->shape, x->shape, sizeof *x->shape * x->ndim))))
+    return ty_fail(c, "parameters must be float64, two of one shape or one");
+  return ty_infer_same(c);
 }
 
 ty_status ty_infer_dropout(ty_call *c) {

@@ -249,13 +249,13 @@ REPEAT(repeat_8, uint64_t)
     SUM_LANES(s, a); \
     return (T)s; } \
   static double total_##k(const T *x, int64_t n) {  /* as the op sum adds */ \
-    double s = 0; \
-    for (int64_t i = 0; i < n; i += TY_PART) { double part; row_sum_##X(&part, x + i, TY_MIN(TY_PART, n - i)); s += part; } \
+    double s = 0; const int64_t most = TY_PART_OF(n); \
+    for (int64_t i = 0; i < n; i += most) { double part; row_sum_##X(&part, x + i, TY_MIN(most, n - i)); s += part; } \
     return s; } \
   static double total_square_##k(const T *x, int64_t n, T shift) { \
-    double s = 0; \
+    double s = 0; const int64_t most = TY_PART_OF(n); \
     for (int64_t i = 0; i < n;) { \
-      T a[LANES] = {0}; int64_t e = TY_MIN(n, i + TY_PART); double part = 0; \
+      T a[LANES] = {0}; int64_t e = TY_MIN(n, i + most); double part = 0; \
       for (; i + LANES <= e; i += LANES) for (int j = 0; j < LANES; j++) { T d = x[i + j] - shift; a[j] += d * d; } \
       for (int j = 0; i < e; i++, j++) { T d = x[i] - shift; a[j] += d * d; } \
       SUM_LANES(part, a); s += part; } \

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "cpu.h"
 #include "augment.h"
+#include "draws.h"
 #include "math.h"
 
 #define BLOCKS 128          /* Philox blocks made at a time */
@@ -206,6 +207,25 @@ static int64_t improbable(const char *x, ty_dtype d, int64_t n) {
   return n;
 }
 
+static ty_status drawn(ty_call *c) {
+  const int kind = (int)c->at[TY_AT_drawn_kind].i;
+  const int64_t n = ty_numel(c->out[0]);
+  ty_tensor *x, *y = NULL;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  if (c->in[1].t) {
+    const ty_status s = ty_contiguous(c->ctx, c->in[1].t, &y);
+    if (s != TY_OK) { ty_release(x); return s; }
+  }
+  const ty_generator g = ty_cpu_take((uint64_t)n * TY_DRAW_BLOCKS);
+  const double *a = ty_data(x), *b = y ? ty_data(y) : a;
+  double *o = ty_data(c->out[0]);
+  #pragma omp parallel for num_threads(ty_threads_for(n * 64)) schedule(static)
+  for (int64_t i = 0; i < n; i++) o[i] = ty_draw(kind, a[i], b[i], g.seed, g.offset + (uint64_t)i * TY_DRAW_BLOCKS);
+  ty_release(x);
+  ty_release(y);
+  return TY_OK;
+}
+
 /* The generator's state to a tensor, or from one. */
 static ty_status state(ty_call *c) {
   ty_tensor *t;
@@ -223,6 +243,7 @@ ty_status ty_cpu_random(ty_call *c) {
   ty_tensor *x = NULL;
   if (c->op->id == TY_OP_multinomial) return n ? multinomial(c) : TY_OK;
   if (c->op->id == TY_OP_augment) return n ? augment(c) : TY_OK;
+  if (c->op->id == TY_OP_drawn) return n ? drawn(c) : TY_OK;
   if (c->op->id == TY_OP_randperm) return permutation(c);
   if (c->nin) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));

@@ -53,6 +53,7 @@ typedef struct {
 
 /* acc = combination of elements lo..hi of the reduced dims at x */
 static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi, void *acc) {
+  const int64_t most = TY_PART_OF(r->red.total);
   int64_t inner = r->red.n ? r->red.shape[r->red.n - 1] : 1, st = r->red.n ? r->red.stride[r->red.n - 1] : 1;
   double buf[TY_PART], part;
   r->l->init[r->id][r->k](acc, 1);
@@ -60,7 +61,7 @@ static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi
     int64_t at = lo % inner, n = TY_MIN(inner - at, hi - lo);
     const char *p = x + (offset_of(&r->red, r->red.n - 1, lo / inner) + at * st) * r->size;
     bool straight = r->direct && st == 1;
-    n = TY_MIN(n, TY_PART);
+    n = TY_MIN(n, most);
     if (!straight) { r->load(buf, p, st, n); p = (const char *)buf; }
     r->l->row[r->id][r->k](&part, p, n);
     r->l->combine[r->id][r->k](acc, &part, 1);

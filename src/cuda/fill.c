@@ -101,6 +101,20 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
+static ty_status drawn(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *x, *y = NULL;
+  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  ty_status st = c->in[1].t ? ty_contiguous(c->ctx, c->in[1].t, &y) : TY_OK;
+  if (st == TY_OK) {
+    const cudaError_t e = ty_k_drawn(ty_data(c->out[0]), ty_data(x), y ? ty_data(y) : NULL, ty_numel(c->out[0]),
+      (int)c->at[TY_AT_drawn_kind].i, ty_generator_begin(c->ctx, gpu), s);
+    st = ty_launched(c, gpu, ty_generator_end(gpu, e));
+  }
+  ty_release(x);
+  ty_release(y);
+  return st;
+}
+
 /* The generator's state to a tensor, or from one; nothing waits. */
 static ty_status state(ty_call *c) {
   const bool set = c->op->id == TY_OP_set_rng_state;
@@ -138,6 +152,7 @@ ty_status ty_cuda_random(ty_call *c) {
     case TY_OP_randperm: return permutation(c, gpu, s);
     case TY_OP_multinomial: return multinomial(c, gpu, s);
     case TY_OP_augment: return augment(c, gpu, s);
+    case TY_OP_drawn: return drawn(c, gpu, s);
     default: break;                        /* bernoulli has no attributes */
   }
   if (c->op->id == TY_OP_bernoulli || c->op->id == TY_OP_dropout_mask) {

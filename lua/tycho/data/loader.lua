@@ -150,7 +150,13 @@ end
 -- worker; timeout: seconds that an item may take in a worker. persistent_workers is taken, and of no effect: they stay until
 -- close().
 local function new(dataset, ...)
-  local o = options.arguments("DataLoader", SIGNATURE, ...)
+  local o
+  if select("#", ...) == 0 and type(dataset) == "table" and getmetatable(dataset) == nil and dataset.dataset then      -- all by name
+    o = {}
+    for k, v in pairs(dataset) do if k ~= "dataset" then o[k] = v end end
+    return new(dataset.dataset, o)
+  end
+  o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
   local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and
     not makes_batches(dataset)
@@ -273,8 +279,9 @@ end
 -- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops
 -- may be within one another.
 function DataLoader:iter()
-  if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end   -- the last one was left early
-  self.resuming = false
+  -- the last one was left early, or has just begun, in another loop
+  if not self.resuming and (self.position ~= 0 or self.begun) then self.epoch, self.position = self.epoch + 1, 0 end
+  self.resuming, self.begun = false, true
   give_way(self)
   local made, order, ends = pcall(self.order, self)
   if not made then fail(bare(order)) end
@@ -288,7 +295,7 @@ function DataLoader:iter()
   return function()
     if at >= total then
       if self.running == engine then engine:stop(); self.running = nil end
-      if self.position ~= 0 and not engine.over then self.epoch, self.position = self.epoch + 1, 0 end
+      if self.position ~= 0 and not engine.over then self.epoch, self.position, self.begun = self.epoch + 1, 0, false end
       engine.over = true
       return nil
     end

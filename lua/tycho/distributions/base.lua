@@ -35,17 +35,30 @@ for _, name in ipairs {"cdf", "icdf", "entropy"} do
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
 local function is_distribution(v) return type(v) == "table" and rawget(v, "batch_shape") ~= nil end
+-- One of dist's floating tensors, or of those that the distributions it is made of have; nil where there is none.
+local function parameter_of(dist)
+  for _, v in pairs(dist) do
+    if core.is_tensor(v) and M.is_floating_point(v) then return v end
+  end
+  for _, v in pairs(dist) do
+    local found = is_distribution(v) and parameter_of(v)
+    if found then return found end
+  end
+end
 -- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own.
 local function class(name, signature, parent)
   local get = setmetatable({}, {__index = parent and parent.get})
   local c = setmetatable({_name = name, _parent = parent, get = get}, {__index = parent or Distribution, __newindex = function(t, k, v)
     if k == "entropy" or k == "expand" then v = options.method(name, "dist", k, is_distribution, v)
-    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too
+    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too, as the parameters are
       local fn = v
       v = function(self, x, ...)
         if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
         if select("#", ...) > 0 then fail("%s: %s takes one value", self._name, k) end
-        if type(x) == "number" then x = ops.full({}, x, {dtype = "float32", device = "cpu"}) end
+        if type(x) == "number" then
+          local like = parameter_of(self)
+          x = ops.full({}, x, {dtype = like and like.dtype or "float32", device = like and like.device or "cpu"})
+        end
         if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", self._name, k, options.shown(x)) end
         if k == "log_prob" and self.checked and self.validate and lib.looks(x) and not ops.all(self.support:check(x)):item() then
           fail("%s: log_prob: a value must be %s", self._name, type(self.checked) == "string" and self.checked or self.support.text)
@@ -210,11 +223,16 @@ local function one_of(name, probs, logits)
   if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
   return given
 end
-local function open_unit(shape, like) return require("tycho.functional.lib").open_unit(shape, like.dtype, like.device) end
+-- Draws of a kind that core/draws.h has, of this shape, float64, without history.
+local function drawn(kind, shape, x, y)
+  local function wide(v) return v and M.to(ops.expand(M.detach(v), shape), "float64") end
+  return ops.drawn(wide(x), wide(y), {kind = kind})
+end
+local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, like.device) end
 
 options.colon(Distribution, "dist", is_distribution)
 
 -- KL: how much is lost where q stands for p, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
 return {distributions = distributions, constraints = constraints, class = class, together = together, need = need,
   parameters = parameters, supports = supports, same = same, joined = joined, one_given = one_given, one_of = one_of,
-  open_unit = open_unit, is_distribution = is_distribution, wider = wider, KL = {}}
+  open_unit = open_unit, drawn = drawn, is_distribution = is_distribution, wider = wider, KL = {}}

@@ -179,9 +179,9 @@ function Mixture:init(o)
   if not base.is_distribution(of) or #of.batch_shape == 0 or of.batch_shape[#of.batch_shape] ~= which.n then
     fail("MixtureSameFamily: argument 2 must be a distribution whose last batch dim has the %d components", which.n)
   end
-  self.mixture_distribution, self.component_distribution = which, of
   self.batch_shape, self.event_shape = joined(of.batch_shape), joined(of.event_shape)
   table.remove(self.batch_shape)
+  self.mixture_distribution, self.component_distribution = which:expand {batch_shape = self.batch_shape}, of
 end
 supports(Mixture, function(self)
   local each, dim = self.component_distribution.support, -1 - #self.event_shape

@@ -88,7 +88,7 @@ C.nonnegative.text = "from 0"
 
 ---- vectors ----
 C.simplex = made("simplex", "from 0 and add up to 1 along the last dim", function(_, x)
-  return both(all(ops.ge(x, 0)), ops.lt(ops.abs(ops.sum(x, -1) - 1), 1e-6 + 16 * lib.EPS[x.dtype]))
+  return both(all(ops.ge(x, 0)), ops.lt(ops.abs(ops.sum(x, -1) - 1), 1e-6 + 16 * (lib.EPS[x.dtype] or 0)))
 end, {event_dim = 1})
 C.one_hot = made("one_hot", "one 1 and 0s along the last dim", function(_, x)
   return both(all(C.boolean:_holds(x)), ops.eq(ops.sum(x, -1), 1))
@@ -107,7 +107,7 @@ function C.independent(base, n)
     x = base:check(x)
     for _ = 1, n do x = all(x) end
     return x
-  end, {event_dim = base.event_dim + n, is_discrete = base.is_discrete, base_constraint = base,
+  end, {event_dim = base.event_dim + n, is_discrete = base.is_discrete, base_constraint = base, reinterpreted_batch_ndims = n,
     lower_bound = base.lower_bound, upper_bound = base.upper_bound})
 end
 -- throughout(base_constraint, dim): what base_constraint says of x with a new dim there, for all that its bounds have along it: of a
@@ -133,7 +133,7 @@ matrix("lower_cholesky", "lower triangular matrices with a diagonal above 0", fu
 end)
 matrix("corr_cholesky", "Cholesky factors of correlation matrices", function(_, x)
   local off = ops.abs(ops.sum(ops.square(x), -1) - 1)
-  return both(C.lower_cholesky:_holds(x), all(ops.le(off, lib.EPS[x.dtype] * x.shape[M.dim(x)] * 10)))
+  return both(C.lower_cholesky:_holds(x), all(ops.le(off, (lib.EPS[x.dtype] or 0) * x.shape[M.dim(x)] * 10)))
 end)
 matrix("symmetric", "symmetric matrices", function(_, x)
   if not square(x) then return everywhere(x, false) end

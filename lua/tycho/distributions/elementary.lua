@@ -139,7 +139,7 @@ function Geometric.get.mean(self) return 1 / self.probs - 1 end
 function Geometric.get.variance(self) return (1 / self.probs - 1) / self.probs end
 function Geometric.get.mode(self) return ops.fill(self.probs, 0) end
 function Geometric:draw(shape) return ops.floor(ops.log(open_unit(shape, self.probs)) / ops.log1p(-self.probs)) end
-function Geometric:log_prob(x) return x * ops.log1p(-self.probs) + ops.log(self.probs) end
+function Geometric:log_prob(x) return ops.xlog1py(x, -self.probs) + ops.log(self.probs) end
 function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
 Geometric.arg_constraints = Bernoulli.arg_constraints
 supports(Geometric, C.nonnegative_integer)
@@ -186,7 +186,7 @@ end
 Categorical.has_enumerate_support, Categorical.arg_constraints = true, {probs = C.simplex, logits = C.real_vector}
 function Categorical:values() return ops.range(1, self.n, 1, {dtype = "int64", device = self.probs.device}) end
 supports(Categorical, function(self) return C.integer_interval(1, self.n) end, {text = "a category, a whole number from 1"})
-function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -3.4e38) * self.probs, -1) end
+function Categorical:entropy() return -ops.sum(ops.clamp(self.logits, -lib.RANGE[self.logits.dtype].max) * self.probs, -1) end
 
 -- OneHotCategorical(probs=, logits=): as Categorical; values are vectors with a 1 at the category's place.
 local OneHot = class("OneHotCategorical", "probs=nil, logits=nil")
@@ -216,7 +216,7 @@ local Independent = class("Independent", "base_distribution, reinterpreted_batch
 function Independent:init(o)
   local of, n = o.base_distribution, o.reinterpreted_batch_ndims
   if type(of) ~= "table" or not of.batch_shape then fail("Independent: argument 1 must be a distribution, got %s", options.shown(of)) end
-  if type(n) ~= "number" or n < 0 or n > #of.batch_shape then
+  if type(n) ~= "number" or n < 0 or n > #of.batch_shape or n % 1 ~= 0 then
     fail("Independent: argument 2 must be a number of batch dims, from 0 to %d, got %s", #of.batch_shape, options.shown(n))
   end
   local event = {}
@@ -259,9 +259,13 @@ function KL.Laplace(p, q)
   local ratio, far = p.scale / q.scale, ops.abs(p.loc - q.loc)
   return -ops.log(ratio) + far / q.scale + ratio * ops.exp(-far / p.scale) - 1
 end
+-- By log-odds, which keep what probabilities near 1 lose.
 function KL.Bernoulli(p, q)
-  local function part(a, b) return ops.where(ops.eq(a, 0), 0, a * (ops.log(a) - ops.log(b))) end
-  return part(p.probs, q.probs) + part(1 - p.probs, 1 - q.probs)
+  local function part(a, b, of_p, of_q)
+    local t = a * (ops.softplus(of_q, {threshold = 40}) - ops.softplus(of_p, {threshold = 40}))
+    return ops.where(ops.eq(a, 0), 0, ops.where(ops.eq(b, 0), math.huge, t))
+  end
+  return part(p.probs, q.probs, -p.logits, -q.logits) + part(1 - p.probs, 1 - q.probs, p.logits, q.logits)
 end
 function KL.Geometric(p, q) return -p:entropy() - ops.log1p(-q.probs) / p.probs - q.logits end
 function KL.Categorical(p, q)

@@ -1,40 +1,26 @@
 -- The gamma function's family: Gamma, Chi2, Beta, Dirichlet, StudentT; counts: Poisson, Binomial, NegativeBinomial, Multinomial.
 --
--- Draws need no word from the device: rejection goes on for so many rounds that hardly any is left, which then keeps
--- its last proposal. They are made in float64, by their logarithms where they may be tiny.
+-- Draws need no word from the device, and are made in float64 (core/draws.h), by their logarithms where they may be tiny.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local distributions, class, together, need, parameters, same, joined, one_of, open_unit = base.distributions,
-  base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.open_unit
+local distributions, class, together, need, parameters, same, joined, one_of, drawn = base.distributions,
+  base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.drawn
 local KL, C, supports = base.KL, base.constraints, base.supports
 local lgamma, digamma = ops.lgamma, F.digamma
 
 local DOUBLE = "float64"
 
--- log of Gamma(alpha, 1) of this shape, float64 (Marsaglia and Tsang 2000); its gradient for alpha is that of the draw
--- while its quantile stays, its second derivative isn't that.
+-- log of Gamma(alpha, 1) of this shape, float64; its gradient for alpha is that of the draw while its quantile stays, its second
+-- derivative isn't that.
 local function log_gamma_draw(shape, alpha)
-  local a = M.to(ops.expand(M.detach(alpha), shape), DOUBLE)
-  local like, small = same(a), ops.lt(a, 1)
-  local d = ops.where(small, a + 1, a) - 1 / 3
-  local c, log_v, done = ops.rsqrt(d * 9), nil, nil
-  for round = 1, 12 do                       -- each accepts more than 0.95
-    local x, u = ops.randn(shape, like), open_unit(shape, a)
-    local v = c * x + 1
-    local possible = ops.gt(v, 0)
-    local l = ops.log(ops.where(possible, v, 1)) * 3
-    local ok = ops.logical_and(possible, ops.lt(ops.log(u), x * x / 2 + d - d * ops.exp(l) + d * l))
-    log_v = round == 1 and l or ops.where(done, log_v, ops.where(ok, l, log_v))
-    done = round == 1 and ok or ops.logical_or(done, ok)
-  end
-  local y = ops.log(d) + log_v
-  y = ops.where(small, y + ops.log(open_unit(shape, a)) / a, y)
+  local y = drawn("log_gamma", shape, alpha)
   if not (alpha.requires_grad and core.is_grad_enabled()) then return y end
-  return y + (M.to(ops.expand(alpha, shape), DOUBLE) - a) * ops.gamma_draw_slope(y, a)
+  local a = M.to(ops.expand(alpha, shape), DOUBLE)
+  return y + (a - M.detach(a)) * ops.gamma_draw_slope(y, M.detach(a))
 end
 local function standard_gamma(shape, alpha)
   return ops.clamp(M.to(ops.exp(log_gamma_draw(shape, alpha)), alpha.dtype), lib.RANGE[alpha.dtype].tiny)
@@ -108,7 +94,7 @@ local Beta = class("Beta", "concentration1, concentration0")
 Beta.has_rsample = true
 function Beta:init(o)
   self.concentration1, self.concentration0 = together("Beta", o.concentration1, o.concentration0)
-  self.pair = distributions.Dirichlet(ops.stack({self.concentration1, self.concentration0}, -1))
+  self.pair = distributions.Dirichlet(ops.stack({self.concentration1, self.concentration0}, -1), {validate_args = false})
   self.batch_shape = self.concentration1.shape
 end
 function Beta.get.mean(self) return self.concentration1 / (self.concentration1 + self.concentration0) end
@@ -151,36 +137,7 @@ function StudentT:entropy()
 end
 
 ---- counts ----
--- A Poisson count of rate r: below 10 by the steps of its distribution, else by rejection (Hoermann 1993, PTRS).
-local function poisson(shape, rate)
-  local r = M.to(ops.expand(M.detach(rate), shape), DOUBLE)
-  local like = same(r)
-  local low, u = ops.clamp(r, nil, 10), ops.rand(shape, like)
-  local p, k = ops.exp(-low), ops.zeros(shape, like)
-  local reached = p
-  for step = 1, 60 do                        -- beyond: less than 1e-27 at rate 10; a step that adds nothing to the sum isn't taken
-    local after = reached + p * low / step
-    k = k + M.to(ops.logical_and(ops.ge(u, reached), ops.gt(after, reached)), DOUBLE)
-    p, reached = p * low / step, after
-  end
-  if r.device == "cpu" and (M.numel(r) == 0 or ops.amax(r):item() < 10) then return M.to(k, rate.dtype) end
-  local high = ops.clamp(r, 10)
-  local b = ops.sqrt(high) * 2.53 + 0.931
-  local a, inverse, v_r = b * 0.02483 - 0.059, 1.1239 + 1.1328 / (b - 3.4), 0.9277 - 3.6224 / (b - 2)
-  local count, done
-  for round = 1, 24 do                       -- each accepts more than 0.75
-    local x, v = ops.rand(shape, like) - 0.5, open_unit(shape, r)
-    local us = ops.clamp(0.5 - ops.abs(x), 1e-16)
-    local at = ops.floor((a * 2 / us + b) * x + high + 0.43)
-    local quick = ops.logical_and(ops.ge(us, 0.07), ops.le(v, v_r))
-    local slow = ops.le(ops.log(v * inverse / (a / (us * us) + b)), at * ops.log(high) - high - lgamma(ops.clamp(at, 0) + 1))
-    local ok = ops.logical_and(ops.ge(at, 0),
-      ops.logical_or(quick, ops.logical_and(slow, ops.logical_not(ops.logical_and(ops.lt(us, 0.013), ops.gt(v, us))))))
-    count = round == 1 and ops.where(ok, at, ops.floor(high)) or ops.where(ops.logical_and(ok, ops.logical_not(done)), at, count)
-    done = round == 1 and ok or ops.logical_or(done, ok)
-  end
-  return M.to(ops.where(ops.lt(r, 10), k, count), rate.dtype)
-end
+local function poisson(shape, rate) return M.to(drawn("poisson", shape, rate), rate.dtype) end
 
 -- Poisson(rate): counts from 0, floating, of that mean.
 local Poisson = class("Poisson", "rate")
@@ -197,13 +154,16 @@ function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma
 Poisson.arg_constraints = {rate = C.nonnegative}
 supports(Poisson, C.nonnegative_integer)
 
--- Binomial(total_count=1, probs=, logits=): successes in total_count trials, a whole number or a tensor of them. Draws each trial.
+-- Binomial(total_count=1, probs=, logits=): successes in total_count trials, a whole number or a tensor of them.
 local Binomial = class("Binomial", "total_count=1, probs=nil, logits=nil")
 local Bernoulli = distributions.Bernoulli
 function Binomial:init(o)
   local given = one_of(self._name, o.probs, o.logits)
   self.total_count, given = together(self._name, o.total_count, given)
   need(self._name, "total_count must not be negative", self.total_count, ops.ge(self.total_count, 0))
+  if self._name == "Binomial" then
+    need("Binomial", "total_count must be a whole number", self.total_count, ops.eq(self.total_count, ops.floor(self.total_count)))
+  end
   self.total_count = M.to(self.total_count, given.dtype)
   self.p, self.l, self.batch_shape = o.probs ~= nil and given or nil, o.logits ~= nil and given or nil, given.shape
 end
@@ -213,13 +173,8 @@ function Binomial.get.mean(self) return self.total_count * self.probs end
 function Binomial.get.variance(self) return self.total_count * self.probs * (1 - self.probs) end
 function Binomial.get.mode(self) return ops.minimum(ops.floor((self.total_count + 1) * self.probs), self.total_count) end
 function Binomial:draw(shape)
-  local most, p = M.numel(self.total_count) > 0 and ops.amax(self.total_count):item() or 0, ops.expand(M.detach(self.probs), shape)
-  local count = ops.zeros(shape, same(p))
-  for trial = 1, most do
-    local hit = ops.logical_and(ops.lt(ops.rand(shape, same(p)), p), ops.ge(self.total_count, trial))
-    count = count + M.to(hit, p.dtype)
-  end
-  return count
+  local p = self.probs
+  return M.to(drawn("binomial", shape, self.total_count, p), p.dtype)
 end
 local function choices(n, k) return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) end
 Binomial.has_enumerate_support = true
@@ -252,8 +207,9 @@ function NegativeBinomial:draw(shape)
   return poisson(shape, standard_gamma(shape, M.detach(self.total_count)) * ops.exp(ops.expand(M.detach(self.logits), shape)))
 end
 function NegativeBinomial:log_prob(x)
+  local ways = lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
   return self.total_count * ops.logsigmoid(-self.logits) + x * ops.logsigmoid(self.logits) +
-    lgamma(self.total_count + x) - lgamma(x + 1) - lgamma(self.total_count)
+    ops.where(ops.eq(self.total_count + x, 0), 0, ways)
 end
 NegativeBinomial.arg_constraints = {total_count = C.nonnegative, probs = C.unit_interval, logits = C.real}
 supports(NegativeBinomial, C.nonnegative_integer)

@@ -2,6 +2,7 @@
 -- RelaxedBernoulli, RelaxedOneHotCategorical, OneHotCategoricalStraightThrough, ContinuousBernoulli.
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
+local transforms = require("tycho.distributions.transforms").transforms
 local core = require "tycho.core"
 local ops, M, F = core.ops, core.methods, lib.functions
 local distributions, class, together, need, parameters, same, open_unit, supports, KL = base.distributions, base.class,
@@ -15,7 +16,7 @@ local NAN = 0 / 0
 local InverseGamma = class("InverseGamma", "concentration, rate")
 InverseGamma.has_rsample = true
 function InverseGamma:init(o)
-  self.base = distributions.Gamma(o.concentration, o.rate)
+  self.base = distributions.Gamma(o.concentration, o.rate, {validate_args = false})
   self.concentration, self.rate, self.batch_shape = self.base.concentration, self.base.rate, self.base.batch_shape
 end
 function InverseGamma.get.mean(self)
@@ -88,12 +89,13 @@ end
 supports(Kumaraswamy, C.unit_interval)
 
 ---- for choices ----
-local function warmth(self, t)                       -- in the dtype of the parameters
+local function warmth(self, t)                       -- a number, in the dtype of the parameters
   local of = self.base.logits
   t = type(t) == "number" and ops.full({}, t, same(of)) or together(self._name, t)
   need(self._name, "temperature must be above 0", t, ops.gt(t, 0))
   return t
 end
+local sigmoid = transforms.SigmoidTransform()                  -- which keeps draws off 0 and 1
 -- RelaxedBernoulli(temperature, {probs=} | {logits=}): between 0 and 1, the nearer to a Bernoulli's draws the lower the temperature, and
 -- with gradients (Maddison et al. 2017, Jang et al. 2017).
 local RelaxedBernoulli = class("RelaxedBernoulli", "temperature, probs=nil, logits=nil")
@@ -108,10 +110,10 @@ function RelaxedBernoulli.get.logits(self) return self.base.logits end
 function RelaxedBernoulli:draw(shape)
   local l = self.base.logits
   local u = open_unit(shape, l)
-  return ops.sigmoid((ops.log(u) - ops.log1p(-u) + l) / self.temperature)
+  return sigmoid:forward((ops.log(u) - ops.log1p(-u) + l) / self.temperature)
 end
 function RelaxedBernoulli:log_prob(x)
-  local y = ops.log(x) - ops.log1p(-x)
+  local y = sigmoid:inverse(x)
   local off = self.base.logits - y * self.temperature
   return ops.log(self.temperature) + off - ops.softplus(off) * 2 + ops.softplus(-y) + ops.softplus(y)
 end
@@ -157,7 +159,12 @@ end
 local Continuous = class("ContinuousBernoulli", "probs=nil, logits=nil")
 local Bernoulli = getmetatable(distributions.Bernoulli).__index
 Continuous.has_rsample, Continuous.init = true, Bernoulli.init
-Continuous.get.probs, Continuous.get.logits = Bernoulli.get.probs, Bernoulli.get.logits
+Continuous.get.logits = Bernoulli.get.logits
+-- kept off 0 and 1, where there is no density
+function Continuous.get.probs(self)
+  local p = Bernoulli.get.probs(self)
+  return ops.clamp(p, lib.EPS[p.dtype], 1 - lib.EPS[p.dtype])
+end
 -- where probs are far enough from 1/2, and what to compute with there
 local function apart(self)
   local p = self.probs

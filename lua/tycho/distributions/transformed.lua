@@ -28,7 +28,9 @@ local function versions(t, out, seen)
 end
 
 -- TransformedDistribution(base_distribution, transforms): what becomes of a draw by a transform, or by a list of them, in turn. Its
--- batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective.
+-- batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective. Transforms, from the
+-- last one back, that have cache_size = 1 remember what the last draw by rsample came of: log_prob of this very tensor then doesn't go back
+-- through them, where digits are lost (all of them where a tanh is saturated), and has no gradient by it.
 local Transformed = class("TransformedDistribution", "base_distribution, transforms")
 function Transformed:init(o)
   local of, list, name = o.base_distribution, o.transforms, self._name
@@ -66,12 +68,11 @@ function Transformed:expand(...)
   return setmetatable(new, getmetatable(self))
 end
 
--- What the last draw that may be differentiated came of, step by step, is remembered: the way back loses digits, all of them where a
--- tanh is saturated.
 function Transformed:draw(shape)
   local outer = {unpack(shape, 1, #shape - #self.batch_shape - #self.event_shape)}
   local x = self.base_dist:draw(joined(outer, self.base_dist.batch_shape, self.base_dist.event_shape))
-  local steps = core.is_grad_enabled() and {} or nil
+  local last = self.transforms[#self.transforms]
+  local steps = core.is_grad_enabled() and last and last.cache_size == 1 and {} or nil
   for i, t in ipairs(self.transforms) do
     if steps then steps[i] = core.keep(x) end
     x = t:forward(x)
@@ -94,6 +95,7 @@ function Transformed:log_prob(y)
   local lost, dims, steps = nil, #self.event_shape, steps_to(self, y)
   for i = #self.transforms, 1, -1 do
     local t = self.transforms[i]
+    if t.cache_size ~= 1 then steps = nil end
     local x, into = steps and steps[i] or t:inverse(y), t.domain.event_dim
     dims = dims + into - t.codomain.event_dim
     local slope = sum_last(t:log_abs_det_jacobian(x, y), dims - into)

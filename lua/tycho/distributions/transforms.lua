@@ -63,7 +63,7 @@ local function of_sizes(name, what, fn)
 end
 
 -- A transform by its name, its arguments' signature and a table: forward, inverse, slope; init(self) looks at the arguments; get.name(self)
--- makes a field.
+-- makes a field. Each takes cache_size, 0 or 1, besides: see TransformedDistribution.
 local function transform(name, signature, t)
   t.is_transform, t._name = true, name
   function t.__index(self, k)
@@ -75,7 +75,9 @@ local function transform(name, signature, t)
   function t.__call(self, x) return self:forward(x) end
   function t.__tostring() return name end
   transforms[name] = function(...)
-    local self = setmetatable(options.arguments(name, signature, ...), t)
+    local self = setmetatable(options.arguments(name, signature .. (signature == "" and "" or ", ") .. "cache_size=0", ...), t)
+    local cache = options.whole(name, "cache_size", self.cache_size, 0)
+    if cache > 1 then fail("%s: cache_size must be 0 or 1, got %d", name, cache) end
     if t.init then t.init(self, name) end
     return self
   end
@@ -87,6 +89,7 @@ function Inverse.get.domain(self) return self.inv.codomain end
 function Inverse.get.codomain(self) return self.inv.domain end
 function Inverse.get.bijective(self) return self.inv.bijective end
 function Inverse.get.sign(self) return self.inv.sign end
+function Inverse.get.cache_size(self) return self.inv.cache_size end
 function Inverse:forward(y) return self.inv:inverse(y) end
 function Inverse:inverse(x) return self.inv:forward(x) end
 function Inverse:slope(y, x) return -self.inv:slope(x or self.inv:inverse(y), y) end
@@ -136,7 +139,7 @@ local function same(a, b)
   if type(a) ~= "table" or type(b) ~= "table" or core.is_tensor(a) or core.is_tensor(b) or getmetatable(a) ~= getmetatable(b) then
     return false
   end
-  for k, v in pairs(a) do if not same(v, rawget(b, k)) then return false end end
+  for k, v in pairs(a) do if k ~= "cache_size" and not same(v, rawget(b, k)) then return false end end
   for k in pairs(b) do if rawget(a, k) == nil then return false end end
   return true
 end
@@ -149,9 +152,17 @@ transform("ExpTransform", "", {codomain = C.positive, sign = 1,
 transform("TanhTransform", "", {codomain = C.interval(-1, 1), sign = 1,
   forward = function(_, x) return ops.tanh(x) end, inverse = function(_, y) return ops.atanh(y) end,
   slope = function(_, x) return (math.log(2) - x - ops.softplus(x * -2)) * 2 end})
--- y = 1 / (1 + exp(-x))
+local function within_unit(y)
+  if not M.is_floating_point(y) then y = M.float(y) end
+  return ops.clamp(y, lib.RANGE[y.dtype].tiny, 1 - lib.EPS[y.dtype])
+end
+-- y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y on the way back
 transform("SigmoidTransform", "", {codomain = C.unit_interval, sign = 1,
-  forward = function(_, x) return ops.sigmoid(x) end, inverse = function(_, y) return ops.log(y) - ops.log1p(-y) end,
+  forward = function(_, x) return within_unit(ops.sigmoid(x)) end,
+  inverse = function(_, y)
+    y = within_unit(y)
+    return ops.log(y) - ops.log1p(-y)
+  end,
   slope = function(_, x) return -ops.softplus(-x) - ops.softplus(x) end})
 -- y = log(1 + exp(x))
 transform("SoftplusTransform", "", {codomain = C.positive, sign = 1,
@@ -177,7 +188,8 @@ transform("AffineTransform", "loc, scale, event_dim=0", {
   forward = function(t, x) return t.loc + t.scale * x end, inverse = function(t, y) return (y - t.loc) / t.scale end,
   slope = function(t, x)
     local s = t.scale
-    return sum_last(x * 0 + (core.is_tensor(s) and ops.log(ops.abs(s)) or math.log(math.abs(s))), t.event_dim)
+    local flat = ops.zeros(x.shape, {dtype = x.dtype, device = x.device})
+    return sum_last(flat + (core.is_tensor(s) and ops.log(ops.abs(s)) or math.log(math.abs(s))), t.event_dim)
   end,
   forward_shape = function(t, shape) return with_parameters("AffineTransform", shape, t.loc, t.scale) end,
   inverse_shape = function(t, shape) return with_parameters("AffineTransform", shape, t.loc, t.scale) end})

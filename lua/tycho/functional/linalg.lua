@@ -236,7 +236,10 @@ def("linalg.cond", "x, p:any?", "condition numbers: the p-norm (2 where nil) of 
     local s = F["linalg.svdvals"](x)
     return p == 2 and ops.amax(s, -1) / ops.amin(s, -1) or ops.amin(s, -1) / ops.amax(s, -1)
   end
-  return F["linalg.matrix_norm"](x, p) * F["linalg.matrix_norm"](F["linalg.inv"](x), p)
+  need_square("linalg.cond", x)
+  local none = ops.eq((F["linalg.slogdet"](M.detach(x))), 0)         -- singular: its inverse is infinite
+  local some = ops.where(M.unsqueeze(M.unsqueeze(none, -1), -1), eye(rows(x), x), x)
+  return ops.masked_fill(F["linalg.matrix_norm"](x, p) * F["linalg.matrix_norm"](F["linalg.inv"](some), p), none, math.huge)
 end, NO_METHOD)
 def("linalg.vecdot", "a, b, dim:int=-1", "sums of products along dim", function(a, b, dim) return ops.sum(a * b, dim) end, NO_METHOD)
 def("linalg.multi_dot",

@@ -62,7 +62,8 @@ end
 def("linear_cross_entropy",
   "x, linear_weight, target, *, linear_bias:tensor?, weight:tensor?, reduction:enum(none,mean,sum)=mean, ignore_index:int=-100, \z
     label_smoothing:number=0, chunk_size:int?",
-  "cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, weight of classes; \z
+  "cross_entropy of linear(x, linear_weight, linear_bias), x (..., in_features), target (...) with labels from 1, or (..., classes) with \z
+    probabilities, weight of classes; \z
     chunk_size rows at a time, so that the scores are never there together; such parts have no second derivative and aren't compiled",
   function(x, w, target, bias, weight, reduction, ignore_index, smoothing, chunk)
     if M.dim(x) < 1 or M.dim(w) ~= 2 or x.shape[M.dim(x)] ~= w.shape[2] then
@@ -73,6 +74,11 @@ def("linear_cross_entropy",
     local before = x.shape
     table.remove(before)
     local in_labels = not M.is_floating_point(target)
+    if not in_labels and (M.dim(target) ~= M.dim(x) or M.numel(target) * w.shape[2] ~= M.numel(x) * w.shape[1] or
+        target.shape[M.dim(x)] ~= w.shape[1]) then
+      fail("linear_cross_entropy", "argument 3 (target) has shape %s; probabilities must have argument 1's, %s, but for the last dim, %d",
+        tostring(target.shape), tostring(x.shape), w.shape[1])
+    end
     if in_labels and target.shape ~= before then
       fail("linear_cross_entropy", "argument 3 (target) has shape %s; it must be %s to match argument 1 of shape %s",
         tostring(target.shape), tostring(before), tostring(x.shape))
@@ -83,8 +89,8 @@ def("linear_cross_entropy",
     chunk = chunk or math.max(LEAST, math.floor(PART / math.max(w.shape[1], 1)))
     if not in_labels or reduction == "none" or n <= chunk then
       local options = {weight = weight, reduction = reduction, ignore_index = ignore_index, label_smoothing = smoothing}
-      if not in_labels then return lib.functions.cross_entropy(ops.linear(x, w, bias), target, options) end
-      local y = lib.functions.cross_entropy(ops.linear(rows, w, bias), M.reshape(target, -1), options)
+      local flat = in_labels and M.reshape(target, -1) or M.reshape(target, -1, w.shape[1])
+      local y = lib.functions.cross_entropy(ops.linear(rows, w, bias), flat, options)
       return reduction == "none" and M.view(y, before) or y
     end
     local labels = M.reshape(M.long(target), -1)

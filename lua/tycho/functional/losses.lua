@@ -162,6 +162,10 @@ def("nll_loss",
   "minus the log-probability in x of each label",
   function(x, target, weight, ignore_index, reduction)
     local rows, labels, shape = class_rows("nll_loss", x, target)
+    if weight and (M.dim(weight) ~= 1 or #weight ~= rows.shape[2]) then
+      fail("nll_loss", "argument 3 (weight) has shape %s; it must be a vector of %d, one for each class", tostring(weight.shape),
+        rows.shape[2])
+    end
     local valid = ops.ne(labels, ignore_index)
     local picked = ops.where(valid, labels, 1)
     local loss = ops.where(valid, -M.squeeze(ops.gather(rows, 2, M.unsqueeze(picked, 2)), 2), 0)
@@ -266,6 +270,7 @@ def("gaussian_nll_loss",
   "negative log-likelihood under a normal of mean x and variance var",
   function(x, target, var, full, eps, reduction)
     if type(var) == "number" then var = ops.full({}, var, {dtype = x.dtype, device = x.device}) end
+    if lib.looks(var) and ops.any(ops.lt(var, 0)):item() then fail("gaussian_nll_loss", "argument 3 (var) has elements below 0") end
     if M.dim(var) == M.dim(x) - 1 then var = M.unsqueeze(var, -1) end
     var = var + M.detach(ops.clamp(var, eps) - var)           -- limited without a say in the gradient
     local loss = (ops.log(var) + ops.square(x - target) / var) * 0.5

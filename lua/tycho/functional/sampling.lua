@@ -1,17 +1,22 @@
--- Pictures read at places of a grid, and put back where their maxima were.
+-- Pictures and volumes read at places of a grid, and put back where their maxima were.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, need, NN = lib.def, lib.fail, lib.need, lib.NN
 
 ---- volumes, and bicubic: made of gathers, one for each element that a place reads ----
--- Places of grid, -1..1, in elements from 0 of a dim of n.
+-- p within low..high; a place beyond has no gradient
+local function within(p, low, high)
+  return ops.where(ops.logical_and(ops.gt(p, low), ops.lt(p, high)), p, ops.clamp(M.detach(p), low, high))
+end
+-- Places of grid, -1..1, in elements from 0 of a dim of n; NaN reads as -1, as core/grid_points.h has it.
 local function unscaled(g, n, align)
+  g = ops.where(ops.isnan(g), -1, g)
   return align and (g + 1) * ((n - 1) / 2) or ((g + 1) * n - 1) / 2
 end
 -- Places brought back into the dim, where padding asks for that.
 local function inside(p, n, padding, align)
-  if padding == "zeros" then return p end
+  if padding == "zeros" then return within(p, -2, n + 1) end
   if padding == "reflection" then
     local low, span = align and 0 or -0.5, align and n - 1 or n
     if span == 0 then return p * 0 end
@@ -20,7 +25,7 @@ local function inside(p, n, padding, align)
     local rest = d - turns * span
     p = ops.where(ops.eq(ops.remainder(turns, 2), 0), rest, span - rest) + low
   end
-  return ops.clamp(p, 0, n - 1)
+  return within(p, 0, n - 1)
 end
 -- Keys' kernel with a = -3/4 at distance t from 0..1 and from 1..2.
 local function near(t) return (t * 1.25 - 2.25) * t * t + 1 end
@@ -83,6 +88,7 @@ def("grid_sample",
       fail("grid_sample", "argument 2 (grid) has shape %s; for argument 1 of shape %s it must have %d dims, the first of size %d, \z
         the last %d", tostring(grid.shape), tostring(x.shape), dims + 2, x.shape[1], dims)
     end
+    if x.shape[1] == 0 then return ops.zeros({0, x.shape[2], unpack(grid.shape, 2, dims + 1)}, {dtype = x.dtype, device = x.device}) end
     if M.numel(x) == 0 then fail("grid_sample", "argument 1 of shape %s has nothing to be read", tostring(x.shape)) end
     return lib.widened(x, function(wide) return gathered(wide, M.to(grid, wide.dtype), mode, padding, align) end)
   end

@@ -69,6 +69,22 @@ local function neutral(x, dim, index, src, reduce)
   return ops.masked_fill(x, met, reduce == "prod" and 1 or reduce == "amax" and -math.huge or math.huge)
 end
 
+def("scatter", "x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none",
+  "x with src written at index along dim; reduce: added to what is there, or multiplied with it",
+  function(x, dim, index, src, reduce)
+    if reduce == "none" then return ops.scatter(x, dim, index, src) end
+    if not core.is_tensor(src) then src = ops.expand(ops.full({}, src, {dtype = x.dtype, device = x.device}), index.shape) end
+    return lib.functions.scatter_reduce(x, dim, index, src, reduce == "add" and "sum" or "prod")
+  end, INPLACE)
+-- Without reduce in place, as the op does it.
+local reduced_ = M.scatter_
+M.scatter_ = core.define("scatter_", "x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none",
+  function(x, dim, index, src, reduce)
+    if reduce == "none" then return ops.scatter_(x, dim, index, src) end
+    return reduced_(x, dim, index, src, {reduce = reduce})
+  end)
+lib.functions.scatter_ = M.scatter_
+
 def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's elements at index along dim; without include_self only src's count where there are any",

@@ -183,10 +183,10 @@ def("unbind", "x, dim:int=1", "the list of slices along dim", function(x, dim)
   for i = 1, x.shape[wrap("unbind", dim, M.dim(x))] do parts[i] = ops.select(x, dim, i) end
   return parts
 end)
-def("tile", "x, repeats:sizes", "x repeated along each dim (PyTorch's Tensor.repeat)", function(x, repeats)
-  local shape, n = x.shape, #repeats
+def("tile", "x, repeats:sizes", "x repeated along each dim, or the last (PyTorch's Tensor.repeat, and tile)", function(x, repeats)
+  local shape, n = x.shape, math.max(#repeats, M.dim(x))
   while #shape < n do table.insert(shape, 1, 1) end
-  if #shape > n then fail("tile", "%d repeats for shape %s", n, tostring(x.shape)) end
+  while #repeats < n do table.insert(repeats, 1, 1) end
   local outer, inner, size = {}, {}, {}
   for i = 1, n do
     if repeats[i] < 0 or repeats[i] > 2 ^ 31 then
@@ -416,10 +416,10 @@ def("tensor_split",
   end)
 for _, keep in ipairs {"tril", "triu"} do
   def(keep .. "_indices",
-    "rows:int, cols:int, k:int=0",
-    "a 2 x n tensor: row and column of each element of the triangle",
-    function(rows, cols, k)
-      return M.t(ops.nonzero(ops[keep](ops.ones(rows, cols), k)))
+    "row:int, col:int, offset:int=0",
+    "a 2 x n tensor: row and column of each element of the triangle of row x col",
+    function(row, col, offset)
+      return M.t(ops.nonzero(ops[keep](ops.ones(row, col), offset)))
     end, MAKES)
 end
 def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' elements, one row each", function(list)

@@ -169,10 +169,21 @@ def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false
     if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
     return h, edges
   end)
+-- Tensors that are compared with one another, in a dtype that holds both; a number may be a fraction where x is of whole numbers.
+local function compared(x, v)
+  if not core.is_tensor(v) then
+    if type(v) == "boolean" then v = v and 1 or 0 end
+    local whole = v % 1 == 0 and math.abs(v) <= 2 ^ 53
+    v = ops.full({}, v, {dtype = M.is_floating_point(x) and x.dtype or whole and "int64" or "float64", device = x.device})
+  end
+  if x.dtype == v.dtype then return x, v end
+  local dtype = lib.promote_types(x.dtype, v.dtype)
+  return M.to(x, dtype), M.to(v, dtype)
+end
 def("searchsorted", "sorted, values:operand, *, right:bool=false, side:enum(left,right)=left, sorter:tensor?, out_int32:bool=false",
   "for each value the index before which it would be put into the sorted last dim (right: after equals); sorter: what sorts it, if nothing has",
   function(sorted, values, right, side, sorter, small)
-    if not core.is_tensor(values) then values = ops.full({}, values, {dtype = sorted.dtype, device = sorted.device}) end
+    sorted, values = compared(sorted, values)
     if sorter then
       if tostring(sorter.shape) ~= tostring(sorted.shape) then
         fail("searchsorted", "sorter has shape %s; it must be %s as argument 1's", tostring(sorter.shape), tostring(sorted.shape))
@@ -186,11 +197,7 @@ def("bucketize", "x:operand, boundaries, *, right:bool=false, out_int32:bool=fal
   "for each element the index before which it would be put into boundaries",
   function(x, boundaries, right, small)
     need("bucketize", 2, boundaries, 1)
-    if not core.is_tensor(x) then x = M.to(core.from_value(x), boundaries.device) end
-    if x.dtype ~= boundaries.dtype then
-      local dtype = lib.promote_types(x.dtype, boundaries.dtype)
-      x, boundaries = M.to(x, dtype), M.to(boundaries, dtype)
-    end
+    boundaries, x = compared(boundaries, x)
     local at = ops.searchsorted(boundaries, x, {right = right})
     return small and M.int(at) or at
   end)
@@ -224,6 +231,8 @@ def("cov", "x, *, correction:int=1, fweights:tensor?, aweights:tensor?",
     if v and (M.dim(v) ~= 1 or #v ~= x.shape[2]) then
       fail("cov", "%s must be a vector of %d, one for each column, got shape %s", name, x.shape[2], tostring(v.shape))
     end
+    if v and name == "fweights" and M.is_floating_point(v) then fail("cov", "fweights must be whole numbers, got %s", v.dtype) end
+    if v and lib.looks(v) and ops.any(ops.lt(v, 0)):item() then fail("cov", "%s must not be negative", name) end
   end
   if aweights then w = w and w * aweights or aweights end
   if w then w = M.to(w, x.dtype) end

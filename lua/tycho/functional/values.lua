@@ -359,8 +359,9 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
 local function limited(x, min, max)
   if type(min) == "boolean" then min = min and 1 or 0 end
   if type(max) == "boolean" then max = max and 1 or 0 end
-  local fraction = (min and min % 1 ~= 0 and math.abs(min) < math.huge) or (max and max % 1 ~= 0 and math.abs(max) < math.huge)
+  local fraction = min and min % 1 ~= 0 or max and max % 1 ~= 0               -- infinity and NaN too
   if fraction and not M.is_floating_point(x) then x = M.float(x) elseif x.dtype == "bool" then x = M.long(x) end
+  if min ~= min or max ~= max then return ops.clamp(x, min, max) * (0 / 0) end
   return ops.clamp(x, min, max)
 end
 -- Borders may be tensors.
@@ -372,7 +373,8 @@ def("clamp", "x, min:operand?, max:operand?", "x limited to min..max; either may
 end, {inplace = true})
 local with_tensors = M.clamp_
 M.clamp_ = core.define("clamp_", "x, min:operand?, max:operand?", function(x, min, max)
-  return (core.is_tensor(min) or core.is_tensor(max)) and with_tensors(x, min, max) or ops.clamp_(x, min, max)
+  if core.is_tensor(min) or core.is_tensor(max) or min ~= min or max ~= max then return with_tensors(x, min, max) end
+  return ops.clamp_(x, min, max)
 end)
 F.clamp_ = M.clamp_
 def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
@@ -381,7 +383,13 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
     if mode == "floor" then return ops.floor_divide(a, b) end
     if mode == "none" then return ops.div(a, b) end
     local function whole(x) if core.is_tensor(x) then return not M.is_floating_point(x) end return x % 1 == 0 end
-    if not whole(a) or not whole(b) then return ops.trunc(ops.div(a, b)) end
+    if not whole(a) or not whole(b) then
+      local function flat(v) return core.is_tensor(v) and M.detach(v) or v end
+      local function none(v) return core.is_tensor(v) and v.requires_grad and ops.sign(v) * 0 or 0 end       -- whose gradient is 0
+      local q = ops.trunc(ops.div(flat(a), flat(b)))
+      if not core.is_grad_enabled() then return q end
+      return q + none(a) + none(b)
+    end
     local q = ops.floor_divide(a, b)
     return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))
   end)

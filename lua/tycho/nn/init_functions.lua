@@ -144,7 +144,7 @@ end)
 
 local generator = require "tycho.generator"
 for _, name in ipairs {"uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
-    "orthogonal_"} do
+    "orthogonal_", "sparse_"} do
   init[name] = generator.drawing(name, init[name])
 end
 

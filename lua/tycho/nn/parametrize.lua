@@ -32,9 +32,15 @@ function List:forward()
   for i = 1, self.count - 1 do x = self[tostring(i)](x) end
   return x
 end
--- Makes value what the list gives.
-function List:set(value)
+-- Makes value what the list gives; as_far: as far as that goes where some have no right_inverse.
+function List:set(value, as_far)
   if not core.is_tensor(value) then fail("a parametrized tensor can be set to a tensor alone, got %s", options.shown(value)) end
+  for i = 0, self.count - 1 do
+    local m = self[tostring(i)]
+    if type(m.right_inverse) ~= "function" and not as_far then
+      fail("a parametrized tensor can be set where all its parametrizations have a right_inverse; %s has none", m._name)
+    end
+  end
   for i = self.count - 1, 1, -1 do value = inverse(self[tostring(i)], value)[1] end
   local new, old = inverse(self["0"], value), originals(self)
   if #new ~= #old then fail("right_inverse gave %d tensors, there are %d originals", #new, #old) end
@@ -70,7 +76,7 @@ function parametrize.register_parametrization(m, name, p, o)
     p:train(m.training)
     list:add_module(tostring(list.count), p)
     list.count = list.count + 1
-    if type(p.right_inverse) == "function" then list:set(value) end
+    if type(p.right_inverse) == "function" then list:set(value, true) end
     return m
   end
   local w = type(name) == "string" and m[name]

@@ -152,13 +152,15 @@ function EmbeddingBag:extra_repr()
 end
 -- EmbeddingBag.from_pretrained(weight, freeze=true, {options}): over the memory of weight (num_embeddings, embedding_dim).
 function EmbeddingBag.from_pretrained(weight, ...)
-  local o = lib.arguments("EmbeddingBag.from_pretrained", "freeze=true, *, mode=mean, include_last_offset=false, padding_idx=nil", ...)
+  local o = lib.arguments("EmbeddingBag.from_pretrained", "freeze=true, max_norm=nil, norm_type=2, scale_grad_by_freq=false, mode=mean, " ..
+    "sparse=false, include_last_offset=false, padding_idx=nil", ...)
   if not core.is_tensor(weight) or M.dim(weight) ~= 2 then
     fail("EmbeddingBag.from_pretrained: argument 1 must be a tensor of 2 dims, got %s",
       core.is_tensor(weight) and "shape " .. tostring(weight.shape) or type(weight))
   end
   local e = EmbeddingBag(weight.shape[1], weight.shape[2],
-    {mode = o.mode, include_last_offset = o.include_last_offset, padding_idx = o.padding_idx, _weight = weight:detach()})
+    {max_norm = o.max_norm, norm_type = o.norm_type, scale_grad_by_freq = o.scale_grad_by_freq, mode = o.mode,
+      include_last_offset = o.include_last_offset, padding_idx = o.padding_idx, _weight = weight:detach()})
   e.weight:requires_grad_(not o.freeze)
   return e
 end

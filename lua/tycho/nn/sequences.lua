@@ -11,10 +11,10 @@ local fail = options.fail
 local sequences = {}
 
 ---- padding ----
--- pad_sequence(list, {batch_first=false, padding_value=0, padding_side="right"}): tensors (L_i, *) as one (L, N, *), or (N, L, *), of the
+-- pad_sequence(list, batch_first=false, padding_value=0, padding_side="right"): tensors (L_i, *) as one (L, N, *), or (N, L, *), of the
 -- longest one's L.
-function sequences.pad_sequence(list, o)
-  o = options.fill("pad_sequence", o, {batch_first = false, padding_value = 0, padding_side = "right"})
+function sequences.pad_sequence(list, ...)
+  local o = options.arguments("pad_sequence", "batch_first=false, padding_value=0, padding_side=right", ...)
   if type(list) ~= "table" or next(list) == nil then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
   options.items("pad_sequence", "argument 1", list)
   if o.padding_side ~= "right" and o.padding_side ~= "left" then
@@ -72,7 +72,7 @@ end
 -- batch_sizes: a list, or a tensor.
 function sequences.PackedSequence(data, sizes, ...)
   local o = options.arguments("PackedSequence", "sorted_indices=nil, unsorted_indices=nil", ...)
-  if core.is_tensor(sizes) then sizes = M.cpu(sizes):totable() end
+  if core.is_tensor(sizes) then sizes = M.cpu(sizes):totable() elseif type(sizes) == "table" then sizes = {unpack(sizes)} end
   local total = 0
   if not core.is_tensor(data) or type(sizes) ~= "table" or #sizes == 0 then
     fail("PackedSequence: a tensor and how many sequences each step has are needed, got %s and %s", options.shown(data),

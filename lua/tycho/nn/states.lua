@@ -47,7 +47,10 @@ function Module:load_state_dict(state, o)
   local list, unfit, extra = self:check_state_dict(state, o)
   no_grad(function()
     for _, p in ipairs(list) do
-      if o and o.assign then core.set_data(p[1], core.keep(p[2]:detach())) else p[1]:copy_(p[2]) end
+      if type(o) == "table" and o.assign then
+        core.set_data(p[1], core.keep(p[2]:detach()))
+        p[1].grad = nil                      -- of what it was before
+      else p[1]:copy_(p[2]) end
     end
   end)
   for _, e in ipairs(extra) do e[1]:set_extra_state(e[2]) end
@@ -103,7 +106,9 @@ function Module:check_state_dict(state, o)
   each_module(self, "", function(m, prefix)
     if not m.set_extra_state then return end
     known[prefix .. EXTRA] = true
-    if state[prefix .. EXTRA] == nil then missing(prefix .. EXTRA) else extra[#extra + 1] = {m, state[prefix .. EXTRA]} end
+    if state[prefix .. EXTRA] == nil then
+      if not (m.get_extra_state and m:get_extra_state() == nil) then missing(prefix .. EXTRA) end       -- there may be none
+    else extra[#extra + 1] = {m, state[prefix .. EXTRA]} end
   end)
   for name in pairs(state) do
     if strict and not known[name] then wrong[#wrong + 1] = "unexpected '" .. tostring(name) .. "'"

@@ -1,4 +1,4 @@
--- tycho.nn.utils: over all parameters at once.
+-- tycho.nn.utils: what goes over all parameters at once, layers joined with their batch norms, and what stands in files of its own.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local devices = require "tycho.devices"
@@ -6,12 +6,26 @@ local options = require "tycho.options"
 local module = require "tycho.nn.module"
 local sequences = require "tycho.nn.sequences"
 local flat = require "tycho.nn.flat"
+local fold_norm = require "tycho.nn.fold_norm"
 local fail, on = options.fail, devices.on
 local ops, M = core.ops, core.methods
 local utils = {}
 
+-- A list of tensors, in which lists of them may stand, as optimizers take them: {a:parameters(), b:parameters()}.
+local function flattened(params)
+  local function is_list(v) return type(v) == "table" and getmetatable(v) == nil end
+  local nested = false
+  if is_list(params) then for _, p in ipairs(params) do nested = nested or is_list(p) end end
+  if not nested then return params end
+  local out = {}
+  for _, p in ipairs(params) do
+    for _, q in ipairs(is_list(p) and flattened(p) or {p}) do out[#out + 1] = q end
+  end
+  return out
+end
 local function grads(who, params)
   local list = {}
+  params = flattened(params)
   if type(params) ~= "table" and not core.is_tensor(params) or (type(params) == "table" and rawget(params, "_parts")) then
     fail(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()")
   end
@@ -102,6 +116,7 @@ function utils.clip_grad_value_(params, max)
 end
 
 local function tensors_of(who, n, params)
+  params = flattened(params)
   local list = type(params) == "table" and (not rawget(params, "_parts") or params._name == "ParameterList")
   if not list or params[1] == nil and next(params) == nil then
     fail("%s: argument %d must be a list of tensors, such as net:parameters(), got %s", who, n, options.shown(params))
@@ -110,15 +125,15 @@ local function tensors_of(who, n, params)
   for i, p in ipairs(params) do
     if not core.is_tensor(p) then fail("%s: item %d of argument %d must be a tensor, got %s", who, i, n, options.shown(p)) end
   end
+  return params
 end
 -- The elements of a list of parameters as one vector, with history.
 function utils.parameters_to_vector(params)
-  tensors_of("parameters_to_vector", 1, params)
-  return flat.join(params)
+  return flat.join(tensors_of("parameters_to_vector", 1, params))
 end
 -- Writes a vector's elements into a list of parameters, in order.
 function utils.vector_to_parameters(v, params)
-  tensors_of("vector_to_parameters", 2, params)
+  params = tensors_of("vector_to_parameters", 2, params)
   local total = 0
   for _, p in ipairs(params) do total = total + M.numel(p) end
   if not core.is_tensor(v) or M.dim(v) ~= 1 or M.numel(v) ~= total then
@@ -135,19 +150,18 @@ local function fused(who, m, norm, dim)
   if m.training or norm.training then fail("%s: both must be in eval mode", who) end
   local copy = m:clone()
   no_grad(function()
-    local scale = ops.rsqrt(norm.running_var + norm.eps)
-    if norm.weight then scale = scale * norm.weight end
-    local shape = {}
-    for i = 1, M.dim(copy.weight) do shape[i] = i == dim and -1 or 1 end
-    local bias = ((copy.bias or 0) - norm.running_mean) * scale
-    copy.weight = module.Parameter(copy.weight * M.view(scale, shape), copy.weight.requires_grad)
-    copy.bias = module.Parameter(norm.bias and bias + norm.bias or bias, copy.weight.requires_grad)
+    local weight, bias = fold_norm(copy.weight, copy.bias,
+      {mean = norm.running_mean, var = norm.running_var, weight = norm.weight, bias = norm.bias, eps = norm.eps}, dim)
+    copy.weight, copy.bias = module.Parameter(weight, copy.weight.requires_grad), module.Parameter(bias, copy.weight.requires_grad)
   end)
   return copy
 end
 -- fuse_conv_bn_eval(conv, bn, transpose=false): a convolution that does what conv and then bn, in eval mode, do. transpose: it is a
 -- transposed one, of one group.
-function utils.fuse_conv_bn_eval(conv, bn, transpose) return fused("fuse_conv_bn_eval", conv, bn, transpose and 2 or 1) end
+function utils.fuse_conv_bn_eval(conv, bn, ...)
+  local o = options.arguments("fuse_conv_bn_eval", "transpose=false", ...)
+  return fused("fuse_conv_bn_eval", conv, bn, o.transpose and 2 or 1)
+end
 -- The same of a Linear and a BatchNorm1d of its outputs.
 function utils.fuse_linear_bn_eval(linear, bn) return fused("fuse_linear_bn_eval", linear, bn, 1) end
 

@@ -42,6 +42,15 @@ end
 
 local every_option = {"params", "initial_lr"}            -- of all optimizers
 
+-- What net:named_parameters() gives, as a list; everything else as it is.
+local function list_of(params)
+  if type(params) ~= "function" then return params end
+  local list = {}
+  for _, p in params do list[#list + 1] = p end
+  module.incomplete[list] = module.incomplete[params]
+  return list
+end
+
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
   if type(given) ~= "table" or core.is_tensor(given) then
@@ -53,6 +62,7 @@ local function add_group(self, given, known)
   for k in pairs(given) do                 -- what is no optimizer's, nor like that, is the program's own: a name, a factor for its schedule
     if known[k] == nil and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
   end
+  given.params = list_of(given.params)
   if core.is_tensor(given.params) then given.params = {given.params} end
   if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
   check_list(name, given.params)
@@ -107,7 +117,7 @@ local function new_class(name, defaults, own)
   local known = {params = true}
   for k in pairs(defaults) do
     known[k] = true
-    every_option[#every_option + 1] = k
+    if not own then every_option[#every_option + 1] = k end
   end
   -- (params, {lr=, ...}), (params, lr, {...}), ({params=, lr=, ...})
   local function construct(_, params, lr, o, more)
@@ -118,12 +128,7 @@ local function new_class(name, defaults, own)
       lr = rest
     end
     if type(lr) == "table" then lr, o, more = nil, lr, o end
-    if type(params) == "function" then                     -- net:named_parameters()
-      local list = {}
-      for _, p in params do list[#list + 1] = p end
-      module.incomplete[list] = module.incomplete[params]
-      params = list
-    end
+    params = list_of(params)
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then
       fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,

@@ -1,0 +1,14 @@
+-- A layer and the batch norm behind it as one layer: fuse_conv_bn_eval, and what freezing a trace does.
+local core = require "tycho.core"
+local ops, M = core.ops, core.methods
+
+-- weight (outputs along dim), bias, which may be nil, and norm, a table {mean=, var=, weight=, bias=, eps=} of which weight and bias may be
+-- nil: the weight and bias that do both, in the weight's dtype.
+return function(weight, bias, norm, dim)
+  local scale = ops.rsqrt(norm.var + norm.eps)
+  if norm.weight then scale = scale * norm.weight end
+  local shape = {}
+  for i = 1, M.dim(weight) do shape[i] = i == dim and -1 or 1 end
+  local b = (bias and M.flatten(bias) - norm.mean or -norm.mean) * scale
+  return M.to(weight * M.view(scale, shape), weight.dtype), M.to(norm.bias and b + norm.bias or b, weight.dtype)
+end

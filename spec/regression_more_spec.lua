@@ -1,0 +1,174 @@
+-- Bugs that were, continued; values are PyTorch's.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F, optim = tycho.nn, tycho.nn.functional, tycho.optim
+local T = tycho.tensor
+local i64, f64 = {dtype = "int64"}, {dtype = "float64"}
+local inf, nan = math.huge, 0 / 0
+local cpu = {device = "cpu"}                     -- where what is in a tensor is looked at at once
+
+describe("regressions", function()
+  local function is(want, got, tolerance) helper.close(got, T(want, {dtype = got.dtype}), nil, tolerance) end
+
+  it("numbers are searched for as they are", function()
+    assert.same({3}, {tycho.searchsorted(T({1, 2, 3}, i64), 2.5):item()})
+    assert.same({4}, {tycho.searchsorted(T({1, 2, 3}, i64), inf):item()})
+    assert.same({3}, {tycho.searchsorted(T({1, 2}, {dtype = "uint8"}), 300):item()})
+    assert.same({1, 2}, {tycho.bucketize(0.1, T({0.1, 0.2}, f64)):item(), tycho.bucketize(16777217, T({16777216, 16777218}, i64)):item()})
+  end)
+
+  it("a border that is NaN gives NaN, an infinite one floats", function()
+    for _, x in ipairs {T({1, 2}):clamp(nan), T({1, 2}):clamp(nan, 5), T({1, 2}):clamp_min(nan), T({1, 2}):clamp_max(nan),
+        T({1, 2}):clamp_(nil, nan)} do
+      assert.is_true(x:isnan():all():item())
+    end
+    local x = T({1, 2}, i64):clamp_max(-inf)
+    assert.equal("float32", x.dtype)
+    assert.same({-inf, -inf}, x:totable())
+    assert.equal("float32", T({1, 2}, i64):clamp(-inf, inf).dtype)
+    assert.equal("int64", T({1, 2}, i64):clamp(0, 5).dtype)
+  end)
+
+  it("nll_loss looks at its weight", function()
+    helper.fails("nll_loss: argument 3 (weight) has shape 4; it must be a vector of 3", tycho.nll_loss, tycho.zeros(2, 3), T({1, 2}, i64),
+      {weight = tycho.ones(4)})
+  end)
+
+  it("a rounded quotient has gradients of 0", function()
+    local x, y = T({1, 2}, {requires_grad = true}), T({0, inf}, {requires_grad = true})
+    x:div(y, {rounding_mode = "trunc"}):sum():backward()
+    assert.same({{0, 0}, {0, 0}}, {x.grad:totable(), y.grad:totable()})
+  end)
+
+  it("a singular matrix has an infinite condition", function()
+    for _, p in ipairs {"fro", 1, inf, "nuc"} do assert.equal(inf, tycho.linalg.cond(tycho.ones(3, 3), p):item()) end
+    local both = tycho.linalg.cond(tycho.stack {tycho.ones(2, 2), tycho.eye(2) * 2}, 1)
+    is({inf, 1}, both)
+  end)
+
+  it("gradients in mixed dtypes have the result's digits", function()
+    local e = T({1.2691917}, {requires_grad = true})
+    T(0.83984375, {dtype = "bfloat16"}):pow(e):sum():backward()
+    is({-0.1399}, e.grad, 1e-4)
+    local a = T({2}, {dtype = "float64", requires_grad = true})
+    a:xlogy(T({3}, {dtype = "uint8"})):sum():backward()
+    is({1.098612288668}, a.grad, 1e-11)
+    a = T({0.5}, {dtype = "float64", requires_grad = true})
+    a:atan2(T({0.3}, {dtype = "float16"})):sum():backward()
+    is({0.882420511}, a.grad, 1e-8)
+  end)
+
+  it("linspace of whole numbers is between whole numbers", function()
+    assert.same({-1, 0, 2, 3, 5, 7}, tycho.linspace(-1, 7.5, 6, {dtype = "int32"}):totable())
+  end)
+
+  it("long sums keep their digits", function()
+    assert.is_true(math.abs(tycho.full({1000000}, 0.3):sum():item() / 300000.0119 - 1) < 5e-7)
+    assert.is_true(tycho.full({10000}, 4321.7):var():item() < 4e-6)
+  end)
+
+  it("grid_sample of volumes reads NaN as -1, and has no gradient at the borders", function()
+    local x = tycho.ones(1, 1, 2, 2, 2)
+    local grid = tycho.full({1, 1, 1, 3, 3}, nan)
+    for _, padding in ipairs {"border", "reflection"} do
+      is({1, 1, 1}, F.grid_sample(x, grid, {padding_mode = padding, align_corners = true}):flatten())
+    end
+    grid:fill_(inf)
+    is({0, 0, 0}, F.grid_sample(x, grid):flatten())
+    local at = T({{{{{-1, 0.5, 1}}}}}, {requires_grad = true})
+    F.grid_sample(tycho.randn(1, 1, 3, 3, 3), at, {padding_mode = "border", align_corners = true}):sum():backward()
+    assert.same({0, 0}, {at.grad:flatten()[1], at.grad:flatten()[3]})
+    assert.same({0, 1, 1, 1, 1}, {unpack(F.grid_sample(tycho.zeros(0, 1, 2, 2, 2), tycho.zeros(0, 1, 1, 1, 3)).shape)})
+  end)
+
+  it("a parametrized tensor is set only where there is a way back", function()
+    local Twice = nn.Module:extend "Twice"
+    function Twice:forward(x) return x * 2 end
+    local l = nn.Linear(2, 2)
+    nn.utils.parametrize.register_parametrization(l, "weight", Twice())
+    local was = l.weight:clone()
+    helper.fails("Twice has none", function() l.weight = tycho.ones(2, 2) end)
+    helper.close(l.weight, was)
+  end)
+
+  it("linear_cross_entropy of probabilities takes them along the last dim", function()
+    local x, w = tycho.randn(2, 6, 4), tycho.randn(5, 4)
+    local p = tycho.softmax(tycho.randn(2, 6, 5), -1)
+    helper.close(F.linear_cross_entropy(x, w, p), tycho.cross_entropy(tycho.linear(x, w):view(12, 5), p:view(12, 5)))
+    assert.same({2, 6}, {unpack(F.linear_cross_entropy(x, w, p, {reduction = "none"}).shape)})
+    helper.fails("argument 3 (target) has shape 2x5", F.linear_cross_entropy, x, w, p:select(2, 1))
+  end)
+
+  it("a convolution joined with its batch norm keeps its dtype and takes options", function()
+    local conv, bn = nn.Conv2d(3, 3, 3):half():eval(), nn.BatchNorm2d(3):eval()
+    assert.equal("float16", nn.utils.fuse_conv_bn_eval(conv, bn).weight.dtype)
+    helper.close(nn.utils.fuse_conv_bn_eval(conv, bn, {transpose = false}).weight, nn.utils.fuse_conv_bn_eval(conv, bn).weight)
+  end)
+
+  it("optimizers' groups take named_parameters, and only what their own class knows", function()
+    local net = nn.Linear(2, 2)
+    local opt = optim.SGD {{params = net:named_parameters(), lr = 0.1}}
+    assert.equal(2, #opt.param_groups[1].params)
+    opt = optim.SGD({T({1}, {requires_grad = true})}, {lr = 0.1})
+    opt:add_param_group {params = net:named_parameters()}
+    assert.equal(2, #opt.param_groups[2].params)
+    optim.Optimizer:extend("Labelled", {marked = 1})
+    optim.SGD({{params = net:parameters(), marked = 2}}, {lr = 0.1})
+    for _, clip in ipairs {nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_} do
+      net(tycho.ones(1, 2)):sum():backward()
+      clip({net:parameters(), {net.weight}}, 0.1)
+    end
+    assert.equal(6, nn.utils.parameters_to_vector {net:parameters()}:numel())
+  end)
+
+  it("a state that is assigned brings no old gradient", function()
+    local net = nn.Linear(2, 2)
+    net(tycho.ones(1, 2)):sum():backward()
+    net:load_state_dict({weight = tycho.ones(2, 2, f64), bias = tycho.ones(2, f64)}, {assign = true})
+    assert.is_nil(net.weight.grad)
+    local Own = nn.Module:extend "Own"
+    function Own.get_extra_state() end
+    function Own.set_extra_state() error "there is none" end
+    local own = Own()
+    own:load_state_dict(own:state_dict())
+  end)
+
+  it("loops that begin together are epochs of their own", function()
+    local l = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 64)), {shuffle = true, seed = 3, batch_size = 64})
+    local a, b = l:iter(), l:iter()
+    assert.is_false(a():equal(b()))
+    local named = tycho.data.DataLoader {dataset = tycho.data.TensorDataset(tycho.range(1, 4)), batch_size = 2}
+    assert.equal(2, named:size())
+  end)
+
+  it("scatter adds and multiplies", function()
+    local index = T({{1}, {2}}, i64)
+    assert.same({{7, 0, 0}, {0, 7, 0}}, tycho.zeros(2, 3):scatter_(2, index, 7, {reduce = "add"}):totable())
+    assert.same({{8, 1, 1}, {1, 9, 1}}, tycho.ones(2, 3):scatter(2, index, T {{8}, {9}}, {reduce = "multiply"}):totable())
+    assert.same({{5, 1, 1}, {1, 5, 1}}, tycho.ones(2, 3):scatter_(2, index, 5):totable())
+  end)
+
+  it("arguments go by PyTorch's names", function()
+    assert.same({3, 3}, {tycho.triu_indices(3, 3, {offset = 1}):size(2), tycho.tril_indices {row = 3, col = 3, offset = -1}:size(2)})
+    assert.same({2, 6}, {unpack(tycho.ones(2, 3):tile(2).shape)})
+    assert.same({2, 3}, {unpack(nn.utils.rnn.pad_sequence({tycho.ones(3), tycho.ones(1)}, true).shape)})
+    assert.equal(2, tycho.compile(function(x) return x * 2 end, {mode = "reduce-overhead", fullgraph = true})(tycho.ones(1)):item())
+    assert.equal(3, nn.EmbeddingBag.from_pretrained(tycho.ones(3, 2), {max_norm = 1}).weight.shape[1])
+    local w = tycho.zeros(20, 4)
+    local g = tycho.Generator(w.device):manual_seed(5)
+    nn.init.sparse_(w, 0.5, {generator = g})
+    assert.equal(40, w:count_nonzero():item())
+  end)
+
+  it("statistics and distributions refuse what has no meaning", function()
+    helper.fails("cov: fweights must not be negative", tycho.cov, tycho.ones(2, 2, cpu), {fweights = T({1, -1}, i64):cpu()})
+    helper.fails("cov: fweights must be whole numbers", tycho.cov, tycho.ones(2, 2), {fweights = T {1, 1}})
+    helper.fails("gaussian_nll_loss: argument 3 (var) has elements below 0", F.gaussian_nll_loss, T({1}, cpu), T({1}, cpu), T({-1}, cpu))
+    local D = tycho.distributions
+    helper.fails("Binomial: total_count must be a whole number", D.Binomial, T(2.5, cpu), {probs = 0.5})
+    assert.is_true(D.Beta(2, 3, {validate_args = false}):log_prob(1.5):isnan():item())
+    assert.is_true(D.Dirichlet(tycho.ones(2)):log_prob(T({0, 1}, i64)):isfinite():item())
+    local m = D.MixtureSameFamily(D.Categorical {probs = tycho.ones(1, 3)}, D.Normal(tycho.zeros(5, 3), 1))
+    assert.same({7, 5}, {unpack(m:sample({7}).shape)})
+  end)
+end)
