@@ -193,6 +193,8 @@ TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
   out[0] = c0; out[1] = c1; out[2] = c2; out[3] = c3;
 }
 TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f; }               /* [0, 1), 24 bits */
+/* r >> 8 is at least this where ty_uniform(r) is at least drop */
+TY_INLINE uint32_t ty_least_kept(double drop) { return (uint32_t)ceil(drop * 16777216.0); }
 TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
 /* A number below range from a word, and from a second one where range is 2^32 or more; range 0 stands for 2^64. */
 TY_INLINE uint64_t ty_random_below(uint64_t range, uint32_t high, uint32_t low) {

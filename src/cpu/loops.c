@@ -394,9 +394,8 @@ STEPS(1, double, f64)
 
 /* ---- random numbers ---- */
 
-/* ty_uniform(r[i]) >= drop, which has 24 bits */
 static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
-  const uint32_t least = (uint32_t)__builtin_ceil(drop * 16777216.0);
+  const uint32_t least = ty_least_kept(drop);
   for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
 }
 static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {

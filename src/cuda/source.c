@@ -110,11 +110,8 @@ static void formula(text *t, const ty_fused *f, int i, const char *at) {
 
 /* 1 where the word's uniform number is at least p, else 0 */
 static void keeps(text *t, const ty_fused_node *n, const char *word, int i) {
-  say(t, "(f64)ty_uniform(");
   say(t, word, i);
-  say(t, ") >= ");
-  literal(t, TY_F64, n->p);
-  say(t, " ? 1 : 0");
+  say(t, " >> 8 >= %uu ? 1 : 0", ty_least_kept(n->p));
 }
 
 /* The statement that uses up what was drawn. */

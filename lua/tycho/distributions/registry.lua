@@ -25,7 +25,9 @@ local ways = {
   positive_definite = function() return T.PositiveDefiniteTransform() end,
 }
 local function way(who, c, simplex)
-  if type(c) ~= "table" or getmetatable(c) ~= getmetatable(constraints.real) then fail("%s: argument 1 must be a constraint, got %s", who, options.shown(c)) end
+  if type(c) ~= "table" or getmetatable(c) ~= getmetatable(constraints.real) then
+    fail("%s: argument 1 must be a constraint, got %s", who, options.shown(c))
+  end
   if c.name == "simplex" then return simplex() end
   if c.base_constraint and c.name ~= "real_vector" then
     return T.IndependentTransform(way(who, c.base_constraint, simplex), c.reinterpreted_batch_ndims)
