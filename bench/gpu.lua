@@ -149,6 +149,18 @@ case("group_norm(32) 8x320x64x64 float16, both", function()
   local x, w, b = make(size(8, 1), 320, size(64, 6), size(64, 6)), make(320), make(320)
   return backward(function(p, q, r) return tycho.group_norm(p, 32, q, r) end, x, w, b)
 end)
+for _, c in ipairs {{64, 56}, {128, 28}, {512, 7}} do
+  local channels, side = size(c[1], 8), size(c[2], 6)
+  case(("batch_norm 64x%dx%dx%d float16, channels-last, both"):format(c[1], c[2], c[2]), function()
+    local x = tycho.cast(tycho.randn(small and 2 or 64, channels, side, side), "float16", {memory_format = "channels_last"})
+    return backward(function(p, w, b) return tycho.batch_norm(p, nil, nil, w, b, {training = true}) end, x, tycho.ones(channels),
+      tycho.zeros(channels))
+  end)
+end
+case("sum of columns 131072x64", function()
+  local x = tycho.randn(size(131072, 64), 64)
+  return function() return x:sum(1) end
+end, 4 * size(131072, 64) * 64)
 case("AdamW, 124 M parameters", function()
   local list = {}
   local function add(...) list[#list + 1] = tycho.randn(...):requires_grad_() end

@@ -125,6 +125,11 @@ case("attention of one query, 32 heads of 8, 8x4096x128 float16", with_(
     lambda q, k, v: F.scaled_dot_product_attention(q, k, v, enable_gqa=True)))
 case("group_norm(32) 8x320x64x64 float16, both", lambda: backward(
     lambda x, w, b: F.group_norm(x, 32, w, b), r(8, 320, 64, 64, **half), r(320, **half), r(320, **half)))
+for c, side in (64, 56), (128, 28), (512, 7):
+    case(f"batch_norm 64x{c}x{side}x{side} float16, channels-last, both", lambda: backward(
+        lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        r(64, c, side, side, **half).to(memory_format=torch.channels_last), torch.ones(c, **dev), torch.zeros(c, **dev)))
+case("sum of columns 131072x64", with_(lambda: (r(131072, 64, **dev),), lambda x: x.sum(0)))
 
 
 def adamw():

@@ -8158,6 +8158,11 @@ tycho.nn.AdaptiveAvgPool2d = {}
 ---@overload fun(output_size?: any): tycho.nn.AdaptiveAvgPool3d
 tycho.nn.AdaptiveAvgPool3d = {}
 
+--- `(in_features, n_classes, cutoffs, div_value=4, head_bias=false)` 
+---@class tycho.nn.AdaptiveLogSoftmaxWithLoss: tycho.nn.Module
+---@overload fun(in_features?: any, n_classes?: any, cutoffs?: any, div_value?: any, head_bias?: any): tycho.nn.AdaptiveLogSoftmaxWithLoss
+tycho.nn.AdaptiveLogSoftmaxWithLoss = {}
+
 --- `(output_size, return_indices=false)` `nn.functional.adaptive_max_pool1d`
 ---@class tycho.nn.AdaptiveMaxPool1d: tycho.nn.Module
 ---@overload fun(output_size?: any, return_indices?: any): tycho.nn.AdaptiveMaxPool1d
@@ -9890,6 +9895,14 @@ function tycho.nn.EmbeddingBag:from_pretrained(weight, freeze, options) end
 ---@param offsets? any
 ---@param per_sample_weights? any
 function tycho.nn.EmbeddingBag:forward(ids, offsets, per_sample_weights) end
+
+--- `(x (N, in_features))` the log-probabilities of all classes, (N, n_classes).
+---@param x any
+function tycho.nn.AdaptiveLogSoftmaxWithLoss:log_prob(x) end
+
+--- `(x (N, in_features))` the likeliest class of each row, int64 (N).
+---@param x any
+function tycho.nn.AdaptiveLogSoftmaxWithLoss:predict(x) end
 
 --- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
 ---@param x any

@@ -25,7 +25,7 @@ local SECTIONS = {
   {"Autograd", "autograd", "autograd_functional", "recompute"},
   {"Modules as functions", "func"},
   {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states"},
-  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
+  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},
   {"Optimizers", "optim/init", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},

@@ -180,6 +180,27 @@ describe("modules", function()
     assert.is_false(layer(x, memory):allclose(layer(x, memory, {memory_mask = mask})))
   end)
 
+  it("a softmax of clusters is PyTorch's of the same state", function()
+    local t = tycho.load("spec/golden/adaptive_softmax.safetensors", {device = helper.device})
+    local net, state = nn.AdaptiveLogSoftmaxWithLoss(8, 20, {5, 12}, {div_value = 2, head_bias = true}):double(), {}
+    for name in pairs(net:state_dict()) do state[name] = t[name] end
+    net:load_state_dict(state)
+    local x = t.x:requires_grad_(true)
+    local out, loss = net(x, t.target)
+    loss:backward()
+    helper.close(out, t.out, "output", 1e-12)
+    helper.close(loss, t.loss, "loss", 1e-12)
+    helper.close(x.grad, t.x_grad, "x's gradient", 1e-12)
+    for name, p in net:named_parameters() do helper.close(p.grad, t[name .. ".grad"], name, 1e-12) end
+    helper.close(net:log_prob(x), t.log_prob, "log_prob", 1e-12)
+    assert.same(t.predict:totable(), net:predict(x):totable())
+    local one = net(x[1], t.target:select(1, 1))
+    helper.close(one, t.out:select(1, 1), "one row", 1e-12)
+    helper.fails("cutoffs must be whole numbers that grow, from 1 to 19; number 2 is 3", nn.AdaptiveLogSoftmaxWithLoss, 8, 20, {5, 3})
+    helper.fails("argument 1 must have shape (N, 8)", net, tycho.ones(2, 7):double(), t.target)
+    helper.fails("targets must be from 1 to 20", net, x, t.target + 1)
+  end)
+
   it("an orthogonal weight is PyTorch's of the same state, and stays orthogonal while it is learned", function()
     local t, names = tycho.load("spec/golden/orthogonal.safetensors", {device = helper.device}), {"matrix_exp", "cayley", "householder",
       "householder", "cayley", "matrix_exp"}

@@ -512,6 +512,7 @@ for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d =
 end
 
 require "tycho.nn.plain"
+require "tycho.nn.adaptive_softmax"
 require "tycho.nn.lazy"
 require "tycho.nn.transformer"
 require "tycho.nn.rnn"
