@@ -33,7 +33,7 @@ ISAS += avx2 avx512
 ISA_avx2 := -march=haswell
 ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
-LOOPS := loops pool_loops column_loops sample_loops depthwise_loops fourier_loops
+LOOPS := loops pool_loops column_loops sample_loops depthwise_loops fourier_loops distance_loops
 OBJ  += $(foreach f,$(LOOPS),$(ISAS:%=$(BUILD)/cpu/$(f)_%.o))
 # attributes.h is made of ops.def, perhaps only now
 INTERFACE := $(shell cat $(filter-out src/core/attributes.h,$(wildcard src/core/*.h)) src/core/*.def | cksum | cut -d' ' -f1)
@@ -91,7 +91,7 @@ CUDA_ARCHS ?= 80 89 90
 CUDA_C  := $(wildcard src/cuda/*.c) src/core/error.c
 KERNELS := $(wildcard kernels/*.cu)
 CUDA_HDR := $(HDR) $(wildcard kernels/*.h)
-KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h special.h draws.h cells.h optim_formulas.h augment.h taps.h grid_points.h fourier.h ops.def)    # all that kernels see
+KERNEL_HDR := $(wildcard kernels/*.h kernels/*.cuh) $(addprefix src/core/,names.h elementary.h math.h special.h draws.h cells.h optim_formulas.h augment.h taps.h grid_points.h fourier.h distances.h ops.def)    # all that kernels see
 CUDNN_HOME ?= $(CUDA_HOME)
 CUDA_INC := -iquote kernels -iquote src/cuda -iquote $(BUILD)/cuda -I$(CUDA_HOME)/include -I$(CUDNN_HOME)/include $(if $(NCCL_HOME),-I$(NCCL_HOME)/include)
 CUDA_LIB := $(foreach d,$(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDNN_HOME)/lib,-L$(d) -Wl,-rpath,$(d))

@@ -415,6 +415,17 @@ typedef struct {
 } ty_k_sampling;
 TY_K cudaError_t ty_k_sample(const ty_k_sampling *a, cudaStream_t s);
 
+/* cdist: o (batch, n, m), the norms of rows of a (batch, n, d) less rows of b (batch, m, d); or, with g and norms (batch, n, m), o
+ * (batch, n, d), a's gradient. All contiguous, of float32 or float64. */
+typedef struct {
+  int dtype;
+  int64_t batch, n, m, d;
+  double p;
+  const void *a, *b, *g, *norms;
+  void *o;
+} ty_k_distance;
+TY_K cudaError_t ty_k_distances(const ty_k_distance *a, cudaStream_t s);
+
 /* ---- recurrent layers (recurrent.cu): one step ----
  * Contiguous; n rows of h units. stat: float32, or float64 with that dtype. Forward: o = the new state of x and y (n x
  * gates*h; y: the product with the state before and its bias), cell changed, saved (n x kept*h, or NULL) and last (or

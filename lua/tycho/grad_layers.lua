@@ -190,4 +190,26 @@ R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_in
 end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
 
+---- cdist ----
+-- How the norms of a's rows less b's move with each difference, times g.
+local function of_differences(g, a, b, p, norms)
+  local d = M.unsqueeze(a, -2) - M.unsqueeze(b, -3)
+  if p == 0 then return d * 0 end
+  if p == math.huge then return ops.sign(d) * M.unsqueeze(g, -1) * ops.eq(ops.abs(d), M.unsqueeze(norms, -1)) end
+  local none = ops.eq(norms, 0)
+  local norm = ops.masked_fill(norms, none, 1)
+  local share = M.unsqueeze(ops.masked_fill(p == 1 and g or g / (p == 2 and norm or norm ^ (p - 1)), none, 0), -1)
+  if p == 1 then return ops.sign(d) * share elseif p == 2 then return d * share end
+  local at0 = ops.eq(d, 0)
+  return ops.masked_fill(ops.sign(d) * ops.masked_fill(ops.abs(d), at0, 1) ^ (p - 1) * share, at0, 0)
+end
+local function turned(x) return M.transpose(x, -2, -1) end
+R.distances = {a = function(g, a, b, p, out)
+  if recording() then return ops.sum(of_differences(g, a, b, p, out), -2) end
+  return ops.distances_backward(g, a, b, out, p)
+end, b = function(g, a, b, p, out)
+  if recording() then return -ops.sum(of_differences(g, a, b, p, out), -3) end
+  return ops.distances_backward(turned(g), b, a, turned(out), p)
+end}
+
 return R

@@ -118,6 +118,8 @@ enum {
     TY_AT_resize_factor_w = 4,
   TY_AT_resize_backward_shape = 0, TY_AT_resize_backward_size = 1, TY_AT_resize_backward_mode = 2,
     TY_AT_resize_backward_align_corners = 3, TY_AT_resize_backward_factor_h = 4, TY_AT_resize_backward_factor_w = 5,
+  TY_AT_distances_p = 0,
+  TY_AT_distances_backward_p = 0,
   TY_AT_grid_sample_take_mode = 0, TY_AT_grid_sample_take_padding_mode = 1, TY_AT_grid_sample_take_align_corners = 2,
   TY_AT_grid_sample_slopes_padding_mode = 0, TY_AT_grid_sample_slopes_align_corners = 1,
   TY_AT_grid_sample_spread_shape = 0, TY_AT_grid_sample_spread_mode = 1, TY_AT_grid_sample_spread_padding_mode = 2,

@@ -529,3 +529,26 @@ ty_status ty_infer_multi_norm(ty_call *c) {
   ty_set_shape(&c->meta[0], c->nin ? ty_compute_dtype((ty_dtype)c->in[0].t->dtype) : TY_F32, 0, c->meta[0].shape);
   return TY_OK;
 }
+
+/* Rows of a and of b, of one width and one batch; backward: grad and norms, of their pairs. */
+ty_status ty_infer_distances(ty_call *c) {
+  const bool back = c->op->id == TY_OP_distances_backward;
+  const ty_tensor *a = c->in[back].t, *b = c->in[back + 1].t;
+  const int n = a->ndim;
+  bool fits = n >= 2 && b->ndim == n && (a->dtype == TY_F32 || a->dtype == TY_F64) && b->dtype == a->dtype;
+  fits = fits && a->shape[n - 1] == b->shape[n - 1] && !memcmp(a->shape, b->shape, sizeof *a->shape * (size_t)(n - 2));
+  for (int i = 0; back && fits && i < 4; i += 3) {
+    const ty_tensor *g = c->in[i].t;
+    fits = g->dtype == a->dtype && g->ndim == n && g->shape[n - 1] == b->shape[n - 2] &&
+      !memcmp(g->shape, a->shape, sizeof *a->shape * (size_t)(n - 1));
+  }
+  if (!fits) return ty_fail(c, "arguments must be rows of one width and batch, of float32 or float64");
+  ty_meta_of(a, &c->meta[0]);
+  if (!back) {
+    int64_t shape[TY_MAXDIM];
+    memcpy(shape, a->shape, sizeof *shape * (size_t)n);
+    shape[n - 1] = b->shape[n - 2];
+    ty_set_shape(&c->meta[0], (ty_dtype)a->dtype, n, shape);
+  }
+  return TY_OK;
+}

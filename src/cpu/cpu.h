@@ -54,6 +54,11 @@ typedef struct {
   /* for each of some vectors of channels, i (the last one's end at c): sums[i each + index lanes + lane] += what the weight gets */
   void (*slopes)(const ty_depthwise *d, int64_t vector, int64_t vectors, int64_t each, float *sums);
 } ty_depthwise_loops;
+/* cdist's rows (distance_loops.c) */
+typedef struct {
+  void (*norms[2])(double p, void *o, const void *a, const void *t, int64_t stride, int64_t d, int64_t n);
+  void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *t, int64_t stride, int64_t d, int64_t n);
+} ty_distance_loops;
 /* Fourier transforms' passes and what comes before and after (fourier_loops.c); w: e^(-2 pi i k / n) in pairs. */
 typedef struct {
   void (*pass[2])(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step);
@@ -114,6 +119,7 @@ typedef struct {
   const ty_sample_loops *sample;
   const ty_depthwise_loops *depthwise;
   const ty_fourier_loops *fourier;
+  const ty_distance_loops *distance;
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};
@@ -201,6 +207,7 @@ ty_status ty_cpu_copy(ty_call *c);
 ty_status ty_cpu_sort(ty_call *c);
 ty_status ty_cpu_resize(ty_call *c);
 ty_status ty_cpu_sample(ty_call *c);
+ty_status ty_cpu_distance(ty_call *c);
 ty_status ty_cpu_attention(ty_call *c);
 ty_status ty_cpu_fill(ty_call *c);
 ty_status ty_cpu_random(ty_call *c);

@@ -483,6 +483,7 @@ extern const ty_column_loops PASTE(ty_column_loops_, TY_ISA);
 extern const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA);
 extern const ty_depthwise_loops PASTE(ty_depthwise_loops_, TY_ISA);
 extern const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA);
+extern const ty_distance_loops PASTE(ty_distance_loops_, TY_ISA);
 extern const ty_loops PASTE(ty_loops_, TY_ISA);
 const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .isa = TEXT(TY_ISA),
@@ -549,6 +550,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .pool = PASTE(ty_pool_loops_, TY_ISA),
   .columns = &PASTE(ty_column_loops_, TY_ISA),
   .sample = &PASTE(ty_sample_loops_, TY_ISA),
+  .distance = &PASTE(ty_distance_loops_, TY_ISA),
   .depthwise = &PASTE(ty_depthwise_loops_, TY_ISA),
   .fourier = &PASTE(ty_fourier_loops_, TY_ISA),
 };

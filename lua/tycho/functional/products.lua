@@ -126,14 +126,29 @@ def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", functio
   if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 then fail("cross", "shape %s must have 3 elements along dim %d", tostring(a.shape), dim) end
   return F.roll(a, -1, dim) * F.roll(b, -2, dim) - F.roll(a, -2, dim) * F.roll(b, -1, dim)
 end)
+local WIDE = 64          -- elements of rows from which products are faster
+-- Of rows of one width, whose batches broadcast; 16-bit ones in float32.
+local function distances(name, a, b, p)
+  local dtype = lib.promote_types(a.dtype, b.dtype)
+  if not lib.RANGE[dtype] then dtype = "float32" end
+  local wide = dtype == "float64" and dtype or "float32"
+  local function batch(x) return {unpack(x.shape, 1, M.dim(x) - 2)} end
+  local shape = lib.common_shape(name, {batch(a), batch(b)})
+  local function spread(x)
+    local whole = {unpack(shape)}
+    whole[#whole + 1], whole[#whole + 2] = x.shape[M.dim(x) - 1], x.shape[M.dim(x)]
+    return ops.expand(M.to(x, wide), whole)
+  end
+  return M.to(ops.distances(spread(a), spread(b), p), dtype)
+end
 def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
   local n, m = M.dim(a), M.dim(b)
   if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then
     fail("cdist", "shapes %s and %s must be rows of one width", tostring(a.shape), tostring(b.shape))
   end
   if p < 0 then fail("cdist", "p must not be negative, got %g", p) end
-  if p ~= 2 or (a.shape[n - 1] <= 25 and b.shape[m - 1] <= 25) then return M.norm(M.unsqueeze(a, -2) - M.unsqueeze(b, -3), p, -1) end
-  -- many rows: |a - b|^2 as products, which takes no memory for each difference
+  if not (p == 2 and a.shape[n] > WIDE and (a.shape[n - 1] > 25 or b.shape[m - 1] > 25)) then return distances("cdist", a, b, p) end
+  -- many wide rows: |a - b|^2 as products
   local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
   local d = squares(a) + M.transpose(squares(b), -2, -1) - ops.matmul(a, M.transpose(b, -2, -1)) * 2
   local at0 = ops.le(d, 0)                 -- no gradient there
@@ -146,9 +161,10 @@ def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over t
 end, lib.LOSS)
 def("pdist", "x, p:number=2", "p-norms of the differences of all pairs of rows, in order", function(x, p)
   need("pdist", 1, x, 2)
-  local pairs_ = F.triu_indices(x.shape[1], x.shape[1], 1)
-  local function rows(k) return ops.index(x, {M.to(ops.select(pairs_, 1, k), x.device)}, 1) end
-  return M.norm(rows(1) - rows(2), p, 2)
+  if p < 0 then fail("pdist", "p must not be negative, got %g", p) end
+  local n = x.shape[1]
+  local pairs_ = M.to(F.triu_indices(n, n, 1), x.device)
+  return ops.index(M.flatten(distances("pdist", x, x, p)), {(ops.select(pairs_, 1, 1) - 1) * n + ops.select(pairs_, 1, 2)}, 1)
 end, NN)
 def("renorm",
   "x, p:number, dim:int, maxnorm:number",
