@@ -37,4 +37,6 @@ template <class T> static cudaError_t launch(const ty_k_distance &p, cudaStream_
   return a.g ? TY_LAUNCH(slopes<T>, blocks_for(a.batch * a.n * a.d, THREADS), THREADS, s, a, kind)
     : TY_LAUNCH(norms<T>, blocks_for(a.batch * a.n * a.m, THREADS), THREADS, s, a, kind);
 }
-cudaError_t ty_k_distances(const ty_k_distance *a, cudaStream_t s) { return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s); }
+cudaError_t ty_k_distances(const ty_k_distance *a, cudaStream_t s) {
+  return a->dtype == TY_F64 ? launch<double>(*a, s) : launch<float>(*a, s);
+}

@@ -43,7 +43,7 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
   ty_philox(a.g->seed, a.g->offset + (uint64_t)block, r);
   if (KIND == DROPOUT) {
     bool keep[4];
-    for (int k = 0; k < 4; k++) keep[k] = r[k] >> 8 >= ty_least_kept(a.a);
+    for (int k = 0; k < 4; k++) keep[k] = r[k] >> 8 >= a.least;
     if (whole) {
       float x[4];
       pack<uint8_t, 4> mask;

@@ -151,7 +151,7 @@ template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group
       one.b *= w;
     }
     return one;
-  }, [&](two<T> v) { return combine_block(v, s, [](two<T> l, two<T> r) { return two<T>{l.a + r.a, l.b + r.b}; }); });
+  }, [&](two<T> v) { return combine_block(v, s, add<T>); });
   if (threadIdx.x) return;
   if (back) {
     const T r = ((const T *)a.rstd)[group], count = (T)(per * a.pixels);
@@ -173,7 +173,7 @@ template <class T> __global__ void __launch_bounds__(MANY) weights(const ty_k_gr
     all.a += plane.b * ((const T *)a.rstd)[n * a.groups + group];
     all.b += plane.a;
   }
-  all = combine_turns(all, s, x, y, LANES, MANY / LANES, [](two<T> l, two<T> r) { return two<T>{l.a + r.a, l.b + r.b}; });
+  all = combine_turns(all, s, x, y, LANES, MANY / LANES, add<T>);
   if (y || c >= a.c) return;
   store(a.dw, a.ddtype, c, all.a);
   store(a.db, a.ddtype, c, all.b);

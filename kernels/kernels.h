@@ -63,6 +63,7 @@ typedef struct {
   const void *x;                                         /* bernoulli's probabilities, dropout's operand */
   void *o;                                               /* contiguous */
   uint8_t *mask;                                         /* dropout's */
+  uint32_t least;                                        /* dropout's: what keeps an element (ty_least_kept) */
   ty_k_generator *g;
 } ty_k_draw;
 TY_K cudaError_t ty_k_random(const ty_k_draw *a, cudaStream_t s);      /* also moves the generator on */
@@ -451,6 +452,7 @@ typedef struct {
   int dtype, mask_dtype, causal;
   int64_t heads, h, lq, lk, d, dv;                       /* heads: N times h */
   double scale, dropout;
+  uint32_t least;                                        /* ty_least_kept(dropout) */
   ty_k_heads q, k, v, mask, o, g, dq, dk, dvalue;        /* forward: g.p is NULL, o is written */
   void *lse, *delta;                                     /* heads x lq, float64 for float64, else float32 */
   int64_t *rng;                                          /* seed, offset: with dropout kept by forward and read by backward, else unset */

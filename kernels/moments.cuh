@@ -22,6 +22,8 @@ template <class T> struct joining {
   __device__ __forceinline__ part<T> operator()(const part<T> &l, const part<T> &r) const { return join(back, l, r); }
 };
 
+template <class T> static __device__ __forceinline__ two<T> add(two<T> x, two<T> y) { return {x.a + y.a, x.b + y.b}; }
+
 /* Of n elements: s1 and s2 add up their distances from center and the squares of these; backward, what a part has. */
 template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool back, T n, T center, T s1, T s2) {
   if (back) return {0, s1, s2};

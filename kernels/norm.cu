@@ -21,8 +21,6 @@
 #define LONG_ROW (LONG_THREADS * ROW_EACH)
 #define WARPS (LONG_THREADS / 32)
 
-template <class T> static __device__ __forceinline__ two<T> add(two<T> x, two<T> y) { return {x.a + y.a, x.b + y.b}; }
-
 template <class T> static __device__ void sums_of_block(T *a, T *b, two<T> *s) {   /* both, for all threads */
   const two<T> sum = combine_block(two<T>{*a, *b}, s, add<T>);
   *a = sum.a;

@@ -204,6 +204,22 @@ describe("distributions", function()
     is({-9.2367}, D.Poisson(T({2 ^ 24 + 1}, f64)):log_prob(2 ^ 24 + 1):float())
     is({0.3567}, D.Pareto(T({0.7}, f64), 1):log_prob(0.7):float())
     assert.equal("float16", D.StudentT(T({3}, {dtype = "float16"})):log_prob(0.5).dtype)
+    local peaked = tycho.zeros(300, {dtype = "bfloat16"})
+    peaked[257] = 5
+    is({-1.10}, D.Categorical {logits = peaked}:log_prob(257):float():view(1), 2e-2)
+    is({5e-5}, D.VonMises(0, T {1e4}).variance, 1e-2)
+    is({8.2914}, D.VonMises(0, T {1e8}):log_prob(0))
+    is({inf, inf}, tycho.special.erfcx(T({-1e9 + 0.3, -inf}, f64)):float())
+    assert.is_true(D.VonMises(0, T({1e160}, f64)):sample({9}):isfinite():all():item())
+    for _, k in ipairs {1e16, 1e20, 1e-300} do
+      local x = D.VonMises(0, T({k}, f64)):sample {1000}
+      local want = k > 1 and math.sqrt(2 / math.pi / k) or math.pi / 2
+      assert.is_true(math.abs(x:abs():mean():item() / want - 1) < 0.1, tostring(k))
+    end
+    for _, c in ipairs {{1e15, 0.3}, {1e14, 2e-13}} do
+      local x = (D.Binomial(c[1], {probs = T({c[2]}, f64)}):sample {40000} - c[1] * c[2]) / math.sqrt(c[1] * c[2] * (1 - c[2]))
+      assert.is_true(math.abs(x:mean():item()) < 0.03 and math.abs(x:var():item() - 1) < 0.05)
+    end
     for _, temperature in ipairs {0.5, 0.1, 0.03} do
       local r = D.RelaxedBernoulli(temperature, {logits = T {-5, 0, 5}})
       assert.is_true(r:log_prob(r:rsample {1000}):isfinite():all():item())

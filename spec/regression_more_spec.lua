@@ -53,6 +53,15 @@ describe("regressions", function()
     local a = T({2}, {dtype = "float64", requires_grad = true})
     a:xlogy(T({3}, {dtype = "uint8"})):sum():backward()
     is({1.098612288668}, a.grad, 1e-11)
+    a = T({2.3}, {dtype = "float64", requires_grad = true})
+    tycho.special.xlog1py(a, T({5}, i64)):sum():backward()
+    is({1.79175946922805}, a.grad, 1e-12)
+    a.grad = nil
+    tycho.igamma(T({3}, i64), a):sum():backward()
+    is({0.26518464164682}, a.grad, 1e-12)
+    a.grad = nil
+    tycho.igamma(a, T({0, inf}, f64)):sum():backward()
+    is({0}, a.grad)
     a = T({0.5}, {dtype = "float64", requires_grad = true})
     a:atan2(T({0.3}, {dtype = "float16"})):sum():backward()
     is({0.882420511}, a.grad, 1e-8)
@@ -137,6 +146,9 @@ describe("regressions", function()
     local l = tycho.data.DataLoader(tycho.data.TensorDataset(tycho.range(1, 64)), {shuffle = true, seed = 3, batch_size = 64})
     local a, b = l:iter(), l:iter()
     assert.is_false(a():equal(b()))
+    local base = tycho.data.TensorDataset(tycho.range(1, 8))
+    local half = {dataset = base, size = function() return 4 end, get = function(self, i) return self.dataset:get(i * 2) end}
+    assert.equal(4, tycho.data.DataLoader(half):size())
     local named = tycho.data.DataLoader {dataset = tycho.data.TensorDataset(tycho.range(1, 4)), batch_size = 2}
     assert.equal(2, named:size())
   end)
@@ -146,6 +158,9 @@ describe("regressions", function()
     assert.same({{7, 0, 0}, {0, 7, 0}}, tycho.zeros(2, 3):scatter_(2, index, 7, {reduce = "add"}):totable())
     assert.same({{8, 1, 1}, {1, 9, 1}}, tycho.ones(2, 3):scatter(2, index, T {{8}, {9}}, {reduce = "multiply"}):totable())
     assert.same({{5, 1, 1}, {1, 5, 1}}, tycho.ones(2, 3):scatter_(2, index, 5):totable())
+    for _, reduce in ipairs {"none", "add"} do
+      helper.fails("must hold indices (int64), got float32", function() tycho.ones(3):scatter(1, T {1.7, 2}, 5, {reduce = reduce}) end)
+    end
   end)
 
   it("arguments go by PyTorch's names", function()

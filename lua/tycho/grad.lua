@@ -13,6 +13,7 @@ local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
 local collective_gradient = require "tycho.functional.collective"
+local operand = require("tycho.functional.lib").operand
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}
@@ -126,8 +127,6 @@ R.amp_scale = {loss = function(g, scale) return g * scale end}
 R.div = {a = function(g, b) return g / b end, b = function(g, a, b) return -g * (a / b) / b end}
 R.floor_divide = {a = zero, b = zero}
 R.remainder = {a = function(g) return g end, b = function(g, a, b) return -g * ops.floor_divide(a, b) end}
--- An operand in the gradient's dtype: what is computed of it alone must not have fewer digits than the result.
-local function as_wide(v, g) return core.is_tensor(v) and v.dtype ~= g.dtype and M.to(v, g.dtype) or v end
 R.pow = {
   a = function(g, a, b)
     if type(b) == "number" then return b == 0 and zero(g) or g * (ops.pow(a, b - 1) * b) end
@@ -135,7 +134,7 @@ R.pow = {
   end,
   b = function(g, a, b, out)               -- 0 ^ b is 1 or 0 from b = 0 on
     if type(a) == "number" then return a == 0 and ops.where(ops.ge(b, 0), 0, -math.huge) * g or g * out * math.log(a) end
-    return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(as_wide(a, g)))
+    return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(operand(a, g)))
   end}
 -- equal operands share the gradient
 local function larger(g, a, b) return g * (ops.gt(a, b) + ops.eq(a, b) * 0.5) end
@@ -151,11 +150,11 @@ R.hypot = {a = function(g, a, out) return g * (a / out) end, b = function(g, b, 
 R.copysign = {a = function(g, a, out) return g * ops.sign(a) * ops.sign(out) end, b = zero}
 R.logaddexp = {a = function(g, a, b) return g * ops.sigmoid(a - b) end, b = function(g, a, b) return g * ops.sigmoid(b - a) end}
 R.xlogy = {a = function(g, a, b)
-  if type(b) == "number" then b = ops.full({}, b, {dtype = g.dtype, device = g.device}) end
-  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(as_wide(b, g)))
+  b = operand(b, g)
+  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
 end, b = function(g, a, b) return g * a / b end}
 local function over_squares(a, b, g)      -- 0 at the origin, as PyTorch's
-  a, b = as_wide(a, g), as_wide(b, g)
+  a, b = operand(a, g), operand(b, g)
   local d = a * a + b * b
   return ops.where(ops.eq(d, 0), 0, 1 / d)
 end
@@ -169,7 +168,7 @@ R.lerp = {a = function(g, weight) return g * (1 - weight) end, b = function(g, w
 R.addcmul = {a = function(g) return g end, b = function(g, c, value) return scaled(g * c, value) end,
   c = function(g, b, value) return scaled(g * b, value) end}
 R.addcdiv = {a = function(g) return g end, b = function(g, c, value) return scaled(g / c, value) end,
-  c = function(g, b, c, value) return g * b / ops.square(as_wide(c, g)) * -value end}
+  c = function(g, b, c, value) return g * b / ops.square(operand(c, g)) * -value end}
 
 ---- pointwise ops that are gradients themselves ----
 R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end}

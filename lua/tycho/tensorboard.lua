@@ -78,10 +78,11 @@ local function open(w)
   file:write(event(w, nil, nil, text(3, "brain.Event:2")))
 end
 
--- step and time, which may have been given by their names in PyTorch: {global_step=, walltime=}, and others that are known.
+-- step and time, which may have been given by their names in PyTorch, and others that are known.
+local NAMES = {global_step = true, walltime = true}
 local function named(who, step, time, known)
   if type(step) ~= "table" or core.is_tensor(step) then return step, time, {} end
-  options.check(who, step, setmetatable({global_step = true, walltime = true}, {__index = known}))
+  options.check(who, step, known or NAMES)
   return step.global_step, step.walltime or time, step
 end
 
@@ -186,7 +187,7 @@ end
 -- A picture CxHxW or HxW of 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", how its dims lie.
 function Writer:add_image(tag, x, step, time, dataformats)
   local o
-  step, time, o = named("add_image", step, time, {dataformats = true})
+  step, time, o = named("add_image", step, time, {global_step = true, walltime = true, dataformats = true})
   dataformats = dataformats or o.dataformats or "CHW"
   if dataformats ~= "CHW" and dataformats ~= "HWC" and dataformats ~= "HW" then
     fail("add_image: dataformats must be 'CHW', 'HWC' or 'HW', got %s", options.shown(dataformats))

@@ -12,10 +12,19 @@
 enum { TY_DRAW_KINDS(TY_AS_NUMBER) };
 #define TY_DRAW_BLOCKS 16
 
-/* (0, 1), of 53 bits */
+/* (0, 1): 52 bits and a half */
 TY_INLINE double ty_unit(uint32_t high, uint32_t low) {
-  return ((double)(((uint64_t)high << 32 | low) >> 11) + 0.5) * 1.1102230246251565e-16;
+  return ((double)(((uint64_t)high << 32 | low) >> 12) + 0.5) * 2.220446049250313e-16;
 }
+TY_INLINE double ty_normal_draw(uint64_t seed, uint64_t block) {
+  uint32_t r[4];
+  float x, other;
+  ty_philox(seed, block, r);
+  ty_normal2(r[0], r[1], &x, &other);
+  return (double)x;
+}
+/* Beyond, a count's probabilities have too few digits to be compared, and it is a normal number, rounded. */
+#define TY_COUNTED 1e12
 TY_INLINE double ty_log_factorial(double n) { return lgamma_f64(n + 1); }
 
 /* The logarithm of a draw of Gamma(a, 1): Marsaglia and Tsang 2000; below 1 by that of a + 1, as there. */
@@ -51,6 +60,7 @@ TY_CALLED double ty_draw_poisson(double rate, uint64_t seed, uint64_t block) {
     for (k = 0; u > reached && k < 200; reached += p) p *= rate / ++k;
     return k;
   }
+  if (rate > TY_COUNTED) return floor(rate + sqrt(rate) * ty_normal_draw(seed, block) + 0.5);
   const double b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b, inverse = 1.1239 + 1.1328 / (b - 3.4),
     most = 0.9277 - 3.6224 / (b - 2), log_rate = log(rate);
   for (int round = 0; round < TY_DRAW_BLOCKS; round++) {     /* each accepts more than 0.75 */
@@ -70,7 +80,7 @@ TY_CALLED double ty_draw_poisson(double rate, uint64_t seed, uint64_t block) {
  * (Hoermann 1993, BTRS). */
 TY_CALLED double ty_draw_binomial(double n, double q, uint64_t seed, uint64_t block) {
   const int turned = q > 0.5;              /* failures are counted */
-  const double p = turned ? 1 - q : q, mean = n * p;
+  const double p = turned ? 1 - q : q, mean = n * p, odds = p / (1 - p);
   uint32_t r[4];
   double k = 0;
   if (!(n >= 0 && q >= 0 && q <= 1)) return NAN;
@@ -79,14 +89,19 @@ TY_CALLED double ty_draw_binomial(double n, double q, uint64_t seed, uint64_t bl
     const double u = ty_unit(r[0], r[1]);
     double now = exp(n * log1p(-p)), reached = now;
     for (; u > reached && k < n && k < 200; k++) {
-      now *= (n - k) / (k + 1) * (p / (1 - p));
+      now *= (n - k) / (k + 1) * odds;
       reached += now;
     }
     return turned ? n - k : k;
   }
   const double spread = sqrt(mean * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p, most = 0.92 - 4.2 / b,
-    alpha = (2.83 + 5.1 / b) * spread, mode = floor((n + 1) * p), odds = log(p / (1 - p)),
+    alpha = (2.83 + 5.1 / b) * spread, mode = floor((n + 1) * p),
     top = ty_log_factorial(mode) + ty_log_factorial(n - mode);
+  if (n > TY_COUNTED) {                    /* rare successes are Poisson's */
+    k = p < 1e-6 ? ty_draw_poisson(mean, seed, block) : floor(mean + spread * ty_normal_draw(seed, block) + 0.5);
+    k = k < 0 ? 0 : k > n ? n : k;
+    return turned ? n - k : k;
+  }
   k = mode;
   for (int round = 0; round < TY_DRAW_BLOCKS; round++) {     /* each accepts more than 0.75 */
     ty_philox(seed, block + (uint64_t)round, r);
@@ -94,18 +109,24 @@ TY_CALLED double ty_draw_binomial(double n, double q, uint64_t seed, uint64_t bl
     if (at < 0 || at > n) continue;
     k = at;
     if (us >= 0.07 && v <= most) break;
-    if (log(v * alpha / (a / (us * us) + b)) <= top - ty_log_factorial(k) - ty_log_factorial(n - k) + (k - mode) * odds) break;
+    if (log(v * alpha / (a / (us * us) + b)) <= top - ty_log_factorial(k) - ty_log_factorial(n - k) + (k - mode) * log(odds)) break;
   }
   return turned ? n - k : k;
 }
 
-/* An angle around 0, the closer the higher k: a wrapped Cauchy proposes (Best and Fisher 1979). */
+/* An angle around 0, the closer the higher k: a wrapped Cauchy proposes (Best and Fisher 1979); normal where it is close, of a circle where
+ * it isn't at all. */
 TY_CALLED double ty_draw_von_mises(double k, uint64_t seed, uint64_t block) {
   const double pi = 3.141592653589793, tau = 1 + sqrt(1 + 4 * k * k), rho = (tau - sqrt(2 * tau)) / (2 * k),
     r = k < 1e-5 ? 1 / k + k : (1 + rho * rho) / (2 * rho);
   double f = 1;
   uint32_t w[4];
-  if (!(k > 0) || k == INFINITY) return k > 0 ? 0 : NAN;
+  if (!(k > 0)) return NAN;
+  if (k > 1e10) return ty_normal_draw(seed, block) / sqrt(k);
+  if (k < 1e-10) {
+    ty_philox(seed, block, w);
+    return (2 * ty_unit(w[0], w[1]) - 1) * pi;
+  }
   for (int round = 1; round < TY_DRAW_BLOCKS; round++) {     /* each accepts more than 0.65 */
     ty_philox(seed, block + (uint64_t)round, w);
     const double z = cos(pi * ty_unit(w[0], w[1])), u = ty_unit(w[2], w[3]);

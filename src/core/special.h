@@ -1,7 +1,7 @@
 /* Special functions: what expressions in ops.def reach as M(f) beside math.h's.
  *
- * Idea: series whose terms have one sign, recurrences, and expansions for large arguments, in double: they need no tables, and hold for
- * both dtypes. Invariant: each loop ends, whatever the arguments are. */
+ * Idea: series where they keep their digits, recurrences, and expansions for large arguments, in double, for both dtypes. Invariant: each
+ * loop ends, whatever the arguments are. */
 #ifndef TY_SPECIAL_H
 #define TY_SPECIAL_H
 
@@ -200,6 +200,7 @@ TY_BY_DOUBLE1(i0) TY_BY_DOUBLE1(i1) TY_BY_DOUBLE1(i0e) TY_BY_DOUBLE1(i1e)
 TY_CALLED double erfcx_f64(double x) {
   const double square = x * x;
   double sum = 1, term = 1;
+  if (x < -27) return INFINITY;
   if (x < 12) return exp(square) * (1 + __builtin_fma(x, x, -square)) * erfc(x);
   for (int k = 1; k < 30 && fabs(term) > 1e-17; k++) sum += term *= (1 - 2 * k) / (2 * square);
   return sum * 0.56418958354775628 / x;                   /* 1 / sqrt(pi) */

@@ -57,7 +57,8 @@ typedef struct {
 /* cdist's rows (distance_loops.c) */
 typedef struct {
   void (*norms[2])(double p, void *o, const void *a, const void *t, int64_t stride, int64_t d, int64_t n);
-  void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *t, int64_t stride, int64_t d, int64_t n);
+  void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *t, int64_t stride, int64_t d,
+    int64_t n);
 } ty_distance_loops;
 /* Fourier transforms' passes and what comes before and after (fourier_loops.c); w: e^(-2 pi i k / n) in pairs. */
 typedef struct {

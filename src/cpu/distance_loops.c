@@ -1,4 +1,4 @@
-/* The loops of cdist: one row of a beside n rows of b, TY_BLOCK at most, which lie by elements (b's row j is t[j], t[stride + j], ...); built
+/* The loops of cdist: one row of a beside n rows of b, TY_BLOCK at most, which lie by elements (row j: t[j], t[stride + j], ...); built
  * once for each instruction set, as loops.c is. */
 #include "cpu.h"
 #include "distances.h"

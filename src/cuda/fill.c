@@ -158,7 +158,10 @@ ty_status ty_cuda_random(ty_call *c) {
   if (c->op->id == TY_OP_bernoulli || c->op->id == TY_OP_dropout_mask) {
     TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
     d.x = ty_data(x);
-    if (c->op->id == TY_OP_dropout_mask) d.mask = ty_data(c->out[1]);
+    if (c->op->id == TY_OP_dropout_mask) {
+      d.mask = ty_data(c->out[1]);
+      d.least = ty_least_kept(d.a);
+    }
   }
   d.g = ty_generator_begin(c->ctx, gpu);
   const cudaError_t e = ty_generator_end(gpu, ty_k_random(&d, s));

@@ -150,13 +150,7 @@ end
 -- worker; timeout: seconds that an item may take in a worker. persistent_workers is taken, and of no effect: they stay until
 -- close().
 local function new(dataset, ...)
-  local o
-  if select("#", ...) == 0 and type(dataset) == "table" and getmetatable(dataset) == nil and dataset.dataset then      -- all by name
-    o = {}
-    for k, v in pairs(dataset) do if k ~= "dataset" then o[k] = v end end
-    return new(dataset.dataset, o)
-  end
-  o = options.arguments("DataLoader", SIGNATURE, ...)
+  local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
   local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and
     not makes_batches(dataset)
@@ -434,4 +428,14 @@ function Prefetcher:load_state_dict(d) self.loader:load_state_dict(d) end
 -- As the loader's.
 function Prefetcher:close() if self.loader.close then self.loader:close() end end
 
-return {DataLoader = new, Prefetcher = prefetcher}
+-- DataLoader {dataset=, ...}: all by name.
+local function named(dataset, ...)
+  local by_name = select("#", ...) == 0 and type(dataset) == "table" and getmetatable(dataset) == nil and dataset.dataset and
+    not (dataset.size or dataset.get or dataset.iter)
+  if not by_name then return new(dataset, ...) end
+  local o = {}
+  for k, v in pairs(dataset) do if k ~= "dataset" then o[k] = v end end
+  return new(dataset.dataset, o)
+end
+
+return {DataLoader = named, Prefetcher = prefetcher}

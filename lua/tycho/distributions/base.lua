@@ -35,29 +35,29 @@ for _, name in ipairs {"cdf", "icdf", "entropy"} do
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
 local function is_distribution(v) return type(v) == "table" and rawget(v, "batch_shape") ~= nil end
--- One of dist's floating tensors, or of those that the distributions it is made of have; nil where there is none.
+-- One of dist's floating tensors, or of those that the distributions it is made of have, float64 if any is; nil where there is none.
 local function parameter_of(dist)
+  local found
   for _, v in pairs(dist) do
-    if core.is_tensor(v) and M.is_floating_point(v) then return v end
+    local p = core.is_tensor(v) and M.is_floating_point(v) and v or is_distribution(v) and parameter_of(v) or nil
+    if p and p.dtype == "float64" then return p end
+    found = found or p
   end
-  for _, v in pairs(dist) do
-    local found = is_distribution(v) and parameter_of(v)
-    if found then return found end
-  end
+  return found
 end
 -- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own.
 local function class(name, signature, parent)
   local get = setmetatable({}, {__index = parent and parent.get})
   local c = setmetatable({_name = name, _parent = parent, get = get}, {__index = parent or Distribution, __newindex = function(t, k, v)
     if k == "entropy" or k == "expand" then v = options.method(name, "dist", k, is_distribution, v)
-    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too, as the parameters are
+    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too, on the parameters' device
       local fn = v
       v = function(self, x, ...)
         if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
         if select("#", ...) > 0 then fail("%s: %s takes one value", self._name, k) end
         if type(x) == "number" then
           local like = parameter_of(self)
-          x = ops.full({}, x, {dtype = like and like.dtype or "float32", device = like and like.device or "cpu"})
+          x = ops.full({}, x, {dtype = like and like.dtype == "float64" and "float64" or "float32", device = like and like.device or "cpu"})
         end
         if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", self._name, k, options.shown(x)) end
         if k == "log_prob" and self.checked and self.validate and lib.looks(x) and not ops.all(self.support:check(x)):item() then

@@ -6,9 +6,6 @@ local base = require "tycho.distributions.base"
 local ops, M = core.ops, core.methods
 local C = base.constraints
 
--- log of the modified Bessel function I of x above 0
-local function log_bessel(x, order) return ops.log(order == 0 and ops.i0e(x) or ops.i1e(x)) + x end
-
 -- VonMises(loc, concentration): angles in radians, drawn in -pi..pi around loc, the closer the higher concentration, which is above 0; both
 -- broadcast. mean and variance are the circular ones. Draws have no gradients.
 local VonMises = base.class("VonMises", "loc, concentration")
@@ -16,9 +13,10 @@ base.parameters(VonMises, {"loc", "concentration"}, {"concentration"})
 base.supports(VonMises, C.real, {checked = false})
 function VonMises.get.mean(self) return self.loc end
 function VonMises.get.mode(self) return self.loc end
-function VonMises.get.variance(self) return 1 - ops.exp(log_bessel(self.concentration, 1) - log_bessel(self.concentration, 0)) end
-function VonMises:log_prob(x)
-  return self.concentration * ops.cos(x - self.loc) - math.log(2 * math.pi) - log_bessel(self.concentration, 0)
+function VonMises.get.variance(self) return 1 - ops.i1e(self.concentration) / ops.i0e(self.concentration) end
+function VonMises:log_prob(x)                -- of i0e(k) = I0(k) e^-k
+  local k = self.concentration
+  return k * (ops.cos(x - self.loc) - 1) - math.log(2 * math.pi) - ops.log(ops.i0e(k))
 end
 function VonMises:draw(shape)
   local angle = base.drawn("von_mises", shape, self.concentration) + M.to(self.loc, "float64")

@@ -17,7 +17,7 @@ local function between(c)
 end
 -- By constraints' names, less what stands in parentheses.
 local ways = {
-  real = as_it_is, real_vector = as_it_is,
+  real = as_it_is,
   positive = above, nonnegative = above, greater_than = above, greater_than_eq = above,
   less_than = function(c) return T.ComposeTransform {T.ExpTransform(), T.AffineTransform(c.upper_bound, -1)} end,
   unit_interval = between, interval = between, half_open_interval = between,
@@ -29,7 +29,7 @@ local function way(who, c, simplex)
     fail("%s: argument 1 must be a constraint, got %s", who, options.shown(c))
   end
   if c.name == "simplex" then return simplex() end
-  if c.base_constraint and c.name ~= "real_vector" then
+  if c.base_constraint then
     return T.IndependentTransform(way(who, c.base_constraint, simplex), c.reinterpreted_batch_ndims)
   end
   local make = ways[c.name:match "^[%w_]+"]

@@ -57,6 +57,12 @@ function lib.result_type(a, b)
   return core.ops.add(like(a), like(b)).dtype
 end
 
+-- An operand, for its gradient rule: as a tensor of the gradient's dtype, since what is computed of it alone must not have fewer digits.
+function lib.operand(v, g)
+  if not core.is_tensor(v) then return core.ops.full({}, v, {dtype = g.dtype, device = g.device}) end
+  return v.dtype ~= g.dtype and M.to(v, g.dtype) or v
+end
+
 -- Floating tensors that autocast may have made unlike, in the widest of their dtypes.
 function lib.widest(...)
   if not (core.autocast(false) or core.autocast(true)) then return ... end

@@ -5,6 +5,12 @@ local lib = require "tycho.functional.lib"
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 
 local INPLACE = {inplace = true}
+local function whole(name, index)
+  if M.is_floating_point(index) or index.dtype == "bool" then
+    fail(name, "argument 3 (index) must hold indices (int64), got %s", index.dtype)
+  end
+  return M.long(index)
+end
 local function same_dtype(name, x, src)
   if src.dtype ~= x.dtype then fail(name, "src has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
 end
@@ -89,7 +95,7 @@ def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's elements at index along dim; without include_self only src's count where there are any",
   function(x, dim, index, src, reduce, include)
-    index = M.long(index)
+    index = whole("scatter_reduce", index)
     if reduce == "sum" or reduce == "mean" then return sums("scatter_reduce", x, dim, index, src, reduce == "mean", include) end
     for d = 1, math.min(M.dim(index), M.dim(src)) do
       if src.shape[d] > index.shape[d] then src = ops.slice(src, d, 1, index.shape[d]) end

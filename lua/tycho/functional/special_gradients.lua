@@ -4,8 +4,7 @@ local ops = core.ops
 local recording = core.is_grad_enabled
 local R = {}
 
--- an operand that may be a number, as a tensor of like's kind
-local function operand(v, like) return core.is_tensor(v) and v or ops.full({}, v, {dtype = like.dtype, device = like.device}) end
+local operand = require("tycho.functional.lib").operand
 
 R.entr = {x = function(g, x) return -g * (ops.log(x) + 1) end}
 R.erfcx = {x = function(g, x, out) return g * (x * 2 * out - 2 / math.sqrt(math.pi)) end}
@@ -14,7 +13,7 @@ R.ndtri = {x = function(g, out) return g * ops.exp(ops.square(out) / 2) * math.s
 R.xlog1py = {a = function(g, a, b)
   b = operand(b, g)
   return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, -1)), 0, ops.log1p(b))
-end, b = function(g, a, b) return g * a / (b + 1) end}
+end, b = function(g, a, b) return g * a / (operand(b, g) + 1) end}
 
 ---- Bessel functions ----
 -- that of order 1 divided by x, whose limit at 0 is 1/2; the 1 keeps second derivatives free of 0 / 0
@@ -33,12 +32,14 @@ local function density(a, x) return ops.exp(ops.xlogy(a - 1, x) - x - ops.lgamma
 local function by_a(name, g, a, x)
   if recording() then error(name .. ": there is no second derivative by its first argument", 0) end
   a, x = operand(a, g), operand(x, g)
-  return g * ops.gamma_draw_slope(ops.log(x), a) * x * density(a, x)
+  local edge = ops.logical_or(ops.eq(x, 0), ops.eq(x, math.huge))             -- where nothing moves
+  x = ops.masked_fill(x, edge, 1)
+  return ops.masked_fill(g * ops.gamma_draw_slope(ops.log(x), a) * x * density(a, x), edge, 0)
 end
 R.igamma = {a = function(g, a, x) return -by_a("igamma", g, a, x) end,
-  x = function(g, a, x) return g * density(operand(a, g), x) end}
+  x = function(g, a, x) return g * density(operand(a, g), operand(x, g)) end}
 R.igammac = {a = function(g, a, x) return by_a("igammac", g, a, x) end,
-  x = function(g, a, x) return -g * density(operand(a, g), x) end}
+  x = function(g, a, x) return -g * density(operand(a, g), operand(x, g)) end}
 R.zeta = {s = function(g) error("zeta: there is no gradient by its first argument", 0) end,
   q = function(g, s, q) return -g * s * ops.zeta(s + 1, q) end}
 
