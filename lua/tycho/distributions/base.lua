@@ -55,15 +55,15 @@ local function class(name, signature, parent)
       v = function(self, x, ...)
         if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
         if select("#", ...) > 0 then fail("%s: %s takes one value", self._name, k) end
+        local like = type(x) == "number" and parameter_of(self) or nil
         if type(x) == "number" then
-          local like = parameter_of(self)
-          x = ops.full({}, x, {dtype = like and like.dtype == "float64" and "float64" or "float32", device = like and like.device or "cpu"})
+          x = ops.full({}, x, {dtype = like and like.dtype == "float64" and "float64" or "float32", device = "cpu"})    -- checked there
         end
         if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", self._name, k, options.shown(x)) end
         if k == "log_prob" and self.checked and self.validate and lib.looks(x) and not ops.all(self.support:check(x)):item() then
           fail("%s: log_prob: a value must be %s", self._name, type(self.checked) == "string" and self.checked or self.support.text)
         end
-        return fn(self, x)
+        return fn(self, like and M.to(x, like.device) or x)
       end
     end
     rawset(t, k, v)
