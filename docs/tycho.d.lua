@@ -6183,6 +6183,17 @@ function tycho.cumulative_trapezoid(y, x, dim, options) end
 ---@return tycho.Tensor
 function Tensor:cumulative_trapezoid(x, dim, options) end
 
+--- `(x, *, spacing:any?, dim:dims?, edge_order:int=1)` a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.gradient(x, options) end
+
+--- `(*, spacing:any?, dim:dims?, edge_order:int=1)` a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each
+---@param options? table
+---@return tycho.Tensor
+function Tensor:gradient(options) end
+
 --- `(x, n:int?, increasing:bool=false)` the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
 ---@param x tycho.Tensor
 ---@param n? integer|table

@@ -70,5 +70,9 @@ add("linalg.diagonal", lambda x: la.diagonal(x, dim1=0, dim2=2), [R(2, 3, 4)], a
 add("linalg.vecdot", la.vecdot, [R(3, 4), R(3, 4, salt=1)]); add("linalg.vecdot", lambda a, b: la.vecdot(a, b, dim=0), [R(3, 4), R(3, 4, salt=1)], args=["$1", "$2", 1])
 M1, M2, M3 = R(2, 5), R(5, 3, salt=1), R(3, 4, salt=2)
 add("linalg.multi_dot", lambda a, b, c: la.multi_dot([a, b, c]), [M1, M2, M3], args=[["$1", "$2", "$3"]]); add("linalg.multi_dot", lambda a, b, c: la.multi_dot([a, b, c]), [M1[0], M2, M3[:, 0]], args=[["$1", "$2", "$3"]])
+add("gradient", lambda x: torch.gradient(x), [R(3, 4)]); add("gradient", lambda x: torch.gradient(x, spacing=0.5, dim=(2, 1), edge_order=2), [R(2, 5, 3)], opts={"spacing": 0.5, "dim": [3, 2], "edge_order": 2})
+for edge in (1, 2):
+    add("gradient", lambda x: torch.gradient(x, spacing=[2.0, 0.25], edge_order=edge), [R(3, 4)], opts={"spacing": [2.0, 0.25], "edge_order": edge})
+    add("gradient", lambda x: torch.gradient(x, spacing=(torch.tensor([0, 0.5, 2], dtype=f64), torch.tensor([-1, 0, 1, 4], dtype=f64)), edge_order=edge), [R(3, 4)], call=lua("local tycho = require 'tycho' local function at(v) return tycho.tensor(v, {dtype = 'float64', device = x.device}) end return unpack(tycho.gradient(x, {spacing = {at {0, 0.5, 2}, at {-1, 0, 1, 4}}, edge_order = %d}))" % edge))
 add("trapezoid", torch.trapezoid, [R(3, 4)]); add("trapezoid", lambda y: torch.trapezoid(y, dx=0.5, dim=0), [R(3, 4)], opts={"dx": 0.5, "dim": 1})
 add("trapezoid", torch.trapezoid, [R(3, 4), R(4, salt=1)]); add("trapezoid", lambda y, x: torch.trapezoid(y, x, dim=0), [R(3, 4), R(3, 4, salt=1)], args=["$1", "$2", 1]); add("trapezoid", lambda y, x: torch.trapezoid(y, x, dim=0), [R(3, 4), R(3, salt=1)], args=["$1", "$2", 1])
