@@ -181,7 +181,7 @@ test-sim test-sim-full test-sim-lockstep test-sim-async:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
-# The same specs on hardware; the library is built where it isn't there yet.
+# The same specs on hardware. The library is built of what is newer than it, unless BUILT says that one is brought along.
 test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)

@@ -128,24 +128,19 @@ static __global__ void __launch_bounds__(THREADS) drawn(double *o, const double 
 
 /* ---- random orders ---- */
 
-/* (0, 1) */
-static __device__ __forceinline__ double open_unit(const uint32_t w[4]) {
-  return ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;
-}
-
 static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double *x, int64_t n, int per, ty_k_generator *g) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   uint32_t r[4];
   if (i < n) {
     ty_philox(g->seed, g->offset + (uint64_t)(i / per), r);
     if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* orders as the bits do */
-    else ((double *)o)[i] = x[i] > 0 ? fmin(-log(open_unit(r)) / x[i], 1.7976931348623157e308) : (double)INFINITY;
+    else ((double *)o)[i] = x[i] > 0 ? fmin(-log(ty_unit(r[0], r[1])) / x[i], 1.7976931348623157e308) : (double)INFINITY;
   }
   move_on(g, (uint64_t)((n + per - 1) / per));
 }
 
 static __device__ __forceinline__ int64_t draw_index(const double *sum, int64_t n, const uint32_t *r) {
-  const double u = open_unit(r) * sum[n - 1];
+  const double u = ty_unit(r[0], r[1]) * sum[n - 1];
   int64_t lo = 0, hi = n - 1;
   while (lo < hi) {
     const int64_t mid = (lo + hi) / 2;

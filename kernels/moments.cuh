@@ -37,29 +37,25 @@ template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool b
 template <class T, class READ, class SUM> static __device__ __forceinline__ part<T> join_parts(bool back, int count, int w, int turns,
   const READ &read, const SUM &sum) {
   constexpr int AHEAD = 8;
-  const T first = back ? 0 : read(0).a;
-  two<T> all = {0, 0};
-  for (int p = w; p < count; p += AHEAD * turns) {
-    part<T> v[AHEAD];
+  /* the sum of what take makes of each, a mean of `as` standing in where there is none */
+  const auto over = [&](T as, const auto &take) {
+    two<T> all = {0, 0};
+    for (int p = w; p < count; p += AHEAD * turns) {
+      part<T> v[AHEAD];
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) v[u] = p + u * turns < count ? read(p + u * turns) : part<T>{0, first, 0};
+      for (int u = 0; u < AHEAD; u++) v[u] = p + u * turns < count ? read(p + u * turns) : part<T>{0, as, 0};
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) {
-      all.a += back ? v[u].a : v[u].n;
-      all.b += back ? v[u].b : v[u].n * (v[u].a - first);
+      for (int u = 0; u < AHEAD; u++) all = add(all, take(v[u]));
     }
+    return sum(all);
+  };
+  if (back) {
+    const two<T> all = over(0, [](const part<T> &v) { return two<T>{v.a, v.b}; });
+    return {0, all.a, all.b};
   }
-  all = sum(all);
-  if (back) return {0, all.a, all.b};                      /* first is 0 then: what stands in for a part adds nothing */
+  const T first = read(0).a;
+  const two<T> all = over(first, [&](const part<T> &v) { return two<T>{v.n, v.n * (v.a - first)}; });
   const T mean = first + all.b / all.a;
-  two<T> squares = {0, 0};
-  for (int p = w; p < count; p += AHEAD * turns) {
-    part<T> v[AHEAD];
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++) v[u] = p + u * turns < count ? read(p + u * turns) : part<T>{0, mean, 0};
-#pragma unroll
-    for (int u = 0; u < AHEAD; u++) squares.a += v[u].b + v[u].n * (v[u].a - mean) * (v[u].a - mean);
-  }
-  return {all.a, mean, sum(squares).a};
+  return {all.a, mean, over(mean, [&](const part<T> &v) { return two<T>{v.b + v.n * (v.a - mean) * (v.a - mean), 0}; }).a};
 }
 #endif

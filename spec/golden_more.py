@@ -138,10 +138,10 @@ for p in (1, 2, 3):
 for p in (0, 0.5, 1, 1.5, 3, float("inf")):
     pp = "inf" if p == float("inf") else p
     for dt in FLOATS[:2]:
-        add("cdist", lambda a, b: torch.cdist(a, b, p), [values((2, 1, 5, 3), dt), values((3, 40, 3), dt, salt=1)], args=["$1", "$2", pp], check_grad=p >= 1)
+        add("cdist", lambda a, b: torch.cdist(a, b, p), [values((2, 1, 2, 3), dt), values((2, 37, 3), dt, salt=1)], args=["$1", "$2", pp], check_grad=p >= 1)
     add("pdist", lambda x: F.pdist(x, p), [R(6, 3)], args=["$1", pp], check_grad=p >= 1)
 add("cdist", lambda a, b: torch.cdist(a, b), [R(0, 3), R(4, 3)]); add("cdist", lambda a, b: torch.cdist(a, b), [R(2, 3, 0), R(2, 4, 0)], grad=False)
-add("cdist", lambda a, b: torch.cdist(a, b, 2, "donot_use_mm_for_euclid_dist"), [R(30, 5), torch.cat([R(30, 5)[:7], R(600, 5, salt=1)])], args=["$1", "$2"], check_grad=False)
+add("cdist", lambda a, b: torch.cdist(a, b, 2, "donot_use_mm_for_euclid_dist"), [R(3, 5), torch.cat([R(3, 5)[:2], R(520, 5, salt=1)])], args=["$1", "$2"], check_grad=False)
 add("cosine_similarity", F.cosine_similarity, [R(3, 4), R(3, 4, salt=1)]); add("cosine_similarity", lambda a, b: F.cosine_similarity(a, b, dim=0), [R(3), R(3, salt=1)], args=["$1", "$2", 1]); add("bilinear", F.bilinear, [R(4, 2), R(4, 3), R(5, 2, 3, salt=1), R(5)])
 for eq, shapes in [("ij,jk->ik", [(2, 3), (3, 4)]), ("bij,bjk->bik", [(2, 2, 3), (2, 3, 4)]), ("ij->ji", [(2, 3)]), ("ii->i", [(3, 3)]), ("ii", [(3, 3)]), ("ij,ij->", [(2, 3), (2, 3)]), ("i,j->ij", [(2,), (3,)]), ("...ij,...jk->...ik", [(2, 1, 2, 3), (4, 3, 2)]),
                    ("bhld,bhmd->bhlm", [(2, 2, 3, 4), (2, 2, 5, 4)]), ("ij,jk,kl->il", [(2, 3), (3, 2), (2, 4)]), ("ba", [(2, 3)]), ("ij,k->ikj", [(2, 3), (4,)]), ("bn,anm,bm->ba", [(2, 3), (4, 3, 2), (2, 2)]), ("i...->...", [(3, 2, 2)]), ("iij->ij", [(2, 2, 3)])]:

@@ -249,4 +249,6 @@ TY_INLINE int64_t lcm_i64(int64_t a, int64_t b) {
   const uint64_t g = (uint64_t)gcd_i64(a, b), x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
   return g ? (int64_t)(x / g * y) : 0;
 }
+#undef TY_BY_DOUBLE1
+#undef TY_BY_DOUBLE2
 #endif

@@ -141,7 +141,7 @@ static ty_status multinomial(ty_call *c) {
     for (int64_t i = 0; i < each; i++) {
       uint32_t w[4];
       ty_philox(g.seed, g.offset + (uint64_t)(r * each + i), w);
-      double u = ((double)(((uint64_t)w[0] << 32 | w[1]) >> 11) + 0.5) * 1.1102230246251565e-16;   /* (0, 1) */
+      double u = ty_unit(w[0], w[1]);
       if (!replace) {
         double key = p[i] > 0 ? TY_MIN(-log(u) / p[i], DBL_MAX) : INFINITY;       /* not negative: its bits order as it does */
         memcpy(&pairs[i].key, &key, 8);

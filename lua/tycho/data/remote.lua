@@ -10,6 +10,7 @@ local samplers = require "tycho.data.samplers"
 local collate = require "tycho.data.collate"
 local source = require "tycho.data.source"
 local saving = require "tycho.saving"
+local tree = require "tycho.tree"
 local remote = {}
 
 ---- the description of a dataset ----
@@ -41,12 +42,6 @@ local function plain(v, path, seen)
   seen[v] = nil
 end
 
-local function copied(v)
-  if type(v) ~= "table" or getmetatable(v) then return v end
-  local out = {}
-  for k, x in pairs(v) do out[k] = copied(x) end
-  return out
-end
 local function build(module, data)
   local found, make = pcall(require, module)
   if not found then error("Dataset: " .. tostring(make), 0) end
@@ -54,7 +49,7 @@ local function build(module, data)
     error(("Dataset: module '%s' must return a function from the data to a dataset, it returned a %s"):format(module,
       type(make)), 0)
   end
-  local dataset = make(copied(data))         -- which may be made into an object
+  local dataset = make(tree.map(data, function(x) return x end))         -- a copy, which may be made into an object
   if type(dataset) ~= "table" or type(dataset.size) ~= "function" or type(dataset.get) ~= "function" then
     error(("Dataset: what module '%s' made must have size() and get(i)"):format(module), 0)
   end

@@ -384,11 +384,13 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
     if mode == "none" then return ops.div(a, b) end
     local function whole(x) if core.is_tensor(x) then return not M.is_floating_point(x) end return x % 1 == 0 end
     if not whole(a) or not whole(b) then
-      local function flat(v) return core.is_tensor(v) and M.detach(v) or v end
-      local function none(v) return core.is_tensor(v) and v.requires_grad and ops.sign(v) * 0 or 0 end       -- whose gradient is 0
-      local q = ops.trunc(ops.div(flat(a), flat(b)))
-      if not core.is_grad_enabled() then return q end
-      return q + none(a) + none(b)
+      local q = ops.trunc(ops.div(a, b))
+      if not q.requires_grad then return q end
+      q = M.detach(q)                      -- the quotient's slope may be infinite; the rounded one's is 0, as sign's
+      for _, v in ipairs {a, b} do
+        if core.is_tensor(v) and v.requires_grad then q = q + ops.sign(v) * 0 end
+      end
+      return q
     end
     local q = ops.floor_divide(a, b)
     return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))

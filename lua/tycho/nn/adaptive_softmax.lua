@@ -14,10 +14,13 @@ local Adaptive = lib.layer "AdaptiveLogSoftmaxWithLoss"
 -- AdaptiveLogSoftmaxWithLoss(in_features, n_classes, cutoffs, div_value=4, head_bias=false): cutoffs, a growing list, says which class each
 -- cluster but the last ends with, the head's first; each cluster's layer has div_value times fewer features than the one before.
 -- net(x (N, in_features) or (in_features), target (N) or a number's tensor) gives the target's log-probabilities, and minus their mean.
+-- It waits for a GPU: which rows need a cluster is in the targets.
 function Adaptive:init(...)
   local o = lib.arguments("AdaptiveLogSoftmaxWithLoss", "in_features, n_classes, cutoffs, div_value=4, head_bias=false", ...)
   local who, n = "AdaptiveLogSoftmaxWithLoss", options.whole("AdaptiveLogSoftmaxWithLoss", "n_classes", o.n_classes, 2)
-  if type(o.cutoffs) ~= "table" or #o.cutoffs == 0 then fail("%s: cutoffs must be a list of classes", who) end
+  if type(o.cutoffs) ~= "table" or #o.cutoffs == 0 then
+    fail("%s: cutoffs must be a list of classes, got %s", who, options.shown(o.cutoffs))
+  end
   self.cutoffs = {}
   for i, c in ipairs(o.cutoffs) do
     if type(c) ~= "number" or c % 1 ~= 0 or c <= (self.cutoffs[i - 1] or 0) or c >= n then
@@ -52,9 +55,10 @@ function Adaptive:forward(x, target)
       core.is_tensor(target) and tostring(target.shape) or options.shown(target))
   end
   target = M.long(target)
-  if #target > 0 and (ops.amin(target):item() < 1 or ops.amax(target):item() > self.n_classes) then
-    fail("AdaptiveLogSoftmaxWithLoss: forward: targets must be from 1 to %d, got %d to %d", self.n_classes, ops.amin(target):item(),
-      ops.amax(target):item())
+  local least, most = 1, 1
+  if #target > 0 then least, most = ops.amin(target):item(), ops.amax(target):item() end
+  if least < 1 or most > self.n_classes then
+    fail("AdaptiveLogSoftmaxWithLoss: forward: targets must be from 1 to %d, got %d to %d", self.n_classes, least, most)
   end
   local first = self.cutoffs[1]
   local at, output = ops.clamp(target, nil, first), nil            -- each row's column of the head
