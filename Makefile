@@ -131,7 +131,7 @@ comma := ,
 SIM_FLAGS = -DCUDA_INCLUDE=\"$(CUDA_HOME)/include\" $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
 # what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
-SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/nccl.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries ccl product)
+SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/nccl.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries ccl product attend)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
@@ -149,7 +149,7 @@ $(SIM)/libraries.o $(SIM)/ccl.o: $(SIM)/%.o: spec/simgpu/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 
-$(SIM)/product.o: spec/simgpu/product.cpp $(KERNEL_HDR) spec/simgpu/sim.h
+$(SIM)/product.o $(SIM)/attend.o: $(SIM)/%.o: spec/simgpu/%.cpp $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
 	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -iquote kernels -c $< -o $@
 
@@ -285,7 +285,7 @@ test-valgrind:
 	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
 	@$(MAKE) --no-print-directory all build/host
 	TYCHO_BUILD=build OMP_NUM_THREADS=1 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite --show-leak-kinds=definite --suppressions=spec/valgrind.supp \
-	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua spec/layers_spec.lua spec/regression_spec.lua
+	  build/host $(shell command -v busted) --exclude-tags=long spec/tensor_spec.lua spec/autograd_spec.lua spec/nn_spec.lua spec/layers_spec.lua spec/attention_spec.lua spec/regression_spec.lua
 
 build/host: spec/host.c
 	@mkdir -p $(@D)

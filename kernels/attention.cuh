@@ -32,6 +32,20 @@ template <class T> static __device__ __forceinline__ T keep(const ty_k_attention
   return kept_of<T>(a, word & 2 ? word & 1 ? r[3] : r[2] : word & 1 ? r[1] : r[0]);
 }
 
+/* keep of columns j .. j + 3: one block of random words where they lie in one */
+template <class T> static __device__ __forceinline__ void keep_some(T *kept, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
+  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
+  uint32_t r[4];
+  if (a.dropout <= 0 || word % 4) {
+#pragma unroll
+    for (int k = 0; k < 4; k++) kept[k] = keep<T>(a, head, i, j + k);
+    return;
+  }
+  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
+#pragma unroll
+  for (int k = 0; k < 4; k++) kept[k] = kept_of<T>(a, r[k]);
+}
+
 /* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in).
    kept: what dropout multiplies it with. */
 template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i,

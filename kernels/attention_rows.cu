@@ -39,20 +39,6 @@ template <class F> static __device__ __forceinline__ void each_four(int64_t n, F
   for (int64_t j = (int64_t)threadIdx.x * 4; j < n; j += (int64_t)blockDim.x * 4) fn(j, n - j < 4 ? (int)(n - j) : 4);
 }
 
-/* keep of columns j .. j + 3: one block of random words where they lie in one */
-template <class T> static __device__ __forceinline__ void keep_some(T *kept, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
-  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
-  uint32_t r[4];
-  if (a.dropout <= 0 || word % 4) {
-#pragma unroll
-    for (int k = 0; k < 4; k++) kept[k] = keep<T>(a, head, i, j + k);
-    return;
-  }
-  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
-#pragma unroll
-  for (int k = 0; k < 4; k++) kept[k] = kept_of<T>(a, r[k]);
-}
-
 /* p = the weights of rows first .. of scores, as dropout leaves them; their log-sum-exp is kept. */
 template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k_attention a, int64_t first,
   const typename stored<D>::type *scores, D *p) {

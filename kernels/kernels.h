@@ -479,4 +479,16 @@ typedef struct {
   void *p, *ds;
 } ty_k_attention_scores;
 TY_K cudaError_t ty_k_attention_rows(const ty_k_attention_scores *r, cudaStream_t s);
+
+/* ---- attention by a library (attention_given.cu): what it is given beside q, k and v, and what it leaves undone ----
+ * bias: what the mask adds to scores, of `shape`, which has 1 where it is the same for all; kept: 1, or 0 where dropout drops, of a's
+ * (16-bit) dtype, heads x lq x lk. Rows are ld apart. head: the first one's number among all heads, for dropout. */
+typedef struct {
+  float *bias;
+  void *kept;
+  int64_t shape[4], ld, head;
+} ty_k_attention_given;
+TY_K cudaError_t ty_k_attention_bias(const ty_k_attention *a, const ty_k_attention_given *x, cudaStream_t s);
+TY_K cudaError_t ty_k_attention_kept(const ty_k_attention *a, const ty_k_attention_given *x, cudaStream_t s);
+TY_K cudaError_t ty_k_attention_unseen(const ty_k_attention *a, cudaStream_t s);   /* rows that see no key, as the bias has it: 0 */
 #endif

@@ -1,6 +1,6 @@
 /* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else as products, else to the own kernel by tiles.
  *
- * Idea: as products (a mask, dropout, float32), scores are in memory for a few heads at a time, so many as a device's cache holds: what
+ * Idea: as products (float32, wide heads), scores are in memory for a few heads at a time, so many as a device's cache holds: what
  * lies between two products reads what the first has just written. Scores are float32 also of 16-bit operands.
  * Invariant: dropout's random numbers and rows that see no key come out alike in every way (kernels/attention.cuh). */
 #include <string.h>
@@ -9,10 +9,67 @@
 #define SCORES ((int64_t)4 << 20)       /* in memory at once */
 #define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
 
+#define KEPT ((int64_t)256 << 20)       /* of dropout's factors in memory at once */
+
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
   memcpy(h.stride, t->stride, sizeof h.stride);
   return h;
+}
+
+/* ---- by a library ---- */
+
+ty_given ty_given_of(const ty_k_attention *a, int64_t head) {
+  const int64_t shape[4] = {a->h ? a->heads / a->h : 0, a->h, a->lq, a->lk};
+  ty_given x = {.k = {.head = head, .ld = (a->lk + 7) / 8 * 8}};           /* rows begin at 16 bytes */
+  for (int i = 0; i < 4; i++) x.k.shape[i] = i < 3 && a->mask.stride[i] == 0 ? 1 : shape[i];
+  return x;
+}
+
+ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, ty_given *x) {
+  const int64_t n = x->k.shape[0] * x->k.shape[1] * x->k.shape[2] * x->k.ld, m = a->heads * a->lq * x->k.ld;
+  if (a->mask.p) {
+    TY_TRY(ty_new(c, gpu, TY_F32, 1, &n, &x->bias));
+    x->k.bias = ty_data(x->bias);
+    TY_TRY(ty_launched(c, gpu, ty_k_attention_bias(a, &x->k, s)));
+  }
+  if (a->dropout > 0) {
+    TY_TRY(ty_new(c, gpu, (ty_dtype)a->dtype, 1, &m, &x->kept));
+    x->k.kept = ty_data(x->kept);
+    TY_TRY(ty_launched(c, gpu, ty_k_attention_kept(a, &x->k, s)));
+  }
+  return TY_OK;
+}
+
+void ty_given_end(ty_given *x) {
+  ty_release(x->bias);
+  ty_release(x->kept);
+}
+
+/* a's batches from `first` on, n of them */
+static ty_k_attention batches_of(const ty_k_attention *a, int64_t first, int64_t n) {
+  ty_k_attention b = *a;
+  ty_k_heads *const t[9] = {&b.q, &b.k, &b.v, &b.o, &b.g, &b.dq, &b.dk, &b.dvalue, &b.mask};
+  for (int i = 0; i < 9; i++) {
+    const int64_t size = (int64_t)ty_dtype_size[i == 8 ? a->mask_dtype : a->dtype];
+    if (t[i]->p) t[i]->p = (const char *)t[i]->p + first * t[i]->stride[0] * size;
+  }
+  b.lse = (float *)a->lse + first * a->h * a->lq;
+  b.heads = n * a->h;
+  return b;
+}
+
+/* Dropout's factors are in memory: of as many batches at once as there is room for, always the same number, so that one plan does. */
+static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
+  const int64_t batches = a->heads / a->h, each = TY_MAX(a->h * a->lq * a->lk, 1);
+  int64_t n = a->dropout > 0 ? TY_MIN(KEPT / each, batches) : batches;
+  while (n > 1 && batches % n) n--;
+  *taken = n > 0;
+  for (int64_t i = 0; i < batches && *taken; i += n) {
+    const ty_k_attention b = batches_of(a, i, n);
+    TY_TRY(ty_dnn_attend(c, gpu, &b, i * a->h, s, taken));
+  }
+  return *taken && a->mask.p && !a->g.p ? ty_launched(c, gpu, ty_k_attention_unseen(a, s->s)) : TY_OK;
 }
 
 /* ---- as products ---- */
@@ -158,10 +215,10 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return TY_OK;
     const bool few = ty_k_attention_few(&a);
-    if (!few) TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-    if (taken) return TY_OK;
     if (a.dropout > 0)                     /* else nobody reads it */
       TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
+    if (!few) TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+    if (taken) return TY_OK;
     return few ? of_few(c, gpu, &a, s) : attend(c, gpu, &a, s);
   }
   a.g = heads_of(c->in[0].t);
@@ -175,7 +232,7 @@ ty_status ty_cuda_attention(ty_call *c) {
     for (int i = 0; i < 3; i++) TY_TRY(ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }
-  TY_TRY(ty_dnn_attend(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+  TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
   if (taken) return TY_OK;
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));

@@ -3,13 +3,15 @@
  * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its
  * log-sum-exp, product; backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by
  * their strides. The query's gradient is summed up in float32 memory of the caller's, in no fixed order; where
- * determinism is asked for it isn't, and the library then keeps the square of the length. What isn't offered here
- * (other dtypes, masks, dropout, wide heads) src/cuda/attention.c gives to products or kernels. */
+ * determinism is asked for it isn't, and the library then keeps the square of the length. A mask is added as numbers, dropout is a
+ * factor for each score (kernels/attention_given.cu). What isn't offered here (other dtypes, wide heads) src/cuda/attention.c gives
+ * to products or kernels. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
 
-enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV, UID_ONE, UID_SUMS };
+enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV, UID_KEEPS,
+  UID_SUMS, UID_BIAS, UID_KEPT, UID_BY };
 #define F CUDNN_DATA_FLOAT
 #define PATIENCE 100                     /* calls of one shape without gradients: a text that grows has each length once a layer */
 
@@ -67,11 +69,18 @@ static ty_desc heads(ty_dnn_graph *g, int64_t uid, int dtype, const int64_t dims
   return ty_dnn_tensor(g, uid, ty_dnn_type(dtype), dims, strides, TY_DNN_REAL);
 }
 
-/* q k^T * scale, with what a query doesn't see far below */
-static ty_desc scores(ty_dnn_graph *g, const ty_k_attention *a, const shapes *d, ty_desc q, ty_desc kt, ty_desc scale) {
+/* What a graph is described by. */
+typedef struct { ty_k_attention a; ty_given given; ty_tensor *sums; cudaStream_t s; } attended;
+
+/* q k^T * scale + bias, with what a query doesn't see far below */
+static ty_desc scores(ty_dnn_graph *g, const attended *w, const shapes *d, ty_desc q, ty_desc kt, ty_desc scale) {
   ty_desc s = product(g, q, kt, ty_dnn_inner(g, F, d->s));
   s = binary(g, CUDNN_POINTWISE_MUL, s, scale, F, d->s);
-  if (!a->causal) return s;
+  if (w->a.mask.p) {
+    const int64_t *const n = w->given.k.shape, ld = w->given.k.ld, strides[4] = {n[1] * n[2] * ld, n[2] * ld, ld, 1};
+    s = binary(g, CUDNN_POINTWISE_ADD, s, ty_dnn_tensor(g, UID_BIAS, F, n, strides, TY_DNN_REAL), F, d->s);
+  }
+  if (!w->a.causal) return s;
   ty_desc row = ty_dnn_point(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, 2, s, NULL, NULL, ty_dnn_inner(g, CUDNN_DATA_INT32, d->s));
   ty_desc col = ty_dnn_point(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_INT32, 3, s, NULL, NULL, ty_dnn_inner(g, CUDNN_DATA_INT32, d->s));
   ty_desc sees = ty_dnn_point(g, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, -1, row, col, NULL, ty_dnn_inner(g, CUDNN_DATA_BOOLEAN, d->s));
@@ -79,19 +88,34 @@ static ty_desc scores(ty_dnn_graph *g, const ty_k_attention *a, const shapes *d,
   return ty_dnn_point(g, CUDNN_POINTWISE_BINARY_SELECT, F, -1, s, low, sees, ty_dnn_inner(g, F, d->s));
 }
 
+/* Dropout's factors, 0 and 1, and the number that what is kept is multiplied with. */
+static ty_desc kept_of(ty_dnn_graph *g, const attended *w, const shapes *d) {
+  const int64_t ld = w->given.k.ld, strides[4] = {d->s[1] * d->s[2] * ld, d->s[2] * ld, ld, 1};
+  return ty_dnn_tensor(g, UID_KEPT, ty_dnn_type(w->a.dtype), d->s, strides, TY_DNN_REAL);
+}
+static ty_desc by_of(ty_dnn_graph *g, const shapes *d) { return ty_dnn_tensor(g, UID_BY, F, d->one, d->one, TY_DNN_VALUE); }
+
 static void forward(ty_dnn_graph *g, const void *what) {
-  const ty_k_attention *a = what;
+  const attended *const w = what;
+  const ty_k_attention *const a = &w->a;
+  const cudnnDataType_t type = ty_dnn_type(a->dtype);
+  const bool drops = a->dropout > 0;
   const shapes d = shapes_of(a);
   ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true),
     v = heads(g, UID_V, a->dtype, d.v, &a->v, false);
   ty_desc o = heads(g, UID_O, a->dtype, (int64_t[4]){d.q[0], d.q[1], a->lq, a->dv}, &a->o, false),
     lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL);
-  ty_desc s = scores(g, a, &d, q, kt, ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE));
+  ty_desc s = scores(g, w, &d, q, kt, ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE));
   ty_desc top = reduction(g, CUDNN_REDUCE_TENSOR_MAX, s, ty_dnn_inner(g, F, d.row));
   ty_desc e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, top, F, d.s), d.s);
   ty_desc sum = reduction(g, CUDNN_REDUCE_TENSOR_ADD, e, ty_dnn_inner(g, F, d.row));
   ty_dnn_point(g, CUDNN_POINTWISE_ADD, F, -1, top, unary(g, CUDNN_POINTWISE_LOG, sum, d.row), NULL, lse);
-  product(g, binary(g, CUDNN_POINTWISE_DIV, e, sum, ty_dnn_type(a->dtype), d.s), v, o);
+  ty_desc p = binary(g, CUDNN_POINTWISE_DIV, e, sum, drops ? F : type, d.s);
+  if (drops) {
+    p = binary(g, CUDNN_POINTWISE_MUL, p, by_of(g, &d), F, d.s);
+    p = binary(g, CUDNN_POINTWISE_MUL, p, kept_of(g, w, &d), type, d.s);
+  }
+  product(g, p, v, o);
 }
 
 /* Where the kernels add up the query's gradient: float32, in tiles. */
@@ -111,7 +135,8 @@ static ty_desc sums_of(ty_dnn_graph *g, const shapes *d) {
 }
 
 static void backward(ty_dnn_graph *g, const void *what) {
-  const ty_k_attention *a = what;
+  const attended *const w = what;
+  const ty_k_attention *const a = &w->a;
   const shapes d = shapes_of(a);
   const cudnnDataType_t type = ty_dnn_type(a->dtype);
   ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true),
@@ -122,18 +147,22 @@ static void backward(ty_dnn_graph *g, const void *what) {
     dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
   ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL),
     scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
-  ty_desc one = ty_dnn_tensor(g, UID_ONE, F, d.one, d.one, TY_DNN_VALUE);     /* stands where dropout's scale would: the pattern has it */
+  ty_desc keeps = ty_dnn_tensor(g, UID_KEEPS, F, d.one, d.one, TY_DNN_VALUE);  /* 1 without dropout: the pattern has it */
+  ty_desc kept = a->dropout > 0 ? kept_of(g, w, &d) : NULL, by = kept ? by_of(g, &d) : NULL;
   ty_desc delta = reduction(g, CUDNN_REDUCE_TENSOR_ADD, binary(g, CUDNN_POINTWISE_MUL, go, o, F, d.q), ty_dnn_inner(g, F, d.row));
-  delta = binary(g, CUDNN_POINTWISE_MUL, delta, one, F, d.row);
-  ty_desc s = scores(g, a, &d, q, kt, scale);
+  delta = binary(g, CUDNN_POINTWISE_MUL, delta, keeps, F, d.row);
+  ty_desc s = scores(g, w, &d, q, kt, scale);
   ty_desc p = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, lse, F, d.s), d.s);
-  product(g, transposed(g, p, type, d.s), go, dv);
-  ty_desc dp = binary(g, CUDNN_POINTWISE_MUL, product(g, go, vt, ty_dnn_inner(g, F, d.s)), one, F, d.s);
+  ty_desc seen = p;                        /* by v */
+  if (kept) seen = binary(g, CUDNN_POINTWISE_MUL, binary(g, CUDNN_POINTWISE_MUL, p, kept, F, d.s), by, F, d.s);
+  product(g, transposed(g, seen, type, d.s), go, dv);
+  ty_desc dp = binary(g, CUDNN_POINTWISE_MUL, product(g, go, vt, ty_dnn_inner(g, F, d.s)), kept ? kept : keeps, F, d.s);
   ty_desc ds = binary(g, CUDNN_POINTWISE_SUB, dp, delta, F, d.s);
   ds = binary(g, CUDNN_POINTWISE_MUL, ds, p, F, d.s);
+  if (kept) ds = binary(g, CUDNN_POINTWISE_MUL, ds, by, F, d.s);
   ds = binary(g, CUDNN_POINTWISE_MUL, ds, scale, type, d.s);
   product(g, transposed(g, ds, type, d.s), q, dk);
-  if (a->delta) ty_dnn_point(g, CUDNN_POINTWISE_IDENTITY, F, -1, product(g, ds, k, sums_of(g, &d)), NULL, NULL, dq);
+  if (w->sums) ty_dnn_point(g, CUDNN_POINTWISE_IDENTITY, F, -1, product(g, ds, k, sums_of(g, &d)), NULL, NULL, dq);
   else product(g, ds, k, dq);
 }
 
@@ -143,35 +172,47 @@ static bool fits(const ty_k_heads *t) {
   return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
 }
 
-static ty_dnn_key key_of(const ty_k_attention *a) {
-  ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (a->delta != NULL), a->dtype, a->causal, a->heads, a->h, a->lq, a->lk, a->d, a->dv}};
+static ty_dnn_key key_of(const attended *w) {
+  const ty_k_attention *const a = &w->a;
+  const int64_t *const n = w->given.k.shape;
+  const int masked = a->mask.p ? 1 + (n[0] == 1) + 2 * (n[1] == 1) + 4 * (n[2] == 1) : 0;
+  ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (w->sums != NULL) + 4 * (a->dropout > 0) + 8 * masked, a->dtype, a->causal, a->heads,
+    a->h, a->lq, a->lk, a->d, a->dv}};
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   for (int i = 0; i < 8; i++)
     for (int j = 0; j < 3; j++) k.v[9 + 3 * i + j] = t[i]->p ? t[i]->stride[j] : 0;
   return k;
 }
 
-ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
-  const bool back = a->g.p;
-  float scale = (float)a->scale, low = -FLT_MAX, one = 1;
+#define GIVE(id, at) (p->uid[p->n] = (id), p->data[p->n++] = (void *)(at))
+static ty_status ready(ty_call *c, int gpu, ty_dnn_pack *p, void *more) {
+  attended *const w = more;
+  TY_TRY(ty_give(c, gpu, &w->a, w->s, &w->given));
+  if (w->given.bias) GIVE(UID_BIAS, w->given.k.bias);
+  if (w->given.kept) GIVE(UID_KEPT, w->given.k.kept);
+  return TY_OK;
+}
+
+ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken) {
+  const bool back = a->g.p, repeats = ty_core->flags->deterministic || ty_core->flags->cudnn_deterministic;
+  float scale = (float)a->scale, low = -FLT_MAX, keeps = (float)(1 - a->dropout), by = (float)(1 / (1 - a->dropout));
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
-  if (!ty_is_16bit((ty_dtype)a->dtype) || a->mask.p || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 128 ||
-      a->heads * a->lq * a->lk == 0)
-    return TY_OK;
+  if (!ty_is_16bit((ty_dtype)a->dtype) || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
+  if (a->heads * a->lq * a->lk == 0) return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;
   /* A plan that training, a graph or the promise of the same bits each time needs is made at once; so is one without which there are only
      the tiles, which take as long as a plan does. */
-  const bool once = a->lq * a->lk <= TY_SCORES_IN_MEMORY && !back && !c->ctx->grad_enabled && !ty_captures(gpu) &&
-    !ty_core->flags->deterministic && !ty_core->flags->cudnn_deterministic;
-  ty_dnn_pack p = {.dtype = a->dtype, .patience = once ? PATIENCE : 0};
-#define GIVE(id, at) (p.uid[p.n] = (id), p.data[p.n++] = (void *)(at))
+  const bool once = a->lq * a->lk <= TY_SCORES_IN_MEMORY && !back && !c->ctx->grad_enabled && !ty_captures(gpu) && !repeats;
+  attended w = {.a = *a, .given = ty_given_of(a, head), .s = s->s};
+  ty_dnn_pack pack = {.dtype = a->dtype, .patience = once ? PATIENCE : 0, .ready = ready, .more = &w}, *const p = &pack;
   GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);
   if (a->causal) GIVE(UID_LOW, &low);
+  if (a->dropout > 0) GIVE(UID_BY, &by);
   if (!back) GIVE(UID_V, a->v.p);
   else {
-    GIVE(UID_ONE, &one);
+    GIVE(UID_KEEPS, &keeps);
     GIVE(UID_K, a->k.p);
     GIVE(UID_VT, a->v.p);
     GIVE(UID_G, a->g.p);
@@ -179,22 +220,18 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
     GIVE(UID_DK, a->dk.p);
     GIVE(UID_DV, a->dvalue.p);
   }
-  ty_k_attention with = *a;                /* delta: the sums, here */
-  ty_tensor *sums = NULL;
   ty_status st = TY_OK;
-  with.delta = NULL;
-  if (back && !ty_core->flags->deterministic && !ty_core->flags->cudnn_deterministic) {
-    const ty_meta m = {.dtype = TY_F32, .ndim = 1, .shape = {a->heads * ((a->lq + 127) / 128 * 128) * a->d}};
-    st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &sums);
+  if (back && !repeats) {
+    const int64_t n = a->heads * ((a->lq + 127) / 128 * 128) * a->d;
+    st = ty_new(c, gpu, TY_F32, 1, &n, &w.sums);
     if (st == TY_OK) {
-      GIVE(UID_SUMS, with.delta = ty_data(sums));
-      p.zeroed = with.delta;
-      p.nzeroed = (size_t)m.shape[0] * sizeof(float);
+      GIVE(UID_SUMS, p->zeroed = ty_data(w.sums));
+      p->nzeroed = (size_t)n * sizeof(float);
     }
   }
-#undef GIVE
-  const ty_dnn_key k = key_of(&with);
-  if (st == TY_OK) st = ty_dnn_run(c, gpu, &k, back ? backward : forward, &with, &p, s, taken);
-  ty_release(sums);
-  return st;
+  const ty_dnn_key k = key_of(&w);
+  if (st == TY_OK) st = ty_dnn_run(c, gpu, &k, back ? backward : forward, &w, p, s, taken);
+  ty_release(w.sums);
+  ty_given_end(&w.given);
+  return st == TY_OOM ? TY_OK : st;        /* other ways need less memory */
 }

@@ -75,7 +75,7 @@ static bool aligned(const void *p) { return (uintptr_t)p % 16 == 0; }
 
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken) {
   const ty_dnn_key k = key_of(a);
-  const ty_dnn_pack p = {.n = a->bias ? 4 : 3, .dtype = a->dtype, .uid = {UID_X, UID_W, UID_Y, UID_BIAS},
+  ty_dnn_pack p = {.n = a->bias ? 4 : 3, .dtype = a->dtype, .uid = {UID_X, UID_W, UID_Y, UID_BIAS},
     .data = {a->x, a->weight, a->y, (void *)a->bias}};
   *taken = false;
   if (!aligned(a->x) || !aligned(a->weight) || !aligned(a->y) || !aligned(a->bias)) return TY_OK;

@@ -324,10 +324,16 @@ static void forget(entry *w) {
   *w = (entry){0};
 }
 
+static ty_status made_ready(ty_call *c, int gpu, ty_dnn_pack *p) {
+  if (p->ready) TY_TRY(p->ready(c, gpu, p, p->more));
+  p->ready = NULL;
+  return TY_OK;
+}
+
 size_t ty_dnn_version(void) { return cudnnGetVersion(); }
 
 ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe describe, const void *what,
-  const ty_dnn_pack *p, ty_stream *s, bool *taken) {
+  ty_dnn_pack *p, ty_stream *s, bool *taken) {
   const ty_gpu_flags *f = ty_core->flags;
   ty_dnn_key k = *key;
   ty_status st = TY_OK;
@@ -368,10 +374,13 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   if (w && !w->busy) {
     w->busy = true;
     if (!w->settled && w->asked++ >= p->patience) {
-      choose(c, gpu, w, describe, what, p, s);
-      w->settled = w->plan || !ty_captures(gpu);             /* capture may be why there is none: ask again */
+      if (ty_times_plans(gpu)) st = made_ready(c, gpu, p);
+      if (st == TY_OK) {
+        choose(c, gpu, w, describe, what, p, s);
+        w->settled = w->plan || !ty_captures(gpu);           /* capture may be why there is none: ask again */
+      }
     }
-    if (st == TY_OK && w->plan) {
+    if (st == TY_OK && w->plan && (st = made_ready(c, gpu, p)) == TY_OK) {
       st = run(c, gpu, w, p, s);
       *taken = st == TY_OK;
     }

@@ -9,12 +9,20 @@
 #include "dnn.h"
 
 typedef cudnnBackendDescriptor_t ty_desc;
-typedef struct { ty_desc part[128], op[24]; int n, nop; int64_t uid; cudnnStatus_t e; } ty_dnn_graph;   /* op: the operations so far */
+typedef struct { ty_desc part[160], op[32]; int n, nop; int64_t uid; cudnnStatus_t e; } ty_dnn_graph;   /* op: the operations so far */
 typedef struct { cudnnBackendAttributeName_t name; ty_desc d; } ty_dnn_with;
 typedef struct { int64_t v[48]; } ty_dnn_key;                              /* unused words 0 */
 /* dtype: of the operands; decides which engines may be used. zeroed, or NULL: memory of nzeroed bytes that each run adds to, from 0.
-   patience: so many calls of a key go without, before a plan is made for it: that may take half a second. */
-typedef struct { int n, dtype, patience; int64_t uid[16]; void *data[16], *zeroed; size_t nzeroed; } ty_dnn_pack;
+   patience: so many calls of a key go without, before a plan is made for it: that may take half a second. ready: NULL, or adds what is
+   made only where there is a plan; called once, before the first run. */
+typedef struct ty_dnn_pack {
+  int n, dtype, patience;
+  int64_t uid[20];
+  void *data[20], *zeroed;
+  size_t nzeroed;
+  ty_status (*ready)(ty_call *c, int gpu, struct ty_dnn_pack *p, void *more);
+  void *more;
+} ty_dnn_pack;
 typedef void (*ty_dnn_describe)(ty_dnn_graph *g, const void *what);
 
 /* in memory; between operations; one number of the host's, given by pointer */
@@ -34,5 +42,5 @@ ty_desc ty_dnn_point(ty_dnn_graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t
 cudnnDataType_t ty_dnn_type(int dtype);
 /* Finds or makes the plan and puts it into s; *taken false: there is none. */
 ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what,
-  const ty_dnn_pack *pack, ty_stream *s, bool *taken);
+  ty_dnn_pack *pack, ty_stream *s, bool *taken);
 #endif

@@ -1,0 +1,72 @@
+/* What a library's attention is given beside q, k and v, and what it leaves undone (src/cuda/dnn_attention.c).
+ *
+ * Idea: a mask becomes numbers to add and dropout factors of 0 and 1, so that random numbers are those of every other way. A library
+ * may multiply scores by log2(e): what is added stays far from the ends of float32. A row that sees no key comes out as the mean of all
+ * values, and shows by its log-sum-exp: it is made 0 afterwards, as PyTorch's.
+ * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR. */
+#include "attention.cuh"
+
+#define THREADS 256
+#define SOME 8                   /* neighbours that a thread makes */
+#define FAR -1e30f
+#define NEVER -2e30f
+#define UNSEEN -1.5e30f          /* a log-sum-exp below: of NEVER alone */
+
+static __global__ void __launch_bounds__(THREADS) biases(const ty_k_attention a, const ty_k_attention_given x, int64_t n) {
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= n) return;
+  float *const to = x.bias + i;
+  const bool wide = n > INT32_MAX;
+  const int64_t j = innermost(i, x.ld, wide), q = innermost(i, x.shape[2], wide), h = innermost(i, x.shape[1], wide);
+  if (j >= a.lk) { *to = NEVER; return; }
+  const int64_t at = i * a.mask.stride[0] + h * a.mask.stride[1] + q * a.mask.stride[2] + j * a.mask.stride[3];
+  const float v = load<float>(a.mask.p, a.mask_dtype, at);
+  if (a.mask_dtype == TY_BOOL) *to = v != 0 ? 0 : NEVER;
+  else *to = v == -INFINITY ? NEVER : v < FAR ? FAR : v;
+}
+
+template <class D> static __global__ void __launch_bounds__(THREADS) keeps(const ty_k_attention a, const ty_k_attention_given x,
+  int64_t n) {
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (i >= n) return;
+  pack<D, SOME> out;
+  D *const to = (D *)x.kept + i * SOME;
+  const bool wide = n > INT32_MAX;
+  const int64_t j = innermost(i, x.ld / SOME, wide) * SOME, q = innermost(i, a.lq, wide);
+  float kept[SOME];
+  keep_some(kept, a, x.head + i, q, j);
+  keep_some(kept + 4, a, x.head + i, q, j + 4);
+#pragma unroll
+  for (int k = 0; k < SOME; k++) out.d[k] = stored<D>::out(kept[k] > 0 ? 1.0f : 0.0f);
+  put_pack(to, out);
+}
+
+static __global__ void __launch_bounds__(THREADS) unseen(const ty_k_attention a) {
+  const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  if (row >= a.heads * a.lq || !(((const float *)a.lse)[row] < UNSEEN)) return;
+  const int64_t at = base_of(a.o, a.h, row / a.lq) + row % a.lq * a.o.stride[2];
+  ((float *)a.lse)[row] = INFINITY;
+  for (int64_t c = 0; c < a.dv; c++) store((void *)a.o.p, a.dtype, at + c * a.o.stride[3], 0.0f);
+}
+
+/* ---- launchers ---- */
+
+cudaError_t ty_k_attention_bias(const ty_k_attention *p, const ty_k_attention_given *given, cudaStream_t s) {
+  const ty_k_attention a = *p;
+  const ty_k_attention_given x = *given;
+  const int64_t n = x.shape[0] * x.shape[1] * x.shape[2] * x.ld;
+  return TY_LAUNCH(biases, blocks_for(n, THREADS), THREADS, s, a, x, n);
+}
+
+cudaError_t ty_k_attention_kept(const ty_k_attention *p, const ty_k_attention_given *given, cudaStream_t s) {
+  const ty_k_attention a = *p;
+  const ty_k_attention_given x = *given;
+  const int64_t n = a.heads * a.lq * (x.ld / SOME);
+  return a.dtype == TY_F16 ? TY_LAUNCH(keeps<half16>, blocks_for(n, THREADS), THREADS, s, a, x, n)
+    : TY_LAUNCH(keeps<brain16>, blocks_for(n, THREADS), THREADS, s, a, x, n);
+}
+
+cudaError_t ty_k_attention_unseen(const ty_k_attention *p, cudaStream_t s) {
+  const ty_k_attention a = *p;
+  return TY_LAUNCH(unseen, blocks_for(a.heads * a.lq, THREADS), THREADS, s, a);
+}

@@ -1,0 +1,175 @@
+-- Attention written out in plain ops is what every way of computing it must equal: few queries, tiles, products, a library's kernels;
+-- any dtype, mask and dropout. Beside PyTorch's own values: layers_spec (MultiheadAttention, transformers) and golden_spec.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local F = tycho.nn.functional
+
+describe("attention", function()
+  it("by tiles of any size equals it written out", function()
+    tycho.manual_seed(6)
+    for _, case in ipairs {{64, 50, true}, {70, 70, true}, helper.simulated and {300, 300, true} or {600, 600, true},
+        helper.simulated and {3, 2100, false} or {2100, 2100, true}, {40, 530, false}, {2050, 3, true}, {130, 700, false, -0.3}} do
+      local lq, lk, causal, scale = unpack(case)
+      local function leaf(...) return tycho.randn(1, ..., 2, 4):transpose(2, 3):detach():requires_grad_() end
+      local q, k, v, seed = leaf(lq), leaf(lk), leaf(lk), tycho.randn(1, 2, lq, 4)
+      local y = tycho.scaled_dot_product_attention(q, k, v, nil, 0, causal, {scale = scale})
+      local s = q:matmul(k:transpose(3, 4)) * (scale or 0.5)
+      if causal then s = s:masked_fill(tycho.ones(lq, lk, {dtype = "bool"}):triu(1), -math.huge) end
+      local z = s:softmax(4):matmul(v)
+      helper.close(y, z, "output", 1e-5)
+      local got, expected = tycho.grad(y, {q, k, v}, {grad_outputs = seed}), tycho.grad(z, {q, k, v}, {grad_outputs = seed})
+      for i = 1, 3 do helper.close(got[i], expected[i], ("gradient %d of %d queries, %d keys"):format(i, lq, lk), 1e-4) end
+    end
+  end)
+
+  it("with masks of any kind equals it written out, also in 16 bits", function()
+    tycho.manual_seed(7)
+    local n, h, lq, lk, d, e = 2, 3, 67, 130, 8, 4
+    local forbidden = tycho.rand(n, 1, lq, lk):lt(0.3)
+    forbidden[{1, 1, 5}] = true                                    -- a query that sees nothing
+    local bias = tycho.randn(h, lq, lk):masked_fill(tycho.rand(h, lq, lk):lt(0.2), -math.huge)
+    for _, dtype in ipairs {"float32", "float64", "float16", "bfloat16"} do
+      local tolerance = ({float32 = 1e-4, float64 = 1e-10, float16 = 1e-2, bfloat16 = 5e-2})[dtype]
+      local wide = dtype == "float64" and dtype or "float32"
+      local function leaf(...) return tycho.randn(...):transpose(2, 3):to(dtype):requires_grad_() end
+      local q, k, v, seed = leaf(n, lq, h, d), leaf(n, lk, h, d), leaf(n, lk, h, e), tycho.randn(n, h, lq, e):to(dtype)
+      for name, mask in pairs {bool = forbidden:logical_not(), bias = bias:to(dtype)} do
+        local y = tycho.scaled_dot_product_attention(q, k, v, mask)
+        local got = tycho.grad(y, {q, k, v}, {grad_outputs = seed})
+        local Q, K, V = q:detach():to(wide):requires_grad_(), k:detach():to(wide):requires_grad_(), v:detach():to(wide):requires_grad_()
+        local s = Q:matmul(K:transpose(3, 4)) * d ^ -0.5
+        s = name == "bool" and s:masked_fill(forbidden, -1e30) or s + mask:to(wide)
+        local p = s:softmax(4)
+        if name == "bool" then p = p:masked_fill(forbidden, 0) end
+        local z = p:matmul(V)
+        helper.close(y:to(wide), z, dtype .. " " .. name, tolerance)
+        local expected = tycho.grad(z, {Q, K, V}, {grad_outputs = seed:to(wide)})
+        for i = 1, 3 do helper.close(got[i]:to(wide), expected[i], ("%s %s, gradient %d"):format(dtype, name, i), tolerance) end
+      end
+    end
+  end)
+
+  it("lets query heads share keys as if these were repeated, with few queries too, to the same dropout", function()
+    for _, queries in ipairs {1, 3, 9} do
+      for _, masked in ipairs {false, true} do
+        local function R(...) return tycho.randn({...}, {dtype = "float64"}):requires_grad_() end
+        local q, k, v = R(2, queries, 8, 16), R(2, 2, 9, 16), R(2, 2, 9, 5)
+        local mask = masked and tycho.rand(2, 1, queries, 9):gt(0.3) or nil
+        local up = tycho.randn({2, 8, queries, 5}, {dtype = "float64"})
+        for _, p in ipairs {0, 0.4} do
+          local function run(keys, values, o)
+            o.dropout_p = p
+            tycho.manual_seed(5)
+            local y = F.scaled_dot_product_attention(q:transpose(2, 3), keys, values, mask, o)
+            return y, tycho.grad((y * up):sum(), {q, k, v})
+          end
+          local got, gradients = run(k, v, {enable_gqa = true, scale = 0.3})
+          local want, expected = run(k:repeat_interleave(4, 2), v:repeat_interleave(4, 2), {scale = 0.3})
+          helper.close(got, want, "result", 1e-12)
+          for i = 1, 3 do helper.close(gradients[i], expected[i], "gradient " .. i, 1e-12) end
+        end
+      end
+    end
+    local q, k = tycho.randn(3, 4, 1, 8), tycho.randn(1, 2, 9, 8)        -- batches that broadcast
+    helper.close(F.scaled_dot_product_attention(q, k, k, {enable_gqa = true}),
+      F.scaled_dot_product_attention(q, k:repeat_interleave(2, 2), k:repeat_interleave(2, 2)), "broadcast", 1e-6)
+  end)
+
+  it("in 16 bits equals that of the same numbers in float32, with masks that broadcast and dropout", function()
+    tycho.manual_seed(11)
+    local n, h, lq, lk, d = 3, 2, 70, 75, 8
+    local padding = tycho.range(1, lk):view(1, 1, 1, lk):le(tycho.tensor({40, 75, 3}):view(n, 1, 1, 1))
+    local forbidden = tycho.rand(1, h, lq, lk):gt(0.3)
+    forbidden[{1, 2, 5}] = false                                   -- a query that sees nothing
+    local masks = {
+      padding = padding, forbidden = forbidden, row = tycho.rand(lk):gt(0.5),
+      bias = tycho.randn(n, 1, lq, lk):masked_fill(tycho.rand(n, 1, lq, lk):lt(0.2), -math.huge),
+      nothing = tycho.full({lq, lk}, -math.huge),
+      least = tycho.full({1, 1, lk}, -65504),                      -- far below, but seen: the mean of all values
+    }
+    for _, dtype in ipairs {"float16", "bfloat16"} do
+      local tolerance = dtype == "float16" and 1e-2 or 5e-2
+      for name, mask in pairs(masks) do
+        for _, p in ipairs {0, 0.3} do
+          local q, k, v, seed = tycho.randn(n, lq, h, d), tycho.randn(n, lk, h, d), tycho.randn(n, lk, h, d), tycho.randn(n, h, lq, d)
+          local function run(type)
+            local leaves, at = {}, mask.dtype == "bool" and mask or mask:to(dtype):to(type)
+            for i, x in ipairs {q, k, v} do leaves[i] = x:to(dtype):to(type):transpose(2, 3):requires_grad_() end
+            tycho.manual_seed(3)
+            local y = tycho.scaled_dot_product_attention(leaves[1], leaves[2], leaves[3], at, p)
+            return y, unpack(tycho.grad(y, leaves, {grad_outputs = seed:to(dtype):to(type)}))
+          end
+          local got, want = {run(dtype)}, {run("float32")}
+          for i = 1, 4 do
+            helper.close(got[i]:float(), want[i], ("%s, %s, dropout %g, %d"):format(dtype, name, p, i), tolerance)
+          end
+          if name == "nothing" then assert.equal(0, got[1]:abs():max():item()) end
+        end
+      end
+    end
+  end)
+
+  it("of few queries equals it written out, however many keys", function()
+    tycho.manual_seed(8)
+    for _, case in ipairs {{1, 700, 64, 64}, {1, 3, 8, 8}, {5, 300, 24, 40}, {16, 130, 128, 256}, {3, 17, 6, 6}, {4, 9, 16, 8}} do
+      local lq, lk, d, e = unpack(case)
+      for _, dtype in ipairs {"float32", "float64", "float16", "bfloat16"} do
+        local tolerance = ({float32 = 1e-5, float64 = 1e-10, float16 = 1e-2, bfloat16 = 5e-2})[dtype]
+        local wide = dtype == "float64" and dtype or "float32"
+        local function heads(l, width) return tycho.randn(2, l, 3, width, {dtype = "float64"}):transpose(2, 3):to(dtype) end
+        local q, k, v = heads(lq, d), heads(lk, d), heads(lk, e)
+        local scores = q:to(wide):matmul(k:to(wide):transpose(3, 4)) * d ^ -0.5
+        local sees, bias = tycho.rand(2, 1, lq, lk):gt(0.3), tycho.randn(3, lq, lk):to(dtype)
+        sees[{1, 1, 1}] = false                                    -- a query that sees nothing
+        for name, mask in pairs {none = false, causal = tycho.ones(lq, lk, {dtype = "bool"}):tril(), bool = sees, bias = bias} do
+          local causal = name == "causal"
+          local y = tycho.scaled_dot_product_attention(q, k, v, not causal and mask or nil, 0, causal)
+          local s = name == "bias" and scores + mask:to(wide) or mask and scores:masked_fill(mask:logical_not(), -1e30) or scores
+          local p = s:softmax(4)
+          if name == "bool" then p = p:masked_fill(mask:logical_not(), 0) end
+          helper.close(y:to(wide), p:matmul(v:to(wide)), ("%s, mask: %s, %d queries, %d keys"):format(dtype, name, lq, lk), tolerance)
+        end
+      end
+    end
+    local q = tycho.ones(1, 1, 1, 8)
+    assert.is_true(tycho.scaled_dot_product_attention(q, q * (0 / 0), q):isnan():all():item())
+  end)
+
+  it("keeps the largest of huge scores", function()
+    for _, s in ipairs {3.7e9, 7e10, 1e20} do
+      for _, scale in ipairs {0.7, 0.9, 1.1} do
+        local k = tycho.tensor({{{{s}, {s / 2}, {1}}}})
+        local y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), k, tycho.tensor({{{{1}, {2}, {3}}}}), nil,
+          0, false, {scale = scale})
+        assert.equal(1, y:item())
+        y = tycho.scaled_dot_product_attention(tycho.ones(1, 1, 1, 1), -k, tycho.tensor({{{{1}, {2}, {3}}}}), nil, 0,
+          false, {scale = scale})
+        assert.equal(3, y:item())
+      end
+    end
+  end)
+
+  it("drops the same probabilities forward and backward", function()
+    tycho.manual_seed(8)
+    local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}),
+      tycho.randn(1, 2, 9, 3, {dtype = "float64"})
+    for _, x in ipairs {q, k, v} do x:requires_grad_() end
+    assert.is_true(tycho.autograd.gradcheck(function()
+      tycho.manual_seed(3)
+      return tycho.scaled_dot_product_attention(q, k, v, nil, 0.4)
+    end, {q, k, v}))
+    for _, keys in ipairs {68, 70} do                                          -- whole blocks of random words to a row, and parts
+      local many = tycho.randn(1, 2, keys, 4, {dtype = "float64"}):requires_grad_()
+      assert.is_true(tycho.autograd.gradcheck(function()
+        tycho.manual_seed(3)
+        return tycho.scaled_dot_product_attention(q[{ {}, {}, {1, 2} }], many, many, nil, 0.4)
+      end, {many}))
+    end
+    -- on average nothing changes
+    local sum, plain = nil, tycho.scaled_dot_product_attention(q, k, v)
+    for _ = 1, 3000 do
+      local y = tycho.scaled_dot_product_attention(q:detach(), k:detach(), v:detach(), nil, 0.4)
+      sum = sum and sum:add_(y) or y
+    end
+    assert.is_true((sum / 3000 - plain):abs():max():item() < 0.08)
+  end)end)
