@@ -250,7 +250,7 @@ test-sim-asan:
 
 build-asan/host: spec/host.c
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(LDFLAGS_HOST) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
+	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
 
 # The readers of files under libFuzzer with ASan and UBSan, RUNS inputs each; needs clang. spec/fuzz/corpus is replayed by the specs.
 FUZZ    = safetensors idx records picture array zip csv pickle npy

@@ -9484,7 +9484,7 @@ function tycho.autograd.functional.hvp(fn, inputs, v, options) end
 function tycho.autograd.functional.vhp(fn, inputs, v, options) end
 
 tycho.utils = {}
---- `(fn, ...)` fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and autocast. A last table {preserve_rng_state = false}: other random numbers.
+--- `(fn, ...)` fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and autocast. {preserve_rng_state = false}, after all arguments: other random numbers.
 ---@param fn any
 function tycho.utils.checkpoint(fn, ...) end
 

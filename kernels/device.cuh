@@ -1,6 +1,7 @@
 /* What every kernel file uses: launches, elements of any dtype, indices.
  *
- * Idea: kernels are launched through TY_LAUNCH alone, so that they also build for the host, where spec/simgpu runs them. */
+ * Idea: kernels are launched through TY_LAUNCH alone, so that they also build for the host, where spec/simgpu runs them. Invariant: an
+ * element of any dtype is computed with as float32, float64 or int64 (core/names.h), and rounded once, when it is stored. */
 #ifndef TY_DEVICE_CUH
 #define TY_DEVICE_CUH
 #ifdef TY_SIM

@@ -2,7 +2,7 @@
  *
  * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c);
  * the generator lies in device memory, and whatever draws moves it on, so that a captured graph draws new numbers each
- * time it runs. */
+ * time it runs. Invariant: it is moved on when every block of the launch has read it. */
 #include "rows.cuh"
 #include "draws.h"
 

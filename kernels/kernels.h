@@ -1,7 +1,7 @@
 /* What kernels and the host code that launches them share, in C and in CUDA C++.
  *
  * Idea: a launcher takes a struct of geometry and pointers and a stream, launches, and gives the runtime's status; it neither waits nor
- * allocates. Strides count elements. k: the type computed in. */
+ * allocates. Invariant: no pointer of a struct is read by the host. Strides count elements. k: the type computed in. */
 #ifndef TY_KERNELS_H
 #define TY_KERNELS_H
 #include <cuda_runtime_api.h>
@@ -226,7 +226,10 @@ TY_K cudaError_t ty_k_norm_of_squares(void *o, int dtype, const double *squares,
 
 /* ---- index ops (index.cu) ---- */
 /* small = large at the indices; large there = small; += small; *= small; the larger, the smaller of both */
-enum { TY_K_TAKE, TY_K_PUT, TY_K_ADD, TY_K_PROD, TY_K_AMAX, TY_K_AMIN };
+enum {
+  TY_K_TAKE, TY_K_PUT, TY_K_ADD, TY_K_COMBINE,
+  TY_K_PROD = TY_K_COMBINE + TY_COMBINE_PROD, TY_K_AMAX = TY_K_COMBINE + TY_COMBINE_AMAX, TY_K_AMIN = TY_K_COMBINE + TY_COMBINE_AMIN
+};
 typedef struct {
   int op, how, dtype, small_dtype, ndim, nindex, negative;   /* negative: indices may count from the end */
   int64_t n, shape[TY_K_DIMS];                           /* the walk: the indexed part's shape */

@@ -1,4 +1,7 @@
-/* Casts of lists of tensors; rows of several side by side (cat); what looks for infinities in them, scales them, takes their norm. */
+/* Casts of lists of tensors; rows of several side by side (cat); what looks for infinities in them, scales them, takes their norm.
+ *
+ * Idea: a block finds the tensor that it is of by the blocks that come before each. Invariant: sums have one order; found-inf is only
+ * ever set, never cleared here. */
 #include "lists.cuh"
 #include "rows.cuh"
 

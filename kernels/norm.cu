@@ -116,7 +116,7 @@ __launch_bounds__(MOST, sizeof(D) < 8 && G == 4 && !BESIDE && MOST == TY_K_ROW_T
   for (int e = 0; e < EACH; e++) dw[e] = db[e] = 0;
   const int64_t to = a.rows * (blockIdx.x + 1) / parts;
   for (int64_t first = a.rows * blockIdx.x / parts; first < to; first += TOGETHER ? blockDim.y : 1) {
-    const bool has = !TOGETHER || first + threadIdx.y < to;  /* else the last row once more, for nothing */
+    const bool has = !TOGETHER || first + threadIdx.y < to;  /* else the last row once more; its results aren't used */
     const int64_t row = !TOGETHER ? first : has ? first + threadIdx.y : to - 1;
     T h[EACH], g[EACH], s1 = 0, s2 = 0;
     load_row<G, D>(h, a.x, row * a.n, a.n, 1);

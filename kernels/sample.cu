@@ -1,7 +1,8 @@
 /* grid_sample: pictures read at the points of grids, and both gradients (core/grid_points.h).
  *
  * Idea: a thread has a point, with all channels. Points that meet in a pixel add to it atomically; for sums in one order, which repeat, a
- * thread has a picture's channel instead, with all points (slow where those are few). */
+ * thread has a picture's channel instead, with all points (slow where those are few). Invariant: what lies outside a picture is neither
+ * read nor written. */
 #include "atomic.cuh"
 #include "grid_points.h"
 

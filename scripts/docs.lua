@@ -36,7 +36,7 @@ for _, f in ipairs(functional.signatures) do
 end
 
 local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional/` by `make docs`; edit those.", "",
-  "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments stand in order or, by name, in a last table;",
+  "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments are given in order or by name, in a table that comes last;",
   "`?` may be left out, `=` gives the default, those after `*` go by name only. A parameter without a type is a tensor; an operand is a tensor or a number.",
   "",
   "Shapes: pointwise ops broadcast their operands; a reduction's result lacks the dims that it names (all, where it names none), or has them with size 1 with",
@@ -74,7 +74,7 @@ for i, section in ipairs(reference.sections) do
 end
 local ref = {"# Reference", "",
   "Made from the comments in `lua/tycho` by `make docs`; ops, which are functions and methods of tensors, are in [ops.md](ops.md).",
-  "Arguments stand in order or by name in a last table; `=` gives the default, `?` may be left out, those after `*` go by name only.",
+  "Arguments are given in order or by name, in a table that comes last; `=` gives the default, `?` may be left out, those after `*` go by name only.",
   "`nn.summary` is `tycho.nn.summary`; `Module:to` is a method of modules, `x:item` of tensors. Other names follow the first one.", "",
   table.concat(links, " · "), ""}
 -- path: the texts are those of the entries there, which then stand in the table alone.

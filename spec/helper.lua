@@ -14,8 +14,10 @@ helper.many = os.getenv "TYCHO_CUDA_CACHE" == "0" and 10000 or 100000
 function helper.on_device(x) return helper.device == "cpu" and x or x:to(helper.device) end
 local TOLERANCE = {float64 = 1e-10, float32 = 2e-5, float16 = 2e-3, bfloat16 = 1.6e-2}
 
--- Raises where a and b differ in shape or dtype, or by more than the dtype's tolerance (relative, and absolute by scale).
-function helper.close(a, b, what, tolerance)
+-- Raises where a and b differ in shape or dtype, or by more than the dtype's tolerance: relative to each element, and to the largest
+-- that b has (1 where that is more), below which small ones lose digits. least: what the largest counts as at least, where b is what
+-- larger numbers leave.
+function helper.close(a, b, what, tolerance, least)
   what = what or "result"
   if a.shape ~= b.shape then error(("%s: shape %s, expected %s"):format(what, tostring(a.shape), tostring(b.shape)), 2) end
   if a.dtype ~= b.dtype then error(("%s: dtype %s, expected %s"):format(what, a.dtype, b.dtype), 2) end
@@ -23,7 +25,8 @@ function helper.close(a, b, what, tolerance)
   local tol = tolerance or TOLERANCE[a.dtype] or 0
   local x, y = a:detach():cpu():double(), b:detach():cpu():double()
   local same = tycho.logical_or(x:eq(y), tycho.logical_and(x:isnan(), y:isnan()))
-  local near = ((x - y):abs()):le((y:abs() + 1) * tol)
+  local size = tycho.where(y:abs():lt(math.huge), y:abs(), 0)                -- a NaN's too
+  local near = ((x - y):abs()):le((size + math.max(math.min(size:max():item(), 1), least or 0)) * tol)
   local bad = tycho.logical_or(same, near):logical_not()
   if bad:any():item() then
     local at = bad:flatten():nonzero()[{1, 1}]

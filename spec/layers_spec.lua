@@ -149,7 +149,7 @@ describe("layers", function()
             end, x:to(wide), unpack(with and {w, b} or {}))
             local name = ("%s, %d groups, %s%s"):format(tostring(x.shape), groups, dtype, last and ", channels-last" or "")
             helper.close(y:to(wide), z, name, tolerance)
-            for i = 1, #want do helper.close(got[i]:to(wide), want[i], name .. ", gradient " .. i, tolerance * (i > 1 and 5 or 1)) end
+            for i = 1, #want do helper.close(got[i]:to(wide), want[i], name .. ", gradient " .. i, tolerance * (i > 1 and 5 or 1), 1) end
           end
         end
       end

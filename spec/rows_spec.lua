@@ -14,11 +14,11 @@ describe("rows", function()
         local e = (wide - 1):exp()
         helper.close(x:sum(2):double(), sum(wide):squeeze(2), what, 1e-5)
         helper.close(x:softmax(2):double(), e / sum(e), what, 1e-6)
-        helper.close(x:log_softmax(2):double(), wide - 1 - sum(e):log(), what, 2e-6)
+        helper.close(x:log_softmax(2):double(), wide - 1 - sum(e):log(), what, 2e-6, 1)
         local mean = sum(wide) / n
         local apart = wide - mean
         local rstd = (sum(apart * apart) / n + 0.1):rsqrt()
-        helper.close(F.layer_norm(x, {n}, {eps = 0.1}):double(), apart * rstd, what, 1e-5)
+        helper.close(F.layer_norm(x, {n}, {eps = 0.1}):double(), apart * rstd, what, 1e-5, 1)
         local top = x:max(2)
         assert.is_true(x:le(top:unsqueeze(2)):all():item() and x:eq(top:unsqueeze(2)):any(2):all():item(), what)
         if rows <= 1500 then
@@ -27,12 +27,12 @@ describe("rows", function()
           w:requires_grad_()
           local got = tycho.grad((F.layer_norm(x, {n}, w, nil, {eps = 0.1}) * up):sum(), {x, w})
           local g, h = (up * w:detach()):double(), apart * rstd
-          helper.close(got[1]:double(), rstd * (g - sum(g) / n - h * (sum(g * h) / n)), what, 2e-5)
-          helper.close(got[2]:double(), (up:double() * h):transpose(1, 2):matmul(tycho.ones(rows, 1):double()):squeeze(2), what, 2e-4)
+          helper.close(got[1]:double(), rstd * (g - sum(g) / n - h * (sum(g * h) / n)), what, 2e-5, 1)
+          helper.close(got[2]:double(), (up:double() * h):transpose(1, 2):matmul(tycho.ones(rows, 1):double()):squeeze(2), what, 2e-4, 1)
           local y = x:softmax(2)
           got = tycho.grad((y * up):sum(), {x})[1]
           local wy = e / sum(e)
-          helper.close(got:double(), wy * (up:double() - sum(up:double() * wy)), what, 1e-5)
+          helper.close(got:double(), wy * (up:double() - sum(up:double() * wy)), what, 1e-5, 1)
         end
       end
     end
@@ -126,9 +126,9 @@ describe("rows", function()
           local each = ww[at] * used
           local want = -(1 - eps) * each * log:gather(2, at:unsqueeze(2)):squeeze(2) - eps / n * used * (log * ww):sum(2)
           if not up then want = want:sum() / each:sum() end
-          helper.close(loss:double(), want:detach(), what, d == "float64" and 1e-12 or d == "float16" and 2e-3 or 2e-5)
+          helper.close(loss:double(), want:detach(), what, d == "float64" and 1e-12 or d == "float16" and 2e-3 or 2e-5, 1)
           local wg = tycho.grad(up and (want * up:double()):sum() or want, {wide})[1]
-          helper.close(g:double() * rows, wg * rows, what .. ", gradient", d == "float64" and 1e-10 or d == "float16" and 2e-2 or 2e-4)
+          helper.close(g:double() * rows, wg * rows, what .. ", gradient", d == "float64" and 1e-10 or d == "float16" and 2e-2 or 2e-4, 1)
         end
       end
     end

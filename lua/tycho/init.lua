@@ -411,7 +411,6 @@ local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
   vmap = "ops take batches: see bmm, einsum, broadcasting",
   hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
-  gradient = "diff gives the differences",
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
   LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}

@@ -307,7 +307,7 @@ local function is_options(v)
 end
 
 -- checkpoint(fn, ...): fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and
--- autocast. A last table {preserve_rng_state = false}: other random numbers.
+-- autocast. {preserve_rng_state = false}, after all arguments: other random numbers.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   local n = select("#", ...)

@@ -39,7 +39,13 @@ static ty_status no_memory(ty_ctx *ctx) {
   return TY_OOM;
 }
 
+/* What a tensor's gradient is found by: its node, or a leaf itself. */
+static const void *key_of(const ty_tensor *t) { return t->node ? (const void *)t->node : (const void *)t; }
 static int find(const pass *p, const void *key) { return ty_map_find(&p->map, (uintptr_t)key, p->e, sizeof(entry)); }
+/* -1: the edge leads nowhere, or out of the pass */
+static int find_edge(const pass *p, const ty_edge *e) {
+  return e->node ? find(p, e->node) : e->leaf ? find(p, e->leaf) : -1;
+}
 
 /* The entry of a node or leaf; made on first sight. -1: out of memory. */
 static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
@@ -203,7 +209,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   if (ctx->grad_enabled || !n->op || (n->op->id != TY_OP_slice && n->op->id != TY_OP_select)) return false;
   const ty_meta *m = &n->meta[0], *o = &n->meta[1];
   const ty_edge *e = &n->edge[0];
-  const int slot = p->e[find(p, e->node ? (void *)e->node : (void *)e->leaf)].grads + (e->node ? e->out : 0);
+  const int slot = p->e[find_edge(p, e)].grads + (e->node ? e->out : 0);
   const range r = taken_by(n);
   ty_tensor *whole = p->grad[slot], *sum = NULL;
   if (g->dtype != m->dtype || !TY_SAME_SHAPE(g, o)) return false;
@@ -275,7 +281,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
     needs = (bool *)(gin + n->nin);
   }
   for (int k = 0; k < n->nin; k++) {
-    int t = n->edge[k].node ? find(p, n->edge[k].node) : n->edge[k].leaf ? find(p, n->edge[k].leaf) : -1;
+    const int t = find_edge(p, &n->edge[k]);
     needs[k] = t >= 0 && p->e[t].needed;
     any = any || needs[k];
   }
@@ -296,7 +302,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
   }
   for (int k = 0; k < n->nout; k++) { ty_release(gout[k]); gout[k] = NULL; }
   for (int k = 0; k < n->nin; k++) {
-    int t = needs[k] ? (n->edge[k].node ? find(p, n->edge[k].node) : find(p, n->edge[k].leaf)) : -1;
+    const int t = needs[k] ? find_edge(p, &n->edge[k]) : -1;
     if (s == TY_OK && gin[k] && t >= 0) {
       s = fit(ctx, &gin[k], &n->meta[k], n->edge[k].leaf, n->op ? n->op->name : "Function");
       if (s == TY_OK) {
@@ -324,14 +330,14 @@ static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
   if (!order) return no_memory(p->ctx);
   for (int i = 0; i < p->n; i++) { p->e[i].needed = false; order[i] = &p->e[i]; }
   for (int k = 0; k < ninput; k++) {
-    int i = find(p, inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]);
+    int i = find(p, key_of(inputs[k]));
     if (i >= 0) p->e[i].needed = true;
   }
   qsort(order, (size_t)p->n, sizeof *order, by_seq);
   for (int i = 0; i < p->n; i++) {
     ty_node *n = order[i]->node;
     for (int k = 0; n && k < n->nin && !order[i]->needed; k++) {
-      int t = n->edge[k].node ? find(p, n->edge[k].node) : n->edge[k].leaf ? find(p, n->edge[k].leaf) : -1;
+      const int t = find_edge(p, &n->edge[k]);
       if (t >= 0 && p->e[t].needed) order[i]->needed = true;
     }
   }
@@ -345,7 +351,7 @@ static void join_stream(pass *p, const ty_node *n) {
   for (int i = 0; i < p->njoined; i++)
     if (p->joined[i].gpu == n->gpu && p->joined[i].stream == n->stream) return;
   n->gpu->join(p->ctx, n->gpu, n->stream);
-  if (p->njoined == 8) return;             /* the next ones are waited for as often as they come */
+  if (p->njoined == 8) return;             /* from the ninth on a stream is waited for each time it comes */
   p->joined[p->njoined].gpu = n->gpu;
   p->joined[p->njoined++].stream = n->stream;
 }
@@ -399,7 +405,7 @@ static ty_status seed(pass *p, ty_tensor *root, ty_tensor *grad) {
     ty_status s = ty_fill_into(ctx, g, ty_op_float(1));
     if (s != TY_OK) { ty_release(g); return s; }
   }
-  int i = find(p, root->node ? (void *)root->node : (void *)root);
+  int i = find(p, key_of(root));
   return accumulate(p, p->e[i].grads + (root->node ? root->out : 0), g);
 }
 
@@ -435,7 +441,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
     for (int k = 0; k < (p->e[i].node ? p->e[i].node->nout : 1); k++) TY_TRY(complete(p, p->e[i].grads + k));
     TY_TRY(hooks(p, i));
     for (int k = 0; k < ninput; k++)
-      if (p->e[i].key == (uintptr_t)(inputs[k]->node ? (void *)inputs[k]->node : (void *)inputs[k]))
+      if (p->e[i].key == (uintptr_t)key_of(inputs[k]))
         result[k] = ty_retain(g[inputs[k]->node ? inputs[k]->out : 0]);
     if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
     else if ((!inputs || o.accumulate) && g[0]) {

@@ -6,11 +6,14 @@
 #define TY_FOURIER_H
 #include <stdbool.h>
 #include "math.h"
+#include "names.h"
 
-/* In the order of the op's choices. REAL: n reals to the first n / 2 + 1 sums, TWICE those between the first and, where n is even, the last
+/* REAL: n reals to the first n / 2 + 1 sums, TWICE those between the first and, where n is even, the last
  * one doubled. HALF: back from such a half, imaginary parts that would make the result complex left out; those between count twice, as
  * their conjugates are not there; ONCE: once. */
-enum { TY_FORWARD, TY_INVERSE, TY_REAL, TY_REAL_TWICE, TY_HALF, TY_HALF_ONCE };
+#define TY_FOURIER_KINDS(X) X(FORWARD, "forward") X(INVERSE, "inverse") X(REAL, "real") X(REAL_TWICE, "real_twice") X(HALF, "half") \
+  X(HALF_ONCE, "half_once")
+enum { TY_FOURIER_KINDS(TY_AS_NUMBER) };
 
 TY_INLINE bool ty_fourier_from_pairs(int kind) { return kind < TY_REAL || kind >= TY_HALF; }
 TY_INLINE bool ty_fourier_to_pairs(int kind) { return kind < TY_HALF; }

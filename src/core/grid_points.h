@@ -7,6 +7,8 @@
 
 #define TY_PADDINGS(X) X(PAD_ZEROS, "zeros") X(PAD_BORDER, "border") X(PAD_REFLECTION, "reflection")
 enum { TY_PADDINGS(TY_AS_NUMBER) };
+#define TY_GRID_MODES(X) X(GRID_BILINEAR, "bilinear") X(GRID_NEAREST, "nearest")
+enum { TY_GRID_MODES(TY_AS_NUMBER) };
 
 /* corners: -1 and 1 are the first and the last pixel's centres, else their outer borders. *slope: how fast the place moves with g, 0 where
  * it is kept within the picture. NaN reads as -1. */

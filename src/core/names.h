@@ -1,4 +1,4 @@
-/* Dtypes, ops and kinds of recurrent layers by number, for C and for kernels alike. */
+/* Dtypes, ops and choices of theirs by number, for C and for kernels alike. */
 #ifndef TY_NAMES_H
 #define TY_NAMES_H
 typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, TY_NDTYPE } ty_dtype;
@@ -21,4 +21,7 @@ typedef enum {
 #define TY_AS_TEXT(name, word) "," word
 #define TY_RECURRENT_KINDS(X) X(RNN_TANH, "tanh") X(RNN_RELU, "relu") X(GRU, "gru") X(LSTM, "lstm")
 typedef enum { TY_RECURRENT_KINDS(TY_AS_NUMBER) } ty_recurrent_kind;
+/* What scatter_reduce does with what is there and what comes; its sum is scatter_add. */
+#define TY_COMBINATIONS(X) X(COMBINE_PROD, "prod") X(COMBINE_AMAX, "amax") X(COMBINE_AMIN, "amin")
+enum { TY_COMBINATIONS(TY_AS_NUMBER) };
 #endif

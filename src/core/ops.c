@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "draws.h"
+#include "fourier.h"
 #include "grid_points.h"
 #include "group.h"
 #include "taps.h"
@@ -179,7 +180,9 @@ static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
   {TY_OP_resize, "mode", TY_RESIZINGS(TY_AS_TEXT)}, {TY_OP_resize_backward, "mode", TY_RESIZINGS(TY_AS_TEXT)},
   {TY_OP_grid_sample_take, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_grid_sample_slopes, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
   {TY_OP_grid_sample_spread, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_recurrent, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)},
-  {TY_OP_drawn, "kind", TY_DRAW_KINDS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_take, "mode", TY_GRID_MODES(TY_AS_TEXT)}, {TY_OP_grid_sample_spread, "mode", TY_GRID_MODES(TY_AS_TEXT)},
+  {TY_OP_drawn, "kind", TY_DRAW_KINDS(TY_AS_TEXT)}, {TY_OP_fourier, "kind", TY_FOURIER_KINDS(TY_AS_TEXT)},
+  {TY_OP_scatter_combine, "how", TY_COMBINATIONS(TY_AS_TEXT)},
   {TY_OP_recurrent_backward, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)}, {TY_OP_collective, "kind", TY_COLLECTIVES(TY_AS_TEXT)},
   {TY_OP_collective, "reduction", TY_REDUCTIONS(TY_AS_TEXT)}};
 

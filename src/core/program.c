@@ -1,5 +1,4 @@
-/* See program.h. What a program holds, and what happens with it from call to call; events.c records and compares,
-   plan.c gives it memory. */
+/* What a program holds, and what happens with it from call to call (program.h); events.c records and compares, plan.c gives it memory. */
 #include "plan.h"
 #include "table.h"
 

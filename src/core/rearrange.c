@@ -1,5 +1,5 @@
 /* Rearrangements: pad, flip, cat, stack, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do
- * the rest. */
+ * the rest. Invariant: each element of the result is written once, or added to from 0. */
 #include <string.h>
 #include "tycho.h"
 

@@ -215,7 +215,9 @@ ty_status ty_infer_batch_norm(ty_call *c) {
         c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
     TY_TRY(ty_need_float(c, i));
   }
-  const ty_tensor *tracked = c->in[5].t;
+  const ty_tensor *rm = c->in[1].t, *rv = c->in[2].t, *tracked = c->in[5].t;
+  if (rm && rv && rm->dtype != rv->dtype)
+    return ty_fail(c, "mean has dtype %s, var %s; they must agree", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
   if (tracked && (tracked->dtype != TY_I64 || ty_numel(tracked) != 1))
     return ty_fail(c, "num_batches_tracked must be an int64 tensor of one element, got %s of shape %s",
       ty_dtype_names[tracked->dtype], ty_shape_of(tracked));

@@ -1,5 +1,5 @@
 /* Infer rules of views: the shape and strides under which a tensor's memory is seen. apply.c makes the result from them. As in
- * shape.c: every check of arguments stands here. */
+ * shape.c: every check of arguments stands here. Invariant: a view names no element outside of its base. */
 #include <string.h>
 #include "shape.h"
 

@@ -424,7 +424,7 @@ static inline void ty_channels_last_strides(const int64_t *shape, int64_t stride
   stride[2] = w;
   stride[3] = c;
 }
-/* Of tensors, metas, groups. */
+/* a, b: whatever has ndim and shape (tensors, metas). */
 #define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))
 /* The same elements, if they are of one storage. */
 static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {

@@ -1,5 +1,6 @@
 /* Convolution. float32, and bfloat16 as it is, go channels-last to depthwise.c and to oneDNN (dnnl.c), where these can; this file has the
- * plain way for the rest: each image's windows become columns of a matrix, and the convolution a matrix product for each group. */
+ * plain way for the rest: each image's windows become columns of a matrix, and the convolution a matrix product for each group.
+ * Invariant: each of the three ways takes any geometry that the infer rule lets pass, or says that it doesn't. */
 #include <string.h>
 #include "cpu.h"
 

@@ -1,5 +1,6 @@
 /* Copies and creation: clone, cast, pad, flip, triangles, cat, fills. All are one movement of elements from strided
- * memory to strided memory, with conversion; rearrangements only set up the strides. */
+ * memory to strided memory, with conversion; rearrangements (core/rearrange.c) only set up the strides. Invariant: source and result
+ * don't overlap, unless they are the same elements. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,8 @@
-/* Index ops. Index tensors hold 1-based positions; 0 and positions past the end are errors, negative ones count from
- * the end in index (but for ids) and index_put only (user indexing). Indices are checked before anything is written, gather's a line before
- * it is (its result is dropped then). */
+/* Index ops. Index tensors hold 1-based positions; negative ones count from the end in index and index_put, which users' brackets become,
+ * but not where they are ids.
+ *
+ * Idea: as on a GPU (src/cuda/index.c), a walk over the small side, each element of which has a place in the large one. Invariant: indices
+ * are checked before anything is written; gather checks line by line, and drops its result at the first bad one. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -406,7 +408,9 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
   else if (gather) for (int64_t j = from; j < to; j++) r[j * w->sstep] = q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep]; \
   else for (int64_t j = from; j < to; j++) q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep] = r[j * w->sstep]
 /* What a write does to what it meets. */
-typedef enum { PUT, ADD, PROD, AMAX, AMIN } meeting;
+typedef enum {
+  PUT, ADD, COMBINE, PROD = COMBINE + TY_COMBINE_PROD, AMAX = COMBINE + TY_COMBINE_AMAX, AMIN = COMBINE + TY_COMBINE_AMIN
+} meeting;
 #define TOGETHER(a, b, S) \
   (how == ADD ? (a) + (b) : how == PROD ? (a) * (b) : how == AMAX ? max_##S((a), (b)) : min_##S((a), (b)))
 #define MEET(T, S) \
@@ -497,7 +501,7 @@ static ty_status scatter(ty_call *c) {
   const bool own = w.d == w.along;
   const int id = c->op->id, size = ty_itemsize(x);
   const ty_dtype d = (ty_dtype)x->dtype;
-  const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(PROD + c->at[TY_AT_scatter_combine_how].i);
+  const meeting how = id == TY_OP_scatter ? PUT : id == TY_OP_scatter_add ? ADD : (meeting)(COMBINE + c->at[TY_AT_scatter_combine_how].i);
   const bool rows = w.istep == 0 && w.lstep == 1 && w.sstep == 1 && (how == PUT || d == TY_F32 || d == TY_F64);
   #pragma omp parallel for num_threads(TY_MAX(threads, 1)) schedule(static) if (threads > 1)
   for (int t = 0; t < threads; t++) {

@@ -1,7 +1,8 @@
 /* Batch, group, layer and root-mean-square normalisation, forward and backward in two passes over the data each.
  *
  * Batch norm takes its data as a matrix of rows: where channels are dense in memory (channels-last), a row is one pixel's
- * channels; else a row is one channel of one image. Sums run in float64 across rows. 16-bit data is widened block by block. */
+ * channels; else a row is one channel of one image. Sums run in float64 across rows. 16-bit data is widened block by block.
+ * Invariant: sums are cut into a fixed number of parts, so that bits don't depend on the number of threads. */
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>

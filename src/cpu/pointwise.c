@@ -1,5 +1,6 @@
 /* Pointwise ops: blocks of up to TY_BLOCK elements are brought to the loop's type where they are not in it already,
- * computed, and stored in the result's dtype, all within the first-level cache. */
+ * computed, and stored in the result's dtype, all within the first-level cache. Invariant: an element's value doesn't depend on the block,
+ * thread or stride that it comes by. */
 #include <string.h>
 #include "cpu.h"
 

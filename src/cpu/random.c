@@ -1,4 +1,5 @@
-/* Random numbers: element i, in logical order, takes word i%4 of Philox block offset + i/4 (see core/rng.c). */
+/* Random numbers. Invariant: element i, in logical order, takes word i % 4 of Philox block offset + i / 4 (core/rng.c), whichever thread
+ * makes it. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,8 +37,9 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       return;
     case TY_OP_dropout_mask: {
       uint8_t *mask = (uint8_t *)ty_data(c->out[1]) + at;
-      double drop = c->at[TY_AT_dropout_mask_p].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
-      for (int64_t i = 0; i < n; i++) mask[i] = ty_uniform(r[i]) >= drop;
+      const double drop = c->at[TY_AT_dropout_mask_p].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
+      const uint32_t least = ty_least_kept(drop);
+      for (int64_t i = 0; i < n; i++) mask[i] = r[i] >> 8 >= least;
       if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = mask[i] ? ((const float *)j->x)[at + i] * (float)scale : 0;
       else if (d == TY_F64) for (int64_t i = 0; i < n; i++) ((double *)p)[i] = mask[i] ? ((const double *)j->x)[at + i] * scale : 0;
       else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mask[i] ? (float)ty_get(j->x + (at + i) * size, d) * (float)scale : 0);

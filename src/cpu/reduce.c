@@ -8,7 +8,7 @@
 #include <string.h>
 #include "cpu.h"
 
-#define LONG 192                 /* elements of a row that is as well joined by itself */
+#define LONG 192                 /* elements from which on a row is reduced by itself: shorter ones go several at a time */
 
 typedef struct { int n; int64_t shape[TY_MAXDIM], stride[TY_MAXDIM], total; } dims;
 

@@ -4,6 +4,7 @@
  * one thread, in the order of channels or of points. */
 #include <string.h>
 #include "cpu.h"
+#include "grid_points.h"
 
 enum { CHANNELS = 8 };     /* that share the work of finding the points, where pixels are written to */
 
@@ -12,7 +13,8 @@ typedef struct { ty_sampling p; int64_t n, c, points; ty_loop_type k; int size; 
 
 static sampling sampling_of(const ty_call *c, const ty_tensor *x, const ty_tensor *grid, const ty_tensor *y) {
   const ty_sampling_options how = ty_sampling_options_of(c);
-  return (sampling){.p = {.h = x->shape[2], .w = x->shape[3], .nearest = how.mode == 1, .padding = how.padding, .corners = how.corners},
+  return (sampling){.p = {.h = x->shape[2], .w = x->shape[3], .nearest = how.mode == TY_GRID_NEAREST,
+    .padding = how.padding, .corners = how.corners},
     .n = x->shape[0], .c = x->shape[1], .points = grid->shape[1] * grid->shape[2],
     .k = ty_loop_type_of((ty_dtype)x->dtype), .size = ty_itemsize(x),
     .x = ty_data(x), .grid = ty_data(grid), .y = y ? ty_data(y) : NULL};

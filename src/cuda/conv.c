@@ -1,6 +1,7 @@
 /* Convolution: operands brought into the layout that is fast, then to cuDNN, else to the own kernel.
  *
- * Idea: 16-bit tensors go channels-last, with a multiple of 8 of them, since Tensor Cores read them so; others as they lie, if dense. */
+ * Idea: 16-bit tensors go channels-last, with a multiple of 8 of them, since Tensor Cores read them so; others as they lie, if dense.
+ * Invariant: the own kernel takes whatever the library doesn't, of the same operands. */
 #include <string.h>
 #include "dnn.h"
 

@@ -1,4 +1,4 @@
-/* Convolutions as cuDNN graphs: one operation, or two with a bias. */
+/* Convolutions as cuDNN graphs: one operation, or two with a bias. Invariant: the key holds all that the description reads. */
 #include <string.h>
 #include "dnn_plan.h"
 

@@ -21,7 +21,7 @@
 #define KEY_FLAGS (WORDS - 1)              /* the words of a key that are set here */
 #define KEY_GPU (WORDS - 2)
 
-/* plan NULL: there is none, or, asked less than so often as the caller's patience, none yet */
+/* plan NULL: there is none or, until it was asked for as often as the caller's patience says, none yet */
 /* busy: a call up the stack is at it, whose memory was short, so that a finalizer's came between */
 typedef struct { bool used, settled, busy; int asked; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;
 

@@ -1,4 +1,7 @@
-/* What is made of nothing: numbers in order, random numbers, orders, draws; to kernels/fill.cu. */
+/* What is made of nothing: numbers in order, random numbers, orders, draws; to kernels/fill.cu.
+ *
+ * Invariant: the generator's place is read and moved on by the device between ty_generator_begin and ty_generator_end, in the order of
+ * the calls, whatever their streams (turns). */
 #include "cuda.h"
 
 /* ---- creation ---- */

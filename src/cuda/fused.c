@@ -1,4 +1,6 @@
-/* Fused kernels on a GPU: how one walks its tensors and is launched. The source is source.c's, the compiler's part rtc.c's. */
+/* Fused kernels on a GPU: how one walks its tensors and is launched. The source is source.c's, the compiler's part rtc.c's.
+ *
+ * Invariant: a kernel that can't be compiled or launched is no error: the program's single ops run instead. */
 #include <stdlib.h>
 #include <string.h>
 #include "fused.h"

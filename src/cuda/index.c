@@ -1,4 +1,7 @@
-/* Index ops: tensors and lists of indices to the walk that kernels/index.cu makes. */
+/* Index ops: tensors and lists of indices to the walk that kernels/index.cu makes.
+ *
+ * Idea: every one is a walk over the small side (what is taken, or written), each element of which has a place in the large one; take,
+ * put and add differ in what is done there. Invariant: indices are never read here: kernels clamp a bad one and report it (call.c). */
 #include <string.h>
 #include "cuda.h"
 #include "shape.h"
@@ -153,7 +156,7 @@ ty_status ty_cuda_index(ty_call *c) {
     st = ty_cast(c->ctx, c->in[1].t, TY_I64, &idx);
     if (st != TY_OK) return st;
     const int how = id == TY_OP_gather ? TY_K_TAKE : id == TY_OP_scatter ? TY_K_PUT : id == TY_OP_scatter_add ? TY_K_ADD
-      : TY_K_PROD + (int)c->at[TY_AT_scatter_combine_how].i;
+      : TY_K_COMBINE + (int)c->at[TY_AT_scatter_combine_how].i;
     k = walk(c, gpu, how, id == TY_OP_gather ? x : o);
     set_along(&k, id == TY_OP_gather ? x : o, (int)c->at[TY_AT_gather_dim].i, idx);
     const ty_operand out = ty_op_tensor(o);

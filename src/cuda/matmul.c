@@ -1,4 +1,7 @@
-/* Matrix products: operands in any strides that BLAS can read aren't copied; many rows against one matrix are one product. */
+/* Matrix products.
+ *
+ * Idea: operands in any strides that BLAS can read aren't copied; many rows against one matrix are one product; a batch is one where one
+ * step leads from each matrix to the next. Invariant: what BLAS is given has its rows or its columns side by side, one step apart. */
 #include <string.h>
 #include "blas.h"
 

@@ -1,5 +1,7 @@
-/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward: contiguous rows, or channels of one layout; to kernels/norm.cu and
- * group_norm.cu. */
+/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward; to kernels/norm.cu and group_norm.cu.
+ *
+ * Idea: rows are contiguous, channels lie as the input's do, planes or channels-last; what lies otherwise is copied first. Invariant:
+ * statistics are float32 (float64 of that dtype) whatever the data's dtype, and backward gets those that forward made. */
 #include "cuda.h"
 
 /* layer_norm_stats, layer_norm_backward and RMS's. beside: NULL, or the result may be, too. */
@@ -69,9 +71,6 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
   k.sc = last ? 1 : k.pixels;
   if (w) { k.w = ty_data(w); k.wdtype = w->dtype; k.w_step = w->stride[0]; }
   if (b) { k.b = ty_data(b); k.bdtype = b->dtype; k.b_step = b->stride[0]; }
-  if (rm && rv && rm->dtype != rv->dtype)
-    return ty_release(like),
-      ty_fail(c, "mean has dtype %s, var %s; they must agree on cuda", ty_dtype_names[rm->dtype], ty_dtype_names[rv->dtype]);
   if (rm) { k.run_mean = ty_data(rm); k.run_dtype = rm->dtype; k.run_step[0] = rm->stride[0]; }
   if (rv) { k.run_var = ty_data(rv); k.run_dtype = rv->dtype; k.run_step[1] = rv->stride[0]; }
   if (back) {
@@ -87,7 +86,7 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
     k.momentum = c->at[TY_AT_batch_norm_stats_momentum].f;
     k.eps = c->at[TY_AT_batch_norm_stats_eps].f;
   }
-  if (k.channels == 0) return ty_release(like), TY_OK;
+  if (k.channels == 0) { ty_release(like); return TY_OK; }
   ty_status st = ty_laid_out_as(c->ctx, c->in[back ? 1 : 0].t, o, &x);
   if (st == TY_OK && back && !from) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   if (st == TY_OK) {

@@ -1,4 +1,8 @@
-/* Optimizer steps and what goes over lists of tensors: gathered for few launches of kernels/optim.cu and kernels/lists.cu. */
+/* Optimizer steps and what goes over lists of tensors: gathered for few launches of kernels/optim.cu and kernels/lists.cu.
+ *
+ * Idea: a launch's struct holds as many tensors as fit; those whose states lie otherwise than they are stepped through copies, by
+ * themselves. Invariant: memory for the copies is taken before the first parameter changes, and count, rate, scale and found-inf are
+ * read on the device alone. */
 #include "cuda.h"
 
 /* Elements of the lists' members that lie alike can be updated where they lie. */

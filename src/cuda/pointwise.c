@@ -1,4 +1,6 @@
-/* Pointwise ops: operands' strides along the result's memory, dims merged; to kernels/pointwise.cu. */
+/* Pointwise ops: operands' strides along the result's memory, dims merged; to kernels/pointwise.cu.
+ *
+ * Invariant: a kernel goes along the result's memory in order; an operand that lies as it does, or is one number, needs no strides. */
 #include <string.h>
 #include "cuda.h"
 #include "math.h"

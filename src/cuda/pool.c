@@ -1,5 +1,7 @@
-/* Pooling, resizing and grid_sample: geometry to the kernels' struct; any strides. */
+/* Pooling, resizing, grid_sample and distances: geometry to the kernels' structs. Invariant: results lie as the infer rule has them; the
+ * kernels of pooling and resizing take any strides, the others contiguous operands. */
 #include "cuda.h"
+#include "grid_points.h"
 
 void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
   const int k = t->ndim - 3;
@@ -76,7 +78,7 @@ ty_status ty_cuda_sample(ty_call *c) {
     const ty_tensor *x = kind == TY_SAMPLE_TAKE ? in[0] : kind == TY_SAMPLE_SLOPES ? in[1] : o;
     const ty_tensor *y = kind == TY_SAMPLE_TAKE ? o : in[0];
     const ty_tensor *grid = in[kind == TY_SAMPLE_SLOPES ? 2 : 1];
-    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = how.mode == 1, .padding = how.padding,
+    const ty_k_sampling k = {.kind = kind, .dtype = o->dtype, .nearest = how.mode == TY_GRID_NEAREST, .padding = how.padding,
       .corners = how.corners, .ordered = ty_core->flags->deterministic,
       .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
       .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};

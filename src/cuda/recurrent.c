@@ -1,4 +1,7 @@
-/* Recurrent layers: a product and a kernel for each step, all queued in one call. */
+/* Recurrent layers.
+ *
+ * Idea: a product and a kernel for each step, all queued in one call; the input's part of the products is one for all steps, before it.
+ * Invariant: what backward needs of a step lies in `saved`; a cell, and gradients that go from step to step, are float32 at least. */
 #include "cuda.h"
 
 enum { CELL, MORE, CARRY, DCELL, WORK };

@@ -1,4 +1,7 @@
-/* Scans along a dim, and extremes with their places: contiguous lines; to kernels/scan.cu. */
+/* Scans along a dim, and extremes with their places; to kernels/scan.cu.
+ *
+ * Idea: lines of contiguous memory, `inner` apart; few long ones are cut into sections that are joined. Invariant: where they are cut
+ * depends on the shape alone, so that sums have one order. */
 #include "cuda.h"
 
 ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k) {

@@ -1,4 +1,7 @@
-/* Softmax and cross-entropy: lines and rows of contiguous memory; to kernels/softmax.cu. */
+/* Softmax and cross-entropy; to kernels/softmax.cu.
+ *
+ * Idea: softmax has lines, `inner` apart, cross-entropy rows with the classes last: what lies otherwise is copied first, and results go
+ * back by a copy. Invariant: a bad label is found by the kernel (call.c), and the mean is divided on the device. */
 #include <math.h>
 #include "cuda.h"
 
@@ -90,7 +93,7 @@ static ty_status gradients_of(ty_call *c, ty_tensor *g, ty_dtype d, ty_tensor **
   for (int i = 0; i < cast->ndim; i++) one = one && (cast->stride[i] == 0 || cast->shape[i] == 1);
   const bool line = cast->ndim == 1;
   *step = one ? 0 : line ? cast->stride[0] : 1;
-  if (one || line) return *up = cast, TY_OK;
+  if (one || line) { *up = cast; return TY_OK; }
   const ty_status st = ty_contiguous(c->ctx, cast, up);
   ty_release(cast);
   return st;

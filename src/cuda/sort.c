@@ -1,6 +1,7 @@
 /* Sorting, and ops whose result's size depends on the data: those read it from the device, which is a synchronization.
  *
- * Idea: kernels work on contiguous lines; a dim that isn't the last is moved there and back. */
+ * Idea: kernels work on contiguous lines; a dim that isn't the last is moved there and back. Invariant: equal elements keep their order,
+ * as on the CPU. */
 #include <string.h>
 #include "cuda.h"
 

@@ -41,7 +41,7 @@ void ty_turn_end(ty_turn kind, int gpu) { pthread_mutex_unlock(&turns[gpu][kind]
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   *made = NULL;
-  if (s->tickets && (!ty_capturing() || s == ty_captures(gpu))) return *out = s->tickets, TY_OK;
+  if (s->tickets && (!ty_capturing() || s == ty_captures(gpu))) { *out = s->tickets; return TY_OK; }
   /* a graph's work on another stream than its own may run beside what that stream gets later */
   TY_TRY(ty_new(c, gpu, TY_I32, 1, (int64_t[]){TY_K_TICKETS}, made));
   *out = ty_data(*made);
@@ -83,7 +83,8 @@ static ty_status make(ty_ctx *ctx, int gpu, int priority, bool for_graphs, ty_st
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
   ty_stream *s;
   TY_TRY(make(ctx, gpu, priority, false, &s));
-  return *out = s, TY_OK;
+  *out = s;
+  return TY_OK;
 }
 
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make(ctx, gpu, 0, true, out); }

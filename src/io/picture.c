@@ -1,4 +1,5 @@
-/* Pictures: decoding (TurboJPEG, libspng), the memory they pass through, and how they end as elements of a batch. */
+/* Pictures: decoding (TurboJPEG, libspng), the memory they pass through, and how they end as elements of a batch. Invariant: a file's
+ * sizes are checked before memory for its pixels is taken. */
 #include <spng.h>
 #include <stdlib.h>
 #include <string.h>

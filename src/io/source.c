@@ -1,4 +1,5 @@
-/* Sources: items of a dataset that C makes by itself, and batches of them. */
+/* Sources: items of a dataset that C makes by itself, and batches of them. Invariant: a source doesn't change once it is made, so that a
+ * loader's threads share it. */
 #include <stdlib.h>
 #include <string.h>
 #include "archive.h"

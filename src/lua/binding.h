@@ -78,7 +78,6 @@ void ty_state_release(ty_state *s);
 
 /* ---- handles ---- */
 ty_handle *ty_new_handle(lua_State *L, ty_state *s);      /* pushes one that is empty: fill h->t, or let it go */
-void ty_push(lua_State *L, ty_state *s, ty_tensor *t);    /* takes over a reference */
 void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t); /* takes no reference; the same handle each time */
 void ty_register(lua_State *L, int index);                /* this handle stands for its tensor from now on */
 ty_handle *ty_is_handle(lua_State *L, int index);         /* NULL: no tensor handle */

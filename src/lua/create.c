@@ -1,4 +1,5 @@
-/* Tensors from Lua values and from memory that an FFI pointer names. */
+/* Tensors from Lua values and from memory that an FFI pointer names. Invariant: a nested list is measured wholly before anything is
+ * allocated. */
 #include <string.h>
 #include "binding.h"
 

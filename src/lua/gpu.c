@@ -403,7 +403,7 @@ ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
   ty_keep_layout(&m, *t);
   TY_TRY(ty_pinned(L, ctx, &m, &pinned));
   const ty_status st = ty_copy_into(ctx, pinned, *t);
-  if (st != TY_OK) return ty_release(pinned), st;
+  if (st != TY_OK) { ty_release(pinned); return st; }
   ty_release(*t);
   *t = pinned;
   return TY_OK;

@@ -40,11 +40,6 @@ ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
   return h;
 }
 
-void ty_push(lua_State *L, ty_state *s, ty_tensor *t) {
-  ty_handle *h = ty_new_handle(L, s);
-  h->t = t;
-}
-
 void ty_register(lua_State *L, int index) {
   ty_handle *h = lua_touserdata(L, index);
   if (index < 0) index = lua_gettop(L) + index + 1;

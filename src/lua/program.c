@@ -1,4 +1,5 @@
-/* Recorded programs as userdata, for lua/tycho/compile.lua. */
+/* Recorded programs as userdata, for lua/tycho/compile.lua. Invariant: whoever begins a record or a check
+ * ends it, also where the function errs. */
 #include <string.h>
 #include "binding.h"
 #include "plan.h"

@@ -1,4 +1,5 @@
-/* What a tensor handle answers: fields, element access, operators' dispatch, raw data. */
+/* What a tensor handle answers: fields, element access, operators' dispatch, raw data. Invariant: a handle that was freed, or forged,
+ * answers with an error (ty_check). */
 #include <string.h>
 #include <unistd.h>
 #include "binding.h"
@@ -119,7 +120,7 @@ static int length(lua_State *L) {
   return 1;
 }
 
-/* Two tensors: whether they see the same elements of the same memory. */
+/* Two tensors: whether they are of one memory; they may see other elements of it. */
 static int shares_memory(lua_State *L) {
   ty_tensor *a = ty_check(L, 1, "shares_memory", "argument 1"), *b = ty_check(L, 2, "shares_memory", "argument 2");
   lua_pushboolean(L, a->storage == b->storage);

@@ -40,8 +40,8 @@ function lib.exactly(fn, ...)
   return modes.autocasting({cpu = false, cuda = false}, fn, ...)
 end
 
--- Whether values are looked at for mistakes before an op has them: not where a GPU would be waited for, nor in a record, which holds no
--- such look.
+-- Whether a function may read a tensor's values to check them: not where that would wait for a GPU, nor while a program is recorded,
+-- which can't hold a read.
 function lib.looks(x) return x.device == "cpu" and not core.program.active() end
 
 -- The dtype that an op gives for operands of these two dtypes.

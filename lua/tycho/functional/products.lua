@@ -119,7 +119,7 @@ def("matrix_power", "x, n:int", "a square matrix n times with itself", function(
     if n > 0 then x = ops.matmul(x, x) end
   end
   if n0 == 1 then return ops.clone(y) end
-  return y or ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device}), x.shape)
+  return y or M.contiguous(ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device}), x.shape))
 end)
 def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
   a, b = F.broadcast_tensors({a, b})
@@ -156,6 +156,7 @@ def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a w
 end, {float32 = true})
 def("cosine_similarity", "a, b, dim:int=2, eps:number=1e-8", "dot product over the product of the norms along dim", function(a, b, dim, eps)
   a, b = F.broadcast_tensors({a, b})
+  dim = wrap("cosine_similarity", dim, M.dim(a))
   local p, q = ops.clamp(ops.norm2(a, dim, {keepdim = true}), eps), ops.clamp(ops.norm2(b, dim, {keepdim = true}), eps)
   return ops.sum((a / p) * (b / q), dim)
 end, lib.LOSS)
@@ -280,7 +281,7 @@ def("embedding_bag",
     local rows, taken = F.embedding(ids, weight, nil, max_norm, norm_type, by_freq), nil
     if scale then rows = rows * M.unsqueeze(scale, -1) end
     if padding then
-      taken = ops.ne(ids, padding < 0 and weight.shape[1] + 1 + padding or padding)
+      taken = ops.ne(ids, lib.entry(name, "padding_idx", padding, weight.shape[1]))
       rows = ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), -1), mode == "max" and -math.huge or 0)
     end
     local function or_nothing(y) return ops.masked_fill(y, ops.eq(y, -math.huge), 0) end          -- the maximum of none

@@ -5,9 +5,9 @@ local lib = require "tycho.functional.lib"
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 
 local INPLACE = {inplace = true}
-local function whole(name, index)
+local function whole(name, argument, index)
   if M.is_floating_point(index) or index.dtype == "bool" then
-    fail(name, "argument 3 (index) must hold indices (int64), got %s", index.dtype)
+    fail(name, "argument %s must hold indices (int64), got %s", argument, index.dtype)
   end
   return M.long(index)
 end
@@ -26,10 +26,10 @@ def("index_put",
     local list, dims = {}, {}
     for _, at in ipairs(indices) do
       if not core.is_tensor(at) then fail("index_put", "argument 2 (indices) must list tensors, got %s", type(at)) end
-      if at.dtype == "bool" then                             -- a mask stands for as many dims as it has
+      if at.dtype == "bool" or at.dtype == "uint8" then      -- a mask stands for as many dims as it has
         local places = ops.nonzero(at)
         for d = 1, M.dim(at) do list[#list + 1] = ops.select(places, 2, d) end
-      else list[#list + 1] = M.long(at) end
+      else list[#list + 1] = whole("index_put", "2 (indices)", at) end
     end
     for i = 1, #list do dims[i] = i end
     return ops.index_put(x, values, list, dims, {accumulate = accumulate})
@@ -39,6 +39,7 @@ def("put",
   "x with src's elements written (or added) where index points in row-major order",
   function(x, index, src, accumulate)
     same_dtype("put", x, src)
+    index = whole("put", "2 (index)", index)
     return M.reshape(ops.index_put(M.flatten(x), M.flatten(src), {M.flatten(index)}, 1, {accumulate = accumulate}), x.shape)
   end, INPLACE)
 
@@ -95,7 +96,7 @@ def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's elements at index along dim; without include_self only src's count where there are any",
   function(x, dim, index, src, reduce, include)
-    index = whole("scatter_reduce", index)
+    index = whole("scatter_reduce", "3 (index)", index)
     if reduce == "sum" or reduce == "mean" then return sums("scatter_reduce", x, dim, index, src, reduce == "mean", include) end
     for d = 1, math.min(M.dim(index), M.dim(src)) do
       if src.shape[d] > index.shape[d] then src = ops.slice(src, d, 1, index.shape[d]) end

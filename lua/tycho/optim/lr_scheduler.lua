@@ -275,8 +275,10 @@ function LinearLR:begin()
   if self.end_factor < 0 or self.end_factor > 1 then fail("LinearLR: end_factor must be in 0..1, got %g", self.end_factor) end
   Scheduler.begin(self)
 end
+-- How much of total_iters has gone by at an epoch, 0..1; of none nothing, as in PyTorch.
+local function gone(self, epoch) return self.total_iters > 0 and math.min(self.total_iters, epoch) / self.total_iters or 0 end
 function LinearLR:lr_at(epoch, base)
-  return base * (self.start_factor + (self.end_factor - self.start_factor) * math.min(self.total_iters, epoch) / self.total_iters)
+  return base * (self.start_factor + (self.end_factor - self.start_factor) * gone(self, epoch))
 end
 function LinearLR:next_lr(epoch, lr)
   if epoch == 0 then return lr * self.start_factor end
@@ -289,7 +291,7 @@ function ConstantLR:lr_at(epoch, base) return epoch < self.total_iters and base 
 function ConstantLR:next_lr(epoch, lr) return epoch == 0 and lr * self.factor or epoch == self.total_iters and lr / self.factor or lr end
 -- lr * (1 - epoch / total_iters)^power, then 0
 local PolynomialLR = new_class("PolynomialLR", "total_iters=5, power=1")
-function PolynomialLR:lr_at(epoch, base) return base * (1 - math.min(self.total_iters, epoch) / self.total_iters) ^ self.power end
+function PolynomialLR:lr_at(epoch, base) return base * (1 - gone(self, epoch)) ^ self.power end
 function PolynomialLR:next_lr(epoch, lr)
   if epoch == 0 or epoch > self.total_iters then return lr end
   return lr * ((1 - epoch / self.total_iters) / (1 - (epoch - 1) / self.total_iters)) ^ self.power
