@@ -32,41 +32,6 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
-/* *y = op(*y, operand i of the call, a value for each channel of x in the type computed in), where there is one. */
-static ty_status with_channels(const ty_call *c, ty_op_id op, int i, ty_tensor **y) {
-  const ty_tensor *x = c->in[0].t;
-  ty_tensor *t, *by, *next;
-  if (!c->in[i].t) return TY_OK;
-  if (!(t = ty_alias(c->in[i].t))) return ty_no_memory(c->ctx, NULL);
-  t->ndim = x->ndim - 1;
-  for (int d = 1; d < t->ndim; d++) { t->shape[d] = 1; t->stride[d] = 1; }
-  ty_status s = ty_cast(c->ctx, t, ty_compute_dtype((ty_dtype)x->dtype), &by);
-  ty_release(t);
-  if (s != TY_OK) return s;
-  if (!*y) { *y = by; return TY_OK; }
-  s = ty_call2(c->ctx, op, ty_op_tensor(*y), ty_op_tensor(by), NULL, NULL, &next);
-  ty_release(by);
-  if (s != TY_OK) return s;
-  ty_release(*y);
-  *y = next;
-  return TY_OK;
-}
-
-/* batch_norm_apply of pointwise ops, for any device: it is there to be fused. (x - mean) (rstd weight) + bias, rounded as everywhere. */
-static ty_status normalize(ty_call *c) {
-  ty_tensor *y = ty_retain(c->in[0].t), *scale = NULL, *next = NULL;
-  ty_status s = with_channels(c, TY_OP_sub, 1, &y);
-  if (s == TY_OK) s = with_channels(c, TY_OP_mul, 2, &scale);
-  if (s == TY_OK) s = with_channels(c, TY_OP_mul, 3, &scale);
-  if (s == TY_OK) s = ty_call2(c->ctx, TY_OP_mul, ty_op_tensor(y), ty_op_tensor(scale), NULL, NULL, &next);
-  if (s == TY_OK) s = with_channels(c, TY_OP_add, 4, &next);
-  if (s == TY_OK) s = ty_copy_into(c->ctx, c->out[0], next);
-  ty_release(y);
-  ty_release(scale);
-  ty_release(next);
-  return s;
-}
-
 /* No element to compute, nothing else to change, no index to check. A kernel could still go through dims of any size. */
 static bool idle(const ty_call *c) {
   for (int j = 0; j < TY_MAX(c->op->nout, 1); j++)
@@ -78,7 +43,7 @@ static bool idle(const ty_call *c) {
 
 static ty_status run_kernel(ty_call *c, const ty_backend *b) {
   if (idle(c)) return TY_OK;
-  if (c->op->id == TY_OP_batch_norm_apply) return normalize(c);
+  if (c->op->id == TY_OP_batch_norm_apply) return ty_normalize_channels(c);
   ty_kernel k = b->run[c->op->cls];
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[TY_AT_to_device_non_blocking].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b)
@@ -351,17 +316,6 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   return s;
 }
 
-/* The op that gives the power of a floating x by this number more directly, as PyTorch computes it; NULL: none does. */
-static ty_op *as_plainer_power(const ty_call *c) {
-  static const struct { double by; ty_op_id id; } plainer[] = {{2, TY_OP_square}, {3, TY_OP_cube}, {0.5, TY_OP_sqrt},
-    {-0.5, TY_OP_rsqrt}, {-1, TY_OP_reciprocal}, {1, TY_OP_mul}};
-  const ty_operand *x = &c->in[0], *b = &c->in[1];
-  if (!x->t || !ty_is_float((ty_dtype)x->t->dtype) || (b->kind != TY_INT && b->kind != TY_FLOAT)) return NULL;
-  for (unsigned i = 0; i < sizeof plainer / sizeof *plainer; i++)
-    if ((b->kind == TY_INT ? (double)b->i : b->f) == plainer[i].by) return &ty_ops[plainer[i].id];
-  return NULL;
-}
-
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out) {
   ty_call c;
   c.ctx = ctx;
@@ -377,7 +331,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   ty_dtype to;
   if (op->cast_first >= 0 && at[op->cast_first].set) return apply_to_cast(&c, b, into, out);
   if (!into && ty_autocasts(&c, b, &to)) return ty_apply_autocast(&c, b, to, out);
-  ty_op *plainer = op->id == TY_OP_pow ? as_plainer_power(&c) : NULL;
+  ty_op *plainer = ty_plainer_op(&c);
   if (plainer) {
     c.op = plainer;
     c.nin = plainer->nin;                  /* x times the 1, or x alone */

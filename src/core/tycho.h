@@ -480,6 +480,12 @@ ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format for
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
 ty_status ty_add_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);    /* of one shape and dtype */
 ty_status ty_rearrange(ty_call *c);                      /* what COPY and CAT ops a device has no kernel of its own for */
+
+/* Ops made of others (compose.c). ty_plainer_op: the op that gives the power of a floating x by the call's number more directly, as
+   PyTorch computes it; NULL: none does. ty_normalize_channels: batch_norm_apply, there to be fused: (x - mean) (rstd weight) + bias,
+   rounded as everywhere. */
+ty_op *ty_plainer_op(const ty_call *c);
+ty_status ty_normalize_channels(ty_call *c);
 /* t, or a copy of it, in channels-last order; in that of like, which has its shape: channels-last if like is, else contiguous. */
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
