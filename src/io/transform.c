@@ -210,68 +210,105 @@ static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_ca
   return TY_OK;
 }
 
-/* RandAugment's and TrivialAugment's list, with their ranges; m: the magnitude as a share. */
+/* RandAugment's and TrivialAugment's list, in torchvision's order; those from SHEAR_X to SHARPNESS have a sign. */
+enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, COLOR, CONTRAST, SHARPNESS, POSTERIZE, SOLARIZE, AUTOCONTRAST,
+  EQUALIZE, AUGMENTATIONS };
+
+/* One of that list with its range; m: the magnitude as a share; wide: TrivialAugment's ranges. */
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
-  const double sign = what >= 1 && what <= 9 && ty_draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
+  const double sign = what >= SHEAR_X && what <= SHARPNESS && ty_draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
   const double colour = 1 + sign * m * (wide ? 0.99 : 0.9), shear = atan(sign * m * (wide ? 0.99 : 0.3)) * deg;
   double a[8];
   switch (what) {
-    case 0: return TY_OK;
-    case 1:
-    case 2:                                              /* about the upper left corner */
-      ty_inverse_affine(0, 0, 0, 1, what == 1 ? shear : 0, what == 2 ? shear : 0, a);
+    case AS_IT_IS: return TY_OK;
+    case SHEAR_X:
+    case SHEAR_Y:                                        /* about the upper left corner */
+      ty_inverse_affine(0, 0, 0, 1, what == SHEAR_X ? shear : 0, what == SHEAR_Y ? shear : 0, a);
       return ty_warp(ctx, p, a, -0.5, -0.5, true, 0, s);
-    case 3: return warp(ctx, p, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->w)), 0, 1, 0, 0, true, 0, s);
-    case 4: return warp(ctx, p, 0, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->h)), 1, 0, 0, true, 0, s);
-    case 5: return warp(ctx, p, -sign * m * (wide ? 135 : 30), 0, 0, 1, 0, 0, true, 0, s);
-    case 6: return ty_recolour(ctx, p, TY_BRIGHTNESS, (float)colour, s);
-    case 7: return ty_recolour(ctx, p, TY_SATURATION, (float)colour, s);
-    case 8: return ty_recolour(ctx, p, TY_CONTRAST, (float)colour, s);
-    case 9: return ty_recolour(ctx, p, TY_SHARPNESS, (float)colour, s);
-    case 10: return ty_recolour(ctx, p, TY_POSTERIZE, (float)(8 - rint(m * (wide ? 6 : 4))), s);
-    case 11: return ty_recolour(ctx, p, TY_SOLARIZE, (float)(1 - m), s);
-    case 12: return ty_recolour(ctx, p, TY_AUTOCONTRAST, 0, s);
+    case TRANSLATE_X: return warp(ctx, p, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->w)), 0, 1, 0, 0, true, 0, s);
+    case TRANSLATE_Y: return warp(ctx, p, 0, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->h)), 1, 0, 0, true, 0, s);
+    case TURN: return warp(ctx, p, -sign * m * (wide ? 135 : 30), 0, 0, 1, 0, 0, true, 0, s);
+    case BRIGHTNESS: return ty_recolour(ctx, p, TY_BRIGHTNESS, (float)colour, s);
+    case COLOR: return ty_recolour(ctx, p, TY_SATURATION, (float)colour, s);
+    case CONTRAST: return ty_recolour(ctx, p, TY_CONTRAST, (float)colour, s);
+    case SHARPNESS: return ty_recolour(ctx, p, TY_SHARPNESS, (float)colour, s);
+    case POSTERIZE: return ty_recolour(ctx, p, TY_POSTERIZE, (float)(8 - rint(m * (wide ? 6 : 4))), s);
+    case SOLARIZE: return ty_recolour(ctx, p, TY_SOLARIZE, (float)(1 - m), s);
+    case AUTOCONTRAST: return ty_recolour(ctx, p, TY_AUTOCONTRAST, 0, s);
     default: return ty_recolour(ctx, p, TY_EQUALIZE, 0, s);
   }
 }
 
+static ty_status augment_some(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  for (int k = 0; k < (int)v[0]; k++) {
+    const int what = (int)ty_draw_int(d, 0, AUGMENTATIONS - 1);
+    const double m = v[2] != 0 ? (double)ty_draw_int(d, 0, 30) / 30 : v[1] / 30;
+    TY_TRY(augment(ctx, p, what, m, v[2] != 0, d, s));
+  }
+  return TY_OK;
+}
+
+static ty_status resize_short(ty_ctx *ctx, const double *v, ty_picture *p, ty_canvas *s) {
+  int64_t tall = p->h, wide = p->w;
+  short_side(&tall, &wide, (int64_t)v[0]);
+  if (tall > SIDE_MOST || wide > SIDE_MOST)
+    return ty_error(ctx, "Resize: a picture of %dx%d would become %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
+  return ty_resize(ctx, p, (int)TY_MAX(1, tall), (int)TY_MAX(1, wide), v[1] != 0, v[2] != 0, s);
+}
+
+static ty_status random_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const int h = p->h + (int)v[4] + (int)v[5], w = p->w + (int)v[2] + (int)v[3];
+  if (h < v[0] || w < v[1])
+    return ty_error(ctx, "RandomCrop: a picture of %dx%d, padding included, is smaller than the crop of %dx%d; padding= makes it larger",
+      h, w, (int)v[0], (int)v[1]);
+  const int y = (int)ty_draw_int(d, 0, h - (int)v[0]) - (int)v[4], x = (int)ty_draw_int(d, 0, w - (int)v[1]) - (int)v[2];
+  return ty_crop(ctx, p, y, x, (int)v[0], (int)v[1], (int)v[7], (float)v[6], s);
+}
+
+static ty_status pad(ty_ctx *ctx, const double *v, ty_picture *p, ty_canvas *s) {
+  if (p->h + v[2] + v[3] > SIDE_MOST || p->w + v[0] + v[1] > SIDE_MOST)
+    return ty_error(ctx, "Pad: a picture of %dx%d would have a side of more than %d", p->h, p->w, SIDE_MOST);
+  return ty_crop(ctx, p, -(int)v[2], -(int)v[0], p->h + (int)v[2] + (int)v[3], p->w + (int)v[0] + (int)v[1], (int)v[5], (float)v[4], s);
+}
+
+static ty_status affine(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const double degrees = ty_draw(d, v[0], v[1]), mx = v[2] * p->w, my = v[3] * p->h;
+  const double tx = rint(ty_draw(d, -mx, mx)), ty = rint(ty_draw(d, -my, my)), scale = ty_draw(d, v[4], v[5]);
+  const double sx = ty_draw(d, v[6], v[7]), sy = ty_draw(d, v[8], v[9]);
+  return warp(ctx, p, degrees, tx, ty, scale, sx, sy, v[10] != 0, (float)v[11], s);
+}
+
+/* The last way into the batch does it. */
+static ty_status normalize(ty_ctx *ctx, const double *v, ty_picture *p, ty_canvas *s) {
+  if (v[0] != 1 && v[0] != p->c) return ty_error(ctx, "Normalize: a picture of %d channels with %d means", p->c, (int)v[0]);
+  if (p->normal) TY_TRY(ty_picture_own(ctx, p, s));
+  for (int c = 0; c < p->c && c < 4; c++) {
+    p->mean[c] = (float)v[1 + (v[0] == 1 ? 0 : c)];
+    p->std[c] = (float)v[5 + (v[0] == 1 ? 0 : c)];
+  }
+  p->normal = true;
+  return TY_OK;
+}
+
+static ty_status blur(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const double sigma = ty_draw(d, v[2], v[3]);
+  return ty_blur(ctx, p, (int)v[0], (int)v[1], sigma, sigma * v[4], s);
+}
+
 static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws *d, ty_canvas *s) {
   const double *v = t->v;
-  int h, w;
-  int64_t tall = p->h, wide = p->w;
   switch (t->kind) {
     case RESIZE: return ty_resize(ctx, p, (int)v[0], (int)v[1], v[2] != 0, v[3] != 0, s);
-    case RESIZE_SHORT:
-      short_side(&tall, &wide, (int64_t)v[0]);
-      if (tall > SIDE_MOST || wide > SIDE_MOST)
-        return ty_error(ctx, "Resize: a picture of %dx%d would become %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
-      return ty_resize(ctx, p, (int)TY_MAX(1, tall), (int)TY_MAX(1, wide), v[1] != 0, v[2] != 0, s);
+    case RESIZE_SHORT: return resize_short(ctx, v, p, s);
     case CENTER_CROP: return centre(ctx, p, (int)v[0], (int)v[1], s);
     case CROP: return ty_crop(ctx, p, (int)v[0], (int)v[1], (int)v[2], (int)v[3], 0, 0, s);
-    case RANDOM_CROP:
-      h = p->h + (int)v[4] + (int)v[5];
-      w = p->w + (int)v[2] + (int)v[3];
-      if (h < v[0] || w < v[1])
-        return ty_error(ctx,
-          "RandomCrop: a picture of %dx%d, padding included, is smaller than the crop of %dx%d; padding= makes it larger",
-          h, w, (int)v[0], (int)v[1]);
-      h = (int)ty_draw_int(d, 0, h - (int)v[0]) - (int)v[4];
-      w = (int)ty_draw_int(d, 0, w - (int)v[1]) - (int)v[2];
-      return ty_crop(ctx, p, h, w, (int)v[0], (int)v[1], (int)v[7], (float)v[6], s);
-    case PAD:
-      if (p->h + v[2] + v[3] > SIDE_MOST || p->w + v[0] + v[1] > SIDE_MOST)
-        return ty_error(ctx, "Pad: a picture of %dx%d would have a side of more than %d", p->h, p->w, SIDE_MOST);
-      return ty_crop(ctx, p, -(int)v[2], -(int)v[0], p->h + (int)v[2] + (int)v[3], p->w + (int)v[0] + (int)v[1], (int)v[5], (float)v[4], s);
+    case RANDOM_CROP: return random_crop(ctx, v, p, d, s);
+    case PAD: return pad(ctx, v, p, s);
     case HFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
     case VFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;
     case RESIZED_CROP: return resized_crop(ctx, v, p, d, s);
     case ROTATION: return warp(ctx, p, -ty_draw(d, v[0], v[1]), 0, 0, 1, 0, 0, v[2] != 0, (float)v[3], s);
-    case AFFINE: {
-      const double degrees = ty_draw(d, v[0], v[1]), mx = v[2] * p->w, my = v[3] * p->h;
-      const double tx = rint(ty_draw(d, -mx, mx)), ty = rint(ty_draw(d, -my, my)), scale = ty_draw(d, v[4], v[5]);
-      const double sx = ty_draw(d, v[6], v[7]), sy = ty_draw(d, v[8], v[9]);
-      return warp(ctx, p, degrees, tx, ty, scale, sx, sy, v[10] != 0, (float)v[11], s);
-    }
+    case AFFINE: return affine(ctx, v, p, d, s);
     case ROTATE: return warp(ctx, p, -v[0], 0, 0, 1, 0, 0, v[1] != 0, (float)v[2], s);
     case WARP: return warp(ctx, p, v[0], v[1], v[2], v[3], v[4], v[5], v[6] != 0, (float)v[7], s);
     case PERSPECTIVE: return perspective(ctx, v, p, d, s);
@@ -279,28 +316,11 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     case JITTER: return jitter(ctx, v, p, d, s);
     case COLOUR: return ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s);
     case RANDOM_COLOUR: return ty_draw(d, 0, 1) < v[2] ? ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s) : TY_OK;
-    case NORMALIZE:
-      if (v[0] != 1 && v[0] != p->c) return ty_error(ctx, "Normalize: a picture of %d channels with %d means", p->c, (int)v[0]);
-      if (p->normal) TY_TRY(ty_picture_own(ctx, p, s));
-      for (int c = 0; c < p->c && c < 4; c++) {
-        p->mean[c] = (float)v[1 + (v[0] == 1 ? 0 : c)];
-        p->std[c] = (float)v[5 + (v[0] == 1 ? 0 : c)];
-      }
-      p->normal = true;
-      return TY_OK;
+    case NORMALIZE: return normalize(ctx, v, p, s);
     case ERASE: return erase(ctx, v, p, d, s);
-    case BLUR: {
-      const double sigma = ty_draw(d, v[2], v[3]);
-      return ty_blur(ctx, p, (int)v[0], (int)v[1], sigma, sigma * v[4], s);
-    }
+    case BLUR: return blur(ctx, v, p, d, s);
     case CUTOUT: return cutout(ctx, (int)v[0], p, d, s);
-    case AUGMENT:
-      for (int k = 0; k < (int)v[0]; k++) {
-        const int what = (int)ty_draw_int(d, 0, 13);
-        const double m = v[2] != 0 ? (double)ty_draw_int(d, 0, 30) / 30 : v[1] / 30;
-        TY_TRY(augment(ctx, p, what, m, v[2] != 0, d, s));
-      }
-      return TY_OK;
+    case AUGMENT: return augment_some(ctx, v, p, d, s);
     default: return TY_OK;
   }
 }
