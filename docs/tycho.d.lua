@@ -8937,6 +8937,13 @@ tycho.optim.swa_utils = {}
 ---@overload fun(model?: any, options?: any): tycho.optim.swa_utils.AveragedModel
 tycho.optim.swa_utils.AveragedModel = {}
 
+tycho.vision = {}
+tycho.vision.ops = {}
+--- `(p, mode)` stochastic_depth as a layer, for residual branches.
+---@class tycho.vision.ops.StochasticDepth: tycho.nn.Module
+---@overload fun(p?: any, mode?: any): tycho.vision.ops.StochasticDepth
+tycho.vision.ops.StochasticDepth = {}
+
 --- the same memory without history: changes in place show in both
 function Tensor:detach() end
 
@@ -11644,6 +11651,98 @@ function tycho.data.transforms.functional.equalize(x) end
 --- `(x)` As RandomAutocontrast, RandomEqualize and RandomInvert, always.
 ---@param x any
 function tycho.data.transforms.functional.invert(x) end
+
+--- `(boxes)` the area of each box.
+---@param boxes any
+function tycho.vision.ops.box_area(boxes) end
+
+--- `(boxes1, boxes2)` intersection over union of each of N boxes with each of M: (N, M).
+---@param boxes1 any
+---@param boxes2 any
+function tycho.vision.ops.box_iou(boxes1, boxes2) end
+
+--- `(boxes1, boxes2)` less the share of the box around both that neither covers (Rezatofighi et al. 2019): (N, M).
+---@param boxes1 any
+---@param boxes2 any
+function tycho.vision.ops.generalized_box_iou(boxes1, boxes2) end
+
+--- `(boxes1, boxes2, eps=1e-7)` less the squared distance of the centres over that of the corners around both: (N, M).
+---@param boxes1 any
+---@param boxes2 any
+---@param eps? any
+function tycho.vision.ops.distance_box_iou(boxes1, boxes2, eps) end
+
+--- `(boxes1, boxes2, eps=1e-7)` less how the proportions differ, too (Zheng et al. 2020): (N, M).
+---@param boxes1 any
+---@param boxes2 any
+---@param eps? any
+function tycho.vision.ops.complete_box_iou(boxes1, boxes2, eps) end
+
+--- `(boxes1, boxes2, {reduction="none", eps=1e-7})` 1 - the generalized IoU of each box and its target.
+---@param boxes1 any
+---@param boxes2 any
+---@param options? table
+function tycho.vision.ops.generalized_box_iou_loss(boxes1, boxes2, options) end
+
+--- `(boxes1, boxes2, {reduction="none", eps=1e-7})` 1 - the distance IoU.
+---@param boxes1 any
+---@param boxes2 any
+---@param options? table
+function tycho.vision.ops.distance_box_iou_loss(boxes1, boxes2, options) end
+
+--- `(boxes1, boxes2, {reduction="none", eps=1e-7})` 1 - the complete IoU.
+---@param boxes1 any
+---@param boxes2 any
+---@param options? table
+function tycho.vision.ops.complete_box_iou_loss(boxes1, boxes2, options) end
+
+--- `(inputs, targets, alpha=0.25, gamma=2, reduction="none")` binary cross-entropy of logits, of which what is already right counts less (Lin et al. 2017); alpha weighs targets of 1, 1 - alpha those of 0; negative: no weights.
+---@param inputs any
+---@param targets any
+---@param alpha? any
+---@param gamma? any
+---@param reduction? any
+function tycho.vision.ops.sigmoid_focal_loss(inputs, targets, alpha, gamma, reduction) end
+
+--- `(boxes, in_fmt, out_fmt)` from one format to another: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
+---@param boxes any
+---@param in_fmt any
+---@param out_fmt any
+function tycho.vision.ops.box_convert(boxes, in_fmt, out_fmt) end
+
+--- `(boxes, {h, w})` what of each box lies in a picture of that size.
+---@param boxes any
+---@param options? table
+function tycho.vision.ops.clip_boxes_to_image(boxes, options) end
+
+--- `(boxes, min_size)` the places of the boxes that are at least so wide and so high.
+---@param boxes any
+---@param min_size any
+function tycho.vision.ops.remove_small_boxes(boxes, min_size) end
+
+--- `(masks)` the box around what isn't 0 in each of (N, H, W) masks, none of which may be empty; pixels count from 0.
+---@param masks any
+function tycho.vision.ops.masks_to_boxes(masks) end
+
+--- `(boxes, scores, iou_threshold)` the places of the boxes that overlap no better one by more than the threshold (intersection over union), best first: int64. A GPU is waited for.
+---@param boxes any
+---@param scores any
+---@param iou_threshold any
+function tycho.vision.ops.nms(boxes, scores, iou_threshold) end
+
+--- `(boxes, scores, idxs, iou_threshold)` nms among the boxes of each class; idxs: their classes.
+---@param boxes any
+---@param scores any
+---@param idxs any
+---@param iou_threshold any
+function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
+
+--- `(input, p, mode, training=true)` input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for each of its rows.
+---@param input any
+---@param p any
+---@param mode any
+---@param training? any
+function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
 
 --- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
 function classes.Distribution:cdf() end

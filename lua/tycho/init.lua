@@ -405,7 +405,7 @@ end
 local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
   checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func",
-  testing = "tycho.testing"}
+  testing = "tycho.testing", vision = "tycho.vision"}
 -- What PyTorch's programs look for here.
 local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",

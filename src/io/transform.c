@@ -211,8 +211,8 @@ static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_ca
 }
 
 /* RandAugment's and TrivialAugment's list, in torchvision's order; those from SHEAR_X to SHARPNESS have a sign. */
-enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, COLOR, CONTRAST, SHARPNESS, POSTERIZE, SOLARIZE, AUTOCONTRAST,
-  EQUALIZE, AUGMENTATIONS };
+enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, COLOR, CONTRAST, SHARPNESS, POSTERIZE, SOLARIZE,
+  AUTOCONTRAST, EQUALIZE, AUGMENTATIONS };
 
 /* One of that list with its range; m: the magnitude as a share; wide: TrivialAugment's ranges. */
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {

@@ -1,0 +1,242 @@
+-- tycho.vision.ops: boxes of detectors, as torchvision.ops has them. A box is x1, y1, x2, y2, in pixels from the picture's upper left
+-- corner: coordinates, not indices. Places of boxes, which nms and others give, begin at 1.
+--
+-- Idea: what has gradients is made of ops, for any device; nms, which goes box by box, is a loop over the host's memory that LuaJIT
+-- compiles.
+local ffi = require "ffi"
+local core = require "tycho.core"
+local options = require "tycho.options"
+local lib = require "tycho.functional.lib"
+local module = require "tycho.nn.module"
+local fail = options.fail
+local ops, M, F = core.ops, core.methods, lib.functions
+local define = core.define
+local vision = {ops = {}}
+local V = vision.ops
+
+local function boxes_of(name, argument, boxes)
+  local n = M.dim(boxes)
+  if n == 0 or boxes.shape[n] ~= 4 then
+    fail("%s: argument %d (boxes) must have 4 numbers in its last dim, got shape %s", name, argument, tostring(boxes.shape))
+  end
+  return (boxes.dtype == "float16" or boxes.dtype == "bfloat16") and M.float(boxes) or boxes
+end
+local function column(boxes, i) return ops.select(boxes, -1, i) end
+local function corners(boxes, first) return ops.slice(boxes, -1, first, first + 1) end
+local function area(boxes) return (column(boxes, 3) - column(boxes, 1)) * (column(boxes, 4) - column(boxes, 2)) end
+-- Width times height of what two corners span, 0 where they span nothing.
+local function spanned(from, to)
+  local size = ops.clamp(to - from, 0)
+  return column(size, 1) * column(size, 2)
+end
+
+-- box_area(boxes): the area of each box.
+V.box_area = define("box_area", "boxes", function(boxes) return area(boxes_of("box_area", 1, boxes)) end)
+
+-- Each of N boxes beside each of M: as (N, 1, 4) and (1, M, 4).
+local function beside(name, a, b)
+  a, b = boxes_of(name, 1, a), boxes_of(name, 2, b)
+  if M.dim(a) ~= 2 or M.dim(b) ~= 2 then
+    fail("%s: boxes must be matrices, got shapes %s and %s", name, tostring(a.shape), tostring(b.shape))
+  end
+  return M.unsqueeze(a, 2), M.unsqueeze(b, 1)
+end
+-- What boxes share over what they cover, and what they cover.
+local function iou_of(a, b)
+  local both = spanned(ops.maximum(corners(a, 1), corners(b, 1)), ops.minimum(corners(a, 3), corners(b, 3)))
+  local union = area(a) + area(b) - both
+  return both / union, union
+end
+-- The corners of the smallest box around both.
+local function around(a, b) return ops.minimum(corners(a, 1), corners(b, 1)), ops.maximum(corners(a, 3), corners(b, 3)) end
+local function squares(xy) return ops.sum(xy * xy, -1) end
+-- The distance of the centres over the diagonal around both, squared.
+local function apart(a, b, eps)
+  local from, to = around(a, b)
+  return squares((corners(a, 1) + corners(a, 3) - corners(b, 1) - corners(b, 3)) / 2) / (squares(to - from) + eps)
+end
+-- How the proportions differ, and the weight of it, through which no gradient goes.
+local function proportions(a, b, iou, eps)
+  local function angle(x) return ops.atan((column(x, 3) - column(x, 1)) / (column(x, 4) - column(x, 2))) end
+  local v = ops.square(angle(b) - angle(a)) * (4 / math.pi ^ 2)
+  local still = M.detach(v)
+  return v, still / (1 - M.detach(iou) + still + eps)
+end
+
+-- box_iou(boxes1, boxes2): intersection over union of each of N boxes with each of M: (N, M).
+V.box_iou = define("box_iou", "boxes1, boxes2", function(a, b) return (iou_of(beside("box_iou", a, b))) end)
+-- generalized_box_iou(boxes1, boxes2): less the share of the box around both that neither covers (Rezatofighi et al. 2019): (N, M).
+V.generalized_box_iou = define("generalized_box_iou", "boxes1, boxes2", function(a, b)
+  a, b = beside("generalized_box_iou", a, b)
+  local iou, union = iou_of(a, b)
+  local whole = spanned(around(a, b))
+  return iou - (whole - union) / whole
+end)
+-- distance_box_iou(boxes1, boxes2, eps=1e-7): less the squared distance of the centres over that of the corners around both: (N, M).
+V.distance_box_iou = define("distance_box_iou", "boxes1, boxes2, eps:number=1e-7", function(a, b, eps)
+  a, b = beside("distance_box_iou", a, b)
+  return (iou_of(a, b)) - apart(a, b, eps)
+end)
+-- complete_box_iou(boxes1, boxes2, eps=1e-7): less how the proportions differ, too (Zheng et al. 2020): (N, M).
+V.complete_box_iou = define("complete_box_iou", "boxes1, boxes2, eps:number=1e-7", function(a, b, eps)
+  a, b = beside("complete_box_iou", a, b)
+  local iou = iou_of(a, b)
+  local v, weight = proportions(a, b, iou, eps)
+  return iou - apart(a, b, eps) - weight * v
+end)
+
+local function reduced(loss, reduction)
+  if reduction == "mean" then return M.numel(loss) > 0 and ops.mean(loss) or ops.sum(loss) * 0 end
+  return reduction == "sum" and ops.sum(loss) or loss
+end
+-- A loss of N boxes and their targets, (N, 4) each, from iou, what they cover together, and the boxes.
+local function box_loss(name, fn)
+  return define(name, "boxes1, boxes2, *, reduction:enum(none,mean,sum)=none, eps:number=1e-7", function(a, b, reduction, eps)
+    a, b = boxes_of(name, 1, a), boxes_of(name, 2, b)
+    if a.shape ~= b.shape then
+      fail("%s: argument 2 (boxes2) has shape %s; it must be %s as argument 1's", name, tostring(b.shape), tostring(a.shape))
+    end
+    local both = spanned(ops.maximum(corners(a, 1), corners(b, 1)), ops.minimum(corners(a, 3), corners(b, 3)))
+    local union = area(a) + area(b) - both
+    return reduced(fn(a, b, both / (union + eps), union, eps), reduction)
+  end)
+end
+-- generalized_box_iou_loss(boxes1, boxes2, {reduction="none", eps=1e-7}): 1 - the generalized IoU of each box and its target.
+V.generalized_box_iou_loss = box_loss("generalized_box_iou_loss", function(a, b, iou, union, eps)
+  local whole = spanned(around(a, b))
+  return 1 - iou + (whole - union) / (whole + eps)
+end)
+-- distance_box_iou_loss(boxes1, boxes2, {reduction="none", eps=1e-7}): 1 - the distance IoU.
+V.distance_box_iou_loss = box_loss("distance_box_iou_loss", function(a, b, iou, _, eps) return 1 - iou + apart(a, b, eps) end)
+-- complete_box_iou_loss(boxes1, boxes2, {reduction="none", eps=1e-7}): 1 - the complete IoU.
+V.complete_box_iou_loss = box_loss("complete_box_iou_loss", function(a, b, iou, _, eps)
+  local v, weight = proportions(a, b, iou, eps)
+  return 1 - iou + apart(a, b, eps) + weight * v
+end)
+-- sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none"): binary cross-entropy of logits, of which what is already
+-- right counts less (Lin et al. 2017); alpha weighs targets of 1, 1 - alpha those of 0; negative: no weights.
+V.sigmoid_focal_loss = define("sigmoid_focal_loss",
+  "inputs, targets, alpha:number=0.25, gamma:number=2, reduction:enum(none,mean,sum)=none", function(x, y, alpha, gamma, reduction)
+    local p = ops.sigmoid(x)
+    local loss = F.binary_cross_entropy_with_logits(x, y, {reduction = "none"}) * (1 - (p * y + (1 - p) * (1 - y))) ^ gamma
+    if alpha >= 0 then loss = (alpha * y + (1 - alpha) * (1 - y)) * loss end
+    return reduced(loss, reduction)
+  end)
+
+---- boxes from boxes ----
+-- Formats as corners: x, y the upper left one, cx, cy the centre.
+local TO_CORNERS = {
+  xyxy = function(b) return b end,
+  xywh = function(b) return ops.cat({corners(b, 1), corners(b, 1) + corners(b, 3)}, -1) end,
+  cxcywh = function(b) return ops.cat({corners(b, 1) - corners(b, 3) / 2, corners(b, 1) + corners(b, 3) / 2}, -1) end,
+}
+local FROM_CORNERS = {
+  xyxy = function(b) return ops.clone(b) end,
+  xywh = function(b) return ops.cat({corners(b, 1), corners(b, 3) - corners(b, 1)}, -1) end,
+  cxcywh = function(b) return ops.cat({(corners(b, 1) + corners(b, 3)) / 2, corners(b, 3) - corners(b, 1)}, -1) end,
+}
+-- box_convert(boxes, in_fmt, out_fmt): from one format to another: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
+V.box_convert = define("box_convert", "boxes, in_fmt:enum(xyxy,xywh,cxcywh), out_fmt:enum(xyxy,xywh,cxcywh)", function(boxes, from, to)
+  if M.dim(boxes) == 0 or boxes.shape[M.dim(boxes)] ~= 4 then boxes_of("box_convert", 1, boxes) end
+  return FROM_CORNERS[to](TO_CORNERS[from](boxes))
+end)
+-- clip_boxes_to_image(boxes, {h, w}): what of each box lies in a picture of that size.
+V.clip_boxes_to_image = define("clip_boxes_to_image", "boxes, size:sizes", function(boxes, size)
+  boxes_of("clip_boxes_to_image", 1, boxes)
+  if #size ~= 2 then fail("clip_boxes_to_image: argument 2 (size) must be height and width, got %d numbers", #size) end
+  local x, y = ops.slice(boxes, -1, 1, 4, 2), ops.slice(boxes, -1, 2, 4, 2)
+  return M.view(ops.stack({ops.clamp(x, 0, size[2]), ops.clamp(y, 0, size[1])}, -1), boxes.shape)
+end)
+-- remove_small_boxes(boxes, min_size): the places of the boxes that are at least so wide and so high.
+V.remove_small_boxes = define("remove_small_boxes", "boxes, min_size:number", function(boxes, least)
+  boxes_of("remove_small_boxes", 1, boxes)
+  local size = corners(boxes, 3) - corners(boxes, 1)
+  return M.squeeze(ops.nonzero(ops.all(ops.ge(size, least), -1)), 2)
+end)
+-- masks_to_boxes(masks): the box around what isn't 0 in each of (N, H, W) masks, none of which may be empty; pixels count from 0.
+V.masks_to_boxes = define("masks_to_boxes", "masks", function(masks)
+  if M.dim(masks) ~= 3 then fail("masks_to_boxes: argument 1 (masks) must have 3 dims, got shape %s", tostring(masks.shape)) end
+  local sides = {}
+  for i, dim in ipairs {2, 3} do                                 -- along x what any row has, along y what any column has
+    local any = M.int(ops.any(ops.ne(masks, 0), dim))
+    sides[i] = M.argmax(any, 2) - 1
+    sides[i + 2] = any.shape[2] - M.argmax(ops.flip(any, 2), 2)
+  end
+  return M.float(ops.stack(sides, 2))
+end)
+
+---- what overlaps ----
+-- Places, from 0, of the boxes that are kept, of n in the order that is given; class: NULL, or only boxes of one class suppress each other.
+local function kept(n, order, p, class, threshold)
+  local gone, keep, count = ffi.new("uint8_t[?]", n), {}, 0
+  for i = 0, n - 1 do
+    local a = tonumber(order[i]) - 1
+    if gone[a] == 0 then
+      count = count + 1
+      keep[count] = a + 1
+      local x1, y1, x2, y2 = p[4 * a], p[4 * a + 1], p[4 * a + 2], p[4 * a + 3]
+      local size, kind = (x2 - x1) * (y2 - y1), class and class[a]
+      for j = i + 1, n - 1 do
+        local b = tonumber(order[j]) - 1
+        local w = math.min(x2, p[4 * b + 2]) - math.max(x1, p[4 * b])
+        local h = math.min(y2, p[4 * b + 3]) - math.max(y1, p[4 * b + 1])
+        if w > 0 and h > 0 and (not class or class[b] == kind) then
+          local both = w * h
+          if both / (size + (p[4 * b + 2] - p[4 * b]) * (p[4 * b + 3] - p[4 * b + 1]) - both) > threshold then gone[b] = 1 end
+        end
+      end
+    end
+  end
+  return keep
+end
+local function suppress(name, boxes, scores, class, threshold)
+  boxes_of(name, 1, boxes)
+  local n = boxes.shape[1]
+  if M.dim(boxes) ~= 2 then fail("%s: argument 1 (boxes) must be a matrix, got shape %s", name, tostring(boxes.shape)) end
+  for i, x in pairs {[2] = scores, [3] = class} do
+    if M.dim(x) ~= 1 or x.shape[1] ~= n then
+      fail("%s: argument %d (%s) has shape %s; it must be a vector of %d", name, i, i == 2 and "scores" or "idxs", tostring(x.shape), n)
+    end
+  end
+  local _, order = ops.sort(M.detach(scores), 1, {descending = true})
+  local function host(x, dtype) return M.contiguous(M.to(M.to(M.detach(x), "cpu"), dtype)) end
+  local places, numbers, kinds = host(order, "int64"), host(boxes, boxes.dtype == "float64" and "float64" or "float32"),
+    class and host(class, "int64")
+  local keep = kept(n, M.data(places), M.data(numbers), kinds and M.data(kinds), threshold)
+  local out = ops.empty({#keep}, {dtype = "int64", device = "cpu"})
+  local at = M.data(out)
+  for i = 1, #keep do at[i - 1] = keep[i] end
+  return M.to(out, boxes.device)
+end
+-- nms(boxes, scores, iou_threshold): the places of the boxes that overlap no better one by more than the threshold (intersection over
+-- union), best first: int64. A GPU is waited for.
+V.nms = define("nms", "boxes, scores, iou_threshold:number", function(boxes, scores, threshold)
+  return suppress("nms", boxes, scores, nil, threshold)
+end)
+-- batched_nms(boxes, scores, idxs, iou_threshold): nms among the boxes of each class; idxs: their classes.
+V.batched_nms = define("batched_nms", "boxes, scores, idxs, iou_threshold:number", function(boxes, scores, idxs, threshold)
+  return suppress("batched_nms", boxes, scores, idxs, threshold)
+end)
+
+---- layers ----
+-- stochastic_depth(input, p, mode, training=true): input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for
+-- each of its rows.
+V.stochastic_depth = define("stochastic_depth", "input, p:number, mode:enum(batch,row), training:bool=true", function(x, p, mode, training)
+  if not (p >= 0 and p <= 1) then fail("stochastic_depth: p must be in 0..1, got %g", p) end
+  if not training or p == 0 then return x end
+  local shape = {mode == "row" and x.shape[1] or 1}
+  for d = 2, M.dim(x) do shape[d] = 1 end
+  local like = {dtype = x.dtype, device = x.device}
+  if p == 1 then return x * 0 end
+  return x * (ops.bernoulli(ops.full(shape, 1 - p, like)) / (1 - p))
+end)
+-- StochasticDepth(p, mode): stochastic_depth as a layer, for residual branches.
+local StochasticDepth = module.Module:extend("StochasticDepth")
+V.StochasticDepth = StochasticDepth
+function StochasticDepth:init(...)
+  local o = options.arguments("StochasticDepth", "p, mode", ...)
+  self.p, self.mode = options.number("StochasticDepth", "p", o.p, 0), o.mode
+end
+function StochasticDepth:forward(x) return V.stochastic_depth(x, self.p, self.mode, self.training) end
+function StochasticDepth:extra_repr() return ("p=%g, mode=%s"):format(self.p, tostring(self.mode)) end
+return vision

@@ -1,0 +1,44 @@
+"""Golden values of boxes' functions, from torchvision.ops -> spec/golden/vision.safetensors. Places are torchvision's, from 0.
+
+    PYTHON spec/golden_vision.py      # needs torch, torchvision, safetensors
+"""
+import os
+import torch
+import torchvision.ops as V
+from safetensors.torch import save_file
+
+torch.manual_seed(5)
+
+
+def boxes(n):
+    xy, size = torch.rand(n, 2) * 60, torch.rand(n, 2) * 40 + 1
+    return torch.cat([xy, xy + size], 1)
+
+
+a, b, many = boxes(5), boxes(7), boxes(150)
+b[0] = a[0]
+b[1] = torch.tensor([200.0, 200, 210, 230])                     # far from all
+scores, classes = torch.rand(150), torch.randint(0, 4, (150,))
+masks = torch.rand(3, 9, 11) > 0.9
+out = {"a": a, "b": b, "many": many, "scores": scores, "classes": classes, "masks": masks, "masks_to_boxes": V.masks_to_boxes(masks),
+       "box_area": V.box_area(a), "clip": V.clip_boxes_to_image(many, (50, 70)), "small": V.remove_small_boxes(many, 12.5)}
+for f in ("box_iou", "generalized_box_iou", "distance_box_iou", "complete_box_iou"):
+    out[f] = getattr(V, f)(a, b)
+for f in ("generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss"):
+    x = b[:5].clone().requires_grad_()
+    for how in ("none", "mean", "sum"):
+        out[f + "." + how] = getattr(V, f)(x, a, reduction=how).detach()
+    getattr(V, f)(x, a, reduction="sum").backward()
+    out[f + ".grad"] = x.grad
+x, y = torch.randn(4, 3).requires_grad_(), (torch.rand(4, 3) > 0.5).float()
+out["logits"], out["targets"] = x.detach(), y
+out["focal"] = V.sigmoid_focal_loss(x, y).detach()
+out["focal.plain"] = V.sigmoid_focal_loss(x, y, alpha=-1, gamma=1.5).detach()
+V.sigmoid_focal_loss(x, y, reduction="mean").backward()
+out["focal.grad"] = x.grad
+for t in (0.3, 0.5, 0.7):
+    out[f"nms.{t}"], out[f"batched_nms.{t}"] = V.nms(many, scores, t), V.batched_nms(many, scores, classes, t)
+for i in ("xyxy", "xywh", "cxcywh"):
+    for o in ("xyxy", "xywh", "cxcywh"):
+        out[f"convert.{i}.{o}"] = V.box_convert(a, i, o)
+save_file({k: v.detach().contiguous() for k, v in out.items()}, os.path.join(os.path.dirname(__file__), "golden", "vision.safetensors"))
