@@ -353,6 +353,10 @@ describe("fusion", function()
       return y:detach(), net[1].weight.grad
     end, nil, "pictures' channels last before it")
     assert.truthy(kernels(f):find("batch_norm_apply relu clone dropout_mask", 1, true) or helper.device ~= "cpu", kernels(f))
+    for _, size in ipairs {{3, 30}, {2, 512}, {300, 3}, {40, 41}, {1100, 1030}} do      -- short, even and long runs beside its transpose
+      local y = tycho.randn(unpack(size))
+      agrees(function() return F.dropout(y, 0.3), y:t():contiguous() end, nil, ("beside a transposed copy of %dx%d"):format(unpack(size)))
+    end
   end)
 
   it("sees that an argument is in memory that it knows as another tensor's", function()

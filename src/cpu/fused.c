@@ -38,8 +38,9 @@ typedef struct {
   part part[TY_FUSED_NODES];
 } kernel;
 
-/* in: each node's block; filled: it holds one value for all; size: bytes of one of buf */
-typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first; } blocks;
+/* in: each node's block; filled: it holds one value for all; size: bytes of one of buf; first, step: of the first tensor's elements, by
+   which dropout counts */
+typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first, step; } blocks;
 
 /* n times the value, held in compute; it may be the first of them. */
 static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
@@ -82,11 +83,16 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
   b->filled[i] = step == 0 && !n->row;
 }
 
-/* 1 where element b->first + j of the kernel is kept */
+/* 1 where element b->first + (at + j) b->step of the kernel is kept */
 static void keep(const part *q, double drop, const blocks *b, float *o, int64_t at, int64_t m) {
-  const uint64_t from = (uint64_t)(b->first + at);
+  const uint64_t from = (uint64_t)(b->first + at * b->step);
   uint32_t word[4 * 128];
-  for (int64_t j = 0; j < m;) {
+  for (int64_t j = 0; j < m && b->step != 1; j++) {      /* runs across the elements' order, where that is short */
+    const uint64_t e = from + (uint64_t)(j * b->step);
+    ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + e / 4, 1);
+    ty_cpu_loops()->keep(o + j, word + e % 4, drop, 1);
+  }
+  for (int64_t j = 0; j < m && b->step == 1;) {
     const uint64_t block = (from + (uint64_t)j) / 4;
     const int64_t skip = (int64_t)((from + (uint64_t)j) % 4), n = TY_MIN(m - j, 4 * 128 - skip);
     ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + block, (skip + n + 3) / 4);
@@ -142,6 +148,7 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
   b.first = (ptr[0] - w->it.data[0]) / w->it.size[0];
+  b.step = w->period ? 1 : stride[0];
   const int64_t block = w->period ? TY_BLOCK / w->period * w->period : TY_BLOCK;
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at));
 }
@@ -149,7 +156,7 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
 /* Rows from .. to - 1; buf has room for all buffers. */
 static void run_rows(const kernel *w, int64_t from, int64_t to, char *buf) {
   const ty_fused *f = w->f;
-  blocks b = {.size = (size_t)f->inner * (w->wide ? 8 : 4), .buf = buf + 8 * f->inner, .narrow = buf};
+  blocks b = {.size = (size_t)f->inner * (w->wide ? 8 : 4), .buf = buf + 8 * f->inner, .narrow = buf, .step = 1};
   for (int64_t r = from; r < to; r++) {
     char *ptr[TY_FUSED_TENSORS];
     int64_t along[TY_FUSED_TENSORS];
