@@ -1,7 +1,8 @@
 -- What the CPU has ways of its own for: depthwise convolutions' weight gradient, beside float64, which goes as products of matrices;
--- padding of several dims at once; binary search without branches.
+-- padding of several dims at once; binary search without branches; logic of bytes; few columns; products of elements.
 local tycho = require "tycho"
-local fails = require("spec.helper").fails
+local helper = require "spec.helper"
+local fails, close = helper.fails, helper.close
 local F = tycho.nn.functional
 
 -- {images, channels, height, width, {kernel}, options}
@@ -107,5 +108,59 @@ describe("searchsorted", function()
         end
       end
     end
+  end)
+end)
+
+describe("logic of bytes", function()
+  it("is that of whole numbers, for any count", function()
+    for _, n in ipairs {1, 7, 9, 64, 1000, 70003} do
+      local masks = {tycho.rand(n):gt(0.5), tycho.rand(n):gt(0.3)}
+      local bytes = {tycho.randint(0, 255, {n}, {dtype = "uint8"}), tycho.randint(0, 3, {n}, {dtype = "uint8"})}
+      for _, pair in ipairs {masks, bytes} do
+        local a, b = unpack(pair)
+        for _, op in ipairs {"logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"} do
+          assert.is_true(a[op](a, b):equal(a:long()[op](a:long(), b:long()):to(a[op](a, b).dtype)), op)
+        end
+        assert.is_true(a:logical_not():equal(a:long():eq(0)))
+        assert.is_true(a:flip(1):logical_and(b):equal(a:flip(1):contiguous():logical_and(b)))
+      end
+    end
+  end)
+end)
+
+describe("few columns", function()
+  it("are reduced as rows are", function()
+    for _, shape in ipairs {{64, 1}, {65, 64}, {129, 7}, {5000, 3}, {100000, 8}} do
+      for _, dtype in ipairs {"float32", "float64", "int64", "uint8"} do
+        local x = tycho.randint(0, 50, shape):to(dtype)
+        local across = x:t():contiguous()
+        for _, op in ipairs {"sum", "amax", "amin", "mean"} do
+          if op ~= "mean" or dtype:find "float" then
+            assert.is_true(x[op](x, 1):equal(across[op](across, 2)), ("%s of %dx%d, %s"):format(op, shape[1], shape[2], dtype))
+          end
+        end
+      end
+      local y = tycho.randn(unpack(shape))
+      close(y:sum(1):double(), y:double():sum(1), tostring(y.shape), 1e-5, shape[1] ^ 0.5)
+    end
+  end)
+end)
+
+describe("einsum", function()
+  it("of elements is their product, with gradients", function()
+    local function R(...) return tycho.randn({...}, {dtype = "float64"}):requires_grad_() end
+    local a, b, c = R(3, 4), R(3, 4), R(2, 4)
+    for _, case in ipairs {{"ij,ij->ji", function() return (a * b):t() end}, {"ij,kj->ikj", function() return a:unsqueeze(2) * c end, true},
+        {"ij,kj->kji", function() return (a:unsqueeze(2) * c):permute(2, 3, 1) end, true},
+        {"ij,kl->lijk", function() return (a:view(3, 4, 1, 1) * c):permute(4, 1, 2, 3) end, true}} do
+      local other = case[3] and c or b
+      local got, want = tycho.einsum(case[1], a, other), case[2]()
+      close(got, want, case[1])
+      local up = tycho.randn(want.shape, {dtype = "float64"})
+      for i, g in ipairs(tycho.grad(got, {a, other}, {grad_outputs = up})) do
+        close(g, tycho.grad(case[2](), {a, other}, {grad_outputs = up})[i], case[1] .. ", gradient")
+      end
+    end
+    close(tycho.einsum("i,i->i", tycho.ones(1), tycho.ones(3)), tycho.ones(3), "of size 1")
   end)
 end)

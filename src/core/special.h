@@ -23,6 +23,13 @@
 
 /* ---- the gamma function's kin ---- */
 
+/* x^n for a whole n, in a few multiplications */
+TY_INLINE double ty_whole_power(double x, int n) {
+  double y = 1;
+  for (; n > 0; n >>= 1, x *= x) if (n & 1) y *= x;
+  return y;
+}
+
 /* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun
  * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, and NaN far below for more. */
 TY_CALLED double polygamma_f64(double x, double n) {
@@ -39,20 +46,23 @@ TY_CALLED double polygamma_f64(double x, double n) {
     x = 1 - x;
   }
   if (n == 0) {
-    for (; x < 10; x += 1) sum -= 1 / x;
+    double above = 0, below = 1;               /* 1 / x + 1 / (x + 1) + ... with one division */
+    for (; x < 10; x += 1) { above = above * x + below; below *= x; }
     if (x == INFINITY) return x;
-    sum += log(x) - 0.5 / x;
-    term = 1 / (x * x);
-    for (int k = 0; k < 8; k++) { sum -= bernoulli[k] * term / (2 * k + 2); term /= x * x; }
+    sum = log(x) - 0.5 / x - above / below;
+    const double square = 1 / (x * x);
+    term = square;
+    for (int k = 0; k < 8; k++) { sum -= bernoulli[k] / (2 * k + 2) * term; term *= square; }
     return sign * sum + mirror;
   }
   for (int i = 2; i <= n; i++) factorial *= i;
-  for (; x < n + 10; x += 1) sum += factorial * pow(x, -n - 1);
-  sum += factorial / n * pow(x, -n) + factorial / 2 * pow(x, -n - 1);
-  term = factorial * (n + 1) / 2 * pow(x, -n - 2);
+  for (; x < n + 10; x += 1) sum += ty_whole_power(1 / x, (int)n + 1);
+  const double once = 1 / x, power = ty_whole_power(once, (int)n);
+  sum = factorial * (sum + power / n + power * once / 2);
+  term = factorial * (n + 1) / 2 * power * once * once;
   for (int k = 0; k < 8; k++) {
     sum += bernoulli[k] * term;
-    term *= (2 * k + 2 + n) * (2 * k + 3 + n) / ((2 * k + 3) * (2 * k + 4)) / (x * x);
+    term *= (2 * k + 2 + n) * (2 * k + 3 + n) / ((2 * k + 3) * (2 * k + 4)) * (once * once);
   }
   return sign * (n - 2 * floor(n / 2) == 0 ? -sum : sum) + mirror;
 }

@@ -186,9 +186,16 @@ ty_status ty_cpu_copy(ty_call *c) {
 /* ---- creation ---- */
 
 static void sequence(ty_tensor *o, double first, double step) {
-  char *p = ty_data(o);
-  int64_t n = o->shape[0];
-  for (int64_t i = 0; i < n; i++) ty_set(p + i * ty_itemsize(o), (ty_dtype)o->dtype, first + (double)i * step);
+  char *const p = ty_data(o);
+  const int64_t n = o->shape[0], size = ty_itemsize(o), blocks = (n + TY_BLOCK - 1) / TY_BLOCK;
+  const int threads = ty_threads_for(n);
+  #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t b = 0; b < blocks; b++) {
+    double v[TY_BLOCK];
+    const int64_t at = b * TY_BLOCK, m = TY_MIN(TY_BLOCK, n - at);
+    for (int64_t i = 0; i < m; i++) v[i] = first + (double)(at + i) * step;
+    ty_cpu_loops()->store[o->dtype][TY_IN_F64](p + at * size, 1, v, m);
+  }
 }
 
 ty_status ty_cpu_fill(ty_call *c) {

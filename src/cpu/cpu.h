@@ -69,6 +69,7 @@ typedef struct {
   void (*untangle[2])(void *pairs, const void *re, const void *im, const void *w, int64_t h, int64_t s, double between);
   void (*tangle[2])(void *re, void *im, const void *pairs, const void *w, int64_t h, int64_t s, double between);
 } ty_fourier_loops;
+enum { TY_LOGIC_AND, TY_LOGIC_OR, TY_LOGIC_XOR, TY_LOGIC_NOT };
 typedef struct {
   const char *isa;
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
@@ -112,6 +113,7 @@ typedef struct {
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
   void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
+  void (*logic[2])(uint8_t *o, const uint8_t *a, const uint8_t *b, int64_t n, int how);     /* of bits; of truth values: 0 and others */
   void (*repeat[2])(void *out, const void *x, int64_t step, int64_t n, int64_t rows);   /* of 4 and 8 bytes: each step-th of x n times */
   void (*normal)(float *out, const uint32_t *words, int64_t n);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */

@@ -40,7 +40,13 @@ typedef struct {
 
 /* in: each node's block; filled: it holds one value for all; size: bytes of one of buf; first, step: of the first tensor's elements, by
    which dropout counts */
-typedef struct { const void *in[TY_FUSED_NODES]; bool filled[TY_FUSED_NODES]; size_t size; char *buf, *narrow; int64_t first, step; } blocks;
+typedef struct {
+  const void *in[TY_FUSED_NODES];
+  bool filled[TY_FUSED_NODES];
+  size_t size;
+  char *buf, *narrow;
+  int64_t first, step;
+} blocks;
 
 /* n times the value, held in compute; it may be the first of them. */
 static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {

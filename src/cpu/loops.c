@@ -225,6 +225,23 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 REPEAT(repeat_4, uint32_t)
 REPEAT(repeat_8, uint64_t)
 
+#define LOGIC(e) for (int64_t i = 0; i < n; i++) o[i] = (uint8_t)(e); return
+static void logic_of_bits(uint8_t *o, const uint8_t *a, const uint8_t *b, int64_t n, int how) {
+  switch (how) {
+    case TY_LOGIC_AND: LOGIC(a[i] & b[i]);
+    case TY_LOGIC_OR: LOGIC(a[i] | b[i]);
+    default: LOGIC(a[i] ^ b[i]);
+  }
+}
+static void logic_of_bools(uint8_t *o, const uint8_t *a, const uint8_t *b, int64_t n, int how) {
+  switch (how) {
+    case TY_LOGIC_AND: LOGIC((a[i] != 0) & (b[i] != 0));
+    case TY_LOGIC_OR: LOGIC((a[i] | b[i]) != 0);
+    case TY_LOGIC_XOR: LOGIC((a[i] != 0) ^ (b[i] != 0));
+    default: LOGIC(a[i] == 0);
+  }
+}
+
 /* ---- softmax, normalisation, optimizers: for float and double ---- */
 
 #define SUM_LANES(s, lane) do { \
@@ -544,6 +561,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .recurrent = {recurrent_0, recurrent_1},
   .recurrent_backward = {recurrent_backward_0, recurrent_backward_1},
   .philox = philox,
+  .logic = {logic_of_bits, logic_of_bools},
   .repeat = {repeat_4, repeat_8},
   .normal = normal,
   .keep = keep,

@@ -129,17 +129,49 @@ static bool in_rows(point *w, ty_iter *it) {
   return false;
 }
 
-/* All operands contiguous, of the result's shape, in the loop's type. */
-static bool plain(const ty_call *c) {
+/* All operands are contiguous and of the result's shape. */
+static bool side_by_side(const ty_call *c) {
   const ty_tensor *o = c->out[0];
-  if (o->dtype != c->compute || !ty_is_contiguous(o)) return false;
-  for (int i = 0; i < c->nin; i++) {
-    const ty_tensor *t = c->in[i].t;
-    if (!t || t->dtype != c->compute || t->ndim != o->ndim || !ty_is_contiguous(t)) return false;
-    for (int k = 0; k < o->ndim; k++)
-      if (t->shape[k] != o->shape[k]) return false;
-  }
+  if (!ty_is_contiguous(o)) return false;
+  for (int i = 0; i < c->nin; i++)
+    if (!c->in[i].t || !TY_SAME_SHAPE(c->in[i].t, o) || !ty_is_contiguous(c->in[i].t)) return false;
   return true;
+}
+
+/* And in the loop's type. */
+static bool plain(const ty_call *c) {
+  for (int i = 0; i < c->nin; i++)
+    if (!c->in[i].t || c->in[i].t->dtype != c->compute) return false;
+  return c->out[0]->dtype == c->compute && side_by_side(c);
+}
+
+/* ---- logic of bytes, masks above all, which needn't become 64 bits each ---- */
+
+static int logic_of(int id) {
+  switch (id) {
+    case TY_OP_logical_and: case TY_OP_bitwise_and: return TY_LOGIC_AND;
+    case TY_OP_logical_or: case TY_OP_bitwise_or: return TY_LOGIC_OR;
+    case TY_OP_logical_xor: case TY_OP_bitwise_xor: return TY_LOGIC_XOR;
+    default: return id == TY_OP_logical_not ? TY_LOGIC_NOT : -1;
+  }
+}
+
+static bool is_logic(const ty_call *c) {
+  if (logic_of(c->op->id) < 0) return false;
+  for (int i = 0; i < c->nin; i++)
+    if (!c->in[i].t || (c->in[i].t->dtype != TY_BOOL && c->in[i].t->dtype != TY_U8)) return false;
+  return ty_itemsize(c->out[0]) == 1 && side_by_side(c);
+}
+
+static void run_logic(const ty_call *c, int64_t n) {
+  const int how = logic_of(c->op->id), bools = c->out[0]->dtype == TY_BOOL, threads = ty_threads_for(n / 8);
+  const uint8_t *const a = ty_data(c->in[0].t), *const b = ty_data(c->in[c->nin - 1].t);
+  uint8_t *const o = ty_data(c->out[0]);
+  #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int t = 0; t < threads; t++) {
+    const int64_t from = n * t / threads;
+    ty_cpu_loops()->logic[bools](o + from, a + from, b + from, n * (t + 1) / threads - from, how);
+  }
 }
 
 ty_status ty_cpu_pointwise(ty_call *c) {
@@ -157,6 +189,10 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   if (n == 0) return TY_OK;
   if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
     w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);
+    return TY_OK;
+  }
+  if (is_logic(c)) {
+    run_logic(c, n);
     return TY_OK;
   }
   ty_iter_init(&it, o->shape, o->ndim);

@@ -87,6 +87,24 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
   }
 }
 
+#define NARROW 64                /* columns that are too few for a loop's vectors */
+#define NARROW_PARTS 16          /* a fixed number, whatever the threads */
+
+/* acc[0..n) = combinations of so many rows of n neighbours, one row after another: several are taken for one wide row. */
+static void reduce_narrow(const reduction *r, const char *x, int64_t rows, int64_t n, double *acc) {
+  const int64_t fold = TY_MAX(TY_MIN(TY_BLOCK / n, rows), 1), rest = rows % fold;
+  reduction wide = *r;
+  double all[TY_BLOCK];
+  wide.red = (dims){.n = 1, .shape = {rows / fold}, .stride = {n * fold}, .total = rows / fold};
+  reduce_columns(&wide, x, 1, n * fold, all);
+  memcpy(acc, all, sizeof *acc * (size_t)n);
+  for (int64_t i = 1; i < fold; i++) r->l->combine[r->id][r->k](acc, all + i * n, n);
+  if (!rest) return;
+  wide.red.shape[0] = wide.red.total = 1;
+  reduce_columns(&wide, x + (rows - rest) * n * r->size, 1, n * rest, all);
+  for (int64_t i = 0; i < rest; i++) r->l->combine[r->id][r->k](acc, all + i * n, n);
+}
+
 /* The n results from the i-th on, of acc, which is changed. */
 static void finish(const reduction *r, int64_t i, double *acc, int64_t n) {
   r->l->finish[r->id][r->k](acc, n, (double)r->red.total);
@@ -108,6 +126,19 @@ static void by_columns(const reduction *r) {
     reduce_columns(r, r->x + (offset_of(keep, keep->n - 1, t / tiles) + at * stride) * r->size, stride, n, acc);
     finish(r, t / tiles * inner + at, acc, n);
   }
+}
+
+/* Few columns of many rows, without gaps. */
+static void by_narrow_columns(const reduction *r) {
+  const int64_t n = r->keep.total, rows = r->red.total, parts = TY_MIN(TY_MAX(rows / 1024, 1), NARROW_PARTS);
+  double acc[NARROW_PARTS][NARROW];
+  #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
+  for (int64_t p = 0; p < parts; p++) {
+    const int64_t first = rows * p / parts;
+    reduce_narrow(r, r->x + first * n * r->size, rows * (p + 1) / parts - first, n, acc[p]);
+  }
+  for (int64_t p = 1; p < parts; p++) r->l->combine[r->id][r->k](acc[0], acc[p], n);
+  finish(r, 0, acc[0], n);
 }
 
 /* Rows of at most TY_PART elements, one after another in memory: the loops take many at once. */
@@ -182,7 +213,9 @@ ty_status ty_cpu_reduce(ty_call *c) {
   const reduction r = reduction_of(c);
   const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);
   if (r.keep.total == 0) return TY_OK;
-  if (kept <= 1 && (reduced == 0 || kept < reduced)) by_columns(&r);
+  if (r.keep.n == 1 && kept == 1 && r.keep.total <= NARROW && r.red.n == 1 && r.red.stride[0] == r.keep.total && r.red.total >= 64)
+    by_narrow_columns(&r);
+  else if (kept <= 1 && (reduced == 0 || kept < reduced)) by_columns(&r);
   else if (r.keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_PART && r.red.stride[0] == 1 &&
            ty_is_contiguous(c->in[0].t)) by_short_rows(&r);
   else if (r.keep.total >= 16 || r.work < TY_GRAIN * 2) by_rows(&r);

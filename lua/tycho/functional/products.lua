@@ -124,7 +124,10 @@ end)
 def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
   a, b = F.broadcast_tensors({a, b})
   if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 then fail("cross", "shape %s must have 3 elements along dim %d", tostring(a.shape), dim) end
-  return F.roll(a, -1, dim) * F.roll(b, -2, dim) - F.roll(a, -2, dim) * F.roll(b, -1, dim)
+  local function parts(x) return ops.select(x, dim, 1), ops.select(x, dim, 2), ops.select(x, dim, 3) end
+  local ax, ay, az = parts(a)
+  local bx, by, bz = parts(b)
+  return ops.stack({ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx}, dim)
 end)
 local WIDE = 64          -- elements of rows from which products are faster
 -- Of rows of one width, whose batches broadcast; 16-bit ones in float32.
@@ -312,8 +315,7 @@ def("embedding_bag",
     end
     local y = F.index_add(ops.zeros(size, like), 1, bags, rows)
     if mode == "sum" then return M.to(y, dtype) end
-    local counts = F.index_add(ops.zeros({count}, {dtype = "int64", device = rows.device}), 1, bags,
-      padding and M.long(taken) or ops.ones({n}, {dtype = "int64", device = rows.device}))
+    local counts = F.index_add(ops.zeros({count}, like), 1, bags, padding and M.to(taken, rows.dtype) or ops.ones({n}, like))
     return M.to(y / ops.clamp(M.unsqueeze(counts, 2), 1), dtype)
   end, NN)
 def("one_hot",
@@ -464,6 +466,16 @@ local function contract(a, la, b, lb, needed)
     local out = {}
     for _, list in ipairs {...} do for _, l in ipairs(list) do out[#out + 1] = l end end
     return out
+  end
+  if #inner == 0 then                    -- nothing is summed: a product of elements
+    local function among(x, labels, own, before, after)
+      local shape, at = {}, x.shape
+      for _, list in ipairs {batch, before, own, after} do
+        for _, l in ipairs(list) do shape[#shape + 1] = (list == batch or list == own) and at[index_of(labels, l)] or 1 end
+      end
+      return M.reshape(arrange(x, labels, joined(batch, own)), shape)
+    end
+    return among(a, la, left, {}, right) * among(b, lb, right, left, {}), joined(batch, left, right)
   end
   local nb, m, k, n = total(batch), total(left), total(inner), total(right)
   local x = matrices(arrange(a, la, joined(batch, left, inner)), sizes(batch, left, inner), {nb, m, k})
