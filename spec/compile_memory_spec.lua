@@ -400,4 +400,73 @@ describe("compile", function()
       assert.equal(6, held:sum():item())
     end
   end)
+
+  it("follows what is written into parts of a tensor that had no history", function()
+    local function rows() return {tycho.randn(4, 3)} end
+    local function trained(fn)
+      return same(function()
+        local cell = nn.Linear(3, 3)
+        return function(x)
+          cell:zero_grad()
+          local y = fn(cell, x)
+          y:square():sum():backward()
+          return y:detach(), cell.weight.grad, cell.bias.grad
+        end, nil, rows
+      end, 8)
+    end
+    assert.is_true(compiled(trained(function(cell, x)                      -- a recurrent net's outputs, row by row
+      local out, h = tycho.zeros(4, 3), tycho.zeros(3)
+      for t = 1, 4 do
+        h = cell(x[t] + h):tanh()
+        out[t] = h
+      end
+      return out
+    end)))
+    assert.is_true(compiled(trained(function(cell, x)                      -- parts that are read before and after, through other views
+      local out = tycho.ones(4, 3)
+      local first, second, all = out[1], out[2], out:view(12)
+      local before = first * 2
+      first:copy_(cell(x[1]))
+      second:add_(first):mul_(2)
+      out[{ {}, 3 }] = cell(x)[{ {}, 1 }]
+      local read = all[{ {1, 6} }] + first:sum()
+      all[{ {10, 12} }]:add_(cell(x[4]))
+      return tycho.cat({out:view(12), read, before, second})
+    end)))
+    assert.is_true(compiled(trained(function(cell, x)                      -- what has no gradient is written over what has one
+      local out = tycho.zeros(4, 3)
+      out[1] = cell(x[1])
+      out[1] = 5
+      out[{ {2, 3} }] = cell(x[{ {2, 3} }])
+      tycho.no_grad(function() out[4]:fill_(1) end)
+      return out
+    end)))
+    local more = false                                                     -- calls part after such a write
+    local cell = nn.Linear(3, 3)
+    local function body(x)
+      local out = tycho.zeros(4, 3)
+      out[2] = cell(x[2])
+      local v = out[2]
+      if more then out[3] = cell(v * 1) end
+      cell:zero_grad()
+      out:square():sum():backward()
+      return out:detach()
+    end
+    local f = tycho.compile(body)
+    for i = 1, 14 do
+      more = i > 6 and i % 3 == 0
+      local x = tycho.randn(4, 3)
+      local y, g = f(x):clone(), cell.weight.grad:clone()
+      assert.is_true(y:equal(body(x)) and g:equal(cell.weight.grad), "call " .. i)
+    end
+    local buffer = tycho.zeros(4, 3)                                       -- another one's: its history is the caller's
+    local g = tycho.compile(function(x) buffer[1] = cell(x[1]) return buffer:sum():detach() end)
+    for _ = 1, 4 do
+      buffer = tycho.zeros(4, 3)
+      local x = tycho.randn(4, 3)
+      g(x)
+      helper.close(buffer[1], cell(x[1]))
+      assert.is_true(buffer.requires_grad)
+    end
+  end)
 end)

@@ -52,6 +52,13 @@ int ty_visible(ty_program *p, ty_tensor *t) {
   return v;
 }
 
+/* Views whose base has changed take their history anew before it is asked who needs a gradient, as apply would. */
+static ty_status up_to_date(const ty_call *c, ty_tensor *into) {
+  for (int i = 0; c->ctx->grad_enabled && i < c->nin; i++)
+    if (c->in[i].t && c->in[i].t->base) TY_TRY(ty_history(c->ctx, c->in[i].t));
+  return c->ctx->grad_enabled && into && into->base ? ty_history(c->ctx, into) : TY_OK;
+}
+
 static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
@@ -74,10 +81,15 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   if (ok && into) e->into_needs = ty_needs_grad(into);
   if (!ok) return ty_program_no_memory(c->ctx);
   e->first = r->nstep;
+  ty_tensor *const base = into ? into->base : NULL;
+  const uint32_t history = base ? base->history : 0;
+  const bool base_needs = ty_needs_grad(base);
   p->inner++;
   ty_status s = now(c, b, into, out);
   p->inner--;
   e = &r->event[at];
+  e->moves = base && base->history != history;
+  e->gains = e->moves && !base_needs && ty_needs_grad(base);
   /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
   if (s != TY_OK) {
     if (s == TY_ERR && e->first == r->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
@@ -89,7 +101,8 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
     e->out_needs[j] = ty_needs_grad(out[j]);
     e->own_layout[j] = out[j]->own_layout;
   }
-  if (into && e->out_needs[0] && !e->into_needs && !r->store[r->value[e->into].store].internal)
+  e->based = op->cls == TY_C_VIEW && !into && out[0]->base;
+  if (into && ((e->out_needs[0] && !e->into_needs) || e->gains) && !r->store[r->value[e->into].store].internal)
     ty_program_die(p, "a tensor from outside gets a history");
   return TY_OK;
 }
@@ -142,7 +155,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
     if (op->param[i].type > TY_P_TENSORS && !is_setting(op, i) &&
         !same_attr(&op->param[i], &e->at[op->param[i].slot], &c->at[op->param[i].slot]))
       return false;
-  return !into || (ty_is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs);
+  return !into || (ty_is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs && (!e->moves || into->base));
 }
 
 /* What stands for value v until the steps have run. */
@@ -210,11 +223,18 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
   if (into) {
     pending_change(into, c->op);
     if (e->out_needs[0] && !e->into_needs && !ty_mark_graph_used(into)) return ty_program_no_memory(c->ctx);
+    if (e->gains && !ty_mark_graph_used(into->base)) return ty_program_no_memory(c->ctx);
+    if (e->moves) into->base->history++;
     e->target = ty_retain(into);
     out[0] = ty_retain(into);
   } else
     for (int j = 0; j < c->op->nout; j++) {
       made[j]->own_layout = e->own_layout[j];
+      if (e->based) {
+        ty_tensor *const x = c->in[0].t;
+        made[j]->base = ty_retain(x->base ? x->base : x);
+        made[j]->history = made[j]->base->history;
+      }
       out[j] = made[j];
       e->shell[j] = ty_retain(made[j]);
     }
@@ -230,6 +250,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
     TY_TRY(now(c, b, into, out));
     return c->op->cls == TY_C_VIEW && p->mode == TY_RECORD && ty_value_of(p, out[0], TY_DERIVED) < 0 ? ty_program_no_memory(c->ctx) : TY_OK;
   }
+  TY_TRY(up_to_date(c, into));
   return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
 }
 

@@ -65,6 +65,7 @@ typedef struct {
   ty_attr *at;
   int into;
   bool into_needs, out_needs[TY_MAXOUT], own_layout[TY_MAXOUT];
+  bool based, moves, gains;  /* the result is a view with its base's history; into's base has another one after; and gets its first */
   int vout[TY_MAXOUT];
   modes modes;
   void *stream[TY_MAXGPU];
