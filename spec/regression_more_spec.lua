@@ -96,6 +96,15 @@ describe("regressions", function()
     end
   end)
 
+  it("optimizers take named parameters as a list, too", function()
+    local list, net = {}, nn.Linear(2, 2)
+    for name, p in net:named_parameters() do list[#list + 1] = {name, p} end
+    for _, given in ipairs {list, {{params = list}}} do
+      local opt = optim.SGD(given, {lr = 1})
+      assert.is_true(opt.param_groups[1].params[1] == net.weight and opt.param_groups[1].params[2] == net.bias)
+    end
+  end)
+
   it("the power 0 of a matrix can be changed", function()
     assert.same({{{2, 1}, {1, 2}}, {{2, 1}, {1, 2}}}, tycho.matrix_power(tycho.ones(2, 2, 2), 0):add_(1):totable())
   end)

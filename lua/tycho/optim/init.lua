@@ -42,10 +42,14 @@ end
 
 local every_option = {"params", "initial_lr"}            -- of all optimizers
 
--- What net:named_parameters() gives, as a list; everything else as it is.
+-- What net:named_parameters() gives, or a list of its pairs {name, parameter}, as a list; everything else as it is.
 local function list_of(params)
+  local list, first = {}, type(params) == "table" and not core.is_tensor(params) and params[1]
+  if type(first) == "table" and not core.is_tensor(first) and type(first[1]) == "string" and core.is_tensor(first[2]) then
+    for i, pair in ipairs(params) do list[i] = type(pair) == "table" and not core.is_tensor(pair) and pair[2] or pair end
+    return list
+  end
   if type(params) ~= "function" then return params end
-  local list = {}
   for _, p in params do list[#list + 1] = p end
   module.incomplete[list] = module.incomplete[params]
   return list
