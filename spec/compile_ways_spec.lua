@@ -469,4 +469,22 @@ describe("compiled ways", function()
     m2:eval()
     assert.same({10, 10, 10, 10, 10, 10}, f(x):totable())
   end)
+
+  it("a leaf that is given stays the one that it is, and takes other values", function()
+    local function gradient(x)
+      x.grad = nil
+      (x * x):sum():backward()
+      return x.grad * 1
+    end
+    local f = tycho.compile(gradient)
+    for _ = 1, 12 do f(tycho.randn(2, 3):requires_grad_()) end
+    assert.equal("argument 1 requires a gradient, and is another tensor from call to call", f:report()[1].why)
+    local leaf, g = tycho.zeros(2, 3, {requires_grad = true}), tycho.compile(gradient)
+    for _ = 1, 6 do
+      local x = tycho.randn(2, 3)
+      tycho.no_grad(leaf.copy_, leaf, x)
+      helper.exact(g(leaf), 2 * x)
+    end
+    assert.is_true(helper.compiled(g))
+  end)
 end)
