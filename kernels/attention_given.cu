@@ -3,7 +3,8 @@
  * Idea: a mask becomes numbers to add and dropout factors of 0 and 1, so that random numbers are those of every other way. A library
  * may multiply scores by log2(e): what is added stays far from the ends of float32. A row that sees no key comes out as the mean of all
  * values, and shows by its log-sum-exp: it is made 0 afterwards, as PyTorch's.
- * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR. */
+ * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR. (A row of FAR
+ * alone is the mean, forward; its log-sum-exp has lost the number of keys, and with it the gradient, as elsewhere.) */
 #include "attention.cuh"
 
 #define THREADS 256

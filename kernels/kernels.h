@@ -1,7 +1,7 @@
 /* What kernels and the host code that launches them share, in C and in CUDA C++.
  *
  * Idea: a launcher takes a struct of geometry and pointers and a stream, launches, and gives the runtime's status; it neither waits nor
- * allocates. Invariant: no pointer of a struct is read by the host. Strides count elements. k: the type computed in. */
+ * allocates. Invariant: the host reads nothing behind a pointer to a device's memory. Strides count elements. k: the type computed in. */
 #ifndef TY_KERNELS_H
 #define TY_KERNELS_H
 #include <cuda_runtime_api.h>

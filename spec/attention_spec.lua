@@ -172,4 +172,5 @@ describe("attention", function()
       sum = sum and sum:add_(y) or y
     end
     assert.is_true((sum / 3000 - plain):abs():max():item() < 0.08)
-  end)end)
+  end)
+end)

@@ -13,6 +13,7 @@ describe("boxes", function()
     end
     helper.close(V.box_area(G.a), G.box_area, "area")
     assert.equal("float32", V.box_iou(G.a:half(), G.b:half()).dtype)
+    assert.same({40000}, V.box_area(tycho.tensor({{0, 0, 200, 200}}, {dtype = "uint8"})):totable())
     for _, f in ipairs {"generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss"} do
       local x = G.b[{ {1, 5} }]:clone():requires_grad_()
       for _, how in ipairs {"none", "mean", "sum"} do helper.close(V[f](x, G.a, {reduction = how}), G[f .. "." .. how], f .. " " .. how) end
@@ -61,5 +62,7 @@ describe("boxes", function()
     assert.equal(1, V.stochastic_depth(x, 0.5, "batch"):unique():numel())
     assert.is_true(layer:eval()(x) == x)
     helper.fails("p must be in 0..1", V.stochastic_depth, x, 2, "row")
+    helper.fails("p must be in 0..1", V.StochasticDepth, 2, "row")
+    helper.fails('mode must be "batch" or "row", got', V.StochasticDepth, 0.5, "rows")
   end)
 end)

@@ -14,12 +14,14 @@ local define = core.define
 local vision = {ops = {}}
 local V = vision.ops
 
-local function boxes_of(name, argument, boxes)
+-- In a dtype that holds areas. what: the argument's name.
+local function boxes_of(name, argument, boxes, what)
   local n = M.dim(boxes)
   if n == 0 or boxes.shape[n] ~= 4 then
-    fail("%s: argument %d (boxes) must have 4 numbers in its last dim, got shape %s", name, argument, tostring(boxes.shape))
+    fail("%s: argument %d (%s) must have 4 numbers in its last dim, got shape %s", name, argument, what or "boxes", tostring(boxes.shape))
   end
-  return (boxes.dtype == "float16" or boxes.dtype == "bfloat16") and M.float(boxes) or boxes
+  if boxes.dtype == "float16" or boxes.dtype == "bfloat16" then return M.float(boxes) end
+  return (boxes.dtype == "uint8" or boxes.dtype == "bool") and M.int(boxes) or boxes
 end
 local function column(boxes, i) return ops.select(boxes, -1, i) end
 local function corners(boxes, first) return ops.slice(boxes, -1, first, first + 1) end
@@ -35,7 +37,7 @@ V.box_area = define("box_area", "boxes", function(boxes) return area(boxes_of("b
 
 -- Each of N boxes beside each of M: as (N, 1, 4) and (1, M, 4).
 local function beside(name, a, b)
-  a, b = boxes_of(name, 1, a), boxes_of(name, 2, b)
+  a, b = boxes_of(name, 1, a, "boxes1"), boxes_of(name, 2, b, "boxes2")
   if M.dim(a) ~= 2 or M.dim(b) ~= 2 then
     fail("%s: boxes must be matrices, got shapes %s and %s", name, tostring(a.shape), tostring(b.shape))
   end
@@ -92,7 +94,7 @@ end
 -- A loss of N boxes and their targets, (N, 4) each, from iou, what they cover together, and the boxes.
 local function box_loss(name, fn)
   return define(name, "boxes1, boxes2, *, reduction:enum(none,mean,sum)=none, eps:number=1e-7", function(a, b, reduction, eps)
-    a, b = boxes_of(name, 1, a), boxes_of(name, 2, b)
+    a, b = boxes_of(name, 1, a, "boxes1"), boxes_of(name, 2, b, "boxes2")
     if a.shape ~= b.shape then
       fail("%s: argument 2 (boxes2) has shape %s; it must be %s as argument 1's", name, tostring(b.shape), tostring(a.shape))
     end
@@ -236,6 +238,10 @@ V.StochasticDepth = StochasticDepth
 function StochasticDepth:init(...)
   local o = options.arguments("StochasticDepth", "p, mode", ...)
   self.p, self.mode = options.number("StochasticDepth", "p", o.p, 0), o.mode
+  if self.p > 1 then fail("StochasticDepth: p must be in 0..1, got %g", self.p) end
+  if o.mode ~= "batch" and o.mode ~= "row" then
+    fail("StochasticDepth: mode must be \"batch\" or \"row\", got %s", options.shown(o.mode))
+  end
 end
 function StochasticDepth:forward(x) return V.stochastic_depth(x, self.p, self.mode, self.training) end
 function StochasticDepth:extra_repr() return ("p=%g, mode=%s"):format(self.p, tostring(self.mode)) end

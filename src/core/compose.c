@@ -1,6 +1,6 @@
 /* Ops that are other ops, whatever the device.
  *
- * Invariant: what they are made of goes through apply, so that it is checked, recorded and fused as if it had been called. */
+ * Invariant: the ops that they are made of go through apply, so that they are checked, recorded and fused as if they had been called. */
 #include "shape.h"
 
 /* ---- a power by a plainer op ---- */

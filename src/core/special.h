@@ -31,7 +31,7 @@ TY_INLINE double ty_whole_power(double x, int n) {
 }
 
 /* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun
- * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, and NaN far below for more. */
+ * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, while more lose digits there, and are NaN far below. */
 TY_CALLED double polygamma_f64(double x, double n) {
   const double bernoulli[8] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510},
     pi = 3.141592653589793;

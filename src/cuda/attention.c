@@ -9,7 +9,6 @@
 #define SCORES ((int64_t)4 << 20)       /* in memory at once */
 #define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
 
-#define KEPT ((int64_t)256 << 20)       /* of dropout's factors in memory at once */
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
@@ -18,13 +17,6 @@ static ty_k_heads heads_of(const ty_tensor *t) {
 }
 
 /* ---- by a library ---- */
-
-ty_given ty_given_of(const ty_k_attention *a, int64_t head) {
-  const int64_t shape[4] = {a->h ? a->heads / a->h : 0, a->h, a->lq, a->lk};
-  ty_given x = {.k = {.head = head, .ld = (a->lk + 7) / 8 * 8}};           /* rows begin at 16 bytes */
-  for (int i = 0; i < 4; i++) x.k.shape[i] = i < 3 && a->mask.stride[i] == 0 ? 1 : shape[i];
-  return x;
-}
 
 ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, ty_given *x) {
   const int64_t n = x->k.shape[0] * x->k.shape[1] * x->k.shape[2] * x->k.ld, m = a->heads * a->lq * x->k.ld;
@@ -59,14 +51,22 @@ static ty_k_attention batches_of(const ty_k_attention *a, int64_t first, int64_t
   return b;
 }
 
-/* Dropout's factors are in memory: of as many batches at once as there is room for, always the same number, so that one plan does. */
+/* For how many batches at once there is room for what is given: about as many each time. 0: not even for one. */
+static int64_t batches_at_once(const ty_k_attention *a) {
+  const ty_given x = ty_given_of(a, 0);
+  const int64_t batches = a->heads / a->h, most = ty_dnn_given_at_once();
+  int64_t n = batches;
+  if (a->dropout > 0) n = TY_MIN(n, most / TY_MAX(a->h * a->lq * x.k.ld, 1));
+  if (a->mask.p && x.k.shape[0] > 1) n = TY_MIN(n, most / 2 / TY_MAX(x.k.shape[1] * x.k.shape[2] * x.k.ld, 1));
+  const int64_t runs = n ? (batches + n - 1) / n : 0;
+  return runs ? (batches + runs - 1) / runs : 0;
+}
+
 static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
-  const int64_t batches = a->heads / a->h, each = TY_MAX(a->h * a->lq * a->lk, 1);
-  int64_t n = a->dropout > 0 ? TY_MIN(KEPT / each, batches) : batches;
-  while (n > 1 && batches % n) n--;
+  const int64_t batches = a->heads / a->h, n = batches_at_once(a);
   *taken = n > 0;
   for (int64_t i = 0; i < batches && *taken; i += n) {
-    const ty_k_attention b = batches_of(a, i, n);
+    const ty_k_attention b = batches_of(a, i, TY_MIN(n, batches - i));
     TY_TRY(ty_dnn_attend(c, gpu, &b, i * a->h, s, taken));
   }
   return *taken && a->mask.p && !a->g.p ? ty_launched(c, gpu, ty_k_attention_unseen(a, s->s)) : TY_OK;

@@ -8,13 +8,19 @@
 
 /* What attention is given beside q, k and v; memory is made when it is known to be used. */
 typedef struct { ty_k_attention_given k; ty_tensor *bias, *kept; } ty_given;
-ty_given ty_given_of(const ty_k_attention *a, int64_t head);
+static inline ty_given ty_given_of(const ty_k_attention *a, int64_t head) {
+  const int64_t shape[4] = {a->h ? a->heads / a->h : 0, a->h, a->lq, a->lk};
+  ty_given x = {.k = {.head = head, .ld = (a->lk + 7) / 8 * 8}};           /* rows begin at 16 bytes */
+  for (int i = 0; i < 4; i++) x.k.shape[i] = i < 3 && a->mask.stride[i] == 0 ? 1 : shape[i];
+  return x;
+}
 ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, ty_given *x);
 void ty_given_end(ty_given *x);
 
 #define TY_SCORES_IN_MEMORY ((int64_t)16 << 20)      /* of a head: attention with more of them doesn't go by products */
 
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken);
+int64_t ty_dnn_given_at_once(void);                        /* so many of dropout's factors, or half as many of a mask's numbers */
 /* head: the number that a's first head has among all. Rows that see no key are left to ty_k_attention_unseen. */
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken);
 size_t ty_dnn_version(void);

@@ -305,7 +305,7 @@ def("embedding_bag",
     -- which bag each id is in: that which began last
     local bags = ops.searchsorted(whole(name, 3, ops.slice(offsets, 1, 1, count)),
       ops.range(1, n, 1, {dtype = "int64", device = ids.device}), {right = true}) - 1
-    -- added up in float32 at least, counted in whole numbers
+    -- added up in float32 at least, and counted so: exactly up to 2^24 ids in a bag
     local dtype = weight.dtype
     if dtype == "float16" or dtype == "bfloat16" then rows = M.float(rows) end
     local size, like = {count, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
