@@ -479,6 +479,10 @@ describe("compiled ways", function()
     local f = tycho.compile(gradient)
     for _ = 1, 12 do f(tycho.randn(2, 3):requires_grad_()) end
     assert.equal("argument 1 requires a gradient, and is another tensor from call to call", f:report()[1].why)
+    local known = tycho.ones(1, {requires_grad = true})                    -- not the leaf that stays is at fault
+    local other = tycho.compile(function(w, x) return (w * x):sum():detach() end)
+    for n = 1, 9 do other(known, tycho.randn(n)) end
+    assert.truthy(other:report()[1].why:find("more than 8 variants", 1, true))
     local leaf, g = tycho.zeros(2, 3, {requires_grad = true}), tycho.compile(gradient)
     for _ = 1, 6 do
       local x = tycho.randn(2, 3)

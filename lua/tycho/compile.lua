@@ -381,14 +381,14 @@ local function variant_for(self, args)
     end
   end
   if #self.variants >= self.max_variants then
-    table.remove(self.variants)
     self.why = ("there are more than %d variants: arguments differ from call to call"):format(self.max_variants)
-    for i = 1, args.n do                   -- such a one is known by itself, as parameters are
-      if core.is_tensor(args[i]) and args[i].requires_grad then
+    for i = 1, args.n do                   -- a leaf is known by itself, as parameters are
+      if core.is_tensor(args[i]) and args[i].requires_grad and not rawequal(args[i], self.variants[1].args[i]) then
         self.why = ("argument %d requires a gradient, and is another tensor from call to call"):format(i)
       end
     end
     debug_print("%s", self.why)
+    table.remove(self.variants)
   end
   table.insert(self.variants, 1, new_variant(args))
   return self.variants[1]

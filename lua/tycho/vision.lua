@@ -43,11 +43,11 @@ local function beside(name, a, b)
   end
   return M.unsqueeze(a, 2), M.unsqueeze(b, 1)
 end
--- What boxes share over what they cover, and what they cover.
-local function iou_of(a, b)
+-- What boxes share over what they cover (and eps), and what they cover.
+local function iou_of(a, b, eps)
   local both = spanned(ops.maximum(corners(a, 1), corners(b, 1)), ops.minimum(corners(a, 3), corners(b, 3)))
   local union = area(a) + area(b) - both
-  return both / union, union
+  return both / (eps and union + eps or union), union
 end
 -- The corners of the smallest box around both.
 local function around(a, b) return ops.minimum(corners(a, 1), corners(b, 1)), ops.maximum(corners(a, 3), corners(b, 3)) end
@@ -98,9 +98,8 @@ local function box_loss(name, fn)
     if a.shape ~= b.shape then
       fail("%s: argument 2 (boxes2) has shape %s; it must be %s as argument 1's", name, tostring(b.shape), tostring(a.shape))
     end
-    local both = spanned(ops.maximum(corners(a, 1), corners(b, 1)), ops.minimum(corners(a, 3), corners(b, 3)))
-    local union = area(a) + area(b) - both
-    return reduced(fn(a, b, both / (union + eps), union, eps), reduction)
+    local iou, union = iou_of(a, b, eps)
+    return reduced(fn(a, b, iou, union, eps), reduction)
   end)
 end
 -- generalized_box_iou_loss(boxes1, boxes2, {reduction="none", eps=1e-7}): 1 - the generalized IoU of each box and its target.
@@ -139,7 +138,7 @@ local FROM_CORNERS = {
 }
 -- box_convert(boxes, in_fmt, out_fmt): from one format to another: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
 V.box_convert = define("box_convert", "boxes, in_fmt:enum(xyxy,xywh,cxcywh), out_fmt:enum(xyxy,xywh,cxcywh)", function(boxes, from, to)
-  if M.dim(boxes) == 0 or boxes.shape[M.dim(boxes)] ~= 4 then boxes_of("box_convert", 1, boxes) end
+  boxes_of("box_convert", 1, boxes)
   return FROM_CORNERS[to](TO_CORNERS[from](boxes))
 end)
 -- clip_boxes_to_image(boxes, {h, w}): what of each box lies in a picture of that size.
@@ -168,7 +167,7 @@ V.masks_to_boxes = define("masks_to_boxes", "masks", function(masks)
 end)
 
 ---- what overlaps ----
--- Places, from 0, of the boxes that are kept, of n in the order that is given; class: NULL, or only boxes of one class suppress each other.
+-- Places, from 1, of the boxes that are kept, of n in the order that is given; class: nil, or only boxes of one class suppress each other.
 local function kept(n, order, p, class, threshold)
   local gone, keep, count = ffi.new("uint8_t[?]", n), {}, 0
   for i = 0, n - 1 do
@@ -226,11 +225,10 @@ end)
 V.stochastic_depth = define("stochastic_depth", "input, p:number, mode:enum(batch,row), training:bool=true", function(x, p, mode, training)
   if not (p >= 0 and p <= 1) then fail("stochastic_depth: p must be in 0..1, got %g", p) end
   if not training or p == 0 then return x end
+  if p == 1 then return x * 0 end
   local shape = {mode == "row" and x.shape[1] or 1}
   for d = 2, M.dim(x) do shape[d] = 1 end
-  local like = {dtype = x.dtype, device = x.device}
-  if p == 1 then return x * 0 end
-  return x * (ops.bernoulli(ops.full(shape, 1 - p, like)) / (1 - p))
+  return x * (ops.bernoulli(ops.full(shape, 1 - p, {dtype = x.dtype, device = x.device})) / (1 - p))
 end)
 -- StochasticDepth(p, mode): stochastic_depth as a layer, for residual branches.
 local StochasticDepth = module.Module:extend("StochasticDepth")

@@ -3,13 +3,13 @@
  * Idea: where plans are timed, a product has two, which add up in opposite orders (product.cpp has the other); which one is the faster is a
  * matter of chance, as on a device that other work disturbs. By odd seeds attention in 16 bits with a mask or dropout is a library's
  * (attend.cpp), given what cuDNN would be given. */
-#include <stdlib.h>
 #include <sys/random.h>
 #include "blas.h"
 #include "dnn.h"
 #include "timed_plans.h"
 
 cudaError_t sim_multiply_backwards(const ty_k_product *a, cudaStream_t s);
+bool sim_odd_seed(void);
 cudaError_t sim_attend(const ty_k_attention *a, const ty_k_attention_given *x, cudaStream_t s);
 
 static bool takes_other_plan(int gpu, const ty_k_product *p) {
@@ -36,9 +36,7 @@ ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_str
 int64_t ty_dnn_given_at_once(void) { return 20000; }         /* so that batches go several ways */
 
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken) {
-  const char *const seed = getenv("TYCHO_SIM_SEED");
-  const bool odd = !seed || strtol(seed, NULL, 10) % 2;
-  *taken = odd && ty_is_16bit((ty_dtype)a->dtype) && (a->mask.p || a->dropout > 0) && a->d == a->dv && a->d > 0 && a->d <= 256 &&
+  *taken = sim_odd_seed() && ty_is_16bit((ty_dtype)a->dtype) && (a->mask.p || a->dropout > 0) && a->d == a->dv && a->d > 0 && a->d <= 256 &&
     a->q.stride[3] == 1 && a->k.stride[3] == 1 && a->v.stride[3] == 1 && (!a->g.p || a->g.stride[3] == 1);
   if (!*taken) return TY_OK;
   ty_given x = ty_given_of(a, head);

@@ -347,10 +347,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   return cudaSuccess;
 }
 
-/* By odd seeds the device reads pageable memory itself, and so may do it later than a copy's call. */
-static bool reads_pageable() { static const bool odd = setting("TYCHO_SIM_SEED", 1) % 2; return odd; }
+/* By odd seeds the device reads pageable memory itself, and so may do it later than a copy's call; and a library attends (libraries.c). */
+extern "C" bool sim_odd_seed() { static const bool odd = setting("TYCHO_SIM_SEED", 1) % 2; return odd; }
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr what, int) {
-  ENTER; *v = what == cudaDevAttrPageableMemoryAccess && reads_pageable(); return cudaSuccess;
+  ENTER; *v = what == cudaDevAttrPageableMemoryAccess && sim_odd_seed(); return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
@@ -503,7 +503,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind
   if (!s || (to ? !on_device(dst, n) : touches_device(dst)) || (from ? !on_device(src, n) : touches_device(src)))
     return give(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) || (kind == cudaMemcpyDeviceToHost && !is_pinned(dst, n))) REFUSE_CAPTURE;
-  if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n) && !reads_pageable()) {   /* staged: the source may change then */
+  if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n) && !sim_odd_seed()) {   /* staged: the source may change then */
     auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
     s->add([=] { memcpy(dst, stage->data(), n); });
     return cudaSuccess;

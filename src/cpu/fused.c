@@ -93,14 +93,10 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
 static void keep(const part *q, double drop, const blocks *b, float *o, int64_t at, int64_t m) {
   const uint64_t from = (uint64_t)(b->first + at * b->step);
   uint32_t word[4 * 128];
-  for (int64_t j = 0; j < m && b->step != 1; j++) {      /* runs across the elements' order, where that is short */
-    const uint64_t e = from + (uint64_t)(j * b->step);
-    ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + e / 4, 1);
-    ty_cpu_loops()->keep(o + j, word + e % 4, drop, 1);
-  }
-  for (int64_t j = 0; j < m && b->step == 1;) {
-    const uint64_t block = (from + (uint64_t)j) / 4;
-    const int64_t skip = (int64_t)((from + (uint64_t)j) % 4), n = TY_MIN(m - j, 4 * 128 - skip);
+  for (int64_t j = 0; j < m;) {
+    const uint64_t e = from + (uint64_t)(j * b->step), block = e / 4;
+    /* one by one where a run goes across the elements' order, which it does where that is short */
+    const int64_t skip = (int64_t)(e % 4), n = b->step == 1 ? TY_MIN(m - j, 4 * 128 - skip) : 1;
     ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + block, (skip + n + 3) / 4);
     ty_cpu_loops()->keep(o + j, word + skip, drop, n);
     j += n;
@@ -154,7 +150,7 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
   b.first = (ptr[0] - w->it.data[0]) / w->it.size[0];
-  b.step = w->period ? 1 : stride[0];
+  b.step = stride[0];
   const int64_t block = w->period ? TY_BLOCK / w->period * w->period : TY_BLOCK;
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at));
 }

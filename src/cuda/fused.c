@@ -1,6 +1,6 @@
 /* Fused kernels on a GPU: how one walks its tensors and is launched. The source is source.c's, the compiler's part rtc.c's.
  *
- * Invariant: a kernel that can't be compiled or launched is no error: the program's single ops run instead. */
+ * Invariant: a kernel reads and writes its tensors by the strides that it was made for, wherever their memory is in a run. */
 #include <stdlib.h>
 #include <string.h>
 #include "fused.h"

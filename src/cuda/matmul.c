@@ -1,7 +1,8 @@
 /* Matrix products.
  *
  * Idea: operands in any strides that BLAS can read aren't copied; many rows against one matrix are one product; a batch is one where one
- * step leads from each matrix to the next. Invariant: what BLAS is given has its rows or its columns side by side, one step apart. */
+ * step leads from each matrix to the next. Invariant: of what BLAS is given, the elements of
+ * a row or those of a column are contiguous. */
 #include <string.h>
 #include "blas.h"
 
