@@ -4,12 +4,11 @@
  * row of the result's gradient goes by. Invariant: a last vector that would be short starts earlier: some channels are there twice. */
 #include <string.h>
 #include "cpu.h"
+#include "typed.h"
 
 /* A sum of products, which no other backend repeats to the bit: may be fused. */
 #pragma GCC optimize("fp-contract=fast")
 
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
 #if defined __AVX512F__
 #define LANES 16
 #elif defined __AVX__

@@ -6,18 +6,16 @@
 #include <string.h>
 #include "cpu.h"
 #include "math.h"
-#define PASTE_(a, b) a##b
-#define PASTE(a, b) PASTE_(a, b)
-#define FN(name) PASTE(name, S)
+#include "typed.h"
 #define T float
-#define S _f32
+#define S f32
 #define PLACE int32_t
 #include "pool_loops.h"
 #undef T
 #undef S
 #undef PLACE
 #define T double
-#define S _f64
+#define S f64
 #define PLACE int64_t
 #include "pool_loops.h"
 

@@ -1,5 +1,4 @@
-/* Pooling's loops for one element type: T, its functions' ending S, PLACE for positions of as many bytes. pool_loops.c includes this
- * for float and for double. */
+/* pool_loops.c's loops for one element type (typed.h); PLACE: positions of as many bytes. */
 #define LANES ((int64_t)(64 / sizeof(T)))
 #define V FN(vector)
 #define P FN(places)

@@ -1,0 +1,44 @@
+/* A pass of factor R, known where it is inlined, over elements of V: T or a vector of it (fourier_loops.h). */
+TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
+  for (int64_t p = 0; p < m; p++) {
+    T wr[MOST], wi[MOST];
+    for (int j = 1; j < R; j++) { wr[j] = w[2 * p * j * step]; wi[j] = w[2 * p * j * step + 1]; }
+    for (int64_t q = 0; q < s; q += (int64_t)(sizeof(V) / sizeof(T))) {
+      V ar[MOST], ai[MOST], br[MOST], bi[MOST];
+      for (int k = 0; k < R; k++) {
+        ar[k] = *(const V *)(xr + q + s * (p + k * m));
+        ai[k] = *(const V *)(xi + q + s * (p + k * m));
+      }
+      if (R == 2) {
+        br[0] = ar[0] + ar[1]; bi[0] = ai[0] + ai[1];
+        br[1] = ar[0] - ar[1]; bi[1] = ai[0] - ai[1];
+      } else if (R == 4) {
+        const V er = ar[0] + ar[2], ei = ai[0] + ai[2], fr = ar[0] - ar[2], fi = ai[0] - ai[2];
+        const V gr = ar[1] + ar[3], gi = ai[1] + ai[3], hr = ai[1] - ai[3], hi = ar[3] - ar[1];      /* h: times -i */
+        br[0] = er + gr; bi[0] = ei + gi;
+        br[1] = fr + hr; bi[1] = fi + hi;
+        br[2] = er - gr; bi[2] = ei - gi;
+        br[3] = fr - hr; bi[3] = fi - hi;
+      } else {                             /* odd: pairs of elements from both ends make pairs of sums */
+        br[0] = ar[0]; bi[0] = ai[0];
+        for (int k = 1; k <= R / 2; k++) { br[0] += ar[k] + ar[R - k]; bi[0] += ai[k] + ai[R - k]; }
+        for (int j = 1; j <= R / 2; j++) {
+          V cr = ar[0], ci = ai[0], dr = {0}, di = {0};
+          for (int k = 1; k <= R / 2; k++) {
+            const T c = (T)circle[R][j * k % R][0], sn = (T)circle[R][j * k % R][1];
+            cr += c * (ar[k] + ar[R - k]); ci += c * (ai[k] + ai[R - k]);
+            dr += sn * (ai[k] - ai[R - k]); di += sn * (ar[R - k] - ar[k]);
+          }
+          br[j] = cr + dr; bi[j] = ci + di;
+          br[R - j] = cr - dr; bi[R - j] = ci - di;
+        }
+      }
+      *(V *)(yr + q + s * R * p) = br[0];
+      *(V *)(yi + q + s * R * p) = bi[0];
+      for (int j = 1; j < R; j++) {
+        *(V *)(yr + q + s * (R * p + j)) = br[j] * wr[j] - bi[j] * wi[j];
+        *(V *)(yi + q + s * (R * p + j)) = br[j] * wi[j] + bi[j] * wr[j];
+      }
+    }
+  }
+}

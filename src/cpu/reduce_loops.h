@@ -1,0 +1,90 @@
+/* Reductions' loops for one element type (typed.h), float, double or int64; A, SA: its accumulator's type and name.
+ *
+ * Idea: LANES partial results side by side, then one, by halves; as everywhere here, so that an op gives the same bits alone and in a fused
+ * kernel. What an op is (`reduction`) comes as functions that are known where these are inlined: once for each row of ops.def. */
+#define REDUCTION FN(reduction)
+typedef struct {
+  T start;                                 /* what joins without a change, also when mapped */
+  T (*map)(T x), (*join)(T acc, T x);
+  A (*merge)(A acc, A x);                  /* join of accumulators */
+} REDUCTION;
+
+/* A row as far as it is joined within vectors. */
+TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
+  T lane[LANES];
+  A wide[LANES];
+  int64_t i = 0;
+  EACH_OF(LANES, j) lane[j] = r.start;
+  for (; i + LANES <= n; i += LANES)
+    EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(xs[i + j]));
+  if (i < n) {
+    TAIL(T, last, xs + i, n - i, r.start);
+    EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(last[j]));
+  }
+  EACH_OF(LANES, j) wide[j] = (A)lane[j];
+  EACH_OF(16, j) wide[j] = r.merge(wide[j], wide[j + 16]);
+  EACH_OF(8, j) eight[j] = r.merge(wide[j], wide[j + 8]);
+}
+
+TY_INLINE void FN(row_of)(REDUCTION r, A *out, const T *x, int64_t n) {
+  A eight[8];
+  FN(eight_of)(r, eight, x, n);
+  for (int h = 4; h; h /= 2)
+    for (int j = 0; j < h; j++) eight[j] = r.merge(eight[j], eight[j + h]);
+  *out = eight[0];
+}
+
+/* As row_of, of rows one after another: SIDE of them side by side, short ones from the start on, others when each is a vector. */
+TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t n) {
+  const A none = (A)r.join(r.start, r.map(r.start));
+  T turned[SHORT][SIDE];
+  A side[SHORT][SIDE], eight[SIDE * 8];
+  for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) {
+    const int m = (int)TY_MIN(rows, SIDE), k = n <= SHORT ? (int)n : 8;
+    if (m < SIDE) {
+      memset(turned, 0, sizeof turned);
+      memset(eight, 0, sizeof eight);
+    }
+    if (n <= SHORT) {
+      if (sizeof(T) == 4) transpose_4(turned, SIDE, xs, n, m, n);
+      else transpose_8(turned, SIDE, xs, n, m, n);
+      for (int j = 0; j < k; j++)
+        EACH_OF(SIDE, i) side[j][i] = r.merge((A)r.join(r.start, r.map(turned[j][i])), none);
+    } else {
+      for (int i = 0; i < m; i++) FN(eight_of)(r, eight + i * 8, xs + i * n, n);
+      transpose_8(side, SIDE, eight, 8, SIDE, 8);
+    }
+    for (int h = SHORT / 2; h; h /= 2)
+      for (int j = 0; j < h && j + h < k; j++)
+        EACH_OF(SIDE, i) side[j][i] = r.merge(side[j][i], side[j + h][i]);
+    memcpy(o, side, (size_t)m * sizeof *o);
+  }
+}
+
+TY_INLINE void FN(column_of)(REDUCTION r, T *acc, const T *x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) acc[i] = r.join(acc[i], r.map(x[i]));
+}
+
+TY_INLINE void FN(combine_of)(REDUCTION r, A *acc, const A *x, int64_t n) {
+  for (int64_t i = 0; i < n; i++) acc[i] = r.merge(acc[i], x[i]);
+}
+
+/* The entries of ty_loops (cpu.h) of each op. */
+#define REDUCE(name, ...) \
+  TY_INLINE REDUCTION FN(the_##name)(void) { \
+    return (REDUCTION){FN(start_##name)(), FN(map_##name), FN(join_##name), IN_A(join_##name)}; } \
+  static void FN(row_##name)(void *out, const void *x, int64_t n) { FN(row_of)(FN(the_##name)(), out, x, n); } \
+  static void FN(rows_##name)(void *out, const void *x, int64_t rows, int64_t n) { FN(rows_of)(FN(the_##name)(), out, x, rows, n); } \
+  static void FN(column_##name)(void *acc, const void *x, int64_t n) { FN(column_of)(FN(the_##name)(), acc, x, n); } \
+  static void FN(combine_##name)(void *acc, const void *x, int64_t n) { FN(combine_of)(FN(the_##name)(), acc, x, n); } \
+  static void FN(column_init_##name)(void *acc_, int64_t n) { \
+    T *acc = acc_; \
+    for (int64_t i = 0; i < n; i++) acc[i] = FN(start_##name)(); } \
+  static void FN(init_##name)(void *acc_, int64_t n) { \
+    A *acc = acc_; \
+    for (int64_t i = 0; i < n; i++) acc[i] = IN_A(start_##name)(); } \
+  static void FN(finish_##name)(void *acc_, int64_t n, double count) { \
+    A *acc = acc_; \
+    for (int64_t i = 0; i < n; i++) acc[i] = IN_A(last_##name)(acc[i], count); }
+#include "ops.def"
+#undef REDUCTION

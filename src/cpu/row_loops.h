@@ -1,0 +1,290 @@
+/* Softmax's and the norms' loops along a row, for one element type (typed.h), float or double. LANES, TAIL, HALVES are loops.c's, row_sum
+ * is reduce_loops.h's.
+ *
+ * Idea: LANES partial sums side by side in T, joined in double; _columns: of rows one below another, a sum for each column.
+ * What each computes stands at its entry of ty_loops (cpu.h). */
+
+#define SUM_LANES(s, lane) do { \
+    double wide_[LANES]; \
+    for (int j_ = 0; j_ < LANES; j_++) wide_[j_] = (double)lane[j_]; \
+    HALVES(j_, h_, wide_[j_] += wide_[j_ + h_]) \
+    s += wide_[0]; } while (0)
+
+/* Of one block: TY_PART elements at most. */
+static T FN(sum)(const T *x, int64_t n) {
+  T a[LANES] = {0};
+  int64_t i = 0;
+  double s = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) a[j] += x[i + j];
+  if (i < n) {
+    TAIL(T, xl, x + i, n - i, 0);
+    for (int j = 0; j < LANES; j++) a[j] += xl[j];
+  }
+  SUM_LANES(s, a);
+  return (T)s;
+}
+
+static T FN(dot)(const T *x, const T *y, int64_t n) {
+  T a[LANES] = {0};
+  int64_t i = 0;
+  double s = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) a[j] += x[i + j] * y[i + j];
+  if (i < n) {
+    TAIL(T, xl, x + i, n - i, 0);
+    TAIL(T, yl, y + i, n - i, 0);
+    for (int j = 0; j < LANES; j++) a[j] += xl[j] * yl[j];
+  }
+  SUM_LANES(s, a);
+  return (T)s;
+}
+
+/* As the op sum adds. */
+static double FN(total)(const T *x, int64_t n) {
+  const int64_t most = TY_PART_OF(n);
+  double s = 0;
+  for (int64_t i = 0; i < n; i += most) {
+    double part;
+    FN(row_sum)(&part, x + i, TY_MIN(most, n - i));
+    s += part;
+  }
+  return s;
+}
+
+static double FN(total_square)(const T *x, int64_t n, T shift) {
+  const int64_t most = TY_PART_OF(n);
+  double s = 0;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = TY_MIN(n, i + most);
+    T a[LANES] = {0};
+    double part = 0;
+    for (; i + LANES <= end; i += LANES)
+      for (int j = 0; j < LANES; j++) { const T d = x[i + j] - shift; a[j] += d * d; }
+    for (int j = 0; i < end; i++, j++) { const T d = x[i] - shift; a[j] += d * d; }
+    SUM_LANES(part, a);
+    s += part;
+  }
+  return s;
+}
+
+/* ---- softmax ---- */
+
+static void FN(softmax)(void *o_, const void *x_, int64_t n, int lg) {
+  T *o = o_;
+  const T *x = x_;
+  T lane[LANES], m = -INFINITY, buf[TY_PART];
+  double sum = 0;
+  int64_t i = 0;
+  for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
+  for (; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0];
+  for (int j = 0; j < LANES; j++) m = lane[j] > m ? lane[j] : m;      /* a NaN shows in the sum */
+  if (m == -INFINITY) m = 0;               /* all masked: exp gives 0, the quotient NaN, as PyTorch */
+  for (i = 0; i < n; i += TY_PART) {
+    const int64_t w = TY_MIN(TY_PART, n - i);
+    const T *xs = x + i;
+    T *e = lg ? buf : o + i;
+    for (int64_t j = 0; j < w; j++) e[j] = FN(ty_exp_down)(xs[j] - m);
+    sum += FN(total)(e, w);
+  }
+  if (lg) {
+    const T l = FN(log)((T)sum);
+    for (i = 0; i < n; i++) o[i] = (x[i] - m) - l;
+  } else {
+    const T r = 1 / (T)sum;
+    for (i = 0; i < n; i++) o[i] *= r;
+  }
+}
+
+static void FN(softmax_backward)(void *o_, const void *g_, const void *y_, int64_t n, int lg) {
+  T *o = o_;
+  const T *g = g_, *y = y_;
+  double sum = 0;
+  if (lg) sum = FN(total)(g, n);
+  else for (int64_t i = 0; i < n; i += TY_PART) sum += (double)FN(dot)(g + i, y + i, TY_MIN(TY_PART, n - i));
+  const T s = (T)sum;
+  if (lg) for (int64_t i = 0; i < n; i++) o[i] = g[i] - FN(ty_exp_down)(y[i]) * s;
+  else for (int64_t i = 0; i < n; i++) o[i] = y[i] * (g[i] - s);
+}
+
+static double FN(exp_sum)(void *o_, const void *x_, int64_t n, double a_, double shift) {
+  T *o = o_;
+  const T *x = x_;
+  const T a = (T)a_, h = (T)shift;
+  double sum = 0;
+  if (n <= LANES) {                        /* the same sum, without a way through memory */
+    T e[LANES];
+    for (int j = 0; j < LANES; j++) e[j] = j < n ? FN(ty_exp_down)(a * x[j] - h) : 0;
+    for (int j = 0; j < LANES; j++) if (j < n) o[j] = e[j];
+    SUM_LANES(sum, e);
+    return (double)(T)sum;
+  }
+  for (int64_t i = 0; i < n; i += 256) {
+    const int64_t w = TY_MIN(256, n - i);
+    for (int64_t j = i; j < i + w; j++) o[j] = FN(ty_exp_down)(a * x[j] - h);
+    sum += (double)FN(sum)(o + i, w);
+  }
+  return sum;
+}
+
+/* ---- sums that norms are made of ---- */
+
+static void FN(row_moments)(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd) {
+  const T m = centered ? (T)(FN(total)(x, n) / (double)n) : 0, v = (T)(FN(total_square)(x, n, m) / (double)n);
+  *mean = m;
+  *rstd = 1 / FN(sqrt)(v + (T)eps);
+}
+
+#define MOMENTS_PART 2048
+static void FN(moments)(const void *x_, int64_t n, double shift, double *s1, double *s2) {
+  const T *x = x_;
+  const T h = (T)shift;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = TY_MIN(n, i + MOMENTS_PART);
+    T a[LANES] = {0}, b[LANES] = {0};
+    for (; i + LANES <= end; i += LANES)
+      for (int j = 0; j < LANES; j++) { const T d = x[i + j] - h; a[j] += d; b[j] += d * d; }
+    for (int j = 0; i < end; i++, j++) { const T d = x[i] - h; a[j] += d; b[j] += d * d; }
+    SUM_LANES(*s1, a);
+    SUM_LANES(*s2, b);
+  }
+}
+
+static void FN(moments_columns)(const void *x_, int64_t rows, int64_t n, const void *h_, void *s1_, void *s2_) {
+  const T *x = x_, *h = h_;
+  T *restrict s1 = s1_, *restrict s2 = s2_;
+  for (; rows > 0; rows--, x += n)
+    for (int64_t i = 0; i < n; i++) { const T d = x[i] - h[i]; s1[i] += d; s2[i] += d * d; }
+}
+
+static void FN(dots)(const void *g_, const void *x_, int64_t n, double shift, double *s1, double *s2) {
+  const T *g = g_, *x = x_;
+  const T h = (T)shift;
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = TY_MIN(n, i + MOMENTS_PART);
+    T a[LANES] = {0}, b[LANES] = {0};
+    for (; i + LANES <= end; i += LANES)
+      for (int j = 0; j < LANES; j++) { a[j] += g[i + j]; b[j] += g[i + j] * (x[i + j] - h); }
+    for (int j = 0; i < end; i++, j++) { a[j] += g[i]; b[j] += g[i] * (x[i] - h); }
+    SUM_LANES(*s1, a);
+    SUM_LANES(*s2, b);
+  }
+}
+
+static void FN(dots_columns)(const void *g_, const void *x_, int64_t rows, int64_t n, const void *h_, void *s1_, void *s2_) {
+  const T *g = g_, *x = x_, *h = h_;
+  T *restrict s1 = s1_, *restrict s2 = s2_;
+  for (; rows > 0; rows--, g += n, x += n)
+    for (int64_t i = 0; i < n; i++) { s1[i] += g[i]; s2[i] += g[i] * (x[i] - h[i]); }
+}
+
+/* ---- what norms make of their sums ---- */
+
+static void FN(affine)(void *o_, const void *x_, int64_t n, double a_, double b_) {
+  T *o = o_;
+  const T *x = x_;
+  const T a = (T)a_, b = (T)b_;
+  for (int64_t i = 0; i < n; i++) o[i] = a * x[i] + b;
+}
+
+static void FN(affine_times)(void *o_, const void *x_, const void *y_, int64_t n, double a_, double b_) {
+  T *o = o_;
+  const T *x = x_, *y = y_;
+  const T a = (T)a_, b = (T)b_;
+  for (int64_t i = 0; i < n; i++) o[i] = (a * x[i] + b) * y[i];
+}
+
+static void FN(affine2)(void *o_, const void *g_, const void *x_, int64_t n, double a_, double b_, double c_) {
+  T *o = o_;
+  const T *g = g_, *x = x_;
+  const T a = (T)a_, b = (T)b_, c = (T)c_;
+  for (int64_t i = 0; i < n; i++) o[i] = a * g[i] + b * x[i] + c;
+}
+
+static void FN(affine2_columns)(void *o_, const void *g_, const void *x_, int64_t rows, int64_t n, const void *a_, const void *b_,
+  const void *c_) {
+  T *restrict o = o_;
+  const T *g = g_, *x = x_, *a = a_, *b = b_, *c = c_;
+  for (; rows > 0; rows--, o += n, g += n, x += n)
+    for (int64_t i = 0; i < n; i++) o[i] = a[i] * g[i] + b[i] * x[i] + c[i];
+}
+
+static void FN(centered)(void *o_, const void *x_, int64_t n, double m_, double a_, double b_) {
+  T *o = o_;
+  const T *x = x_;
+  const T m = (T)m_, a = (T)a_, b = (T)b_;
+  for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * a + b;
+}
+
+static void FN(centered_columns)(void *o_, const void *x_, int64_t rows, int64_t n, const void *m_, const void *a_, const void *b_) {
+  T *restrict o = o_;
+  const T *x = x_, *m = m_, *a = a_, *b = b_;
+  for (; rows > 0; rows--, o += n, x += n)
+    for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m[i]) * a[i] + b[i];
+}
+
+/* ---- layer_norm, rms_norm ---- */
+
+static void FN(layer_norm)(void *o_, const void *x_, const void *w_, const void *b_, int64_t n, double mean, double rstd) {
+  T *o = o_;
+  const T *x = x_, *w = w_, *b = b_;
+  const T m = (T)mean, r = (T)rstd;
+  if (w && b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i] + b[i];
+  else if (w) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r * w[i];
+  else if (b) for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r + b[i];
+  else for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) * r;
+}
+
+static void FN(layer_norm_backward)(void *dx_, void *dw_, void *db_, const void *g_, const void *x_, const void *w_, int64_t n,
+  double mean, double rstd) {
+  T *dx = dx_, *dw = dw_, *db = db_;
+  const T *g = g_, *x = x_, *w = w_;
+  const T m = (T)mean, r = (T)rstd;
+  T gw[256], h[256];
+  double sa = 0, sb = 0;
+  for (int64_t i = 0; i < n; i += 256) {
+    const int64_t e = TY_MIN(256, n - i);
+    const T *gs = g + i, *xs = x + i;
+    T *dws = dw + i, *dbs = db + i;
+    for (int64_t j = 0; j < e; j++) h[j] = (xs[j] - m) * r;
+    for (int64_t j = 0; j < e; j++) { dws[j] += gs[j] * h[j]; dbs[j] += gs[j]; }
+    for (int64_t j = 0; j < e; j++) gw[j] = w ? gs[j] * w[i + j] : gs[j];
+    sa += (double)FN(sum)(gw, e);
+    sb += (double)FN(dot)(gw, h, e);
+  }
+  const T ma = (T)(sa / (double)n), mb = (T)(sb / (double)n);
+  if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - ma - (x[i] - m) * r * mb);
+  else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - ma - (x[i] - m) * r * mb);
+}
+
+static void FN(rms_norm)(void *o_, const void *x_, const void *w_, int64_t n, double rstd) {
+  T *o = o_;
+  const T *x = x_, *w = w_;
+  const T r = (T)rstd;
+  if (w) for (int64_t i = 0; i < n; i++) o[i] = x[i] * r * w[i];
+  else for (int64_t i = 0; i < n; i++) o[i] = x[i] * r;
+}
+
+static void FN(rms_norm_backward)(void *dx_, void *dw_, const void *g_, const void *x_, const void *w_, int64_t n, double rstd) {
+  T *dx = dx_, *dw = dw_;
+  const T *g = g_, *x = x_, *w = w_;
+  const T r = (T)rstd;
+  T gw[256];
+  double s = 0;
+  for (int64_t i = 0; i < n; i += 256) {
+    const int64_t e = TY_MIN(256, n - i);
+    const T *gs = g + i, *xs = x + i;
+    T *dws = dw + i;
+    for (int64_t j = 0; j < e; j++) dws[j] += gs[j] * xs[j] * r;
+    for (int64_t j = 0; j < e; j++) gw[j] = w ? gs[j] * w[i + j] : gs[j];
+    s += (double)FN(dot)(gw, xs, e);
+  }
+  const T m = (T)(s / (double)n) * r * r;
+  if (w) for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] * w[i] - x[i] * m);
+  else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - x[i] * m);
+}
+
+#undef SUM_LANES
+#undef MOMENTS_PART
