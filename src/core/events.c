@@ -1,9 +1,8 @@
-/* A program's events: recorded, compared, and, where a call differs, done again.
+/* A program's events: recorded, and compared in later calls.
  *
  * Idea: in a call that is compared, an op that agrees gives stand-ins: tensors in the recording's memory, to which nothing has been written
- * yet. They are held until the call's end, with the operands that came: from these the events can be asked for again, and the stand-ins
- * become what that gives: another recording's stand-ins, or results. Invariant: what a call that differs from all recordings leaves behind
- * is what it would have left without them. */
+ * yet. They are held until the call's end, with the operands that came. Invariant: what is handed out, and what the call's own tensors say
+ * of themselves (versions, histories, needs), is as the op would have left it, but for the numbers. Where a call differs: differ.c. */
 #include <string.h>
 #include "plan.h"
 
@@ -172,6 +171,55 @@ static void pending_change(ty_tensor *t, const ty_op *op) {
 
 static event *next_event(ty_program *p) { return p->at < p->r->nevent ? &p->r->event[p->at] : NULL; }
 
+/* The call's learning rates and settings, which may have changed, go to the steps. */
+static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
+  for (int i = 0; i < c->nin; i++)
+    if (ty_is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {
+      e->in[i] = c->in[i];
+      ty_plan_rate(r, e->first, i, c->in[i].f);
+    }
+  for (int k = 0; k < c->op->nparam; k++) {
+    const int slot = c->op->param[k].slot;
+    if (!is_setting(c->op, k) || e->at[slot].f == c->at[slot].f) continue;
+    e->at[slot].f = r->step[e->first].call.at[slot].f = c->at[slot].f;
+    r->moved = r->moved || r->gpu;         /* a graph keeps numbers as they are */
+  }
+}
+
+/* What the op writes into an existing tensor is still to come; its history is what the op gave it. */
+static ty_status change_in_place(const ty_call *c, event *e, ty_tensor *into) {
+  pending_change(into, c->op);
+  if (e->out_needs[0] && !e->into_needs && !ty_mark_graph_used(into)) return ty_program_no_memory(c->ctx);
+  if (e->gains && !ty_mark_graph_used(into->base)) return ty_program_no_memory(c->ctx);
+  if (e->moves) into->base->history++;
+  return TY_OK;
+}
+
+static ty_status hand_out(const ty_call *c, event *e, ty_tensor **out) {
+  const int n = c->op->nout;
+  for (int j = 0; j < n; j++)
+    if (!(out[j] = stand_in(c->ctx->program, e->vout[j], e->out_needs[j]))) {
+      while (j--) { ty_release(out[j]); out[j] = NULL; }
+      return ty_program_no_memory(c->ctx);
+    }
+  for (int j = 0; j < n; j++) {
+    out[j]->own_layout = e->own_layout[j];
+    if (e->based) {
+      ty_tensor *const x = c->in[0].t;
+      out[j]->base = ty_retain(x->base ? x->base : x);
+      out[j]->history = out[j]->base->history;
+    }
+    e->shell[j] = ty_retain(out[j]);
+  }
+  return TY_OK;
+}
+
+/* The event's operands as they have come, for redo. */
+static void hold(event *e, const ty_call *c, ty_tensor *into) {
+  for (int i = 0; i < c->nin; i++) e->actual[i] = ty_retain(c->in[i].t);
+  e->target = into ? ty_retain(into) : NULL;
+}
+
 static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
@@ -182,64 +230,25 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     TY_TRY(ty_diverge(c->ctx, p, why));
     return ty_program_apply(c, b, into, out, now);
   }
-  if (e->failed) {
-    for (int i = 0; i < c->nin; i++) e->actual[i] = ty_retain(c->in[i].t);
-    if (into) e->target = ty_retain(into);
-    memcpy(c->ctx->err, e->failed, TY_ERRLEN);
-    p->at++;
-    return TY_ERR;
-  }
-  if (c->op->cls == TY_C_MOVE && r->store[r->value[e->vout[0]].store].constant) {      /* the call's own: it may be changed */
+  if (e->failed) memcpy(c->ctx->err, e->failed, TY_ERRLEN);
+  else if (c->op->cls == TY_C_MOVE && r->store[r->value[e->vout[0]].store].constant) {      /* the call's own: it may be changed */
     p->within++;
     const ty_status s = now(c, b, into, out);
     p->within--;
     if (s != TY_OK) return s;
     e->shell[0] = ty_retain(out[0]);
     r->store[r->value[e->vout[0]].store].given = out[0]->storage->id;
-    e->actual[0] = ty_retain(c->in[0].t);
-    p->at++;
-    return TY_OK;
+  } else {
+    if (into) {
+      TY_TRY(change_in_place(c, e, into));
+      out[0] = ty_retain(into);
+    } else TY_TRY(hand_out(c, e, out));
+    take_numbers(c, r, e);
+    ty_each_mutated(c, pending_change);
   }
-  ty_tensor *made[TY_MAXOUT] = {NULL};
-  for (int j = 0; j < c->op->nout && !into; j++)
-    if (!(made[j] = stand_in(p, e->vout[j], e->out_needs[j]))) {
-      while (j--) ty_release(made[j]);
-      return ty_program_no_memory(c->ctx);
-    }
-  for (int i = 0; i < c->nin; i++) {
-    e->actual[i] = ty_retain(c->in[i].t);
-    if (ty_is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {      /* a learning rate: the steps get it too */
-      e->in[i] = c->in[i];
-      ty_plan_rate(r, e->first, i, c->in[i].f);
-    }
-  }
-  for (int k = 0; k < c->op->nparam; k++) {
-    const int slot = c->op->param[k].slot;
-    if (!is_setting(c->op, k) || e->at[slot].f == c->at[slot].f) continue;
-    e->at[slot].f = r->step[e->first].call.at[slot].f = c->at[slot].f;
-    r->moved = r->moved || r->gpu;         /* a graph keeps numbers as they are */
-  }
-  ty_each_mutated(c, pending_change);
-  if (into) {
-    pending_change(into, c->op);
-    if (e->out_needs[0] && !e->into_needs && !ty_mark_graph_used(into)) return ty_program_no_memory(c->ctx);
-    if (e->gains && !ty_mark_graph_used(into->base)) return ty_program_no_memory(c->ctx);
-    if (e->moves) into->base->history++;
-    e->target = ty_retain(into);
-    out[0] = ty_retain(into);
-  } else
-    for (int j = 0; j < c->op->nout; j++) {
-      made[j]->own_layout = e->own_layout[j];
-      if (e->based) {
-        ty_tensor *const x = c->in[0].t;
-        made[j]->base = ty_retain(x->base ? x->base : x);
-        made[j]->history = made[j]->base->history;
-      }
-      out[j] = made[j];
-      e->shell[j] = ty_retain(made[j]);
-    }
+  hold(e, c, into);
   p->at++;
-  return TY_OK;
+  return e->failed ? TY_ERR : TY_OK;
 }
 
 ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
@@ -348,6 +357,41 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
   return true;
 }
 
+/* Backward agrees: leaves and results get stand-ins, or, where backward added to a gradient in place, that is still to come. */
+static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
+  for (int i = 0; i < e->nleaf; i++) {
+    leaf_change *l = &e->leaf[i];
+    if (!l->kept) {
+      ty_tensor *g = stand_in(p, l->after, false);
+      if (!g) return ty_program_no_memory(ctx);
+      ty_release(l->leaf->grad);
+      l->leaf->grad = g;
+      l->shell = ty_retain(g);
+    } else l->leaf->grad->storage->pending++;
+    l->leaf->grad->scaled = l->scaled;
+  }
+  for (int i = 0; i < ninput; i++) {
+    if (e->vresult[i] < 0) continue;
+    if (!(result[i] = stand_in(p, e->vresult[i], false))) return ty_program_no_memory(ctx);
+    e->result_shell[i] = ty_retain(result[i]);
+  }
+  return TY_OK;
+}
+
+static ty_status note_results(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
+  if (!ninput) return TY_OK;
+  e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
+  e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
+  e->nresult = e->vresult && e->result_shell ? ninput : 0;
+  if (!e->nresult) return ty_program_no_memory(ctx);
+  for (int i = 0; i < ninput; i++) {
+    e->result_shell[i] = NULL;
+    e->vresult[i] = result[i] ? ty_visible(p, result[i]) : -1;
+    if (result[i] && e->vresult[i] < 0) return ty_program_no_memory(ctx);
+  }
+  return TY_OK;
+}
+
 ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
   int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now) {
   ty_program *p = ctx->program;
@@ -355,33 +399,18 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   if (p->mode == TY_CHECK) {
     event *e = next_event(p);
-    if (backward_agrees(ctx, e, roots, grads, nroot, inputs, ninput, o)) {
-      for (int i = 0; i < nroot; i++) { e->actual[i] = ty_retain(roots[i]); if (grads) e->actual[nroot + i] = ty_retain(grads[i]); }
-      for (int i = 0; i < ninput; i++) {
-        e->actual[2 * nroot + i] = ty_retain(inputs[i]);
-        result[i] = NULL;
-      }
-      for (int i = 0; i < e->nleaf; i++) {
-        leaf_change *l = &e->leaf[i];
-        if (!l->kept) {
-          ty_tensor *g = stand_in(p, l->after, false);
-          if (!g) return ty_program_no_memory(ctx);
-          ty_release(l->leaf->grad);
-          l->leaf->grad = g;
-          l->shell = ty_retain(g);
-        } else l->leaf->grad->storage->pending++;
-        l->leaf->grad->scaled = l->scaled;
-      }
-      for (int i = 0; i < ninput; i++)
-        if (e->vresult[i] >= 0) {
-          if (!(result[i] = stand_in(p, e->vresult[i], false))) return ty_program_no_memory(ctx);
-          e->result_shell[i] = ty_retain(result[i]);
-        }
-      p->at++;
-      return TY_OK;
+    if (!backward_agrees(ctx, e, roots, grads, nroot, inputs, ninput, o)) {
+      TY_TRY(ty_diverge(ctx, p, "backward differs"));
+      return ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now);
     }
-    TY_TRY(ty_diverge(ctx, p, "backward differs"));
-    return ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now);
+    for (int i = 0; i < nroot; i++) { e->actual[i] = ty_retain(roots[i]); if (grads) e->actual[nroot + i] = ty_retain(grads[i]); }
+    for (int i = 0; i < ninput; i++) {
+      e->actual[2 * nroot + i] = ty_retain(inputs[i]);
+      result[i] = NULL;
+    }
+    TY_TRY(hand_out_gradients(ctx, p, e, ninput, result));
+    p->at++;
+    return TY_OK;
   }
   TY_TRY(note_backward(ctx, p, roots, grads, nroot, inputs, ninput, o));
   const int at = p->r->nevent - 1;
@@ -389,20 +418,7 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   ty_status s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   p->backward--;
   if (s != TY_OK) ty_program_die(p, "a backward pass failed");
-  if (s != TY_OK || p->dead) return s;
-  event *e = &p->r->event[at];
-  if (ninput) {
-    e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
-    e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
-    e->nresult = e->vresult && e->result_shell ? ninput : 0;
-    if (!e->nresult) return ty_program_no_memory(ctx);
-    for (int i = 0; i < ninput; i++) {
-      e->result_shell[i] = NULL;
-      e->vresult[i] = result[i] ? ty_visible(p, result[i]) : -1;
-      if (result[i] && e->vresult[i] < 0) return ty_program_no_memory(ctx);
-    }
-  }
-  return TY_OK;
+  return s != TY_OK || p->dead ? s : note_results(ctx, p, &p->r->event[at], ninput, result);
 }
 
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
@@ -448,153 +464,4 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     if (!e || !note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   }
   return (*out = ty_alias(t)) ? TY_OK : ty_program_no_memory(ctx);
-}
-
-/* ---- differing ---- */
-
-void ty_become(ty_tensor *h, ty_tensor *t) {
-  ty_tensor *base = h->base;
-  ty_node *node = h->node;
-  ty_storage_retain(t->storage);
-  ty_storage_release(h->storage);
-  h->storage = t->storage;
-  h->offset = t->offset;
-  h->requires_grad = false;
-  h->unrecorded = t->unrecorded;
-  h->own_layout = t->own_layout;
-  h->copied = t->copied;
-  h->scaled = t->scaled;
-  h->node = t->node;
-  if (t->node) atomic_fetch_add_explicit(&t->node->refs, 1, memory_order_relaxed);
-  h->out = t->out;
-  h->history = t->history;
-  h->base = ty_retain(t->base);
-  memcpy(h->stride, t->stride, sizeof h->stride);
-  ty_node_release(node);
-  ty_release(base);
-}
-
-/* *shell, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
-static void take_place(ty_program *p, ty_tensor *shell, ty_tensor *t) {
-  event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->at - 1];
-  ty_become(shell, t);
-  if (!e) return;
-  ty_tensor **at = NULL;
-  for (int j = 0; j < TY_MAXOUT; j++)
-    if (e->shell[j] == t) at = &e->shell[j];
-  for (int i = 0; i < e->nleaf; i++)
-    if (e->leaf[i].shell == t) at = &e->leaf[i].shell;
-  for (int i = 0; i < e->nresult; i++)
-    if (e->result_shell[i] == t) at = &e->result_shell[i];
-  if (!at) return;
-  *at = ty_retain(shell);
-  ty_release(t);
-}
-
-/* One event that agreed is asked for again. */
-static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
-  ty_status s = TY_OK;
-  ty_modes_set(ctx, &e->modes);
-  ctx->device = e->modes.place;
-  memcpy(ctx->stream, e->stream, sizeof e->stream);
-  if (e->kind == EVENT_APPLY) {
-    ty_tensor *out[TY_MAXOUT] = {NULL};
-    ty_attr at[TY_MAXATTR];                /* what is applied has its dims and indices made to count from 0, in place */
-    ty_operand *in = ty_malloc(sizeof *in * (size_t)TY_MAX(e->nin, 1));
-    if (!in) return ty_program_no_memory(ctx);
-    memcpy(at, e->at, sizeof *at * (size_t)e->op->nattr);
-    for (int i = 0; i < e->nin; i++) { in[i] = e->in[i]; in[i].t = e->actual[i]; }
-    s = ty_apply(ctx, e->op, in, e->nin, e->span, at, e->target, out);
-    ty_free(in);
-    for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
-      if (e->shell[j] && !e->failed) take_place(p, e->shell[j], out[j]);
-      ty_release(out[j]);
-    }
-    return e->failed && s != TY_OOM ? TY_OK : s;
-  }
-  if (e->kind == EVENT_DETACH) {
-    ty_tensor *t;
-    TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
-    take_place(p, e->shell[0], t);
-    ty_release(t);
-    return TY_OK;
-  }
-  if (e->kind == EVENT_FUNCTION)
-    return ty_program_function(ctx, e->function, e->actual, e->nroot, e->actual + e->nroot, e->nin - e->nroot);
-  if (e->kind == EVENT_GRAD) {
-    ty_tensor *leaf = e->leaf[0].leaf;
-    TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));
-    ty_retain(e->actual[0]);
-    ty_release(leaf->grad);
-    leaf->grad = e->actual[0];
-    return TY_OK;
-  }
-  const int nin = e->nin - 2 * e->nroot;
-  ty_tensor **result = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(nin, 1));
-  if (!result) return ty_program_no_memory(ctx);
-  s = ty_backward(ctx, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts);
-  for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
-    leaf_change *l = &e->leaf[i];
-    if (!l->shell || !l->leaf->grad) continue;
-    take_place(p, l->shell, l->leaf->grad);      /* the function may hold it: it is the leaf's gradient from now on */
-    ty_release(l->leaf->grad);
-    l->leaf->grad = ty_retain(l->shell);
-  }
-  for (int i = 0; s == TY_OK && i < nin; i++) {
-    if (e->result_shell[i] && result[i]) take_place(p, e->result_shell[i], result[i]);
-    ty_release(result[i]);
-  }
-  ty_free(result);
-  return s;
-}
-
-void ty_clear_pending(ty_recording *r) {
-  for (int i = 0; i < r->nvalue; i++)
-    if (r->value[i].t) r->value[i].t->storage->pending = 0;
-}
-
-/* Compares the call, whose inputs are those of `was`, with a recording that it hasn't been compared with, or records it. */
-static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
-  ty_recording *r = p->r;
-  while (r && r->tried == p->calls) r = r->other;
-  ty_tensor **input = ty_malloc(sizeof *input * (size_t)TY_MAX(was->ninput, 1));
-  if (!input) return ty_program_no_memory(ctx);
-  for (int i = 0; i < was->ninput; i++) input[i] = was->value[was->input[i]].t;
-  const ty_status s = r ? ty_compare(ctx, p, r, input, was->ninput) : ty_record_anew(ctx, p, input, was->ninput);
-  ty_free(input);
-  return s;
-}
-
-/* What has agreed with p's recording is asked for again: of another one, or, where p is dead, for good. */
-static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
-  ty_recording *was = p->r;
-  const int n = p->at;
-  const modes modes = ty_modes_now(ctx);
-  void *stream[TY_MAXGPU];
-  memcpy(stream, ctx->stream, sizeof stream);
-  ty_clear_pending(was);
-  ty_rewind_grads(was);
-  ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
-  for (int i = 0; i < n && s == TY_OK; i++) s = redo(ctx, p, &was->event[i]);
-  ty_modes_set(ctx, &modes);
-  memcpy(ctx->stream, stream, sizeof stream);
-  ty_plan_let_go(was);
-  if (s != TY_OK) {
-    ty_program_die(p, "a call that had gone well failed when it was done again");
-    p->broken = true;
-  }
-  return s;
-}
-
-ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
-  snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
-  return redo_all(ctx, p);
-}
-
-ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
-  ty_program *p = ctx->program;
-  if (p && p->broken) return ty_program_broken(ctx);
-  if (!p || p->dead || p->within) return TY_OK;
-  ty_program_die(p, what);
-  return p->mode == TY_CHECK ? redo_all(ctx, p) : TY_OK;
 }

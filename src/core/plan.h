@@ -1,4 +1,4 @@
-/* What program.c, events.c and plan.c share: a program's parts. */
+/* What program.c, events.c, differ.c and plan.c share: a program's parts. */
 #ifndef TY_PLAN_H
 #define TY_PLAN_H
 #include <stdio.h>
@@ -154,7 +154,7 @@ int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of w
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
 bool ty_is_number(const ty_operand *o);
-/* The call has gone another way: what agreed so far is compared with a recording that it hasn't been, or recorded anew. */
+/* The call has gone another way (differ.c): what agreed so far is compared with a recording that it hasn't been, or recorded anew. */
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
 /* The call is to be compared with r, which comes first then; or, in a new one, recorded. */
 ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **input, int ninput);

@@ -1,4 +1,5 @@
-/* What a program holds, and what happens with it from call to call (program.h); events.c records and compares, plan.c gives it memory. */
+/* What a program holds, and what happens with it from call to call (program.h); events.c records and compares, differ.c does again what
+ * differs, plan.c gives it memory. */
 #include "plan.h"
 #include "table.h"
 

@@ -1,0 +1,154 @@
+/* A compared call that differs from its recording.
+ *
+ * Idea: the events that agreed are asked for again, of the operands that came (events.c holds them): of another recording, of a new one, or
+ * for good; and the stand-ins that were handed out become what that gives: another recording's stand-ins, or results. Invariant: what a
+ * call that differs from all recordings leaves behind is what it would have left without them. */
+#include <string.h>
+#include "plan.h"
+
+void ty_become(ty_tensor *h, ty_tensor *t) {
+  ty_tensor *base = h->base;
+  ty_node *node = h->node;
+  ty_storage_retain(t->storage);
+  ty_storage_release(h->storage);
+  h->storage = t->storage;
+  h->offset = t->offset;
+  h->requires_grad = false;
+  h->unrecorded = t->unrecorded;
+  h->own_layout = t->own_layout;
+  h->copied = t->copied;
+  h->scaled = t->scaled;
+  h->node = t->node;
+  if (t->node) atomic_fetch_add_explicit(&t->node->refs, 1, memory_order_relaxed);
+  h->out = t->out;
+  h->history = t->history;
+  h->base = ty_retain(t->base);
+  memcpy(h->stride, t->stride, sizeof h->stride);
+  ty_node_release(node);
+  ty_release(base);
+}
+
+/* *shell, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
+static void take_place(ty_program *p, ty_tensor *shell, ty_tensor *t) {
+  event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->at - 1];
+  ty_become(shell, t);
+  if (!e) return;
+  ty_tensor **at = NULL;
+  for (int j = 0; j < TY_MAXOUT; j++)
+    if (e->shell[j] == t) at = &e->shell[j];
+  for (int i = 0; i < e->nleaf; i++)
+    if (e->leaf[i].shell == t) at = &e->leaf[i].shell;
+  for (int i = 0; i < e->nresult; i++)
+    if (e->result_shell[i] == t) at = &e->result_shell[i];
+  if (!at) return;
+  *at = ty_retain(shell);
+  ty_release(t);
+}
+
+/* One event that agreed is asked for again. */
+static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
+  ty_status s = TY_OK;
+  ty_modes_set(ctx, &e->modes);
+  ctx->device = e->modes.place;
+  memcpy(ctx->stream, e->stream, sizeof e->stream);
+  if (e->kind == EVENT_APPLY) {
+    ty_tensor *out[TY_MAXOUT] = {NULL};
+    ty_attr at[TY_MAXATTR];                /* what is applied has its dims and indices made to count from 0, in place */
+    ty_operand *in = ty_malloc(sizeof *in * (size_t)TY_MAX(e->nin, 1));
+    if (!in) return ty_program_no_memory(ctx);
+    memcpy(at, e->at, sizeof *at * (size_t)e->op->nattr);
+    for (int i = 0; i < e->nin; i++) { in[i] = e->in[i]; in[i].t = e->actual[i]; }
+    s = ty_apply(ctx, e->op, in, e->nin, e->span, at, e->target, out);
+    ty_free(in);
+    for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
+      if (e->shell[j] && !e->failed) take_place(p, e->shell[j], out[j]);
+      ty_release(out[j]);
+    }
+    return e->failed && s != TY_OOM ? TY_OK : s;
+  }
+  if (e->kind == EVENT_DETACH) {
+    ty_tensor *t;
+    TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
+    take_place(p, e->shell[0], t);
+    ty_release(t);
+    return TY_OK;
+  }
+  if (e->kind == EVENT_FUNCTION)
+    return ty_program_function(ctx, e->function, e->actual, e->nroot, e->actual + e->nroot, e->nin - e->nroot);
+  if (e->kind == EVENT_GRAD) {
+    ty_tensor *leaf = e->leaf[0].leaf;
+    TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));
+    ty_retain(e->actual[0]);
+    ty_release(leaf->grad);
+    leaf->grad = e->actual[0];
+    return TY_OK;
+  }
+  const int nin = e->nin - 2 * e->nroot;
+  ty_tensor **result = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(nin, 1));
+  if (!result) return ty_program_no_memory(ctx);
+  s = ty_backward(ctx, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts);
+  for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
+    leaf_change *l = &e->leaf[i];
+    if (!l->shell || !l->leaf->grad) continue;
+    take_place(p, l->shell, l->leaf->grad);      /* the function may hold it: it is the leaf's gradient from now on */
+    ty_release(l->leaf->grad);
+    l->leaf->grad = ty_retain(l->shell);
+  }
+  for (int i = 0; s == TY_OK && i < nin; i++) {
+    if (e->result_shell[i] && result[i]) take_place(p, e->result_shell[i], result[i]);
+    ty_release(result[i]);
+  }
+  ty_free(result);
+  return s;
+}
+
+void ty_clear_pending(ty_recording *r) {
+  for (int i = 0; i < r->nvalue; i++)
+    if (r->value[i].t) r->value[i].t->storage->pending = 0;
+}
+
+/* Compares the call, whose inputs are those of `was`, with a recording that it hasn't been compared with, or records it. */
+static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
+  ty_recording *r = p->r;
+  while (r && r->tried == p->calls) r = r->other;
+  ty_tensor **input = ty_malloc(sizeof *input * (size_t)TY_MAX(was->ninput, 1));
+  if (!input) return ty_program_no_memory(ctx);
+  for (int i = 0; i < was->ninput; i++) input[i] = was->value[was->input[i]].t;
+  const ty_status s = r ? ty_compare(ctx, p, r, input, was->ninput) : ty_record_anew(ctx, p, input, was->ninput);
+  ty_free(input);
+  return s;
+}
+
+/* What has agreed with p's recording is asked for again: of another one, or, where p is dead, for good. */
+static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
+  ty_recording *was = p->r;
+  const int n = p->at;
+  const modes modes = ty_modes_now(ctx);
+  void *stream[TY_MAXGPU];
+  memcpy(stream, ctx->stream, sizeof stream);
+  ty_clear_pending(was);
+  ty_rewind_grads(was);
+  ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
+  for (int i = 0; i < n && s == TY_OK; i++) s = redo(ctx, p, &was->event[i]);
+  ty_modes_set(ctx, &modes);
+  memcpy(ctx->stream, stream, sizeof stream);
+  ty_plan_let_go(was);
+  if (s != TY_OK) {
+    ty_program_die(p, "a call that had gone well failed when it was done again");
+    p->broken = true;
+  }
+  return s;
+}
+
+ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
+  snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
+  return redo_all(ctx, p);
+}
+
+ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
+  ty_program *p = ctx->program;
+  if (p && p->broken) return ty_program_broken(ctx);
+  if (!p || p->dead || p->within) return TY_OK;
+  ty_program_die(p, what);
+  return p->mode == TY_CHECK ? redo_all(ctx, p) : TY_OK;
+}
