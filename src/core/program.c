@@ -508,16 +508,16 @@ static ty_status run_joint(ty_ctx *ctx, const ty_recording *r, const group *g) {
   return b->joint(ctx, b, g->joint, call, g->nstep);
 }
 
-/* Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. host, gpu: of which devices the steps
- * are run. */
-static ty_status run_steps(ty_ctx *ctx, ty_recording *r, bool host, bool gpu, bool bumps) {
+enum { ON_HOST = 1, ON_GPU = 2, NEW_VERSIONS = 4 };
+/* The steps of some devices. Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. */
+static ty_status run_steps(ty_ctx *ctx, ty_recording *r, int which) {
   const modes was = ty_modes_now(ctx), plain = {.device = ctx->device};
   ty_status s = TY_OK;
   ty_modes_set(ctx, &plain);
   for (int i = 0; i < r->ngroup && s == TY_OK; i++) {
     const group *g = &r->group[i];
     const ty_backend *b = r->step[g->step[0]].backend;     /* of all its steps */
-    if (!(b->gpu < 0 ? host : gpu)) continue;
+    if (!(which & (b->gpu < 0 ? ON_HOST : ON_GPU))) continue;
     if (g->joint || (g->fused && g->fused->nnode)) {
       ty_profiler *told = ty_profile_begin(ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
       s = g->joint ? run_joint(ctx, r, g) : b->fused(ctx, b, g->fused);
@@ -527,15 +527,15 @@ static ty_status run_steps(ty_ctx *ctx, ty_recording *r, bool host, bool gpu, bo
       step *q = &r->step[g->step[k]];
       q->call.ctx = ctx;
       if (!g->fused && !g->joint) s = q->run(&q->call, q->backend);
-      if (bumps) bump(&q->call);
+      if (which & NEW_VERSIONS) bump(&q->call);
     }
   }
   ty_modes_set(ctx, &was);
   return s;
 }
 
-ty_status ty_program_run(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p->r, true, true, true); }
-ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p->r, false, true, false); }
+ty_status ty_program_run(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p->r, ON_HOST | ON_GPU | NEW_VERSIONS); }
+ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p->r, ON_GPU); }
 
 ty_status ty_program_ran(ty_ctx *ctx, ty_program *p) {
   ty_recording *r = p->r;
@@ -543,7 +543,7 @@ ty_status ty_program_ran(ty_ctx *ctx, ty_program *p) {
     if (r->store[i].memory && r->store[i].backend->uses) r->store[i].backend->uses(ctx, r->store[i].backend, r->store[i].memory->storage);
   for (int i = 0; i < r->nstep; i++)
     if (r->step[i].backend->gpu >= 0) bump(&r->step[i].call);
-  return run_steps(ctx, r, true, false, true);
+  return run_steps(ctx, r, ON_HOST | NEW_VERSIONS);
 }
 
 void ty_program_rate(ty_program *p, int i, double v) {

@@ -69,11 +69,15 @@ bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
 /* border: 0 fill, 1 edge, 2 reflect */
 ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s);
 ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s);
+/* How a map reads the picture: the nearest pixel or four; fill: what lies outside. */
+typedef struct { bool nearest; float fill; } ty_sampler;
+/* In degrees and pixels. */
+typedef struct { double degrees, tx, ty, scale, shear_x, shear_y; } ty_affine;
 /* m: from where pixels come, about (cx, cy): x = (m0 x + m1 y + m2) / (m6 x + m7 y + 1), y = (m3 x + m4 y + m5) / the same */
-ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, bool nearest, float fill, ty_canvas *s);
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, ty_sampler how, ty_canvas *s);
 /* by a Gaussian of wide x tall, reflected at borders */
 ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x, double sigma_y, ty_canvas *s);
-void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[8]);
+void ty_inverse_affine(ty_affine a, double m[8]);
 /* from, to: four points x, y, ... of the picture and of what it becomes; false: there is no such map */
 bool ty_inverse_perspective(const double from[8], const double to[8], double m[8]);
 typedef enum { TY_BRIGHTNESS, TY_CONTRAST, TY_SATURATION, TY_HUE, TY_SHARPNESS, TY_POSTERIZE, TY_SOLARIZE,

@@ -142,12 +142,17 @@ static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
   return ty_resize(ctx, p, (int)v[0], (int)v[1], v[6] != 0, v[7] != 0, s);
 }
 
-static ty_status warp(ty_ctx *ctx, ty_picture *p, double degrees, double tx, double ty, double scale, double sx,
-  double sy, bool nearest, float fill, ty_canvas *s) {
+/* Whether a transform's numbers, from v on, ask for the nearest pixel, and what they fill with. */
+static ty_sampler sampler(const double *v) { return (ty_sampler){.nearest = v[0] != 0, .fill = (float)v[1]}; }
+
+/* About the picture's centre. */
+static ty_status warp(ty_ctx *ctx, ty_picture *p, ty_affine by, ty_sampler how, ty_canvas *s) {
   double m[8];
-  ty_inverse_affine(degrees, tx, ty, scale, sx, sy, m);
-  return ty_warp(ctx, p, m, (p->w - 1) / 2.0, (p->h - 1) / 2.0, nearest, fill, s);
+  ty_inverse_affine(by, m);
+  return ty_warp(ctx, p, m, (p->w - 1) / 2.0, (p->h - 1) / 2.0, how, s);
 }
+
+static ty_affine turned(double degrees) { return (ty_affine){.degrees = degrees, .scale = 1}; }
 
 /* Each corner moves inwards by up to a share of half the picture. */
 static ty_status perspective(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
@@ -160,7 +165,7 @@ static ty_status perspective(ty_ctx *ctx, const double *v, ty_picture *p, ty_dra
     to[k] = from[k] > 0 ? from[k] - in : in;
   }
   if (!ty_inverse_perspective(from, to, m)) return TY_OK;       /* of a picture that is one pixel wide, say */
-  return ty_warp(ctx, p, m, -0.5, -0.5, v[2] != 0, (float)v[3], s);
+  return ty_warp(ctx, p, m, -0.5, -0.5, sampler(v + 2), s);
 }
 
 static ty_status jitter(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
@@ -218,16 +223,17 @@ enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, C
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
   const double sign = what >= SHEAR_X && what <= SHARPNESS && ty_draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
   const double colour = 1 + sign * m * (wide ? 0.99 : 0.9), shear = atan(sign * m * (wide ? 0.99 : 0.3)) * deg;
+  const ty_sampler nearest = {.nearest = true};
   double a[8];
   switch (what) {
     case AS_IT_IS: return TY_OK;
     case SHEAR_X:
     case SHEAR_Y:                                        /* about the upper left corner */
-      ty_inverse_affine(0, 0, 0, 1, what == SHEAR_X ? shear : 0, what == SHEAR_Y ? shear : 0, a);
-      return ty_warp(ctx, p, a, -0.5, -0.5, true, 0, s);
-    case TRANSLATE_X: return warp(ctx, p, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->w)), 0, 1, 0, 0, true, 0, s);
-    case TRANSLATE_Y: return warp(ctx, p, 0, 0, (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->h)), 1, 0, 0, true, 0, s);
-    case TURN: return warp(ctx, p, -sign * m * (wide ? 135 : 30), 0, 0, 1, 0, 0, true, 0, s);
+      ty_inverse_affine((ty_affine){.scale = 1, .shear_x = what == SHEAR_X ? shear : 0, .shear_y = what == SHEAR_Y ? shear : 0}, a);
+      return ty_warp(ctx, p, a, -0.5, -0.5, nearest, s);
+    case TRANSLATE_X: return warp(ctx, p, (ty_affine){.scale = 1, .tx = (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->w))}, nearest, s);
+    case TRANSLATE_Y: return warp(ctx, p, (ty_affine){.scale = 1, .ty = (int)(sign * m * (wide ? 32 : 150.0 / 331 * p->h))}, nearest, s);
+    case TURN: return warp(ctx, p, turned(-sign * m * (wide ? 135 : 30)), nearest, s);
     case BRIGHTNESS: return ty_recolour(ctx, p, TY_BRIGHTNESS, (float)colour, s);
     case COLOR: return ty_recolour(ctx, p, TY_SATURATION, (float)colour, s);
     case CONTRAST: return ty_recolour(ctx, p, TY_CONTRAST, (float)colour, s);
@@ -275,7 +281,7 @@ static ty_status affine(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d
   const double degrees = ty_draw(d, v[0], v[1]), mx = v[2] * p->w, my = v[3] * p->h;
   const double tx = rint(ty_draw(d, -mx, mx)), ty = rint(ty_draw(d, -my, my)), scale = ty_draw(d, v[4], v[5]);
   const double sx = ty_draw(d, v[6], v[7]), sy = ty_draw(d, v[8], v[9]);
-  return warp(ctx, p, degrees, tx, ty, scale, sx, sy, v[10] != 0, (float)v[11], s);
+  return warp(ctx, p, (ty_affine){degrees, tx, ty, scale, sx, sy}, sampler(v + 10), s);
 }
 
 /* The last way into the batch does it. */
@@ -307,12 +313,12 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     case HFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
     case VFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;
     case RESIZED_CROP: return resized_crop(ctx, v, p, d, s);
-    case ROTATION: return warp(ctx, p, -ty_draw(d, v[0], v[1]), 0, 0, 1, 0, 0, v[2] != 0, (float)v[3], s);
+    case ROTATION: return warp(ctx, p, turned(-ty_draw(d, v[0], v[1])), sampler(v + 2), s);
     case AFFINE: return affine(ctx, v, p, d, s);
-    case ROTATE: return warp(ctx, p, -v[0], 0, 0, 1, 0, 0, v[1] != 0, (float)v[2], s);
-    case WARP: return warp(ctx, p, v[0], v[1], v[2], v[3], v[4], v[5], v[6] != 0, (float)v[7], s);
+    case ROTATE: return warp(ctx, p, turned(-v[0]), sampler(v + 1), s);
+    case WARP: return warp(ctx, p, (ty_affine){v[0], v[1], v[2], v[3], v[4], v[5]}, sampler(v + 6), s);
     case PERSPECTIVE: return perspective(ctx, v, p, d, s);
-    case PROJECT: return ty_warp(ctx, p, v, -0.5, -0.5, v[8] != 0, (float)v[9], s);
+    case PROJECT: return ty_warp(ctx, p, v, -0.5, -0.5, sampler(v + 8), s);
     case JITTER: return jitter(ctx, v, p, d, s);
     case COLOUR: return ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s);
     case RANDOM_COLOUR: return ty_draw(d, 0, 1) < v[2] ? ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s) : TY_OK;

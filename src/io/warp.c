@@ -165,13 +165,13 @@ ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool
 
 /* ---- affine and projective maps ---- */
 
-void ty_inverse_affine(double degrees, double tx, double ty, double scale, double shear_x, double shear_y, double m[8]) {
-  const double deg = acos(-1) / 180, rot = degrees * deg, sx = shear_x * deg, sy = shear_y * deg;
+void ty_inverse_affine(ty_affine t, double m[8]) {
+  const double deg = acos(-1) / 180, rot = t.degrees * deg, sx = t.shear_x * deg, sy = t.shear_y * deg;
   const double a = cos(rot - sy) / cos(sy), b = -cos(rot - sy) * tan(sx) / cos(sy) - sin(rot);
   const double c = sin(rot - sy) / cos(sy), d = -sin(rot - sy) * tan(sx) / cos(sy) + cos(rot);
-  m[0] = d / scale; m[1] = -b / scale; m[3] = -c / scale; m[4] = a / scale;
-  m[2] = -m[0] * tx - m[1] * ty;
-  m[5] = -m[3] * tx - m[4] * ty;
+  m[0] = d / t.scale; m[1] = -b / t.scale; m[3] = -c / t.scale; m[4] = a / t.scale;
+  m[2] = -m[0] * t.tx - m[1] * t.ty;
+  m[5] = -m[3] * t.tx - m[4] * t.ty;
   m[6] = m[7] = 0;
 }
 
@@ -196,7 +196,7 @@ bool ty_inverse_perspective(const double from[8], const double to[8], double m[8
   return true;
 }
 
-ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, bool nearest, float fill, ty_canvas *s) {
+ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, double cy, ty_sampler how, ty_canvas *s) {
   TY_TRY(ty_picture_own(ctx, p, s));
   const int h = p->h, w = p->w;
   float *to = ty_canvas_floats(ctx, s, (int64_t)p->c * h * w);
@@ -207,10 +207,10 @@ ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, doub
       const double far = m[6] * (x - cx) + m[7] * (y - cy) + 1;
       const double u = (m[0] * (x - cx) + m[1] * (y - cy) + m[2]) / far + cx, v = (m[3] * (x - cx) + m[4] * (y - cy) + m[5]) / far + cy;
       const bool near = u > -1.5 && v > -1.5 && u < w + 0.5 && v < h + 0.5;    /* false for NaN too */
-      if (nearest) {
+      if (how.nearest) {
         const int sx = near ? (int)rint(u) : -1, sy = near ? (int)rint(v) : -1;
         const bool in = sx >= 0 && sy >= 0 && sx < w && sy < h;
-        for (int c = 0; c < p->c; c++) to[c * p->sc + y * p->sh + x] = in ? from[c * p->sc + sy * p->sh + sx] : fill;
+        for (int c = 0; c < p->c; c++) to[c * p->sc + y * p->sh + x] = in ? from[c * p->sc + sy * p->sh + sx] : how.fill;
         continue;
       }
       const int x0 = near ? (int)floor(u) : -9, y0 = near ? (int)floor(v) : -9;
@@ -225,7 +225,7 @@ ty_status ty_warp(ty_ctx *ctx, ty_picture *p, const double m[8], double cx, doub
         total += weight[k];
       }
       for (int c = 0; c < p->c; c++) {
-        double v4 = (1 - total) * fill;
+        double v4 = (1 - total) * how.fill;
         for (int k = 0; k < 4; k++) v4 += weight[k] * from[c * p->sc + at[k]];
         to[c * p->sc + y * p->sh + x] = (float)v4;
       }

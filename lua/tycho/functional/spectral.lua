@@ -100,12 +100,18 @@ local function resized(x, n, of_pairs)
   return ops.pad_constant(x, of_pairs and {0, 0, 0, n - have} or {0, n - have})
 end
 
--- How the functions differ: whether x, and the result, are pairs; whether back.
-local KINDS = {fft = {true, true, false}, ifft = {true, true, true}, rfft = {false, true, false}, irfft = {true, false, true}}
+-- How the functions differ: whether x is pairs, whether the result is, whether it goes back.
+local KINDS = {
+  fft = {from_pairs = true, to_pairs = true, back = false},
+  ifft = {from_pairs = true, to_pairs = true, back = true},
+  rfft = {from_pairs = false, to_pairs = true, back = false},
+  irfft = {from_pairs = true, to_pairs = false, back = true},
+}
 
 -- One dim of x transformed; n: of the signal, nil for what x has there.
 local function along(name, which, x, n, dim, norm)
-  local from_pairs, to_pairs, back = unpack(KINDS[which])
+  local kind = KINDS[which]
+  local from_pairs, to_pairs = kind.from_pairs, kind.to_pairs
   if from_pairs then need_pairs(name, 1, x) end
   local dims = M.dim(x) - (from_pairs and 1 or 0)
   if dims == 0 then fail(name, "argument 1 has no dim to be transformed, got shape %s", tostring(x.shape)) end
@@ -118,7 +124,7 @@ local function along(name, which, x, n, dim, norm)
   local y
   if which == "rfft" then y = half_of(x, n) elseif which == "irfft" then y = whole_of(x, n)
   else y = sums(x, n, which == "fft" and "forward" or "inverse") end
-  local factor = scale(norm, n, back)
+  local factor = scale(norm, n, kind.back)
   if factor ~= 1 then y = y * factor end
   return dim ~= dims and M.movedim(y, M.dim(y) - (to_pairs and 1 or 0), dim) or y
 end
@@ -156,7 +162,7 @@ def("fft.ihfft", "x, n:int?, dim:int=-1, " .. NORM, "the inverse of fft.hfft: th
 ---- several dims ----
 -- The last of dims holds what is real, or half; it comes first forward, and last back.
 local function over(name, which, x, s, dims, norm)
-  local from_pairs = KINDS[which][1]
+  local from_pairs = KINDS[which].from_pairs
   if from_pairs then need_pairs(name, 1, x) end
   local count = M.dim(x) - (from_pairs and 1 or 0)
   if s and #s > count then fail(name, "s has %d sizes; argument 1 has %d dims", #s, count) end
