@@ -19,6 +19,8 @@ void ty_given_end(ty_given *x);
 
 #define TY_SCORES_IN_MEMORY ((int64_t)16 << 20)      /* of a head: attention with more of them doesn't go by products */
 
+#define TY_DNN_BATCHES 65535         /* of attention in one call, and heads: the dims of a grid that go over them end there */
+
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken);
 int64_t ty_dnn_given_at_once(void);                        /* so many of dropout's factors, or half as many of a mask's numbers */
 /* head: the number that a's first head has among all. Rows that see no key are left to ty_k_attention_unseen. */

@@ -172,6 +172,17 @@ static bool fits(const ty_k_heads *t) {
   return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
 }
 
+/* What plans are offered for, but the kernels don't do: one key; more heads than a grid's second dim holds; gradients of one query; and, on
+ * sm_90, gradients where 64 keys are in the last 128: those that aren't there have a score of 0, unless causality hides them, whose
+ * exponential overflows beside a log-sum-exp below -88, as a mask of the lowest numbers makes it: NaN. Without a mask that is rare, and
+ * goes on where there are only the tiles else. */
+static bool done_right(const ty_k_attention *a) {
+  if (a->lk == 1 || a->h > TY_DNN_BATCHES) return false;
+  if (!a->g.p) return true;
+  const bool rest = a->lk % 128 == 64 && !(a->causal && a->lq <= a->lk);
+  return a->lq > 1 && !(rest && (a->mask.p || a->lq * a->lk <= TY_SCORES_IN_MEMORY));
+}
+
 static ty_dnn_key key_of(const attended *w) {
   const ty_k_attention *const a = &w->a;
   const int64_t *const n = w->given.k.shape;
@@ -201,7 +212,7 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t he
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
   if (!ty_is_16bit((ty_dtype)a->dtype) || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
-  if (a->heads * a->lq * a->lk == 0) return TY_OK;
+  if (a->heads * a->lq * a->lk == 0 || !done_right(a)) return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;
   /* A plan that training, a graph or the promise of the same bits each time needs is made at once; so is one without which there are only
