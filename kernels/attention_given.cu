@@ -1,17 +1,21 @@
 /* What a library's attention is given beside q, k and v, and what it leaves undone (src/cuda/dnn_attention.c).
  *
  * Idea: a mask becomes numbers to add and dropout factors of 0 and 1, so that random numbers are those of every other way. A library
- * may multiply scores by log2(e): what is added stays far from the ends of float32. A row that sees no key comes out as the mean of all
- * values, and shows by its log-sum-exp: it is made 0 afterwards, as PyTorch's.
- * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR. (A row of FAR
- * alone is the mean, forward; its log-sum-exp has lost the number of keys, and with it the gradient, as elsewhere.) */
+ * may multiply scores by log2(e): what is added stays far from the ends of float32. It may also take exponentials as ex2(s log2(e) -
+ * top log2(e)), where only the second product is rounded: of two equal large numbers that rest is large, and overflows (NaN), but where
+ * they are powers of two. A row that sees no key comes out as the mean of all values, and shows by its log-sum-exp: it is made 0
+ * afterwards, as PyTorch's.
+ * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR, and is a power
+ * of two beyond STEEP. (A row of FAR alone is the mean, forward; its log-sum-exp has lost the number of keys, and with it the gradient, as
+ * elsewhere.) */
 #include "attention.cuh"
 
 #define THREADS 256
 #define SOME 8                   /* neighbours that a thread makes */
-#define FAR -1e30f
-#define NEVER -2e30f
-#define UNSEEN -1.5e30f          /* a log-sum-exp below: of NEVER alone */
+#define STEEP -0x1p30f           /* up to here the rest is less than 64 */
+#define FAR -0x1p100f
+#define NEVER -0x1p101f
+#define UNSEEN -0x1.8p100f       /* a log-sum-exp below: of NEVER alone */
 
 static __global__ void __launch_bounds__(THREADS) biases(const ty_k_attention a, const ty_k_attention_given x, int64_t n) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -23,7 +27,7 @@ static __global__ void __launch_bounds__(THREADS) biases(const ty_k_attention a,
   const int64_t at = i * a.mask.stride[0] + h * a.mask.stride[1] + q * a.mask.stride[2] + j * a.mask.stride[3];
   const float v = load<float>(a.mask.p, a.mask_dtype, at);
   if (a.mask_dtype == TY_BOOL) *to = v != 0 ? 0 : NEVER;
-  else *to = v == -INFINITY ? NEVER : v < FAR ? FAR : v;
+  else *to = v == -INFINITY ? NEVER : v < FAR ? FAR : v < STEEP ? ty_float(ty_bits(v) & 0xff800000u) : v;
 }
 
 template <class D> static __global__ void __launch_bounds__(THREADS) keeps(const ty_k_attention a, const ty_k_attention_given x,
