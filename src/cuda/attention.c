@@ -57,7 +57,11 @@ static int64_t batches_at_once(const ty_k_attention *a) {
   const int64_t batches = a->heads / a->h, most = ty_dnn_given_at_once();
   int64_t n = TY_MIN(batches, TY_DNN_BATCHES);
   if (a->dropout > 0) n = TY_MIN(n, most / TY_MAX(a->h * a->lq * x.k.ld, 1));
-  if (a->mask.p && x.k.shape[0] > 1) n = TY_MIN(n, most / 2 / TY_MAX(x.k.shape[1] * x.k.shape[2] * x.k.ld, 1));
+  if (a->mask.p) {
+    const int64_t numbers = x.k.shape[1] * x.k.shape[2] * x.k.ld;
+    if (numbers > INT32_MAX) return 0;
+    if (x.k.shape[0] > 1) n = TY_MIN(n, most / 2 / TY_MAX(numbers, 1));
+  }
   const int64_t runs = n ? (batches + n - 1) / n : 0, each = runs ? (batches + runs - 1) / runs : 0;
   return runs > 1 && each > 4 ? each / 4 * 4 : each;       /* so that log-sum-exps begin at multiples of 16 bytes, too */
 }
