@@ -52,6 +52,33 @@ local function equal(a, b, what, tolerance)
 end
 
 describe("jit.trace", function()
+  it("finds the dim of each argument that is the batch, or none", function()
+    for _, first in ipairs {false, true} do
+      local lstm = nn.LSTM(3, 4, {batch_first = first}):eval()
+      local function step(x, h, c) return lstm(x, {h, c}) end
+      local function inputs(batch, length)
+        local x = first and tycho.randn(batch, length, 3) or tycho.randn(length, batch, 3)
+        return {x, tycho.randn(1, batch, 4), tycho.randn(1, batch, 4)}
+      end
+      local traced = jit.trace(step, unpack(inputs(2, 5)))
+      for _, again in ipairs {traced, saved(traced)} do
+        for _, size in ipairs {{2, 5}, {7, 5}, {1, 8}} do
+          local x = inputs(unpack(size))
+          equal({step(unpack(x))}, {again(unpack(x))}, tostring(first))
+        end
+        local x = inputs(3, 5)
+        x[3] = tycho.randn(1, 2, 4)
+        helper.fails("argument 3 has shape 1x2x4; the trace was made for 1x2x4 (dim 2 may differ, in all alike)", again, unpack(x))
+      end
+    end
+    local function masked(x, mask) return (x:matmul(x:transpose(2, 3)) + mask):softmax(-1):view(x.shape[1], -1) end
+    local traced, x, mask = saved(jit.trace(masked, tycho.randn(2, 5, 3), tycho.randn(5, 5))), tycho.randn(7, 5, 3), tycho.randn(5, 5)
+    equal({masked(x, mask)}, {traced(x, mask)}, "masked")
+    -- filled up to an even length: not for other lengths than even ones
+    local function even(v) return F.pad(v, {0, 0, 0, v.shape[2] % 2}):reshape(v.shape[1], -1) end
+    helper.fails("made for 3x4x2 (dim 1, 3 may differ", jit.trace(even, tycho.randn(3, 4, 2)), tycho.randn(3, 5, 2))
+  end)
+
   for name in pairs(models()) do
     it("gives a module that does what the model does: " .. name, function()
       local m = models()[name]

@@ -52,11 +52,13 @@ Traced._inside = inside
 
 -- Whether input i's dim d may have another size: then all that had the first one's there have the same one.
 local function is_free(p, i, d)
+  if d == P.batch_dim(p, i) then return false end
   for _, free in ipairs(p.free or {}) do if free == d then return p.inputs[i].shape[d] == p.inputs[1].shape[d] end end
   return false
 end
 local function free_text(p, i)
-  local out = {p.batch and "1"}
+  local batch = P.batch_dim(p, i)
+  local out = {batch > 0 and tostring(batch) or nil}
   for d = 1, #p.inputs[i].shape do if is_free(p, i, d) then out[#out + 1] = tostring(d) end end
   return table.concat(out, ", ")
 end
@@ -69,10 +71,11 @@ function Traced:forward(...)
     local x = given[i]
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
     local fits = M.dim(x) == #want.shape
-    batch = batch or (fits and p.batch and x.shape[1]) or nil
+    local of_batch = P.batch_dim(p, i)
+    if fits and of_batch > 0 then batch = batch or x.shape[of_batch] end
     for d = 1, fits and #want.shape or 0 do
       local size = is_free(p, i, d) and M.dim(given[1]) >= d and given[1].shape[d]
-      fits = fits and x.shape[d] == (size or d == 1 and batch or want.shape[d])
+      fits = fits and x.shape[d] == (size or d == of_batch and batch or want.shape[d])
     end
     if not fits then
       local dims = free_text(p, i)
@@ -146,11 +149,12 @@ end
 
 ---- tracing ----
 -- trace(model, example, ...): a module that does the same ops as the model, a module or a function, without its Lua source. The model runs
--- with the examples, tensors or lists of them, without gradients, in the mode it is in. Dim 1 of the inputs may differ in later calls
--- where the model does the same for two sizes of it; so may other dims where it does the very same for several sizes (a picture's height
--- and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the
--- ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the
--- backward of an autograd.Function, are not part of it: train the model, then trace it.
+-- with the examples, tensors or lists of them, without gradients, in the mode it is in. The batch may differ in later calls where the
+-- model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where
+-- it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length).
+-- A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what
+-- embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model,
+-- then trace it.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)

@@ -3,8 +3,8 @@
 -- A program is {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes = {{op, args by name, out,
 -- inplace}}, results, batch, free, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
 -- the nodes' results. In arguments a value is {v = n}, a size that follows the batch {batch = times it}, and a number
--- that JSON can't say {n = "inf"}. batch: dim 1 of the inputs may differ; free: a list of dims that may by themselves, of those inputs that
--- have there what the first has.
+-- that JSON can't say {n = "inf"}. batch: one dim of the inputs may differ, in all alike: true: dim 1; a list: the dim of each input, 0
+-- where it has none. free: a list of dims that may by themselves, of those inputs that have there what the first has.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local P = {VERSION = 2}                -- 2: tensors with two names
@@ -18,6 +18,9 @@ for _, op in ipairs(core.op_table()) do
   end
 end
 P.allowed = allowed
+
+-- The dim of p's input i that is the batch's; 0: none.
+function P.batch_dim(p, i) return not p.batch and 0 or p.batch == true and 1 or p.batch[i] end
 
 ---- values in arguments: {v = n}, or lists of them ----
 local function is_value(a) return type(a) == "table" and a.v ~= nil end
@@ -139,15 +142,19 @@ local function list(x, what)
 end
 
 local function validate_inputs(p)
-  need(p.batch == nil or p.batch == true, "batch must be true")
   for i, x in ipairs(list(p.inputs, "inputs")) do
     need(type(x) == "table" and dtypes[x.dtype], "input %d has no dtype", i)
     for _, n in ipairs(list(x.shape, "a shape")) do need(n == 0 or whole(n, 2^48), "input %d has size %s", i, tostring(n)) end
-    need(not p.batch or #x.shape > 0, "input %d has no dim 1", i)
   end
   need(not (p.batch or p.free) or #p.inputs > 0, "there are no inputs")
+  if p.batch ~= nil and p.batch ~= true then
+    need(#list(p.batch, "batch") == #p.inputs, "batch must be true or a dim of each input")
+    for _, d in ipairs(p.batch) do need(d == 0 or whole(d, 8), "dim %s can't be the batch's", tostring(d)) end
+    need(p.batch[1] > 0, "input 1 has no batch")
+  end
+  for i, x in ipairs(p.inputs) do need(P.batch_dim(p, i) <= #x.shape, "input %d has no dim %d", i, P.batch_dim(p, i)) end
   for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
-    need(whole(d, 8) and not (p.batch and d == 1) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
+    need(whole(d, 8) and d ~= P.batch_dim(p, 1) and d <= #p.inputs[1].shape, "dim %s can't be free", tostring(d))
   end
 end
 

@@ -71,7 +71,7 @@ local function number_out(x)
   return x
 end
 
--- Sizes that grew with the batch become {batch = k}. False: the second run did something else.
+-- Where a's sizes of n have become sizes of m in b: a list of {list, place, {batch = k}}. False: the second run did something else.
 local function generalise(a, b, n, m)
   if #a.events ~= #b.events or a.several ~= b.several then return false end
   local grown, pair = {}, {}                             -- pair: a's values to b's
@@ -112,8 +112,7 @@ local function generalise(a, b, n, m)
     return true
   end
   if not same_tree(a.tree, b.tree) then return false end
-  for _, g in ipairs(grown) do g[1][g[2]] = g[3] end
-  return true
+  return grown
 end
 
 -- x with size elements along d: its own, over and over
@@ -155,18 +154,68 @@ local function free_dims(model, copies, a)
   return (#free == 1 or #free > 1 and same(at_once)) and free or nil
 end
 
+-- Calls fn with a dim of n elements for each input, 0 last, in all ways: the first input's is given, and so are the others' where they can.
+local function each_way(copies, first, fn)
+  local n, dims = copies[1].shape[first], {first}
+  local function choose(i)
+    if i > #copies then return fn(n, dims) end
+    local x = copies[i]
+    local has = M.dim(x) >= first and x.shape[first] == n
+    if has then
+      dims[i] = first
+      if choose(i + 1) then return true end
+    end
+    for d = 1, M.dim(x) do
+      dims[i] = d
+      if not (has and d == first) and x.shape[d] == n and choose(i + 1) then return true end
+    end
+    dims[i] = 0
+    return choose(i + 1)
+  end
+  return choose(2)
+end
+
+-- The inputs' dims that are the batch: with twice as much there, the model does the same ops, of sizes that are as before or have doubled.
+-- It is dim 1 or 2 of the first input; dim 2, which may be a sequence that is filled up to an even length, with one more too. nil: none is
+-- found in TRIALS runs.
+local TRIALS = 16
+local function batch_dims(model, copies, a)
+  local trials, found = 0, nil
+  for first = 1, math.min(2, M.dim(copies[1])) do
+    if not found and copies[1].shape[first] > 0 then
+      each_way(copies, first, function(n, dims)
+        if trials == TRIALS then return true end
+        trials = trials + 1
+        local function follows(size)
+          local other = {}
+          for i, x in ipairs(copies) do other[i] = dims[i] > 0 and resized(x, dims[i], size) or x end
+          local ok, b = tried(model, other)
+          return ok and generalise(a, b, n, size)
+        end
+        local grown = (first == 1 or follows(2 * n + 1)) and follows(2 * n)
+        if not grown then return false end
+        for _, g in ipairs(grown) do g[1][g[2]] = g[3] end
+        found = {unpack(dims)}
+        return true
+      end)
+    end
+  end
+  return found
+end
+
 -- What p says of sizes that may differ: batch, free.
 local function note_free_sizes(p, model, copies, a)
   if P.changed(a.events) then return end                 -- a second run would change more
-  p.free = free_dims(model, copies, a)
-  local n = M.dim(copies[1]) > 0 and copies[1].shape[1] or 0
-  for _, x in ipairs(copies) do if M.dim(x) == 0 or x.shape[1] ~= n then n = 0 end end
-  if n == 0 then return end
-  local twice = {}
-  for i, x in ipairs(copies) do twice[i] = resized(x, 1, 2 * n) end
-  local ok, b = tried(model, twice)
-  p.batch = ok and generalise(a, b, n, 2 * n) or nil
-  if p.batch and p.free and p.free[1] == 1 then p.free = #p.free > 1 and {unpack(p.free, 2)} or nil end
+  local free = free_dims(model, copies, a)
+  p.batch = batch_dims(model, copies, a)
+  if p.batch then
+    local plain = true
+    for _, d in ipairs(p.batch) do plain = plain and d == 1 end
+    if plain then p.batch = true end
+  end
+  for _, d in ipairs(free or {}) do
+    if d ~= P.batch_dim(p, 1) then p.free = p.free or {}; p.free[#p.free + 1] = d end
+  end
 end
 
 ---- the tensors ----
