@@ -330,7 +330,7 @@ typedef struct {
 } ty_k_normalizing;
 TY_K cudaError_t ty_k_normalized_pool(const ty_k_pooling *a, const ty_k_normalizing *n, cudaStream_t s);   /* forward, of maxima */
 
-/* ---- normalisation (norm.cu): rows of n elements, contiguous ---- */
+/* ---- normalisation (layer_norm.cu): rows of n elements, contiguous ---- */
 typedef struct {
   int dtype, wdtype, bdtype, ddtype, rms;                /* ddtype: of dw and db; rms: no mean, no bias */
   int gdtype, copy_dtype;                                /* dtype; where that is float32 also a 16-bit one, the same for both */
@@ -348,7 +348,7 @@ typedef struct {
 TY_K int ty_k_norm_parts(int64_t rows, int64_t n);
 TY_K cudaError_t ty_k_layer_norm(const ty_k_norm *a, cudaStream_t s);
 
-/* Batch norm (norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or
+/* Batch norm (batch_norm.cu): x, g and o lie alike and dense: planes (pixels side by side, channels sc apart, images sn), or
    channels-last (sc 1). */
 typedef struct {
   int dtype, wdtype, bdtype, ddtype, run_dtype, training;   /* ddtype: of dw and db; run_dtype: of the running mean and variance */
