@@ -1,5 +1,5 @@
 /* The CPU backend's own interfaces. One ty_kernel a class of ops (cpu.c lists them), in the file that bears the class's
- * name; reduce.c has those that go along dims: reductions, scans, softmax. */
+ * name; lines.c has those that go along one dim: index reductions, scans, softmax. */
 #ifndef TY_CPU_H
 #define TY_CPU_H
 #include "fused.h"

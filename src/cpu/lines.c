@@ -1,0 +1,341 @@
+/* What goes along one dim: the places of extremes, running sums, products and extremes, softmax.
+ *
+ * Idea: line by line, each brought into memory of the loops' type where it isn't already; or, where lines lie side by side in memory,
+ * some of them at a time (column_loops.c), turned first where that pays. A line's result is the same whichever way it goes. */
+#include <math.h>
+#include <string.h>
+#include "cpu.h"
+
+typedef struct {
+  ty_call *c;
+  ty_loop_type k;
+  int size[3];
+  int64_t n, stride[3];
+  const ty_loops *l;
+  ty_dtype dtype[3];
+  _Atomic bool failed;
+} lines;
+
+/* Where the extreme stands: NaN wins, the first of equals. The value comes from vector code; then it is looked for, a block at a
+ * time. */
+#define FIND(T, A) { \
+    const T *x = v; A best_; \
+    w->l->row[id][w->k](&best_, v, w->n); \
+    const T best = (T)best_; \
+    for (int64_t i = 0; i < w->n; i += 64) { \
+      int64_t e = TY_MIN(w->n, i + 64); int any = 0; \
+      for (int64_t j = i; j < e; j++) any |= (x[j] == best) | (x[j] != x[j]); \
+      for (int64_t j = i; any && j < e; j++) if ((best != best ? x[j] != x[j] : x[j] == best)) return j; } \
+    return 0; }
+static int64_t extreme(const lines *w, const void *v, bool max) {
+  int id = max ? TY_OP_amax : TY_OP_amin;
+  if (w->k == TY_IN_F32) FIND(float, double)
+  if (w->k == TY_IN_F64) FIND(double, double)
+  FIND(int64_t, int64_t)
+}
+
+/* Lines that are already what the loops take need no memory of their own. */
+static bool straight_line(const lines *w, int i) {
+  return w->stride[i] == 1 && w->dtype[i] == ty_loop_dtype[w->k];
+}
+
+static const void *load_line(lines *w, int i, const char *p, void *buf) {
+  if (straight_line(w, i)) return p;
+  w->l->load[w->dtype[i]][w->k](buf, p, w->stride[i], w->n);
+  return buf;
+}
+
+static void line_extreme(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  void *buf = straight_line(w, 0) ? NULL : ty_scratch((size_t)w->n * 8);
+  if (!buf && !straight_line(w, 0)) { w->failed = true; return; }
+  int64_t at = extreme(w, load_line(w, 0, ptr[0], buf), w->c->op->id == TY_OP_max_dim);
+  memcpy((char *)ty_data(w->c->out[0]) + line * w->size[0], ptr[0] + at * w->stride[0] * w->size[0], (size_t)w->size[0]);
+  ((int64_t *)ty_data(w->c->out[1]))[line] = at + 1;
+  ty_scratch_free(buf);
+}
+
+/* Running combinations; floats in float64. */
+static void line_scan(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  int id = w->c->op->id;
+  (void)line;
+  if (id == TY_OP_cumsum && w->dtype[0] == TY_F32 && w->dtype[1] == TY_F32) {   /* no detour */
+    const float *x = (const float *)(void *)ptr[0];
+    float *o = (float *)(void *)ptr[1];
+    double acc = 0;
+    for (int64_t i = 0; i < w->n; i++) o[i * w->stride[1]] = (float)(acc += (double)x[i * w->stride[0]]);
+    return;
+  }
+  void *buf = ty_scratch((size_t)w->n * 8);
+  if (!buf) { w->failed = true; return; }
+  bool product = id == TY_OP_cumprod;
+  if (w->k == TY_IN_I64) {
+    int64_t acc = product, *v = buf;
+    w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
+    for (int64_t i = 0; i < w->n; i++) v[i] = acc = (int64_t)(product ? (uint64_t)acc * (uint64_t)v[i] : (uint64_t)acc + (uint64_t)v[i]);
+  } else {
+    double acc = id == TY_OP_logcumsumexp ? -INFINITY : product, *v = buf;
+    w->l->load[w->dtype[0]][1](buf, ptr[0], w->stride[0], w->n);
+    if (id == TY_OP_cumsum) for (int64_t i = 0; i < w->n; i++) v[i] = acc += v[i];
+    else if (product) for (int64_t i = 0; i < w->n; i++) v[i] = acc *= v[i];
+    else for (int64_t i = 0; i < w->n; i++) {
+      double top = acc > v[i] ? acc : v[i];
+      v[i] = acc = acc != acc ? acc : isinf(top) ? top : top + log1p(exp(-fabs(acc - v[i])));
+    }
+  }
+  w->l->store[w->dtype[1]][w->k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64](ptr[1], w->stride[1], buf, w->n);
+  ty_scratch_free(buf);
+}
+
+/* Running extreme: values of any dtype are copied, their positions written. */
+#define RUNNING(T, BETTER) { \
+    const T *x = v; \
+    for (int64_t i = 0, at = 0; i < w->n; i++) { \
+      if (x[i] != x[i] || (x[at] == x[at] && x[i] BETTER x[at])) at = i; \
+      pos[i * st] = at + 1; } return; }
+static void running(const lines *w, const void *v, int64_t *pos, int64_t st, bool max) {
+  if (w->k == TY_IN_F32) { if (max) RUNNING(float, >=) RUNNING(float, <=) }
+  if (w->k == TY_IN_F64) { if (max) RUNNING(double, >=) RUNNING(double, <=) }
+  if (max) RUNNING(int64_t, >=) RUNNING(int64_t, <=)
+}
+
+static void line_running(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  void *buf = ty_scratch((size_t)w->n * 8);
+  (void)line;
+  if (!buf) { w->failed = true; return; }
+  int64_t *pos = (int64_t *)(void *)ptr[2];
+  running(w, load_line(w, 0, ptr[0], buf), pos, w->stride[2], w->c->op->id == TY_OP_cummax);
+  for (int64_t i = 0; i < w->n; i++)
+    memcpy(ptr[1] + i * w->stride[1] * w->size[1], ptr[0] + (pos[i * w->stride[2]] - 1) * w->stride[0] * w->size[0], (size_t)w->size[0]);
+  ty_scratch_free(buf);
+}
+
+/* dx[i] = sum over j >= i of g[j] * the product of x[0..j] without x[i], in one pass each for what lies before, at and behind
+ * the first zero; behind the second one all gradients are 0. */
+static void line_cumprod_backward(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  int64_t n = w->n, zero = n;
+  double *g = ty_scratch((size_t)n * 32), *x = g + n, *d = g + 2 * n, *out = g + 3 * n;
+  (void)line;
+  if (!g) { w->failed = true; return; }
+  w->l->load[w->dtype[0]][1](g, ptr[0], w->stride[0], n);
+  w->l->load[w->dtype[1]][1](x, ptr[1], w->stride[1], n);
+  double acc = 1;
+  for (int64_t i = 0; i < n; i++) {
+    if (x[i] == 0 && zero == n) zero = i;
+    out[i] = acc *= x[i];
+    d[i] = 0;
+  }
+  double tail = 0;
+  for (int64_t i = TY_MIN(zero, n) - 1; i >= 0; i--) d[i] = (tail += g[i] * out[i]) / x[i];
+  if (zero < n) {
+    double rest = zero ? out[zero - 1] : 1, sum = 0;
+    for (int64_t j = zero; j < n; j++) {
+      if (j > zero) rest *= x[j];
+      sum += g[j] * rest;
+    }
+    d[zero] = sum;
+  }
+  w->l->store[w->dtype[2]][1](ptr[2], w->stride[2], d, n);
+  ty_scratch_free(g);
+}
+
+static void line_softmax(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  int id = w->c->op->id, back = w->c->nin == 2, o = back ? 2 : 1, lg = id == TY_OP_log_softmax || id == TY_OP_log_softmax_backward;
+  size_t bytes = (size_t)w->n * ty_loop_size[w->k];
+  bool none = straight_line(w, 0) && straight_line(w, 1) && (!back || straight_line(w, 2));
+  char *buf = none ? NULL : ty_scratch(bytes * 3);
+  (void)line;
+  if (!buf && !none) { w->failed = true; return; }
+  const void *a = load_line(w, 0, ptr[0], buf), *b = back ? load_line(w, 1, ptr[1], buf ? buf + bytes : NULL) : NULL;
+  bool straight = straight_line(w, o);
+  void *dst = straight ? ptr[o] : buf + 2 * bytes;
+  if (back) w->l->softmax_backward[w->k](dst, a, b, w->n, lg);
+  else w->l->softmax[w->k](dst, a, w->n, lg);
+  if (!straight) w->l->store[w->dtype[o]][w->k](ptr[o], w->stride[o], dst, w->n);
+  ty_scratch_free(buf);
+}
+
+/* Lines that lie side by side, across memory, many at a time as they are: where loops for columns take the dtypes. t: operands and results,
+   those without the dim with stride 0 there; the first `same` of them must be of the loops' type. False: nothing was done. */
+typedef void (*columns_run)(const lines *w, char *const *ptr, int64_t n);
+static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim, columns_run run) {
+  const ty_dtype type = ty_loop_dtype[w->k];
+  const ty_tensor *x = &t[0];
+  int side = -1;
+  for (int k = 0; k < same; k++) if (t[k].dtype != type) return false;
+  for (int d = 0; d < x->ndim; d++) {
+    bool fits = d != dim && x->shape[d] >= 16;
+    for (int k = 0; k < nt; k++) fits = fits && t[k].stride[d] == 1;
+    if (fits) side = d;
+  }
+  if (side < 0 || ty_numel(x) == 0) return false;
+  const int64_t many = ((int64_t)1 << 18) / (w->n * ty_itemsize(x));         /* so that a tile stays within the cache */
+  const int64_t most = TY_MIN(TY_COLUMNS / TY_MIN(w->n, TY_LANES) / 16 * 16, TY_BLOCK), width = TY_MIN(TY_MAX(many / 16 * 16, 16), most);
+  const int64_t tiles = (x->shape[side] + width - 1) / width, jobs = ty_numel(x) / w->n / x->shape[side] * tiles;
+  #pragma omp parallel for num_threads(ty_threads_for(ty_numel(x) * 2)) schedule(static)
+  for (int64_t job = 0; job < jobs; job++) {
+    const int64_t at = job % tiles * width;
+    int64_t rest = job / tiles;
+    char *ptr[3];
+    for (int k = 0; k < nt; k++) ptr[k] = (char *)ty_data(&t[k]) + at * ty_itemsize(&t[k]);
+    for (int d = x->ndim - 1; d >= 0; d--) {
+      if (d == dim || d == side) continue;
+      for (int k = 0; k < nt; k++) ptr[k] += rest % x->shape[d] * t[k].stride[d] * ty_itemsize(&t[k]);
+      rest /= x->shape[d];
+    }
+    run(w, ptr, TY_MIN(width, x->shape[side] - at));
+  }
+  return true;
+}
+
+/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; results without
+   the dim aren't turned. False: nothing was done. */
+#define FEW 100
+static bool run_turned(const lines *w, const ty_tensor *t, int nt, int inputs, int same, columns_run run) {
+  const int64_t n = w->n, all = ty_numel(&t[0]) / n;
+  const int size = ty_loop_size[w->k];
+  if (n < 2 || n > FEW || all < 16) return false;
+  for (int k = 0; k < nt; k++) {
+    ty_tensor whole = t[k];
+    if (k >= inputs && whole.stride[whole.ndim - 1] == 0) whole.ndim--;          /* a result without the dim */
+    else if (k >= same) return false;
+    if ((k < same && t[k].dtype != ty_loop_dtype[w->k]) || !ty_is_contiguous(&whole)) return false;
+  }
+  const int64_t width = TY_MIN(TY_COLUMNS / n / 16 * 16, TY_BLOCK), jobs = (all + width - 1) / width;
+  lines turned = *w;
+  for (int k = 0; k < nt; k++) turned.stride[k] = width;
+  #pragma omp parallel for num_threads(ty_threads_for(ty_numel(&t[0]) * 2)) schedule(static)
+  for (int64_t job = 0; job < jobs; job++) {
+    double room[2][TY_COLUMNS];
+    const int64_t at = job * width, m = TY_MIN(width, all - at);
+    char *ptr[3], *line[3];
+    for (int k = 0; k < nt; k++) {
+      const bool turn = t[k].stride[t[k].ndim - 1];
+      line[k] = (char *)ty_data(&t[k]) + at * (turn ? n : 1) * ty_itemsize(&t[k]);
+      ptr[k] = turn ? (char *)room[k < inputs ? k : 0] : line[k];      /* a result takes the first operand's place */
+      if (turn && k < inputs) w->l->transpose[size == 8](ptr[k], width, line[k], n, m, n);
+    }
+    run(&turned, ptr, m);
+    for (int k = inputs; k < nt; k++)
+      if (ptr[k] != line[k]) w->l->transpose[size == 8](line[k], n, ptr[k], width, n, m);
+  }
+  return true;
+}
+
+static void columns_softmax(const lines *w, char *const *ptr, int64_t n) {
+  const int id = w->c->op->id, lg = id == TY_OP_log_softmax || id == TY_OP_log_softmax_backward;
+  const ty_column_loops *l = w->l->columns;
+  if (w->c->nin == 1) l->softmax[w->k](ptr[1], w->stride[1], ptr[0], w->stride[0], w->n, n, lg);
+  else l->softmax_backward[w->k](ptr[2], w->stride[2], ptr[0], w->stride[0], ptr[1], w->stride[1], w->n, n, lg);
+}
+static void columns_cumsum(const lines *w, char *const *ptr, int64_t n) {
+  w->l->columns->cumsum[w->k](ptr[1], w->stride[1], ptr[0], w->stride[0], w->n, n);
+}
+static void columns_extreme(const lines *w, char *const *ptr, int64_t n) {
+  w->l->columns->extreme[w->k](ptr[1], (int64_t *)(void *)ptr[2], ptr[0], w->stride[0], w->n, n, w->c->op->id == TY_OP_max_dim);
+}
+
+/* Lines that lie side by side, across memory, are turned a few at a time, so that each cache line is read and written
+   once. False: nothing was done. */
+#define BUNCH 16
+static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int dim, ty_line fn) {
+  const ty_tensor *x = t[0];
+  const int64_t ld = w->n + 16;            /* not a power of 2, whose lines would push each other out of the cache */
+  const size_t room = (size_t)ld * BUNCH * 8;
+  int side = -1;
+  bool across = false;
+  for (int k = 0; k < nt; k++) across = across || w->stride[k] != 1;
+  for (int d = 0; d < x->ndim; d++) {
+    bool fits = d != dim && x->shape[d] >= 8;
+    for (int k = 0; k < nt && fits; k++) fits = t[k]->stride[d] == 1 && (w->size[k] == 4 || w->size[k] == 8);
+    if (fits) side = d;
+  }
+  if (side < 0 || !across || w->n < 4 || room * (size_t)nt > (size_t)1 << 22) return false;
+  lines one = {.c = w->c, .k = w->k, .l = w->l, .n = w->n};
+  for (int k = 0; k < nt; k++) { one.size[k] = w->size[k]; one.stride[k] = 1; one.dtype[k] = w->dtype[k]; }
+  const int64_t bunches = (x->shape[side] + BUNCH - 1) / BUNCH, jobs = ty_numel(x) / w->n / x->shape[side] * bunches;
+  #pragma omp parallel num_threads(ty_threads_for(ty_numel(x) * 4))
+  {
+    char *buf = ty_scratch(room * (size_t)nt);
+    if (!buf) one.failed = true;
+    #pragma omp for schedule(static)
+    for (int64_t job = 0; job < jobs; job++) {
+      char *ptr[3], *line[3];
+      const int64_t at = job % bunches * BUNCH, m = TY_MIN(BUNCH, x->shape[side] - at);
+      int64_t rest = job / bunches;
+      if (!buf) continue;
+      for (int k = 0; k < nt; k++) ptr[k] = (char *)ty_data(t[k]) + at * w->size[k];
+      for (int d = x->ndim - 1; d >= 0; d--) {
+        if (d == dim || d == side) continue;
+        for (int k = 0; k < nt; k++) ptr[k] += rest % x->shape[d] * t[k]->stride[d] * w->size[k];
+        rest /= x->shape[d];
+      }
+      for (int k = 0; k < inputs; k++) w->l->transpose[w->size[k] == 8](buf + (size_t)k * room, ld, ptr[k], w->stride[k], w->n, m);
+      for (int64_t j = 0; j < m; j++) {
+        for (int k = 0; k < nt; k++) line[k] = buf + (size_t)k * room + j * ld * w->size[k];
+        fn(&one, line, 0);
+      }
+      for (int k = inputs; k < nt; k++) w->l->transpose[w->size[k] == 8](ptr[k], w->stride[k], buf + (size_t)k * room, ld, m, w->n);
+    }
+    ty_scratch_free(buf);
+  }
+  w->failed = one.failed;
+  return true;
+}
+
+/* Lines run over the operands and so many of the results as have their shape. */
+static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn, columns_run columns) {
+  ty_tensor *t[3], all[3];                 /* all: results that lack the dim too */
+  int nt = 0;
+  lines w = {.c = c, .k = ty_loop_type_of(compute), .l = ty_cpu_loops()};
+  ty_tensor flat[3];                       /* 0-dim tensors as lines of one */
+  for (int i = 0; i < c->nin + results; i++) {
+    ty_tensor *x = i < c->nin ? c->in[i].t : c->out[i - c->nin];
+    if (x->ndim == 0) { flat[i] = *x; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; x = &flat[i]; }
+    w.size[nt] = ty_itemsize(x);
+    w.stride[nt] = x->stride[dim];
+    w.dtype[nt] = (ty_dtype)x->dtype;
+    t[nt++] = x;
+  }
+  w.n = t[0]->shape[dim];
+  if (ty_numel(t[0]) == 0) return TY_OK;
+  if (w.n > 1 && w.n < INT32_MAX && columns) {
+    const int n = c->nin + c->op->nout, same = results ? n : 2;
+    for (int k = 0; k < n; k++) {
+      all[k] = k < c->nin ? *c->in[k].t : *c->out[k - c->nin];
+      if (k < nt) continue;
+      for (int d = all[k].ndim++; d > dim; d--) { all[k].shape[d] = all[k].shape[d - 1]; all[k].stride[d] = all[k].stride[d - 1]; }
+      all[k].shape[dim] = w.n;
+      all[k].stride[dim] = 0;
+    }
+    if (w.stride[0] != 1 && run_columns(&w, all, n, same, dim, columns)) return TY_OK;
+    if (dim == t[0]->ndim - 1 && run_turned(&w, all, n, c->nin, same, columns)) return TY_OK;
+  }
+  if (!results || !run_bunches(&w, t, nt, c->nin, dim, fn)) ty_each_line(t, nt, dim, ty_numel(t[0]) * 4, fn, &w);
+  return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
+}
+
+ty_status ty_cpu_reduce_index(ty_call *c) {
+  return run_lines(c, (int)c->at[TY_AT_max_dim_dim].i, c->compute, 0, line_extreme, columns_extreme);
+}
+ty_status ty_cpu_scan(ty_call *c) {
+  bool back = c->op->id == TY_OP_cumprod_backward;
+  return run_lines(c, (int)c->at[TY_AT_cumsum_dim].i, c->compute, c->op->nout,
+    back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan,
+    c->op->id == TY_OP_cumsum && c->compute != TY_I64 ? columns_cumsum : NULL);
+}
+ty_status ty_cpu_softmax(ty_call *c) {
+  const int dim = (int)c->at[TY_AT_softmax_dim].i;
+  ty_tensor *given = c->in[0].t, *grad = given;
+  /* a sum's gradient: lines side by side need all of it */
+  if (c->nin == 2 && ty_overlaps_itself(given)) TY_TRY(ty_contiguous(c->ctx, given, &grad));
+  c->in[0].t = grad;
+  const ty_status s = run_lines(c, dim, ty_compute_dtype((ty_dtype)grad->dtype), 1, line_softmax, columns_softmax);
+  c->in[0].t = given;
+  if (grad != given) ty_release(grad);
+  return s;
+}
