@@ -140,7 +140,50 @@ template <class T> __global__ void __launch_bounds__(THREADS) in_order(const ty_
   store(a.p, a.dtype, here + large, v);
 }
 
+/* ---- sums of rows: a thread for each column of a bag, or four ---- */
+
+template <class T> static __device__ __forceinline__ void load_some(T (&v)[1], const void *p, int dtype, int64_t i) {
+  v[0] = load<T>(p, dtype, i);
+}
+template <class T> static __device__ __forceinline__ void load_some(T (&v)[4], const void *p, int dtype, int64_t i) {
+  load_four(v, p, dtype, i);
+}
+template <class T> static __device__ __forceinline__ void store_some(void *p, int dtype, int64_t i, T (&v)[1]) {
+  store(p, dtype, i, v[0]);
+}
+template <class T> static __device__ __forceinline__ void store_some(void *p, int dtype, int64_t i, T (&v)[4]) {
+  store_four(p, dtype, i, v);
+}
+
+template <class T, int N> __global__ void __launch_bounds__(THREADS) sum_bags(const ty_k_bags a) {
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * N, bag = i / a.width, column = i % a.width;
+  if (bag >= a.bags) return;
+  const int64_t first = a.start[bag] - 1, next = bag + 1 < a.bags ? a.start[bag + 1] - 1 : a.n, end = next < a.n ? next : a.n;
+  T sum[N], v[N];
+#pragma unroll
+  for (int k = 0; k < N; k++) sum[k] = 0;
+  for (int64_t j = first < 0 ? 0 : first; j < end; j++) {
+    const int64_t id = a.id[j];
+    if (id < 1 || id > a.rows) report(a.fault, a.op, TY_FAULT_INDEX, id, a.rows);
+    if (id < 1 || id > a.rows || id == a.padding) continue;
+    load_some(v, a.weight, a.dtype, (id - 1) * a.width + column);
+    const T by = a.scale ? load<T>(a.scale, a.dtype, j) : (T)1;
+#pragma unroll
+    for (int k = 0; k < N; k++) sum[k] += a.scale ? by * v[k] : v[k];
+  }
+  store_some(a.o, a.dtype, i, sum);
+}
+
 /* ---- launchers ---- */
+
+cudaError_t ty_k_bag(const ty_k_bags *p, cudaStream_t s) {
+  const ty_k_bags a = *p;
+  auto singly = a.dtype == TY_F64 ? sum_bags<double, 1> : sum_bags<float, 1>, fourfold = sum_bags<float, 4>;
+  const int64_t n = a.bags * a.width;
+  if (a.dtype != TY_F64 && a.width % 4 == 0 && fours(a.weight, a.dtype) && fours(a.o, a.dtype))
+    return TY_LAUNCH(fourfold, blocks_for(n, THREADS * 4), THREADS, s, a);
+  return TY_LAUNCH(singly, blocks_for(n, THREADS), THREADS, s, a);
+}
 
 cudaError_t ty_k_index(const ty_k_indexing *p, cudaStream_t s) {
   const ty_k_indexing a = *p;

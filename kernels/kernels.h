@@ -247,6 +247,16 @@ typedef struct {
 TY_K cudaError_t ty_k_index(const ty_k_indexing *a, cudaStream_t s);
 /* Writes in order: where each position leads; then, with the order of that (1-based, stable), the writes. */
 TY_K cudaError_t ty_k_index_targets(const ty_k_indexing *a, int64_t *targets_of, cudaStream_t s);
+/* bag: o (bags, width) = sums of rows of weight (rows, width), which lie in a row, as do id (n), start (bags) and scale (n; NULL: 1). */
+typedef struct {
+  int op, dtype;
+  int64_t n, bags, rows, width, padding;
+  const void *weight, *scale;
+  const int64_t *id, *start;
+  void *o;
+  ty_k_fault *fault;
+} ty_k_bags;
+TY_K cudaError_t ty_k_bag(const ty_k_bags *a, cudaStream_t s);
 TY_K cudaError_t ty_k_index_in_order(const ty_k_indexing *a, const int64_t *target, const int64_t *order, cudaStream_t s);
 
 /* ---- lines: scans, extremes with their places (scan.cu): element j of line (o, i) lies at (o * n + j) * inner + i ---- */

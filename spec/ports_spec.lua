@@ -104,6 +104,38 @@ describe("ports: layers", function()
       fails("the last offset must be the end, 7", F.embedding_bag, ids, tycho.ones(4, 3), offsets, {include_last_offset = true})
     end
   end)
+
+  it("add up bags of any width and dtype, weighted, but for what pads", function()
+    tycho.manual_seed(3)
+    for _, width in ipairs {1, 3, 64, 70, 600} do
+      for _, dtype in ipairs {"float32", "float64", "float16", "bfloat16"} do
+        local weight = tycho.randn(9, width, {dtype = "float64"}):to(dtype)
+        weight[4] = 0 / 0
+        local ids = tycho.randint(1, 9, {5, 11})
+        local scale = tycho.randn(5, 11, {dtype = "float64"}):to(dtype)
+        local exact, by = weight:double()[ids], scale:double():unsqueeze(-1)
+        exact = exact:masked_fill(ids:eq(4):unsqueeze(-1), 0)
+        local short, off = dtype:find("16", 1, true), dtype == "bfloat16" and 0.02 or dtype == "float16" and 2e-3 or 1e-5
+        close(F.embedding_bag(ids, weight, {mode = "sum", per_sample_weights = scale, padding_idx = 4}):double(), (exact * by):sum(2),
+          ("%s, %d wide"):format(dtype, width), off, short and 1)
+        close(F.embedding_bag(ids, weight, {mode = "mean", padding_idx = 4}):double(),
+          exact:sum(2) / ids:ne(4):sum(2):clamp(1):unsqueeze(2),
+          ("%s, %d wide, mean"):format(dtype, width), off, short and 1)
+      end
+    end
+    local weight, scale = tycho.randn({5, 3}, {dtype = "float64"}):requires_grad_(),
+      tycho.randn({2, 4}, {dtype = "float64"}):requires_grad_()
+    local ids = tycho.tensor({{1, 3, 3, 5}, {2, 4, 1, 1}}, {dtype = "int64"})
+    local function bag(w, s) return F.embedding_bag(ids, w, {mode = "sum", per_sample_weights = s, padding_idx = 3}) end
+    tycho.autograd.gradcheck(bag, {weight, scale})
+    tycho.autograd.gradgradcheck(bag, {weight, scale})
+    assert.equal("0x3", tostring(F.embedding_bag(tycho.zeros({0, 4}, {dtype = "int64"}), weight).shape))
+    close(F.embedding_bag(tycho.zeros({2, 0}, {dtype = "int64"}), weight), tycho.zeros({2, 3}, {dtype = "float64"}), "of none")
+    for _, id in ipairs {0, -1, 6} do
+      fails(helper.device == "cpu" and ("embedding_bag: id %d is out of range 1 to 5"):format(id) or "embedding_bag", F.embedding_bag,
+        tycho.tensor({{1, id}}, {dtype = "int64"}), weight)
+    end
+  end)
 end)
 
 describe("ports: functions", function()

@@ -426,6 +426,20 @@ end}
 R.index_put = {
   x = function(g, indices, dims, accumulate) return accumulate and g or ops.index_put(g, 0, indices, dims) end,
   value = function(g, indices, dims) return ops.index(g, indices, dims) end}
+-- for each id, what reaches the row that it names: its bag's part of g
+local function of_bags(g, ids, starts, padding)
+  local bags = ops.searchsorted(starts, ops.range(1, ids.shape[1], 1, {dtype = "int64", device = ids.device}), {right = true}) - 1
+  local each = ops.index(g, {bags}, {1}, {ids = true})
+  return padding == 0 and each or ops.where(M.unsqueeze(ops.eq(ids, padding), 2), 0, each)
+end
+R.bag = {
+  weight = function(g, weight_shape, ids, starts, scale, padding)
+    local each = of_bags(g, ids, starts, padding)
+    return R.index.x(scale and each * M.unsqueeze(scale, 2) or each, weight_shape, {ids}, {1})
+  end,
+  scale = function(g, weight, ids, starts, padding)
+    return ops.sum(of_bags(g, ids, starts, padding) * ops.index(weight, {ids}, {1}, {ids = true}), {2})
+  end}
 R.gather = {x = function(g, x_shape, dim, index)
   return (recording() and ops.scatter_add or ops.scatter_add_)(zeros(x_shape, g), dim, index, g)
 end}

@@ -93,6 +93,7 @@ enum {
   TY_AT_scatter_dim = 0,
   TY_AT_scatter_add_dim = 0,
   TY_AT_scatter_combine_dim = 0, TY_AT_scatter_combine_how = 1,
+  TY_AT_bag_padding = 0,
   TY_AT_sort_dim = 0, TY_AT_sort_descending = 1, TY_AT_sort_stable = 2,
   TY_AT_topk_k = 0, TY_AT_topk_dim = 1, TY_AT_topk_largest = 2, TY_AT_topk_sorted = 3,
   TY_AT_searchsorted_right = 0,

@@ -103,6 +103,22 @@ ty_status ty_infer_scatter(ty_call *c) {
   return TY_OK;
 }
 
+ty_status ty_infer_bag(ty_call *c) {
+  const ty_tensor *w = c->in[0].t, *ids = c->in[1].t, *starts = c->in[2].t, *scale = c->in[3].t;
+  TY_TRY(ty_need_float(c, 0));
+  TY_TRY(ty_need_dims(c, 0, 2));
+  for (int i = 1; i < 3; i++) {
+    TY_TRY(ty_need_dims(c, i, 1));
+    if (c->in[i].t->dtype != TY_I64) return ty_fail(c, "argument %d must be int64, got %s", i + 1, ty_dtype_names[c->in[i].t->dtype]);
+  }
+  if (scale) TY_TRY(ty_need_same_dtype(c, 3, 0));
+  if (scale && (scale->ndim != 1 || scale->shape[0] != ids->shape[0]))
+    return ty_fail(c, "argument 4 has shape %s; it must have argument 2's, %s", ty_shape_of(scale), ty_shape_of(ids));
+  const int64_t shape[2] = {starts->shape[0], w->shape[1]};
+  ty_set_shape(&c->meta[0], (ty_dtype)w->dtype, 2, shape);
+  return TY_OK;
+}
+
 /* The number of rows depends on the data. */
 ty_status ty_infer_nonzero(ty_call *c) {
   c->late = 1;

@@ -106,6 +106,9 @@ typedef struct {
   void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
   void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n,
     double mean, double rstd);
+  /* acc[j] = the sum of rows id[i] - 1 of x, which lie stride apart, at column j < width, times scale[i] (NULL: 1); not of padding's */
+  void (*add_rows[2])(void *acc, const void *x, int64_t stride, const int64_t *id, int64_t n, const void *scale, int64_t padding,
+    int64_t width);
   /* an optimizer's step; lists: the parameter, its gradient, its three states, NULL where the rule hasn't any */
   void (*step[2])(int op, void *const *lists, int64_t n, const ty_step_rates *rates);
   /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
@@ -217,6 +220,7 @@ ty_status ty_cpu_random(ty_call *c);
 ty_status ty_cpu_matmul(ty_call *c);
 ty_status ty_cpu_softmax(ty_call *c);
 ty_status ty_cpu_index(ty_call *c);
+ty_status ty_cpu_bag(ty_call *c);
 ty_status ty_cpu_conv(ty_call *c);
 ty_status ty_cpu_pool(ty_call *c);
 ty_status ty_cpu_norm(ty_call *c);

@@ -134,6 +134,8 @@ static void move_few(char *to, const char *from, int64_t bytes) {
   memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
+#define AHEAD 8                  /* rows come from anywhere: memory is asked for so many rows before */
+
 static ty_status take_out(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_tensor *o = c->out[0];
@@ -149,7 +151,11 @@ static ty_status take_out(ty_call *c) {
     #pragma omp parallel for num_threads(ty_threads_for(p.n * row)) schedule(static)
     for (int64_t i = 0; i < p.n; i += some) {
       if (row == 1) pick(dst + i * size, src, p.offset + i, TY_MIN(p.n - i, some), size);
-      else memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
+      else {
+        for (int64_t at = 0; i + AHEAD < p.n && at < TY_MIN(row * size, 512); at += 64)
+          __builtin_prefetch(src + p.offset[i + AHEAD] * size + at);
+        memcpy(dst + i * row * size, src + p.offset[i] * size, (size_t)(row * size));
+      }
     }
   } else if (as_slabs(c, x, o, &s)) {
     const char *src = ty_data(x);
@@ -582,6 +588,7 @@ ty_status ty_cpu_index(ty_call *c) {
     case TY_OP_index_put: return c->at[TY_AT_index_put_accumulate].i ? ty_widened(c, put_in) : put_in(c);
     case TY_OP_gather: return gather(c);
     case TY_OP_nonzero: return nonzero(c);
+    case TY_OP_bag: return ty_cpu_bag(c);
     case TY_OP_scatter: return scatter(c);
     default: return ty_widened(c, scatter);   /* scatter_add, scatter_combine */
   }

@@ -310,6 +310,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   BOTH(rms_norm),
   BOTH(rms_norm_backward),
   BOTH(step),
+  BOTH(add_rows),
   .transpose = {transpose_4, transpose_8},
   BOTH(recurrent),
   BOTH(recurrent_backward),

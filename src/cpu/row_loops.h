@@ -286,5 +286,31 @@ static void FN(rms_norm_backward)(void *dx_, void *dw_, const void *g_, const vo
   else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - x[i] * m);
 }
 
+/* ---- rows that ids name ---- */
+
+#define SPAN 64                  /* columns added up at once */
+#define AHEAD 8                  /* rows come from anywhere: memory is asked for so many rows before */
+TY_INLINE void FN(add_span)(T *acc, const T *x, int64_t stride, const int64_t *id, int64_t n, const T *scale, int64_t padding, int width) {
+  T a[SPAN] = {0};
+  for (int64_t i = 0; i < n; i++) {
+    const T *row = x + (id[i] - 1) * stride;
+    if (i + AHEAD < n)
+      for (int j = 0; j < width; j += 64 / (int)sizeof(T)) __builtin_prefetch(x + (id[i + AHEAD] - 1) * stride + j);
+    if (id[i] == padding) continue;
+    if (scale) for (int j = 0; j < width; j++) a[j] += scale[i] * row[j];
+    else for (int j = 0; j < width; j++) a[j] += row[j];
+  }
+  memcpy(acc, a, (size_t)width * sizeof *acc);
+}
+
+static void FN(add_rows)(void *acc, const void *x, int64_t stride, const int64_t *id, int64_t n, const void *scale, int64_t padding,
+  int64_t width) {
+  int64_t at = 0;
+  for (; at + SPAN <= width; at += SPAN) FN(add_span)((T *)acc + at, (const T *)x + at, stride, id, n, scale, padding, SPAN);
+  if (at < width) FN(add_span)((T *)acc + at, (const T *)x + at, stride, id, n, scale, padding, (int)(width - at));
+}
+#undef SPAN
+#undef AHEAD
+
 #undef SUM_LANES
 #undef MOMENTS_PART

@@ -133,12 +133,28 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
   return ty_launched(c, gpu, ty_k_index(k, s));
 }
 
+static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
+  ty_tensor *t[4] = {NULL};
+  ty_status st = TY_OK;
+  for (int i = 0; i < 4 && st == TY_OK; i++)
+    if (c->in[i].t) st = ty_contiguous(c->ctx, c->in[i].t, &t[i]);
+  if (st == TY_OK && ty_numel(c->out[0])) {
+    const ty_k_bags a = {.op = c->op->id, .dtype = t[0]->dtype, .n = t[1]->shape[0], .bags = t[2]->shape[0], .rows = t[0]->shape[0],
+      .width = t[0]->shape[1], .padding = c->at[TY_AT_bag_padding].i, .weight = ty_data(t[0]), .scale = t[3] ? ty_data(t[3]) : NULL,
+      .id = ty_data(t[1]), .start = ty_data(t[2]), .o = ty_data(c->out[0]), .fault = ty_fault_of(gpu)};
+    st = ty_launched(c, gpu, ty_k_bag(&a, s));
+  }
+  for (int i = 0; i < 4; i++) ty_release(t[i]);
+  return st;
+}
+
 ty_status ty_cuda_index(ty_call *c) {
   int gpu;
   cudaStream_t s;
   const int id = c->op->id;
   TY_TRY(ty_begin(c, &gpu, &s));
   if (id == TY_OP_nonzero) return ty_cuda_nonzero(c, gpu, s);
+  if (id == TY_OP_bag) return bag(c, gpu, s);
   ty_tensor *o = c->out[0], *idx = NULL;
   const ty_tensor *x = c->in[0].t;
   ty_status st = TY_OK;

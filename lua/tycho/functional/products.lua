@@ -265,6 +265,30 @@ def("embedding",
     if not padding or not y.requires_grad then return y end
     return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
   end, NN)
+-- Where bags begin, and last where the last one ends.
+local function edges_of(name, ids, offsets, ends)
+  local n, like = M.numel(ids), {dtype = "int64", device = ids.device}
+  if M.dim(ids) == 2 then return ops.range(0, ids.shape[1], 1, like) * ids.shape[2] + 1 end
+  local count = #offsets - (ends and 1 or 0)
+  if count < 0 then fail(name, "offsets must not be empty: the last one is the end") end
+  if lib.looks(offsets) and #offsets > 0 then            -- elsewhere that would be a wait
+    if ends and offsets[-1] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(offsets[-1])) end
+    if count > 0 and offsets[1] ~= 1 then fail(name, "the first offset must be 1, got %d", offsets[1]) end
+    if offsets[-1] > n + 1 or not ops.all(ops.ge(ops.slice(offsets, 1, 2, #offsets), ops.slice(offsets, 1, 1, -2))):item() then
+      fail(name, "offsets must ascend within 1..%d", n)
+    end
+  end
+  offsets = whole(name, 3, offsets)
+  return ends and offsets or ops.cat({offsets, ops.full({1}, n + 1, like)}, 1)
+end
+-- taken: which rows take part, nil: all; the largest of none is 0.
+local function largest_of_bags(rows, taken, starts, each)
+  if taken then rows = ops.where(taken, rows, -math.huge) end
+  local bags = ops.searchsorted(starts, each, {right = true}) - 1        -- each row's: that which began last
+  local y = ops.full({#starts, rows.shape[2]}, -math.huge, {dtype = rows.dtype, device = rows.device})
+  y = F.scatter_reduce(y, 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
+  return ops.masked_fill(y, ops.eq(y, -math.huge), 0)
+end
 def("embedding_bag",
   "ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, \z
     include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false",
@@ -279,44 +303,30 @@ def("embedding_bag",
         tostring(ids.shape), mode, tostring(scale.shape))
     end
     if M.dim(ids) ~= 1 and M.dim(ids) ~= 2 then fail(name, "argument 1 (ids) must have 1 or 2 dims, got shape %s", tostring(ids.shape)) end
-    local n = M.numel(ids)
     if by_freq and mode == "max" then fail(name, "scale_grad_by_freq goes with mode sum or mean") end
-    local rows, taken = F.embedding(ids, weight, nil, max_norm, norm_type, by_freq), nil
-    if scale then rows = rows * M.unsqueeze(scale, -1) end
-    if padding then
-      taken = ops.ne(ids, lib.entry(name, "padding_idx", padding, weight.shape[1]))
-      rows = ops.masked_fill(rows, M.unsqueeze(ops.logical_not(taken), -1), mode == "max" and -math.huge or 0)
+    need(name, 2, weight, 2)
+    padding = padding and lib.entry(name, "padding_idx", padding, weight.shape[1]) or 0
+    ids = whole(name, 1, ids)
+    local edges = edges_of(name, ids, offsets, ends)
+    ids, scale = M.flatten(ids), scale and M.flatten(scale)
+    if max_norm then limit_rows(weight, ids, max_norm, norm_type) end
+    local n, count = #ids, #edges - 1
+    local starts = ops.slice(edges, 1, 1, count)
+    local function each() return ops.range(1, n, 1, {dtype = "int64", device = ids.device}) end
+    local taken = padding > 0 and M.unsqueeze(ops.ne(ids, padding), 2)
+    if mode == "max" then return largest_of_bags(F.embedding(ids, weight), taken, starts, each()) end
+    local y
+    local short = weight.dtype == "float16" or weight.dtype == "bfloat16"
+    if by_freq or (mode == "mean" and short) then        -- rows that are divided each, or added up for more digits
+      local rows = F.embedding(ids, weight, nil, nil, nil, by_freq)
+      if short then rows, scale = M.float(rows), scale and M.float(scale) end
+      y = ops.bag(taken and ops.where(taken, rows, 0) or rows, each(), starts, scale)
+    else y = ops.bag(weight, ids, starts, scale, {padding = padding}) end
+    if mode == "mean" then                               -- counted in float32 at least: exactly up to 2^24 ids in a bag
+      local counts = taken and ops.bag(M.to(taken, y.dtype), each(), starts) or M.unsqueeze(ops.slice(edges, 1, 2, count + 1) - starts, 2)
+      y = y / M.to(ops.clamp(counts, 1), y.dtype)
     end
-    local function or_nothing(y) return ops.masked_fill(y, ops.eq(y, -math.huge), 0) end          -- the maximum of none
-    if M.dim(ids) == 2 then
-      if mode == "max" then return or_nothing(ops.amax(rows, 2)) end
-      if mode == "mean" and padding then return ops.sum(rows, 2) / ops.clamp(M.unsqueeze(ops.sum(taken, 2), 2), 1) end
-      return (mode == "mean" and ops.mean or ops.sum)(rows, 2)
-    end
-    local count = #offsets - (ends and 1 or 0)
-    if count < 0 then fail(name, "offsets must not be empty: the last one is the end") end
-    if lib.looks(offsets) and #offsets > 0 then                    -- elsewhere that would be a wait
-      if ends and offsets[-1] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(offsets[-1])) end
-      if count > 0 and offsets[1] ~= 1 then fail(name, "the first offset must be 1, got %d", offsets[1]) end
-      if offsets[-1] > n + 1 or not ops.all(ops.ge(ops.slice(offsets, 1, 2, #offsets), ops.slice(offsets, 1, 1, -2))):item() then
-        fail(name, "offsets must ascend within 1..%d", n)
-      end
-    end
-    -- which bag each id is in: that which began last
-    local bags = ops.searchsorted(whole(name, 3, ops.slice(offsets, 1, 1, count)),
-      ops.range(1, n, 1, {dtype = "int64", device = ids.device}), {right = true}) - 1
-    -- added up in float32 at least, and counted so: exactly up to 2^24 ids in a bag
-    local dtype = weight.dtype
-    if dtype == "float16" or dtype == "bfloat16" then rows = M.float(rows) end
-    local size, like = {count, weight.shape[2]}, {dtype = rows.dtype, device = rows.device}
-    if mode == "max" then
-      return M.to(or_nothing(F.scatter_reduce(ops.full(size, -math.huge, like), 1,
-        ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")), dtype)
-    end
-    local y = F.index_add(ops.zeros(size, like), 1, bags, rows)
-    if mode == "sum" then return M.to(y, dtype) end
-    local counts = F.index_add(ops.zeros({count}, like), 1, bags, padding and M.to(taken, rows.dtype) or ops.ones({n}, like))
-    return M.to(y / ops.clamp(M.unsqueeze(counts, 2), 1), dtype)
+    return M.to(y, weight.dtype)
   end, NN)
 def("one_hot",
   "ids, num_classes:int?",
