@@ -44,6 +44,12 @@ describe("tensor", function()
     assert.same({{4}}, x[{2, new, 1, new}]:totable())                   -- all dims have numbers, but a tensor is asked for
     assert.same({{3}, {6}}, x:t()[{3, {}, new}]:totable())
     assert.same({1}, {unpack(tycho.tensor(5)[{new}].shape)})
+    assert.same({1, 2, 3}, {unpack(x[new].shape)})                      -- alone without braces, as x[None]
+    assert.same({2, 3}, {unpack(x["..."].shape)})
+    local z = tycho.zeros(2)
+    z[new] = tycho.ones(1, 2)
+    z["..."] = z + 1
+    assert.same({2, 2}, z:totable())
     local at = tycho.tensor({2, 1}, {dtype = "int64"})
     assert.same({{{4, 5, 6}}, {{1, 2, 3}}}, x[{at, new}]:totable())
     assert.same({2, 1}, {unpack(x[{at, new, at}].shape)})             -- not side by side: their dims come first

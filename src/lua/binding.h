@@ -215,7 +215,8 @@ double ty_now(void);                       /* seconds of a clock that only goes 
 void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
-int ty_index_get(lua_State *L);        /* x[k] for a k that is no string */
+bool ty_is_index(lua_State *L, int at);        /* whether x[k] is for these; other strings name fields and methods */
+int ty_index_get(lua_State *L);
 int ty_index_set(lua_State *L);
 void ty_lua_reclaim(ty_ctx *c);
 void ty_lua_location(ty_ctx *c, char *text, size_t size);

@@ -148,6 +148,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
 static bool is_word(lua_State *L, int at, const char *word) { return lua_type(L, at) == LUA_TSTRING && !strcmp(lua_tostring(L, at), word); }
 static bool is_rest(lua_State *L, int at) { return is_word(L, at, "..."); }
 static bool is_new(lua_State *L, int at) { return is_word(L, at, "newaxis"); }
+bool ty_is_index(lua_State *L, int at) { return lua_type(L, at) != LUA_TSTRING || is_rest(L, at) || is_new(L, at); }
 
 /* A new dim of size 1 before the next one. */
 static void by_new(lua_State *L, ty_state *s, path *p) {
@@ -181,6 +182,12 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   int full = current(L, p)->ndim, numbers = 0;
   bool tensor = false;
   if (ty_is_handle(L, 2)) { by_tensor(L, s, p, 2); return false; }
+  if (lua_type(L, 2) == LUA_TSTRING) {   /* x[newaxis]: as in braces */
+    lua_createtable(L, 1, 0);
+    lua_pushvalue(L, 2);
+    lua_rawseti(L, -2, 1);
+    lua_replace(L, 2);
+  }
   if (lua_type(L, 2) != LUA_TTABLE) {
     by_number(L, s, p, whole(L, 2));
     return full == 1;

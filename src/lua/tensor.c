@@ -174,6 +174,7 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   lua_pushvalue(L, 2);
   lua_rawget(L, lua_upvalueindex(TY_UPVALUES + 1));
   if (!lua_isnil(L, -1)) return 1;
+  if (ty_is_index(L, 2)) { return ty_index_get(L); }
   const char *k = lua_tostring(L, 2);
   ty_tensor *t = ty_check(L, 1, k, "the tensor");
   if (!strcmp(k, "T") || !strcmp(k, "mT")) {             /* views, as methods make them */
@@ -239,7 +240,7 @@ static int replace_grad(lua_State *L) {
 }
 
 static int newindex_event(lua_State *L) {
-  if (lua_type(L, 2) != LUA_TSTRING) return ty_index_set(L);
+  if (ty_is_index(L, 2)) return ty_index_set(L);
   ty_state_of(L);
   const char *k = lua_tostring(L, 2);
   ty_tensor *t = ty_check(L, 1, k, "the tensor");
