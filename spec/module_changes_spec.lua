@@ -18,6 +18,42 @@ describe("what changes in use", function()
     assert.is_true(nn.isinstance(list[1], nn.Linear))
   end)
 
+  it("a list's members have the names that they are given, in their places", function()
+    local net = nn.Sequential()
+    for i = 0, 2 do net:add_module(tostring(i), nn.Linear(i + 1, i + 2)) end
+    assert.equal(3, #net)
+    assert.equal(3, net[3].in_features)
+    net:add_module("1", nn.Linear(2, 3, {bias = false}))
+    assert.equal(3, #net:children())
+    assert.is_nil(net[2].bias)
+    for name, m in net:named_children() do net:add_module(name, nn.Sequential(m, nn.ReLU())) end
+    assert.same({2, 4}, {unpack(net(tycho.ones(2, 1)).shape)})
+    local named = nn.Sequential {{"first", nn.Linear(2, 2)}}
+    named:append(nn.Linear(2, 3))                               -- PyTorch names it "1"
+    assert.equal(named["1"], named:get_submodule "1")
+    named["1"] = nn.Linear(2, 4)
+    named:set_submodule("1", nn.Linear(2, 5))
+    assert.equal(2, #named:children())
+    assert.same({2, 5}, {unpack(named(tycho.ones(2, 2)).shape)})
+  end)
+
+  it("a member that stands in a list twice is there twice", function()
+    local layer, act = nn.Linear(2, 2), nn.Tanh()
+    local net, x = nn.Sequential(layer, act, layer, act), tycho.ones(3, 2)
+    local y = net(x)
+    assert.is_true(y:equal(nn.Checkpoint(net, {segments = 2})(x)))
+    assert.is_true(y:equal(tycho.utils.checkpoint_sequential(net, 3, x)))
+    assert.is_true(y:equal(net[{ {1, -1} }](x)))
+    net:append(nn.Linear(2, 7))
+    assert.equal(5, #net)
+    local names = {}
+    for name in pairs(net:state_dict()) do names[#names + 1] = name end
+    table.sort(names)
+    assert.same({"0.bias", "0.weight", "2.bias", "2.weight", "4.bias", "4.weight"}, names)       -- as PyTorch's
+    net:insert(1, nn.Linear(4, 2))
+    assert.same({3, 7}, {unpack(net(tycho.ones(3, 4)).shape)})
+  end)
+
   it("a module's own train() is called by those around it", function()
     local Frozen = nn.Module:extend "Frozen"
     function Frozen:init() self.bn = nn.BatchNorm1d(2) end

@@ -337,7 +337,8 @@ end
 function recompute.checkpoint_sequential(functions, segments, x, o)
   if o ~= nil and not is_options(o) then fail("checkpoint_sequential: functions take one input") end
   options.whole("checkpoint_sequential", "segments", segments, 1)
-  local layers = type(functions) == "table" and type(functions.children) == "function" and functions:children() or functions
+  local module = require "tycho.nn.module"
+  local layers = module.is_module(functions) and module.members(module.behind(functions)) or functions
   if type(layers) ~= "table" or core.is_tensor(layers) then
     fail("checkpoint_sequential: argument 1 must be a Sequential or a list of functions, got %s", options.shown(layers))
   end

@@ -41,10 +41,7 @@ local function append(self, m)
     fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
   end
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
-  local n = #self:children()               -- which closes holes
-  if n == #self then module.put(self, "module", n + 1, m)
-  else self:add_module(tostring(n), m) end   -- behind members with names, as PyTorch names it
-  return self
+  return self:add_module(tostring(#module.members(self)), m)
 end
 -- extend{a, b}: appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
 local function extend(self, list)
@@ -56,7 +53,7 @@ local function extend(self, list)
 end
 -- Adds a member before the one at a position, which counts from 1; gives the list.
 local function insert(self, at, m)
-  if #self:children() > #self then fail("%s:insert: it has members with names, which have no positions to be put between", self._name) end
+  if #module.members(self) > #self then fail("%s:insert: it has members with names, which have no positions to be put between", self._name) end
   if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then
     fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at))
   end
@@ -66,7 +63,7 @@ local function insert(self, at, m)
 end
 -- Takes the member at a position (the last one unless given) out, and gives it.
 local function pop(self, at)
-  self:children()
+  module.members(self)                     -- closes holes
   at = at or #self
   if type(at) == "number" and at < 0 then at = #self + 1 + at end
   if rawget(self, at) == nil then fail("%s:pop: it has %d members, and none at %s", self._name, #self, shown(at)) end
@@ -130,7 +127,7 @@ function Checkpoint:init(...)
     fail("Checkpoint: segments= is for a Sequential, got a " .. m._name)
   end
   self.saved_bytes, self._open = 0, 0
-  self._pieces = math.min(self.segments, math.max(1, self.segments > 1 and #m:children() or 1))
+  self._pieces = math.min(self.segments, math.max(1, self.segments > 1 and #module.members(m) or 1))
 end
 function Checkpoint:forward(...)
   local function report(bytes)
@@ -139,7 +136,7 @@ function Checkpoint:forward(...)
     self.saved_bytes = self.saved_bytes + bytes
   end
   if self.segments == 1 then return recompute.run({report = report}, self.module, ...) end
-  return recompute.sequence({report = report}, self.module:children(), self.segments, ...)
+  return recompute.sequence({report = report}, module.members(self.module), self.segments, ...)
 end
 function Checkpoint:extra_repr() return "segments=" .. self.segments end
 
@@ -171,8 +168,7 @@ end
 -- Adds a parameter, or a tensor, which becomes one, behind the others; gives the list.
 function ParameterList:append(p)
   if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end
-  self:children()
-  module.put(self, "parameter", #self + 1, module.is_parameter(p) and p or Parameter(p))
+  module.put(self, "parameter", #module.members(self) + 1, module.is_parameter(p) and p or Parameter(p))
   return self
 end
 for _, List in ipairs {Sequential, ModuleList, ParameterList} do
@@ -180,14 +176,14 @@ for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   function List:__missing(k)               -- negative positions count from the end; { {first, last} } is a list of those members
     if k == 0 then fail("%s: position 0: members count from 1", self._name) end
     if type(k) == "number" then
-      local all = self:children()
+      local all = module.members(self)
       if #all > #self then return all[k < 0 and #all + 1 + k or k] end       -- with names: by their order
       return rawget(self, k < 0 and #self + 1 + k or k)
     end
     local range = type(k) == "table" and k[1]
     if type(k) == "table" and type(range) ~= "table" then fail("%s: members 1 to 2 are named by { {1, 2} }", self._name) end
     if type(range) ~= "table" then return nil end
-    local all = List == ParameterList and self:parameters() or self:children()
+    local all = module.members(self)
     local n, out = #all, List == Sequential and Sequential() or List {}
     local function from(v, usual) v = v or usual return v < 0 and n + 1 + v or v end
     for i = math.max(from(range[1], 1), 1), math.min(from(range[2], n), n) do out:append(all[i]) end

@@ -92,6 +92,12 @@ local function parts_of_list(m)
   return setmetatable({}, {__index = function(_, k) return type(k) == "number" and rawget(m, k) or nil end,
     __newindex = function(parts, k, v) rawset(type(k) == "number" and m or parts, k, v) end})
 end
+-- Such a module's members, in order; one that stands in several places comes as often.
+function exports.members(m)
+  local list, kind = {}, m._wraps and "parameter" or "module"
+  for _, name in ipairs(order_of(m)) do if m._kinds[name] == kind then list[#list + 1] = m._parts[name] end end
+  return list
+end
 -- As state dicts and trees name it: positions count from 0, as PyTorch's.
 local function shown_name(name) return type(name) == "number" and tostring(name - 1) or name end
 
@@ -117,13 +123,15 @@ local function put(self, kind, name, value)
   if kind == "module" then rawset(value, "_label", shown_name(name)) end
 end
 
--- The position in a list that a name such as "0" stands for; other names stand for themselves.
-local function position(name) return type(name) == "string" and name:find "^%d+$" and tonumber(name) + 1 or name end
+-- The position in a list that a name such as "0" stands for, unless a member has that name; other names stand for themselves.
+local function position(list, name)
+  return type(name) == "string" and name:find "^%d+$" and not list._kinds[name] and tonumber(name) + 1 or name
+end
 
 local function assign(self, name, value)
-  if self._is_list then name = position(name) end
+  if self._is_list then name = position(self, name) end
   if self._is_list and type(name) == "number" then         -- of a list: one of its positions, or the next; from the end too
-    self:children()                        -- closes holes
+    order_of(self)                         -- closes holes
     local n = #self
     local at = name < 0 and n + 1 + name or name
     if at % 1 ~= 0 or at < 1 or at > n + 1 then fail("%s: position %s is none of 1 to %d", self._name, tostring(name), n + 1) end
@@ -209,7 +217,7 @@ function Module:extend(name)
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     v = class[k]
     if v == nil and class._is_list then
-      v = rawget(m, position(k))                                                  -- by the name that named_children gives
+      v = rawget(m, position(m, k))                                                  -- by the name that named_children gives
       if v == nil and k == "add" then fail("%s has no 'add': append(module) is", class._name) end
     end
     if v == nil and elsewhere[k] then fail("%s has no '%s': %s", class._name, k, elsewhere[k]) end
@@ -282,7 +290,9 @@ end
 function Module:add_module(name, value)
   if not is_module[value] then fail("add_module: argument 2 must be a module, got " .. options.shown(value)) end
   taken("add_module", self, name, "module")
-  put(self, "module", name, value)
+  local at, n = self._is_list and position(self, name), #exports.members(self)
+  if type(at) == "number" and at <= (n == #self and n + 1 or #self) then assign(self, at, value)
+  else put(self, "module", name, value) end              -- positions don't come behind names
   return self
 end
 Module.register_module = Module.add_module
@@ -422,7 +432,7 @@ local function found(self, who, kind, path)
   local m, rest = self, path
   while m do
     local name, more = rest:match "^([^.]*)%.(.*)$"
-    local key = m._is_list and tonumber(name or rest) and tonumber(name or rest) + 1 or name or rest
+    local key = m._is_list and position(m, name or rest) or name or rest
     local v, is = part(m, key), m._kinds[key]
     if not more and is == kind and v ~= nil then return v end
     m, rest = more and is == "module" and v, more
