@@ -8932,7 +8932,7 @@ tycho.nn.parallel.DistributedDataParallel = {}
 
 tycho.optim = {}
 tycho.optim.swa_utils = {}
---- `(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs; its parameters are averages: exponential with decay, by a function of one's own, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+--- `(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs, on the model's device unless given; its parameters are averages: exponential with decay, by a function of one's own, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
 ---@class tycho.optim.swa_utils.AveragedModel: tycho.nn.Module
 ---@overload fun(model?: any, options?: any): tycho.optim.swa_utils.AveragedModel
 tycho.optim.swa_utils.AveragedModel = {}
@@ -12232,10 +12232,10 @@ function tycho.distributions.kl_divergence(p, q) end
 ---@param options? table
 function tycho.save(path, value, options) end
 
---- `(path, {device=})` what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: no code in them is run. device: where the tensors go, the default one unless given.
+--- `(path, device=)` what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: no code in them is run, whatever weights_only= says. device: where the tensors go, the default one unless given.
 ---@param path any
----@param options? table
-function tycho.load(path, options) end
+---@param device? any
+function tycho.load(path, device) end
 
 --- `(path, {device="cpu"})` the tensor in a .npy file. Integers of a type that Tycho hasn't become wider ones; arrays of objects are refused.
 ---@param path any

@@ -36,6 +36,8 @@ describe("saving", function()
     assert.same({{1, 4}, {2, 5}, {3, 6}}, tycho.load(path):totable())
     tycho.save(path, 5)
     assert.equal(5, tycho.load(path))
+    assert.equal(5, tycho.load(path, "cpu"))                            -- as torch.load's map_location
+    assert.equal(5, tycho.load(path, {map_location = "cpu", weights_only = true}))
     os.remove(path)
   end)
 

@@ -229,9 +229,9 @@ function saving.unpack_from(text, tensor_of)
   return decode(message.tree, tensors, "a message")
 end
 
--- load(path, {device=}): what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files
--- of tensors and plain data: no code in them is run. device: where the tensors go, the default one unless given.
-saving.load = core.define("load", "path:string, *, device:device?", function(path, device)
+-- load(path, device=): what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of
+-- tensors and plain data: no code in them is run, whatever weights_only= says. device: where the tensors go, the default one unless given.
+saving.load = core.define("load", "path:string, device:device?, *, weights_only:bool=true", function(path, device)
   device = device or core.gpu.default_device()
   if pickle.is(path) then                    -- torch.save's
     local ok, value = pcall(pickle.load, path, device)

@@ -53,12 +53,12 @@ function swa_utils.get_swa_avg_fn() return of_one(swa_utils.get_swa_multi_avg_fn
 function swa_utils.get_ema_avg_fn(decay) return of_one(swa_utils.get_ema_multi_avg_fn(decay)) end
 
 local AveragedModel = Module:extend("AveragedModel")
--- AveragedModel(model, {decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of the model, in .module, which it runs; its
--- parameters are averages: exponential with decay, by a function of one's own, else the mean of all updates (stochastic weight averaging,
--- Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+-- AveragedModel(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of the model, in .module, which it runs, on
+-- the model's device unless given; its parameters are averages: exponential with decay, by a function of one's own, else the mean of all
+-- updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
-  o = options.fill("AveragedModel", o, {decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
+  o = options.fill("AveragedModel", o, {device = false, decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
   if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then
     fail "AveragedModel: one of decay, avg_fn and multi_avg_fn is taken"
   end
@@ -66,6 +66,7 @@ function AveragedModel:init(model, o)
     if o[name] and type(o[name]) ~= "function" then fail("AveragedModel: %s must be a function, got %s", name, options.shown(o[name])) end
   end
   self.module = model:clone():requires_grad_(false)
+  if o.device then self.module:to(o.device) end
   self.use_buffers = o.use_buffers
   self.average = o.multi_avg_fn or (o.decay and swa_utils.get_ema_multi_avg_fn(o.decay)) or
     (not o.avg_fn and swa_utils.get_swa_multi_avg_fn()) or function(average, values, n)
