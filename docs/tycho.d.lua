@@ -8939,6 +8939,11 @@ tycho.optim.swa_utils.AveragedModel = {}
 
 tycho.vision = {}
 tycho.vision.ops = {}
+--- `(output_size, spatial_scale, sampling_ratio, aligned=false)` roi_align as a layer, called with pictures and boxes.
+---@class tycho.vision.ops.RoIAlign: tycho.nn.Module
+---@overload fun(output_size?: any, spatial_scale?: any, sampling_ratio?: any, aligned?: any): tycho.vision.ops.RoIAlign
+tycho.vision.ops.RoIAlign = {}
+
 --- `(p, mode)` stochastic_depth as a layer, for residual branches.
 ---@class tycho.vision.ops.StochasticDepth: tycho.nn.Module
 ---@overload fun(p?: any, mode?: any): tycho.vision.ops.StochasticDepth
@@ -11736,6 +11741,15 @@ function tycho.vision.ops.nms(boxes, scores, iou_threshold) end
 ---@param idxs any
 ---@param iou_threshold any
 function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
+
+--- `(x, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false)` parts of pictures x (N, C, H, W), each of output_size, a number or {h, w}: (boxes, C, h, w) (He et al. 2017). boxes: a list of matrices (M, 4), one for each picture, or one matrix (M, 5) that begins with the picture's number, from 1; spatial_scale brings them to x's size. Each element is the mean of sampling_ratio^2 samples, or, where that isn't above 0, of as many as there are pixels; a GPU is waited for then. aligned: pixels have their centres at halves. Boxes get no gradient.
+---@param x any
+---@param boxes any
+---@param output_size any
+---@param spatial_scale? any
+---@param sampling_ratio? any
+---@param aligned? any
+function tycho.vision.ops.roi_align(x, boxes, output_size, spatial_scale, sampling_ratio, aligned) end
 
 --- `(input, p, mode, training=true)` input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for each of its rows.
 ---@param input any

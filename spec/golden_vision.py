@@ -41,4 +41,14 @@ for t in (0.3, 0.5, 0.7):
 for i in ("xyxy", "xywh", "cxcywh"):
     for o in ("xyxy", "xywh", "cxcywh"):
         out[f"convert.{i}.{o}"] = V.box_convert(a, i, o)
+x = torch.randn(2, 3, 8, 9).requires_grad_()
+rois = [torch.tensor([[1.0, 1, 6, 7], [0, 2, 5, 5.5], [-3, -2, 40, 4]]), torch.tensor([[4.0, 1, 4.2, 1.1], [2, 2, 15, 15]])]
+out["pictures"], out["rois.1"], out["rois.2"] = x.detach(), rois[0], rois[1]
+for ratio in (-1, 2):
+    for aligned in (False, True):
+        name = f"roi_align.{ratio}.{aligned}".lower()
+        out[name] = V.roi_align(x, rois, (3, 2), 0.9, ratio, aligned).detach()
+        x.grad = None
+        (V.roi_align(x, rois, (3, 2), 0.9, ratio, aligned) ** 2).sum().backward()
+        out[name + ".grad"] = x.grad
 save_file({k: v.detach().contiguous() for k, v in out.items()}, os.path.join(os.path.dirname(__file__), "golden", "vision.safetensors"))

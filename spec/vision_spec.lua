@@ -52,6 +52,33 @@ describe("boxes", function()
       0.5)
   end)
 
+  it("are cut out of pictures, with gradients", function()
+    local lists = {G["rois.1"], G["rois.2"]}
+    local numbered = tycho.cat {tycho.cat({tycho.ones(3, 1), lists[1]}, 2), tycho.cat({tycho.full({2, 1}, 2), lists[2]}, 2)}
+    for _, ratio in ipairs {-1, 2} do
+      for _, aligned in ipairs {false, true} do
+        local name, x = ("roi_align.%d.%s"):format(ratio, aligned), G.pictures:clone():requires_grad_()
+        local y = V.roi_align(x, lists, {3, 2}, 0.9, ratio, aligned)
+        helper.close(y, G[name], name)
+        helper.close(V.roi_align(x, numbered, {3, 2}, {spatial_scale = 0.9, sampling_ratio = ratio, aligned = aligned}), G[name], name)
+        y:pow(2):sum():backward()
+        helper.close(x.grad, G[name .. ".grad"], name .. "'s gradient", 1e-4)
+      end
+    end
+    local cut = V.RoIAlign({3, 2}, 0.9, 2, true)
+    helper.close(cut(G.pictures, lists), G["roi_align.2.true"], "RoIAlign")
+    assert.equal("RoIAlign(output_size=3x2, spatial_scale=0.9, sampling_ratio=2, aligned=true)", tostring(cut))
+    helper.close(cut(G.pictures:half(), lists):float(), G["roi_align.2.true"], "in half", 1e-3)
+    assert.same({0, 3, 2, 2}, {unpack(V.roi_align(G.pictures, {tycho.zeros(0, 4), tycho.zeros(0, 4)}, 2).shape)})
+    helper.fails("roi_align: boxes of 1 pictures are given, x has 2", V.roi_align, G.pictures, {G["rois.1"]}, 2)
+    local under = tycho.autocast({dtype = "bfloat16"}, cut, G.pictures, lists)
+    helper.close(under, G["roi_align.2.true"], "under autocast")
+    helper.fails("roi_align: boxes must be a list of matrices (N, 4), one for each picture, or (N, 5), got shape 3x4", V.roi_align,
+      G.pictures, G["rois.1"], 2)
+    helper.fails("roi_align: output_size must be at least 1, got 0x0", V.roi_align, G.pictures, lists, 0)
+    helper.fails("roi_align: x must have 4 dims, got shape 3x8x9", V.roi_align, G.pictures[1], lists, 2)
+  end)
+
   it("branches are left out", function()
     tycho.manual_seed(2)
     local x, layer = tycho.ones(1000, 2, 3, {requires_grad = true}), V.StochasticDepth(0.25, "row")

@@ -219,7 +219,84 @@ V.batched_nms = define("batched_nms", "boxes, scores, idxs, iou_threshold:number
   return suppress("batched_nms", boxes, scores, idxs, threshold)
 end)
 
+---- parts of pictures ----
+-- Boxes as corners (N, 4), scaled, in a dtype that holds places, and each one's picture, from 1.
+local function places_of(x, boxes, scale)
+  local picture
+  if type(boxes) == "table" and not core.is_tensor(boxes) then
+    if #boxes ~= x.shape[1] then fail("roi_align: boxes of %d pictures are given, x has %d", #boxes, x.shape[1]) end
+    local numbers = {}
+    for i, b in ipairs(boxes) do
+      if not core.is_tensor(b) or M.dim(b) ~= 2 or b.shape[2] ~= 4 then
+        fail("roi_align: the boxes of picture %d must be a matrix (N, 4), got %s", i, core.is_tensor(b) and "shape " .. tostring(b.shape)
+          or options.shown(b))
+      end
+      numbers[i] = ops.full({b.shape[1]}, i, {device = x.device})
+    end
+    boxes, picture = ops.cat(boxes, 1), ops.cat(numbers, 1)
+  elseif not core.is_tensor(boxes) or M.dim(boxes) ~= 2 or boxes.shape[2] ~= 5 then
+    fail("roi_align: boxes must be a list of matrices (N, 4), one for each picture, or (N, 5), got %s", core.is_tensor(boxes) and
+      "shape " .. tostring(boxes.shape) or options.shown(boxes))
+  else boxes, picture = ops.slice(boxes, 2, 2, 5), column(boxes, 1) end
+  return boxes_of("roi_align", 2, M.detach(boxes)) * scale, picture
+end
+-- How much each of `size` rows counts in each of n bins of boxes that begin at `from` and are so long: (boxes, n, size). In a bin are
+-- evenly spaced samples, `samples` or, where that isn't above 0, one for each row of a bin; each lies between two rows.
+local function shares(from, length, n, samples, size)
+  local function range(last) return ops.range(0, last, 1, {dtype = from.dtype, device = from.device}) end
+  local function column_of(v) return M.view(v, -1, 1, 1) end
+  local count = samples > 0 and ops.full({from.shape[1]}, samples, {dtype = from.dtype, device = from.device}) or
+    ops.clamp(ops.ceil(length / n), 0)
+  local most = samples > 0 and samples or from.shape[1] > 0 and M.item(M.amax(count)) or 0
+  local sample, each = range(math.max(most, 1) - 1), column_of(ops.clamp(count, 1))
+  local at = column_of(from) + (M.view(range(n - 1), -1, 1) + (sample + 0.5) / each) * column_of(length / n)
+  local counts = ops.logical_and(ops.logical_and(ops.ge(at, -1), ops.le(at, size)), ops.lt(sample, column_of(count)))
+  local between = ops.clamp(1 - ops.abs(M.unsqueeze(ops.clamp(at, 0, size - 1), -1) - range(size - 1)), 0)
+  return ops.sum(between * M.unsqueeze(counts, -1), 3) / each
+end
+-- roi_align(x, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false): parts of pictures x (N, C, H, W), each of
+-- output_size, a number or {h, w}: (boxes, C, h, w) (He et al. 2017). boxes: a list of matrices (M, 4), one for each picture, or one
+-- matrix (M, 5) that begins with the picture's number, from 1; spatial_scale brings them to x's size. Each element is the mean of
+-- sampling_ratio^2 samples, or, where that isn't above 0, of as many as there are pixels; a GPU is waited for then. aligned: pixels have
+-- their centres at halves. Boxes get no gradient.
+V.roi_align = define("roi_align", "x, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false",
+  function(x, boxes, size, scale, samples, aligned)
+    if M.dim(x) ~= 4 then fail("roi_align: x must have 4 dims, got shape %s", tostring(x.shape)) end
+    if math.min(size[1], size[2]) < 1 then fail("roi_align: output_size must be at least 1, got %dx%d", size[1], size[2]) end
+    local n, channels, height, width = unpack(x.shape)
+    local places, picture = places_of(x, boxes, scale)
+    local from = corners(places, 1) - (aligned and 0.5 or 0)
+    local length = corners(places, 3) - corners(places, 1)
+    if not aligned then length = ops.clamp(length, 1) end
+    -- A sample lies between two rows and two columns, so rows and columns are two products; another picture's rows count 0.
+    local rows = shares(column(from, 2), column(length, 2), size[1], samples, height)
+    local mine = ops.eq(M.unsqueeze(picture, 2), ops.range(1, n, 1, {dtype = picture.dtype, device = x.device}))
+    rows = M.reshape(M.unsqueeze(rows, 3) * M.view(mine, -1, 1, n, 1), -1, n * height)
+    local columns = shares(column(from, 1), column(length, 1), size[2], samples, width)
+    return lib.widened(x, function(wide)
+      local y = lib.exactly(M.matmul, M.to(rows, wide.dtype), M.reshape(M.permute(wide, 1, 3, 2, 4), n * height, channels * width))
+      y = M.permute(M.view(y, -1, size[1], channels, width), 1, 3, 2, 4)
+      return lib.exactly(M.matmul, y, M.to(M.unsqueeze(M.transpose(columns, 2, 3), 2), wide.dtype))
+    end)
+  end)
+
 ---- layers ----
+-- RoIAlign(output_size, spatial_scale, sampling_ratio, aligned=false): roi_align as a layer, called with pictures and boxes.
+local RoIAlign = module.Module:extend("RoIAlign")
+V.RoIAlign = RoIAlign
+function RoIAlign:init(...)
+  local o = options.arguments("RoIAlign", "output_size, spatial_scale, sampling_ratio, aligned=false", ...)
+  self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned = o.output_size, o.spatial_scale, o.sampling_ratio, o.aligned
+end
+function RoIAlign:forward(x, boxes)
+  return V.roi_align(x, boxes, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
+end
+function RoIAlign:extra_repr()
+  local size = self.output_size
+  if type(size) == "table" then size = table.concat(size, "x") end
+  return ("output_size=%s, spatial_scale=%g, sampling_ratio=%d, aligned=%s"):format(size, self.spatial_scale, self.sampling_ratio,
+    tostring(self.aligned))
+end
 -- stochastic_depth(input, p, mode, training=true): input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for
 -- each of its rows.
 V.stochastic_depth = define("stochastic_depth", "input, p:number, mode:enum(batch,row), training:bool=true", function(x, p, mode, training)

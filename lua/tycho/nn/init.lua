@@ -53,7 +53,9 @@ local function extend(self, list)
 end
 -- Adds a member before the one at a position, which counts from 1; gives the list.
 local function insert(self, at, m)
-  if #module.members(self) > #self then fail("%s:insert: it has members with names, which have no positions to be put between", self._name) end
+  if #module.members(self) > #self then
+    fail("%s:insert: it has members with names, which have no positions to be put between", self._name)
+  end
   if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then
     fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at))
   end
