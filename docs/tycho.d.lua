@@ -9507,7 +9507,7 @@ function tycho.utils.checkpoint(fn, ...) end
 function tycho.utils.checkpoint_sequential(functions, segments, input) end
 
 tycho.func = {}
---- `(net, tensors, ...)` what net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict; those not named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given; the module is as before afterwards, also where forward errs.
+--- `(net, tensors, ...)` what net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict, in a table or a list of such tables; those not named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given; the module is as before afterwards, also where forward errs.
 ---@param net any
 ---@param tensors any
 function tycho.func.functional_call(net, tensors, ...) end
@@ -10695,7 +10695,7 @@ function tycho.compile(fn, options) end
 function classes.traced:graph() end
 
 tycho.jit = {}
---- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or lists of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it.
+--- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or lists of them, without gradients, in the mode it is in. Dim 1 of the inputs may differ in later calls where the model does the same for two sizes of it; so may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for (x:to(y.dtype), a recurrent layer's first states) are: trace it in the one that it is to run in.
 ---@param model any
 ---@param example any
 function tycho.jit.trace(model, example, ...) end

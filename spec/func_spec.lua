@@ -54,6 +54,9 @@ describe("func", function()
     close(g.weight, tycho.full({2, 3}, 8), "weight", 1e-6)
     close(g.bias, tycho.full({2}, 8), "bias", 1e-6)
     assert.equal("4x3", tostring(t.shape))
+    local y = func.functional_call(net, params, tycho.ones(4, 3))
+    assert.is_true(y:equal(func.functional_call(net, {{weight = params.weight}, {bias = params.bias}}, tycho.ones(4, 3))))
+    fails("'bias' is given twice", func.functional_call, net, {params, {bias = params.bias}}, x)
     local w = tycho.tensor({1.0}):requires_grad_()                 -- through a step of an inner training
     local inner = func.grad(function(s) return ((s - 3) * (s - 3)):sum() end)(w)
     local after = w - inner * 0.1 - 2

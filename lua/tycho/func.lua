@@ -14,14 +14,28 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local func = {}
 
+-- Of {parameters, buffers} one table.
+local function together(tables)
+  local all = {}
+  for i, t in ipairs(tables) do
+    if type(t) ~= "table" then fail("functional_call: table %d of argument 2 is %s", i, options.shown(t)) end
+    for name, v in pairs(t) do
+      if all[name] ~= nil then fail("functional_call: '%s' is given twice", tostring(name)) end
+      all[name] = v
+    end
+  end
+  return all
+end
+
 -- functional_call(net, tensors, ...): what net(...) gives with these tensors in the places of its parameters and buffers, named as in its
--- state dict; those not named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given;
--- the module is as before afterwards, also where forward errs.
+-- state dict, in a table or a list of such tables; those not named stay. Where one parameter stands in several places, all of them change.
+-- Gradients flow to the tensors given; the module is as before afterwards, also where forward errs.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
     fail("functional_call: argument 2 must be a table of tensors by name, got %s", options.shown(tensors))
   end
+  if type(tensors[1]) == "table" then tensors = together(tensors) end
   net = module.behind(net)
   local places, instead, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do

@@ -154,7 +154,8 @@ end
 -- it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length).
 -- A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what
 -- embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model,
--- then trace it.
+-- then trace it. The dtypes that a model asks for (x:to(y.dtype), a recurrent layer's first states) are: trace it in the one that it is to
+-- run in.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)
