@@ -376,6 +376,20 @@ describe("functions made of others", function()
     gives({2}, tycho.range(1, 3):index_select(1, tycho.tensor(2, i64)))
     gives({0, 1, 2}, tycho.tensor({0 / 0, 1, 2, 3, -5}):histc(3, 0, 3))
     helper.fails("range must be {least, most}", tycho.histogram, tycho.ones(3), 1, {range = 1})
+    for row = 0, 4 do                       -- beside the matrix itself
+      for col = 0, 5 do
+        for offset = -6, 6 do
+          for _, keep in ipairs {"tril", "triu"} do
+            local places = tycho.nonzero(tycho[keep](tycho.ones(row, col), offset)):t()
+            assert.is_true(places:equal(tycho[keep .. "_indices"](row, col, offset)), keep .. row .. col .. offset)
+          end
+        end
+      end
+    end
+    local pairs_of = tycho.compile(function(x) return x[{ {}, tycho.tril_indices(3, 3, -1)[1] }] * 2, tycho.pdist(x) end)
+    for _ = 1, 3 do pairs_of(tycho.ones(2, 3)) end
+    assert.is_true(pairs_of:report()[1].compiled)
+    helper.fails("tril_indices: row and col must be at least 0, got -1 and 2", tycho.tril_indices, -1, 2)
     if helper.device ~= "cpu" then return end
     assert.equal("281474976710656x0", tostring(tycho.zeros(2 ^ 48, 0):tril().shape))       -- at once
     assert.equal("2x0", tostring(tycho.tril_indices(2 ^ 48, 0).shape))
