@@ -3982,18 +3982,20 @@ function Tensor:broadcast_to(size) end
 ---@return tycho.Tensor
 function tycho.broadcast_tensors(tensors) end
 
---- `(x, repeats:any?, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
+--- `(x, repeats:any?, dim:int?, *, output_size:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions. output_size: the sum of the counts, which a GPU is waited for without it
 ---@param x tycho.Tensor
 ---@param repeats? any
 ---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.repeat_interleave(x, repeats, dim) end
+function tycho.repeat_interleave(x, repeats, dim, options) end
 
---- `(repeats:any?, dim:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions
+--- `(repeats:any?, dim:int?, *, output_size:int?)` each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the counts, of their positions. output_size: the sum of the counts, which a GPU is waited for without it
 ---@param repeats? any
 ---@param dim? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor:repeat_interleave(repeats, dim) end
+function Tensor:repeat_interleave(repeats, dim, options) end
 
 --- `(x, k:int=1, dims:dims?)` turned k times by 90 degrees from the first of dims to the second
 ---@param x tycho.Tensor
@@ -6571,65 +6573,65 @@ function tycho.ldexp_(x, other) end
 ---@return tycho.Tensor
 function Tensor:ldexp_(other) end
 
---- `(x, indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+--- `(x, indices:any, values:operand, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor
 ---@param indices any
 ---@param values tycho.Tensor|number
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function tycho.index_put(x, indices, values, options) end
+function tycho.index_put(x, indices, values, accumulate) end
 
---- `(indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+--- `(indices:any, values:operand, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param indices any
 ---@param values tycho.Tensor|number
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function Tensor:index_put(indices, values, options) end
+function Tensor:index_put(indices, values, accumulate) end
 
---- `(x, indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+--- `(x, indices:any, values:operand, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor
 ---@param indices any
 ---@param values tycho.Tensor|number
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function tycho.index_put_(x, indices, values, options) end
+function tycho.index_put_(x, indices, values, accumulate) end
 
---- `(indices:any, values:operand, *, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
+--- `(indices:any, values:operand, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param indices any
 ---@param values tycho.Tensor|number
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function Tensor:index_put_(indices, values, options) end
+function Tensor:index_put_(indices, values, accumulate) end
 
---- `(x, index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
+--- `(x, index, src, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
 ---@param x tycho.Tensor
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function tycho.put(x, index, src, options) end
+function tycho.put(x, index, src, accumulate) end
 
---- `(index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
+--- `(index, src, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function Tensor:put(index, src, options) end
+function Tensor:put(index, src, accumulate) end
 
---- `(x, index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
+--- `(x, index, src, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
 ---@param x tycho.Tensor
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function tycho.put_(x, index, src, options) end
+function tycho.put_(x, index, src, accumulate) end
 
---- `(index, src, *, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
+--- `(index, src, accumulate:bool=false)` x with src's elements written (or added) where index points in row-major order
 ---@param index tycho.Tensor
 ---@param src tycho.Tensor
----@param options? table
+---@param accumulate? boolean|table
 ---@return tycho.Tensor
-function Tensor:put_(index, src, options) end
+function Tensor:put_(index, src, accumulate) end
 
 --- `(x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none)` x with src written at index along dim; reduce: added to what is there, or multiplied with it
 ---@param x tycho.Tensor

@@ -200,6 +200,14 @@ describe("what would end badly", function()
     local function counts(...) return tycho.tensor({...}, {dtype = "int64"}) end
     helper.close(tycho.repeat_interleave(tycho.tensor {10, 20, 30}, counts(2, 0, 3)), tycho.tensor {10, 10, 30, 30, 30}, "repeats", 0)
     assert.equal(0, tycho.repeat_interleave(tycho.ones(2), counts(0, 0)):numel())
+    local again = tycho.compile(function(n) return tycho.repeat_interleave(tycho.range(1, 3), n, {output_size = 5}) end)
+    for _ = 1, 3 do assert.same({1, 1, 2, 3, 3}, again(counts(2, 1, 2)):totable()) end
+    assert.is_true(again:report()[1].compiled)
+    if helper.device == "cpu" then
+      fails("output_size is 4, the repeats' sum 5", tycho.repeat_interleave, tycho.ones(2), counts(2, 3), {output_size = 4})
+    end
+    assert.same({3, 1}, tycho.ones(2):index_put({counts(1, 1)}, tycho.ones(2), true):totable())        -- accumulate, by its place
+    assert.same({3, 1}, tycho.ones(2):put(counts(1, 1), tycho.ones(2), true):totable())
     fails("-1 repeats are negative", tycho.repeat_interleave, tycho.ones(2), counts(2, -1))
     fails("too many", tycho.repeat_interleave, tycho.ones(2), counts(2 ^ 62, 2 ^ 62))
     local x = tycho.range(1, 24):reshape(1, 2, 3, 4, 1)

@@ -16,7 +16,7 @@ local function same_dtype(name, x, src)
 end
 
 def("index_put",
-  "x, indices:any, values:operand, *, accumulate:bool=false",
+  "x, indices:any, values:operand, accumulate:bool=false",
   "x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points",
   function(x, indices, values, accumulate)
     if type(indices) ~= "table" or core.is_tensor(indices) then
@@ -35,7 +35,7 @@ def("index_put",
     return ops.index_put(x, values, list, dims, {accumulate = accumulate})
   end, INPLACE)
 def("put",
-  "x, index, src, *, accumulate:bool=false",
+  "x, index, src, accumulate:bool=false",
   "x with src's elements written (or added) where index points in row-major order",
   function(x, index, src, accumulate)
     same_dtype("put", x, src)

@@ -253,10 +253,10 @@ def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one sh
   return unpack(out)
 end, LIST)
 def("repeat_interleave",
-  "x, repeats:any?, dim:int?",
+  "x, repeats:any?, dim:int?, *, output_size:int?",
   "each element of dim repeats times in a row (of all elements where dim is nil); repeats may be a tensor of counts; without it x is the \z
-    counts, of their positions",
-  function(x, repeats, dim)
+    counts, of their positions. output_size: the sum of the counts, which a GPU is waited for without it",
+  function(x, repeats, dim, total)
     if repeats == nil then
       if M.dim(x) ~= 1 then fail("repeat_interleave", "counts must be a vector, got shape %s", tostring(x.shape)) end
       x, repeats = ops.range(1, #x, 1, {dtype = "int64", device = x.device}), x
@@ -274,10 +274,14 @@ def("repeat_interleave",
       end
       if n == 0 then return ops.slice(x, dim, 1, 0) end
       repeats = M.long(repeats)
-      local least, ends = ops.amin(repeats):item(), ops.cumsum(repeats, 1)
-      local total = M.double(repeats):sum():item()
-      if least < 0 or total > 2 ^ 40 then
-        fail("repeat_interleave", "%.0f repeats are %s", least < 0 and least or total, least < 0 and "negative" or "too many")
+      local ends = ops.cumsum(repeats, 1)
+      if not total or lib.looks(repeats) then
+        local least, sum = ops.amin(repeats):item(), M.double(repeats):sum():item()
+        if least < 0 or sum > 2 ^ 40 then
+          fail("repeat_interleave", "%.0f repeats are %s", least < 0 and least or sum, least < 0 and "negative" or "too many")
+        end
+        if total and total ~= sum then fail("repeat_interleave", "output_size is %d, the repeats' sum %d", total, sum) end
+        total = sum
       end
       if total == 0 then return ops.slice(x, dim, 1, 0) end
       local at = ops.searchsorted(ends, ops.range(1, total, 1, {dtype = "int64", device = ends.device}))
