@@ -10109,7 +10109,7 @@ function tycho.nn.utils.parametrize.register_parametrization(module, name, param
 function tycho.nn.utils.parametrize.remove_parametrizations(module, name, leave_parametrized) end
 
 tycho.nn.utils.parametrizations = {}
---- `(module, name="weight", dim=1)` the tensor from its norm over all dims but dim, original0 (0: over all), and its direction, original1. Gives the module.
+--- `(module, name="weight", dim=1)` the tensor from its norm over all dims but dim, original0 (0: over all), and its direction, original1. States of nn.utils.weight_norm, which names them weight_g and weight_v, are taken too. Gives the module.
 ---@param module any
 ---@param name? any
 ---@param dim? any

@@ -135,12 +135,17 @@ function WeightNorm:init(dim) self.dim = dim end
 function WeightNorm:forward(g, v) return v * (g / lib.norm_but(v, self.dim)) end
 function WeightNorm:right_inverse(w) return lib.norm_but(w, self.dim), w end
 -- weight_norm(module, name="weight", dim=1): the tensor from its norm over all dims but dim, original0 (0: over all), and its direction,
--- original1. Gives the module.
+-- original1. States of nn.utils.weight_norm, which names them weight_g and weight_v, are taken too. Gives the module.
 function parametrizations.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   need_module("weight_norm", m)
   local w = m[o.name]
   if not core.is_tensor(w) then fail("weight_norm: the %s has no parameter '%s'", m._name, tostring(o.name)) end
+  m:register_load_state_dict_pre_hook(function(self, state, prefix)
+    local old, new = prefix .. o.name, ("%sparametrizations.%s.original"):format(prefix, o.name)
+    if not parametrize.is_parametrized(self, o.name) or state[old .. "_g"] == nil or state[old .. "_v"] == nil then return end
+    state[new .. 0], state[new .. 1], state[old .. "_g"], state[old .. "_v"] = state[old .. "_g"], state[old .. "_v"], nil, nil
+  end)
   return parametrize.register_parametrization(m, o.name, WeightNorm(lib.norm_dim("weight_norm", o.dim, w)))
 end
 
