@@ -19,6 +19,15 @@ local half = {float16 = true, bfloat16 = true}
 local usual = {cpu = "bfloat16", cuda = "float16"}
 
 local OPTIONS = {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true}
+-- autocast("cpu", "bfloat16", {enabled = false}, fn, ...), as PyTorch has it: what stands between device and function goes into o.
+local function after_device(o, first, ...)
+  if type(first) == "string" then o.dtype = first
+  elseif type(first) == "table" and not callable(first) then
+    check("autocast", first, OPTIONS)
+    for k, v in pairs(first) do o[k] = v end
+  else return amp.autocast(o, first, ...) end
+  return after_device(o, ...)
+end
 -- autocast({dtype=, enabled=true, device=}, fn, ...): calls fn(...) and gives its results; inside, matrix products, convolutions and
 -- attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype:
 -- float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
@@ -27,13 +36,7 @@ function amp.autocast(o, fn, ...)
     options.first("autocast", OPTIONS, fn, ...)
     return amp.autocast({}, o, fn, ...)
   end
-  if type(o) == "string" then                            -- autocast("cpu", {dtype =}, fn), as PyTorch has it
-    local all = {device = o}
-    if type(fn) ~= "table" or callable(fn) then return amp.autocast(all, fn, ...) end
-    check("autocast", fn, OPTIONS)
-    for k, v in pairs(fn) do all[k] = v end
-    return amp.autocast(all, ...)
-  end
+  if type(o) == "string" then return after_device({device = o}, fn, ...) end
   check("autocast", o, OPTIONS)                          -- copies are always kept: they are told by version
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
