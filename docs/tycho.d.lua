@@ -10697,7 +10697,7 @@ function tycho.compile(fn, options) end
 function classes.traced:graph() end
 
 tycho.jit = {}
---- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or lists of them, without gradients, in the mode it is in. Dim 1 of the inputs may differ in later calls where the model does the same for two sizes of it; so may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for (x:to(y.dtype), a recurrent layer's first states) are: trace it in the one that it is to run in.
+--- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or lists of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for (x:to(y.dtype), a recurrent layer's first states) are: trace it in the one that it is to run in.
 ---@param model any
 ---@param example any
 function tycho.jit.trace(model, example, ...) end
@@ -11744,21 +11744,21 @@ function tycho.vision.ops.nms(boxes, scores, iou_threshold) end
 ---@param iou_threshold any
 function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
 
---- `(x, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false)` parts of pictures x (N, C, H, W), each of output_size, a number or {h, w}: (boxes, C, h, w) (He et al. 2017). boxes: a list of matrices (M, 4), one for each picture, or one matrix (M, 5) that begins with the picture's number, from 1; spatial_scale brings them to x's size. Each element is the mean of sampling_ratio^2 samples, or, where that isn't above 0, of as many as there are pixels; a GPU is waited for then. aligned: pixels have their centres at halves. Boxes get no gradient.
----@param x any
----@param boxes any
----@param output_size any
----@param spatial_scale? any
----@param sampling_ratio? any
----@param aligned? any
-function tycho.vision.ops.roi_align(x, boxes, output_size, spatial_scale, sampling_ratio, aligned) end
-
 --- `(input, p, mode, training=true)` input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for each of its rows.
 ---@param input any
 ---@param p any
 ---@param mode any
 ---@param training? any
 function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
+
+--- `(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false)` of features (N, C, H, W), what lies in each box, as output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1, and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their centres at halves, and boxes may be smaller than one. Boxes have no gradient.
+---@param input any
+---@param boxes any
+---@param output_size any
+---@param spatial_scale? any
+---@param sampling_ratio? any
+---@param aligned? any
+function tycho.vision.ops.roi_align(input, boxes, output_size, spatial_scale, sampling_ratio, aligned) end
 
 --- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
 function classes.Distribution:cdf() end

@@ -70,13 +70,13 @@ describe("boxes", function()
     assert.equal("RoIAlign(output_size=3x2, spatial_scale=0.9, sampling_ratio=2, aligned=true)", tostring(cut))
     helper.close(cut(G.pictures:half(), lists):float(), G["roi_align.2.true"], "in half", 1e-3)
     assert.same({0, 3, 2, 2}, {unpack(V.roi_align(G.pictures, {tycho.zeros(0, 4), tycho.zeros(0, 4)}, 2).shape)})
-    helper.fails("roi_align: boxes of 1 pictures are given, x has 2", V.roi_align, G.pictures, {G["rois.1"]}, 2)
+    helper.fails("roi_align: argument 2 (boxes) has 1 tensors; there are 2 pictures", V.roi_align, G.pictures, {G["rois.1"]}, 2)
     local under = tycho.autocast({dtype = "bfloat16"}, cut, G.pictures, lists)
     helper.close(under, G["roi_align.2.true"], "under autocast")
-    helper.fails("roi_align: boxes must be a list of matrices (N, 4), one for each picture, or (N, 5), got shape 3x4", V.roi_align,
+    helper.fails("roi_align: argument 2 (boxes) must have 5 columns, a picture's number and 4 corners, got shape 3x4", V.roi_align,
       G.pictures, G["rois.1"], 2)
     helper.fails("roi_align: output_size must be at least 1, got 0x0", V.roi_align, G.pictures, lists, 0)
-    helper.fails("roi_align: x must have 4 dims, got shape 3x8x9", V.roi_align, G.pictures[1], lists, 2)
+    helper.fails("roi_align: argument 1 (input) must have 4 dims, got shape 3x8x9", V.roi_align, G.pictures[1], lists, 2)
   end)
 
   it("branches are left out", function()
