@@ -236,4 +236,27 @@ describe("regressions", function()
     local m = D.MixtureSameFamily(D.Categorical {probs = tycho.ones(1, 3)}, D.Normal(tycho.zeros(5, 3), 1))
     assert.same({7, 5}, {unpack(m:sample({7}).shape)})
   end)
+
+  it("convolutions in bfloat16 have their gradients whatever the number of channels and the dilation #cpu", function()
+    local function close(c, o, size, kernel, options)
+      options = options or {groups = 1}
+      local x, w = tycho.randn(2, c, unpack(size)):bfloat16(), tycho.randn(o, c, kernel, kernel):bfloat16()
+      local function gradients(x, w, g)
+        x, w = x:detach():requires_grad_(), w:detach():requires_grad_()
+        local y = F.conv2d(x, w, options)
+        return tycho.grad({y}, {x, w}, {g and g:to(y.dtype) or tycho.ones_like(y)})
+      end
+      local shape = F.conv2d(x, w, options).shape
+      local g = tycho.randn(shape):bfloat16()
+      local want = gradients(x:double(), w:double(), g)
+      for i, got in ipairs(gradients(x, w, g)) do helper.close(got:double(), want[i], "gradient " .. i, 0.02) end
+    end
+    close(4, 3, {5, 6}, 1)
+    close(32, 21, {6, 10}, 1)
+    close(5, 7, {1, 30}, 1)
+    close(17, 16, {12, 32}, 3, {dilation = {2, 1}})
+    close(33, 8, {12, 40}, 3, {dilation = 3, padding = 3})
+    local x, w = tycho.randn(1, 3, 5, 6):bfloat16(), tycho.randn(3, 2, 1, 1):bfloat16()
+    helper.close(tycho.conv_transpose2d(x, w):double(), tycho.conv_transpose2d(x:double(), w:double()), nil, 0.02)
+  end)
 end)
