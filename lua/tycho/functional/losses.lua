@@ -232,8 +232,8 @@ def("ctc_loss",
     local skips = most > 0 and ops.cat({ops.zeros({n, 2}, {dtype = "bool", device = x.device}),
       ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank),
       ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))}, 2)
-    local alpha = ops.where(ops.le(ops.range(1, width, 1, o), 2), ops.select(logs, 2, 1), NEVER)
-    for t = 2, steps do
+    local alpha = ops.pad_constant(ops.zeros({n, 1}, {dtype = x.dtype, device = x.device}), {0, width - 1}, {value = NEVER})
+    for t = 1, steps do
       local reached = alpha
       if most > 0 then
         local one, two = ops.pad_constant(ops.slice(alpha, 2, 1, width - 1), {1, 0}, {value = NEVER}),
