@@ -92,6 +92,9 @@ ty_status ty_infer_gather(ty_call *c) {
 ty_status ty_infer_scatter(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *idx = c->in[1].t, *src = c->in[2].t;
   TY_TRY(ty_infer_gather(c));
+  const int64_t dim = c->at[TY_AT_gather_dim].i;
+  if (x->ndim && !x->shape[dim] && ty_numel(idx))      /* where nothing is written no backend looks at the index */
+    return ty_fail(c, "argument 3 has indices into dim %lld of shape %s, which is empty", (long long)dim + 1, ty_shape_of(x));
   if (!src) TY_TRY(ty_need_fitting(c, 2, (ty_dtype)x->dtype));
   else {
     TY_TRY(ty_need_same_dtype(c, 2, 0));

@@ -40,8 +40,8 @@ TY_CALLED double polygamma_f64(double x, double n) {
   if (x == 0) return n == 0 ? (1 / x > 0 ? -INFINITY : INFINITY) : n - 2 * floor(n / 2) == 0 && 1 / x > 0 ? -INFINITY : INFINITY;
   if (x < 0 && (x == floor(x) || (n > 1 && x < -1000))) return x == floor(x) && n - 2 * floor(n / 2) == 1 ? INFINITY : NAN;
   if (x < 0 && n < 2) {
-    const double s = sin(pi * (x - 2 * floor(x / 2)));
-    mirror = n == 0 ? -pi * cos(pi * (x - 2 * floor(x / 2))) / s : pi * pi / (s * s);
+    const double turns = x > -1 ? x : x - 2 * floor(x / 2), s = sin(pi * turns);      /* near 0 as it is, to its last digit */
+    mirror = n == 0 ? -pi * cos(pi * turns) / s : pi * pi / (s * s);
     sign = n == 0 ? 1 : -1;
     x = 1 - x;
   }

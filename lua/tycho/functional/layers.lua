@@ -447,9 +447,11 @@ def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second",
   end)
 end, NN)
 def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)", function(x, w)
-  if M.numel(w) > 1 and M.dim(x) > 1 then w = per_channel(x, w)
-  elseif M.numel(w) == 1 then w = M.view(w, {}) end
-  return ops.prelu_values(x, w)
+  local channels, n = M.dim(x) > 1 and x.shape[2] or 1, M.numel(w)
+  if n ~= 1 and n ~= channels then
+    fail("prelu", "argument 2 (weight) of shape %s must have one element, or one for each of %d channels", tostring(w.shape), channels)
+  end
+  return ops.prelu_values(x, n == 1 and M.view(w, {}) or per_channel(x, w))
 end, NN)
 def("rrelu",
   "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false",

@@ -335,6 +335,7 @@ def("cumulative_trapezoid",
   "trapezoid up to each place along dim, from the second on",
   function(y, x, dim, dx)
     dim = wrap("cumulative_trapezoid", dim, M.dim(y))
+    if y.shape[dim] == 0 then return y * 1.0 end
     local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
     if x == nil then return ops.cumsum(means, dim) * dx end
     if not core.is_tensor(x) then fail("cumulative_trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end

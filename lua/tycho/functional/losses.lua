@@ -51,6 +51,7 @@ def("huber_loss",
   "half the squared differences below delta, delta times absolute ones above, times weight",
   function(x, y, delta, weight, reduction)
     if delta <= 0 then fail("huber_loss", "delta must be above 0, got %g", delta) end
+    if delta == math.huge then return compared("huber_loss", x, y, ops.square(x - y) * 0.5, reduction, weight, true) end
     local loss = ops.smooth_l1_terms(x, y, delta)
     return compared("huber_loss", x, y, delta == 1 and loss or loss * delta, reduction, weight, true)
   end, LOSS)

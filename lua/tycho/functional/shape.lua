@@ -236,11 +236,21 @@ def("roll",
     return fresh(y, x)
   end)
 def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given sizes (one may be -1)", function(x, dim, size)
-  local shape = {}
+  local shape, known, rest = {}, 1, nil
   dim = wrap("unflatten", dim, M.dim(x))
   for i, s in ipairs(x.shape) do
-    if i == dim then for _, n in ipairs(size) do shape[#shape + 1] = n end
+    if i == dim then
+      for _, n in ipairs(size) do
+        shape[#shape + 1] = n
+        if n == -1 and not rest then rest = #shape else known = known * n end
+      end
     else shape[#shape + 1] = s end
+  end
+  -- by this dim's size: others may be 0
+  local whole = x.shape[dim]
+  if rest and known > 0 and whole % known == 0 then shape[rest] = whole / known
+  elseif known ~= whole or rest then
+    fail("unflatten", "sizes %s don't make up the %d elements of dim %d", table.concat(size, "x"), whole, dim)
   end
   return ops.view(x, shape)
 end)

@@ -22,6 +22,7 @@ def("ndtr", "x", "the standard normal distribution function", function(x)
   return lib.widened(x, function(wide) return ops.erfc(wide * -math.sqrt(0.5)) / 2 end)
 end, {inplace = true})
 def("ldexp", "x, other:operand", "x * 2^other", function(x, other)
+  if type(other) == "boolean" then other = other and 1 or 0 end
   if not core.is_tensor(other) then return x * 2 ^ other end
   return x * ops.exp2(M.is_floating_point(x) and M.to(other, x.dtype) or other)
 end, {inplace = true})

@@ -155,6 +155,7 @@ def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false
       if type(least) ~= "number" or type(most) ~= "number" or least > most or least ~= least or most ~= most then
         fail("histogram", "range must be {least, most}")
       end
+      if math.max(-least, most) == math.huge then fail("histogram", "range %g..%g isn't finite", least, most) end
       if least == most then least, most = least - 0.5, most + 0.5 end
       edges = ops.linspace(least, most, bins + 1, {dtype = x.dtype, device = x.device})
     end

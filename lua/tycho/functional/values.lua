@@ -355,6 +355,14 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
     y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
     return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
   end, PLACE)
+local HOLDS = {uint8 = {0, 255}, int32 = {-2 ^ 31, 2 ^ 31 - 1}}
+-- All elements would be a border that the dtype can't hold.
+local function need_held(x, min, max)
+  local held = HOLDS[x.dtype]
+  local function past(border, last) return held and type(border) == "number" and border > last and border < math.huge end
+  if past(min, held and held[2]) then fail("clamp", "min %g is above what dtype %s holds", min, x.dtype) end
+  if past(type(max) == "number" and -max, held and -held[1]) then fail("clamp", "max %g is below what dtype %s holds", max, x.dtype) end
+end
 -- Borders that are numbers decide the dtype as operands do.
 local function limited(x, min, max)
   if type(min) == "boolean" then min = min and 1 or 0 end
@@ -362,6 +370,7 @@ local function limited(x, min, max)
   local fraction = min and min % 1 ~= 0 or max and max % 1 ~= 0               -- infinity and NaN too
   if fraction and not M.is_floating_point(x) then x = M.float(x) elseif x.dtype == "bool" then x = M.long(x) end
   if min ~= min or max ~= max then return ops.clamp(x, min, max) * (0 / 0) end
+  need_held(x, min, max)
   return ops.clamp(x, min, max)
 end
 -- Borders may be tensors.
@@ -374,6 +383,7 @@ end, {inplace = true})
 local with_tensors = M.clamp_
 M.clamp_ = core.define("clamp_", "x, min:operand?, max:operand?", function(x, min, max)
   if core.is_tensor(min) or core.is_tensor(max) or min ~= min or max ~= max then return with_tensors(x, min, max) end
+  need_held(x, min, max)
   return ops.clamp_(x, min, max)
 end)
 F.clamp_ = M.clamp_
@@ -412,7 +422,7 @@ def("heaviside", "x, values:operand", "0 below 0, 1 above, values at 0", functio
 end, PLACE)
 def("sinc", "x", "sin(pi x) / (pi x), 1 at 0", function(x)
   return lib.widened(x, function(wide)
-    local at0 = ops.eq(wide, 0)
+    local at0 = ops.lt(ops.abs(wide), 1e-36)             -- a denormal has no finite quotient, which the gradient needs
     local y = ops.masked_fill(wide, at0, 1) * math.pi
     return ops.masked_fill(ops.sin(y) / y, at0, 1)
   end)
@@ -436,8 +446,10 @@ end)
 def("round", "x, *, decimals:int=0", "nearest number of so many decimals, halves to even", function(x, decimals)
   if decimals == 0 then return ops.round(x) end
   local scale = 10 ^ math.abs(decimals)
-  if decimals > 0 then return ops.round(x * scale) / scale end
-  return ops.round(x / scale) * scale
+  return lib.widened(x, function(wide)
+    if decimals > 0 then return ops.round(wide * scale) / scale end
+    return ops.round(wide / scale) * scale
+  end)
 end, PLACE)
 def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, alpha) return ops.sub(b, a, {alpha = alpha}) end)
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
