@@ -241,15 +241,14 @@ describe("regressions", function()
     local function close(c, o, size, kernel, options)
       options = options or {groups = 1}
       local x, w = tycho.randn(2, c, unpack(size)):bfloat16(), tycho.randn(o, c, kernel, kernel):bfloat16()
-      local function gradients(x, w, g)
-        x, w = x:detach():requires_grad_(), w:detach():requires_grad_()
-        local y = F.conv2d(x, w, options)
-        return tycho.grad({y}, {x, w}, {g and g:to(y.dtype) or tycho.ones_like(y)})
+      local g = tycho.randn(F.conv2d(x, w, options).shape):bfloat16()
+      local function gradients(a, b)
+        a, b = a:detach():requires_grad_(), b:detach():requires_grad_()
+        local y = F.conv2d(a, b, options)
+        return tycho.grad({y}, {a, b}, {g:to(y.dtype)})
       end
-      local shape = F.conv2d(x, w, options).shape
-      local g = tycho.randn(shape):bfloat16()
-      local want = gradients(x:double(), w:double(), g)
-      for i, got in ipairs(gradients(x, w, g)) do helper.close(got:double(), want[i], "gradient " .. i, 0.02) end
+      local want = gradients(x:double(), w:double())
+      for i, got in ipairs(gradients(x, w)) do helper.close(got:double(), want[i], "gradient " .. i, 0.02) end
     end
     close(4, 3, {5, 6}, 1)
     close(32, 21, {6, 10}, 1)
@@ -271,7 +270,7 @@ describe("regressions", function()
   it("prelu's weights are as many as there are channels", function()
     helper.fails("prelu: argument 2 (weight) of shape 4 must have one element, or one for each of 1 channels", F.prelu,
       tycho.ones(2, 1, 3), tycho.ones(4))
-    helper.fails("prelu: argument 2 (weight) of shape 3 must have one element, or one for each of 1 channels", F.prelu, T {1, -2, 3}, T {1, 2, 3})
+    helper.fails("of shape 3 must have one element, or one for each of 1 channels", F.prelu, T {1, -2, 3}, T {1, 2, 3})
     helper.fails("for each of 4 channels", F.prelu, tycho.ones(1, 4, 1), tycho.ones(0))
     assert.same({0, 4, 2}, {unpack(F.prelu(tycho.ones(0, 4, 2), tycho.ones(4)).shape)})
     is({{1, -4}}, F.prelu(T {{1, -2}}, T {1, 2}))

@@ -447,9 +447,9 @@ def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second",
   end)
 end, NN)
 def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one element, or one for each channel (dim 2)", function(x, w)
-  local channels, n = M.dim(x) > 1 and x.shape[2] or 1, M.numel(w)
-  if n ~= 1 and n ~= channels then
-    fail("prelu", "argument 2 (weight) of shape %s must have one element, or one for each of %d channels", tostring(w.shape), channels)
+  local c, n = M.dim(x) > 1 and x.shape[2] or 1, M.numel(w)
+  if n ~= 1 and n ~= c then
+    fail("prelu", "argument 2 (weight) of shape %s must have one element, or one for each of %d channels", tostring(w.shape), c)
   end
   return ops.prelu_values(x, n == 1 and M.view(w, {}) or per_channel(x, w))
 end, NN)
