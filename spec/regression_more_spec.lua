@@ -283,6 +283,17 @@ describe("regressions", function()
     helper.fails("unflatten: sizes 4x-1 don't make up the 6 elements of dim 2", tycho.unflatten, tycho.zeros(1, 6), 2, {4, -1})
   end)
 
+  it("random_ draws what the dtype holds", function()
+    for dtype, high in pairs {uint8 = 256, int32 = 2 ^ 31, bool = 2} do
+      local x = tycho.zeros(3, {dtype = dtype})
+      helper.fails(dtype .. " holds", x.random_, x, 0, high)
+      assert.equal(x, x:random_(0, high - 1))
+    end
+    local x = tycho.zeros(3)
+    helper.fails("uint8 holds 0 to 255, asked for are -1 to 3", x.random_, x:byte(), -1, 3)
+    assert.equal(-3, x:random_(-3, -3)[2])
+  end)
+
   it("decimals of 16-bit numbers don't overflow", function()
     local x = T({60000, -700.5}, {dtype = "float16"})
     is({60000, -700.5}, x:round({decimals = 2}))

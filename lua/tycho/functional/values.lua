@@ -196,7 +196,7 @@ drawn("random_", function(x, low, high)
   if high == nil then low, high = 0, low end
   local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
     int64 = 2 ^ 53, uint8 = 255, bool = 1}
-  return ops.randint(low, high or most[x.dtype], x.shape, {device = x.device})
+  return ops.randint(low, high or most[x.dtype], x.shape, {dtype = not M.is_floating_point(x) and x.dtype or nil, device = x.device})
 end)
 
 ---- reductions ----
