@@ -317,6 +317,8 @@ describe("regressions", function()
     is({0.5, 50}, F.huber_loss(T {1, -10}, T {0, 0}, {delta = inf, reduction = "none"}))
     is({2, 6}, tycho.ldexp(T {1, 3}, true))
     assert.equal("2x0", tostring(tycho.cumulative_trapezoid(tycho.zeros(2, 0)).shape))
+    local maxima, places = tycho.max_pool2d(tycho.ones(0, 3, 4, 4), 2, {return_indices = true})
+    assert.equal("0x3x4x4", tostring(tycho.max_unpool2d(maxima, places, 2).shape))
     helper.fails("histogram: range 1..inf isn't finite", tycho.histogram, T {1, inf}, 4)
     for _, f in ipairs {tycho.scatter, tycho.scatter_add} do
       helper.fails(": argument 3 has indices into dim 1 of shape 0, which is empty", f, tycho.zeros(0), 1, T({1}, i64), tycho.ones(1))

@@ -147,8 +147,8 @@ for dims, size_type in ipairs {"int", "pair", "triple"} do
           end
           out[i + 2], area = want, area * want
         end
-        local zeros = ops.zeros({n, c, area}, {dtype = y.dtype, device = y.device})
-        return M.reshape(ops.scatter(zeros, 3, M.reshape(indices, n, c, -1), M.flatten(y, 3)), out)
+        local zeros, flat = ops.zeros({n, c, area}, {dtype = y.dtype, device = y.device}), M.flatten(y, 3)
+        return M.reshape(ops.scatter(zeros, 3, M.reshape(indices, flat.shape), flat), out)
       end)
     end, NN)
 end
