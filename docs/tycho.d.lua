@@ -4600,15 +4600,15 @@ function tycho.kthvalue(x, k, dim, keepdim) end
 ---@return tycho.Tensor
 function Tensor:kthvalue(k, dim, keepdim) end
 
---- `(x, values, *, invert:bool=false)` true where an element of x is among values (invert: is not)
+--- `(x, values:operand, *, invert:bool=false)` true where an element of x is among values (invert: is not)
 ---@param x tycho.Tensor
----@param values tycho.Tensor
+---@param values tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.isin(x, values, options) end
 
---- `(values, *, invert:bool=false)` true where an element of x is among values (invert: is not)
----@param values tycho.Tensor
+--- `(values:operand, *, invert:bool=false)` true where an element of x is among values (invert: is not)
+---@param values tycho.Tensor|number
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:isin(values, options) end

@@ -339,10 +339,11 @@ def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest a
   if keepdim then return value, index end
   return M.squeeze(value, dim), M.squeeze(index, dim)
 end)
-def("isin", "x, values, *, invert:bool=false", "true where an element of x is among values (invert: is not)", function(x, values, invert)
-  local found = ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1)
-  return invert and ops.logical_not(found) or found
-end)
+def("isin", "x, values:operand, *, invert:bool=false", "true where an element of x is among values (invert: is not)",
+  function(x, values, invert)
+    local found = core.is_tensor(values) and ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1) or ops.eq(x, values)
+    return invert and ops.logical_not(found) or found
+  end)
 
 ---- pointwise, made of others ----
 local PLACE = {inplace = true}
