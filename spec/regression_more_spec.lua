@@ -294,6 +294,13 @@ describe("regressions", function()
     assert.equal(-3, x:random_(-3, -3)[2])
   end)
 
+  it("rot90 turns from one dim to another", function()
+    helper.fails("rot90: dims 1 and 1 must be two", tycho.rot90, tycho.ones(2, 2), 1, {1, -2})
+    helper.fails("rot90: dim 3 is out of range", tycho.rot90, tycho.ones(2, 2), 0, {1, 3})
+    helper.fails("rot90: dims must be two, got a list of 3", tycho.rot90, tycho.ones(2, 2, 2), 1, {1, 2, 3})
+    assert.same({{3, 1}, {4, 2}}, T({{1, 2}, {3, 4}}):rot90(-1, {-2, -1}):totable())
+  end)
+
   it("decimals of 16-bit numbers don't overflow", function()
     local x = T({60000, -700.5}, {dtype = "float16"})
     is({60000, -700.5}, x:round({decimals = 2}))

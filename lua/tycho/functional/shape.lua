@@ -308,7 +308,10 @@ def("repeat_interleave",
     return fresh(M.reshape(ops.expand(M.unsqueeze(x, dim + 1), wide), size), x)
   end)
 def("rot90", "x, k:int=1, dims:dims?", "turned k times by 90 degrees from the first of dims to the second", function(x, k, dims)
-  local a, b = dims and dims[1] or 1, dims and dims[2] or 2
+  dims = dims or {1, 2}
+  if #dims ~= 2 then fail("rot90", "dims must be two, got a list of %d", #dims) end
+  local a, b = wrap("rot90", dims[1], M.dim(x)), wrap("rot90", dims[2], M.dim(x))
+  if a == b then fail("rot90", "dims %d and %d must be two", a, b) end
   k = k % 4
   if k == 0 then return ops.clone(x) end
   if k == 2 then return ops.flip(x, {a, b}) end
