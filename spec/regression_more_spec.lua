@@ -301,6 +301,13 @@ describe("regressions", function()
     assert.same({{3, 1}, {4, 2}}, T({{1, 2}, {3, 4}}):rot90(-1, {-2, -1}):totable())
   end)
 
+  it("dims are whole numbers, variances tensors or numbers", function()
+    for _, dim in ipairs {{}, "x", 1.5, tycho.ones(1)} do
+      helper.fails("linalg.matrix_norm: a dim must be a whole number, got", tycho.linalg.matrix_norm, tycho.ones(2, 2), 1, {dim, 2})
+    end
+    is(0.5, F.gaussian_nll_loss(T {1}, T {0}, true))
+  end)
+
   it("decimals of 16-bit numbers don't overflow", function()
     local x = T({60000, -700.5}, {dtype = "float16"})
     is({60000, -700.5}, x:round({decimals = 2}))

@@ -130,6 +130,7 @@ function lib.fail(name, ...) fail("%s: %s", name, string.format(...)) end
 
 -- A dim from 1 to n.
 function lib.wrap(name, d, n)
+  if type(d) ~= "number" or d % 1 ~= 0 then lib.fail(name, "a dim must be a whole number, got %s", lib.shown(d)) end
   local k = d < 0 and d + n + 1 or d
   if k < 1 or k > n then lib.fail(name, d == 0 and "dim 0: dims begin at 1" or "dim %d is out of range for %d dims", d, n) end
   return k
