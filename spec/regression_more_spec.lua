@@ -308,6 +308,14 @@ describe("regressions", function()
     is(0.5, F.gaussian_nll_loss(T {1}, T {0}, true))
   end)
 
+  it("draws have sizes that are whole numbers", function()
+    local d = tycho.distributions.Categorical(tycho.ones(3))
+    for _, shape in ipairs {{1, false}, {1, {}}, {1, -1}, {1, 1.5}} do
+      helper.fails("Categorical: sample: size 2 must be a whole number from 0", d.sample, d, shape)
+    end
+    assert.equal("2x0", tostring(d:sample({2, 0}).shape))
+  end)
+
   it("decimals of 16-bit numbers don't overflow", function()
     local x = T({60000, -700.5}, {dtype = "float16"})
     is({60000, -700.5}, x:round({decimals = 2}))

@@ -127,11 +127,12 @@ local function sizes(name, how, option, shape, ...)
     options.check(name, shape, {[option] = true})
     shape = shape[option]
   end
-  if type(shape) == "number" then return {shape} end
-  if type(shape) ~= "table" or core.is_tensor(shape) then
+  local list = type(shape) == "number" and {shape} or shape
+  if type(list) ~= "table" or core.is_tensor(list) then
     fail("%s: a shape must be a list of sizes, got %s", name, options.shown(shape))
   end
-  return shape
+  for i, n in ipairs(list) do options.whole(name, how .. ": size " .. i, n, 0) end
+  return list
 end
 
 -- A class's init: its parameters by name, of which those in above are above 0.
@@ -175,7 +176,6 @@ end
 local function wider(dist, ...)
   local name, from = dist._name, joined(dist.batch_shape)
   local to = sizes(name, "expand", "batch_shape", ...)
-  for i, n in ipairs(to) do options.whole(name, "expand: size " .. i, n, 0) end
   for i = 1, math.max(#from, #to) do
     local a, b = from[#from + 1 - i], to[#to + 1 - i]
     if a ~= nil and a ~= b and (a ~= 1 or b == nil) then
