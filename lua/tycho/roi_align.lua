@@ -55,7 +55,8 @@ end
 -- and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of
 -- sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their
 -- centres at halves, and boxes may be smaller than one. Boxes have no gradient.
-V.roi_align = core.define("roi_align", "input, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false",
+V.roi_align = core.define("roi_align",
+  "input, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false",
   function(x, boxes, size, scale, ratio, aligned)
     if M.dim(x) ~= 4 then fail("roi_align: argument 1 (input) must have 4 dims, got shape %s", tostring(x.shape)) end
     local regions = M.detach(regions_of(x, boxes))
