@@ -170,4 +170,4 @@ function func.hessian(fn, argnums)
   end)
 end
 
-return options.told(func, "func")
+return options.told(func, "func", nil, {vmap = "ops take batches: see bmm, einsum, broadcasting"})

@@ -211,4 +211,4 @@ function jit.load(path, o)
 end
 
 jit.freeze = require "tycho.jit_freeze"(Traced)
-return require("tycho.options").told(jit, "jit")
+return require("tycho.options").told(jit, "jit", nil, {script = "trace(model, example) makes a module of what the model does"})

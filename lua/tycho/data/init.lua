@@ -222,4 +222,4 @@ function data.read_csv(path, o)
   return M.to(x, o.dtype), names
 end
 
-return require("tycho.options").told(data, "data")
+return require("tycho.options").told(data, "data", nil, {IterableDataset = "any table with iter() is a dataset: see DataLoader"})
