@@ -5669,7 +5669,7 @@ function tycho.bilinear(a, b, weight, bias) end
 ---@return tycho.Tensor
 function Tensor:bilinear(b, weight, bias) end
 
---- `(x, weight, bias:tensor?, *, activation:enum(none,relu)=none)` activation(x @ weight^T + bias)
+--- `(x, weight, bias:tensor?, *, activation:enum(none,relu)=none)` activation(x @ weight^T + bias); weight: (out, in), or (in), for one output without a dim
 ---@param x tycho.Tensor
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor|table
@@ -5677,7 +5677,7 @@ function Tensor:bilinear(b, weight, bias) end
 ---@return tycho.Tensor
 function tycho.linear(x, weight, bias, options) end
 
---- `(weight, bias:tensor?, *, activation:enum(none,relu)=none)` activation(x @ weight^T + bias)
+--- `(weight, bias:tensor?, *, activation:enum(none,relu)=none)` activation(x @ weight^T + bias); weight: (out, in), or (in), for one output without a dim
 ---@param weight tycho.Tensor
 ---@param bias? tycho.Tensor|table
 ---@param options? table
@@ -10017,6 +10017,11 @@ function tycho.nn.utils.fuse_conv_bn_eval(conv, bn, transpose) end
 ---@param linear any
 ---@param bn any
 function tycho.nn.utils.fuse_linear_bn_eval(linear, bn) end
+
+--- `(state, prefix)` Takes prefix from the names of a state dict that have it, in place: those of a model that DistributedDataParallel or compile wrapped.
+---@param state any
+---@param prefix any
+function tycho.nn.utils.consume_prefix_in_state_dict_if_present(state, prefix) end
 
 tycho.nn.utils.rnn = {}
 --- `(list, batch_first=false, padding_value=0, padding_side="right")` tensors (L_i, *) as one (L, N, *), or (N, L, *), of the longest one's L.

@@ -317,6 +317,19 @@ describe("optimizers", function()
     assert.same({1, 2, 3}, w:totable())
   end)
 
+  it("a state dict's names lose a prefix", function()
+    local state = {["module.a"] = 1, ["module.module.b"] = 2, other = 3}
+    nn.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert.same({a = 1, ["module.b"] = 2, other = 3}, state)
+    helper.fails("argument 2 (prefix) must be a string, got nil", nn.utils.consume_prefix_in_state_dict_if_present, state)
+  end)
+
+  it("linear takes one row of weights", function()
+    local x, w, b = tycho.randn(4, 2, 3), tycho.randn(3), tycho.tensor(0.5)
+    helper.close(F.linear(x, w, b), (x * w):sum(-1) + 0.5)
+    helper.close(F.linear(x[1][1], w), (x[1][1] * w):sum())
+  end)
+
   it("batch_norm takes 16-bit data as it takes the same numbers in float32", function()
     for _, dtype in ipairs {"bfloat16", "float16"} do
       for _, shape in ipairs {{3, 5, 4, 6}, {2, 7, 70, 70}, {64, 3}, {3, 5000}, {130, 33, 3}, {2, 4100, 2, 2}} do

@@ -196,8 +196,12 @@ end, NN)
 
 def("linear",
   "x, weight, bias:tensor?, *, activation:enum(none,relu)=none",
-  "activation(x @ weight^T + bias)",
+  "activation(x @ weight^T + bias); weight: (out, in), or (in), for one output without a dim",
   function(x, weight, bias, activation)
+    if M.dim(weight) == 1 then
+      local y = F.linear(x, M.unsqueeze(weight, 1), bias and M.reshape(bias, 1), {activation = activation})
+      return M.squeeze(y, -1)
+    end
     return (activation == "relu" and ops.linear_relu or ops.linear)(x, weight, bias)
   end, NN)
 

@@ -23,6 +23,17 @@ def("ndtr", "x", "the standard normal distribution function", function(x)
 end, {inplace = true})
 def("ldexp", "x, other:operand", "x * 2^other", function(x, other)
   if type(other) == "boolean" then other = other and 1 or 0 end
-  if not core.is_tensor(other) then return x * 2 ^ other end
-  return x * ops.exp2(M.is_floating_point(x) and M.to(other, x.dtype) or other)
+  -- by three factors: 2^other may be past what the dtype holds, and the result not; what is past three is so in any case
+  local dtype = M.is_floating_point(x) and x.dtype or "float32"
+  local most = dtype == "float64" and 2200 or dtype == "float16" and 45 or 300
+  if not core.is_tensor(other) then
+    other = math.max(-most, math.min(most, other))
+    local part = math.floor(other / 3)
+    return x * 2 ^ part * 2 ^ part * 2 ^ (other - 2 * part)
+  end
+  if not M.is_floating_point(other) then other = M.to(other, dtype) end
+  other = ops.clamp(other, -most, most)
+  local part = ops.floor(other / 3)
+  local factor = ops.exp2(part)
+  return x * factor * factor * ops.exp2(other - 2 * part)
 end, {inplace = true})

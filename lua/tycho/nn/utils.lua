@@ -165,6 +165,19 @@ end
 -- The same of a Linear and a BatchNorm1d of its outputs.
 function utils.fuse_linear_bn_eval(linear, bn) return fused("fuse_linear_bn_eval", linear, bn, 1) end
 
+-- Takes prefix from the names of a state dict that have it, in place: those of a model that DistributedDataParallel or compile wrapped.
+function utils.consume_prefix_in_state_dict_if_present(state, prefix)
+  local who = "consume_prefix_in_state_dict_if_present"
+  if type(state) ~= "table" or core.is_tensor(state) then fail("%s: argument 1 must be a state dict, got %s", who, options.shown(state)) end
+  if type(prefix) ~= "string" then fail("%s: argument 2 (prefix) must be a string, got %s", who, options.shown(prefix)) end
+  local moved = {}
+  for name, t in pairs(state) do
+    if type(name) == "string" and name:sub(1, #prefix) == prefix then moved[name] = t end
+  end
+  for name in pairs(moved) do state[name] = nil end
+  for name, t in pairs(moved) do state[name:sub(#prefix + 1)] = t end
+end
+
 -- Sequences of several lengths: padded, cut again, packed.
 utils.rnn = {}
 for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence",
