@@ -342,6 +342,31 @@ describe("fusion", function()
     end
   end)
 
+  it("gives the bits of single ops where rows are short, and parts of longer ones are read and written", function()
+    local draw = drawer(9)
+    for case = 1, helper.device == "cpu" and 100 or 20 do
+      local a, b, c, dtype = draw(40), draw(9), draw(44) + 1, dtypes[draw(6)]
+      local x = tycho.randn(a, b + 2, c + 3):to(dtype)[{ {}, {2, b + 1}, {2, c + 1} }]
+      local y, z, across = tycho.randn(c):to(dtype), tycho.randn(a, 1, 1):to(dtype), tycho.randn(a, c, b):transpose(2, 3)
+      local function fn(out)
+        local r = (x * y + z):tanh() - across
+        if case % 2 == 0 then r = F.dropout(r, 0.3) end
+        local s = (r * y):sigmoid()
+        out[{ {}, {2, b + 1}, {1, c} }] = (r + s):to(dtype)
+        return s
+      end
+      local f = tycho.compile(fn)
+      for i = 1, 3 do
+        local want, got = tycho.zeros(a, b + 2, c + 3):to(dtype), tycho.zeros(a, b + 2, c + 3):to(dtype)
+        tycho.manual_seed(i)
+        local s = fn(want)
+        tycho.manual_seed(i)
+        exact(f(got), s, ("case %d"):format(case))
+        exact(got, want, ("case %d, what was written"):format(case))
+      end
+    end
+  end)
+
   it("counts dropout's elements in logical order, whatever lies around it", function()
     local nn = tycho.nn
     local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Dropout(0.3))

@@ -199,6 +199,8 @@ typedef struct {
 } ty_product;
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, by all threads. False: nothing was done */
 
+/* rows rows of n elements, one after the other as they are computed in, TY_BLOCK at most; stride: between elements, step: between rows. */
+void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute, int64_t stride, int64_t n, int64_t step, int64_t rows);
 ty_status ty_cpu_pointwise(ty_call *c);
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);

@@ -12,7 +12,7 @@
 _Static_assert(TY_ITER_MAX >= TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 _Static_assert(TY_PART >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 #define BUFFERS 40
-#define PERIOD 256         /* elements: longer rows are worth a run each */
+#define SHORT 32           /* elements: of rows up to there several make a block, whatever it costs to bring them together */
 
 typedef struct {
   ty_loop loop;                                                /* OP */
@@ -30,9 +30,7 @@ typedef struct {
 typedef struct {
   const ty_fused *f;
   ty_iter it;                                                  /* without rows */
-  /* period > 0: the walk's innermost dim is two dims, the inner one of period elements, and some tensors have that
-   * alone: again is their stride along it, -1 for those that have both. */
-  int64_t period, again[TY_FUSED_TENSORS];
+  int64_t width, within[TY_FUSED_TENSORS];                     /* > 0: the walk is over short rows of so many elements; strides in them */
   bool wide;                                                   /* some node is held in 8 bytes */
   int buffers;
   part part[TY_FUSED_NODES];
@@ -53,18 +51,8 @@ static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
   ty_cpu_loops()->load[compute][ty_loop_type_of(compute)](p, value, 0, n);
 }
 
-/* Elements of a tensor that repeats, from its element `from` on. */
-static void repeat(const kernel *w, const part *q, const ty_fused_node *n, void *o, const char *src, int64_t from, int64_t m) {
-  double one[PERIOD];
-  const size_t size = ty_loop_size[ty_loop_type_of((ty_dtype)n->compute)];
-  q->load(one, src, w->again[n->tensor], w->period);
-  for (int64_t j = 0; j < m;) {
-    const int64_t c = TY_MIN(w->period - from, m - j);
-    memcpy((char *)o + (size_t)j * size, (char *)one + (size_t)from * size, (size_t)c * size);
-    j += c;
-    from = 0;
-  }
-}
+/* Whether what the kernel walks through lies side by side in the tensor. */
+static bool is_dense(const kernel *w, int t, int64_t step) { return w->width ? w->within[t] == 1 && step == w->width : step == 1; }
 
 static void source(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
@@ -78,14 +66,11 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
     return;
   }
   const int64_t step = stride[n->tensor];
-  if (w->period && w->again[n->tensor] >= 0) {
-    repeat(w, q, n, own, ptr[n->tensor], (b->first + at) % w->period, m);
-    b->filled[i] = true;                   /* blocks begin at whole periods from the first */
-    return;
-  }
   const char *src = ptr[n->tensor] + at * step * ty_dtype_size[n->dtype];
-  if (q->exact && step == 1) { b->in[i] = src; return; }
-  q->load(own, src, step, n->row && !q->spread ? 1 : m);
+  if (q->exact && is_dense(w, n->tensor, step)) { b->in[i] = src; return; }
+  if (w->width)
+    ty_gather_rows(own, src, (ty_dtype)n->dtype, (ty_dtype)n->compute, w->within[n->tensor], w->width, step, m / w->width);
+  else q->load(own, src, step, n->row && !q->spread ? 1 : m);
   b->filled[i] = step == 0 && !n->row;
 }
 
@@ -114,28 +99,41 @@ static void reduce(const kernel *w, int i, const void *x, void *o) {
   w->part[i].convert(o, 1, &acc, 1);
 }
 
+/* m elements of a block to where they belong. */
+static void scatter(const kernel *w, int i, char *dst, int64_t step, const void *own, int64_t m) {
+  const ty_fused_node *n = &w->f->node[i];
+  const part *q = &w->part[i];
+  if (!w->width) { q->put(dst, step, own, m); return; }
+  if (is_dense(w, n->to, step)) { q->put(dst, 1, own, m); return; }
+  const int64_t wide = ty_loop_size[ty_loop_type_of((ty_dtype)n->compute)], bytes = ty_dtype_size[n->dtype];
+  for (int64_t r = 0; r < m / w->width; r++)
+    q->put(dst + r * step * bytes, w->within[n->to], (const char *)own + r * w->width * wide, w->width);
+}
+
+/* at counts what the kernel walks through: elements, or short rows; m counts elements. */
 static void compute(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
   const void **in = b->in;
   const int64_t step = n->to >= 0 ? stride[n->to] : 0, whole = m;
   char *dst = n->to >= 0 ? ptr[n->to] + at * step * ty_dtype_size[n->dtype] : NULL;
-  void *own = b->buf + b->size * (size_t)q->buffer, *o = step == 1 && q->exact ? (void *)dst : own;
+  const bool dense = n->to >= 0 && is_dense(w, n->to, step);
+  void *own = b->buf + b->size * (size_t)q->buffer, *o = dense && q->exact ? (void *)dst : own;
   if (n->row) m = 1;
   in[i] = o;
   if (n->kind == TY_F_OP) q->loop(o, in[n->in[0]], n->nin > 1 ? in[n->in[1]] : NULL, n->nin > 2 ? in[n->in[2]] : NULL, m, n->p, n->q);
-  else if (n->kind == TY_F_KEEP) keep(q, n->p, b, own, at, m);
+  else if (n->kind == TY_F_KEEP) keep(q, n->p, b, own, w->width ? at * w->width : at, m);
   else if (n->kind == TY_F_REDUCE) { if (q->exact) reduce(w, i, in[n->in[0]], o); }
   else if (q->exact) q->convert(o, 1, in[n->in[0]], m);
   if (q->rounds) {
-    void *low = step == 1 ? (void *)dst : b->narrow;
+    void *low = dense ? (void *)dst : b->narrow;
     if (n->kind == TY_F_OP) q->put(low, 1, own, m);
     else if (n->kind == TY_F_REDUCE) reduce(w, i, in[n->in[0]], low);
     else q->convert(low, 1, in[n->in[0]], m);
-    if (n->used || step != 1) q->load(own, low, 1, m);
-    if (step == 1) return;
+    if (n->used || !dense) q->load(own, low, 1, m);
+    if (dense) return;
   }
-  if (dst && o != dst) q->put(dst, step, own, m);
+  if (dst && o != dst) scatter(w, i, dst, step, own, m);
   if (q->spread) fill(own, (ty_dtype)n->compute, own, whole);
 }
 
@@ -150,9 +148,9 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
   b.first = (ptr[0] - w->it.data[0]) / w->it.size[0];
-  b.step = stride[0];
-  const int64_t block = w->period ? TY_BLOCK / w->period * w->period : TY_BLOCK;
-  for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at));
+  b.step = w->width ? 1 : stride[0];
+  const int64_t each = w->width ? w->width : 1, block = TY_BLOCK / each;
+  for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * each);
 }
 
 /* Rows from .. to - 1; buf has room for all buffers. */
@@ -217,25 +215,37 @@ static bool share_buffers(kernel *w) {
   return sources < BUFFERS;
 }
 
-/* Short rows that all tensors have one after another, or the same again (a bias), are made one. */
-static void find_period(kernel *w) {
-  ty_iter *it = &w->it;
-  const int last = it->ndim - 1, outer = last - 1;
-  if (last < 1 || it->shape[last] > PERIOD || it->shape[last] < 2) return;
-  bool some = false;
+/* Whether the dim's rows should make blocks: where they are short, or most of them needn't be brought together. */
+static bool are_short(const kernel *w, int d, int outer) {
+  const ty_iter *it = &w->it;
+  const int64_t n = it->shape[d];
+  bool dense = true, some = false;
   for (int t = 0; t < it->nop; t++) {
-    w->again[t] = it->stride[t][outer] == 0 && it->stride[t][last] >= 0 ? it->stride[t][last] : -1;
-    if (w->f->tensor[t].written) w->again[t] = -1;
-    if (w->again[t] < 0 && (it->stride[t][last] != 1 || it->stride[t][outer] != it->shape[last])) return;
-    some = some || w->again[t] > 0;
+    some = some || (it->stride[t][d] == 1 && it->stride[t][outer] == n);
+    dense = dense && (it->stride[t][outer] == 0 ? !w->f->tensor[t].written : it->stride[t][d] == 1 && it->stride[t][outer] == n);
   }
-  for (int d = 0; d < outer; d++)          /* elements are counted by the first */
-    if (it->stride[0][d] % it->shape[last]) return;
-  if (!some || w->again[0] >= 0) return;
-  w->period = it->shape[last];
-  it->shape[outer] *= it->shape[last];
-  for (int t = 0; t < it->nop; t++) it->stride[t][outer] = w->again[t] < 0;
-  it->ndim--;
+  return n > 1 && some && (dense ? n <= TY_BLOCK / 2 : n <= SHORT);
+}
+
+/* Leaves the walk to the rows, where they are short. */
+static void walk_rows(kernel *w) {
+  ty_iter *it = &w->it;
+  const int last = it->ndim - 1;
+  for (int d = last; last > 0 && d >= last - 1; d--) {
+    const int outer = 2 * last - 1 - d;                        /* the other of the two innermost */
+    if (!are_short(w, d, outer)) continue;
+    if (ty_fused_keeps(w->f, w->f->nnode) && !(it->stride[0][d] == 1 && it->stride[0][outer] == it->shape[d])) continue;
+    w->width = it->shape[d];
+    for (int t = 0; t < it->nop; t++) {
+      w->within[t] = it->stride[t][d];
+      it->stride[t][last - 1] = it->stride[t][outer];
+    }
+    it->shape[last - 1] = it->shape[outer];
+    it->ndim--;
+    it->numel /= w->width;
+    it->each = w->width;
+    return;
+  }
 }
 
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
@@ -248,7 +258,7 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   ty_iter_init(&w->it, f->shape, f->ndim);
   for (int t = 0; t < f->ntensor; t++) ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, f->ndim);
   ty_iter_done(&w->it);
-  if (!f->nred) find_period(w);
+  if (!f->nred) walk_rows(w);
   for (int i = 0; i < f->nnode; i++) {
     prepare(&w->part[i], f, i);
     w->wide = w->wide || f->node[i].compute != TY_F32;

@@ -8,6 +8,7 @@ typedef struct {
   int id;
   ty_loop loop;
   int nin, k, size[TY_ITER_MAX];
+  ty_dtype compute, dtype[TY_ITER_MAX];
   double p, q;
   int64_t n, inner[TY_ITER_MAX];                   /* of short rows: their elements, and the steps between those */
   bool direct[TY_ITER_MAX];                        /* already in the loop's type */
@@ -68,20 +69,19 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
 
 #define LONG 64                  /* elements of a row that is worth a call */
 
-/* rows rows of an operand, one after the other, in the loop's type; step: from one to the next. */
-static void gather_rows(const point *w, int i, void *to, const char *from, int64_t step, int64_t rows) {
-  const int wide = ty_loop_size[w->k];
-  const int64_t n = w->n, stride = w->inner[i];
+void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute, int64_t stride, int64_t n, int64_t step, int64_t rows) {
+  const ty_loops *l = ty_cpu_loops();
+  const int k = ty_loop_type_of(compute), wide = ty_loop_size[k];
   double value[TY_BLOCK];
   if (stride == 0) {                       /* each is one value */
-    if (!w->direct[i]) {
-      w->load[i](value, from, step, rows);
+    if (dtype != compute) {
+      l->load[dtype][k](value, from, step, rows);
       from = (const char *)value;
       step = 1;
     }
-    ty_cpu_loops()->repeat[wide == 8](to, from, step, n, rows);
-  } else if (stride == 1 && step == n) w->load[i](to, from, 1, rows * n);
-  else for (int64_t r = 0; r < rows; r++) w->load[i]((char *)to + r * n * wide, from + r * step * w->size[i], stride, n);
+    l->repeat[wide == 8](to, from, step, n, rows);
+  } else if (stride == 1 && step == n) l->load[dtype][k](to, from, 1, rows * n);
+  else for (int64_t r = 0; r < rows; r++) l->load[dtype][k]((char *)to + r * n * wide, from + r * step * ty_dtype_size[dtype], stride, n);
 }
 
 static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m) {
@@ -101,7 +101,10 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m
     for (int i = 1; i <= w->nin; i++) {
       const char *src = ptr[i] + at * step[i] * w->size[i];
       if (w->direct[i] && w->inner[i] == 1 && step[i] == n) in[i] = src;
-      else if (step[i] || !at) gather_rows(w, i, buf[i], src, step[i], rows), in[i] = buf[i];    /* the same row: the block holds it */
+      else {
+        if (step[i] || !at) ty_gather_rows(buf[i], src, w->dtype[i], w->compute, w->inner[i], n, step[i], rows);
+        in[i] = buf[i];                            /* the same row: the block holds it */
+      }
     }
     char *dst = ptr[0] + at * n * w->size[0];
     w->loop(w->direct[0] ? dst : (char *)buf[0], in[1], in[2], in[3], rows * n, w->p, w->q);
@@ -177,7 +180,7 @@ static void run_logic(const ty_call *c, int64_t n) {
 ty_status ty_cpu_pointwise(ty_call *c) {
   const ty_loops *l = ty_cpu_loops();
   ty_tensor *o = c->out[0];
-  point w = {.id = c->op->id, .nin = c->nin, .k = ty_loop_type_of(c->compute)};
+  point w = {.id = c->op->id, .nin = c->nin, .compute = c->compute, .k = ty_loop_type_of(c->compute)};
   double number[TY_ITER_MAX];
   ty_iter it;
   const bool rounds = ty_rounds_numbers(c);
@@ -210,6 +213,7 @@ ty_status ty_cpu_pointwise(ty_call *c) {
       else ty_set(&number[i], d, rounds ? ty_rounded(v, c->common) : v);
       ty_iter_add(&it, &number[i], ty_loop_size[w.k], NULL, NULL, 0);
     }
+    w.dtype[i + 1] = d;
     w.direct[i + 1] = d == c->compute;
     w.load[i + 1] = l->load[d][w.k];
   }
