@@ -94,6 +94,23 @@ static void move_rows(void *arg, char *const *ptr, const int64_t *stride, const 
   }
 }
 
+/* Rows from their ends, as a flip reads them; LONG ones are worth a call. */
+enum { LONG = 64 };
+#define BACKWARD(T) { \
+    T *d = (T *)ptr[0]; \
+    const T *s = (const T *)ptr[1]; \
+    for (; m--; d += step[0], s += step[1]) for (int64_t i = 0; i < n; i++) d[i] = s[-i]; \
+    return; }
+static void move_backward(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
+  (void)stride;
+  switch (((const move *)arg)->size) {
+    case 1: BACKWARD(uint8_t)
+    case 2: BACKWARD(uint16_t)
+    case 4: BACKWARD(uint32_t)
+    default: BACKWARD(uint64_t)
+  }
+}
+
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;
   if (w->convert || w->size < 4 || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
@@ -129,6 +146,8 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
   if (d >= 0) ty_iter_tiles(&it, d, move_tile, &w);
   else if (last > 0 && !w.convert && it.stride[0][last] == 1 && it.shape[last] <= SHORT && it.shape[last - 1] > SHORT)
     ty_iter_tiles(&it, last - 1, move_short, &w);
+  else if (last > 0 && !w.convert && it.stride[0][last] == 1 && it.stride[1][last] == -1 && it.shape[last] <= LONG)
+    ty_iter_tiles(&it, last - 1, move_backward, &w);
   else if (last > 0 && !w.convert && it.stride[0][last] == 1 && it.stride[1][last] == 1 && it.shape[last] <= FEW &&
            it.shape[last] * w.size >= 16)
     ty_iter_tiles(&it, last - 1, move_rows, &w);

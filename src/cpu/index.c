@@ -18,6 +18,17 @@ typedef struct {
   int place, inum;           /* where the index dims stand in the result, and how many */
 } plan;
 
+/* Adds those of n indices of a dim, side by side. False: one is out of its range, and no offset holds. */
+static bool add_offsets(int64_t *restrict offset, const int64_t *restrict index, int64_t n, int64_t size, int64_t least, int64_t stride) {
+  uint64_t bad = 0;
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t v = index[i];
+    bad |= (uint64_t)(v == 0) | (uint64_t)(v - least) >> 63 | (uint64_t)(size - v) >> 63;
+    offset[i] += (v - 1 + (v >> 63 & (size + 1))) * stride;
+  }
+  return !bad;
+}
+
 static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t result_ndim, const int64_t *result_shape, plan *p) {
   const ty_attr *dims = &c->at[TY_AT_index_dims];
   const ty_operand *idx = c->in + c->span[list].start;
@@ -43,6 +54,7 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
     const ty_tensor *t = idx[j].t;
     int64_t d = dims->v[j], size = x->shape[d], st = x->stride[d];
     bool straight = ty_is_contiguous(t) && ty_numel(t) == p->n;      /* nothing broadcasts */
+    if (straight && add_offsets(p->offset, ty_data(t), p->n, size, ids ? 1 : -size, st)) continue;
     for (int64_t i = 0; i < p->n; i++) {
       int64_t rest = i, off = straight ? i : 0;
       for (int k = p->inum - 1, q = straight ? -1 : t->ndim - 1; q >= 0; k--, q--) {
@@ -193,6 +205,25 @@ static int64_t owner(int64_t offset, int64_t n) {
   return (int64_t)((uint32_t)((uint64_t)offset * 0x9E3779B97F4A7C15u >> 48) * (uint32_t)n >> 16);
 }
 
+/* Element i of from, step apart, written or added at p's offset i, where that is thread me's of all. */
+#define PUT(T, op) { \
+    for (int64_t i = 0; i < p->n; i++) \
+      if (all == 1 || owner(p->offset[i], all) == me) ((T *)to)[p->offset[i]] op ((const T *)from)[i * step]; \
+    return; }
+static void put_elements(const plan *p, char *to, const char *from, int64_t step, int size, bool add, int64_t me, int64_t all) {
+  if (add) switch (size) {                 /* float32 or float64 */
+    case 4: PUT(float, +=)
+    default: PUT(double, +=)
+  }
+  switch (size) {
+    case 1: PUT(uint8_t, =)
+    case 2: PUT(uint16_t, =)
+    case 4: PUT(uint32_t, =)
+    default: PUT(uint64_t, =)
+  }
+}
+#undef PUT
+
 /* Rows of b written (or added) at p's offsets. Each offset belongs to one thread, so what meets at one place is combined in
  * order, whatever the number of threads. */
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
@@ -202,7 +233,8 @@ static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t ro
   #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
-    for (int64_t i = 0; i < p->n; i++) {
+    if (row == 1 && one) put_elements(p, ty_data(o), ty_data(b), b->stride[0], size, add, me, all);
+    else for (int64_t i = 0; i < p->n; i++) {
       if (all > 1 && owner(p->offset[i], all) != me) continue;
       char *dst = (char *)ty_data(o) + p->offset[i] * size;
       const char *src;

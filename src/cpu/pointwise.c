@@ -69,6 +69,19 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
 
 #define LONG 64                  /* elements of a row that is worth a call */
 
+enum { FEW = 8 };                  /* elements of a row that takes less time than a call */
+
+/* Rows of a few elements, as they are. */
+#define FEW_ROWS(T) \
+  for (int64_t r = 0; r < rows; r++) \
+    for (int64_t i = 0; i < n; i++) ((T *)to)[r * n + i] = ((const T *)from)[r * step + i * stride]
+static void gather_few(void *to, const void *from, int size, int64_t stride, int64_t n, int64_t step, int64_t rows) {
+  if (size == 4) FEW_ROWS(uint32_t);
+  else if (size == 8) FEW_ROWS(uint64_t);
+  else if (size == 2) FEW_ROWS(uint16_t);
+  else FEW_ROWS(uint8_t);
+}
+
 void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute, int64_t stride, int64_t n, int64_t step, int64_t rows) {
   const ty_loops *l = ty_cpu_loops();
   const int k = ty_loop_type_of(compute), wide = ty_loop_size[k];
@@ -81,6 +94,10 @@ void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute
     }
     l->repeat[wide == 8](to, from, step, n, rows);
   } else if (stride == 1 && step == n) l->load[dtype][k](to, from, 1, rows * n);
+  else if (n <= FEW) {
+    gather_few(dtype == compute ? to : (void *)value, from, ty_dtype_size[dtype], stride, n, step, rows);
+    if (dtype != compute) l->load[dtype][k](to, value, 1, rows * n);
+  }
   else for (int64_t r = 0; r < rows; r++) l->load[dtype][k]((char *)to + r * n * wide, from + r * step * ty_dtype_size[dtype], stride, n);
 }
 
