@@ -226,6 +226,7 @@ describe("what PyTorch's users write:", function()
     local y = tycho.tensor({{2, 3}, {4, 1}}, {dtype = "int64"})
     assert.is_true(tycho.autograd.gradcheck(function(z) return F.ctc_loss(F.log_softmax(z, 3), y, {6, 5}, {2, 1}) end, {x}))
     assert.is_true(tycho.autograd.gradcheck(function(z) return F.ctc_loss(z, y, {6, 5}, {2, 1}, {reduction = "sum"}) end, {x}))
+    assert.is_true(tycho.autograd.gradgradcheck(function(z) return F.ctc_loss(F.log_softmax(z, 3), y, {6, 5}, {2, 1}) end, {x}))
     local loss = nn.CTCLoss {zero_infinity = true}
     helper.close(loss(F.log_softmax(x, 3), y, {6, 5}, {2, 1}), F.ctc_loss(F.log_softmax(x, 3), y, {6, 5}, {2, 1}), "layer", 1e-12)
     -- a target that doesn't fit into the steps: no gradient, with zero_infinity

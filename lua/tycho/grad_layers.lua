@@ -3,6 +3,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local attention_weights = require("tycho.functional.lib").attention_weights
+local ctc = require "tycho.functional.ctc"
 local recurrent_gradients = require "tycho.functional.recurrent"
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
@@ -187,6 +188,10 @@ R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_in
       {ignore_index = ignore_index, label_smoothing = label_smoothing})
   end
   return cross_entropy(g / out3, x, target, weight, ignore_index, label_smoothing)
+end}
+R.ctc_paths = {logs = function(g, logs, skips, lengths, out2)
+  if recording() then return ctc.gradients(g, logs, skips, lengths) end
+  return ops.ctc_backward(g, logs, skips, lengths, out2)
 end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
 

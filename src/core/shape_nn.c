@@ -409,6 +409,21 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   return TY_OK;
 }
 
+/* Logarithms of probabilities (T, N, S) of S states of N sequences in T steps, and what is known of the sequences; backward: grad before
+ * them, and after them what ctc_paths gives second. */
+ty_status ty_infer_ctc(ty_call *c) {
+  const bool back = c->op->id == TY_OP_ctc_backward;
+  const ty_tensor *x = c->in[back].t, *skips = c->in[back + 1].t, *lengths = c->in[back + 2].t, *sides[2] = {skips, back ? c->in[0].t : skips};
+  bool fits = x->ndim == 3 && x->shape[0] && (x->dtype == TY_F32 || x->dtype == TY_F64) && skips->dtype == TY_BOOL;
+  fits = fits && lengths->dtype == TY_I64 && lengths->ndim == 1 && lengths->shape[0] == x->shape[1];
+  for (int i = 0; i < 2 && fits; i++) fits = sides[i]->ndim == 2 && !memcmp(sides[i]->shape, x->shape + 1, 2 * sizeof *x->shape);
+  if (fits && back) fits = c->in[0].t->dtype == x->dtype && c->in[4].t->dtype == x->dtype && TY_SAME_SHAPE(c->in[4].t, x);
+  if (!fits) return ty_fail(c, "arguments must be of T, N and S: at least one step");
+  ty_meta_of(x, &c->meta[back ? 0 : 1]);
+  if (!back) ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 2, x->shape + 1);
+  return TY_OK;
+}
+
 /* ---- optimizers ---- */
 
 /* The single operands among the lists: numbers in 0-dim tensors. */

@@ -174,7 +174,7 @@ typedef struct {
   X(C_LINALG, "linalg") X(C_FOURIER, "fourier") X(C_SOFTMAX, "softmax") X(C_INDEX, "index") X(C_SORT, "sort") X(C_CAT, "cat") \
   X(C_CONV, "conv") X(C_POOL, "pool") X(C_RESIZE, "resize") X(C_SAMPLE, "sample") X(C_DISTANCE, "distance") X(C_NORM, "norm") \
   X(C_ATTENTION, "attention") \
-  X(C_RECURRENT, "recurrent") X(C_LOSS, "loss") X(C_OPTIM, "optim") X(C_COLLECTIVE, "collective")
+  X(C_RECURRENT, "recurrent") X(C_LOSS, "loss") X(C_ALIGN, "align") X(C_OPTIM, "optim") X(C_COLLECTIVE, "collective")
 typedef enum { TY_CLASSES(TY_AS_NUMBER) TY_NCLASS } ty_class;
 
 typedef enum { TY_D_SAME, TY_D_FLOAT, TY_D_BOOL, TY_D_FIRST, TY_D_WHERE, TY_D_WHOLE } ty_dtype_rule;

@@ -280,7 +280,7 @@ const ty_backend ty_cpu = {
     [TY_C_POOL] = ty_cpu_pool,
     [TY_C_RESIZE] = ty_cpu_resize, [TY_C_SAMPLE] = ty_cpu_sample, [TY_C_DISTANCE] = ty_cpu_distance,
     [TY_C_NORM] = ty_cpu_norm, [TY_C_ATTENTION] = ty_cpu_attention,
-    [TY_C_RECURRENT] = ty_cpu_recurrent, [TY_C_LOSS] = ty_cpu_loss, [TY_C_OPTIM] = ty_cpu_optim,
+    [TY_C_RECURRENT] = ty_cpu_recurrent, [TY_C_LOSS] = ty_cpu_loss, [TY_C_ALIGN] = ty_cpu_align, [TY_C_OPTIM] = ty_cpu_optim,
     [TY_C_COLLECTIVE] = ty_cpu_collective,
   },
 };

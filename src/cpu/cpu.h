@@ -223,6 +223,8 @@ ty_status ty_cpu_matmul(ty_call *c);
 ty_status ty_cpu_softmax(ty_call *c);
 ty_status ty_cpu_index(ty_call *c);
 ty_status ty_cpu_bag(ty_call *c);
+ty_status ty_cpu_nonzero(ty_call *c);
+ty_status ty_cpu_align(ty_call *c);
 ty_status ty_cpu_conv(ty_call *c);
 ty_status ty_cpu_pool(ty_call *c);
 ty_status ty_cpu_norm(ty_call *c);

@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
+local ctc = require "tycho.functional.ctc"
 local def, fail, LOSS = lib.def, lib.fail, lib.LOSS
 local callable, shown = require("tycho.modes").callable, require("tycho.options").shown
 
@@ -188,8 +189,6 @@ local function lengths_of(name, given, n, most, like)
   end
   return list, M.unsqueeze(core.from_value(list, "int64"):to(like.device), 2)
 end
-local NEVER = -1e30      -- the logarithm of 0: an infinity would have no gradient
--- Graves et al. 2006: the forward variables of all sequences side by side, one step of time after the other.
 def("ctc_loss",
   "log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, \z
     zero_infinity:bool=false",
@@ -229,27 +228,22 @@ def("ctc_loss",
     -- blank, label, blank, label ... blank
     local path = ops.full({n, 1}, blank, o)
     if most > 0 then path = ops.cat({path, M.reshape(ops.stack({labels, ops.full({n, most}, blank, o)}, 3), n, 2 * most)}, 2) end
-    local logs = ops.gather(M.transpose(x, 1, 2), 3, ops.expand(M.unsqueeze(path, 2), n, steps, width))
-    local skips = most > 0 and ops.cat({ops.zeros({n, 2}, {dtype = "bool", device = x.device}),
-      ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank),
-      ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))}, 2)
-    local alpha = ops.pad_constant(ops.zeros({n, 1}, {dtype = x.dtype, device = x.device}), {0, width - 1}, {value = NEVER})
-    for t = 1, steps do
-      local reached = alpha
-      if most > 0 then
-        local one, two = ops.pad_constant(ops.slice(alpha, 2, 1, width - 1), {1, 0}, {value = NEVER}),
-          ops.pad_constant(ops.slice(alpha, 2, 1, width - 2), {2, 0}, {value = NEVER})
-        reached = ops.logaddexp(ops.logaddexp(alpha, one), ops.where(skips, two, NEVER))
-      end
-      alpha = ops.where(ops.ge(until_step, t), reached + ops.select(logs, 2, t), alpha)
+    local logs = ops.gather(x, 3, ops.expand(M.unsqueeze(path, 1), steps, n, width))
+    local skips = ops.zeros({n, math.min(2, width)}, {dtype = "bool", device = x.device})
+    if most > 0 then
+      skips = ops.cat({skips, ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank),
+        ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))}, 2)
     end
+    local alpha = (x.device == "cpu" and ops.ctc_paths or ctc.paths)(logs, skips, M.squeeze(until_step, 2))
     local last = M.squeeze(ops.gather(alpha, 2, many * 2 + 1), 2)
     if most > 0 then
       local before = M.squeeze(ops.gather(alpha, 2, ops.clamp(many * 2, 1)), 2)
-      last = ops.logaddexp(last, ops.where(ops.gt(M.squeeze(many, 2), 0), before, NEVER))
+      last = ops.logaddexp(last, ops.where(ops.gt(M.squeeze(many, 2), 0), before, ctc.NEVER))
     end
+    -- of no steps: only nothing can be spelt
+    last = ops.where(ops.eq(M.squeeze(until_step, 2), 0), M.to(ops.gt(M.squeeze(many, 2), 0), last.dtype) * ctc.NEVER, last)
     local loss = -last
-    loss = ops.where(ops.gt(loss, -NEVER / 10), zero_infinity and 0 or math.huge, loss)
+    loss = ops.where(ops.gt(loss, -ctc.NEVER / 10), zero_infinity and 0 or math.huge, loss)
     if reduction == "mean" then return ops.mean(loss / M.to(ops.clamp(M.squeeze(many, 2), 1), loss.dtype)) end
     return reduced(loss, reduction)
   end, LOSS)
