@@ -413,7 +413,8 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
  * them, and after them what ctc_paths gives second. */
 ty_status ty_infer_ctc(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
-  const ty_tensor *x = c->in[back].t, *skips = c->in[back + 1].t, *lengths = c->in[back + 2].t, *sides[2] = {skips, back ? c->in[0].t : skips};
+  const ty_tensor *x = c->in[back].t, *skips = c->in[back + 1].t, *lengths = c->in[back + 2].t;
+  const ty_tensor *const sides[2] = {skips, back ? c->in[0].t : skips};
   bool fits = x->ndim == 3 && x->shape[0] && (x->dtype == TY_F32 || x->dtype == TY_F64) && skips->dtype == TY_BOOL;
   fits = fits && lengths->dtype == TY_I64 && lengths->ndim == 1 && lengths->shape[0] == x->shape[1];
   for (int i = 0; i < 2 && fits; i++) fits = sides[i]->ndim == 2 && !memcmp(sides[i]->shape, x->shape + 1, 2 * sizeof *x->shape);

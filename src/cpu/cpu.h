@@ -140,7 +140,7 @@ static inline void put(void *p, ty_loop_type k, int64_t i, double v) {
 }
 
 /* ---- iter.c: walking tensors of one shape together ---- */
-#define TY_ITER_MAX 14
+#define TY_ITER_MAX 15
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
 #define TY_PART 4096       /* elements combined in the loop's type before going to the accumulator's; of longer rows fewer, for digits */
 #define TY_PART_OF(n) ((n) > TY_PART ? TY_PART / 4 : TY_PART)

@@ -1,15 +1,15 @@
 /* Fused kernels on the CPU: a block of elements goes through all nodes before the next block begins.
  *
  * Idea: nodes are computed by the loops that single ops use, on blocks that stay in the cache; a tensor that needs no conversion is
- * read and written where it is. Where rows are reduced, a block is a row; what is one value a row is then spread over a
- * block for those that want it so. Invariant: a block is computed node by node in their order, so that a tensor changed
- * in place is read before it is written. */
+ * read and written where it is. Where rows are reduced, or short, a block is as many as fit, one at least; what is one value a row is
+ * then spread over a block for those that want it so. Invariant: a block is computed node by node in their order, so that a tensor
+ * changed in place is read before it is written. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
 #include "fused.h"
 
-_Static_assert(TY_ITER_MAX >= TY_FUSED_TENSORS, "a kernel's tensors are walked together");
+_Static_assert(TY_ITER_MAX > TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 _Static_assert(TY_PART >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 #define BUFFERS 40
 #define SHORT 32           /* elements: of rows up to there several make a block, whatever it costs to bring them together */
@@ -22,24 +22,26 @@ typedef struct {
   void (*convert)(void *, int64_t, const void *, int64_t);
   double number;                                               /* NUMBER: its bits, as held */
   ty_generator drawn;                                          /* KEEP: the generator's state, in this run */
-  int buffer;
+  int buffer, wide;                                            /* wide: of what is spread */
   bool exact, rounds;                                          /* held as in memory; computed too finely for the dtype */
   bool spread;                                                 /* one value a row, that others want as a block */
 } part;
 
 typedef struct {
   const ty_fused *f;
-  ty_iter it;                                                  /* without rows */
-  int64_t width, within[TY_FUSED_TENSORS];                     /* > 0: the walk is over short rows of so many elements; strides in them */
+  ty_iter it;
+  int64_t width, within[TY_FUSED_TENSORS];                     /* > 0: the walk is over rows of so many elements; strides in them */
   bool wide;                                                   /* some node is held in 8 bytes */
   int buffers;
+  char *room;                                                  /* where rows are reduced: of each thread so many bytes */
+  size_t each;
   part part[TY_FUSED_NODES];
 } kernel;
 
-/* in: each node's block; filled: it holds one value for all; size: bytes of one of buf; first, step: of the first tensor's elements, by
-   which dropout counts */
+/* in: each node's block, spread: of what is one value a row; filled: it holds one value for all, or the same row again; size: bytes of
+   one of buf; first, step: of the elements by which dropout counts, where rows are reduced: of the rows */
 typedef struct {
-  const void *in[TY_FUSED_NODES];
+  const void *in[TY_FUSED_NODES], *spread[TY_FUSED_NODES];
   bool filled[TY_FUSED_NODES];
   size_t size;
   char *buf, *narrow;
@@ -52,7 +54,16 @@ static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
 }
 
 /* Whether what the kernel walks through lies side by side in the tensor. */
-static bool is_dense(const kernel *w, int t, int64_t step) { return w->width ? w->within[t] == 1 && step == w->width : step == 1; }
+static bool is_dense(const kernel *w, const ty_fused_node *n, int t, int64_t step) {
+  return w->width && !n->row ? w->within[t] == 1 && step == w->width : step == 1;
+}
+
+static void spread(const kernel *w, int i, blocks *b, int64_t rows) {
+  const bool eight = ty_loop_size[ty_loop_type_of((ty_dtype)w->f->node[i].compute)] == 8;
+  void *to = b->buf + b->size * (size_t)w->part[i].wide;
+  ty_cpu_loops()->repeat[eight](to, b->in[i], 1, w->width, rows);
+  b->spread[i] = to;
+}
 
 static void source(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
@@ -67,74 +78,87 @@ static void source(const kernel *w, int i, blocks *b, char *const *ptr, const in
   }
   const int64_t step = stride[n->tensor];
   const char *src = ptr[n->tensor] + at * step * ty_dtype_size[n->dtype];
-  if (q->exact && is_dense(w, n->tensor, step)) { b->in[i] = src; return; }
-  if (w->width)
+  if (q->exact && is_dense(w, n, n->tensor, step)) b->in[i] = src;
+  else if (n->row) q->load(own, src, step, m / w->width);
+  else if (w->width)
     ty_gather_rows(own, src, (ty_dtype)n->dtype, (ty_dtype)n->compute, w->within[n->tensor], w->width, step, m / w->width);
-  else q->load(own, src, step, n->row && !q->spread ? 1 : m);
+  else q->load(own, src, step, m);
   b->filled[i] = step == 0 && !n->row;
+  if (q->spread) spread(w, i, b, m / w->width);
 }
 
-/* 1 where element b->first + (at + j) b->step of the kernel is kept */
-static void keep(const part *q, double drop, const blocks *b, float *o, int64_t at, int64_t m) {
-  const uint64_t from = (uint64_t)(b->first + at * b->step);
+/* 1 where element from + j step of the kernel is kept */
+static void keep(const part *q, double drop, float *o, uint64_t from, int64_t step, int64_t m) {
   uint32_t word[4 * 128];
   for (int64_t j = 0; j < m;) {
-    const uint64_t e = from + (uint64_t)(j * b->step), block = e / 4;
+    const uint64_t e = from + (uint64_t)(j * step), block = e / 4;
     /* one by one where a run goes across the elements' order, which it does where that is short */
-    const int64_t skip = (int64_t)(e % 4), n = b->step == 1 ? TY_MIN(m - j, 4 * 128 - skip) : 1;
+    const int64_t skip = (int64_t)(e % 4), n = step == 1 ? TY_MIN(m - j, 4 * 128 - skip) : 1;
     ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + block, (skip + n + 3) / 4);
     ty_cpu_loops()->keep(o + j, word + skip, drop, n);
     j += n;
   }
 }
 
-static void reduce(const kernel *w, int i, const void *x, void *o) {
+/* at counts what the kernel walks through */
+static void keep_block(const kernel *w, int i, const blocks *b, float *o, int64_t at, int64_t m) {
+  const part *q = &w->part[i];
+  const double drop = w->f->node[i].p;
+  const int64_t first = b->first + at * b->step, width = w->width;
+  if (!width) keep(q, drop, o, (uint64_t)first, b->step, m);
+  else if (b->step == 1) keep(q, drop, o, (uint64_t)(first * width), 1, m);
+  else for (int64_t r = 0; r < m / width; r++) keep(q, drop, o + r * width, (uint64_t)((first + r * b->step) * width), 1, width);
+}
+
+static void reduce(const kernel *w, int i, const void *x, void *o, int64_t rows) {
   const ty_loops *l = ty_cpu_loops();
   const int id = w->f->node[i].op->id, k = ty_loop_type_of((ty_dtype)w->f->node[w->f->node[i].in[0]].compute);
-  double acc, part;
-  l->init[id][k](&acc, 1);
-  l->row[id][k](&part, x, w->f->inner);
-  l->combine[id][k](&acc, &part, 1);
-  l->finish[id][k](&acc, 1, (double)w->f->inner);
-  w->part[i].convert(o, 1, &acc, 1);
+  double acc[TY_BLOCK], part[TY_BLOCK];
+  l->init[id][k](acc, rows);
+  for (int64_t r = 0; r < rows; r++) l->row[id][k](&part[r], (const char *)x + r * w->width * ty_loop_size[k], w->width);
+  l->combine[id][k](acc, part, rows);
+  l->finish[id][k](acc, rows, (double)w->width);
+  w->part[i].convert(o, 1, acc, rows);
 }
 
 /* m elements of a block to where they belong. */
 static void scatter(const kernel *w, int i, char *dst, int64_t step, const void *own, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
-  if (!w->width) { q->put(dst, step, own, m); return; }
-  if (is_dense(w, n->to, step)) { q->put(dst, 1, own, m); return; }
+  if (!w->width || n->row) { q->put(dst, step, own, m); return; }
+  if (is_dense(w, n, n->to, step)) { q->put(dst, 1, own, m); return; }
   const int64_t wide = ty_loop_size[ty_loop_type_of((ty_dtype)n->compute)], bytes = ty_dtype_size[n->dtype];
   for (int64_t r = 0; r < m / w->width; r++)
     q->put(dst + r * step * bytes, w->within[n->to], (const char *)own + r * w->width * wide, w->width);
 }
 
-/* at counts what the kernel walks through: elements, or short rows; m counts elements. */
+/* at counts what the kernel walks through: elements, or rows; m counts elements. */
 static void compute(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
-  const void **in = b->in;
-  const int64_t step = n->to >= 0 ? stride[n->to] : 0, whole = m;
+  const int64_t step = n->to >= 0 ? stride[n->to] : 0, rows = w->width ? m / w->width : 0;
   char *dst = n->to >= 0 ? ptr[n->to] + at * step * ty_dtype_size[n->dtype] : NULL;
-  const bool dense = n->to >= 0 && is_dense(w, n->to, step);
+  const bool dense = n->to >= 0 && is_dense(w, n, n->to, step);
   void *own = b->buf + b->size * (size_t)q->buffer, *o = dense && q->exact ? (void *)dst : own;
-  if (n->row) m = 1;
-  in[i] = o;
-  if (n->kind == TY_F_OP) q->loop(o, in[n->in[0]], n->nin > 1 ? in[n->in[1]] : NULL, n->nin > 2 ? in[n->in[2]] : NULL, m, n->p, n->q);
-  else if (n->kind == TY_F_KEEP) keep(q, n->p, b, own, w->width ? at * w->width : at, m);
-  else if (n->kind == TY_F_REDUCE) { if (q->exact) reduce(w, i, in[n->in[0]], o); }
-  else if (q->exact) q->convert(o, 1, in[n->in[0]], m);
+  const void *in[3] = {NULL};
+  for (int k = 0; k < n->nin; k++)
+    in[k] = w->part[n->in[k]].spread && (!n->row || n->kind == TY_F_REDUCE) ? b->spread[n->in[k]] : b->in[n->in[k]];
+  if (n->row) m = rows;
+  b->in[i] = o;
+  if (n->kind == TY_F_OP) q->loop(o, in[0], in[1], in[2], m, n->p, n->q);
+  else if (n->kind == TY_F_KEEP) keep_block(w, i, b, own, at, m);
+  else if (n->kind == TY_F_REDUCE) { if (q->exact) reduce(w, i, in[0], o, rows); }
+  else if (q->exact) q->convert(o, 1, in[0], m);
   if (q->rounds) {
     void *low = dense ? (void *)dst : b->narrow;
     if (n->kind == TY_F_OP) q->put(low, 1, own, m);
-    else if (n->kind == TY_F_REDUCE) reduce(w, i, in[n->in[0]], low);
-    else q->convert(low, 1, in[n->in[0]], m);
+    else if (n->kind == TY_F_REDUCE) reduce(w, i, in[0], low, rows);
+    else q->convert(low, 1, in[0], m);
     if (n->used || !dense) q->load(own, low, 1, m);
-    if (dense) return;
+    dst = dense ? NULL : dst;
   }
   if (dst && o != dst) scatter(w, i, dst, step, own, m);
-  if (q->spread) fill(own, (ty_dtype)n->compute, own, whole);
+  if (q->spread) spread(w, i, b, rows);
 }
 
 static bool is_source(const ty_fused_node *n) { return n->kind == TY_F_TENSOR || n->kind == TY_F_NUMBER; }
@@ -147,28 +171,22 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const kernel *w = arg;
   double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
-  b.first = (ptr[0] - w->it.data[0]) / w->it.size[0];
+  b.first = (ptr[0] - w->it.data[0]) / w->it.size[0] / TY_MAX(w->width, 1);
   b.step = w->width ? 1 : stride[0];
   const int64_t each = w->width ? w->width : 1, block = TY_BLOCK / each;
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * each);
 }
 
-/* Rows from .. to - 1; buf has room for all buffers. */
-static void run_rows(const kernel *w, int64_t from, int64_t to, char *buf) {
-  const ty_fused *f = w->f;
-  blocks b = {.size = (size_t)f->inner * (w->wide ? 8 : 4), .buf = buf + 8 * f->inner, .narrow = buf, .step = 1};
-  for (int64_t r = from; r < to; r++) {
-    char *ptr[TY_FUSED_TENSORS];
-    int64_t along[TY_FUSED_TENSORS];
-    for (int t = 0; t < f->ntensor; t++) {
-      int64_t at = 0, rest = r;
-      along[t] = f->tensor[t].along;
-      for (int d = f->ndim - f->nred - 1; d >= 0; d--) { at += rest % f->shape[d] * f->tensor[t].stride[d]; rest /= f->shape[d]; }
-      ptr[t] = w->it.data[t] + at * w->it.size[t];
-    }
-    b.first = r * f->inner;
-    run_block(w, &b, ptr, along, 0, f->inner);
-  }
+/* n rows that are reduced; the last operand of the walk counts them in logical order. */
+static void run_rows(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
+  const kernel *w = arg;
+  char *room = w->room + w->each * (size_t)omp_get_thread_num();
+  const size_t size = w->each / (size_t)(w->buffers + 1);
+  blocks b = {.size = size, .buf = room + size, .narrow = room};
+  b.first = ptr[w->f->ntensor] - w->it.data[w->f->ntensor];
+  b.step = stride[w->f->ntensor];
+  const int64_t block = TY_MAX(TY_BLOCK / w->width, 1);
+  for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * w->width);
 }
 
 static void prepare(part *q, const ty_fused *f, int i) {
@@ -212,6 +230,8 @@ static bool share_buffers(kernel *w) {
     w->part[i].buffer = at;
     w->buffers = TY_MAX(w->buffers, at + 1);
   }
+  for (int i = 0; i < f->nnode; i++)
+    if (w->part[i].spread) w->part[i].wide = w->buffers++;     /* where rows are reduced alone: there is room for all */
   return sources < BUFFERS;
 }
 
@@ -248,6 +268,22 @@ static void walk_rows(kernel *w) {
   }
 }
 
+/* The walk over rows that are reduced. */
+static void walk_reduced(kernel *w) {
+  const ty_fused *f = w->f;
+  const int n = f->ndim - f->nred;
+  int64_t order[TY_MAXDIM], rows = 1;
+  ty_iter_init(&w->it, f->shape, n);
+  for (int t = 0; t < f->ntensor; t++) {
+    ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, n);
+    w->within[t] = f->tensor[t].along;
+  }
+  for (int d = n - 1; d >= 0; d--) { order[d] = rows; rows *= f->shape[d]; }
+  ty_iter_add(&w->it, (void *)w, 1, order, f->shape, n);       /* no memory: addresses that count rows */
+  ty_iter_done(&w->it);
+  w->width = w->it.each = f->inner;
+}
+
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   (void)b;
   kernel *w = ty_malloc(sizeof *w);
@@ -255,10 +291,14 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   memset(w, 0, sizeof *w);
   f->kernel = w;
   w->f = f;
-  ty_iter_init(&w->it, f->shape, f->ndim);
-  for (int t = 0; t < f->ntensor; t++) ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, f->ndim);
-  ty_iter_done(&w->it);
-  if (!f->nred) walk_rows(w);
+  if (f->nred) walk_reduced(w);
+  else {
+    ty_iter_init(&w->it, f->shape, f->ndim);
+    for (int t = 0; t < f->ntensor; t++)
+      ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, f->ndim);
+    ty_iter_done(&w->it);
+    walk_rows(w);
+  }
   for (int i = 0; i < f->nnode; i++) {
     prepare(&w->part[i], f, i);
     w->wide = w->wide || f->node[i].compute != TY_F32;
@@ -273,20 +313,11 @@ ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   for (int i = 0; i < f->nnode; i++)
     if (f->node[i].kind == TY_F_KEEP) w->part[i].drawn = ty_cpu_take((uint64_t)(f->numel + 3) / 4);
   if (!f->nred) { ty_iter_each(&w->it, run, w); return TY_OK; }
-  const int64_t rows = f->numel / f->inner;
-  const int threads = (int)TY_MIN(ty_threads_for(f->numel), rows);
-  const size_t each = (size_t)f->inner * (8 + (size_t)w->buffers * (w->wide ? 8 : 4));
-  char *buf = ty_scratch(each * (size_t)threads);
-  if (!buf) return ty_error(ctx, "compile: a fused kernel is out of memory"), TY_OOM;
-  if (threads == 1) run_rows(w, 0, rows, buf);
-  else {
-    #pragma omp parallel num_threads(threads)
-    {
-      const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
-      run_rows(w, rows * me / all, rows * (me + 1) / all, buf + each * (size_t)me);
-    }
-  }
-  ty_scratch_free(buf);
+  w->each = (size_t)TY_MAX(f->inner, TY_BLOCK) * (w->wide ? 8 : 4) * (size_t)(w->buffers + 1);
+  w->room = ty_scratch(w->each * (size_t)ty_threads_for(f->numel));
+  if (!w->room) return ty_error(ctx, "compile: a fused kernel is out of memory"), TY_OOM;
+  ty_iter_each(&w->it, run_rows, w);
+  ty_scratch_free(w->room);
   return TY_OK;
 }
 

@@ -166,8 +166,8 @@ void ty_iter_each(const ty_iter *it, ty_run run, void *arg) {
   {
     int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
     int64_t lo = it->numel * me / all, hi = it->numel * (me + 1) / all;
-    if (me) lo = lo / 16 * 16;                     /* threads meet on cache lines */
-    if (me + 1 < all) hi = hi / 16 * 16;
+    if (me && it->each == 1) lo = lo / 16 * 16;    /* threads meet on cache lines */
+    if (me + 1 < all && it->each == 1) hi = hi / 16 * 16;
     each(it, lo, hi, run, arg);
   }
 }
