@@ -49,6 +49,7 @@ typedef struct {
   void (*load)(void *, const void *, int64_t, int64_t);
   void (*store)(void *, int64_t, const void *, int64_t);
   bool direct;                     /* x is in the loops' own type */
+  ty_dtype dtype, compute;                 /* of x, of the loops */
 } reduction;
 
 /* acc = combination of elements lo..hi of the reduced dims at x */
@@ -141,15 +142,31 @@ static void by_narrow_columns(const reduction *r) {
   finish(r, 0, acc[0], n);
 }
 
-/* Rows of at most TY_PART elements, one after another in memory: the loops take many at once. */
-static void by_short_rows(const reduction *r) {
+/* m rows from the at-th on, one after another in the loop's type. */
+static void gather(const reduction *r, int64_t at, int64_t m, char *to) {
+  const dims *keep = &r->keep;
+  const int64_t n = r->red.total, inner = keep->shape[keep->n - 1], step = keep->stride[keep->n - 1];
+  while (m > 0) {
+    const int64_t j = at % inner, rows = TY_MIN(TY_MIN(m, inner - j), TY_MAX(TY_BLOCK / n, 1));
+    const char *from = r->x + (offset_of(keep, keep->n - 1, at / inner) + j * step) * r->size;
+    ty_gather_rows(to, from, r->dtype, r->compute, r->red.stride[0], n, step, rows);
+    to += rows * n * ty_loop_size[r->k];
+    at += rows;
+    m -= rows;
+  }
+}
+
+/* Rows of at most TY_PART elements: the loops take many at once, from where they lie if that is one after another. */
+static void by_short_rows(const reduction *r, bool contiguous) {
   const int64_t n = r->red.total, rows = TY_MIN(TY_PART / n, TY_BLOCK), blocks = (r->keep.total + rows - 1) / rows;
   #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
   for (int64_t b = 0; b < blocks; b++) {
     const int64_t at = b * rows, m = TY_MIN(rows, r->keep.total - at);
     const char *p = r->x + at * n * r->size;
     double buf[TY_PART], acc[TY_BLOCK], part[TY_BLOCK];
-    if (!r->direct) { r->load(buf, p, 1, m * n); p = (const char *)buf; }
+    if (!contiguous) gather(r, at, m, (char *)buf);
+    else if (!r->direct) r->load(buf, p, 1, m * n);
+    if (!contiguous || !r->direct) p = (const char *)buf;
     if (n < LONG) r->l->rows[r->id][r->k](part, p, m, n);
     else for (int64_t i = 0; i < m; i++) r->l->row[r->id][r->k](&part[i], p + i * n * ty_loop_size[r->k], n);
     r->l->init[r->id][r->k](acc, m);
@@ -190,7 +207,8 @@ static reduction reduction_of(const ty_call *c) {
   unsigned mask = a->set ? 0 : (1u << x->ndim) - 1;
   for (int i = 0; a->set && i < a->n; i++) mask |= x->ndim ? 1u << a->v[i] : 0;
   reduction r = {.id = c->op->id, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(x), .out_size = ty_itemsize(o),
-    .keep = {.total = 1}, .red = {.total = 1}, .l = l, .x = ty_data(x), .o = ty_data(o), .direct = x->dtype == c->compute};
+    .keep = {.total = 1}, .red = {.total = 1}, .l = l, .x = ty_data(x), .o = ty_data(o), .direct = x->dtype == c->compute,
+    .dtype = (ty_dtype)x->dtype, .compute = c->compute};
   r.load = l->load[x->dtype][r.k];
   r.store = l->store[o->dtype][r.k == TY_IN_I64 ? TY_IN_I64 : TY_IN_F64];
   for (int i = 0; i < x->ndim; i++)
@@ -212,12 +230,13 @@ static int64_t innermost(const dims *d) { return d->n ? llabs(d->stride[d->n - 1
 ty_status ty_cpu_reduce(ty_call *c) {
   const reduction r = reduction_of(c);
   const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);
+  const bool contiguous = ty_is_contiguous(c->in[0].t);
   if (r.keep.total == 0) return TY_OK;
   if (r.keep.n == 1 && kept == 1 && r.keep.total <= NARROW && r.red.n == 1 && r.red.stride[0] == r.keep.total && r.red.total >= 64)
     by_narrow_columns(&r);
   else if (kept <= 1 && (reduced == 0 || kept < reduced)) by_columns(&r);
-  else if (r.keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.total <= TY_PART && r.red.stride[0] == 1 &&
-           ty_is_contiguous(c->in[0].t)) by_short_rows(&r);
+  else if (r.keep.total >= 16 && r.red.n == 1 && r.red.total > 0 && r.red.stride[0] == 1 &&
+           r.red.total <= (contiguous ? TY_PART : LONG)) by_short_rows(&r, contiguous);
   else if (r.keep.total >= 16 || r.work < TY_GRAIN * 2) by_rows(&r);
   else return by_parts_of_rows(c, &r);
   return TY_OK;
