@@ -5,6 +5,7 @@
  * reached before their own probability counted (the first: with it); the gradient weighs by that what a state has come from. */
 #include <string.h>
 #include "cpu.h"
+#include "typed.h"
 
 #define NEVER -1e30        /* the logarithm of 0, as ctc.lua's */
 
@@ -16,59 +17,20 @@ typedef struct {
   char *last, *reached, *slopes, *scratch;   /* scratch: 7 m elements */
 } paths;
 
-#define CTC(T, k) \
-  /* what states may have come from: themselves, the one before, the one before that */ \
-  static void came_from_##k(const paths *w, const T *was, T *one, T *two) { \
-    for (int64_t i = 0; i < w->m; i += w->s) \
-      for (int64_t j = 0; j < w->s; j++) { \
-        one[i + j] = j ? was[i + j - 1] : (T)NEVER; \
-        two[i + j] = j > 1 && w->skips[i + j] ? was[i + j - 2] : (T)NEVER; \
-      } \
-  } \
-  static void forward_##k(const paths *w) { \
-    const ty_loop logaddexp = ty_cpu_loops()->pointwise[TY_OP_logaddexp][k], add = ty_cpu_loops()->pointwise[TY_OP_add][k]; \
-    const int64_t row = w->n * w->s, at = w->from * w->s; \
-    const T *logs = (const T *)w->logs + at; \
-    T *last = (T *)w->last + at, *reached = (T *)w->reached + at, *one = (T *)w->scratch, *two = one + w->m, *now = two + w->m; \
-    for (int64_t i = 0; i < w->m; i++) last[i] = reached[i] = i % w->s < 2 ? logs[i] : (T)NEVER; \
-    for (int64_t t = 1; t < w->steps; t++) { \
-      T *r = reached + t * row; \
-      came_from_##k(w, last, one, two); \
-      logaddexp(r, last, one, NULL, w->m, 0, 0); \
-      logaddexp(r, r, two, NULL, w->m, 0, 0); \
-      add(now, r, logs + t * row, NULL, w->m, 1, 0); \
-      for (int64_t i = 0; i < w->m; i += w->s) \
-        if (t < w->lengths[i / w->s]) memcpy(last + i, now + i, sizeof(T) * (size_t)w->s); \
-    } \
-  } \
-  static void backward_##k(const paths *w) { \
-    const ty_loop sub = ty_cpu_loops()->pointwise[TY_OP_sub][k], add = ty_cpu_loops()->pointwise[TY_OP_add][k], \
-      exponential = ty_cpu_loops()->pointwise[TY_OP_exp][k]; \
-    const int64_t row = w->n * w->s, at = w->from * w->s, s = w->s, m = w->m; \
-    const T *logs = (const T *)w->logs + at, *reached = (const T *)w->reached + at; \
-    T *slopes = (T *)w->slopes + at, *g = (T *)w->scratch, *came[3] = {g + m, g + 2 * m, g + 3 * m}, *share = g + 4 * m; \
-    memcpy(g, (const T *)w->grad + at, sizeof(T) * (size_t)m); \
-    for (int64_t t = w->steps - 1; t > 0; t--) { \
-      const T *before = reached + (t - 1) * row; \
-      if (t > 1) add(came[0], before, logs + (t - 1) * row, NULL, m, 1, 0); \
-      else memcpy(came[0], before, sizeof(T) * (size_t)m); \
-      came_from_##k(w, came[0], came[1], came[2]); \
-      for (int j = 0; j < 3; j++) sub(share + j * m, came[j], reached + t * row, NULL, m, 1, 0); \
-      for (int64_t i = 0; i < 3 * m; i++) share[i] = share[i] < 0 ? share[i] : 0;         /* 0 - 0, as logarithms, is 0 */ \
-      exponential(share, share, NULL, NULL, 3 * m, 0, 0); \
-      for (int64_t i = 0; i < m; i += s) { \
-        T *to = slopes + t * row + i, *d = g + i; \
-        const T *p = share + i; \
-        if (t >= w->lengths[i / s]) { memset(to, 0, sizeof(T) * (size_t)s); continue; } \
-        memcpy(to, d, sizeof(T) * (size_t)s); \
-        for (int64_t j = 0; j < s; j++) \
-          d[j] = to[j] * p[j] + (j + 1 < s ? to[j + 1] * p[m + j + 1] : 0) + (j + 2 < s ? to[j + 2] * p[2 * m + j + 2] : 0); \
-      } \
-    } \
-    for (int64_t i = 0; i < m; i++) slopes[i] = i % s < 2 ? g[i] : 0; \
-  }
-CTC(float, TY_IN_F32)
-CTC(double, TY_IN_F64)
+#define T float
+#define S f32
+#define K TY_IN_F32
+#include "align_steps.h"
+#undef T
+#undef S
+#undef K
+#define T double
+#define S f64
+#define K TY_IN_F64
+#include "align_steps.h"
+#undef T
+#undef S
+#undef K
 
 ty_status ty_cpu_align(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
@@ -90,8 +52,8 @@ ty_status ty_cpu_align(ty_call *c) {
         .logs = ty_data(x), .grad = back ? ty_data(in[0]) : NULL, .last = back ? NULL : ty_data(c->out[0]),
         .reached = back ? ty_data(in[4]) : ty_data(c->out[1]), .slopes = back ? ty_data(c->out[0]) : NULL,
         .scratch = scratch + 7 * from * s * ty_itemsize(x)};
-      if (x->dtype == TY_F32) (back ? backward_TY_IN_F32 : forward_TY_IN_F32)(&w);
-      else (back ? backward_TY_IN_F64 : forward_TY_IN_F64)(&w);
+      if (x->dtype == TY_F32) (back ? backward_f32 : forward_f32)(&w);
+      else (back ? backward_f64 : forward_f64)(&w);
     }
     ty_scratch_free(scratch);
   }
