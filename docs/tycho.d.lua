@@ -11496,6 +11496,10 @@ function tycho.data.transforms.Cutout(size) end
 ---@param magnitude? any
 function tycho.data.transforms.RandAugment(num_ops, magnitude) end
 
+--- `(policy="imagenet")` a pair of such changes, each with a probability, of the 25 that were found for that dataset: "imagenet", "cifar10" or "svhn" (Cubuk et al. 2019).
+---@param policy? any
+function tycho.data.transforms.AutoAugment(policy) end
+
 --- one of RandAugment's changes, of any strength.
 function tycho.data.transforms.TrivialAugmentWide() end
 

@@ -63,6 +63,31 @@ put("autocontrast", F.autocontrast(x * 0.5 + 0.2))
 u = (x * 255).round().to(torch.uint8)
 put("posterize", F.posterize(u, 3) / 255)
 put("equalize", F.equalize(u).float() / 255)
+# All that AutoAugment makes of a small picture, and how often it stays as it is.
+from torchvision.transforms import AutoAugment, AutoAugmentPolicy
+from torchvision.transforms.autoaugment import _apply_op
+small = (torch.rand(3, 6, 7) * 255).round().byte()
+out["small"] = small
+for policy in ("imagenet", "cifar10", "svhn"):
+    t = AutoAugment(AutoAugmentPolicy[policy.upper()])
+    space = t._augmentation_space(10, (6, 7))
+    made = {}
+    for pair in t.policies:
+        branches = [(small, 1 / 25)]
+        for name, p, magnitude in pair:
+            values, signed = space[name]
+            sizes = [float(values[magnitude].item()) if magnitude is not None else 0.0]
+            if signed:
+                sizes.append(-sizes[0])
+            after = [(y, q * (1 - p)) for y, q in branches]
+            after += [(_apply_op(y, name, v, interpolation=I.NEAREST, fill=None), q * p / len(sizes)) for y, q in branches for v in sizes]
+            branches = after
+        for y, q in branches:
+            key = y.numpy().tobytes()
+            made[key] = (y, made.get(key, (y, 0))[1] + q)
+    kept = {k: v for k, v in made.items() if v[1] > 0}
+    out["auto_augment_" + policy] = torch.stack([y for y, q in kept.values()])
+    out["auto_augment_" + policy + "_same"] = torch.tensor([kept[small.numpy().tobytes()][1]])
 save_file(out, os.path.join(here, "transforms.safetensors"), metadata={"torchvision": torchvision.__version__})
 
 # Pictures: smooth, so that JPEG is near the original; Pillow's own decoding of it is the golden value.

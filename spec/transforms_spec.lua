@@ -116,6 +116,27 @@ describe("transforms", function()
     assert.near(c[1]:eq(1):float():mean():item(), s[{1, 1}], 1e-6)
   end)
 
+  it("AutoAugment makes what torchvision's makes, and leaves as much as it is", function()
+    tycho.manual_seed(11)
+    local small = gold.small:float() / 255
+    for _, policy in ipairs {"imagenet", "cifar10", "svhn"} do
+      local all, same, n = gold["auto_augment_" .. policy]:float() / 255, 0, 3000
+      local t, seen = T.AutoAugment(policy), {}
+      for _ = 1, n do
+        -- torchvision rounds in between; and a shear's few pixels from half-way between two may be either
+        local off, which = (all - t(small)):abs():mean({2, 3, 4}):min(1)
+        assert.is_true(off:item() < 0.03, ("%s: %g away"):format(policy, off:item()))
+        seen[which:item()] = true
+        if (all[which:item()] - small):abs():max():item() == 0 then same = same + 1 end
+      end
+      assert.near(gold["auto_augment_" .. policy .. "_same"][1], same / n, 0.04)
+      local count = 0
+      for _ in pairs(seen) do count = count + 1 end
+      assert.is_true(count > 0.7 * all.shape[1], ("%s: %d of %d"):format(policy, count, all.shape[1]))
+    end
+    fails("AutoAugment: argument 1 (policy) must be one of imagenet,cifar10,svhn, got 'mnist'", T.AutoAugment, "mnist")
+  end)
+
   it("are applied, or chosen, at random", function()
     local one = tycho.zeros(1, 4, 4, {device = "cpu"})
     local function plus(n) return T.Normalize({-n}, {1}) end

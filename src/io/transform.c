@@ -27,7 +27,8 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 #define SIDE_MOST (1 << 16)              /* of any picture on its way */
 
 enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE,
-  WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
+  WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, AUTO_AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
+enum { IMAGENET, CIFAR10, SVHN, POLICIES };
 
 /* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean,
    m a border, k a ty_colour, d a dtype. */
@@ -54,6 +55,7 @@ static const struct { const char *name, *args; } kinds[KINDS] = {
   [ERASE] = {"erase", "puuuuf"},                 /* probability, share of the area, ratio h/w, value */
   [CUTOUT] = {"cutout", "s"},                    /* the side of a square */
   [AUGMENT] = {"augment", "iib"},                /* how many, magnitude 0..30, wide */
+  [AUTO_AUGMENT] = {"auto_augment", "i"},        /* policy 0..2: policies.h */
   [DTYPE] = {"dtype", "d"},
   [BLUR] = {"blur", "iiuuu"},                    /* sides of the kernel (x, y), sigma along x: least and most, that along y over it */
   [MAYBE] = {"maybe", "pi"},                     /* with this probability the steps that follow are done, so many; else they are left out */
@@ -93,6 +95,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
     return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
   if (k == BLUR && ((int)v[0] % 2 == 0 || (int)v[1] % 2 == 0))
     return ty_error(ctx, "transforms: the sides of a blur's kernel must be odd, got %g and %g", v[0], v[1]);
+  if (k == AUTO_AUGMENT && v[0] >= POLICIES) return ty_error(ctx, "transforms: there is no policy %g", v[0]);
   if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
   return TY_OK;
 }
@@ -215,9 +218,11 @@ static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_ca
   return TY_OK;
 }
 
-/* RandAugment's and TrivialAugment's list, in torchvision's order; those from SHEAR_X to SHARPNESS have a sign. */
+/* RandAugment's and TrivialAugment's list, in torchvision's order, and what AutoAugment has besides; those from SHEAR_X to SHARPNESS have a
+ * sign. */
 enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, COLOR, CONTRAST, SHARPNESS, POSTERIZE, SOLARIZE,
-  AUTOCONTRAST, EQUALIZE, AUGMENTATIONS };
+  AUTOCONTRAST, EQUALIZE, AUGMENTATIONS, INVERT = AUGMENTATIONS };
+#include "policies.h"
 
 /* One of that list with its range; m: the magnitude as a share; wide: TrivialAugment's ranges. */
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
@@ -241,7 +246,8 @@ static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wi
     case POSTERIZE: return ty_recolour(ctx, p, TY_POSTERIZE, (float)(8 - rint(m * (wide ? 6 : 4))), s);
     case SOLARIZE: return ty_recolour(ctx, p, TY_SOLARIZE, (float)(1 - m), s);
     case AUTOCONTRAST: return ty_recolour(ctx, p, TY_AUTOCONTRAST, 0, s);
-    default: return ty_recolour(ctx, p, TY_EQUALIZE, 0, s);
+    case EQUALIZE: return ty_recolour(ctx, p, TY_EQUALIZE, 0, s);
+    default: return ty_recolour(ctx, p, TY_INVERT, 0, s);
   }
 }
 
@@ -251,6 +257,13 @@ static ty_status augment_some(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
     const double m = v[2] != 0 ? (double)ty_draw_int(d, 0, 30) / 30 : v[1] / 30;
     TY_TRY(augment(ctx, p, what, m, v[2] != 0, d, s));
   }
+  return TY_OK;
+}
+
+static ty_status auto_augment(ty_ctx *ctx, int policy, ty_picture *p, ty_draws *d, ty_canvas *s) {
+  const ty_change *pair = policies[policy][ty_draw_int(d, 0, 24)];
+  for (int k = 0; k < 2; k++)
+    if (ty_draw(d, 0, 1) < pair[k].probability) TY_TRY(augment(ctx, p, pair[k].what, pair[k].magnitude / 9.0, false, d, s));
   return TY_OK;
 }
 
@@ -327,6 +340,7 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     case BLUR: return blur(ctx, v, p, d, s);
     case CUTOUT: return cutout(ctx, (int)v[0], p, d, s);
     case AUGMENT: return augment_some(ctx, v, p, d, s);
+    case AUTO_AUGMENT: return auto_augment(ctx, (int)v[0], p, d, s);
     default: return TY_OK;
   }
 }

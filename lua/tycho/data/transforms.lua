@@ -268,6 +268,12 @@ define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout
 define("RandAugment",
   "num_ops:int=2, magnitude:int=9",
   function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
+local policies = {imagenet = 0, cifar10 = 1, svhn = 2}
+-- AutoAugment(policy="imagenet"): a pair of such changes, each with a probability, of the 25 that were found for that dataset: "imagenet",
+-- "cifar10" or "svhn" (Cubuk et al. 2019).
+define("AutoAugment",
+  "policy:enum(imagenet,cifar10,svhn)=imagenet",
+  function(policy) return make("AutoAugment", true, {"auto_augment", policies[policy]}) end)
 -- TrivialAugmentWide(): one of RandAugment's changes, of any strength.
 define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", true, {"augment", 1, 0, 1}) end)
 
