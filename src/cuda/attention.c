@@ -62,8 +62,8 @@ static int64_t batches_at_once(const ty_k_attention *a) {
     if (numbers > INT32_MAX) return 0;
     if (x.k.shape[0] > 1) n = TY_MIN(n, most / 2 / TY_MAX(numbers, 1));
   }
-  const int64_t runs = n ? (batches + n - 1) / n : 0, each = runs ? (batches + runs - 1) / runs : 0;
-  return runs > 1 && each > 4 ? each / 4 * 4 : each;       /* so that log-sum-exps begin at multiples of 16 bytes, too */
+  const int64_t runs = n ? (batches + n - 1) / n : 0;
+  return runs ? (batches + runs - 1) / runs : 0;
 }
 
 static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {

@@ -104,7 +104,7 @@ static void forward(ty_dnn_graph *g, const void *what) {
   ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true),
     v = heads(g, UID_V, a->dtype, d.v, &a->v, false);
   ty_desc o = heads(g, UID_O, a->dtype, (int64_t[4]){d.q[0], d.q[1], a->lq, a->dv}, &a->o, false),
-    lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL);
+    lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_WORDS);
   ty_desc s = scores(g, w, &d, q, kt, ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE));
   ty_desc top = reduction(g, CUDNN_REDUCE_TENSOR_MAX, s, ty_dnn_inner(g, F, d.row));
   ty_desc e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, top, F, d.s), d.s);
@@ -145,7 +145,7 @@ static void backward(ty_dnn_graph *g, const void *what) {
     go = heads(g, UID_G, a->dtype, d.q, &a->g, false);
   ty_desc dq = heads(g, UID_DQ, a->dtype, d.q, &a->dq, false), dk = heads(g, UID_DK, a->dtype, d.k, &a->dk, false),
     dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
-  ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_REAL),
+  ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_WORDS),
     scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
   ty_desc keeps = ty_dnn_tensor(g, UID_KEEPS, F, d.one, d.one, TY_DNN_VALUE);  /* 1 without dropout: the pattern has it */
   ty_desc kept = a->dropout > 0 ? kept_of(g, w, &d) : NULL, by = kept ? by_of(g, &d) : NULL;

@@ -63,7 +63,7 @@ cudnnDataType_t ty_dnn_type(int dtype) {
 }
 
 ty_desc ty_dnn_tensor(ty_dnn_graph *g, int64_t uid, cudnnDataType_t type, const int64_t dims[4], const int64_t strides[4], int kind) {
-  const int64_t align = 16;
+  const int64_t align = kind == TY_DNN_WORDS ? 4 : 16;
   const bool inner = kind == TY_DNN_INNER, value = kind == TY_DNN_VALUE;
   ty_desc t = ty_dnn_make(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   ty_dnn_set(g, t, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &uid);

@@ -25,8 +25,8 @@ typedef struct ty_dnn_pack {
 } ty_dnn_pack;
 typedef void (*ty_dnn_describe)(ty_dnn_graph *g, const void *what);
 
-/* in memory; between operations; one number of the host's, given by pointer */
-enum { TY_DNN_REAL, TY_DNN_INNER, TY_DNN_VALUE };
+/* in memory, from a multiple of 16 bytes on, or of 4; between operations; one number of the host's, given by pointer */
+enum { TY_DNN_REAL, TY_DNN_WORDS, TY_DNN_INNER, TY_DNN_VALUE };
 
 ty_desc ty_dnn_make(ty_dnn_graph *g, cudnnBackendDescriptorType_t type);
 void ty_dnn_set(ty_dnn_graph *g, ty_desc d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t n, const void *v);
