@@ -13,8 +13,8 @@ local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
 -- Whether a plain table holds a tensor, at any depth.
 function tables.hold_tensors(v, seen)
+  if not plain(v) or (seen and seen[v]) then return false end
   seen = seen or {}
-  if not plain(v) or seen[v] then return false end
   seen[v] = true
   for _, x in pairs(v) do if core.is_tensor(x) or tables.hold_tensors(x, seen) then return true end end
   return false
@@ -84,9 +84,10 @@ end
 -- A call's arguments {n=} without tables of tensors: the text, then the leaves; nil where there are none, or they hold something twice.
 -- trees: what the texts stand for.
 function tables.apart(args, trees)
-  local any, flat, text, list, seen = false, {n = 0}, {}, {}, {}
+  local any = false
   for i = 1, args.n do any = any or tables.hold_tensors(args[i]) end
   if not any then return nil end
+  local flat, text, list, seen = {n = 0}, {}, {}, {}
   for i = 1, args.n do
     list[i] = take_apart(args[i], flat, text, seen)
     if not list[i] then return nil end
