@@ -120,7 +120,7 @@ describe("transforms", function()
     tycho.manual_seed(11)
     local small = gold.small:float() / 255
     for _, policy in ipairs {"imagenet", "cifar10", "svhn"} do
-      local all, same, n = gold["auto_augment_" .. policy]:float() / 255, 0, 3000
+      local all, same, n = gold["auto_augment_" .. policy]:float() / 255, 0, 1500
       local t, seen = T.AutoAugment(policy), {}
       for _ = 1, n do
         -- torchvision rounds in between; and a shear's few pixels from half-way between two may be either
