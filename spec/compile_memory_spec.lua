@@ -354,6 +354,43 @@ describe("compile", function()
     end
   end)
 
+  it("leaves nothing behind of a call that runs out of memory on another way than the record's", function()
+    local w, data, failures, n = tycho.randn(4, 4, {requires_grad = true}), tycho.randn(8, 4), 0, 0
+    local function failing(at)
+      local other
+      local f = tycho.compile(function(x)
+        w.grad = nil
+        local h = x:mm(w):relu()
+        if other then h = h * 2 end
+        local c = h - h:mean(-1, true)
+        local loss = (c * c):sum()
+        loss:backward()
+        return loss:detach(), tycho.grad((x:mm(w) * 3):sum(), {w})[1]
+      end)
+      for _ = 1, 3 do f(data) end
+      other = true
+      core.fail_alloc(at, 2)
+      local ok, err = pcall(f, data)
+      local left = core.fail_alloc(0)
+      w.grad = nil
+      if not ok then
+        failures = failures + 1
+        assert.is_truthy(tostring(err):find("out of memory", 1, true), tostring(err))
+      end
+      return ok and left > 0
+    end
+    failing(2 ^ 30)
+    local base = helper.collected()
+    repeat
+      n = n + 1
+      local done = failing(n)
+      local bytes = helper.collected()
+      assert.is_true(bytes <= base, ("allocation %d: %d bytes leaked"):format(n, bytes - base))
+      base = bytes
+    until done or n == 400
+    assert.is_true(failures > 60, failures .. " failures")
+  end)
+
   it("goes on where there was no memory for values that are kept from one call on", function()
     local fails = 0
     for n = 1, 40 do

@@ -58,6 +58,12 @@ static ty_status up_to_date(const ty_call *c, ty_tensor *into) {
   return c->ctx->grad_enabled && into && into->base ? ty_history(c->ctx, into) : TY_OK;
 }
 
+/* A call that fails when it has its results leaves none. */
+static ty_status drop(ty_ctx *ctx, ty_tensor **out, int n) {
+  for (int i = 0; i < n; i++) { ty_release(out[i]); out[i] = NULL; }
+  return ty_program_no_memory(ctx);
+}
+
 static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
@@ -95,8 +101,9 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
     else ty_program_die(p, "an op failed");
     return s;
   }
-  for (int j = 0; j < TY_MAX(op->nout, into ? 1 : 0); j++) {
-    if ((e->vout[j] = ty_visible(p, out[j])) < 0) return ty_program_no_memory(c->ctx);
+  const int nout = TY_MAX(op->nout, into ? 1 : 0);
+  for (int j = 0; j < nout; j++) {
+    if ((e->vout[j] = ty_visible(p, out[j])) < 0) return drop(c->ctx, out, nout);
     e->out_needs[j] = ty_needs_grad(out[j]);
     e->own_layout[j] = out[j]->own_layout;
   }
@@ -198,10 +205,7 @@ static ty_status change_in_place(const ty_call *c, event *e, ty_tensor *into) {
 static ty_status hand_out(const ty_call *c, event *e, ty_tensor **out) {
   const int n = c->op->nout;
   for (int j = 0; j < n; j++)
-    if (!(out[j] = stand_in(c->ctx->program, e->vout[j], e->out_needs[j]))) {
-      while (j--) { ty_release(out[j]); out[j] = NULL; }
-      return ty_program_no_memory(c->ctx);
-    }
+    if (!(out[j] = stand_in(c->ctx->program, e->vout[j], e->out_needs[j]))) return drop(c->ctx, out, j);
   for (int j = 0; j < n; j++) {
     out[j]->own_layout = e->own_layout[j];
     if (e->based) {
@@ -257,7 +261,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   if (p->within || p->dead) return now(c, b, into, out);
   if (p->inner || p->backward) {           /* part of an event; its views are known to come from what the event was given */
     TY_TRY(now(c, b, into, out));
-    return c->op->cls == TY_C_VIEW && p->mode == TY_RECORD && ty_value_of(p, out[0], TY_DERIVED) < 0 ? ty_program_no_memory(c->ctx) : TY_OK;
+    return c->op->cls == TY_C_VIEW && p->mode == TY_RECORD && ty_value_of(p, out[0], TY_DERIVED) < 0 ? drop(c->ctx, out, 1) : TY_OK;
   }
   TY_TRY(up_to_date(c, into));
   return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
@@ -372,7 +376,7 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
   }
   for (int i = 0; i < ninput; i++) {
     if (e->vresult[i] < 0) continue;
-    if (!(result[i] = stand_in(p, e->vresult[i], false))) return ty_program_no_memory(ctx);
+    if (!(result[i] = stand_in(p, e->vresult[i], false))) return drop(ctx, result, ninput);
     e->result_shell[i] = ty_retain(result[i]);
   }
   return TY_OK;
@@ -383,11 +387,11 @@ static ty_status note_results(ty_ctx *ctx, ty_program *p, event *e, int ninput, 
   e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
   e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
   e->nresult = e->vresult && e->result_shell ? ninput : 0;
-  if (!e->nresult) return ty_program_no_memory(ctx);
+  if (!e->nresult) return drop(ctx, result, ninput);
+  for (int i = 0; i < ninput; i++) e->result_shell[i] = NULL;
   for (int i = 0; i < ninput; i++) {
-    e->result_shell[i] = NULL;
     e->vresult[i] = result[i] ? ty_visible(p, result[i]) : -1;
-    if (result[i] && e->vresult[i] < 0) return ty_program_no_memory(ctx);
+    if (result[i] && e->vresult[i] < 0) return drop(ctx, result, ninput);
   }
   return TY_OK;
 }
