@@ -129,6 +129,13 @@ describe("ports: layers", function()
     local function bag(w, s) return F.embedding_bag(ids, w, {mode = "sum", per_sample_weights = s, padding_idx = 3}) end
     tycho.autograd.gradcheck(bag, {weight, scale})
     tycho.autograd.gradgradcheck(bag, {weight, scale})
+    for _, dtype in ipairs {"bfloat16", "float64", "int64"} do             -- weights of another dtype, as autocast may make them
+      local by = tycho.ones({2, 3}, {dtype = dtype}) * 2
+      local y = F.embedding_bag(tycho.tensor({{1, 2, 1}, {2, 2, 2}}, {dtype = "int64"}), tycho.ones(2, 3),
+        {mode = "sum", per_sample_weights = by})
+      assert.equal("float32", y.dtype)
+      assert.is_true(y:equal(tycho.full({2, 3}, 6)))
+    end
     assert.equal("0x3", tostring(F.embedding_bag(tycho.zeros({0, 4}, {dtype = "int64"}), weight).shape))
     close(F.embedding_bag(tycho.zeros({2, 0}, {dtype = "int64"}), weight), tycho.zeros({2, 3}, {dtype = "float64"}), "of none")
     for _, id in ipairs {0, -1, 6} do

@@ -312,7 +312,7 @@ def("embedding_bag",
     padding = padding and lib.entry(name, "padding_idx", padding, weight.shape[1]) or 0
     ids = whole(name, 1, ids)
     local edges = edges_of(name, ids, offsets, ends)
-    ids, scale = M.flatten(ids), scale and M.flatten(scale)
+    ids, scale = M.flatten(ids), scale and M.to(M.flatten(scale), weight.dtype)
     if max_norm then limit_rows(weight, ids, max_norm, norm_type) end
     local n, count = #ids, #edges - 1
     local starts = ops.slice(edges, 1, 1, count)
