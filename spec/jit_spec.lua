@@ -453,4 +453,20 @@ describe("a trace file", function()
     x = tycho.randn(2, 4, 5, 5)
     helper.close(jit.freeze(jit.trace(grouped, x))(x), grouped(x), "not folded", 1e-6)
   end)
+
+  it("runs on another device than it was traced on, where that hasn't all of its ops", function()
+    local x = tycho.randn(5, 2, 4, {device = "cpu"}):log_softmax(3)
+    local targets = tycho.tensor({{2, 3}, {3, 3}}, {dtype = "int64", device = "cpu"})
+    local function loss(logs, labels) return F.ctc_loss(logs, labels, {5, 4}, {2, 1}) end
+    local device = tycho.ones(1).device
+    local there = jit.trace(loss, x, targets):to(device)
+    x = x:to(device):requires_grad_()
+    local y = there(x, targets:to(device))
+    helper.close(y:detach(), loss(x:detach(), targets:to(device)), "a loss", 1e-6)
+    y:backward()
+    local slopes = x.grad
+    x.grad = nil
+    loss(x, targets:to(device)):backward()
+    helper.close(slopes, x.grad, "its gradient", 1e-6)
+  end)
 end)

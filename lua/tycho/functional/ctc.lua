@@ -30,6 +30,11 @@ function C.paths(logs, skips, lengths)
   return alphas[#alphas], alphas
 end
 
+-- The last variables, by the op where the device has it.
+function C.last(logs, skips, lengths)
+  return ((logs.device == "cpu" and ops.ctc_paths or C.paths)(logs, skips, lengths))
+end
+
 -- The gradient of logs, where that of the last variables is g.
 function C.gradients(g, logs, skips, lengths)
   local _, alphas = C.paths(logs, skips, lengths)
