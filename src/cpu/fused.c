@@ -22,7 +22,7 @@ typedef struct {
   void (*convert)(void *, int64_t, const void *, int64_t);
   double number;                                               /* NUMBER: its bits, as held */
   ty_generator drawn;                                          /* KEEP: the generator's state, in this run */
-  int buffer, wide;                                            /* wide: of what is spread */
+  int buffer, spread_buffer;
   bool exact, rounds;                                          /* held as in memory; computed too finely for the dtype */
   bool spread;                                                 /* one value a row, that others want as a block */
 } part;
@@ -60,7 +60,7 @@ static bool is_dense(const kernel *w, const ty_fused_node *n, int t, int64_t ste
 
 static void spread(const kernel *w, int i, blocks *b, int64_t rows) {
   const bool eight = ty_loop_size[ty_loop_type_of((ty_dtype)w->f->node[i].compute)] == 8;
-  void *to = b->buf + b->size * (size_t)w->part[i].wide;
+  void *to = b->buf + b->size * (size_t)w->part[i].spread_buffer;
   ty_cpu_loops()->repeat[eight](to, b->in[i], 1, w->width, rows);
   b->spread[i] = to;
 }
@@ -231,7 +231,7 @@ static bool share_buffers(kernel *w) {
     w->buffers = TY_MAX(w->buffers, at + 1);
   }
   for (int i = 0; i < f->nnode; i++)
-    if (w->part[i].spread) w->part[i].wide = w->buffers++;     /* where rows are reduced alone: there is room for all */
+    if (w->part[i].spread) w->part[i].spread_buffer = w->buffers++;     /* where rows are reduced alone: there is room for all */
   return sources < BUFFERS;
 }
 
