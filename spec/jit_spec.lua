@@ -74,6 +74,11 @@ describe("jit.trace", function()
     local function masked(x, mask) return (x:matmul(x:transpose(2, 3)) + mask):softmax(-1):view(x.shape[1], -1) end
     local traced, x, mask = saved(jit.trace(masked, tycho.randn(2, 5, 3), tycho.randn(5, 5))), tycho.randn(7, 5, 3), tycho.randn(5, 5)
     equal({masked(x, mask)}, {traced(x, mask)}, "masked")
+    -- as many by chance
+    local function apart(v, points, more) return v * 3, (points * points):sum(2), points + more end
+    local points, more = tycho.randn(7, 2), tycho.randn(7, 2)
+    traced, x = saved(jit.trace(apart, tycho.randn(2, 5), points, more)), tycho.randn(3, 5)
+    equal({apart(x, points, more)}, {traced(x, points, more)}, "apart")
     -- filled up to an even length: not for other lengths than even ones
     local function even(v) return F.pad(v, {0, 0, 0, v.shape[2] % 2}):reshape(v.shape[1], -1) end
     helper.fails("made for 3x4x2 (dim 1, 3 may differ", jit.trace(even, tycho.randn(3, 4, 2)), tycho.randn(3, 5, 2))

@@ -176,26 +176,40 @@ local function each_way(copies, first, fn)
 end
 
 -- The inputs' dims that are the batch: with twice as much there, the model does the same ops, of sizes that are as before or have doubled.
--- It is dim 1 or 2 of the first input; dim 2, which may be a sequence that is filled up to an even length, with one more too. nil: none is
--- found in TRIALS runs.
+-- It is dim 1 or 2 of the first input; dim 2, which may be a sequence that is filled up to an even length, with one more too. Other dims of
+-- other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found in TRIALS runs.
 local TRIALS = 16
 local function batch_dims(model, copies, a)
+  local function sizes_that_grow(first, n, dims)
+    local function follows(size)
+      local other = {}
+      for i, x in ipairs(copies) do other[i] = dims[i] > 0 and resized(x, dims[i], size) or x end
+      local ok, b = tried(model, other)
+      return ok and generalise(a, b, n, size)
+    end
+    return (first == 1 or follows(2 * n + 1)) and follows(2 * n)
+  end
+  -- dims and grown, but without that of input i (nil: of all inputs) where it isn't the first one's, if that does as well
+  local function without(first, n, dims, grown, i)
+    local fewer, changed = {unpack(dims)}, false
+    for k, d in ipairs(dims) do
+      if d > 0 and d ~= first and (i == nil or i == k) then fewer[k], changed = 0, true end
+    end
+    local still = changed and sizes_that_grow(first, n, fewer)
+    if still then return fewer, still end
+    return dims, grown
+  end
   local trials, found = 0, nil
   for first = 1, math.min(2, M.dim(copies[1])) do
     if not found and copies[1].shape[first] > 0 then
       each_way(copies, first, function(n, dims)
         if trials == TRIALS then return true end
         trials = trials + 1
-        local function follows(size)
-          local other = {}
-          for i, x in ipairs(copies) do other[i] = dims[i] > 0 and resized(x, dims[i], size) or x end
-          local ok, b = tried(model, other)
-          return ok and generalise(a, b, n, size)
-        end
-        local grown = (first == 1 or follows(2 * n + 1)) and follows(2 * n)
+        local grown = sizes_that_grow(first, n, dims)
         if not grown then return false end
+        found, grown = without(first, n, {unpack(dims)}, grown)
+        for i = 2, #copies do found, grown = without(first, n, found, grown, i) end
         for _, g in ipairs(grown) do g[1][g[2]] = g[3] end
-        found = {unpack(dims)}
         return true
       end)
     end
