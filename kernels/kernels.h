@@ -429,6 +429,19 @@ typedef struct {
 } ty_k_sampling;
 TY_K cudaError_t ty_k_sample(const ty_k_sampling *a, cudaStream_t s);
 
+/* ctc_loss (align.cu): logs (steps, n, s) of states' probabilities; skips (n, s): whether a state may be reached from two before it;
+ * lengths (n): steps of a sequence. Forward: last (n, s), the last variables, and reached (steps, n, s), what all steps reached
+ * before their own probability counted. With grad, that of last: slopes (steps, n, s), that of logs. Contiguous, float32 or float64. */
+typedef struct {
+  int dtype;
+  int64_t steps, n, s;
+  const void *logs, *grad;
+  const uint8_t *skips;
+  const int64_t *lengths;
+  void *last, *reached, *slopes;
+} ty_k_ctc;
+TY_K cudaError_t ty_k_ctc_paths(const ty_k_ctc *a, cudaStream_t s);
+
 /* cdist: o (batch, n, m), the norms of rows of a (batch, n, d) less rows of b (batch, m, d); or, with g and norms (batch, n, m), o
  * (batch, n, d), a's gradient. All contiguous, of float32 or float64. */
 typedef struct {

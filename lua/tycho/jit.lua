@@ -10,7 +10,6 @@ local module = require "tycho.nn.module"
 local check = require("tycho.options").check
 local P = require "tycho.jit_program"
 local trace = require "tycho.jit_trace"
-local ctc = require "tycho.functional.ctc"
 local ops, M = core.ops, core.methods
 local allowed, is_value, walk, unfold, arguments, lifetimes = P.allowed, P.is_value, P.walk, P.unfold, P.arguments, P.lifetimes
 local jit = {}
@@ -64,9 +63,6 @@ local function free_text(p, i)
   return table.concat(out, ", ")
 end
 
--- Of ops that not all devices have.
-local INSTEAD = {ctc_paths = function(args) return ctc.last(args.logs, args.skips, args.lengths) end}
-
 function Traced:forward(...)
   local p, tensors = inside(self)
   local value, given, batch = {}, {...}, nil
@@ -105,7 +101,7 @@ function Traced:forward(...)
       args[first] = nil
       ops[node.op .. "_"](x, args)
     else
-      local r = {(INSTEAD[node.op] or ops[node.op])(args)}
+      local r = {ops[node.op](args)}
       for i, v in ipairs(node.out) do value[v] = r[i] end
     end
     for _, v in ipairs(node.last or {}) do value[v] = nil end        -- so that memory goes when it is no longer needed

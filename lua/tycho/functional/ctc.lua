@@ -1,4 +1,4 @@
--- ctc_loss's forward variables (Graves et al. 2006) out of plain ops: for where the op ctc_paths isn't, and its gradient's own gradient.
+-- The gradient of ctc_loss's forward variables (Graves et al. 2006) out of plain ops: it has gradients of its own.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
@@ -20,24 +20,19 @@ local function reached(alpha, skips)
   return ops.logaddexp(ops.logaddexp(alpha, one), two), one, two
 end
 
--- Of logs (T, N, S): the last variables (N, S), and those of all steps.
-function C.paths(logs, skips, lengths)
+-- Of logs (T, N, S): the variables (N, S) of all steps.
+local function paths(logs, skips, lengths)
   local alphas = {ops.where(first(logs), ops.select(logs, 1, 1), NEVER)}
   lengths = M.unsqueeze(lengths, 2)
   for t = 2, logs.shape[1] do
     alphas[t] = ops.where(ops.ge(lengths, t), reached(alphas[t - 1], skips) + ops.select(logs, 1, t), alphas[t - 1])
   end
-  return alphas[#alphas], alphas
-end
-
--- The last variables, by the op where the device has it.
-function C.last(logs, skips, lengths)
-  return ((logs.device == "cpu" and ops.ctc_paths or C.paths)(logs, skips, lengths))
+  return alphas
 end
 
 -- The gradient of logs, where that of the last variables is g.
 function C.gradients(g, logs, skips, lengths)
-  local _, alphas = C.paths(logs, skips, lengths)
+  local alphas = paths(logs, skips, lengths)
   local slopes = {}
   lengths = M.unsqueeze(lengths, 2)
   for t = logs.shape[1], 2, -1 do

@@ -234,7 +234,7 @@ def("ctc_loss",
       skips = ops.cat({skips, ops.logical_and(ops.ne(ops.slice(path, 2, 3, width), blank),
         ops.ne(ops.slice(path, 2, 3, width), ops.slice(path, 2, 1, width - 2)))}, 2)
     end
-    local alpha = ctc.last(logs, skips, M.squeeze(until_step, 2))
+    local alpha = ops.ctc_paths(logs, skips, M.squeeze(until_step, 2))
     local last = M.squeeze(ops.gather(alpha, 2, many * 2 + 1), 2)
     if most > 0 then
       local before = M.squeeze(ops.gather(alpha, 2, ops.clamp(many * 2, 1)), 2)
