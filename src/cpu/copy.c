@@ -110,6 +110,7 @@ static void move_backward(void *arg, char *const *ptr, const int64_t *stride, co
     default: BACKWARD(uint64_t)
   }
 }
+#undef BACKWARD
 
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;

@@ -125,7 +125,7 @@ end
 
 -- The position in a list that a name such as "0" stands for, unless a member has that name; other names stand for themselves.
 local function position(list, name)
-  return type(name) == "string" and name:find "^%d+$" and not list._kinds[name] and tonumber(name) + 1 or name
+  return type(name) == "string" and (name == "0" or name:find "^[1-9]%d*$") and not list._kinds[name] and tonumber(name) + 1 or name
 end
 
 local function assign(self, name, value)
