@@ -116,7 +116,7 @@ describe("transforms", function()
     assert.near(c[1]:eq(1):float():mean():item(), s[{1, 1}], 1e-6)
   end)
 
-  it("AutoAugment makes what torchvision's makes, and leaves as much as it is", function()
+  it("AutoAugment makes what torchvision's makes, and leaves as much as it is #cpu", function()
     tycho.manual_seed(11)
     local small = gold.small:float() / 255
     for _, policy in ipairs {"imagenet", "cifar10", "svhn"} do
