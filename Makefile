@@ -226,9 +226,11 @@ test:
 run-specs: all
 	@scripts/specs $(BUILD)/specs.log $(BUSTED) $(ARGS)
 
+# Warnings are errors there.
+LINT_BUILD ?= build-lint
 lint:
 	@scripts/need "make lint" $(BUILD_PACKAGES) $(LINT_PACKAGES)
-	@$(MAKE) --no-print-directory BUILD=build-lint CFLAGS="-O2 -Werror" all
+	@$(MAKE) --no-print-directory BUILD=$(LINT_BUILD) CFLAGS="-O2 -g -Werror" all
 	@scripts/lint
 
 # ---- sanitizers: a small host closes its state, so that leaks show; see spec/host.c ----
