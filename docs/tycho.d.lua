@@ -11753,13 +11753,6 @@ function tycho.vision.ops.nms(boxes, scores, iou_threshold) end
 ---@param iou_threshold any
 function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
 
---- `(input, p, mode, training=true)` input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for each of its rows.
----@param input any
----@param p any
----@param mode any
----@param training? any
-function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
-
 --- `(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false)` of features (N, C, H, W), what lies in each box, as output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1, and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their centres at halves, and boxes may be smaller than one. Boxes have no gradient.
 ---@param input any
 ---@param boxes any
@@ -11768,6 +11761,13 @@ function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
 ---@param sampling_ratio? any
 ---@param aligned? any
 function tycho.vision.ops.roi_align(input, boxes, output_size, spatial_scale, sampling_ratio, aligned) end
+
+--- `(input, p, mode, training=true)` input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for each of its rows.
+---@param input any
+---@param p any
+---@param mode any
+---@param training? any
+function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
 
 --- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
 function classes.Distribution:cdf() end

@@ -7,7 +7,6 @@
 #include "math.h"
 
 #define THREADS 256
-#define NEVER -1e30              /* the logarithm of 0, as ctc.lua's */
 #define CALL(name, ...) (sizeof(T) == 8 ? (T)name##_f64(__VA_ARGS__) : (T)name##_f32(__VA_ARGS__))
 #define EACH_STATE(s) for (int64_t s = threadIdx.x; s < a.s; s += THREADS)
 
@@ -33,17 +32,18 @@ template <class T> struct sequence {
 
 template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k_ctc a) {
   const sequence<T> q(a);
-  EACH_STATE(s) q.reached[s] = s < 2 ? q.logs[s] : (T)NEVER;
+  EACH_STATE(s) q.reached[s] = s < 2 ? q.logs[s] : (T)TY_CTC_NEVER;
   for (int64_t t = 1; t < q.steps; t++) {
     __syncthreads();
     EACH_STATE(s) {
-      const T one = s > 0 ? q.variable(t - 1, s - 1) : (T)NEVER, two = s > 1 && q.skips[s] ? q.variable(t - 1, s - 2) : (T)NEVER;
+      const T one = s > 0 ? q.variable(t - 1, s - 1) : (T)TY_CTC_NEVER;
+      const T two = s > 1 && q.skips[s] ? q.variable(t - 1, s - 2) : (T)TY_CTC_NEVER;
       q.reached[t * q.row + s] = CALL(logaddexp, CALL(logaddexp, q.variable(t - 1, s), one), two);
     }
   }
   EACH_STATE(s) {
     ((T *)a.last)[(int64_t)blockIdx.x * a.s + s] = q.variable(q.steps - 1, s);
-    for (int64_t t = q.steps; t < a.steps; t++) q.reached[t * q.row + s] = (T)NEVER;
+    for (int64_t t = q.steps; t < a.steps; t++) q.reached[t * q.row + s] = (T)TY_CTC_NEVER;
   }
 }
 
@@ -61,7 +61,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
       const T v = q.variable(t - 1, s);
       T sum = 0;
       for (int j = 0; j < 3 && s + j < a.s; j++) {
-        const T share = (j < 2 || q.skips[s + 2] ? v : (T)NEVER) - q.reached[t * q.row + s + j];
+        const T share = (j < 2 || q.skips[s + 2] ? v : (T)TY_CTC_NEVER) - q.reached[t * q.row + s + j];
         sum += slopes[t * q.row + s + j] * CALL(exp, share < 0 ? share : 0);
       }
       slopes[(t - 1) * q.row + s] = sum;

@@ -37,7 +37,7 @@ local SECTIONS = {
   {"Several processes", "distributed"},
   {"Data", "data/init", "data/loader", "data/remote", "data/samplers", "data/datasets", "data/collate", "data/resident"},
   {"Transforms", "data/transforms"},
-  {"Boxes", "vision", "roi_align"},
+  {"Boxes", "vision"},
   {"Distributions", "distributions/init", "distributions/base", "distributions/elementary", "distributions/gamma",
     "distributions/composed", "distributions/vectors", "distributions/matrices", "distributions/circular", "distributions/relaxed",
     "distributions/transformed", "distributions/transforms", "distributions/transforms_vectors", "distributions/constraints",

@@ -75,6 +75,12 @@ describe("boxes", function()
     helper.close(under, G["roi_align.2.true"], "under autocast")
     helper.fails("roi_align: argument 2 (boxes) must have 5 columns, a picture's number and 4 corners, got shape 3x4", V.roi_align,
       G.pictures, G["rois.1"], 2)
+    if helper.device == "cpu" then
+      local box = tycho.tensor {{0, 1, 1, 4, 4}}
+      helper.fails("roi_align: argument 2 (boxes) has pictures 0 to 0; they count from 1 to 2", V.roi_align, G.pictures, box, 2)
+      box[{1, 1}], box[{1, 3}] = 1, 0 / 0
+      helper.fails("roi_align: argument 2 (boxes) has numbers that aren't finite", V.roi_align, G.pictures, box, 2)
+    end
     helper.fails("roi_align: output_size must be at least 1, got 0x0", V.roi_align, G.pictures, lists, 0)
     helper.fails("roi_align: argument 1 (input) must have 4 dims, got shape 3x8x9", V.roi_align, G.pictures[1], lists, 2)
   end)

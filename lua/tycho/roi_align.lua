@@ -8,7 +8,6 @@ local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
-local V = {}
 
 -- Regions (K, 5), the picture's number first, of a matrix of such or a list of matrices of boxes, one for each picture.
 local function regions_of(x, boxes)
@@ -50,38 +49,38 @@ local function along(first, length, size, cells, samples, most)
   return M.long(ops.stack({before, ops.clamp(before + 1, nil, size - 1)}, 4)), ops.stack({weight * (1 - share), weight * share}, 4)
 end
 
--- roi_align(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false): of features (N, C, H, W), what lies in each box,
--- as output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1,
--- and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of
--- sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their
--- centres at halves, and boxes may be smaller than one. Boxes have no gradient.
-V.roi_align = core.define("roi_align",
-  "input, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false",
-  function(x, boxes, size, scale, ratio, aligned)
-    if M.dim(x) ~= 4 then fail("roi_align: argument 1 (input) must have 4 dims, got shape %s", tostring(x.shape)) end
-    local regions = M.detach(regions_of(x, boxes))
-    local N, C, H, W = unpack(x.shape)
-    local h, w, K = size[1], size[2], regions.shape[1]
-    if h < 1 or w < 1 then fail("roi_align: output_size must be at least 1, got %dx%d", h, w) end
-    if K == 0 or N * C * H * W == 0 then return ops.zeros({K, C, h, w}, {dtype = x.dtype, device = x.device}) end
-    regions = M.to(regions, x.dtype == "float64" and "float64" or "float32")
-    local shift = aligned and 0.5 or 0
-    local function side(i) return ops.select(regions, 2, i) * scale - shift end
-    local x1, y1 = side(2), side(3)
-    local wide, high = side(4) - x1, side(5) - y1
-    if not aligned then wide, high = ops.clamp(wide, 1), ops.clamp(high, 1) end
-    local samples = ratio > 0 and ratio or nil
-    local function most(length, cells) return samples or math.max(1, ops.amax(ops.ceil(length / cells)):item()) end
-    local sy, sx = most(high, h), most(wide, w)
-    local rows, by_row = along(y1, high, H, h, samples, sy)
-    local columns, by_column = along(x1, wide, W, w, samples, sx)
-    local function tall(t) return M.view(t, K, h, 1, 2 * sy, 1) end
-    local function across(t) return M.view(t, K, 1, w, 1, 2 * sx) end
-    local picture = M.view(M.long(ops.select(regions, 2, 1)) - 1, K, 1, 1, 1, 1)
-    local ids = (picture * H + tall(rows)) * W + across(columns) + 1
-    local table_of_pixels = M.reshape(ops.permute(x, {1, 3, 4, 2}), N * H * W, C)
-    local y = F.embedding_bag(M.view(ids, K * h * w, 4 * sy * sx), table_of_pixels,
-      {mode = "sum", per_sample_weights = M.view(M.to(tall(by_row) * across(by_column), x.dtype), K * h * w, 4 * sy * sx)})
-    return ops.permute(M.view(y, K, h, w, C), {1, 4, 2, 3})
-  end)
-return V.roi_align
+-- As vision.ops.roi_align says.
+return function(x, boxes, size, scale, ratio, aligned)
+  if M.dim(x) ~= 4 then fail("roi_align: argument 1 (input) must have 4 dims, got shape %s", tostring(x.shape)) end
+  local regions = M.detach(regions_of(x, boxes))
+  local N, C, H, W = unpack(x.shape)
+  local h, w, K = size[1], size[2], regions.shape[1]
+  if h < 1 or w < 1 then fail("roi_align: output_size must be at least 1, got %dx%d", h, w) end
+  if K == 0 or N * C * H * W == 0 then return ops.zeros({K, C, h, w}, {dtype = x.dtype, device = x.device}) end
+  regions = M.to(regions, x.dtype == "float64" and "float64" or "float32")
+  if lib.looks(regions) then                             -- elsewhere that would be a wait
+    if not ops.all(M.isfinite(regions)):item() then fail("roi_align: argument 2 (boxes) has numbers that aren't finite") end
+    local first, last = M.aminmax(ops.select(regions, 2, 1))
+    if first:item() < 1 or last:item() > N then
+      fail("roi_align: argument 2 (boxes) has pictures %g to %g; they count from 1 to %d", first:item(), last:item(), N)
+    end
+  end
+  local shift = aligned and 0.5 or 0
+  local function side(i) return ops.select(regions, 2, i) * scale - shift end
+  local x1, y1 = side(2), side(3)
+  local wide, high = side(4) - x1, side(5) - y1
+  if not aligned then wide, high = ops.clamp(wide, 1), ops.clamp(high, 1) end
+  local samples = ratio > 0 and ratio or nil
+  local function most(length, cells) return samples or math.max(1, ops.amax(ops.ceil(length / cells)):item()) end
+  local sy, sx = most(high, h), most(wide, w)
+  local rows, by_row = along(y1, high, H, h, samples, sy)
+  local columns, by_column = along(x1, wide, W, w, samples, sx)
+  local function tall(t) return M.view(t, K, h, 1, 2 * sy, 1) end
+  local function across(t) return M.view(t, K, 1, w, 1, 2 * sx) end
+  local picture = M.view(M.long(ops.select(regions, 2, 1)) - 1, K, 1, 1, 1, 1)
+  local ids = (picture * H + tall(rows)) * W + across(columns) + 1
+  local table_of_pixels = M.reshape(ops.permute(x, {1, 3, 4, 2}), N * H * W, C)
+  local y = F.embedding_bag(M.view(ids, K * h * w, 4 * sy * sx), table_of_pixels,
+    {mode = "sum", per_sample_weights = M.view(M.to(tall(by_row) * across(by_column), x.dtype), K * h * w, 4 * sy * sx)})
+  return ops.permute(M.view(y, K, h, w, C), {1, 4, 2, 3})
+end

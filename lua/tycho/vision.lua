@@ -220,7 +220,13 @@ V.batched_nms = define("batched_nms", "boxes, scores, idxs, iou_threshold:number
 end)
 
 ---- parts of pictures ----
-V.roi_align = require "tycho.roi_align"
+-- roi_align(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false): of features (N, C, H, W), what lies in each box,
+-- as output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1,
+-- and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of
+-- sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their
+-- centres at halves, and boxes may be smaller than one. Boxes have no gradient.
+V.roi_align = define("roi_align",
+  "input, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false", require "tycho.roi_align")
 
 ---- layers ----
 -- RoIAlign(output_size, spatial_scale, sampling_ratio, aligned=false): roi_align as a layer, called with pictures and boxes.

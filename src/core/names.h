@@ -24,4 +24,6 @@ typedef enum { TY_RECURRENT_KINDS(TY_AS_NUMBER) } ty_recurrent_kind;
 /* What scatter_reduce does with what is there and what comes; its sum is scatter_add. */
 #define TY_COMBINATIONS(X) X(COMBINE_PROD, "prod") X(COMBINE_AMAX, "amax") X(COMBINE_AMIN, "amin")
 enum { TY_COMBINATIONS(TY_AS_NUMBER) };
+/* ctc_loss's logarithm of 0, of which an infinity would have no gradient; functional/ctc.lua has it too. */
+#define TY_CTC_NEVER -1e30
 #endif

@@ -419,7 +419,11 @@ ty_status ty_infer_ctc(ty_call *c) {
   fits = fits && lengths->dtype == TY_I64 && lengths->ndim == 1 && lengths->shape[0] == x->shape[1];
   for (int i = 0; i < 2 && fits; i++) fits = sides[i]->ndim == 2 && !memcmp(sides[i]->shape, x->shape + 1, 2 * sizeof *x->shape);
   if (fits && back) fits = c->in[0].t->dtype == x->dtype && c->in[4].t->dtype == x->dtype && TY_SAME_SHAPE(c->in[4].t, x);
-  if (!fits) return ty_fail(c, "arguments must be of T, N and S: at least one step");
+  if (!fits)
+    return ty_fail(c,
+      "logs must be floating (T, N, S) of at least one step, skips bool (N, S), lengths int64 (N)%s; got %s %s, %s %s, %s %s",
+      back ? ", grad (N, S) and reached as logs" : "", ty_dtype_names[x->dtype], ty_shape_of(x), ty_dtype_names[skips->dtype],
+      ty_shape_of(skips), ty_dtype_names[lengths->dtype], ty_shape_of(lengths));
   ty_meta_of(x, &c->meta[back ? 0 : 1]);
   if (!back) ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 2, x->shape + 1);
   return TY_OK;

@@ -7,8 +7,6 @@
 #include "cpu.h"
 #include "typed.h"
 
-#define NEVER -1e30        /* the logarithm of 0, as ctc.lua's */
-
 typedef struct {
   int64_t steps, n, s, from, m;              /* sequences, states; those from .. from + m / s - 1 are worked at, m states in all */
   const bool *skips;                         /* of the first one worked at */
@@ -17,20 +15,8 @@ typedef struct {
   char *last, *reached, *slopes, *scratch;   /* scratch: 7 m elements */
 } paths;
 
-#define T float
-#define S f32
-#define K TY_IN_F32
-#include "align_steps.h"
-#undef T
-#undef S
-#undef K
-#define T double
-#define S f64
-#define K TY_IN_F64
-#include "align_steps.h"
-#undef T
-#undef S
-#undef K
+#define LOOPS "align_steps.h"
+#include "floats.h"
 
 ty_status ty_cpu_align(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;

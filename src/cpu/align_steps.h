@@ -4,8 +4,8 @@
 static void FN(came_from)(const paths *w, const T *was, T *one, T *two) {
   for (int64_t i = 0; i < w->m; i += w->s)
     for (int64_t j = 0; j < w->s; j++) {
-      one[i + j] = j ? was[i + j - 1] : (T)NEVER;
-      two[i + j] = j > 1 && w->skips[i + j] ? was[i + j - 2] : (T)NEVER;
+      one[i + j] = j ? was[i + j - 1] : (T)TY_CTC_NEVER;
+      two[i + j] = j > 1 && w->skips[i + j] ? was[i + j - 2] : (T)TY_CTC_NEVER;
     }
 }
 
@@ -14,7 +14,7 @@ static void FN(forward)(const paths *w) {
   const int64_t row = w->n * w->s, at = w->from * w->s;
   const T *logs = (const T *)w->logs + at;
   T *last = (T *)w->last + at, *reached = (T *)w->reached + at, *one = (T *)w->scratch, *two = one + w->m, *now = two + w->m;
-  for (int64_t i = 0; i < w->m; i++) last[i] = reached[i] = i % w->s < 2 ? logs[i] : (T)NEVER;
+  for (int64_t i = 0; i < w->m; i++) last[i] = reached[i] = i % w->s < 2 ? logs[i] : (T)TY_CTC_NEVER;
   for (int64_t t = 1; t < w->steps; t++) {
     T *r = reached + t * row;
     FN(came_from)(w, last, one, two);

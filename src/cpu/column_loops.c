@@ -10,16 +10,8 @@
 #include "typed.h"
 
 #define SIDE 16                  /* lines whose lanes are added at once */
-#define T float
-#define S f32
-#include "column_loops.h"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "column_loops.h"
-#undef T
-#undef S
+#define LOOPS "column_loops.h"
+#include "floats.h"
 
 /* The extreme and its place, from 1: a NaN wins, of equals the first. P: places of as many bytes as elements. */
 #define EXTREME(S, T, P) \

@@ -6,13 +6,7 @@
 
 #define LANES TY_LANES
 #define INLINE static inline __attribute__((always_inline))
-#define T float
-#define S f32
-#include "distance_loops.h"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "distance_loops.h"
+#define LOOPS "distance_loops.h"
+#include "floats.h"
 
 const ty_distance_loops PASTE(ty_distance_loops_, TY_ISA) = {.norms = {norms_f32, norms_f64}, .slopes = {slopes_f32, slopes_f64}};

@@ -43,14 +43,8 @@ static const double circle[MOST + 1][MOST][2] = {
     {0.56806474673115481, -0.82298386589365702}, {0.88545602565321002, -0.4647231720437684}},
 };
 
-#define T float
-#define S f32
-#include "fourier_loops.h"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "fourier_loops.h"
+#define LOOPS "fourier_loops.h"
+#include "floats.h"
 
 const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA) = {
   .pass = {pass_f32, pass_f64}, .parts = {parts_f32, parts_f64}, .pairs = {pairs_f32, pairs_f64}, .untangle = {untangle_f32, untangle_f64},

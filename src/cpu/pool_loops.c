@@ -7,17 +7,11 @@
 #include "cpu.h"
 #include "math.h"
 #include "typed.h"
-#define T float
-#define S f32
-#define PLACE int32_t
-#include "pool_loops.h"
-#undef T
-#undef S
-#undef PLACE
-#define T double
-#define S f64
-#define PLACE int64_t
-#include "pool_loops.h"
+typedef int32_t place_f32;
+typedef int64_t place_f64;
+#define PLACE PASTE(place_, S)
+#define LOOPS "pool_loops.h"
+#include "floats.h"
 
 const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[4][2] = {
   [TY_POOL_MAX] = {maxima_f32, maxima_f64}, [TY_POOL_MAX | TY_POOL_BACK] = {maxima_back_f32, maxima_back_f64},

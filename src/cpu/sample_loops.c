@@ -8,14 +8,8 @@
 
 #define ROW(p, j) ((p) + (j) * TY_BLOCK)
 #define COUNTED(w, v) ((w) != 0 ? (w) * (v) : 0)
-#define T float
-#define S f32
-#include "sample_loops.h"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "sample_loops.h"
+#define LOOPS "sample_loops.h"
+#include "floats.h"
 
 const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA) = {
   .points = {points_f32, points_f64}, .blend = {blend_f32, blend_f64},

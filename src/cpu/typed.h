@@ -1,4 +1,4 @@
-/* Loops of several element types: a file X_loops.h holds them for one, and X_loops.c (loops.c) includes it for each.
+/* Loops of several element types: a file X_loops.h holds them for one, and X_loops.c (loops.c) includes it for each, or by floats.h.
  *
  * T: the type; S: its name, f32, f64 or i64. FN(f): this type's f, f_f32; of core/math.h's too. */
 #ifndef TY_TYPED_H

@@ -174,7 +174,6 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   lua_pushvalue(L, 2);
   lua_rawget(L, lua_upvalueindex(TY_UPVALUES + 1));
   if (!lua_isnil(L, -1)) return 1;
-  if (ty_is_index(L, 2)) { return ty_index_get(L); }
   const char *k = lua_tostring(L, 2);
   ty_tensor *t = ty_check(L, 1, k, "the tensor");
   if (!strcmp(k, "T") || !strcmp(k, "mT")) {             /* views, as methods make them */
@@ -183,7 +182,8 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
     lua_call(L, 1, 1);
     return 1;
   }
-  return get_field(L, s, t, k) ? 1 : unknown(L, k);
+  if (get_field(L, s, t, k)) return 1;
+  return ty_is_index(L, 2) ? ty_index_get(L) : unknown(L, k);
 }
 
 /* Of the tensor at index 1. */

@@ -268,7 +268,7 @@ define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout
 define("RandAugment",
   "num_ops:int=2, magnitude:int=9",
   function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
-local policies = {imagenet = 0, cifar10 = 1, svhn = 2}
+local policies = {imagenet = 0, cifar10 = 1, svhn = 2}         -- as src/io/transform.c counts them
 -- AutoAugment(policy="imagenet"): a pair of such changes, each with a probability, of the 25 that were found for that dataset: "imagenet",
 -- "cifar10" or "svhn" (Cubuk et al. 2019).
 define("AutoAugment",

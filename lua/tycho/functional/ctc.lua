@@ -2,7 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
-local NEVER = -1e30      -- the logarithm of 0: an infinity would have no gradient
+local NEVER = -1e30      -- the logarithm of 0, TY_CTC_NEVER in C: an infinity would have no gradient
 local C = {NEVER = NEVER}
 
 local function shifted(x, by)          -- what states may have come from

@@ -360,9 +360,13 @@ local HOLDS = {uint8 = {0, 255}, int32 = {-2 ^ 31, 2 ^ 31 - 1}}
 -- All elements would be a border that the dtype can't hold.
 local function need_held(x, min, max)
   local held = HOLDS[x.dtype]
-  local function past(border, last) return held and type(border) == "number" and border > last and border < math.huge end
-  if past(min, held and held[2]) then fail("clamp", "min %g is above what dtype %s holds", min, x.dtype) end
-  if past(type(max) == "number" and -max, held and -held[1]) then fail("clamp", "max %g is below what dtype %s holds", max, x.dtype) end
+  if not held then return end
+  if type(min) == "number" and min > held[2] and min < math.huge then
+    fail("clamp", "min %g is above what dtype %s holds", min, x.dtype)
+  end
+  if type(max) == "number" and max < held[1] and max > -math.huge then
+    fail("clamp", "max %g is below what dtype %s holds", max, x.dtype)
+  end
 end
 -- Borders that are numbers decide the dtype as operands do.
 local function limited(x, min, max)
