@@ -45,6 +45,9 @@ export LUA_CPATH = $(CURDIR)/$(BUILD)/?.so;;
 PREFIX_LUA ?= /usr/local/share/lua/5.1
 PREFIX_LIB ?= /usr/local/lib/lua/5.1
 BUSTED  = $(LUAJIT) $(shell command -v busted)
+# How many spec files are tested at a time; ARGS, files or options of busted's, make one process of all.
+JOBS   ?= $(shell nproc)
+SPLIT   = $(if $(ARGS),0,$(JOBS))
 BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev libturbojpeg0-dev libxxhash-dev libzip-dev zlib1g-dev
 TEST_PACKAGES  = lua-busted libopenmpi-dev openmpi-bin
 LINT_PACKAGES  = lua-check
@@ -161,20 +164,22 @@ $(SIM)/%.o: spec/simgpu/%.cpp spec/simgpu/sim.h
 SEED ?= $(shell date +%j)
 SIM_ENV = TYCHO_TEST_DEVICE=cuda TYCHO_CACHE="$(CURDIR)/$(SIM)/kernels-cache" TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/$(SIM)/tycho/cuda.so"
 ifneq ($(wildcard $(CUDA_HOME)/include/cuda_runtime_api.h),)
-test-sim: test-sim-lockstep test-sim-async
+test-sim:
+	@$(MAKE) --no-print-directory test-sim-lockstep
+	@$(MAKE) --no-print-directory test-sim-async
 
-# Under make -j both at once: one thread is busy in each. They share the kernels that the host's compiler makes.
+# Both share the kernels that the host's compiler makes.
 test-sim-lockstep: all $(SIM)/tycho/cuda.so $(SIM)/planted
 	@echo "simulated GPU, seed $(SEED)"
 	@TYCHO_SIM_SEED=$(SEED) $(SIM)/planted
-	@$(SIM_ENV) TYCHO_SIM=lockstep scripts/specs $(BUILD)/sim-lockstep.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+	@$(SIM_ENV) TYCHO_SIM=lockstep scripts/specs $(BUILD)/sim-lockstep.log $(SPLIT) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 test-sim-async: all $(SIM)/tycho/cuda.so
-	@$(SIM_ENV) TYCHO_SIM=async scripts/specs $(BUILD)/sim-async.log $(BUSTED) --exclude-tags=cpu,long --exclude-pattern=golden $(ARGS)
+	@SPECS="$(filter-out %golden_spec.lua,$(wildcard spec/*_spec.lua))" $(SIM_ENV) TYCHO_SIM=async scripts/specs $(BUILD)/sim-async.log $(SPLIT) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 # 20 seeds, then under sanitizers: hours.
 test-sim-full:
-	@for s in $$(seq 1 20); do TYCHO_SIM_WHOLE=1 $(MAKE) --no-print-directory -j2 test-sim SEED=$$s || exit 1; done
+	@for s in $$(seq 1 20); do TYCHO_SIM_WHOLE=1 $(MAKE) --no-print-directory test-sim SEED=$$s || exit 1; done
 	@$(MAKE) --no-print-directory test-sim-asan
 else
 test-sim test-sim-full test-sim-lockstep test-sim-async:
@@ -184,7 +189,7 @@ endif
 # The same specs on hardware. The library is built of what is newer than it, unless BUILT says that one is brought along.
 test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
-	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,1) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 # Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.
 $(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)
@@ -224,7 +229,7 @@ test:
 	@$(MAKE) --no-print-directory run-specs
 
 run-specs: all
-	@scripts/specs $(BUILD)/specs.log $(BUSTED) $(ARGS)
+	@scripts/specs $(BUILD)/specs.log $(SPLIT) $(BUSTED) $(ARGS)
 
 # Warnings are errors there.
 LINT_BUILD ?= build-lint
