@@ -11013,7 +11013,7 @@ function classes.Work:wait() end
 --- Whether the exchange is done.
 function classes.Work:is_completed() end
 
---- `(x, op?, group?, async_op:bool=false)` x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. async_op: returns at once, with a Work to wait() for.
+--- `(x, op?, group?, async_op:bool=false)` x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. Of NaN and a number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does. async_op: returns at once, with a Work to wait() for.
 ---@param x any
 ---@param op? any
 ---@param group? any
@@ -11076,7 +11076,7 @@ function tycho.distributed.reduce_scatter(out, list, op, group) end
 ---@param group? any
 function tycho.distributed.all_to_all(outputs, inputs, group) end
 
---- `(x, dst:int, group?, tag:int=0)` Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU).
+--- `(x, dst:int, group?, tag:int=0)` Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU). On GPUs a stream does one exchange after the other: of two that send to each other, one calls irecv first, or both use batch_isend_irecv.
 ---@param x any
 ---@param dst integer
 ---@param group? any
@@ -11089,6 +11089,18 @@ function tycho.distributed.isend(x, dst, group, tag) end
 ---@param group? any
 ---@param tag? integer|table
 function tycho.distributed.irecv(x, src, group, tag) end
+
+--- `(op, x, peer, group, tag)` One of the exchanges that batch_isend_irecv is given: op is distributed.isend or distributed.irecv.
+---@param op any
+---@param x any
+---@param peer any
+---@param group any
+---@param tag any
+function tycho.distributed.P2POp(op, x, peer, group, tag) end
+
+--- `(list)` Begins the exchanges of a list of P2POp; gives their Works. They may stand in any order: each process takes them in one that all share, by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, nobody waits in a ring.
+---@param list any
+function tycho.distributed.batch_isend_irecv(list) end
 
 --- `(x, dst:int, group?, tag:int=0)` As isend, and waits.
 ---@param x any

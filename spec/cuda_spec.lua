@@ -41,6 +41,7 @@ describe("cuda", function()
     local q, k = x:permute(1, 3, 2, 4), y:permute(1, 3, 2, 4)
     local function device(t) return t:cuda():permute(1, 3, 2, 4) end
     helper.close(device(x):matmul(device(y):transpose(3, 4)):cpu(), q:contiguous():matmul(k:contiguous():transpose(3, 4)))
+    same(tycho.randn(70000, 2, 1), tycho.randn(70000, 1, 2))                   -- more than the library counts at once
     same(tycho.randn(2, 3, 5, 4), tycho.randn(3, 4, 6))                        -- one batch meets several
     same(tycho.randn(3, 5, 4), tycho.randn(2, 3, 4, 6))
     same(tycho.randn(4, 1, 5, 4), tycho.randn(3, 4, 2))

@@ -173,7 +173,8 @@ local function reduction_of(who, op)
     fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
 end
 
--- x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on.
+-- x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. Of NaN
+-- and a number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does.
 -- async_op: returns at once, with a Work to wait() for.
 distributed.all_reduce = core.define("distributed.all_reduce", "x, op:any?, group:any?, async_op:bool=false", function(x, op, group, async)
   return exchange("all_reduce", "all_reduce", x, x, async, group_of("all_reduce", group), reduction_of("all_reduce", op))
@@ -254,7 +255,8 @@ distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inp
   fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
 end)
 
--- Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU).
+-- Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU). On GPUs a stream does one
+-- exchange after the other: of two that send to each other, one calls irecv first, or both use batch_isend_irecv.
 distributed.isend = core.define("distributed.isend", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag)
   local g = group_of("isend", group)
   return exchange("isend", "send", x, nil, true, g, nil, within("isend", dst, g), tag)
@@ -264,6 +266,36 @@ distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, ta
   local g = group_of("irecv", group)
   return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
 end)
+-- One of the exchanges that batch_isend_irecv is given: op is distributed.isend or distributed.irecv.
+function distributed.P2POp(op, x, peer, group, tag)
+  if op ~= distributed.isend and op ~= distributed.irecv then fail "P2POp: argument 1 must be distributed.isend or distributed.irecv" end
+  if type(group) == "number" then group, tag = nil, group end
+  if not core.is_tensor(x) then fail("P2POp: argument 2 must be a tensor, got %s", shown(x)) end
+  local g = group_of("P2POp", group)
+  within("P2POp", peer, g)
+  return {op = op, tensor = x, peer = peer, group = g, tag = tag or 0}
+end
+-- Begins the exchanges of a list of P2POp; gives their Works. They may stand in any order: each process takes them in one that all share,
+-- by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, nobody waits in a ring.
+function distributed.batch_isend_irecv(list)
+  if type(list) ~= "table" or #list == 0 then fail("batch_isend_irecv: a list of P2POp is needed, got %s", shown(list)) end
+  local order, works, me = {}, {}, group_of("batch_isend_irecv").rank
+  for i, p in ipairs(list) do
+    if type(p) ~= "table" or not p.op then fail("batch_isend_irecv: item %d must be a P2POp, got %s", i, shown(p)) end
+    local from, to = me, p.peer
+    if p.op == distributed.irecv then from, to = to, from end
+    order[i] = {math.min(from, to), math.max(from, to), from, i}
+  end
+  table.sort(order, function(a, b)
+    for k = 1, 4 do if a[k] ~= b[k] then return a[k] < b[k] end end
+    return false
+  end)
+  for _, o in ipairs(order) do
+    local p = list[o[4]]
+    works[o[4]] = p.op(p.tensor, p.peer, {group = p.group, tag = p.tag})
+  end
+  return works
+end
 -- As isend, and waits.
 distributed.send = core.define("distributed.send",
   "x, dst:int, group:any?, tag:int=0",

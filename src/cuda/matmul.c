@@ -57,9 +57,24 @@ static ty_status gather(ty_call *c, matrix *m, bool left, const int64_t *shape, 
   return TY_OK;
 }
 
+/* The library's kernels count batches by 16 bits; a power of two keeps the parts' alignment. */
+#define BATCHES (1 << 15)
+
 ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   *sums = p->row_sums != NULL;
+  if (p->batch > BATCHES) {                /* a bias is every matrix's; sums are of one product */
+    const int64_t item = ty_dtype_size[p->dtype], out = p->wide ? 4 : item;
+    for (int64_t i = 0; i < p->batch; i += BATCHES) {
+      ty_k_product part = *p;
+      part.batch = TY_MIN(BATCHES, p->batch - i);
+      part.a = (const char *)p->a + i * p->stride_a * item;
+      part.b = (const char *)p->b + i * p->stride_b * item;
+      part.c = (char *)p->c + i * p->m * p->n * out;
+      TY_TRY(ty_cuda_multiply(c, gpu, &part, sums));
+    }
+    return TY_OK;
+  }
   return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0
     ? ty_blas_product(c, gpu, p, s, sums) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
 }

@@ -409,8 +409,10 @@ static pinned *take_spare(size_t n) {
 }
 
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
+  int gpu = ctx->gpu;                      /* any will do: one that is open already */
+  for (int i = 0; !ty_is_open(gpu) && i < ty_gpu_count; i++) if (ty_is_open(i)) gpu = i;
   TY_TRY(ty_refuse_capture(ctx, "pin_memory: called"));
-  CUDA(ctx, ctx->gpu, ty_use(ctx->gpu));
+  CUDA(ctx, gpu, ty_use(gpu));
   pthread_mutex_lock(&lock);
   pinned *b = take_spare(n);
   pthread_mutex_unlock(&lock);
@@ -419,7 +421,7 @@ ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
     b = ty_malloc(sizeof *b);
     if (!b) return ty_no_memory(ctx, "pin_memory");
     cudaError_t e = cudaHostAlloc(&p, n, cudaHostAllocPortable);
-    if (e != cudaSuccess) { ty_free(b); return ty_cuda_fail(ctx, e, "cudaHostAlloc", ctx->gpu); }
+    if (e != cudaSuccess) { ty_free(b); return ty_cuda_fail(ctx, e, "cudaHostAlloc", gpu); }
     *b = (pinned){.p = p, .n = n};
   }
   pthread_mutex_lock(&lock);
