@@ -78,8 +78,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_
 
 cudaError_t ty_k_sample(const ty_k_sampling *p, cudaStream_t s) {
   const ty_k_sampling a = *p;
-  const unsigned blocks = blocks_for(a.n * (a.kind == TY_SAMPLE_SPREAD && a.ordered ? a.c : a.points), THREADS);
-  if (a.kind == TY_SAMPLE_SPREAD)
+  const unsigned blocks = blocks_for(a.n * (a.kind == TY_SAMPLE_BACKWARD_X && a.ordered ? a.c : a.points), THREADS);
+  if (a.kind == TY_SAMPLE_BACKWARD_X)
     return a.dtype == TY_F64 ? TY_LAUNCH(spread<double>, blocks, THREADS, s, a) : TY_LAUNCH(spread<float>, blocks, THREADS, s, a);
   return a.dtype == TY_F64 ? TY_LAUNCH(sample<double>, blocks, THREADS, s, a) : TY_LAUNCH(sample<float>, blocks, THREADS, s, a);
 }

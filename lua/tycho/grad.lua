@@ -488,7 +488,7 @@ local NONE = [[
   isnan isinf isfinite signbit logical_not gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward prelu_backward
-  smooth_l1_backward bce_logits_backward grid_sample_slopes grid_sample_spread softmax_backward log_softmax_backward batch_norm_backward
+  smooth_l1_backward bce_logits_backward grid_sample_backward_grid grid_sample_backward_x softmax_backward log_softmax_backward batch_norm_backward
   layer_norm_backward group_norm_backward distances_backward cross_entropy_backward cross_entropy_mean_backward ctc_backward
   linear_backward_weight empty zeros ones full range linspace eye rand randn randint randperm rng_state set_rng_state uniform normal
   exponential multinomial bernoulli drawn augment nonzero unique_values searchsorted bincount

@@ -91,7 +91,8 @@ static void drop_results(ty_call *c) {
   }
 }
 
-ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
+/* Lays t's elements, in a layout that its op chose, in order of dims. *done false: others have that memory too, and nothing is done. */
+static ty_status lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
   ty_tensor *o;
   const ty_storage *s = t->storage;
   *done = t->own_layout && (size_t)(ty_numel(t) * ty_itemsize(t)) == s->nbytes && !ctx->program && !ty_storage_shared(s) && !s->exposed &&
@@ -117,7 +118,7 @@ static ty_status make_view(ty_call *c) {
     if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST)
       return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
-    TY_TRY(ty_lay_in_order(c->ctx, x, &m->has_stride));
+    TY_TRY(lay_in_order(c->ctx, x, &m->has_stride));
     ty_contiguous_strides(m->shape, m->ndim, m->stride);
   }
   if (!m->has_stride) {
@@ -210,7 +211,7 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
   c->ctx->grad_enabled = false;
   for (int i = 0; i < c->nin && i < TY_MAXPARAM && s == TY_OK; i++)
     if (mask >> ty_slot_of(c, i) & 1 && c->in[i].t && share_memory(into, c->in[i].t))
-      s = ty_call2(c->ctx, TY_OP_clone, c->in[i], (ty_operand){0}, NULL, NULL, &before[i]);
+      s = ty_call_op2(c->ctx, TY_OP_clone, c->in[i], (ty_operand){0}, NULL, NULL, &before[i]);
   c->ctx->grad_enabled = mode;
   return s;
 }
@@ -302,13 +303,13 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   at[c->op->cast_first].set = false;
   if (into) return ty_apply(c->ctx, c->op, in, c->nin, NULL, at, into, out);
   if (in[0].t && in[0].t->dtype == asked->i) x = ty_retain(in[0].t);
-  else TY_TRY(ty_call2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
+  else TY_TRY(ty_call_op2(c->ctx, TY_OP_cast, in[0], (ty_operand){0}, how, NULL, &x));
   in[0] = ty_op_tensor(x);
   *mode = 0;
   ty_status s = ty_apply(c->ctx, c->op, in, c->nin, NULL, at, NULL, out);
   if (s == TY_OK && out[0]->dtype != asked->i) {         /* sums of whole numbers are int64 */
     y = out[0];
-    s = ty_call2(c->ctx, TY_OP_cast, ty_op_tensor(y), (ty_operand){0}, how, NULL, &out[0]);
+    s = ty_call_op2(c->ctx, TY_OP_cast, ty_op_tensor(y), (ty_operand){0}, how, NULL, &out[0]);
     ty_release(y);
   }
   *mode = was;
@@ -341,7 +342,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
 
 /* ---- ops from C ---- */
 
-ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out) {
+ty_status ty_call_op2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out) {
   ty_op *op = &ty_ops[id];
   ty_attr def[TY_MAXATTR];
   ty_operand in[2] = {a, b};
@@ -356,7 +357,7 @@ ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr
 static ty_status unrecorded(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out) {
   bool mode = ctx->grad_enabled;
   ctx->grad_enabled = false;
-  ty_status s = ty_call2(ctx, id, a, b, at, into, out);
+  ty_status s = ty_call_op2(ctx, id, a, b, at, into, out);
   ctx->grad_enabled = mode;
   return s;
 }

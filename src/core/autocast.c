@@ -67,7 +67,7 @@ static ty_status shadow_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_for
 static ty_status cast_operand(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
   ty_attr at[2] = {{.set = true, .i = to}, {.set = true, .i = format}};
   if (!ty_is_16bit(to) || !t->requires_grad || ctx->program)
-    return ty_call2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
+    return ty_call_op2(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
   TY_TRY(shadow_of(ctx, t, to, format, out));
   if (!ctx->grad_enabled) return TY_OK;
   ty_operand in = ty_op_tensor(t);

@@ -94,7 +94,7 @@ static int heap_pop(pass *p) {
 
 /* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype, and a leaf's the leaf's
    layout, in which optimizers work. Consumes *g. */
-static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
+static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
   ty_tensor *x = *g, *y;
   int lead = x->ndim - m->ndim;          /* below 0: an assigned value's own dims of 1 before x's */
   bool same = lead == 0, fits = true;
@@ -112,18 +112,18 @@ static ty_status fit(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tens
     ty_attr size = {.set = true, .n = m->ndim};
     memcpy(size.v, m->shape, sizeof(int64_t) * m->ndim);
     if (at[TY_AT_sum_dim].n) {
-      TY_TRY(ty_call2(ctx, TY_OP_sum, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
+      TY_TRY(ty_call_op2(ctx, TY_OP_sum, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
       ty_release(x);
       *g = x = y;
     }
-    TY_TRY(ty_call2(ctx, TY_OP_view, ty_op_tensor(x), (ty_operand){0}, &size, NULL, &y));
+    TY_TRY(ty_call_op2(ctx, TY_OP_view, ty_op_tensor(x), (ty_operand){0}, &size, NULL, &y));
     ty_release(x);
     *g = x = y;
   }
   const bool turned = leaf && ty_is_contiguous(leaf) && !ty_is_contiguous(x) && ty_is_channels_last(x);
   if (x->dtype != m->dtype || turned) {
     ty_attr at[2] = {{.set = true, .i = m->dtype}, {.set = true, .i = turned ? TY_CONTIGUOUS : TY_PRESERVE}};
-    TY_TRY(ty_call2(ctx, TY_OP_cast, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
+    TY_TRY(ty_call_op2(ctx, TY_OP_cast, ty_op_tensor(x), (ty_operand){0}, at, NULL, &y));
     ty_release(x);
     *g = y;
   }
@@ -160,7 +160,7 @@ static ty_status accumulate(pass *p, int slot, ty_tensor *g) {
   if (!old) { p->grad[slot] = g; return TY_OK; }
   bool in_place = !ctx->grad_enabled && sole_owner(old) && !ty_overlaps_itself(old);
   ty_status s = complete(p, slot);
-  if (s == TY_OK) s = ty_call2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
+  if (s == TY_OK) s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
   ty_release(g);
   if (s != TY_OK) return s;
   ty_release(old);
@@ -227,7 +227,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   ty_tensor *part = part_of(n, whole);
   if (!part) *s = no_memory(ctx);
   else if (blank) *s = ty_copy_into(ctx, part, g);
-  else *s = ty_call2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
+  else *s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(part), ty_op_tensor(g), NULL, part, &sum);
   ty_release(sum);
   ty_release(part);
   return true;
@@ -249,7 +249,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
   }
   if (leaf->grad) {
     leaf->grad->scaled = false;            /* what it is now is said below */
-    ty_status s = ty_call2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
+    ty_status s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
   } else if (ctx->grad_enabled ||
@@ -257,7 +257,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     sum = g;
   else {                               /* someone else may hold this memory: .grad gets its own */
     ty_attr at = {.set = true, .i = 1};
-    ty_status s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
+    ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
     ty_release(g);
     if (s != TY_OK) return s;
   }
@@ -304,7 +304,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
   for (int k = 0; k < n->nin; k++) {
     const int t = needs[k] ? find_edge(p, &n->edge[k]) : -1;
     if (s == TY_OK && gin[k] && t >= 0) {
-      s = fit(ctx, &gin[k], &n->meta[k], n->edge[k].leaf, n->op ? n->op->name : "Function");
+      s = unbroadcast(ctx, &gin[k], &n->meta[k], n->edge[k].leaf, n->op ? n->op->name : "Function");
       if (s == TY_OK) {
         int slot = p->e[t].grads + (n->edge[k].node ? n->edge[k].out : 0);
         s = accumulate(p, slot, gin[k]);

@@ -114,9 +114,7 @@ static bool in_place_of(const ty_tensor *made, const ty_tensor *seen, const ty_t
 
 static void remove_step(ty_recording *r, int at) {
   step *k = &r->step[at];
-  ty_free(k->call.in);
-  ty_free(k->call.at);
-  ty_free(k->vin);
+  ty_step_free(k);
   memmove(k, k + 1, sizeof(step) * (size_t)(--r->nstep - at));
   for (int e = 0; e < r->nevent; e++) r->event[e].first -= r->event[e].first > at;
 }

@@ -62,7 +62,7 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-ty_status ty_exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m, void **request) {
+static ty_status exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m, void **request) {
   const char *why = transport->start(g->comm, g->size, m, request);
   return why ? ty_error(ctx, "distributed: %s", why) : TY_OK;
 }
@@ -86,7 +86,7 @@ ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
 
 ty_status ty_exchange(ty_ctx *ctx, const ty_group *g, const ty_message *m, bool *pending) {
   void *request = NULL;
-  ty_status s = ty_exchange_start(ctx, g, m, &request);
+  ty_status s = exchange_start(ctx, g, m, &request);
   if (s == TY_OK) s = ty_exchange_test(ctx, &request, true);
   *pending = request != NULL;
   return s;
@@ -186,7 +186,7 @@ ty_status ty_collective_start(ty_ctx *ctx, ty_tensor *x, ty_attr *at, ty_tensor 
   if (at[TY_AT_collective_kind].i != TY_SEND && !ty_is_contiguous(to)) return ty_error(ctx, "distributed: the result must be contiguous");
   ty_status s = ty_message_of(&c, &m, in, out);
   if (s == TY_OK) s = ty_exchange_agreed(ctx, ty_group_at(at[TY_AT_collective_group].i), &m);
-  if (s == TY_OK) s = ty_exchange_start(ctx, ty_group_at(at[TY_AT_collective_group].i), &m, request);
+  if (s == TY_OK) s = exchange_start(ctx, ty_group_at(at[TY_AT_collective_group].i), &m, request);
   if (s == TY_OK && at[TY_AT_collective_kind].i != TY_SEND) ty_changed(to);
   if (s != TY_OK) { ty_release(*in); ty_release(*out); *in = *out = NULL; }
   return s;

@@ -53,7 +53,6 @@ ty_group *ty_group_at(int64_t id);                                 /* NULL: ther
    do, and an error says where they differ. */
 void ty_groups_set(double seconds, bool compare);
 
-ty_status ty_exchange_start(ty_ctx *ctx, const ty_group *g, const ty_message *m, void **request);
 /* *request becomes NULL once it is done; wait: until then. */
 ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait);
 /* Start, and wait. pending: it failed for the time it took, and uses the message's memory still, which mustn't be released. */

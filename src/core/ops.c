@@ -41,8 +41,20 @@ ty_op ty_ops[TY_NOP] = {
 /* Where ops share code, it reads the attributes of all of them by the names of the first. */
 #define ALIKE(first, name, op, its) \
   _Static_assert(TY_AT_##first##_##name == TY_AT_##op##_##its, #op " must have " #its " where " #first " has " #name);
-#define REDUCES(op) ALIKE(sum, dim, op, dim) ALIKE(sum, keepdim, op, keepdim)
-REDUCES(mean) REDUCES(prod) REDUCES(amax) REDUCES(amin) REDUCES(any) REDUCES(all)
+#define SAME(first, name, op) ALIKE(first, name, op, name)
+#define REDUCES(op) SAME(sum, dim, op) SAME(sum, keepdim, op)
+#define CREATES(op) SAME(zeros, size, op) SAME(zeros, dtype, op) SAME(zeros, device, op)
+#define COUNTS(op) SAME(cross_entropy_rows, ignore_index, op) SAME(cross_entropy_rows, label_smoothing, op)
+REDUCES(mean) REDUCES(prod) REDUCES(amax) REDUCES(amin) REDUCES(any) REDUCES(all) REDUCES(norm2)
+SAME(max_dim, dim, min_dim) SAME(max_dim, keepdim, min_dim)
+CREATES(empty) CREATES(ones) CREATES(rand) CREATES(randn) SAME(zeros, size, full)
+COUNTS(cross_entropy_backward) COUNTS(cross_entropy_mean) COUNTS(cross_entropy_mean_backward)
+SAME(softmax, dim, log_softmax) SAME(softmax, dim, softmax_backward) SAME(softmax, dim, log_softmax_backward) SAME(softmax, dtype, log_softmax)
+SAME(strided_take, layout, strided_put) SAME(strided_take, size, strided_put) SAME(strided_take, stride, strided_put)
+SAME(strided_take, offset, strided_put) SAME(tril, k, triu) SAME(cat, dim, stack)
+SAME(layer_norm_stats, size, rms_norm_stats) SAME(layer_norm_stats, eps, rms_norm_stats)
+SAME(attention, causal, attention_backward) SAME(attention, scale, attention_backward) SAME(attention, dropout, attention_backward)
+SAME(recurrent, kind, recurrent_backward) SAME(recurrent, reverse, recurrent_backward)
 ALIKE(sum, dtype, mean, dtype) ALIKE(sum, dtype, prod, dtype)
 ALIKE(cumsum, dim, cumprod, dim) ALIKE(cumsum, dim, cummax, dim) ALIKE(cumsum, dim, cummin, dim) ALIKE(cumsum, dim, logcumsumexp, dim)
 ALIKE(cumsum, dim, cumprod_backward, dim) ALIKE(cumsum, dtype, cumprod, dtype) ALIKE(cumsum, dtype, logcumsumexp, dtype)
@@ -178,13 +190,25 @@ static int cast_slot(const ty_op *op) {
 static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
   {TY_OP_cast, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)}, {TY_OP_clone, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)},
   {TY_OP_resize, "mode", TY_RESIZINGS(TY_AS_TEXT)}, {TY_OP_resize_backward, "mode", TY_RESIZINGS(TY_AS_TEXT)},
-  {TY_OP_grid_sample_take, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_grid_sample_slopes, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
-  {TY_OP_grid_sample_spread, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_recurrent, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)},
-  {TY_OP_grid_sample_take, "mode", TY_GRID_MODES(TY_AS_TEXT)}, {TY_OP_grid_sample_spread, "mode", TY_GRID_MODES(TY_AS_TEXT)},
+  {TY_OP_grid_sample_take, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_grid_sample_backward_grid, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_backward_x, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_recurrent, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_take, "mode", TY_GRID_MODES(TY_AS_TEXT)}, {TY_OP_grid_sample_backward_x, "mode", TY_GRID_MODES(TY_AS_TEXT)},
   {TY_OP_drawn, "kind", TY_DRAW_KINDS(TY_AS_TEXT)}, {TY_OP_fourier, "kind", TY_FOURIER_KINDS(TY_AS_TEXT)},
   {TY_OP_scatter_combine, "how", TY_COMBINATIONS(TY_AS_TEXT)},
   {TY_OP_recurrent_backward, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)}, {TY_OP_collective, "kind", TY_COLLECTIVES(TY_AS_TEXT)},
   {TY_OP_collective, "reduction", TY_REDUCTIONS(TY_AS_TEXT)}};
+
+/* scripts/attributes reads signatures too, before there is C to ask. */
+static void check_slots(void) {
+#define SLOT(op, name) {TY_OP_##op, #name, TY_AT_##op##_##name},
+  static const struct { int op; const char *name; int slot; } made[] = {TY_ATTRIBUTES(SLOT)};
+  for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+    const ty_param *p = ty_op_param(&ty_ops[made[i].op], made[i].name);
+    if (p && p->type > TY_P_TENSORS && p->slot == made[i].slot) continue;
+    snprintf(init_error, TY_ERRLEN, "%s: attributes.h has %s at %d", ty_ops[made[i].op].name, made[i].name, made[i].slot);
+    return;
+  }
+}
 
 static void check_numbers(void) {
   for (size_t i = 0; i < sizeof numbered / sizeof *numbered; i++) {
@@ -203,6 +227,7 @@ static void init(void) {
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
     ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
   }
+  check_slots();
   check_numbers();
 }
 

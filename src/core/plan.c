@@ -350,16 +350,35 @@ static void free_event(event *e) {
   ty_free(e->result_shell);
 }
 
+bool ty_step_init(step *k, const ty_call *c) {
+  *k = (step){.call = *c};
+  k->call.in = ty_malloc(sizeof(ty_operand) * (size_t)TY_MAX(c->nin, 1));
+  k->call.at = ty_malloc(sizeof(ty_attr) * (size_t)TY_MAX(c->op->nattr, 1));
+  k->vin = ty_malloc(sizeof(int) * (size_t)TY_MAX(c->nin, 1));
+  if (!k->call.in || !k->call.at || !k->vin) { ty_step_free(k); return false; }
+  if (c->op->nattr) memcpy(k->call.at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
+  for (int i = 0; i < c->nin; i++) {
+    k->call.in[i] = c->in[i];
+    k->call.in[i].t = NULL;
+    k->vin[i] = -1;
+  }
+  for (int i = 0; i < TY_MAXOUT; i++) { k->call.out[i] = NULL; k->vout[i] = -1; }
+  return true;
+}
+
+void ty_step_free(step *k) {
+  ty_free(k->call.in);
+  ty_free(k->call.at);
+  ty_free(k->vin);
+  ty_release(k->rate);
+  *k = (step){.call.in = NULL};
+}
+
 void ty_plan_free(ty_recording *r) {
   for (int i = 0; i < r->nentry; i++) ty_release(r->entry[i].grad);
   for (int i = 0; i < r->nevent; i++) free_event(&r->event[i]);
   ty_fuse_free(r);
-  for (int i = 0; i < r->nstep; i++) {
-    ty_free(r->step[i].call.in);
-    ty_free(r->step[i].call.at);
-    ty_free(r->step[i].vin);
-    ty_release(r->step[i].rate);
-  }
+  for (int i = 0; i < r->nstep; i++) ty_step_free(&r->step[i]);
   for (int i = 0; i < r->nvalue; i++) { ty_release(r->value[i].t); ty_release(r->value[i].leaf); ty_release(r->value[i].plain); }
   for (int i = 0; i < r->nstore; i++) {
     if (r->store[i].memory && r->store[i].visible) r->store[i].memory->storage->program = NULL;

@@ -45,6 +45,8 @@ typedef struct {
   double rate_now;
   bool rate_changed;
 } step;
+bool ty_step_init(step *k, const ty_call *c);            /* arrays of its own, and no values yet; false: no memory, and *k holds nothing */
+void ty_step_free(step *k);
 
 /* of a context; streams apart, which replays choose anew. place: the device that `device` meant then. */
 typedef struct { bool grad_enabled; uint8_t autocast[2]; int device, place; } modes;
@@ -162,7 +164,6 @@ ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninp
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
 void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a stand-in, is what t is from now on */
-ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p);   /* whoever has taken hold of one of those, which the run overwrites, gets a copy */
 void ty_clear_pending(ty_recording *r);
 
 modes ty_modes_now(const ty_ctx *ctx);

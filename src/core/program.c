@@ -93,46 +93,21 @@ static ty_status moved_constant(ty_call *c, const ty_backend *b, bool *constant)
   return TY_OK;
 }
 
-ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b)) {
-  ty_program *p = c->ctx->program;
-  if (p->within || p->dead) return run(c, b);
-  if (!p->inner && !p->backward) TY_TRY(ty_program_settle(c->ctx, "memory is written beside the ops"));
-  if (p->dead) return run(c, b);
-  bool constant = false;
+/* A kernel that has run becomes a step of the recording. */
+static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b)) {
   ty_recording *r = p->r;
-  p->within++;
-  ty_status s = run(c, b);
-  p->within--;
-  if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
-  if (s != TY_OK) return s;
-  if (c->late) return die_of(c, "the size of a result depends on data");
-  if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
-  if (constant) return TY_OK;
+  ty_status st = TY_OK;
   if (!ty_grow(&r->step, r->nstep + 1, &r->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
   step *k = &r->step[r->nstep];
-  memset(k, 0, sizeof *k);
-  k->call = *c;
+  if (!ty_step_init(k, c)) return ty_program_no_memory(c->ctx);
+  r->nstep++;
   k->backend = b;
   k->run = run;
-  k->call.in = ty_malloc(sizeof(ty_operand) * (size_t)TY_MAX(c->nin, 1));
-  k->call.at = ty_malloc(sizeof(ty_attr) * (size_t)TY_MAX(c->op->nattr, 1));
-  k->vin = ty_malloc(sizeof(int) * (size_t)TY_MAX(c->nin, 1));
-  r->nstep++;                              /* from here on freeing the program frees them */
-  if (!k->call.in || !k->call.at || !k->vin) return ty_program_no_memory(c->ctx);
-  r->nstep--;
-  if (c->nin) memcpy(k->call.in, c->in, sizeof(ty_operand) * (size_t)c->nin);
-  if (c->op->nattr) memcpy(k->call.at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
-  ty_status st = TY_OK;
   /* results first: what is filled, or written in place, as soon as it is there, is its own operand */
-  for (int i = 0; i < TY_MAXOUT; i++) k->vout[i] = -1;
   const int nout = TY_MAX(c->op->nout, c->out[0] ? 1 : 0);
-  for (int i = 0; i < nout; i++) {
-    k->call.out[i] = NULL;
+  for (int i = 0; i < nout; i++)
     if (c->out[i] && (k->vout[i] = ty_value_of(p, c->out[i], TY_MADE)) < 0) st = ty_program_no_memory(c->ctx);
-  }
   for (int i = 0; i < c->nin; i++) {
-    k->vin[i] = -1;
-    k->call.in[i].t = NULL;
     if (!c->in[i].t) continue;
     if (ty_device_of(c->in[i].t) != b) die_of(c, "a tensor comes from another device");
     if ((k->vin[i] = ty_value_of(p, c->in[i].t, TY_SEEN)) < 0) st = ty_program_no_memory(c->ctx);
@@ -143,8 +118,23 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
     r->gpu = true;
     r->home = b->gpu;
   }
-  r->nstep++;
   return st;
+}
+
+ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b)) {
+  ty_program *p = c->ctx->program;
+  if (p->within || p->dead) return run(c, b);
+  if (!p->inner && !p->backward) TY_TRY(ty_program_settle(c->ctx, "memory is written beside the ops"));
+  if (p->dead) return run(c, b);
+  bool constant = false;
+  p->within++;
+  ty_status s = run(c, b);
+  p->within--;
+  if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
+  if (s != TY_OK) return s;
+  if (c->late) return die_of(c, "the size of a result depends on data");
+  if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
+  return constant ? TY_OK : note_step(p, c, b, run);
 }
 
 /* ---- from call to call ---- */
@@ -173,7 +163,7 @@ static void deactivate(ty_program *p) {
     p->ctx->program = NULL;
   }
   p->ctx = NULL;
-  p->mode = TY_AT_REST;
+  p->mode = TY_IDLE;
 }
 
 ty_status ty_programs_interrupt(ty_ctx *ctx) {
@@ -337,7 +327,8 @@ static int held_by_events(const ty_recording *r, const ty_tensor *t) {
   return n;
 }
 
-ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p) {
+/* Whoever has taken hold of a gradient, which the run overwrites, gets a copy. */
+static ty_status spare_grads(ty_ctx *ctx, ty_program *p) {
   ty_status s = TY_OK;
   ty_recording *r = p->r;
   for (int i = 0; i < r->nentry && s == TY_OK; i++) {
@@ -346,7 +337,7 @@ ty_status ty_spare_grads(ty_ctx *ctx, ty_program *p) {
     const int others = atomic_load(&g->refs) - 1;
     if (!others || others <= held_by_events(r, g)) continue;
     p->within++;
-    s = ty_call2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
+    s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, NULL, NULL, &copy);
     p->within--;
     if (s != TY_OK) break;
     copy->scaled = g->scaled;
@@ -382,7 +373,7 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
 
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput) {
   TY_TRY(ty_programs_interrupt(ctx));
-  if (p->mode != TY_AT_REST || ctx->program)
+  if (p->mode != TY_IDLE || ctx->program)
     return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
   p->checked = ty_next_storage();
   p->node = ty_next_node();
@@ -417,7 +408,7 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
   if (ok && p->broken) s = ty_program_broken(ctx);
   while (s == TY_OK && !p->dead && p->mode == TY_CHECK && p->at < p->r->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
   if (s == TY_OK && !p->dead && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult);
-  if (s == TY_OK && !p->dead && p->mode == TY_CHECK && (s = ty_spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
+  if (s == TY_OK && !p->dead && p->mode == TY_CHECK && (s = spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
   if (s != TY_OK) ty_program_die(p, "it failed to be planned");
   *run = !p->dead && p->mode == TY_CHECK;
   if (*run) p->r->last = p->calls;

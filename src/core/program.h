@@ -17,7 +17,7 @@
 
 extern _Atomic int ty_hooks_registered;                           /* by anyone on anything: a recorded backward pass doesn't know of them */
 
-typedef enum { TY_AT_REST, TY_RECORD, TY_CHECK } ty_program_mode;
+typedef enum { TY_IDLE, TY_RECORD, TY_CHECK } ty_program_mode;
 
 ty_status ty_programs_interrupt(ty_ctx *ctx);            /* another coroutine than theirs is about to compute: they settle */
 

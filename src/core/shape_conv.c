@@ -225,8 +225,8 @@ ty_sampling_options ty_sampling_options_of(const ty_call *c) {
     case TY_OP_resize: return (ty_sampling_options){RESIZE(resize)};
     case TY_OP_resize_backward: return (ty_sampling_options){RESIZE(resize_backward)};
     case TY_OP_grid_sample_take: return (ty_sampling_options){.mode = (int)AT(grid_sample_take, mode).i, GRID(grid_sample_take)};
-    case TY_OP_grid_sample_slopes: return (ty_sampling_options){GRID(grid_sample_slopes)};       /* bilinear: others have none */
-    default: return (ty_sampling_options){.mode = (int)AT(grid_sample_spread, mode).i, GRID(grid_sample_spread)};
+    case TY_OP_grid_sample_backward_grid: return (ty_sampling_options){GRID(grid_sample_backward_grid)};       /* bilinear: others have none */
+    default: return (ty_sampling_options){.mode = (int)AT(grid_sample_backward_x, mode).i, GRID(grid_sample_backward_x)};
   }
 #undef AT
 #undef GRID
@@ -260,14 +260,14 @@ ty_status ty_infer_grid_sample(ty_call *c) {
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 4, (const int64_t[4]){x->shape[0], x->shape[1], g->shape[1], g->shape[2]});
   return TY_OK;
 }
-ty_status ty_infer_grid_sample_slopes(ty_call *c) {
+ty_status ty_infer_grid_sample_backward_grid(ty_call *c) {
   TY_TRY(ty_need_dims(c, 1, 4));
   TY_TRY(samples(c, c->in[1].t->shape, 2, 0));
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, c->in[2].t->shape);
   return TY_OK;
 }
-ty_status ty_infer_grid_sample_spread(ty_call *c) {
-  const ty_attr *shape = &c->at[TY_AT_grid_sample_spread_shape];
+ty_status ty_infer_grid_sample_backward_x(ty_call *c) {
+  const ty_attr *shape = &c->at[TY_AT_grid_sample_backward_x_shape];
   if (shape->n != 4) return ty_fail(c, "a picture's shape has 4 sizes, got %d", shape->n);
   TY_TRY(samples(c, shape->v, 1, 0));
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, 4, shape->v);

@@ -120,7 +120,7 @@ uint32_t ty_save_mask(const ty_call *c) {
   uint32_t mask = 0;
   for (int i = 0; i < c->nin; i++) {
     int s = ty_slot_of(c, i);
-    if (ty_needs_grad(c->in[i].t) && c->op->diff >> s & 1) mask |= c->op->save_in[s] | (uint32_t)c->op->save_out[s] << 24;
+    if (ty_needs_grad(c->in[i].t) && c->op->diff >> s & 1) mask |= c->op->save_in[s] | (uint32_t)c->op->save_out[s] << TY_SAVED_OUT;
   }
   return mask;
 }
@@ -163,7 +163,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
   const bool pack = c->ctx->packs;
   ty_status st = TY_OK;
   if (!n) return no_memory(c->ctx);
-  uint32_t mask = n->saved_mask = ty_save_mask(c);
+  uint32_t mask = ty_save_mask(c);
   note_stream(c->ctx, n, c->out[0]);
   note_recorded(c->ctx);
   if (op->has_list) memcpy(n->span, c->span, sizeof n->span);
@@ -181,7 +181,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
   for (int j = 0; j < op->nout; j++) {
     ty_meta_of(c->out[j], &n->meta[c->nin + j]);
     /* in place: what the result will be isn't there to be packed yet */
-    if (mask >> (24 + j) & 1 && st == TY_OK) st = save(c->ctx, &n->saved[c->nin + j], c->out[j], pack && !before);
+    if (mask >> (TY_SAVED_OUT + j) & 1 && st == TY_OK) st = save(c->ctx, &n->saved[c->nin + j], c->out[j], pack && !before);
   }
   if (st != TY_OK) ty_node_release(n);
   else *out = n;

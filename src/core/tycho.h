@@ -408,8 +408,6 @@ void ty_swap_memory(ty_storage *a, ty_storage *b);       /* of as many bytes, of
 uint64_t ty_next_node(void);           /* the seq of the next node to be recorded */
 uint64_t ty_next_storage(void);        /* storages made from now on have this id, or a larger one */
 bool ty_storage_shared(const ty_storage *s);   /* by more than one tensor */
-/* Lays t's elements, in a layout that its op chose, in order of dims. *done false: others have that memory too, and nothing is done. */
-ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done);
 void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */
@@ -491,7 +489,7 @@ ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value);
 /* An op of one or two operands; at: its attributes, NULL for the defaults. */
-ty_status ty_call2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);
+ty_status ty_call_op2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);
 
 /* ---- autocast (autocast.c) ---- */
 
@@ -521,7 +519,6 @@ struct ty_node {
   const ty_backend *gpu;   /* where it was recorded, while stream was current there; NULL: on the CPU */
   void *stream;
   int nin, nout, nattr;
-  uint32_t saved_mask;     /* bit i: operand i saved; bit 24+j: result j saved */
   ty_edge *edge;           /* nin */
   ty_operand *in;          /* numbers among the operands; .t is never set */
   ty_saved *saved;         /* nin + nout */
@@ -537,7 +534,8 @@ bool ty_needs_grad(const ty_tensor *t);
 ty_status ty_history(ty_ctx *ctx, ty_tensor *t);         /* views: brings the node up to date with the base */
 int ty_slot_of(const ty_call *c, int i);                 /* the operand slot of operand i: members of a list share one */
 bool ty_will_record(const ty_call *c);
-uint32_t ty_save_mask(const ty_call *c);                 /* bit s: operand slot s; bit 24+j: result j */
+enum { TY_SAVED_OUT = 24 };                               /* a mask of what is saved: bit s: operand slot s, bit TY_SAVED_OUT + j: result j */
+uint32_t ty_save_mask(const ty_call *c);
 ty_status ty_record(ty_call *c);
 /* An in-place change is recorded in two steps, so that nothing can fail once the target has changed: prepare allocates (c->out[0] is
  * the target; before: copies of operands about to be overwritten), commit or abandon ends it. */

@@ -71,7 +71,6 @@ typedef struct {
 } ty_fourier_loops;
 enum { TY_LOGIC_AND, TY_LOGIC_OR, TY_LOGIC_XOR, TY_LOGIC_NOT };
 typedef struct {
-  const char *isa;
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
   void (*load[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
@@ -158,6 +157,8 @@ typedef void (*ty_run)(void *arg, char *const *ptr, const int64_t *stride, int64
 void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim);
 void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const int64_t *shape, int ndim); /* broadcasts */
 void ty_iter_tensor(ty_iter *it, const ty_tensor *t);
+int ty_iter_counter(ty_iter *it, const int64_t *shape);          /* an operand without memory, which ty_iter_count asks for */
+int64_t ty_iter_count(const ty_iter *it, int op, const char *ptr);       /* the place of a run's first element, in the order of shape */
 void ty_iter_done(ty_iter *it);
 void ty_iter_each(const ty_iter *it, ty_run run, void *arg);
 /* The same by tiles of n elements along the innermost dim and m along dim, between whose rows step elements lie. */

@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
   const ty_fused *f;
   ty_iter it;
+  int counter;                                                 /* where rows are reduced: the operand that counts them */
   int64_t width, within[TY_FUSED_TENSORS];                     /* > 0: the walk is over rows of so many elements; strides in them */
   bool wide;                                                   /* some node is held in 8 bytes */
   int buffers;
@@ -183,8 +184,8 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *stride, int64_t
   char *room = w->room + w->each * (size_t)omp_get_thread_num();
   const size_t size = w->each / (size_t)(w->buffers + 1);
   blocks b = {.size = size, .buf = room + size, .narrow = room};
-  b.first = ptr[w->f->ntensor] - w->it.data[w->f->ntensor];
-  b.step = stride[w->f->ntensor];
+  b.first = ty_iter_count(&w->it, w->counter, ptr[w->counter]);
+  b.step = stride[w->counter];
   const int64_t block = TY_MAX(TY_BLOCK / w->width, 1);
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * w->width);
 }
@@ -272,14 +273,12 @@ static void walk_rows(kernel *w) {
 static void walk_reduced(kernel *w) {
   const ty_fused *f = w->f;
   const int n = f->ndim - f->nred;
-  int64_t order[TY_MAXDIM], rows = 1;
   ty_iter_init(&w->it, f->shape, n);
   for (int t = 0; t < f->ntensor; t++) {
     ty_iter_add(&w->it, NULL, ty_dtype_size[f->tensor[t].dtype], f->tensor[t].stride, f->shape, n);
     w->within[t] = f->tensor[t].along;
   }
-  for (int d = n - 1; d >= 0; d--) { order[d] = rows; rows *= f->shape[d]; }
-  ty_iter_add(&w->it, (void *)w, 1, order, f->shape, n);       /* no memory: addresses that count rows */
+  w->counter = ty_iter_counter(&w->it, f->shape);
   ty_iter_done(&w->it);
   w->width = w->it.each = f->inner;
 }

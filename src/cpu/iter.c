@@ -28,6 +28,17 @@ void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const
   for (int i = 0; i < it->ndim; i++) it->stride[k][i] = i < lead || shape[i - lead] == 1 ? 0 : stride[i - lead];
 }
 
+/* Its strides are those of a tensor without gaps, of one byte an element, whatever the order that the dims are gone over in. */
+int ty_iter_counter(ty_iter *it, const int64_t *shape) {
+  static char nowhere;
+  int64_t stride[TY_MAXDIM], n = 1;
+  for (int d = it->ndim - 1; d >= 0; d--) { stride[d] = n; n *= shape[d]; }
+  ty_iter_add(it, &nowhere, 1, stride, shape, it->ndim);
+  return it->nop - 1;
+}
+
+int64_t ty_iter_count(const ty_iter *it, int op, const char *ptr) { return (intptr_t)ptr - (intptr_t)it->data[op]; }
+
 void ty_iter_tensor(ty_iter *it, const ty_tensor *t) { ty_iter_add(it, ty_data(t), ty_itemsize(t), t->stride, t->shape, t->ndim); }
 
 static bool before(const ty_iter *it, int a, int b) {  /* dim a belongs outside dim b */

@@ -87,7 +87,7 @@ static ty_status run(ty_call *c) {
   if (st == TY_OK && id == TY_OP_grid_sample_take) {
     const sampling s = sampling_of(c, in[0], in[1], o);
     take(&s);
-  } else if (st == TY_OK && id == TY_OP_grid_sample_slopes) {
+  } else if (st == TY_OK && id == TY_OP_grid_sample_backward_grid) {
     const sampling s = sampling_of(c, in[1], in[2], in[0]);
     slopes(&s, ty_data(o));
   } else if (st == TY_OK) {

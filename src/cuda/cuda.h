@@ -139,9 +139,9 @@ ty_status ty_cuda_scan(ty_call *c);
 ty_status ty_cuda_reduce_index(ty_call *c);                  /* scan.c */
 ty_status ty_cuda_index(ty_call *c);
 ty_status ty_cuda_pool(ty_call *c);
-ty_status ty_cuda_resize(ty_call *c);                        /* pool.c */
-ty_status ty_cuda_sample(ty_call *c);                        /* pool.c */
-ty_status ty_cuda_distance(ty_call *c);                      /* pool.c */
+ty_status ty_cuda_resize(ty_call *c);
+ty_status ty_cuda_sample(ty_call *c);
+ty_status ty_cuda_distance(ty_call *c);
 ty_status ty_cuda_align(ty_call *c);
 ty_status ty_cuda_fourier(ty_call *c);
 ty_status ty_cuda_conv(ty_call *c);

@@ -32,7 +32,6 @@ typedef struct {
 } ty_canvas;
 void ty_canvas_free(ty_canvas *s);
 float *ty_canvas_floats(ty_ctx *ctx, ty_canvas *s, int64_t n);      /* good until two more calls; NULL: out of memory */
-uint8_t *ty_canvas_pixels(ty_ctx *ctx, ty_canvas *s, size_t n);
 /* The same picture as floats of our own, in order. */
 ty_status ty_picture_own(ty_ctx *ctx, ty_picture *p, ty_canvas *s);
 void ty_picture_write(const ty_picture *p, void *to, ty_dtype d);     /* c x h x w elements: float32, float16, bfloat16 or float64 */
@@ -51,8 +50,6 @@ static inline uint64_t ty_key(uint64_t seed, uint64_t epoch) {
   return z ^ (z >> 31);
 }
 static inline ty_draws ty_draws_of(uint64_t key, int64_t item) { return (ty_draws){.key = key, .block = (uint64_t)item << 16}; }
-double ty_draw(ty_draws *d, double lo, double hi);                    /* [lo, hi) */
-int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi);             /* both ends */
 
 /* ---- transforms ---- */
 
@@ -66,8 +63,12 @@ ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_d
 bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known);
 
 /* pictures' geometry and colours (warp.c, colour.c): change *p */
-/* border: 0 fill, 1 edge, 2 reflect */
-ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s);
+#define TY_BORDERS(X) X(BORDER_FILL, "constant") X(BORDER_EDGE, "edge") X(BORDER_REFLECT, "reflect")
+typedef enum { TY_BORDERS(TY_AS_NUMBER) TY_NBORDER } ty_border;
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, float fill, ty_canvas *s);
+/* AutoAugment's, by the dataset for which it was found (policies.h) */
+#define TY_POLICIES(X) X(IMAGENET, "imagenet") X(CIFAR10, "cifar10") X(SVHN, "svhn")
+enum { TY_POLICIES(TY_AS_NUMBER) TY_NPOLICY };
 ty_status ty_resize(ty_ctx *ctx, ty_picture *p, int h, int w, bool nearest, bool antialias, ty_canvas *s);
 /* How a map reads the picture: the nearest pixel or four; fill: what lies outside. */
 typedef struct { bool nearest; float fill; } ty_sampler;
@@ -80,8 +81,10 @@ ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x
 void ty_inverse_affine(ty_affine a, double m[8]);
 /* from, to: four points x, y, ... of the picture and of what it becomes; false: there is no such map */
 bool ty_inverse_perspective(const double from[8], const double to[8], double m[8]);
-typedef enum { TY_BRIGHTNESS, TY_CONTRAST, TY_SATURATION, TY_HUE, TY_SHARPNESS, TY_POSTERIZE, TY_SOLARIZE,
-  TY_AUTOCONTRAST, TY_EQUALIZE, TY_INVERT, TY_GRAYSCALE } ty_colour;
+#define TY_COLOURS(X) X(BRIGHTNESS, "brightness") X(CONTRAST, "contrast") X(SATURATION, "saturation") X(HUE, "hue") \
+  X(SHARPNESS, "sharpness") X(POSTERIZE, "posterize") X(SOLARIZE, "solarize") X(AUTOCONTRAST, "autocontrast") X(EQUALIZE, "equalize") \
+  X(INVERT, "invert") X(GRAYSCALE, "grayscale")
+typedef enum { TY_COLOURS(TY_AS_NUMBER) } ty_colour;
 ty_status ty_recolour(ty_ctx *ctx, ty_picture *p, ty_colour what, float by, ty_canvas *s);
 
 /* ---- sources ---- */

@@ -26,7 +26,7 @@ float *ty_canvas_floats(ty_ctx *ctx, ty_canvas *s, int64_t n) {
   return s->plane[k];
 }
 
-uint8_t *ty_canvas_pixels(ty_ctx *ctx, ty_canvas *s, size_t n) {
+static uint8_t *canvas_pixels(ty_ctx *ctx, ty_canvas *s, size_t n) {
   s->pixels = grow(s->pixels, &s->pixels_room, n);
   if (!s->pixels) ty_error(ctx, "out of memory: a picture needs %zu bytes", n);
   return s->pixels;
@@ -136,7 +136,7 @@ static ty_status read_jpeg(ty_ctx *ctx, const char *path, const uint8_t *bytes, 
   if (tjDecompressHeader3(s->jpeg, bytes, n, &w, &h, &sub, &space) != 0) return bad(ctx, path, tjGetErrorStr2(s->jpeg));
   TY_TRY(within(ctx, path, w, h));
   const bool inks = space == TJCS_CMYK || space == TJCS_YCCK;
-  uint8_t *pixels = ty_canvas_pixels(ctx, s, (size_t)w * h * (inks ? 4 : c));
+  uint8_t *pixels = canvas_pixels(ctx, s, (size_t)w * h * (inks ? 4 : c));
   if (!pixels) return TY_OOM;
   if (tjDecompress2(s->jpeg, bytes, n, pixels, w, 0, h, inks ? TJPF_CMYK : gray ? TJPF_GRAY : TJPF_RGB,
       TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING) != 0)
@@ -157,7 +157,7 @@ static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, s
   if (!e) e = spng_get_ihdr(p, &head);
   if (!e && within(ctx, path, head.width, head.height) != TY_OK) { spng_ctx_free(p); return TY_ERR; }
   if (!e) e = spng_decoded_image_size(p, SPNG_FMT_RGB8, &size);
-  if (!e && !(pixels = ty_canvas_pixels(ctx, s, size))) e = SPNG_EMEM;
+  if (!e && !(pixels = canvas_pixels(ctx, s, size))) e = SPNG_EMEM;
   if (!e) e = spng_decode_image(p, pixels, size, SPNG_FMT_RGB8, 0);
   if (!e) e = spng_decode_chunks(p);                     /* to the end: a file that was cut off is none */
   spng_ctx_free(p);

@@ -1,8 +1,8 @@
 /* AutoAugment's policies (Cubuk et al. 2019), as torchvision has them: of 25 pairs of changes one is drawn. A change of transform.c's list,
  * with its probability, and its magnitude of 0 to 9. */
 typedef struct { int what; double probability; int magnitude; } ty_change;
-static const ty_change policies[POLICIES][25][2] = {
-  [IMAGENET] = {
+static const ty_change policies[TY_NPOLICY][25][2] = {
+  [TY_IMAGENET] = {
     {{POSTERIZE, 0.4, 8}, {TURN, 0.6, 9}},
     {{SOLARIZE, 0.6, 5}, {AUTOCONTRAST, 0.6, 0}},
     {{EQUALIZE, 0.8, 0}, {EQUALIZE, 0.6, 0}},
@@ -29,7 +29,7 @@ static const ty_change policies[POLICIES][25][2] = {
     {{COLOR, 0.6, 4}, {CONTRAST, 1, 8}},
     {{EQUALIZE, 0.8, 0}, {EQUALIZE, 0.6, 0}},
   },
-  [CIFAR10] = {
+  [TY_CIFAR10] = {
     {{INVERT, 0.1, 0}, {CONTRAST, 0.2, 6}},
     {{TURN, 0.7, 2}, {TRANSLATE_X, 0.3, 9}},
     {{SHARPNESS, 0.8, 1}, {SHARPNESS, 0.9, 3}},
@@ -56,7 +56,7 @@ static const ty_change policies[POLICIES][25][2] = {
     {{EQUALIZE, 0.8, 0}, {INVERT, 0.1, 0}},
     {{TRANSLATE_Y, 0.7, 9}, {AUTOCONTRAST, 0.9, 0}},
   },
-  [SVHN] = {
+  [TY_SVHN] = {
     {{SHEAR_X, 0.9, 4}, {INVERT, 0.2, 0}},
     {{SHEAR_Y, 0.9, 8}, {INVERT, 0.7, 0}},
     {{EQUALIZE, 0.6, 0}, {SOLARIZE, 0.6, 6}},

@@ -16,8 +16,10 @@ static uint32_t next_word(ty_draws *d) {
   }
   return d->word[4 - d->left--];
 }
-double ty_draw(ty_draws *d, double lo, double hi) { return lo + (hi - lo) * (next_word(d) * 0x1p-32); }
-int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
+/* in [lo, hi) */
+static double draw(ty_draws *d, double lo, double hi) { return lo + (hi - lo) * (next_word(d) * 0x1p-32); }
+/* from lo to hi, both included */
+static int64_t draw_int(ty_draws *d, int64_t lo, int64_t hi) {
   const int64_t k = lo + (int64_t)(next_word(d) * 0x1p-32 * (double)(hi - lo + 1));
   return TY_MIN(k, hi);
 }
@@ -28,10 +30,9 @@ int64_t ty_draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE,
   WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, AUTO_AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
-enum { IMAGENET, CIFAR10, SVHN, POLICIES };
 
 /* What each argument may be: s a size, i a whole number, p a probability, u above 0, f any finite number, b a boolean,
-   m a border, k a ty_colour, d a dtype. */
+   m a ty_border, k a ty_colour, d a dtype. */
 static const struct { const char *name, *args; } kinds[KINDS] = {
   [RESIZE] = {"resize", "ssbb"},                 /* h, w, nearest, antialias */
   [RESIZE_SHORT] = {"resize_short", "sbb"},      /* the shorter side, nearest, antialias */
@@ -55,7 +56,7 @@ static const struct { const char *name, *args; } kinds[KINDS] = {
   [ERASE] = {"erase", "puuuuf"},                 /* probability, share of the area, ratio h/w, value */
   [CUTOUT] = {"cutout", "s"},                    /* the side of a square */
   [AUGMENT] = {"augment", "iib"},                /* how many, magnitude 0..30, wide */
-  [AUTO_AUGMENT] = {"auto_augment", "i"},        /* policy 0..2: policies.h */
+  [AUTO_AUGMENT] = {"auto_augment", "i"},        /* a policy */
   [DTYPE] = {"dtype", "d"},
   [BLUR] = {"blur", "iiuuu"},                    /* sides of the kernel (x, y), sigma along x: least and most, that along y over it */
   [MAYBE] = {"maybe", "pi"},                     /* with this probability the steps that follow are done, so many; else they are left out */
@@ -79,7 +80,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
       case 'u': if (!(x > 0 && x <= 1e6)) must = "a number above 0"; break;
       case 'f': if (!(x >= -1e9 && x <= 1e9)) must = "a finite number"; break;
       case 'b': if (x != 0 && x != 1) must = "a boolean"; break;
-      case 'm': if (x != 0 && x != 1 && x != 2) must = "a border mode"; break;
+      case 'm': if (!(whole && x >= 0 && x < TY_NBORDER)) must = "a border mode"; break;
       case 'k': if (!(whole && x >= 0 && x <= TY_GRAYSCALE)) must = "a change of colour"; break;
       case 'd': if (x != TY_F32 && x != TY_F16 && x != TY_BF16 && x != TY_F64) must = "a floating dtype"; break;
     }
@@ -95,7 +96,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
     return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
   if (k == BLUR && ((int)v[0] % 2 == 0 || (int)v[1] % 2 == 0))
     return ty_error(ctx, "transforms: the sides of a blur's kernel must be odd, got %g and %g", v[0], v[1]);
-  if (k == AUTO_AUGMENT && v[0] >= POLICIES) return ty_error(ctx, "transforms: there is no policy %g", v[0]);
+  if (k == AUTO_AUGMENT && v[0] >= TY_NPOLICY) return ty_error(ctx, "transforms: there is no policy %g", v[0]);
   if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
   return TY_OK;
 }
@@ -123,12 +124,12 @@ static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
   const double area = (double)p->h * p->w;
   int y = -1, x = 0, h = 0, w = 0;
   for (int k = 0; k < 10 && y < 0; k++) {
-    const double a = area * ty_draw(d, v[2], v[3]), r = exp(ty_draw(d, log(v[4]), log(v[5])));
+    const double a = area * draw(d, v[2], v[3]), r = exp(draw(d, log(v[4]), log(v[5])));
     w = (int)rint(sqrt(a * r));
     h = (int)rint(sqrt(a / r));
     if (w < 1 || h < 1 || w > p->w || h > p->h) continue;
-    y = (int)ty_draw_int(d, 0, p->h - h);
-    x = (int)ty_draw_int(d, 0, p->w - w);
+    y = (int)draw_int(d, 0, p->h - h);
+    x = (int)draw_int(d, 0, p->w - w);
   }
   if (y < 0) {                                           /* the middle, as near to the ratios as it goes */
     const double r = (double)p->w / p->h;
@@ -159,12 +160,12 @@ static ty_affine turned(double degrees) { return (ty_affine){.degrees = degrees,
 
 /* Each corner moves inwards by up to a share of half the picture. */
 static ty_status perspective(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  if (ty_draw(d, 0, 1) >= v[1]) return TY_OK;
+  if (draw(d, 0, 1) >= v[1]) return TY_OK;
   const int x = (int)(v[0] * (p->w / 2)), y = (int)(v[0] * (p->h / 2)), right = p->w - 1, low = p->h - 1;
   const double from[8] = {0, 0, right, 0, right, low, 0, low};
   double to[8], m[8];
   for (int k = 0; k < 8; k++) {
-    const double in = (double)ty_draw_int(d, 0, k % 2 ? y : x);
+    const double in = (double)draw_int(d, 0, k % 2 ? y : x);
     to[k] = from[k] > 0 ? from[k] - in : in;
   }
   if (!ty_inverse_perspective(from, to, m)) return TY_OK;       /* of a picture that is one pixel wide, say */
@@ -176,11 +177,11 @@ static ty_status jitter(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d
   int order[4] = {0, 1, 2, 3};
   double by[4];
   for (int i = 3; i > 0; i--) {
-    const int j = (int)ty_draw_int(d, 0, i), t = order[i];
+    const int j = (int)draw_int(d, 0, i), t = order[i];
     order[i] = order[j];
     order[j] = t;
   }
-  for (int k = 0; k < 4; k++) by[k] = ty_draw(d, v[2 * k], v[2 * k + 1]);
+  for (int k = 0; k < 4; k++) by[k] = draw(d, v[2 * k], v[2 * k + 1]);
   for (int i = 0; i < 4; i++) {
     const int k = order[i], none = k < 3;                /* a factor of 1, or a shift of 0, changes nothing */
     if (v[2 * k] == none && v[2 * k + 1] == none) continue;
@@ -196,13 +197,13 @@ static void blank(ty_picture *p, int y, int x, int h, int w, float value) {     
 }
 
 static ty_status erase(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  if (ty_draw(d, 0, 1) >= v[0]) return TY_OK;
+  if (draw(d, 0, 1) >= v[0]) return TY_OK;
   const double area = (double)p->h * p->w;
   for (int k = 0; k < 10; k++) {
-    const double a = area * ty_draw(d, v[1], v[2]), r = exp(ty_draw(d, log(v[3]), log(v[4])));
+    const double a = area * draw(d, v[1], v[2]), r = exp(draw(d, log(v[3]), log(v[4])));
     const int h = (int)rint(sqrt(a * r)), w = (int)rint(sqrt(a / r));
     if (h < 1 || w < 1 || h >= p->h || w >= p->w) continue;
-    const int y = (int)ty_draw_int(d, 0, p->h - h), x = (int)ty_draw_int(d, 0, p->w - w);
+    const int y = (int)draw_int(d, 0, p->h - h), x = (int)draw_int(d, 0, p->w - w);
     TY_TRY(ty_picture_own(ctx, p, s));
     blank(p, y, x, h, w, (float)v[5]);
     break;
@@ -211,7 +212,7 @@ static ty_status erase(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d,
 }
 
 static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  const int y = (int)ty_draw_int(d, 0, p->h - 1) - size / 2, x = (int)ty_draw_int(d, 0, p->w - 1) - size / 2;
+  const int y = (int)draw_int(d, 0, p->h - 1) - size / 2, x = (int)draw_int(d, 0, p->w - 1) - size / 2;
   TY_TRY(ty_picture_own(ctx, p, s));
   const int top = TY_MAX(y, 0), left = TY_MAX(x, 0);
   blank(p, top, left, TY_MIN(y + size, p->h) - top, TY_MIN(x + size, p->w) - left, 0);
@@ -226,7 +227,7 @@ enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, C
 
 /* One of that list with its range; m: the magnitude as a share; wide: TrivialAugment's ranges. */
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
-  const double sign = what >= SHEAR_X && what <= SHARPNESS && ty_draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
+  const double sign = what >= SHEAR_X && what <= SHARPNESS && draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
   const double colour = 1 + sign * m * (wide ? 0.99 : 0.9), shear = atan(sign * m * (wide ? 0.99 : 0.3)) * deg;
   const ty_sampler nearest = {.nearest = true};
   double a[8];
@@ -253,17 +254,17 @@ static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wi
 
 static ty_status augment_some(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
   for (int k = 0; k < (int)v[0]; k++) {
-    const int what = (int)ty_draw_int(d, 0, AUGMENTATIONS - 1);
-    const double m = v[2] != 0 ? (double)ty_draw_int(d, 0, 30) / 30 : v[1] / 30;
+    const int what = (int)draw_int(d, 0, AUGMENTATIONS - 1);
+    const double m = v[2] != 0 ? (double)draw_int(d, 0, 30) / 30 : v[1] / 30;
     TY_TRY(augment(ctx, p, what, m, v[2] != 0, d, s));
   }
   return TY_OK;
 }
 
 static ty_status auto_augment(ty_ctx *ctx, int policy, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  const ty_change *pair = policies[policy][ty_draw_int(d, 0, 24)];
+  const ty_change *pair = policies[policy][draw_int(d, 0, 24)];
   for (int k = 0; k < 2; k++)
-    if (ty_draw(d, 0, 1) < pair[k].probability) TY_TRY(augment(ctx, p, pair[k].what, pair[k].magnitude / 9.0, false, d, s));
+    if (draw(d, 0, 1) < pair[k].probability) TY_TRY(augment(ctx, p, pair[k].what, pair[k].magnitude / 9.0, false, d, s));
   return TY_OK;
 }
 
@@ -280,7 +281,7 @@ static ty_status random_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dra
   if (h < v[0] || w < v[1])
     return ty_error(ctx, "RandomCrop: a picture of %dx%d, padding included, is smaller than the crop of %dx%d; padding= makes it larger",
       h, w, (int)v[0], (int)v[1]);
-  const int y = (int)ty_draw_int(d, 0, h - (int)v[0]) - (int)v[4], x = (int)ty_draw_int(d, 0, w - (int)v[1]) - (int)v[2];
+  const int y = (int)draw_int(d, 0, h - (int)v[0]) - (int)v[4], x = (int)draw_int(d, 0, w - (int)v[1]) - (int)v[2];
   return ty_crop(ctx, p, y, x, (int)v[0], (int)v[1], (int)v[7], (float)v[6], s);
 }
 
@@ -291,9 +292,9 @@ static ty_status pad(ty_ctx *ctx, const double *v, ty_picture *p, ty_canvas *s) 
 }
 
 static ty_status affine(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  const double degrees = ty_draw(d, v[0], v[1]), mx = v[2] * p->w, my = v[3] * p->h;
-  const double tx = rint(ty_draw(d, -mx, mx)), ty = rint(ty_draw(d, -my, my)), scale = ty_draw(d, v[4], v[5]);
-  const double sx = ty_draw(d, v[6], v[7]), sy = ty_draw(d, v[8], v[9]);
+  const double degrees = draw(d, v[0], v[1]), mx = v[2] * p->w, my = v[3] * p->h;
+  const double tx = rint(draw(d, -mx, mx)), ty = rint(draw(d, -my, my)), scale = draw(d, v[4], v[5]);
+  const double sx = draw(d, v[6], v[7]), sy = draw(d, v[8], v[9]);
   return warp(ctx, p, (ty_affine){degrees, tx, ty, scale, sx, sy}, sampler(v + 10), s);
 }
 
@@ -310,7 +311,7 @@ static ty_status normalize(ty_ctx *ctx, const double *v, ty_picture *p, ty_canva
 }
 
 static ty_status blur(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
-  const double sigma = ty_draw(d, v[2], v[3]);
+  const double sigma = draw(d, v[2], v[3]);
   return ty_blur(ctx, p, (int)v[0], (int)v[1], sigma, sigma * v[4], s);
 }
 
@@ -323,10 +324,10 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     case CROP: return ty_crop(ctx, p, (int)v[0], (int)v[1], (int)v[2], (int)v[3], 0, 0, s);
     case RANDOM_CROP: return random_crop(ctx, v, p, d, s);
     case PAD: return pad(ctx, v, p, s);
-    case HFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
-    case VFLIP: return ty_draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;
+    case HFLIP: return draw(d, 0, 1) < v[0] ? flip(p, false) : TY_OK;
+    case VFLIP: return draw(d, 0, 1) < v[0] ? flip(p, true) : TY_OK;
     case RESIZED_CROP: return resized_crop(ctx, v, p, d, s);
-    case ROTATION: return warp(ctx, p, turned(-ty_draw(d, v[0], v[1])), sampler(v + 2), s);
+    case ROTATION: return warp(ctx, p, turned(-draw(d, v[0], v[1])), sampler(v + 2), s);
     case AFFINE: return affine(ctx, v, p, d, s);
     case ROTATE: return warp(ctx, p, turned(-v[0]), sampler(v + 1), s);
     case WARP: return warp(ctx, p, (ty_affine){v[0], v[1], v[2], v[3], v[4], v[5]}, sampler(v + 6), s);
@@ -334,7 +335,7 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
     case PROJECT: return ty_warp(ctx, p, v, -0.5, -0.5, sampler(v + 8), s);
     case JITTER: return jitter(ctx, v, p, d, s);
     case COLOUR: return ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s);
-    case RANDOM_COLOUR: return ty_draw(d, 0, 1) < v[2] ? ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s) : TY_OK;
+    case RANDOM_COLOUR: return draw(d, 0, 1) < v[2] ? ty_recolour(ctx, p, (ty_colour)v[0], (float)v[1], s) : TY_OK;
     case NORMALIZE: return normalize(ctx, v, p, s);
     case ERASE: return erase(ctx, v, p, d, s);
     case BLUR: return blur(ctx, v, p, d, s);
@@ -348,7 +349,7 @@ static ty_status run(ty_ctx *ctx, const ty_transform *t, ty_picture *p, ty_draws
 ty_status ty_pipeline_run(ty_ctx *ctx, const ty_pipeline *t, ty_picture *p, ty_draws *d, ty_canvas *s) {
   for (int i = 0; i < t->n; i++) {
     const ty_transform *k = &t->step[i];
-    if (k->kind == MAYBE && !(ty_draw(d, 0, 1) < k->v[0])) i += (int)k->v[1];
+    if (k->kind == MAYBE && !(draw(d, 0, 1) < k->v[0])) i += (int)k->v[1];
     TY_TRY(run(ctx, k, p, d, s));
   }
   return TY_OK;

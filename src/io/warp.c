@@ -14,7 +14,7 @@ static int reflected(int i, int n) {                     /* ... 2 1 0 1 2 ... n-
   return i < n ? i : period - i;
 }
 
-ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int border, float fill, ty_canvas *s) {
+ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, ty_border border, float fill, ty_canvas *s) {
   if (y >= 0 && x >= 0 && y + h <= p->h && x + w <= p->w) {
     const int64_t by = y * p->sh + x * p->sw;
     p->p = p->bytes ? (const void *)((const uint8_t *)p->p + by) : (const void *)((const float *)p->p + by);
@@ -31,12 +31,12 @@ ty_status ty_crop(ty_ctx *ctx, ty_picture *p, int y, int x, int h, int w, int bo
     for (int i = 0; i < h; i++) {
       float *row = to + ((int64_t)c * h + i) * w;
       int sy = y + i;
-      if (border == 0 && (sy < 0 || sy >= p->h)) { for (int j = 0; j < w; j++) row[j] = fill; continue; }
-      sy = border == 2 ? reflected(sy, p->h) : TY_MAX(0, TY_MIN(p->h - 1, sy));
+      if (border == TY_BORDER_FILL && (sy < 0 || sy >= p->h)) { for (int j = 0; j < w; j++) row[j] = fill; continue; }
+      sy = border == TY_BORDER_REFLECT ? reflected(sy, p->h) : TY_MAX(0, TY_MIN(p->h - 1, sy));
       const float *src = from + c * p->sc + sy * p->sh;
       for (int j = 0; j < w; j++) {
         const int sx = x + j;
-        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == 0 ? fill : border == 2 ? src[reflected(sx, p->w)]
+        row[j] = sx >= 0 && sx < p->w ? src[sx] : border == TY_BORDER_FILL ? fill : border == TY_BORDER_REFLECT ? src[reflected(sx, p->w)]
           : src[TY_MAX(0, TY_MIN(p->w - 1, sx))];
       }
     }

@@ -517,4 +517,14 @@ void ty_open_data(lua_State *L) {
     {"loader_take", loader_take}, {"loader_stands", loader_stands}, {"loader_stop", loader_stop}, {"read_records", read_records},
     {"list_folder", list_folder}, {"bytes_tensor", bytes_tensor}, {"read_csv", read_csv}};
   for (unsigned i = 0; i < sizeof list / sizeof *list; i++) ty_add(L, list[i].name, list[i].f);
+#define COUNTED(name, word) lua_pushinteger(L, TY_##name); lua_setfield(L, -2, word);
+  lua_newtable(L);                         /* steps' numbers by users' words */
+  TY_COLOURS(COUNTED)
+  lua_setfield(L, -2, "colours");
+  lua_newtable(L);
+  TY_BORDERS(COUNTED)
+  lua_setfield(L, -2, "borders");
+  lua_newtable(L);
+  TY_POLICIES(COUNTED)
+  lua_setfield(L, -2, "policies");
 }

@@ -86,7 +86,7 @@ static int define(lua_State *L) {
   return 1;
 }
 
-/* list of {name, signature, doc, domain, expression, class, results, inplace, differentiable, mutates, params (names in
+/* list of {name, signature, doc, domain, class, results, inplace, differentiable, mutates, params (names in
    order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)}, *const casts[] =
@@ -100,7 +100,6 @@ static int op_table(lua_State *L) {
     lua_pushstring(L, op->sig); lua_setfield(L, -2, "signature");
     lua_pushstring(L, op->doc); lua_setfield(L, -2, "doc");
     lua_pushstring(L, op->domain); lua_setfield(L, -2, "domain");
-    lua_pushstring(L, op->expr); lua_setfield(L, -2, "expression");
     lua_pushstring(L, classes[op->cls]); lua_setfield(L, -2, "class");
     lua_pushinteger(L, op->nout); lua_setfield(L, -2, "results");
     lua_pushboolean(L, has_inplace(op)); lua_setfield(L, -2, "inplace");

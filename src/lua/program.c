@@ -166,7 +166,7 @@ static int program_on_gpu(lua_State *L) {    /* -> the GPU's number, or false */
   else lua_pushboolean(L, false);
   return 1;
 }
-static int program_at_rest(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->mode == TY_AT_REST); return 1; }
+static int program_at_rest(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->mode == TY_IDLE); return 1; }
 /* Whether a tensor is in the program's memory, which the next run writes to. */
 static int program_owns(lua_State *L) {
   lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == program_at(L, 1));

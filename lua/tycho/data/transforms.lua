@@ -70,7 +70,7 @@ end
 
 local function make(text, random, ...) return setmetatable({text = text, random = random, steps = {...}}, Transform) end
 local function bit(b) return b and 1 or 0 end
-local borders = {constant = 0, edge = 1, reflect = 2}
+local borders, colours = core.borders, core.colours
 
 -- A number x as {-x, x}, or a list of two; lo: neither end is below.
 local function interval(who, name, v, lo, hi)
@@ -196,8 +196,6 @@ define("RandomPerspective",
   function(scale, p, mode, fill) return make("RandomPerspective", true, {"perspective", scale, p, bit(mode == "nearest"), fill}) end)
 
 ---- colours ----
-local colours = {brightness = 0, contrast = 1, saturation = 2, hue = 3, sharpness = 4, posterize = 5, solarize = 6,
-  autocontrast = 7, equalize = 8, invert = 9, grayscale = 10}
 -- ColorJitter(brightness=0, contrast=0, saturation=0, hue=0): each a number x, a factor of 1 - x to 1 + x (hue: a shift of -x to x, up to
 -- 0.5), or a list {least, most}.
 define("ColorJitter", "brightness:any?, contrast:any?, saturation:any?, hue:any?", function(brightness, contrast, saturation, hue)
@@ -268,12 +266,11 @@ define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout
 define("RandAugment",
   "num_ops:int=2, magnitude:int=9",
   function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
-local policies = {imagenet = 0, cifar10 = 1, svhn = 2}         -- as src/io/transform.c counts them
 -- AutoAugment(policy="imagenet"): a pair of such changes, each with a probability, of the 25 that were found for that dataset: "imagenet",
 -- "cifar10" or "svhn" (Cubuk et al. 2019).
 define("AutoAugment",
   "policy:enum(imagenet,cifar10,svhn)=imagenet",
-  function(policy) return make("AutoAugment", true, {"auto_augment", policies[policy]}) end)
+  function(policy) return make("AutoAugment", true, {"auto_augment", core.policies[policy]}) end)
 -- TrivialAugmentWide(): one of RandAugment's changes, of any strength.
 define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", true, {"augment", 1, 0, 1}) end)
 

@@ -60,7 +60,7 @@ local function in_float32(fn)
   end
 end
 local to_x = in_float32(function(g, shape, grid, mode, padding, align)
-  if not recording() then return ops.grid_sample_spread(g, grid, shape, mode, padding, align) end
+  if not recording() then return ops.grid_sample_backward_x(g, grid, shape, mode, padding, align) end
   local n, c, h, w = unpack(shape)
   local flat, sum = rows(g), ops.zeros({n * h * w + 1, c}, {dtype = g.dtype, device = g.device})
   for _, f in ipairs(four(grid, shape, mode, padding, align)) do
@@ -69,7 +69,7 @@ local to_x = in_float32(function(g, shape, grid, mode, padding, align)
   return ops.permute(M.view(ops.slice(sum, 1, 1, n * h * w), n, h, w, c), {1, 4, 2, 3})
 end)
 local to_grid = in_float32(function(g, x, grid, padding, align)
-  if not recording() then return ops.grid_sample_slopes(g, x, grid, padding, align) end
+  if not recording() then return ops.grid_sample_backward_grid(g, x, grid, padding, align) end
   local flat, pixels, dx, dy = rows(g), ops.pad_constant(rows(x), {0, 0, 0, 1}), 0, 0
   for _, f in ipairs(four(grid, x.shape, "bilinear", padding, align)) do
     local dot = M.view(ops.sum(flat * ops.index(pixels, {f.at}, 1), 2), f.kx.shape)
