@@ -420,7 +420,7 @@ typedef struct {
 TY_K cudaError_t ty_k_resize(const ty_k_resizing *a, cudaStream_t s);
 
 /* ---- grid_sample (sample.cu): x (n, c, h, w), grid (n, points, 2), y (n, c, points), all contiguous ---- */
-typedef enum { TY_SAMPLE_TAKE, TY_SAMPLE_BACKWARD_GRID, TY_SAMPLE_BACKWARD_X } ty_sample_kind;  /* writes y; slopes, of x and y; adds to x, of y */
+typedef enum { TY_SAMPLE_TAKE, TY_SAMPLE_BACKWARD_GRID, TY_SAMPLE_BACKWARD_X } ty_sample_kind;
 typedef struct {
   int kind, dtype, nearest, padding, corners, ordered;   /* ordered: the additions have one order */
   int64_t n, c, h, w, points;

@@ -49,7 +49,8 @@ REDUCES(mean) REDUCES(prod) REDUCES(amax) REDUCES(amin) REDUCES(any) REDUCES(all
 SAME(max_dim, dim, min_dim) SAME(max_dim, keepdim, min_dim)
 CREATES(empty) CREATES(ones) CREATES(rand) CREATES(randn) SAME(zeros, size, full)
 COUNTS(cross_entropy_backward) COUNTS(cross_entropy_mean) COUNTS(cross_entropy_mean_backward)
-SAME(softmax, dim, log_softmax) SAME(softmax, dim, softmax_backward) SAME(softmax, dim, log_softmax_backward) SAME(softmax, dtype, log_softmax)
+SAME(softmax, dim, log_softmax) SAME(softmax, dim, softmax_backward) SAME(softmax, dim, log_softmax_backward)
+SAME(softmax, dtype, log_softmax)
 SAME(strided_take, layout, strided_put) SAME(strided_take, size, strided_put) SAME(strided_take, stride, strided_put)
 SAME(strided_take, offset, strided_put) SAME(tril, k, triu) SAME(cat, dim, stack)
 SAME(layer_norm_stats, size, rms_norm_stats) SAME(layer_norm_stats, eps, rms_norm_stats)
@@ -190,7 +191,8 @@ static int cast_slot(const ty_op *op) {
 static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
   {TY_OP_cast, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)}, {TY_OP_clone, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)},
   {TY_OP_resize, "mode", TY_RESIZINGS(TY_AS_TEXT)}, {TY_OP_resize_backward, "mode", TY_RESIZINGS(TY_AS_TEXT)},
-  {TY_OP_grid_sample_take, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_grid_sample_backward_grid, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_take, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
+  {TY_OP_grid_sample_backward_grid, "padding_mode", TY_PADDINGS(TY_AS_TEXT)},
   {TY_OP_grid_sample_backward_x, "padding_mode", TY_PADDINGS(TY_AS_TEXT)}, {TY_OP_recurrent, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)},
   {TY_OP_grid_sample_take, "mode", TY_GRID_MODES(TY_AS_TEXT)}, {TY_OP_grid_sample_backward_x, "mode", TY_GRID_MODES(TY_AS_TEXT)},
   {TY_OP_drawn, "kind", TY_DRAW_KINDS(TY_AS_TEXT)}, {TY_OP_fourier, "kind", TY_FOURIER_KINDS(TY_AS_TEXT)},

@@ -225,7 +225,7 @@ ty_sampling_options ty_sampling_options_of(const ty_call *c) {
     case TY_OP_resize: return (ty_sampling_options){RESIZE(resize)};
     case TY_OP_resize_backward: return (ty_sampling_options){RESIZE(resize_backward)};
     case TY_OP_grid_sample_take: return (ty_sampling_options){.mode = (int)AT(grid_sample_take, mode).i, GRID(grid_sample_take)};
-    case TY_OP_grid_sample_backward_grid: return (ty_sampling_options){GRID(grid_sample_backward_grid)};       /* bilinear: others have none */
+    case TY_OP_grid_sample_backward_grid: return (ty_sampling_options){GRID(grid_sample_backward_grid)};     /* bilinear */
     default: return (ty_sampling_options){.mode = (int)AT(grid_sample_backward_x, mode).i, GRID(grid_sample_backward_x)};
   }
 #undef AT

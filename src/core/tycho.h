@@ -534,7 +534,7 @@ bool ty_needs_grad(const ty_tensor *t);
 ty_status ty_history(ty_ctx *ctx, ty_tensor *t);         /* views: brings the node up to date with the base */
 int ty_slot_of(const ty_call *c, int i);                 /* the operand slot of operand i: members of a list share one */
 bool ty_will_record(const ty_call *c);
-enum { TY_SAVED_OUT = 24 };                               /* a mask of what is saved: bit s: operand slot s, bit TY_SAVED_OUT + j: result j */
+enum { TY_SAVED_OUT = 24 };                             /* what is saved: bit s: operand slot s, bit TY_SAVED_OUT + j: result j */
 uint32_t ty_save_mask(const ty_call *c);
 ty_status ty_record(ty_call *c);
 /* An in-place change is recorded in two steps, so that nothing can fail once the target has changed: prepare allocates (c->out[0] is

@@ -58,20 +58,20 @@ static int set_rule(lua_State *L) {
   ty_state_of(L);
   ty_op *op = ty_op_find(luaL_checkstring(L, 1));
   int at = (int)luaL_checkinteger(L, 2);
-  if (!op) return ty_throw(L, "grad.lua: there is no op '%s'", lua_tostring(L, 1));
-  if (at < 0 || at >= MAX_RULES) return ty_throw(L, "grad.lua: too many rules for '%s'", op->name);
+  if (!op) return ty_throw(L, "tycho.grad: there is no op '%s'", lua_tostring(L, 1));
+  if (at < 0 || at >= MAX_RULES) return ty_throw(L, "tycho.grad: too many rules for '%s'", op->name);
   luaL_checktype(L, 3, LUA_TTABLE);
   luaL_checktype(L, 4, LUA_TTABLE);
   luaL_checktype(L, 5, LUA_TFUNCTION);
   rule r = {0};
   uint32_t in = 0, out = 0;
   int n = (int)lua_objlen(L, 4);
-  if (n > TY_MAXPARAM) return ty_throw(L, "grad.lua: a rule of '%s' has too many parameters", op->name);
+  if (n > TY_MAXPARAM) return ty_throw(L, "tycho.grad: a rule of '%s' has too many parameters", op->name);
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 4, i);
     src *s = &r.s[r.nsrc++];
     if (!find_source(op, lua_tostring(L, -1), s))
-      return ty_throw(L, "grad.lua: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute",
+      return ty_throw(L, "tycho.grad: a rule of '%s' names '%s', which is neither an operand, a result nor an attribute",
         op->name, lua_tostring(L, -1));
     if (s->kind == SRC_IN) in |= 1u << s->index;
     if (s->kind == SRC_OUT) out |= 1u << s->index;
@@ -81,7 +81,7 @@ static int set_rule(lua_State *L) {
   for (int i = 1; i <= n; i++) {
     lua_rawgeti(L, 3, i);
     const ty_param *p = ty_op_param(op, lua_tostring(L, -1));
-    if (!p || p->type > TY_P_TENSORS) return ty_throw(L, "grad.lua: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
+    if (!p || p->type > TY_P_TENSORS) return ty_throw(L, "tycho.grad: '%s' has no operand '%s'", op->name, lua_tostring(L, -1));
     const uint32_t bit = 1u << p->slot;
     bool own = false;
     for (int k = 0; k < at; k++) own = own || rules[op->id][k].slots == bit;

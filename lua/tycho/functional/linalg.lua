@@ -1,6 +1,6 @@
 -- Linear algebra: torch.linalg's functions, in tycho.linalg, and the older names of torch itself.
 --
--- LAPACK computes, on the CPU: a GPU's matrices go there and back, which waits for them. Gradients: linalg_gradients.lua.
+-- LAPACK computes, on the CPU: a GPU's matrices go there and back, which waits for them. Gradients: grad/linalg.lua.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

@@ -1,4 +1,4 @@
--- Gradients of special functions (grad.lua says how rules are written).
+-- Gradients of special functions (init.lua says how rules are written).
 local core = require "tycho.core"
 local ops = core.ops
 local recording = core.is_grad_enabled

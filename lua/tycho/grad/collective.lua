@@ -1,9 +1,9 @@
--- The gradient of what processes exchange (grad.lua's rule of `collective`): each has a loss of its own, and what it
--- gave to others brings their gradients back.
+-- The gradient of what processes exchange (init.lua says how rules are written): each has a loss of its own, and what it gave to others
+-- brings their gradients back.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
-return function(g, x_shape, kind, reduction, group)
+local function gradient(g, x_shape, kind, reduction, group)
   local mean = reduction == "mean"
   if reduction ~= "sum" and not mean then error(("distributed: %s has no gradient; sum and mean have"):format(reduction), 0) end
   local function back(k, r) return ops.collective(g, k, r or "sum", 0, 0, group) end
@@ -16,3 +16,4 @@ return function(g, x_shape, kind, reduction, group)
   end
   error(("distributed: %s has no gradient"):format(kind), 0)
 end
+return {collective = {x = gradient}}

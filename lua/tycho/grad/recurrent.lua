@@ -1,5 +1,5 @@
 -- A recurrent layer's gradients out of plain ops, so that they have gradients themselves: what R.recurrent in
--- grad_layers.lua gives where a graph is asked for. The fused ops are src/cpu/recurrent.c's and src/cuda/recurrent.c's; all are the
+-- layers.lua gives where a graph is asked for. The fused ops are src/cpu/recurrent.c's and src/cuda/recurrent.c's; all are the
 -- formulas of src/core/cells.h.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods

@@ -1,10 +1,10 @@
--- Gradient rules of layers, losses and dropout (for grad.lua, which says how rules are written, and registers these). Most give a
+-- Gradient rules of layers, losses and dropout (init.lua says how rules are written, and registers these). Most give a
 -- fused backward op's results, and where a graph is asked for the same gradients out of plain ops.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local attention_weights = require("tycho.functional.lib").attention_weights
 local ctc = require "tycho.functional.ctc"
-local recurrent_gradients = require "tycho.functional.recurrent"
+local recurrent_gradients = require "tycho.grad.recurrent"
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
 local R = {}

@@ -1,6 +1,5 @@
--- Gradient rules, one expression for each operand of each op. Those of layers and losses stand in grad_layers.lua, those of
--- linear algebra, special functions, grid_sample and exchanges in functional/: linalg_gradients.lua, special_gradients.lua,
--- sampling_gradients.lua, collective.lua.
+-- Gradient rules, one expression for each operand of each op: here those of pointwise ops, reductions, views, products and indexing, in
+-- the files beside it the others.
 --
 -- A rule's parameters say what it needs, and only that is saved (operands rather than results where PyTorch's rule has them: then
 -- the same results may be changed in place): g the incoming gradient, operands and attributes by their
@@ -12,7 +11,6 @@
 local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
-local collective_gradient = require "tycho.functional.collective"
 local operand = require("tycho.functional.lib").operand
 local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for?
 
@@ -478,20 +476,19 @@ function product_of_others(g, x, dim, index, src, out)
 end
 
 ---- rules that stand elsewhere ----
-for _, place in ipairs {"grad_layers", "functional.linalg_gradients", "functional.special_gradients", "functional.sampling_gradients"} do
-  for name, rules in pairs(require("tycho." .. place)) do R[name] = rules end
+for _, family in ipairs {"layers", "linalg", "special", "sampling", "collective"} do
+  for name, rules in pairs(require("tycho.grad." .. family)) do R[name] = rules end
 end
-R.collective = {x = collective_gradient}
 
 ---- no gradient ----
 local NONE = [[
   isnan isinf isfinite signbit logical_not gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward prelu_backward
-  smooth_l1_backward bce_logits_backward grid_sample_backward_grid grid_sample_backward_x softmax_backward log_softmax_backward batch_norm_backward
-  layer_norm_backward group_norm_backward distances_backward cross_entropy_backward cross_entropy_mean_backward ctc_backward
-  linear_backward_weight empty zeros ones full range linspace eye rand randn randint randperm rng_state set_rng_state uniform normal
-  exponential multinomial bernoulli drawn augment nonzero unique_values searchsorted bincount
+  smooth_l1_backward bce_logits_backward grid_sample_backward_grid grid_sample_backward_x softmax_backward log_softmax_backward
+  batch_norm_backward layer_norm_backward group_norm_backward distances_backward cross_entropy_backward
+  cross_entropy_mean_backward ctc_backward linear_backward_weight empty zeros ones full range linspace eye rand randn randint randperm
+  rng_state set_rng_state uniform normal exponential multinomial bernoulli drawn augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step
   nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope]]
@@ -506,7 +503,7 @@ local function register(op, n, operands, fn)
     if not name then break end
     params[i], i = name, i + 1
   end
-  if #params == 0 then error("grad.lua was stripped of its parameters' names: load it as source, or compile it with -g") end
+  if #params == 0 then error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g") end
   core.set_rule(op, n, names, params, fn)
 end
 
@@ -515,11 +512,11 @@ for name in NONE:gmatch("%S+") do none[name] = true end
 local known = {}
 for _, op in ipairs(core.op_table()) do
   known[op.name] = true
-  if not R[op.name] and not none[op.name] then error("grad.lua has no rule for op '" .. op.name .. "', nor is it listed as having none") end
-  if R[op.name] and none[op.name] then error("grad.lua: op '" .. op.name .. "' has a rule and is listed as having none") end
+  if not R[op.name] and not none[op.name] then error("tycho.grad has no rule for op '" .. op.name .. "', nor is it in NONE") end
+  if R[op.name] and none[op.name] then error("tycho.grad: op '" .. op.name .. "' has a rule and is listed as having none") end
 end
 for name, rules in pairs(R) do
-  if not known[name] then error("grad.lua has a rule for '" .. name .. "', which is no op") end
+  if not known[name] then error("tycho.grad has a rule for '" .. name .. "', which is no op") end
   local operands, n = {}, 0
   for key in pairs(rules) do operands[#operands + 1] = key end
   table.sort(operands)
@@ -529,5 +526,5 @@ for name, rules in pairs(R) do
   end
 end
 for name in pairs(none) do
-  if not known[name] then error("grad.lua lists '" .. name .. "' as having no gradient, but there is no such op") end
+  if not known[name] then error("tycho.grad lists '" .. name .. "' as having no gradient, but there is no such op") end
 end

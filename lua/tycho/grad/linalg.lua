@@ -1,4 +1,4 @@
--- Gradient rules of linear algebra (for grad.lua, which says how rules are written). T: transposed matrices; rows of
+-- Gradient rules of linear algebra (init.lua says how rules are written). T: transposed matrices; rows of
 -- packed results as ops.def says.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
