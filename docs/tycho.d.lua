@@ -11169,6 +11169,31 @@ function tycho.distributed.functional.reduce_scatter(x, op, group) end
 ---@param group? any
 function tycho.distributed.functional.all_to_all(x, group) end
 
+tycho.distributed.fsdp = {}
+--- `(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}})` from now on each process holds its rows of net's parameters, of their gradients and of what an optimizer made after it keeps of them; forward brings the whole ones together, and drops them when it ends, unless reshard_after_forward = false; backward does so again. Gradients are the means of all processes'. First the blocks of a model, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given; floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which must all call state_dict(). Gives net.
+---@param net any
+---@param options? table
+function tycho.distributed.fsdp.fully_shard(net, options) end
+
+--- `({param_dtype=, reduce_dtype=, output_dtype=, cast_forward_inputs=true})` fully_shard's mp_policy.
+---@param options? table
+function tycho.distributed.fsdp.MixedPrecisionPolicy(options) end
+
+--- `(opt)` the optimizer's state_dict() with whole tensors; all processes call it, and get it.
+---@param opt any
+function tycho.distributed.fsdp.optim_state_dict(opt) end
+
+--- `(opt, state)` from such a state, or one of an optimizer of the whole model.
+---@param opt any
+---@param state any
+function tycho.distributed.fsdp.load_optim_state_dict(opt, state) end
+
+tycho.distributed.optim = {}
+--- `(params, {optimizer_class=optim.AdamW, process_group=, ...})` an optimizer of that class, with its options, whose state for each parameter is in one process alone; the processes have the same gradients, as DistributedDataParallel gives them. Each step ends with the exchange of what it has changed. Schedulers and GradScaler take it as any. state_dict() has this process's share, until consolidate_state_dict(to) has brought all to one; load_state_dict takes a whole state and keeps the share.
+---@param params any
+---@param options? table
+function tycho.distributed.optim.ZeroRedundancyOptimizer(params, options) end
+
 tycho.data = {}
 --- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
 ---@param items any

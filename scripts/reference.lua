@@ -10,7 +10,7 @@ local options = require "tycho.options"
 
 -- Public tables have these for the library itself.
 local INTERNAL = {}
-for name in ([[data.transforms.steps distributed.group_of tycho.arange bar:line bar:show Module:check_state_dict
+for name in ([[data.transforms.steps distributed.group_of distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
   Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
   LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:restart DataLoader:order DataLoader:engine
   DistributedDataParallel:clone]]):gmatch "%S+" do INTERNAL[name] = true end
@@ -34,7 +34,7 @@ local SECTIONS = {
   {"Compiled steps", "compile"},
   {"Traces", "jit", "jit_freeze"},
   {"Devices", "cuda", "cuda_kernel", "graphed"},
-  {"Several processes", "distributed"},
+  {"Several processes", "distributed", "nn/sharded", "optim/zero"},
   {"Data", "data/init", "data/loader", "data/remote", "data/samplers", "data/datasets", "data/collate", "data/resident"},
   {"Transforms", "data/transforms"},
   {"Boxes", "vision"},
@@ -340,7 +340,8 @@ end
 
 local HOMES = {["autograd.functional"] = "autograd_functional", ["nn.init"] = "nn/init_functions", ["nn.utils"] = "nn/utils",
   ["nn.utils.rnn"] = "nn/sequences", ["nn.utils.prune"] = "nn/prune", ["nn.utils.parametrize"] = "nn/parametrize",
-  ["nn.utils.parametrizations"] = "nn/parametrize", ["utils.tensorboard"] = "tensorboard", ["utils.benchmark"] = "benchmark",
+  ["nn.utils.parametrizations"] = "nn/parametrize", ["utils.tensorboard"] = "tensorboard",
+  ["distributed.fsdp"] = "nn/sharded", ["distributed.optim"] = "optim/zero", ["utils.benchmark"] = "benchmark",
   ["distributions.transforms"] = "distributions/transforms"}
 -- The file that a public table is made in: of its name, or that of the table it stands in.
 local function home_of(path, above)
@@ -504,6 +505,7 @@ function M.collect(root)
     by_value[core.methods[name]] = entry
     entries[#entries + 1] = entry
   end
+  local _, _ = tycho.distributed.fsdp, tycho.distributed.optim   -- loaded when they are named
   walk("", tycho, "init", {})
   for _, c in ipairs(CLASSES) do
     if c[1] == "Tensor" then

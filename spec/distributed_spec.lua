@@ -26,7 +26,8 @@ describe("several processes", function()
   end
 
   for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "accumulation", "unused",
-      "scaler", "buffers", "compiled", "replays", "batch_norm", "sampler", "refusals", "wrapping"} do
+      "scaler", "buffers", "compiled", "replays", "batch_norm", "sampler", "refusals", "wrapping",
+      "sharded", "sharded_more", "zero"} do
     it("agree: " .. case, function()
       local text = run(case, 2)
       assert.truthy(text:find("process 0 of 2: sound", 1, true) and

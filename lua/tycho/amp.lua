@@ -10,6 +10,7 @@ local fail, check, fill = options.fail, options.check, options.fill
 local modes = require "tycho.modes"
 local callable = modes.callable
 local devices = require "tycho.devices"
+local module = require "tycho.nn.module"
 local on = devices.on
 local ops, M = core.ops, core.methods
 local amp = {debug = require "tycho.amp_debug"}
@@ -220,6 +221,20 @@ local function agree(found)
   end
 end
 
+-- What was found in one process's part of a sharded parameter holds for all.
+local function agree_among(opt, found)
+  local known = {}
+  for _, group in ipairs(opt.param_groups) do
+    for _, p in ipairs(group.params) do
+      local among = module.sharded[p]
+      if among and not known[among] then
+        known[among] = true
+        for _, f in pairs(found) do ops.collective_(f, "all_reduce", "max", 0, 0, among.id) end
+      end
+    end
+  end
+end
+
 -- step(opt): the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and isn't waited for. Where
 -- unscale_() wasn't called the step divides by the scale itself, and p.grad stays scaled.
 function Scaler:step(opt, ...)
@@ -240,6 +255,7 @@ function Scaler:step(opt, ...)
   if e.state == "ready" then each_device(self, "step", opt, e, false, function(list, found) ops.multi_found(list, found) end) end
   local scaled = e.state == "ready"
   agree(e.found)
+  agree_among(opt, e.found)
   opt:apply_gradients {found = function(device) return e.found[device] end,
     scale = scaled and function(device) return on(self._scale, device) end or nil}
   e.state = "stepped"

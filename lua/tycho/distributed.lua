@@ -128,7 +128,8 @@ function Work:is_completed()
 end
 
 local streams = {}                      -- by device: where its exchanges go
-local function beside(device, fn)
+-- Runs fn in that stream, after what the current one has; gives both.
+function distributed.beside(device, fn)
   local cuda = require "tycho.cuda"
   local index = tonumber(device:match "%d+$") or cuda.current_device()
   return cuda.device(index, function()
@@ -156,7 +157,7 @@ local function exchange(who, kind, x, into, async, group, reduction, peer, tag)
     end
   end
   if x.device ~= "cpu" then
-    local s, current = no_grad(beside, x.device, run)
+    local s, current = no_grad(distributed.beside, x.device, run)
     if async then return setmetatable({event = s:record_event()}, Work) end
     current:wait_stream(s)
     return
@@ -395,4 +396,13 @@ distributed.functional = options.told({
     function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),
 }, "distributed.functional")
 
-return options.told(distributed, "distributed")
+options.told(distributed, "distributed")
+local LATER = {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"}       -- what is over modules and optimizers
+local missing = getmetatable(distributed)
+local tell = missing.__index
+function missing.__index(t, k)
+  if not LATER[k] then return tell(t, k) end
+  rawset(t, k, require(LATER[k]))
+  return rawget(t, k)
+end
+return distributed

@@ -376,6 +376,13 @@ static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
   return 2;
 }
 
+static int view_of(lua_State *L) {         /* x, y -> how far behind y's first element x's is, where both are of one memory */
+  const ty_tensor *x = ty_check(L, 1, "view_of", "argument 1"), *y = ty_check(L, 2, "view_of", "argument 2");
+  if (x->storage != y->storage || x->dtype != y->dtype) return 0;
+  lua_pushnumber(L, (lua_Number)(x->offset - y->offset));
+  return 1;
+}
+
 static int allocated(lua_State *L) {       /* -> bytes of this state's tensors */
   lua_pushnumber(L, (lua_Number)atomic_load(&ty_state_of(L)->account->bytes));
   return 1;
@@ -455,6 +462,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   lua_pop(L, 1);
   ty_add(L, "is_tensor", is_tensor);
   ty_add(L, "data_ptr", data_ptr);
+  ty_add(L, "view_of", view_of);
   ty_add(L, "set_data", set_data);
   ty_add(L, "replace_grad", replace_grad);
   ty_add(L, "grad_of", grad_of);

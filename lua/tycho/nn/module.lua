@@ -361,6 +361,9 @@ local function note_lazy(m, list)
   end
 end
 
+-- Parameters that are a part of a whole one (sharded.lua), and the group of processes that have the others.
+exports.sharded = setmetatable({}, {__mode = "k"})
+
 -- parameters(recurse=true): a list of the parameters of the module and those in it, each once, in the order of assignment; recurse =
 -- false: its own alone.
 function Module:parameters(recurse)

@@ -9,34 +9,12 @@ local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
 local flat = require "tycho.nn.flat"
+local replicas = require "tycho.nn.replicas"
 local distributed = require "tycho.distributed"
 local options = require "tycho.options"
 local tree = require "tycho.tree"
 local fail, no_grad = options.fail, modes.no_grad
 local ops, M = core.ops, core.methods
-
--- Tensors become those of the first process of the group, those of a dtype and device at once. plain: in the current stream, as a
--- record of a compiled step can hold it.
-local function share(tensors, group, plain)
-  local kinds, order = {}, {}
-  for _, t in ipairs(tensors) do
-    local key = t.dtype .. " " .. t.device
-    if not kinds[key] then
-      kinds[key] = {}
-      order[#order + 1] = key
-    end
-    table.insert(kinds[key], t:detach())
-  end
-  no_grad(function()
-    for _, key in ipairs(order) do
-      local list = kinds[key]
-      local whole = flat.join(list)
-      if plain then ops.collective_(whole, "broadcast", "sum", 0, 0, group.id)
-      else distributed.broadcast(whole, group.ranks[1], group) end
-      if group.rank ~= 0 then flat.each(whole, list, function(i, part) M.copy_(list[i], part) end) end
-    end
-  end)
-end
 
 ---- DistributedDataParallel ----
 local Parallel = module.Module:extend "DistributedDataParallel"
@@ -59,22 +37,6 @@ local function buckets_of(params, cap)
     of[p] = b
   end
   return list, of
-end
-
--- Before anything is exchanged: the models must be of the same build.
-local function compare(net, group)
-  local mine = {}
-  for name, p in net:named_parameters() do
-    mine[#mine + 1] = ("%s: %s %s%s"):format(name, p.dtype, tostring(p.shape), p.requires_grad and "" or ", frozen")
-  end
-  local theirs = {mine}
-  distributed.broadcast_object_list(theirs, group.ranks[1], group)
-  for i = 1, math.max(#mine, #theirs[1]) do
-    if mine[i] ~= theirs[1][i] then
-      fail("DistributedDataParallel: parameter %d is %s here and %s in process %d", i, mine[i] or "missing",
-        theirs[1][i] or "missing", group.ranks[1])
-    end
-  end
 end
 
 -- A pass begins: no gradient has come.
@@ -195,23 +157,21 @@ end
 -- parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can
 -- do.
 function Parallel:init(net, o)
-  if not module.is_module(net) then fail("DistributedDataParallel: argument 1 must be a module, got %s", options.shown(net)) end
+  replicas.need_parameters("DistributedDataParallel", net)
   o = options.fill("DistributedDataParallel", o,
     {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true,
       process_group = false, device_ids = false, output_device = false})
   options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
   self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
-  local lazy = module.incomplete[net:parameters()]
-  if lazy then fail("DistributedDataParallel: %s has no parameters yet: call the module with an input before it is wrapped", lazy) end
   self.module = net
   local params, names = {}, {}
   for name, p in net:named_parameters() do
     if p.requires_grad then params[#params + 1], names[p] = p, name end
   end
   if #params == 0 then fail "DistributedDataParallel: the module has no parameter that requires grad" end
-  compare(net, self.group)
-  share(net:parameters(), self.group)
-  share(net:buffers(), self.group)
+  replicas.compare("DistributedDataParallel", net, self.group)
+  replicas.share(net:parameters(), self.group)
+  replicas.share(net:buffers(), self.group)
   self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
   self.overlaps, self.absent = o.overlap, {}             -- absent: what the last forward didn't use
   self.cap, self.device = o.bucket_cap_mb * 2 ^ 20, device_of(o.device_ids, params)
@@ -266,7 +226,7 @@ function Parallel:forward(...)
   if not core.is_grad_enabled() then return self.module(there(self, ...)) end
   if self.syncing then
     check(self)
-    if self.broadcasts and self.training then share(self.module:buffers(), self.group, not self.overlaps) end
+    if self.broadcasts and self.training then replicas.share(self.module:buffers(), self.group, not self.overlaps) end
   end
   return run(self, there(self, ...))
 end

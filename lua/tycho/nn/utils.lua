@@ -24,7 +24,7 @@ local function flattened(params)
   return out
 end
 local function grads(who, params)
-  local list = {}
+  local list, groups = {}, {}              -- groups: of gradients of sharded parameters
   params = flattened(params)
   if type(params) ~= "table" and not core.is_tensor(params) or (type(params) == "table" and rawget(params, "_parts")) then
     fail(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()")
@@ -33,9 +33,12 @@ local function grads(who, params)
   for i, p in ipairs(core.is_tensor(params) and {params} or params) do
     if not core.is_tensor(p) then fail("%s: item %d of argument 1 is a %s, not a tensor", who, i, type(p)) end
     local g = core.grad_of(p)
-    if g then list[#list + 1] = g end
+    if g then
+      list[#list + 1] = g
+      groups[g] = module.sharded[p]
+    end
   end
-  return list
+  return list, groups
 end
 
 -- Nobody else has these handles: the gradients' memory isn't to wait for the collector.
@@ -58,6 +61,28 @@ local function norm_of(list, p)
     each[i] = on(p == math.huge and ops.amax(a) or ops.sum(a ^ p), first)
   end
   local all = ops.stack(each, 1)
+  return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
+end
+
+-- The same where some are parts: these have a norm among all processes of their group.
+local function norm_among(list, groups, p)
+  if next(groups) == nil then return norm_of(list, p) end
+  local kinds, order, powers = {}, {}, {}
+  for _, g in ipairs(list) do
+    local kind = groups[g] or "whole"
+    if not kinds[kind] then
+      kinds[kind] = {}
+      order[#order + 1] = kind
+    end
+    if M.numel(g) > 0 then table.insert(kinds[kind], g) end
+  end
+  for i, kind in ipairs(order) do
+    local part = kinds[kind]
+    local n = #part > 0 and norm_of(part, p) or ops.zeros({}, {device = list[1].device})
+    if p ~= math.huge then n = n ^ p end
+    powers[i] = kind == "whole" and n or ops.collective(n, "all_reduce", p == math.huge and "max" or "sum", 0, 0, kind.id)
+  end
+  local all = ops.stack(powers, 1)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
@@ -93,9 +118,9 @@ function utils.clip_grad_norm_(params, ...)
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
   options.number("clip_grad_norm_", "norm_type", o.norm_type)
   if o.norm_type <= 0 then fail("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type) end
-  local list = grads("clip_grad_norm_", params)
+  local list, groups = grads("clip_grad_norm_", params)
   if #list == 0 then return ops.zeros({}) end
-  local ok, total = pcall(norm_of, list, o.norm_type)
+  local ok, total = pcall(norm_among, list, groups, o.norm_type)
   if not ok then fail((options.bare(total):gsub("^multi_norm", "clip_grad_norm_"))) end
   if o.error_if_nonfinite and not ops.isfinite(total):item() then
     give_back(list)

@@ -93,6 +93,7 @@ return function(new_class)
   -- Adam without momentum, a matrix's second moments kept as those of its rows and columns (Shazeer and Stern 2018).
   local Adafactor = class("Adafactor",
     {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
+  Adafactor.needs_whole = true
   function Adafactor:check(group) -- luacheck: ignore
     local eps = group.eps
     if group.d < 1 then fail("Adafactor: d must be at least 1, got %g", group.d) end
@@ -145,6 +146,7 @@ return function(new_class)
   local Muon = class("Muon",
     {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315},
       eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
+  Muon.needs_whole = true
   function Muon:check(group) -- luacheck: ignore
     if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then
       fail("Muon: adjust_lr_fn must be 'original' or 'match_rms_adamw', got %s", shown(group.adjust_lr_fn))

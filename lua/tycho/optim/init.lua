@@ -84,6 +84,7 @@ local function add_group(self, given, known)
     if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
     if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
     if seen[p] then fail("%s: parameter %d is given twice", name, i) end
+    if self.needs_whole and module.sharded[p] then fail("%s: its rule takes whole parameters; parameter %d is sharded", name, i) end
     seen[p] = true
     group.params[i] = p
   end

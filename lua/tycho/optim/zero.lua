@@ -1,0 +1,126 @@
+-- tycho.distributed.optim: ZeroRedundancyOptimizer, an optimizer whose state is spread over processes that train one model.
+--
+-- Idea: it is an optimizer of the class that is asked for, which sees the gradients of its own share of the parameters alone, so that it
+-- makes state for these only; after each step the processes tell each other their shares' new values. Invariant: gradients are equal in
+-- all processes (DistributedDataParallel sees to that), and so then are parameters.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local no_grad = require("tycho.modes").no_grad
+local flat = require "tycho.nn.flat"
+local distributed = require "tycho.distributed"
+local fail = options.fail
+local ops, M = core.ops, core.methods
+local zero = {}
+
+-- Whose each parameter is: the largest first, each to the one that has the least.
+local function shares(opt, size)
+  local list, at, load, owner = {}, {}, {}, {}
+  for _, group in ipairs(opt.param_groups) do
+    for _, p in ipairs(group.params) do
+      list[#list + 1] = p
+      at[p] = #list
+    end
+  end
+  table.sort(list, function(a, b)
+    local x, y = M.numel(a), M.numel(b)
+    if x ~= y then return x > y end
+    return at[a] < at[b]
+  end)
+  for r = 0, size - 1 do load[r] = 0 end
+  for _, p in ipairs(list) do
+    local least = 0
+    for r = 1, size - 1 do if load[r] < load[least] then least = r end end
+    owner[p], load[least] = least, load[least] + M.numel(p)
+  end
+  return list, owner
+end
+
+-- Each process's parameters, those of a dtype and device at once, become what it has.
+local function tell(list, owner, group)
+  local kinds, order = {}, {}
+  for _, p in ipairs(list) do
+    local key = ("%d %s %s"):format(owner[p], p.dtype, p.device)
+    if not kinds[key] then
+      kinds[key] = {}
+      order[#order + 1] = key
+    end
+    table.insert(kinds[key], p:detach())
+  end
+  for _, key in ipairs(order) do
+    local from, part = tonumber(key:match "^%d+"), kinds[key]
+    local whole = flat.join(part)
+    ops.collective_(whole, "broadcast", "sum", from, 0, group.id)
+    if group.rank ~= from then flat.each(whole, part, function(i, x) M.copy_(part[i], x) end) end
+  end
+end
+
+-- ZeroRedundancyOptimizer(params, {optimizer_class=optim.AdamW, process_group=, ...}): an optimizer of that class, with its options, whose
+-- state for each parameter is in one process alone; the processes have the same gradients, as DistributedDataParallel gives them. Each
+-- step ends with the exchange of what it has changed. Schedulers and GradScaler take it as any. state_dict() has this process's share,
+-- until consolidate_state_dict(to) has brought all to one; load_state_dict takes a whole state and keeps the share.
+function zero.ZeroRedundancyOptimizer(params, o)
+  local who = "ZeroRedundancyOptimizer"
+  if type(o) ~= "table" or o.optimizer_class == nil then fail(who .. ": an option optimizer_class is needed, such as optim.AdamW") end
+  local given = {}
+  for k, v in pairs(o) do given[k] = v end
+  local group, class = distributed.group_of(who, o.process_group), o.optimizer_class
+  given.optimizer_class, given.process_group, given.parameters_as_bucket_view, given.overlap_with_ddp = nil, nil, nil, nil
+  local opt = class(params, given)
+  if not opt.apply_gradients then fail("%s: %s looks at all gradients together", who, opt._name) end
+  local list, owner = shares(opt, #group.ranks)
+  local apply, state_dict, load = opt.apply_gradients, opt.state_dict, opt.load_state_dict
+  local whole                              -- what consolidate_state_dict has brought here
+
+  function opt.apply_gradients(self, scaling)
+    whole = nil
+    local hidden = {}
+    for _, p in ipairs(list) do
+      if owner[p] ~= group.rank and p.grad then hidden[p], p.grad = p.grad, nil end
+    end
+    options.finally(function() for p, g in pairs(hidden) do p.grad = g end end, apply, self, scaling)
+    no_grad(tell, list, owner, group)
+  end
+  function opt.add_param_group() fail(who .. ": parameters can't be added: the shares are made") end
+
+  -- consolidate_state_dict(to=0): the process of that rank gets all states; all processes call it.
+  function opt.consolidate_state_dict(self, to)
+    to = to or 0
+    local mine = state_dict(self)
+    local all = {state = {}, param_groups = mine.param_groups}
+    local n = 0
+    for _, g in ipairs(self.param_groups) do
+      for _, p in ipairs(g.params) do
+        n = n + 1
+        local from, s = owner[p], {}
+        local what = {}
+        for name, v in pairs(from == group.rank and mine.state[n] or {}) do
+          what[#what + 1] = core.is_tensor(v) and {name = name, shape = {unpack(v.shape)}, dtype = v.dtype} or {name = name, value = v}
+        end
+        local told = {what}
+        distributed.broadcast_object_list(told, group.ranks[from + 1], group)
+        for _, w in ipairs(told[1]) do
+          if not w.dtype then s[w.name] = w.value
+          else
+            local v = from == group.rank and mine.state[n][w.name] or ops.empty(w.shape, {dtype = w.dtype, device = p.device})
+            if from ~= to then
+              if group.rank == from then distributed.send(v, group.ranks[to + 1], group)
+              elseif group.rank == to then distributed.recv(v, group.ranks[from + 1], group) end
+            end
+            s[w.name] = core.keep(v)
+          end
+        end
+        if next(s) then all.state[n] = s end
+      end
+    end
+    if group.rank == to then whole = all end
+  end
+  function opt.state_dict(self) return whole or state_dict(self) end
+  function opt.load_state_dict(self, state)
+    whole = nil
+    load(self, state)
+    for p in pairs(owner) do if owner[p] ~= group.rank then self.state[p] = nil end end
+  end
+  return opt
+end
+
+return options.told(zero, "distributed.optim")
