@@ -53,25 +53,43 @@ TEST_PACKAGES  = lua-busted libopenmpi-dev openmpi-bin
 LINT_PACKAGES  = lua-check
 DEMO_PACKAGES  = dataset-fashion-mnist
 
+# What is built is named, with V=1 by the whole command.
+ifeq ($(V),)
+SAY = @printf '%-5s %s\n'
+RUN = @
+else
+SAY = @:
+RUN =
+endif
+
+ifeq ($(LUA_INCDIR),)
+ifeq ($(filter demo test lint clean uninstall,$(MAKECMDGOALS)),)
+$(info There are no headers of LuaJIT here: `make demo` and `make test` install what is missing, or see docs/install.md.)
+endif
+endif
+
 all: $(BUILD)/tycho/core.so
 
 $(BUILD)/tycho/core.so: $(OBJ)
 	@mkdir -p $(@D)
-	$(CC) -o $@ $^ $(LDFLAGS) $(LDLIBS)
+	$(SAY) LD $@
+	$(RUN)$(CC) -o $@ $^ $(LDFLAGS) $(LDLIBS)
 
 src/core/attributes.h: src/core/ops.def scripts/attributes
 	scripts/attributes $< >$@.new && mv $@.new $@
 
 $(BUILD)/%.o: src/%.c $(HDR)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c $< -o $@
+	$(SAY) CC $@
+	$(RUN)$(CC) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/cpu/copy.o $(BUILD)/cpu/index.o $(BUILD)/cpu/nonzero.o $(BUILD)/cpu/resize.o $(BUILD)/io/picture.o $(BUILD)/io/warp.o: CFLAGS += -O3     # inner loops of their own
 
 define VECTOR
 $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 	@mkdir -p $$(@D)
-	$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
+	$$(SAY) CC $$@
+	$$(RUN)$(CC) $$(CFLAGS) -O3 $$(ISA_$$*) -DTY_ISA=$$* -c $$< -o $$@
 endef
 $(foreach f,$(LOOPS),$(eval $(call VECTOR,$(f))))
 
@@ -84,7 +102,8 @@ endif
 
 $(BUILD)/tycho/mpi.so: src/mpi/mpi.c $(HDR)
 	@mkdir -p $(@D)
-	$(MPICC) $(CFLAGS) -fno-openmp $< -o $@ -shared -Wl,-z,nodelete
+	$(SAY) LD $@
+	$(RUN)$(MPICC) $(CFLAGS) -fno-openmp $< -o $@ -shared -Wl,-z,nodelete
 
 # ---- the GPU library: where there is nvcc; and its simulation, where there are CUDA's headers ----
 
@@ -106,7 +125,8 @@ endif
 
 $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%.o)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn -lz -ldl
+	$(SAY) LD $@
+	$(RUN)$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn -lz -ldl
 
 # what sources made at run time begin with, as strings
 define TEXT
@@ -123,11 +143,13 @@ $(eval $(call TEXT,fused,kernels/fused.cuh,FUSED))
 
 $(BUILD)/cuda/%.o: src/cuda/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
+	$(SAY) CC $@
+	$(RUN)$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 
 $(BUILD)/kernels/%.o: kernels/%.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
+	$(SAY) NVCC $@
+	$(RUN)$(NVCC) -std=c++17 -O3 --fmad=false $(GENCODE) -Xcompiler -fPIC,-fvisibility=hidden,-iquote,src/core,-iquote,kernels -c $< -o $@
 
 SIM := $(BUILD)/sim
 comma := ,
@@ -138,27 +160,33 @@ SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/c
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
 	@mkdir -p $(@D)
-	$(CXX) -o $@ $^ -shared -pthread -lz -ldl -Wl,-z,nodelete $(if $(SIM_MORE),,-Wl$(comma)--no-undefined) $(SIM_MORE)
+	$(SAY) LD $@
+	$(RUN)$(CXX) -o $@ $^ -shared -pthread -lz -ldl -Wl,-z,nodelete $(if $(SIM_MORE),,-Wl$(comma)--no-undefined) $(SIM_MORE)
 
 $(SIM)/kernels/%.o: kernels/%.cu $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
+	$(SAY) CXX $@
+	$(RUN)$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -x c++ -c $< -o $@
 
 $(SIM)/planted: spec/simgpu/planted.cpp $(SIM)/sim.o $(SIM)/fibers.o $(KERNEL_HDR)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o $(SIM)/fibers.o -o $@ -pthread
+	$(SAY) CXX $@
+	$(RUN)$(CXX) -std=c++17 -O1 $(SIM_FLAGS) $< $(SIM)/sim.o $(SIM)/fibers.o -o $@ -pthread
 
 $(SIM)/libraries.o $(SIM)/ccl.o: $(SIM)/%.o: spec/simgpu/%.c $(CUDA_HDR)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
+	$(SAY) CC $@
+	$(RUN)$(CC) $(CFLAGS) $(CUDA_INC) -c $< -o $@
 
 $(SIM)/product.o $(SIM)/attend.o: $(SIM)/%.o: spec/simgpu/%.cpp $(KERNEL_HDR) spec/simgpu/sim.h
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -iquote kernels -c $< -o $@
+	$(SAY) CXX $@
+	$(RUN)$(CXX) -std=c++17 -O1 $(SIM_FLAGS) -iquote kernels -c $< -o $@
 
 $(SIM)/%.o: spec/simgpu/%.cpp spec/simgpu/sim.h
 	@mkdir -p $(@D)
-	$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -c $< -o $@
+	$(SAY) CXX $@
+	$(RUN)$(CXX) -std=c++17 -O2 $(SIM_FLAGS) -c $< -o $@
 
 # Lockstep: every access of the host to device memory faults; asynchronous: missing waits show. SEED=n for another order.
 SEED ?= $(shell date +%j)
@@ -219,14 +247,17 @@ endif
 
 # ---- what users run: packages first, then make again, since the paths above depend on them ----
 
+# On all cores, unless make was told a number.
+AT_ONCE = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 demo:
 	@scripts/need "make demo" $(BUILD_PACKAGES) $(DEMO_PACKAGES)
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(AT_ONCE) all
 	$(LUAJIT) examples/fashion_mnist.lua $(ARGS)
 
 test:
 	@scripts/need "make test" $(BUILD_PACKAGES) $(TEST_PACKAGES)
-	@$(MAKE) --no-print-directory run-specs
+	@$(MAKE) --no-print-directory $(AT_ONCE) run-specs
 
 run-specs: all
 	@scripts/specs $(BUILD)/specs.log $(SPLIT) $(BUSTED) $(ARGS)
@@ -322,12 +353,16 @@ golden: all
 	-$(PYTHON) spec/golden_files.py --check
 
 install: all
+	rm -rf $(PREFIX_LUA)/tycho $(PREFIX_LIB)/tycho          # what an older version had
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/
 	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so
 	for l in cuda mpi; do if [ -e $(BUILD)/tycho/$$l.so ]; then install -m 755 $(BUILD)/tycho/$$l.so $(PREFIX_LIB)/tycho/$$l.so; fi; done
 
+uninstall:
+	rm -rf $(PREFIX_LUA)/tycho $(PREFIX_LIB)/tycho
+
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-sim-full test-sim-lockstep test-sim-async test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu bench bench-gpu docs golden install clean
+.PHONY: all cuda demo test test-sim test-sim-full test-sim-lockstep test-sim-async test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu bench bench-gpu docs golden install uninstall clean

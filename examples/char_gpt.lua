@@ -56,7 +56,10 @@ local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "
   threads = 0, precision = "float32", compile = 0}
 local precisions = {float32 = true, bfloat16 = true, float16 = true, half = true}
 if not precisions[options.precision] then stop("--precision must be float32, bfloat16, float16 or half") end
-if options.data == "" then stop("usage: luajit examples/char_gpt.lua --data FILE [--steps 2000] ...") end
+if options.data == "" then
+  stop [[--data names a text to learn from; Shakespeare's plays in one file are at
+https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt; --help lists the arguments]]
+end
 for name, least in pairs {steps = 0, batch = 1, block = 1, layers = 1, heads = 1, width = 1, write = 0, threads = 0, seed = 0} do
   if options[name] < least or options[name] % 1 ~= 0 then stop(("--%s must be a whole number, at least %d"):format(name, least)) end
 end
@@ -66,7 +69,7 @@ if options.width % options.heads ~= 0 then stop("--heads must divide --width") e
 local block = options.block
 local function read(train, stride)
   local ok, set = pcall(data.datasets.TextFile, {root = options.data, train = train, block_size = block, stride = stride})
-  if not ok then stop((set:gsub("^.-TextFile: ", ""))) end
+  if not ok then stop("--data: " .. set:gsub("^.-TextFile: ", "")) end
   return set
 end
 local train, test = read(true, 1), read(false, block)

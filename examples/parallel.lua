@@ -33,7 +33,7 @@ for epoch = 1, options.epochs do
     loss:backward()
     optimizer:step()
   end
-  if first then print(("epoch %d: %d s in %d processes"):format(epoch, os.time() - began, dist.get_world_size())) end
+  if first then print(("epoch %d: %d s, processes: %d"):format(epoch, os.time() - began, dist.get_world_size())) end
 end
 
 if first then
@@ -44,6 +44,7 @@ if first then
     end
   end)
   print(("test accuracy %.4f"):format(right / test:size()))
-  tycho.save("parallel.safetensors", net:state_dict())
+  os.execute "mkdir -p runs"
+  tycho.save("runs/parallel.safetensors", net:state_dict())
 end
 dist.barrier()                                                                          -- nobody leaves before the file is there

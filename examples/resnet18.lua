@@ -55,7 +55,10 @@ if not ok then io.stderr:write(train, "\n"); os.exit(1) end
 
 tycho.manual_seed(1)
 local net = resnet18 {classes = #train.classes, width = options.width, channels = 1}
-if options.weights ~= "" then net:load_state_dict(tycho.load(options.weights)) end
+if options.weights ~= "" then
+  local found, why = pcall(function() net:load_state_dict(tycho.load(options.weights)) end)
+  if not found then io.stderr:write("--weights: ", why, "\n"); os.exit(1) end
+end
 local optimizer = tycho.optim.SGD(net:parameters(), {lr = 0.05, momentum = 0.9, weight_decay = 5e-4})
 local schedule = tycho.optim.lr_scheduler.CosineAnnealingLR(optimizer, {T_max = options.steps})
 local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle = true, drop_last = true, seed = 1})
