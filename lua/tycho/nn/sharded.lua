@@ -13,7 +13,7 @@ local autograd = require "tycho.autograd"
 local distributed = require "tycho.distributed"
 local options = require "tycho.options"
 local tree = require "tycho.tree"
-local fail, no_grad, finally = options.fail, modes.no_grad, options.finally
+local fail, no_grad, scope, finally = options.fail, modes.no_grad, modes.scope, options.finally
 local ops, M = core.ops, core.methods
 local fsdp = {}
 
@@ -113,15 +113,26 @@ local function ahead(unit)
   for _, piece in ipairs(unit and unit.pieces or {}) do
     if piece.device ~= "cpu" and not (piece.ahead or piece.again or piece.now) then
       no_grad(distributed.beside, piece.device, function()
-        piece.ahead = {all = core.keep(exchanged(piece, as_exchanged(piece))), version = versions(piece)}
+        piece.ahead = {all = core.keep(scope(function() return exchanged(piece, as_exchanged(piece)) end)), version = versions(piece)}
       end)
     end
   end
 end
-local function taken_ahead(piece)
+-- The whole parameters, of what was begun ahead or of tensors(). Their memory is what this file is about: none waits for the collector.
+local function brought_together(piece, tensors)
   local a = piece.ahead
   piece.ahead = nil
-  return a and a.version == versions(piece) and a.all or nil
+  local list = {scope(function()
+    return unpack(wholes(piece, a and a.version == versions(piece) and a.all or exchanged(piece, tensors())))
+  end)}
+  if a then core.free(a.all) end
+  return list
+end
+local function free_all(list) for _, x in pairs(list) do core.free(x) end end
+local handed = {}                          -- handles of gradients that backward has taken
+local function forget_handed()
+  free_all(handed)
+  handed = {}
 end
 
 -- From the parts to the whole parameters; its gradient goes the way back.
@@ -129,24 +140,27 @@ local Whole = autograd.Function {
   forward = function(ctx, piece, ...)
     ctx.piece, ctx.n = piece, select("#", ...)
     ctx:set_materialize_grads(false)
-    local tensors = {...}
-    for i, x in ipairs(tensors) do tensors[i] = M.to(x, piece.dtype) end
-    local out, frozen = wholes(piece, taken_ahead(piece) or exchanged(piece, tensors)), {}
+    local out, frozen = brought_together(piece, function() return as_exchanged(piece) end), {}
     for i, e in ipairs(piece.list) do if not e.p.requires_grad then frozen[#frozen + 1] = out[i] end end
     ctx:mark_non_differentiable(unpack(frozen))
     return unpack(out)
   end,
   backward = function(ctx, ...)
     local piece, grads = ctx.piece, {...}
-    piece.again = nil                      -- all that needed it has been
-    return nil, unpack(scattered(piece, grads), 1, ctx.n)
+    forget_handed()
+    if piece.again then free_all(piece.again.list) end     -- all that needed them has been
+    piece.again = nil
+    local out = {scope(function() return unpack(scattered(piece, grads), 1, ctx.n) end)}
+    free_all(grads)
+    handed = out
+    return nil, unpack(out, 1, ctx.n)
   end}
 
 -- The whole parameters, brought together again for backward.
 local function again(piece)
   if not piece.again or piece.again.version ~= versions(piece) then
     piece.again = {version = versions(piece), list = no_grad(in_turn, piece, function()
-      return wholes(piece, taken_ahead(piece) or exchanged(piece, as_exchanged(piece)))
+      return brought_together(piece, function() return as_exchanged(piece) end)
     end)}
     for _, w in ipairs(piece.again.list) do core.keep(w) end
     ahead(piece.unit.before)
@@ -160,8 +174,10 @@ local function pack(unit, x)
     for i, w in ipairs(piece.now or {}) do
       local offset = core.view_of(x, w)
       if offset and offset >= 0 then
-        return {piece = piece, i = i, size = {unpack(x.shape)}, stride = {unpack(x:stride())}, offset = offset,
+        local note = {piece = piece, i = i, size = {unpack(x.shape)}, stride = {unpack(x:stride())}, offset = offset,
           same = offset == 0 and x.shape == w.shape and M.is_contiguous(x) and M.is_contiguous(w), version = versions(piece)}
+        core.free(x)
+        return note
       end
     end
   end
@@ -182,6 +198,7 @@ local depth = 0
 -- The whole parameters stand where the parts were, while fn runs.
 local function within(unit, fn, ...)
   local recorded = core.is_grad_enabled()
+  forget_handed()
   for _, piece in ipairs(unit.pieces) do
     local parts = {}
     for i, e in ipairs(piece.list) do parts[i] = e.p end
@@ -193,7 +210,10 @@ local function within(unit, fn, ...)
   end
   local function restore()
     for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.p end
-    for _, piece in ipairs(unit.pieces) do piece.now = nil end
+    for _, piece in ipairs(unit.pieces) do
+      free_all(piece.now)
+      piece.now = nil
+    end
   end
   if not (recorded and unit.reshards) then return finally(restore, fn, ...) end
   return finally(restore, autograd.graph.saved_tensors_hooks, function(x) return pack(unit, x) end, unpacked, fn, ...)
