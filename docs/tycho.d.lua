@@ -9708,7 +9708,7 @@ function tycho.nn.isinstance(v, class) end
 ---@param v any
 function tycho.nn.is_module(v) end
 
---- A copy with memory of its own: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields; objects with a metatable and functions stay the same ones.
+--- A copy with memory of its own, without gradients: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields; objects with a metatable and functions stay the same ones.
 function tycho.nn.Module:clone() end
 
 --- `({prefix="", keep_vars=false})` a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the parameters themselves, not detached.
@@ -10702,7 +10702,7 @@ function tycho.compile(fn, options) end
 function classes.traced:graph() end
 
 tycho.jit = {}
---- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or lists of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for (x:to(y.dtype), a recurrent layer's first states) are: trace it in the one that it is to run in.
+--- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.
 ---@param model any
 ---@param example any
 function tycho.jit.trace(model, example, ...) end
@@ -11369,7 +11369,7 @@ function tycho.data.datasets.CIFAR10(options) end
 ---@param options? table
 function tycho.data.datasets.CIFAR100(options) end
 
---- `({root=, train=, transform=, gray=false})` pictures root/class/.../file.jpg or .png; classes are the folders' names, sorted. With train the classes are in root/train, or root/val (or root/test). gray: one channel.
+--- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; classes are the folders' names, sorted. With train the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, and no error.
 ---@param options? table
 function tycho.data.datasets.ImageFolder(options) end
 

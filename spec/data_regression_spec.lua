@@ -437,6 +437,18 @@ describe("checkpoints", function()
       data.ConcatDataset {a, {size = function() return 1 end, get = function() return 1, 2 end}}, {num_workers = 1})
   end)
 
+  it("a folder without pictures is a class where that is allowed, and no label shifts silently", function()
+    local place = os.tmpname()
+    os.remove(place)
+    os.execute(("mkdir -p %s/ape %s/bee %s/cat && cp spec/golden/picture.png %s/ape/ && cp spec/golden/picture.png %s/cat/"):format(place, place,
+      place, place, place))
+    helper.fails("has folders without .jpg or .png files: bee;", data.datasets.ImageFolder, {root = place})
+    local set = data.datasets.ImageFolder {root = place, allow_empty = true}
+    assert.same({"ape", "bee", "cat"}, set.classes)
+    assert.equal(3, (select(2, set:get(2))))
+    os.execute("rm -r " .. place)
+  end)
+
   it("items come one by one where there is no batch size", function()
     local cpu, seen = {device = "cpu"}, {}
     local set = data.TensorDataset(tycho.range(1, 3, 1, cpu), tycho.ones(3, 2, cpu))

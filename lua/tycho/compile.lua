@@ -263,19 +263,33 @@ local function as_recorded(way)
   return true
 end
 
+-- What pcall(fn, ...) gives, as a list, of a call by which the variant learns the modes of the modules that run.
+local function observed(v, fn, ...)
+  local seen = {}
+  local observer = module.observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
+  local out = pack(pcall(fn, ...))
+  module.observe(observer)
+  for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end     -- others fn switches itself
+  return out
+end
+
 -- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, and the optimizers' steps.
 local function call(self, v, given, list)
-  local observe, seen, updates, before = module.observe, {}, {}, program.updates
+  local updates, before = {}, program.updates
   local check = program.begin(v.program, list)
-  local observer = (not check or self.guard == "inputs") and observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
   program.updates = updates
-  local out = pack(pcall(self.fn, unpack(given, 1, given.n)))
+  local out
+  if check and self.guard ~= "inputs" then out = pack(pcall(self.fn, unpack(given, 1, given.n)))
+  else out = observed(v, self.fn, unpack(given, 1, given.n)) end
   program.updates = before
-  if observer ~= false then
-    observe(observer or nil)
-    for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end   -- others fn switches itself
-  end
   return out, check, updates
+end
+
+-- A variant's first call, which makes what is made once.
+local function first_call(self, v, ...)
+  local out = observed(v, self.fn, ...)
+  if not out[1] then error(out[2], 0) end
+  return unpack(out, 2, out.n)
 end
 
 -- What is known of the recording that the call agreed with, or has made: then nothing any more of those that have made room for it.
@@ -431,8 +445,9 @@ function Compiled.__call(self, ...)
     if not self.refused[why] then debug_print("not compiled: %s", why) end
     self.refused[why], self.why = (self.refused[why] or 0) + 1, why
   else v.calls = v.calls + 1 end
-  -- the first call makes what is made once; a coroutine may come in the middle of another's call
-  if why or v.calls == 1 or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
+  if v and v.calls == 1 then return first_call(self, v, ...) end
+  -- a coroutine may come in the middle of another's call
+  if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
   end
   if v.trusted and program.recorded(v.program) then

@@ -36,6 +36,7 @@ end
 
 -- p: a program (jit_program.lua); tensors: by name.
 function Traced:init(p, tensors)
+  for _, node in ipairs(p.nodes) do p.changes = p.changes or node.inplace or false end       -- of memory that views may share
   rawset(self, "_program", p)
   local places = {}
   for i, t in ipairs(p.tensors) do places[i] = place(self, t.name, tensors[t.name], t.kind) end
@@ -66,7 +67,17 @@ end
 function Traced:forward(...)
   local p, tensors = inside(self)
   local value, given, batch = {}, {...}, nil
-  if select("#", ...) ~= #p.inputs then fail("Traced: %d arguments, the trace has %d inputs", select("#", ...), #p.inputs) end
+  local name = p.takes and "tensor" or "argument"
+  local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
+  if n ~= takes then fail("Traced: it takes %d argument%s, got %d", takes, takes == 1 and "" or "s", n) end
+  if p.takes then
+    local flat = {}
+    for i, t in ipairs(p.takes) do
+      local wrong = P.match(given[i], t, function(v, x) flat[v] = x end)
+      if wrong then fail("Traced: argument %d %s", i, wrong) end
+    end
+    given = flat
+  end
   for i, want in ipairs(p.inputs) do
     local x = given[i]
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
@@ -79,11 +90,11 @@ function Traced:forward(...)
     end
     if not fits then
       local dims = free_text(p, i)
-      fail("Traced: argument %d has shape %s; the trace was made for %s%s", i, tostring(x.shape),
+      fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape),
         table.concat(want.shape, "x"), dims ~= "" and (" (dim %s may differ, in all alike)"):format(dims) or "")
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
-      fail("Traced: argument %d is %s; the trace was made for %s", i, x.dtype, want.dtype)
+      fail("Traced: %s %d is %s; the trace was made for %s", name, i, x.dtype, want.dtype)
     end
     value[i] = x
   end
@@ -101,7 +112,8 @@ function Traced:forward(...)
       args[first] = nil
       ops[node.op .. "_"](x, args)
     else
-      local r = {ops[node.op](args)}
+      -- another input may lie otherwise than the example did, of which a view could be made
+      local r = {(node.op == "view" and not p.changes and M.reshape or ops[node.op])(args)}
       for i, v in ipairs(node.out) do value[v] = r[i] end
     end
     for _, v in ipairs(node.last or {}) do value[v] = nil end        -- so that memory goes when it is no longer needed
@@ -149,13 +161,12 @@ end
 
 ---- tracing ----
 -- trace(model, example, ...): a module that does the same ops as the model, a module or a function, without its Lua source. The model runs
--- with the examples, tensors or lists of them, without gradients, in the mode it is in. The batch may differ in later calls where the
+-- with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the
 -- model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where
 -- it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length).
 -- A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what
 -- embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model,
--- then trace it. The dtypes that a model asks for (x:to(y.dtype), a recurrent layer's first states) are: trace it in the one that it is to
--- run in.
+-- then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)
@@ -179,7 +190,7 @@ function Traced:save(path)
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
     core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = entries, nodes = nodes,
-    results = p.results, batch = p.batch, free = p.free, several = p.several}})
+    results = p.results, takes = p.takes, batch = p.batch, free = p.free, several = p.several}})
 end
 
 local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops that older files name

@@ -132,7 +132,8 @@ local function finish(f)
   local p = f.p
   local results = walk(p.results, function(v) return {v = f.alias[v] or v} end)
   local nodes, number, tensors, n = P.sweep(f.nodes, results), {}, {}, #p.inputs
-  local q = {version = P.VERSION, inputs = copied(p.inputs), tensors = {}, batch = p.batch, free = p.free, several = p.several}
+  local q = {version = P.VERSION, inputs = copied(p.inputs), takes = p.takes, tensors = {}, batch = p.batch, free = p.free,
+    several = p.several}
   for i = 1, n do number[i] = i end
   local function use(v)
     if f.const[v] and not number[v] then

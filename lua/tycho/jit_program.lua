@@ -1,13 +1,14 @@
 -- Traced programs as data: what jit.lua makes, saves and runs, and jit_freeze.lua changes.
 --
--- A program is {version, inputs = {{dtype, shape}}, tensors = {{name, kind}}, nodes = {{op, args by name, out,
+-- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out,
 -- inplace}}, results, batch, free, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
 -- the nodes' results. In arguments a value is {v = n}, a size that follows the batch {batch = times it}, and a number
--- that JSON can't say {n = "inf"}. batch: one dim of the inputs may differ, in all alike: true: dim 1; a list: the dim of each input, 0
--- where it has none. free: a list of dims that may by themselves, of those inputs that have there what the first has.
+-- that JSON can't say {n = "inf"}. takes: the arguments, where some are tables: a tree of inputs for each. batch: one
+-- dim of the inputs may differ, in all alike: true: dim 1; a list: the dim of each input, 0 where it has none. free:
+-- a list of dims that may by themselves, of those inputs that have there what the first has.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
-local P = {VERSION = 2}                -- 2: tensors with two names
+local P = {VERSION = 3}                -- 2: tensors with two names; 3: arguments that are tables
 
 -- The ops that a program may have. An op's params: its parameters' names, and the first one.
 local allowed = {}
@@ -33,7 +34,44 @@ local function each_value(args, fn)
   end
 end
 
--- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. Gives it with fn(n) in each value's place.
+-- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. So is this of tensors in plain tables, which add
+-- numbers; what: whose they are, for errors.
+local function fold(x, add, what, path)
+  path = path or ""
+  local at = path ~= "" and " at " .. path or ""
+  if core.is_tensor(x) then return {v = add(x)} end
+  if type(x) ~= "table" or getmetatable(x) ~= nil or #path > 2000 then
+    error(("trace: %s a %s%s; tensors, and tables of tensors, can be traced"):format(what, type(x), at), 0)
+  end
+  local keys, out, n = {}, {items = {}}, 0
+  for k in pairs(x) do
+    n = n + 1
+    if type(k) == "string" then keys[#keys + 1] = k end
+  end
+  table.sort(keys)
+  if n > 0 and #keys == n then out.keys = keys
+  elseif n ~= #x or #keys > 0 then error(("trace: %s a table%s that is neither a list nor all names"):format(what, at), 0) end
+  for i = 1, n do out.items[i] = fold(x[out.keys and keys[i] or i], add, what, path .. "." .. (out.keys and keys[i] or i)) end
+  return out
+end
+-- Calls fn(n, tensor) for the tensors in x, which must be as the tree is; gives what is wrong, or nil.
+local function match(x, t, fn)
+  if is_value(t) then
+    if not core.is_tensor(x) then return "must be a tensor, got " .. type(x) end
+    return fn(t.v, x)
+  end
+  if type(x) ~= "table" or getmetatable(x) ~= nil then return "must be a table, got " .. (core.is_tensor(x) and "a tensor" or type(x)) end
+  local n = 0
+  for _ in pairs(x) do n = n + 1 end
+  if n ~= #t.items then return ("must have %d fields, got %d"):format(#t.items, n) end
+  for i, y in ipairs(t.items) do
+    local k = t.keys and t.keys[i] or i
+    local wrong = match(x[k], y, fn)
+    if wrong then return (wrong:find "^at " and "at %s.%s" or "at %s %s"):format(k, (wrong:gsub("^at ", ""))) end
+  end
+end
+
+-- A tree with fn(n) in each value's place.
 local function walk(x, fn)
   if is_value(x) then return fn(x.v) end
   local out = {keys = x.keys, items = {}}
@@ -180,6 +218,26 @@ local function validate_tensors(p, tensors, reserved)
   end
 end
 
+-- Each input stands once in what the program takes.
+local function validate_takes(p)
+  local seen, count = {}, 0
+  local function look(t, depth)
+    need(type(t) == "table" and depth < 100, "what the program takes is no tree")
+    if is_value(t) then
+      need(p.inputs[t.v] and not seen[t.v], "the program takes input %s in two places, or it isn't there", tostring(t.v))
+      seen[t.v], count = true, count + 1
+      return
+    end
+    for _, y in ipairs(list(t.items, "what the program takes")) do look(y, depth + 1) end
+    for i, k in ipairs(t.keys ~= nil and list(t.keys, "keys") or {}) do
+      need(type(k) == "string" and t.items[i] ~= nil, "a field that the program takes has no name")
+    end
+    need(t.keys == nil or #t.keys == #t.items, "the names of what the program takes don't fit")
+  end
+  for _, t in ipairs(list(p.takes, "takes")) do look(t, 0) end
+  need(count == #p.inputs, "the program takes %d tensors, there are %d inputs", count, #p.inputs)
+end
+
 -- defined: the values so far, as a set.
 local function validate_value(a, defined, where)
   need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
@@ -237,6 +295,7 @@ function P.validate(p, tensors, reserved)
   need(type(p.version) == "number", "the program has no version")
   need(p.version <= P.VERSION, "the program is of version %s, this library reads up to %d", tostring(p.version), P.VERSION)
   validate_inputs(p)
+  if p.takes ~= nil then validate_takes(p) end
   validate_tensors(p, tensors, reserved)
   local defined = {}
   for i = 1, #p.inputs + #p.tensors do defined[i] = true end
@@ -246,6 +305,6 @@ function P.validate(p, tensors, reserved)
   need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
 end
 
-P.is_value, P.each_value, P.walk, P.unfold = is_value, each_value, walk, unfold
+P.is_value, P.each_value, P.walk, P.unfold, P.fold, P.match = is_value, each_value, walk, unfold, fold, match
 P.arguments, P.changed, P.sweep, P.lifetimes = arguments, changed, sweep, lifetimes
 return P

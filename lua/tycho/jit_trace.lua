@@ -4,7 +4,8 @@
 -- model's parameters and buffers, or constants. All are numbered anew: inputs, then what is from outside, then results in their order.
 -- Invariant: a size that may differ in later calls is one for which a second run, with another size, called the very same ops.
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 local modes = require "tycho.modes"
 local P = require "tycho.jit_program"
 local ops, M, program = core.ops, core.methods, core.program
@@ -14,37 +15,22 @@ local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value,
 local function record(fn, inputs)
   local p = program.new()
   program.begin(p, inputs)
+  modes.tracing = true
   local r = {pcall(modes.no_grad, fn, unpack(inputs))}
+  modes.tracing = nil
   local tensors, shape = {}, nil
   if r[1] then
-    local function note(x, path, depth)
-      if core.is_tensor(x) then
-        tensors[#tensors + 1] = x
-        return {v = #tensors}
-      end
-      if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 50 then
-        error("trace: the model gives a " .. type(x) .. (path ~= "" and " at " .. path or "") ..
-          "; tensors, and tables of tensors, can be traced", 0)
-      end
-      local keys, out, n = {}, {items = {}}, 0
-      for k in pairs(x) do
-        n = n + 1
-        if type(k) == "string" then keys[#keys + 1] = k end
-      end
-      table.sort(keys)
-      if n > 0 and #keys == n then out.keys = keys
-      elseif n ~= #x or #keys > 0 then
-        error("trace: the model gives a table" .. (path ~= "" and " at " .. path or "") ..
-          " that is neither a list nor all names", 0)
-      end
-      for i = 1, n do out.items[i] = note(x[out.keys and keys[i] or i], path .. "." .. (out.keys and keys[i] or i), depth + 1) end
-      return out
+    local function note(x)
+      return P.fold(x, function(y)
+        tensors[#tensors + 1] = y
+        return #tensors
+      end, "the model gives")
     end
     local n = table.maxn(r) - 1
     local noted = {pcall(function()
-      if n == 1 then return note(r[2], "", 0) end
+      if n == 1 then return note(r[2]) end
       local list = {}
-      for i = 1, n do list[i] = note(r[i + 1], "", 0) end
+      for i = 1, n do list[i] = note(r[i + 1]) end
       return {items = list}
     end)}
     if noted[1] then shape = {tree = noted[2], several = n ~= 1} else r = {false, noted[2]} end
@@ -333,21 +319,37 @@ return function(model, reserved, ...)
   if not modes.callable(model) then
     fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)))
   end
-  local inputs = select("#", ...) == 1 and type((...)) == "table" and not core.is_tensor((...)) and (...) or {...}
-  if #inputs == 0 then fail("trace: argument 2 must be a tensor, or a list of tensors") end
+  local whole, given = model, {...}
+  local one = select("#", ...) == 1 and type(given[1]) == "table" and getmetatable(given[1]) == nil
+  if one and given[1][1] ~= nil then given = given[1] end           -- a list of the arguments
+  if #given == 0 then fail("trace: argument 2 must be a tensor, or a list of tensors") end
   local p = {version = P.VERSION, inputs = {}, tensors = {}, nodes = {}}
-  local copies = {}
-  for i, x in ipairs(inputs) do
-    if not core.is_tensor(x) then fail("trace: argument %d must be a tensor, got %s", i + 1, type(x)) end
-    copies[i] = ops.clone(x:detach())                    -- of memory of their own
-    p.inputs[i] = {dtype = x.dtype, shape = {unpack(x.shape)}}
+  local copies, takes = {}, {}
+  for i, x in ipairs(given) do
+    if not core.is_tensor(x) then p.takes = takes end
+    local ok, t = pcall(P.fold, x, function(y)
+      copies[#copies + 1] = ops.clone(y:detach())          -- of memory of their own
+      p.inputs[#copies] = {dtype = y.dtype, shape = {unpack(y.shape)}}
+      return #copies
+    end, "argument " .. i + 1 .. " is or has")
+    if not ok then fail(options.bare(t)) end
+    takes[i] = t
+  end
+  if #copies == 0 then fail("trace: argument 2 must be a tensor, or a list or table of tensors: there is none among the arguments") end
+  if p.takes then
+    local of_tables = model
+    model = function(...)
+      local flat, args = {...}, {}
+      for i, t in ipairs(takes) do args[i] = P.unfold(t, function(v) return flat[v] end) end
+      return of_tables(unpack(args))
+    end
   end
   local a = record(model, copies)
   p.several = a.several or nil
   note_free_sizes(p, model, copies, a)
-  local number, last, given = number_tensors(p, a, state_of(model), reserved)
+  local number, last, tensors = number_tensors(p, a, state_of(whole), reserved)
   number_nodes(p, a, number, last)
   p.nodes = P.sweep(p.nodes, p.results)
   P.lifetimes(p)
-  return p, given
+  return p, tensors
 end

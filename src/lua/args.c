@@ -39,6 +39,9 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   const bool dot = p->type <= TY_P_OPERAND && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]): the first of who indexes */
+  if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
+    return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; tonumber(v) makes a number of an integer of the FFI's",
+      op->shown, k + 1, p->name, expected);
   return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s%s", op->shown, k + 1, p->name, expected, got,
     dot ? "; a method is called with a colon" : "", dot && number ? ", and v[i] of a vector is a number: v:select(1, i) is a tensor" : "");
 }

@@ -186,24 +186,30 @@ local function find_pictures(path, out)
   return out
 end
 
--- ImageFolder{root=, train=, transform=, gray=false}: pictures root/class/.../file.jpg or .png; classes are the folders' names, sorted.
--- With train the classes are in root/train, or root/val (or root/test). gray: one channel.
-define("ImageFolder", {root = false, train = "whole", transform = false, gray = false}, function(o)
+-- ImageFolder{root=, train=, transform=, gray=false, allow_empty=false}: pictures root/class/.../file.jpg or .png; classes are the folders'
+-- names, sorted. With train the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without
+-- pictures is a class too, and no error.
+define("ImageFolder", {root = false, train = "whole", transform = false, gray = false, allow_empty = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
   local root = o.root
   if o.train == true and core.list_folder(root .. "/train") then root = root .. "/train"
   elseif o.train == false then
     for _, sub in ipairs {"test", "val"} do if core.list_folder(o.root .. "/" .. sub) then root = o.root .. "/" .. sub end end
   end
-  local classes, paths, labels = {}, {}, {}
+  local classes, paths, labels, empty = {}, {}, {}, {}
   for _, name in ipairs(sorted_folder(root)) do
     if core.list_folder(root .. "/" .. name) then
       local found = find_pictures(root .. "/" .. name, {})
-      if #found > 0 then classes[#classes + 1] = name end
+      if #found == 0 then empty[#empty + 1] = name end
+      classes[#classes + 1] = name
       for _, path in ipairs(found) do paths[#paths + 1], labels[#labels + 1] = path, #classes end
     end
   end
   if #paths == 0 then error(root .. " has no folders with .jpg or .png files", 0) end
+  if #empty > 0 and not o.allow_empty then
+    error(("%s has folders without .jpg or .png files: %s; {allow_empty = true} makes classes of them"):format(root,
+      table.concat(empty, ", ")), 0)
+  end
   return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes,
     transform = o.transform, gray = o.gray and true or false}
 end)

@@ -185,7 +185,8 @@ def("pad",
       for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
     end
     -- Of neighbouring dims at once, where there are as many planes as a plane then has places: each place costs more than an element.
-    local at, dims, places, planes = {}, {}, 1, M.numel(x)
+    -- A trace is to do the same for every batch.
+    local at, dims, places, planes = {}, {}, 1, modes.tracing and math.huge or M.numel(x)
     for i = 1, #pad / 2 do
       local n = x.shape[M.dim(x) + 1 - i]
       places, planes = places * (n + pad[2 * i - 1] + pad[2 * i]), planes / math.max(n, 1)

@@ -9,8 +9,8 @@ local M = core.methods
 return function(Module, inside)
 
 local is_module, is_parameter, Parameter = inside.is_module, inside.is_parameter, inside.Parameter
--- A copy with memory of its own: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields;
--- objects with a metatable and functions stay the same ones.
+-- A copy with memory of its own, without gradients: parameters, buffers and modules (shared ones stay shared), and tensors and tables among
+-- other fields; objects with a metatable and functions stay the same ones.
 function Module:clone()
   local seen, plain = {}, {}               -- by what was copied: its copy; modules whose plain fields come last
   local function copy(v, kind)
@@ -34,7 +34,6 @@ function Module:clone()
     end
     local t = core.ops.clone(M.detach(v))
     seen[v] = kind == "parameter" and Parameter(t, v.requires_grad) or core.keep(t)
-    if v.is_leaf and v.grad then seen[v].grad = core.ops.clone(M.detach(v.grad)) end
     return seen[v]
   end
   local function deep(v)

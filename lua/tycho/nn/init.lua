@@ -73,16 +73,15 @@ local function pop(self, at)
 end
 
 local Sequential = container("Sequential")
--- Sequential(a, b, ...): x goes through the modules in turn. Sequential{{"conv", a}, {"relu", b}} gives them names. seq[1] is the first;
--- negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
+-- Sequential(a, b, ...), or of a list {a, b, ...}: x goes through the modules in turn. Sequential{{"conv", a}, {"relu", b}} gives them
+-- names. seq[1] is the first; negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
     for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
-      if type(item) ~= "table" or type(item[1]) ~= "string" then
-        fail("Sequential: item %d must be {name, module}; modules without names are given one by one", i)
-      end
-      self:add_module(item[1], item[2])
+      if module.is_module(item) then append(self, item)
+      elseif type(item) == "table" and type(item[1]) == "string" then self:add_module(item[1], item[2])
+      else fail("Sequential: item %d must be a module or {name, module}, got %s", i, shown(item)) end
     end
     return
   end

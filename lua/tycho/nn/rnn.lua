@@ -8,6 +8,7 @@ local check, fail = require("tycho.options").check, require("tycho.options").fai
 local ops, M = core.ops, core.methods
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
+local modes = require "tycho.modes"
 local F = require "tycho.nn.functional"
 local sequences = require "tycho.nn.sequences"
 local lib = require "tycho.nn.layer"
@@ -79,6 +80,10 @@ local function check_input(name, x, dims, size)
 end
 
 local function state(name, what, given, shape, x)
+  if not given and modes.tracing then      -- of x's dtype, which may be another one when the trace runs
+    local one = ops.fill(M.narrow(M.select(x, 1, 1), 2, 1, 1), 0)
+    return M.expand(#shape == 3 and M.unsqueeze(one, 1) or one, shape)
+  end
   if not given then return ops.zeros(shape, {dtype = x.dtype, device = x.device}) end
   if not core.is_tensor(given) or tostring(given.shape) ~= table.concat(shape, "x") then
     fail("%s: %s must be a tensor of shape %s, got %s", name, what, table.concat(shape, "x"),
