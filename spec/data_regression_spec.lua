@@ -440,8 +440,8 @@ describe("checkpoints", function()
   it("a folder without pictures is a class where that is allowed, and no label shifts silently", function()
     local place = os.tmpname()
     os.remove(place)
-    os.execute(("mkdir -p %s/ape %s/bee %s/cat && cp spec/golden/picture.png %s/ape/ && cp spec/golden/picture.png %s/cat/"):format(place, place,
-      place, place, place))
+    for _, name in ipairs {"ape", "bee", "cat"} do os.execute(("mkdir -p %s/%s"):format(place, name)) end
+    for _, name in ipairs {"ape", "cat"} do os.execute(("cp spec/golden/picture.png %s/%s/"):format(place, name)) end
     helper.fails("has folders without .jpg or .png files: bee;", data.datasets.ImageFolder, {root = place})
     local set = data.datasets.ImageFolder {root = place, allow_empty = true}
     assert.same({"ape", "bee", "cat"}, set.classes)
