@@ -10283,26 +10283,6 @@ function tycho.nn.init.dirac_(x, groups) end
 ---@param options? table
 function tycho.nn.init.orthogonal_(x, gain, options) end
 
---- `({params = list, lr = ...})` one more group; settings that it doesn't name are those the optimizer was made with.
----@param options? table
-function classes.Optimizer:add_param_group(options) end
-
---- `({set_to_none=true})` all gradients become nil or, with set_to_none = false, zeros.
----@param options? table
-function classes.Optimizer:zero_grad(options) end
-
---- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
----@param fn any
-function classes.Optimizer:register_step_post_hook(fn) end
-
---- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
----@param fn any
-function classes.Optimizer:register_step_pre_hook(fn) end
-
---- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; its result, the loss, is given back.
----@param closure? any
-function classes.Optimizer:step(closure) end
-
 --- `(params, {lr=0.001, dampening=0, master_weights=false, maximize=false, momentum=0, nesterov=false, weight_decay=0})` Gradient descent: v = momentum v + (1 - dampening)(g + weight_decay p); p = p - lr v. nesterov: by g + momentum v.
 ---@param params any
 ---@param options? table
@@ -10363,6 +10343,26 @@ tycho.optim.Optimizer = {}
 ---@param name any
 ---@param defaults any
 function tycho.optim.Optimizer.extend(self, name, defaults) end
+
+--- `({params = list, lr = ...})` one more group; settings that it doesn't name are those the optimizer was made with.
+---@param options? table
+function classes.Optimizer:add_param_group(options) end
+
+--- `({set_to_none=true})` all gradients become nil or, with set_to_none = false, zeros.
+---@param options? table
+function classes.Optimizer:zero_grad(options) end
+
+--- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_step_post_hook(fn) end
+
+--- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_step_pre_hook(fn) end
+
+--- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; its result, the loss, is given back.
+---@param closure? any
+function classes.Optimizer:step(closure) end
 
 --- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later steps change the tensors in it.
 function classes.Optimizer:state_dict() end

@@ -28,7 +28,7 @@ local SECTIONS = {
   {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},
-  {"Optimizers", "optim/init", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},
+  {"Optimizers", "optim/init", "optim/optimizer", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},
   {"Learning rates", "optim/lr_scheduler"},
   {"Mixed precision", "amp", "amp_debug"},
   {"Compiled steps", "compile"},
@@ -480,8 +480,8 @@ function M.collect(root)
 
   CLASSES = {
     {"Tensor", core.methods, "init"}, {"Generator", getmetatable(tycho.Generator()).__index, "generator"},
-    {"ctx", hidden(tycho.autograd, "Context"), "autograd"}, {"Optimizer", hidden(optim.Optimizer, "Optimizer"), "optim/init"},
-    {"Optimizer", {add_param_group = optim.SGD.add_param_group}, "optim/init"},          -- which each class has for itself
+    {"ctx", hidden(tycho.autograd, "Context"), "autograd"}, {"Optimizer", hidden(optim.Optimizer, "Optimizer"), "optim/optimizer"},
+    {"Optimizer", {add_param_group = optim.SGD.add_param_group}, "optim/optimizer"},          -- which each class has for itself
     {"LBFGS", getmetatable(optim.LBFGS).__index, "optim/lbfgs"},
     {"Scheduler", hidden(optim.lr_scheduler.LRScheduler, "Scheduler"), "optim/lr_scheduler"},
     {"PackedSequence", hidden(nn.utils.rnn, "Packed"), "nn/sequences"},

@@ -8,6 +8,7 @@ local flat = require "tycho.nn.flat"
 local options = require "tycho.options"
 local fail = options.fail
 local ops, M = core.ops, core.methods
+local new_class = require("tycho.optim.optimizer").new_class
 
 -- The minimum of the cubic through two points with their slopes, within lo..hi.
 local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
@@ -86,151 +87,149 @@ local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, mo
   return best[2], best[3], best[1], evals
 end
 
-return function(new_class)
-  -- A quasi-Newton method for losses over the whole data; one group of parameters. line_search_fn: "strong_wolfe".
-  local LBFGS = new_class("LBFGS",
-    {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100,
-      line_search_fn = false})
-  LBFGS.needs_whole = true
+-- A quasi-Newton method for losses over the whole data; one group of parameters. line_search_fn: "strong_wolfe".
+local LBFGS = new_class("LBFGS",
+  {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100,
+    line_search_fn = false})
+LBFGS.needs_whole = true
 
-  local function flat_grad(params)
-    local list = {}
-    for i, p in ipairs(params) do
-      list[i] = p.grad or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device})
-    end
-    return flat.join(list)
+local function flat_grad(params)
+  local list = {}
+  for i, p in ipairs(params) do
+    list[i] = p.grad or ops.zeros({M.numel(p)}, {dtype = p.dtype, device = p.device})
   end
-  local function move(params, t, d)                  -- params += t d
-    flat.each(d, params, function(i, part) M.add_(params[i], part, {alpha = t}) end)
-  end
-  local function dot(a, b) return ops.sum(a * b):item() end
-  -- Gradients' last change y over a step, remembered, the oldest forgotten; where the curvature says nothing, it isn't.
-  local function remember(s, y, step, history_size)
-    local ys = dot(y, step)
-    if ys <= 1e-10 then return end
-    if #s.dirs == history_size then for _, list in ipairs {s.dirs, s.steps, s.ro} do table.remove(list, 1) end end
-    local n = #s.dirs + 1
-    s.dirs[n], s.steps[n], s.ro[n] = core.keep(y), core.keep(step), 1 / ys
-    s.diag = ys / dot(y, y)
-  end
-  -- The direction at the gradient g: minus g through the inverse Hessian that what is remembered makes, by two loops over it.
-  local function direction(s, g)
-    local q, al = -g, {}
-    for i = #s.dirs, 1, -1 do
-      al[i] = dot(s.steps[i], q) * s.ro[i]
-      q = ops.add(q, s.dirs[i], {alpha = -al[i]})
-    end
-    local d = q * s.diag
-    for i = 1, #s.dirs do d = ops.add(d, s.steps[i], {alpha = al[i] - dot(s.dirs[i], d) * s.ro[i]}) end
-    return d
-  end
-
-  function LBFGS:check(group) -- luacheck: ignore
-    if group.line_search_fn and group.line_search_fn ~= "strong_wolfe" then
-      fail("LBFGS: line_search_fn must be 'strong_wolfe', got %s", options.shown(group.line_search_fn))
-    end
-    options.whole("LBFGS", "max_iter", group.max_iter, 1)
-    options.whole("LBFGS", "history_size", group.history_size, 1)
-    if group.max_eval then options.whole("LBFGS", "max_eval", group.max_eval, 1) end
-  end
-  -- step(closure): up to max_iter updates; closure clears the gradients, computes the loss, runs backward and gives the loss, and is
-  -- called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
-  function LBFGS:step(closure)
-    if not modes.callable(closure) then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
-    if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
-    local o = self.param_groups[1]
-    local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
-    if self.stepping then fail "LBFGS: the closure calls step itself" end
-    self.state[params[1]] = s
-    local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
-    local function evaluate()
-      self.stepping = true
-      return (options.finally(function() self.stepping = nil end, modes.enable_grad, closure))
-    end
-    local first = evaluate()
-    modes.no_grad(function()
-      local loss, evals = number(first), 1
-      s.evals = s.evals + 1
-      local g = flat_grad(params)
-      if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
-      local d, t, g_old, loss_old = s.d, s.t, s.g_old, s.loss_old
-      s.d = nil                                      -- an error on the way leaves no direction: the next step begins anew
-      local n = 0
-      while n < o.max_iter do
-        n = n + 1
-        s.iters = s.iters + 1
-        local anew = not d
-        if anew then s.dirs, s.steps, s.ro, s.diag = {}, {}, {}, 1
-        else remember(s, g - g_old, d * t, o.history_size) end
-        d = direction(s, g)
-        g_old, loss_old = g, loss
-        t = anew and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
-        local slope = dot(g, d)
-        if slope > -o.tolerance_change then break end
-        local used = 0
-        if o.line_search_fn then
-          local start = {}
-          for i, p in ipairs(params) do start[i] = ops.clone(p) end
-          local function at(k)
-            for i, p in ipairs(params) do M.copy_(p, start[i]) end
-            move(params, k, d)
-          end
-          loss, g, t, used = strong_wolfe(function(k)
-            at(k)
-            local f = number(evaluate())
-            local grad = flat_grad(params)
-            return f, grad, dot(grad, d)
-          end, t, ops.amax(ops.abs(d)):item(), loss, g, slope, 1e-4, 0.9, 1e-9, most - evals)
-          at(t)
-        else
-          move(params, t, d)
-          if n ~= o.max_iter then
-            loss = number(evaluate())
-            g = flat_grad(params)
-            used = 1
-          end
-        end
-        evals = evals + used
-        s.evals = s.evals + used
-        if n == o.max_iter or evals >= most or ops.amax(ops.abs(g)):item() <= o.tolerance_grad then break end
-        if ops.amax(ops.abs(d)):item() * t <= o.tolerance_change or math.abs(loss - loss_old) < o.tolerance_change then break end
-      end
-      s.d, s.t, s.g_old, s.loss_old = core.keep(d), t, core.keep(g_old), loss_old
-    end)
-    return first
-  end
-
-  -- Its state belongs to all parameters at once; lists of tensors among it.
-  LBFGS.apply_gradients = false                       -- it evaluates the loss itself: nothing for a GradScaler to enter
-  function LBFGS:state_dict()
-    local o, copy = self.param_groups[1], {params = {}}
-    for k, v in pairs(o) do if k ~= "params" then copy[k] = v end end
-    for i = 1, #o.params do copy.params[i] = i end
-    local s, saved = self.state[o.params[1]], {}
-    for k, v in pairs(s or {}) do saved[k] = v end
-    return {state = saved.d and {saved} or {}, param_groups = {copy}}
-  end
-  function LBFGS:check_state_dict(d)
-    if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then
-      fail "load_state_dict: a table with state and param_groups is needed"
-    end
-    local g, s = d.param_groups[1], d.state[1]
-    if #d.param_groups ~= 1 or type(g) ~= "table" or type(g.params) ~= "table" or #g.params ~= #self.param_groups[1].params then
-      fail "load_state_dict: the parameters differ in number"
-    end
-    if d.state[0] ~= nil or (s ~= nil and (type(s) ~= "table" or not core.is_tensor(s.d))) then
-      fail "load_state_dict: no state of this L-BFGS; PyTorch's has other parts, which aren't taken over"
-    end
-    local n = 0
-    for _, p in ipairs(self.param_groups[1].params) do n = n + M.numel(p) end
-    if s and M.numel(s.d) ~= n then fail("load_state_dict: its direction has %d elements, the parameters %d", M.numel(s.d), n) end
-  end
-  function LBFGS:load_state_dict(d)
-    self:check_state_dict(d)
-    local o = self.param_groups[1]
-    for k, v in pairs(d.param_groups[1]) do if k ~= "params" then o[k] = v end end
-    self.state = {}
-    if d.state[1] then self.state[o.params[1]] = saving.copied(d.state[1], o.params[1].device) end
-  end
-  LBFGS._loads = LBFGS.load_state_dict
+  return flat.join(list)
 end
+local function move(params, t, d)                  -- params += t d
+  flat.each(d, params, function(i, part) M.add_(params[i], part, {alpha = t}) end)
+end
+local function dot(a, b) return ops.sum(a * b):item() end
+-- Gradients' last change y over a step, remembered, the oldest forgotten; where the curvature says nothing, it isn't.
+local function remember(s, y, step, history_size)
+  local ys = dot(y, step)
+  if ys <= 1e-10 then return end
+  if #s.dirs == history_size then for _, list in ipairs {s.dirs, s.steps, s.ro} do table.remove(list, 1) end end
+  local n = #s.dirs + 1
+  s.dirs[n], s.steps[n], s.ro[n] = core.keep(y), core.keep(step), 1 / ys
+  s.diag = ys / dot(y, y)
+end
+-- The direction at the gradient g: minus g through the inverse Hessian that what is remembered makes, by two loops over it.
+local function direction(s, g)
+  local q, al = -g, {}
+  for i = #s.dirs, 1, -1 do
+    al[i] = dot(s.steps[i], q) * s.ro[i]
+    q = ops.add(q, s.dirs[i], {alpha = -al[i]})
+  end
+  local d = q * s.diag
+  for i = 1, #s.dirs do d = ops.add(d, s.steps[i], {alpha = al[i] - dot(s.dirs[i], d) * s.ro[i]}) end
+  return d
+end
+
+function LBFGS:check(group) -- luacheck: ignore
+  if group.line_search_fn and group.line_search_fn ~= "strong_wolfe" then
+    fail("LBFGS: line_search_fn must be 'strong_wolfe', got %s", options.shown(group.line_search_fn))
+  end
+  options.whole("LBFGS", "max_iter", group.max_iter, 1)
+  options.whole("LBFGS", "history_size", group.history_size, 1)
+  if group.max_eval then options.whole("LBFGS", "max_eval", group.max_eval, 1) end
+end
+-- step(closure): up to max_iter updates; closure clears the gradients, computes the loss, runs backward and gives the loss, and is
+-- called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
+function LBFGS:step(closure)
+  if not modes.callable(closure) then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
+  if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
+  local o = self.param_groups[1]
+  local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
+  if self.stepping then fail "LBFGS: the closure calls step itself" end
+  self.state[params[1]] = s
+  local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
+  local function evaluate()
+    self.stepping = true
+    return (options.finally(function() self.stepping = nil end, modes.enable_grad, closure))
+  end
+  local first = evaluate()
+  modes.no_grad(function()
+    local loss, evals = number(first), 1
+    s.evals = s.evals + 1
+    local g = flat_grad(params)
+    if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
+    local d, t, g_old, loss_old = s.d, s.t, s.g_old, s.loss_old
+    s.d = nil                                      -- an error on the way leaves no direction: the next step begins anew
+    local n = 0
+    while n < o.max_iter do
+      n = n + 1
+      s.iters = s.iters + 1
+      local anew = not d
+      if anew then s.dirs, s.steps, s.ro, s.diag = {}, {}, {}, 1
+      else remember(s, g - g_old, d * t, o.history_size) end
+      d = direction(s, g)
+      g_old, loss_old = g, loss
+      t = anew and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
+      local slope = dot(g, d)
+      if slope > -o.tolerance_change then break end
+      local used = 0
+      if o.line_search_fn then
+        local start = {}
+        for i, p in ipairs(params) do start[i] = ops.clone(p) end
+        local function at(k)
+          for i, p in ipairs(params) do M.copy_(p, start[i]) end
+          move(params, k, d)
+        end
+        loss, g, t, used = strong_wolfe(function(k)
+          at(k)
+          local f = number(evaluate())
+          local grad = flat_grad(params)
+          return f, grad, dot(grad, d)
+        end, t, ops.amax(ops.abs(d)):item(), loss, g, slope, 1e-4, 0.9, 1e-9, most - evals)
+        at(t)
+      else
+        move(params, t, d)
+        if n ~= o.max_iter then
+          loss = number(evaluate())
+          g = flat_grad(params)
+          used = 1
+        end
+      end
+      evals = evals + used
+      s.evals = s.evals + used
+      if n == o.max_iter or evals >= most or ops.amax(ops.abs(g)):item() <= o.tolerance_grad then break end
+      if ops.amax(ops.abs(d)):item() * t <= o.tolerance_change or math.abs(loss - loss_old) < o.tolerance_change then break end
+    end
+    s.d, s.t, s.g_old, s.loss_old = core.keep(d), t, core.keep(g_old), loss_old
+  end)
+  return first
+end
+
+-- Its state belongs to all parameters at once; lists of tensors among it.
+LBFGS.apply_gradients = false                       -- it evaluates the loss itself: nothing for a GradScaler to enter
+function LBFGS:state_dict()
+  local o, copy = self.param_groups[1], {params = {}}
+  for k, v in pairs(o) do if k ~= "params" then copy[k] = v end end
+  for i = 1, #o.params do copy.params[i] = i end
+  local s, saved = self.state[o.params[1]], {}
+  for k, v in pairs(s or {}) do saved[k] = v end
+  return {state = saved.d and {saved} or {}, param_groups = {copy}}
+end
+function LBFGS:check_state_dict(d)
+  if type(d) ~= "table" or type(d.param_groups) ~= "table" or type(d.state) ~= "table" then
+    fail "load_state_dict: a table with state and param_groups is needed"
+  end
+  local g, s = d.param_groups[1], d.state[1]
+  if #d.param_groups ~= 1 or type(g) ~= "table" or type(g.params) ~= "table" or #g.params ~= #self.param_groups[1].params then
+    fail "load_state_dict: the parameters differ in number"
+  end
+  if d.state[0] ~= nil or (s ~= nil and (type(s) ~= "table" or not core.is_tensor(s.d))) then
+    fail "load_state_dict: no state of this L-BFGS; PyTorch's has other parts, which aren't taken over"
+  end
+  local n = 0
+  for _, p in ipairs(self.param_groups[1].params) do n = n + M.numel(p) end
+  if s and M.numel(s.d) ~= n then fail("load_state_dict: its direction has %d elements, the parameters %d", M.numel(s.d), n) end
+end
+function LBFGS:load_state_dict(d)
+  self:check_state_dict(d)
+  local o = self.param_groups[1]
+  for k, v in pairs(d.param_groups[1]) do if k ~= "params" then o[k] = v end end
+  self.state = {}
+  if d.state[1] then self.state[o.params[1]] = saving.copied(d.state[1], o.params[1].device) end
+end
+LBFGS._loads = LBFGS.load_state_dict

@@ -1,0 +1,324 @@
+-- What all optimizers have: groups, per-parameter state, steps, hooks.
+--
+-- Idea: the base class keeps groups and per-parameter state; a subclass (init.lua) names its defaults, makes state for a parameter
+-- at its first step, and hands lists to an op. State tensors are kept beyond any scope. With master_weights = true, 16-bit parameters
+-- are copies of float32 masters in the state: the step updates the master and writes both.
+local core = require "tycho.core"
+local ops, M, program = core.ops, core.methods, core.program
+local options = require "tycho.options"
+local check, shown, fail = options.check, options.shown, options.fail
+local module = require "tycho.nn.module"
+local zero_grads, is_module = module.zero_grads, module.is_module
+local settings = require "tycho.optim.settings"
+local check_settings, without_theirs = settings.check, settings.without_theirs
+local callable = require("tycho.modes").callable
+local optim = {}                         -- tycho.optim: the classes
+
+local Optimizer = {}
+Optimizer.__index = Optimizer
+
+-- A list of parameters; a ParameterList is one, another module isn't.
+local function check_list(name, params)
+  if is_module(params) and not (params[1] == nil or core.is_tensor(params[1])) or
+      (is_module(params) and params._name ~= "ParameterList") then
+    fail("%s: argument 1 is a module; give its parameters: %s(net:parameters(), ...)", name, name)
+  end
+end
+
+-- The parameters of a list, or of lists: {a:parameters(), b:parameters()} are all of them.
+local function all_of(name, params)
+  local missing, out = module.incomplete[params], {}
+  if getmetatable(params) == nil then
+    options.items(name, "the list of parameters", params, ("belongs into a second table: %s(params, {...})"):format(name))
+  end
+  if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
+  for _, p in ipairs(params) do
+    if type(p) == "table" and getmetatable(p) == nil and p.params == nil then
+      for _, q in ipairs(all_of(name, p)) do out[#out + 1] = q end
+    else out[#out + 1] = p end
+  end
+  return out
+end
+
+local every_option = {"params", "initial_lr"}            -- of all optimizers
+
+-- What net:named_parameters() gives, or a list of its pairs {name, parameter}, as a list; everything else as it is.
+local function list_of(params)
+  local list, first = {}, type(params) == "table" and not core.is_tensor(params) and params[1]
+  if type(first) == "table" and not core.is_tensor(first) and type(first[1]) == "string" and core.is_tensor(first[2]) then
+    for i, pair in ipairs(params) do list[i] = type(pair) == "table" and not core.is_tensor(pair) and pair[2] or pair end
+    return list
+  end
+  if type(params) ~= "function" then return params end
+  for _, p in params do list[#list + 1] = p end
+  module.incomplete[list] = module.incomplete[params]
+  return list
+end
+
+local function add_group(self, given, known)
+  local name, group, seen = self._name, {params = {}}, {}
+  if type(given) ~= "table" or core.is_tensor(given) then
+    fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
+  end
+  given = without_theirs(name, given, known)
+  local initial = given.initial_lr         -- a schedule's, see last_epoch there
+  given.initial_lr = nil
+  for k in pairs(given) do                 -- what is no optimizer's, nor like that, is the program's own: a name, a factor for its schedule
+    if known[k] == nil and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
+  end
+  given.params = list_of(given.params)
+  if core.is_tensor(given.params) then given.params = {given.params} end
+  if type(given.params) ~= "table" then fail("%s: a group needs a list 'params'", name) end
+  check_list(name, given.params)
+  for k, v in pairs(self.defaults) do group[k] = v end
+  for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
+  group.initial_lr = initial
+  if type(group.betas) == "table" then group.betas = {unpack(group.betas)} end
+  for _, other in ipairs(self.param_groups) do         -- a rate that is a tensor is one group's
+    if core.is_tensor(group.lr) and group.lr == other.lr then group.lr = core.keep(ops.clone(group.lr)) end
+  end
+  for _, other in ipairs(self.param_groups) do
+    for _, p in ipairs(other.params) do seen[p] = true end
+  end
+  for i, p in ipairs(all_of(name, given.params)) do
+    if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
+    if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
+    if seen[p] then fail("%s: parameter %d is given twice", name, i) end
+    if self.needs_whole and module.sharded[p] then fail("%s: its rule takes whole parameters; parameter %d is sharded", name, i) end
+    seen[p] = true
+    group.params[i] = p
+  end
+  check_settings(self, group)
+  self.param_groups[#self.param_groups + 1] = group
+end
+
+local function text_of(v)
+  if core.is_tensor(v) then return M.numel(v) == 1 and ("%g"):format(v:item()) or "a tensor" end
+  if type(v) ~= "table" then return tostring(v) end
+  local out = {}
+  for i, x in ipairs(v) do out[i] = text_of(x) end
+  return "{" .. table.concat(out, ", ") .. "}"
+end
+local function describe(self)
+  local lines = {self._name .. " ("}
+  for i, group in ipairs(self.param_groups) do
+    local names = {}
+    for k in pairs(group) do if k ~= "params" then names[#names + 1] = k end end
+    table.sort(names)
+    lines[#lines + 1] = "Parameter Group " .. i
+    for _, k in ipairs(names) do lines[#lines + 1] = ("    %s: %s"):format(k, text_of(group[k])) end
+  end
+  return table.concat(lines, "\n") .. "\n)"
+end
+
+-- Gives the class, and what is called to make one, which is optim's of that name unless it is a user's own.
+local function new_class(name, defaults, own)
+  local class = setmetatable({_name = name}, {__index = Optimizer})
+  class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
+  class.__newindex = function(opt, k, v)
+    if defaults[k] ~= nil then fail("%s: '%s' is a group's: opt.param_groups[1].%s = %s", name, k, k, text_of(v)) end
+    rawset(opt, k, v)
+  end
+  local known = {params = true}
+  for k in pairs(defaults) do
+    known[k] = true
+    if not own then every_option[#every_option + 1] = k end
+  end
+  -- (params, {lr=, ...}), (params, lr, {...}), ({params=, lr=, ...})
+  local function construct(_, params, lr, o, more)
+    if type(params) == "table" and not core.is_tensor(params) and params[1] == nil and type(params.params) == "table" and lr == nil then
+      lr, params = params, params.params
+      local rest = {}
+      for k, v in pairs(lr) do if k ~= "params" then rest[k] = v end end
+      lr = rest
+    end
+    if type(lr) == "table" then lr, o, more = nil, lr, o end
+    params = list_of(params)
+    check_list(name, params)
+    if type(params) ~= "table" or core.is_tensor(params) then
+      fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,
+        core.is_tensor(params) and "tensor" or type(params))
+    end
+    if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
+    o = without_theirs(name, o or {}, defaults)
+    check(name, o, defaults)
+    local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
+    for k, v in pairs(defaults) do self.defaults[k] = v end
+    for k, v in pairs(o) do self.defaults[k] = v end
+    if lr ~= nil then
+      if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
+      self.defaults.lr = lr
+    end
+    local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
+    local groups = listed and {{params = params}} or
+      options.items(name, "the list of groups", params, ("belongs into a group, or into a second table: %s(groups, {...})"):format(name))
+    for _, given in ipairs(groups) do add_group(self, given, known) end
+    if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
+    return self
+  end
+  -- add_param_group{params = list, lr = ...}: one more group; settings that it doesn't name are those the optimizer was made with.
+  function class:add_param_group(group)
+    if type(group) ~= "table" or core.is_tensor(group) then
+      fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group))
+    end
+    add_group(self, group, known)
+    program.hooked()                       -- what was recorded steps without it
+  end
+  local made = setmetatable({}, {__index = class, __newindex = class, __call = construct,
+    __tostring = function() return "class " .. name end})
+  if not own then optim[name] = made end
+  return class, made
+end
+
+-- zero_grad({set_to_none=true}): all gradients become nil or, with set_to_none = false, zeros.
+function Optimizer:zero_grad(...)
+  for _, group in ipairs(self.param_groups) do zero_grads(group.params, ...) end
+end
+
+-- Steps are counted on the device, by one number for all parameters that have always stepped together; sharers[step] says how many
+-- those are. So a skipped step needs no word from the device, and a recorded one counts on.
+local function count_with(self, s, step)
+  if s.step then self.sharers[s.step] = self.sharers[s.step] - 1 end
+  s.step = step
+  self.sharers[step] = (self.sharers[step] or 0) + 1
+end
+
+local function refuse_capture(self, what)
+  if core.gpu.capturing() then fail("%s: a graph can't record a step that %s: call step() once before", self._name, what) end
+end
+
+local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
+local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
+
+-- State for a parameter that has none, or that lacks what the group's options now ask for. fresh: this step's new counts.
+local function begin(self, p, group, s, fresh)
+  refuse_capture(self, "makes state")
+  if group.master_weights and is_half(p) and not (s and s.master) then
+    s = {master = core.keep(M.to(p:detach(), "float32"))}
+  end
+  s = s or {}
+  self:new_state(s.master or p, group, s)
+  for _, v in pairs(s) do if core.is_tensor(v) then core.keep(v) end end
+  local kind = p.device .. (s.master and " with master" or "")
+  fresh[kind] = fresh[kind] or core.keep(ops.zeros({}, {dtype = "int64", device = p.device}))
+  count_with(self, s, fresh[kind])
+  return s
+end
+
+-- What the group's options ask for besides, maybe since a step ago: it begins as zeros.
+local function complete(self, group, s, p)
+  for _, extra in ipairs(self.optional) do
+    if not s[extra.name] and extra.asked(group) then
+      refuse_capture(self, "makes state")
+      s[extra.name] = like(p)
+    end
+  end
+end
+
+-- A group's settings since it was made: what isn't of its default's kind. Numbers are whatever a schedule made of them.
+local function check_kinds(self, group)
+  if type(group.params) ~= "table" then fail("%s: a group needs a list 'params', got %s", self._name, shown(group.params)) end
+  for k, default in pairs(self.defaults_of) do
+    if group[k] == nil then group[k] = self.defaults[k] end  -- of a group that was put there by hand
+    local v = group[k]
+    if type(v) ~= type(default) and not (k == "lr" and core.is_tensor(v)) then check_settings(self, group, true) end
+    if k == "lr" and v ~= v then fail("%s: lr must be a number, got %s", self._name, shown(v)) end
+  end
+end
+
+-- Whether a compiled function's steps read the group's rate anew at each call.
+function Optimizer:reads_rate(group) return not self.of_ops or (not self.own_rule and type(group.lr) == "number") end
+
+-- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. What can be wrong is looked for in all groups before
+-- the first is updated.
+function Optimizer:apply_gradients(scaling)
+  local work = {}
+  if core.gpu.capturing() then self.captured = true end    -- see state.lua
+  for i, group in ipairs(self.param_groups) do
+    check_kinds(self, group)
+    local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
+    work[i] = order
+    for _, p in ipairs(group.params) do
+      local g = core.grad_of(p)
+      if g then
+        local s = self.state[p]
+        if not s or (self.lacks and self:lacks(s, group)) then
+          s = begin(self, p, group, s, fresh)
+          self.state[p] = s
+        end
+        complete(self, group, s, s.master or p)
+        local b = buckets[s.step]
+        if not b then
+          b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = group.lr}
+          if scaling then b.found, b.scale = scaling.found(p.device), scaling.scale and scaling.scale(p.device) end
+          buckets[s.step], order[#order + 1] = b, b
+        end
+        local n = #b.params + 1
+        b.params[n], b.grads[n], b.state[n] = s.master or p, g, s
+        if s.master then b.copies[n] = p end
+      end
+    end
+  end
+  for n, group in ipairs(self.param_groups) do
+    for _, b in ipairs(work[n]) do
+      if #b.state < self.sharers[b.step] then             -- some that stepped along so far don't: these count on by themselves
+        refuse_capture(self, "leaves parameters out")
+        b.step = core.keep(ops.clone(b.step))
+        for _, s in ipairs(b.state) do count_with(self, s, b.step) end
+      end
+      self:update(group, b)
+      if program.updates then                              -- for a compiled function
+        program.updates[#program.updates + 1] = {group = group, reads_rate = self:reads_rate(group)}
+      end
+      -- nobody else has these handles: the gradients' memory isn't to wait for the collector
+      for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
+    end
+  end
+end
+
+-- A step that goes between hooks: the optimizer's own, or a GradScaler's, which applies the gradients.
+local function between(self, hooks)
+  for _, method in ipairs {"step", "apply_gradients"} do
+    local inner = self[method]             -- LBFGS applies none
+    self[method] = inner and function(opt, given)
+      if hooks.under_way then return inner(opt, given) end
+      hooks.under_way = true
+      return options.finally(function() hooks.under_way = nil end, function()
+        for _, h in ipairs {unpack(hooks.pre)} do h.fn(opt, given) end        -- they may remove themselves
+        local loss = inner(opt, given)
+        for _, h in ipairs {unpack(hooks.post)} do h.fn(opt, given) end
+        return loss
+      end)
+    end
+  end
+end
+for _, when in ipairs {"pre", "post"} do
+  local name = "register_step_" .. when .. "_hook"
+  -- fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+  Optimizer[name] = function(self, fn)
+    options.expect(name, 1, fn, callable(fn), "a function")
+    if not self.step_hooks then
+      self.step_hooks = {pre = {}, post = {}}
+      between(self, self.step_hooks)
+    end
+    local list, h = self.step_hooks[when], {fn = fn}
+    list[#list + 1] = h
+    program.hooked()
+    function h.remove() program.hooked() for i, other in ipairs(list) do if other == h then table.remove(list, i) return end end end
+    return h
+  end
+end
+-- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first;
+-- its result, the loss, is given back.
+function Optimizer:step(closure)
+  if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
+  local loss = closure and closure()
+  self:apply_gradients()
+  return loss
+end
+
+for name, method in pairs(require "tycho.optim.state") do Optimizer[name] = method end
+options.methods(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
+Optimizer._loads = Optimizer.load_state_dict
+
+return {Optimizer = Optimizer, new_class = new_class, classes = optim, like = like}
