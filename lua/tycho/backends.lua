@@ -11,10 +11,7 @@ local fail = options.fail
 local function switches(name, flags)
   local function flag(k)
     if flags[k] then return flags[k] end
-    local names = {}
-    for known in pairs(flags) do names[#names + 1] = known end
-    local near = type(k) == "string" and core.nearest(k, names)
-    fail("backends.%s has no '%s'%s", name, tostring(k), near and "; did you mean '" .. near .. "'?" or "")
+    fail("backends.%s has no '%s'%s", name, tostring(k), options.suggest(k, flags))
   end
   return setmetatable({}, {
     __index = function(_, k)

@@ -427,6 +427,5 @@ return setmetatable(tycho, {__index = function(t, k)
   local names = {}
   for name in pairs(t) do names[#names + 1] = name end
   for name in pairs(parts) do names[#names + 1] = name end
-  local near = core.nearest(k, names)
-  fail("tycho has no '" .. k .. "'" .. (near and "; did you mean '" .. near .. "'?" or ""))
+  fail("tycho has no '%s'%s", k, require("tycho.options").suggest(k, names))
 end})

@@ -72,6 +72,17 @@ function options.items(who, what, list, hint)
   return list
 end
 
+-- "; did you mean 'that'?", of names, a list or a table by them; "" where none is near.
+function options.suggest(word, names)
+  local list = names
+  if #names == 0 then
+    list = {}
+    for name in pairs(names) do if type(name) == "string" then list[#list + 1] = name end end
+  end
+  local near = type(word) == "string" and core.nearest(word, list)
+  return near and ("; did you mean '%s'?"):format(near) or ""
+end
+
 -- Raises unless every name in given is a key of known.
 function options.check(who, given, known)
   if type(given) ~= "table" then fail("%s: options must be a table, got %s", who, core.is_tensor(given) and "tensor" or type(given)) end
@@ -80,9 +91,9 @@ function options.check(who, given, known)
       local names = {}
       for n in pairs(known) do names[#names + 1] = n end
       table.sort(names)
-      local near = type(k) == "string" and core.nearest(k, names)
-      fail("%s: unknown option '%s'%s", who, tostring(k),
-        near and "; did you mean '" .. near .. "'?" or #names > 0 and "; there are " .. table.concat(names, ", ") or "")
+      local meant = options.suggest(k, names)
+      fail("%s: unknown option '%s'%s", who, tostring(k), meant ~= "" and meant or
+        #names > 0 and "; there are " .. table.concat(names, ", ") or "")
     end
   end
 end
@@ -229,10 +240,7 @@ function options.told(t, what, place, elsewhere)
     if type(k) ~= "string" then return nil end
     if elsewhere and elsewhere[k] then fail("%s has no '%s': %s", what, k, elsewhere[k]) end
     if place and rawget(package.loaded[place] or {}, k) ~= nil then fail("%s has no '%s': it is %s.%s", what, k, place, k) end
-    local names = {}
-    for name in pairs(t) do names[#names + 1] = name end
-    local near = core.nearest(k, names)
-    fail("%s has no '%s'%s", what, k, near and "; did you mean '" .. near .. "'?" or "")
+    fail("%s has no '%s'%s", what, k, options.suggest(k, t))
   end})
 end
 

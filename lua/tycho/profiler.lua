@@ -81,8 +81,7 @@ function Profile:table(o)
   local known = false
   for _, name in ipairs(FIGURES) do known = known or name == o.sort_by end
   if not known then
-    local near = type(o.sort_by) == "string" and core.nearest(o.sort_by, FIGURES)
-    fail("table: sort_by can't be %s%s", options.shown(o.sort_by), near and "; did you mean '" .. near .. "'?" or "")
+    fail("table: sort_by can't be %s%s", options.shown(o.sort_by), options.suggest(o.sort_by, FIGURES))
   end
   local list, cpu, gpu = self:key_averages {group_by_input_shape = o.group_by_input_shape}, 0, 0
   for i, row in ipairs(list) do

@@ -154,6 +154,18 @@ function lib.common_shape(name, shapes)
   return out
 end
 
+-- Matrices, or batches of them, over the batch dims that they have together.
+function lib.expand_batches(name, a, b)
+  local function batch(x) return {unpack(x.shape, 1, M.dim(x) - 2)} end
+  local shape = lib.common_shape(name, {batch(a), batch(b)})
+  local function expanded(x)
+    local whole = {unpack(shape)}
+    whole[#whole + 1], whole[#whole + 2] = x.shape[M.dim(x) - 1], x.shape[M.dim(x)]
+    return core.ops.expand(x, whole)
+  end
+  return expanded(a), expanded(b)
+end
+
 -- One of n entries, from 1; negative ones count from the end.
 function lib.entry(name, what, k, n)
   local at = k < 0 and n + 1 + k or k

@@ -98,18 +98,8 @@ local function system(name, a, b, left, vectors)
     fail(name, "arguments 1 and 2 have shapes %s and %s; for each matrix argument 2 must have %d %s",
       tostring(a.shape), tostring(b.shape), rows(a), left and "rows" or "columns")
   end
-  local function batch(x)
-    local shape = {}
-    for i = 1, M.dim(x) - 2 do shape[i] = x.shape[i] end
-    return shape
-  end
-  local shape = lib.common_shape(name, {batch(a), batch(b)})
-  local function spread(x)
-    local whole = {unpack(shape)}
-    whole[#whole + 1], whole[#whole + 2] = rows(x), cols(x)
-    return ops.expand(x, whole)
-  end
-  return spread(a), spread(b), function(x) return vector and M.squeeze(x, -1) or left and x or T(x) end
+  a, b = lib.expand_batches(name, a, b)
+  return a, b, function(x) return vector and M.squeeze(x, -1) or left and x or T(x) end
 end
 def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a = b) for square matrices a", function(a, b, left)
   local p, q, shaped = system("linalg.solve", a, b, left, true)

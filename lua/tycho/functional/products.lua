@@ -1,4 +1,4 @@
--- Matrix products and what is picked by indices.
+-- Matrix products, einsum, distances and similarities, and what is picked by indices.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -135,14 +135,8 @@ local function distances(name, a, b, p)
   local dtype = lib.promote_types(a.dtype, b.dtype)
   if not lib.RANGE[dtype] then dtype = "float32" end
   local wide = dtype == "float64" and dtype or "float32"
-  local function batch(x) return {unpack(x.shape, 1, M.dim(x) - 2)} end
-  local shape = lib.common_shape(name, {batch(a), batch(b)})
-  local function spread(x)
-    local whole = {unpack(shape)}
-    whole[#whole + 1], whole[#whole + 2] = x.shape[M.dim(x) - 1], x.shape[M.dim(x)]
-    return ops.expand(M.to(x, wide), whole)
-  end
-  return M.to(ops.distances(spread(a), spread(b), p), dtype)
+  a, b = lib.expand_batches(name, M.to(a, wide), M.to(b, wide))
+  return M.to(ops.distances(a, b, p), dtype)
 end
 def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
   local n, m = M.dim(a), M.dim(b)

@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
+local options = require "tycho.options"
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 local F = lib.functions
 
@@ -19,10 +20,9 @@ local function to_device(x, device, non_blocking)
 end
 local function to_dtype(x, dtype, second)
   if not DTYPES[dtype] then
-    local near = core.nearest(dtype, core.dtypes)
     fail("to", (second and "argument 3 (dtype) must be a dtype such as 'float32'" or
       "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s",
-      dtype, near and "; did you mean '" .. near .. "'?" or "")
+      dtype, options.suggest(dtype, core.dtypes))
   end
   return dtype == x.dtype and x or ops.cast(x, dtype)
 end

@@ -106,13 +106,18 @@ R.batch_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, tra
   local dx, gh = normalised(g, x, M.view(out2, shape), M.view(out3, shape), weight and M.view(weight, shape), dims, training, eps)
   return dx, ops.sum(gh, dims), ops.sum(g, dims)
 end}
-R.layer_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, size, eps)
-  if not recording() then return ops.layer_norm_backward(g, x, weight, out2, out3) end
+-- The last dims, of the given sizes, and those before.
+local function last_dims(x, size)
   local dims, before = {}, {}
   for i = 1, #x.shape do
     local list = i > #x.shape - #size and dims or before
     list[#list + 1] = i
   end
+  return dims, before
+end
+R.layer_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, size, eps)
+  if not recording() then return ops.layer_norm_backward(g, x, weight, out2, out3) end
+  local dims, before = last_dims(x, size)
   local dx, gh = normalised(g, x, nil, nil, weight, dims, true, eps)
   if #before == 0 then return dx, gh, g end
   return dx, ops.sum(gh, before), ops.sum(g, before)
@@ -130,11 +135,7 @@ end}
 
 R.rms_norm_stats = {["x weight"] = function(g, x, weight, out2, size, eps)
   if not recording() then return ops.rms_norm_backward(g, x, weight, out2) end
-  local dims, before = {}, {}
-  for i = 1, #x.shape do
-    local list = i > #x.shape - #size and dims or before
-    list[#list + 1] = i
-  end
+  local dims, before = last_dims(x, size)
   local r = ops.rsqrt(ops.mean(ops.square(x), dims, {keepdim = true}) + eps)
   local gw = weight and g * weight or g
   local dx = gw * r - x * (r * r * r) * ops.mean(gw * x, dims, {keepdim = true})

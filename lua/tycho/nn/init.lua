@@ -386,21 +386,26 @@ function lib.batch_norm(self, x)
   return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
     {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
 end
+-- What BatchNorm and InstanceNorm begin with; momentum = false: the mean of all batches so far, of an InstanceNorm 0.
+local function norm_init(self, name, defaults, ...)
+  local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, " .. defaults .. ", *, bias=true", ...)
+  local n = whole(name, "num_features", o.num_features)
+  self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
+  self.affine, self.track_running_stats = o.affine, o.track_running_stats
+  scale_and_shift(self, n, o.affine, o.affine and o.bias)
+  if o.track_running_stats then running_stats(self, n) end
+end
+local function norm_repr(self)
+  return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
+    tostring(self.affine), tostring(self.track_running_stats))
+end
 for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
   local Norm = layer(name)
   -- Batch norm over all dims but 2, the channels: BatchNorm1d (N, C) or (N, C, L), BatchNorm2d (N, C, H, W), BatchNorm3d (N, C, D, H, W).
   -- In training by the batch's statistics, which running_mean and running_var follow; in evaluation by those. momentum = false: they are
   -- the means of all batches so far.
-  function Norm:init(...)
-    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true", ...)
-    local n = whole(name, "num_features", o.num_features)
-    -- momentum = false: the mean of all batches so far
-    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
-    self.affine, self.track_running_stats = o.affine, o.track_running_stats
-    scale_and_shift(self, n, o.affine, o.affine and o.bias)
-    if o.track_running_stats then running_stats(self, n) end
-  end
-  Norm.reset_running_stats = reset_running_stats
+  function Norm:init(...) norm_init(self, name, "affine=true, track_running_stats=true", ...) end
+  Norm.reset_running_stats, Norm.extra_repr = reset_running_stats, norm_repr
   function Norm:forward(x)
     local d = M.dim(x)
     if d < dims[1] or d > dims[2] then
@@ -408,10 +413,6 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
         dims[1] == dims[2] and dims[2] or dims[1] .. " to " .. dims[2])
     end
     return lib.batch_norm(self, x)
-  end
-  function Norm:extra_repr()
-    return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
-      tostring(self.affine), tostring(self.track_running_stats))
   end
 end
 
@@ -467,16 +468,8 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
   local Norm = layer(name)
   -- Each channel of each item normalised by itself: InstanceNorm1d (N, C, L), InstanceNorm2d (N, C, H, W), InstanceNorm3d (N, C, D, H, W);
   -- also without N.
-  function Norm:init(...)
-    local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, affine=false, track_running_stats=false, *, bias=true", ...)
-    local n = whole(name, "num_features", o.num_features)
-    -- momentum = false: none, which is 0, as in PyTorch
-    self.num_features, self.eps, self.momentum = n, number(name, "eps", o.eps), o.momentum and number(name, "momentum", o.momentum)
-    self.affine, self.track_running_stats = o.affine, o.track_running_stats
-    scale_and_shift(self, n, o.affine, o.affine and o.bias)
-    if o.track_running_stats then running_stats(self, n) end
-  end
-  Norm.reset_running_stats = reset_running_stats
+  function Norm:init(...) norm_init(self, name, "affine=false, track_running_stats=false", ...) end
+  Norm.reset_running_stats, Norm.extra_repr = reset_running_stats, norm_repr
   function Norm:forward(x)
     local own, n = self.training or self.running_mean == nil, M.dim(x)
     if n ~= dims + 1 and n ~= dims + 2 then
@@ -488,10 +481,6 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
     end
     return F.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
       {use_input_stats = own, momentum = self.momentum or 0, eps = self.eps})
-  end
-  function Norm:extra_repr()
-    return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
-      tostring(self.affine), tostring(self.track_running_stats))
   end
 end
 
