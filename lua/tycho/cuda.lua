@@ -1,4 +1,7 @@
 -- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the rest raises it.
+--
+-- Idea: the GPU library is opened when one of these functions is first called (core.gpu); devices count from 0, as the driver's do.
+-- Invariant: the current device and stream are the running coroutine's; device(i, fn) and stream(s, fn) restore them also where fn errs.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local modes = require "tycho.modes"

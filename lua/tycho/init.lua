@@ -1,4 +1,7 @@
 -- Tycho: tensors, gradients and training for LuaJIT. `local tycho = require "tycho"`.
+--
+-- Idea: the module is the C core's functions, tensors' methods and indexing over FFI memory, and the parts: tycho.nn and the like load when
+-- they are first named. Invariant: no global is touched, and no thread or device is begun before something is computed.
 local ffi = require "ffi"
 
 -- OpenMP's idle threads spin before they sleep, by libgomp's default so long that they slow down what runs beside them: a small training

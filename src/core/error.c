@@ -1,4 +1,6 @@
-/* Error texts. Part of core.so and of each device library: functions with any number of arguments can't be handed over in a struct. */
+/* Error texts. Part of core.so and of each device library: functions with any number of arguments can't be handed over in a struct.
+ *
+ * Invariant: a text is written into the context and goes with a status; nothing raises or allocates. */
 #include <stdarg.h>
 #include "gpu.h"
 

@@ -1,4 +1,4 @@
-/* What fuse.c and fused.c both ask of steps and values. */
+/* What the files that fuse (fuse*.c, fused.c) ask of steps and values. */
 #ifndef TY_FUSE_H
 #define TY_FUSE_H
 #include "plan.h"

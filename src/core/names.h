@@ -1,4 +1,6 @@
-/* Dtypes, ops and choices of theirs by number, for C and for kernels alike. */
+/* Dtypes, ops and choices of theirs by number, for C and for kernels alike.
+ *
+ * Invariant: an enum that ops.def spells in words is one list here, of numbers and words, which loading compares with ops.def (ops.c). */
 #ifndef TY_NAMES_H
 #define TY_NAMES_H
 typedef enum { TY_F32, TY_F16, TY_BF16, TY_F64, TY_I32, TY_I64, TY_U8, TY_BOOL, TY_NDTYPE } ty_dtype;

@@ -1,5 +1,5 @@
-/* Infer rules of convolution, pooling and resizing: what goes over the last two dims. Results lie channels-last in memory where
- * the backend is faster so or the operand does. As in shape.c: every check of arguments stands here. */
+/* Infer rules of convolution, pooling, resizing and grid_sample: what goes over the last two dims. Results lie channels-last in
+ * memory where the backend is faster so or the operand does. As in shape.c: every check of arguments stands here. */
 #include <string.h>
 #include "shape.h"
 

@@ -1,5 +1,5 @@
-/* Infer rules of matrix products, attention, recurrent layers, normalisation, losses and optimizer steps. As in shape.c: every
- * check of arguments stands here. */
+/* Infer rules of matrix products, attention, recurrent layers, normalisation, losses, ctc_loss, distances and optimizer steps. As
+ * in shape.c: every check of arguments stands here. */
 #include <string.h>
 #include "optim_formulas.h"
 #include "shape.h"

@@ -12,6 +12,8 @@ static bool alike(const ty_tensor *a, const ty_tensor *b) {
   return true;
 }
 
+_Static_assert(TY_K_COPY == TY_OPTIM_LISTS, "copies come after all lists of an op");
+
 static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
   ty_status st = k->count || k->ticket ? ty_launched(c, gpu, ty_k_optim(k, s)) : TY_OK;
   k->count = 0;

@@ -5,6 +5,8 @@
 #include "cuda.h"
 #include "math.h"
 
+_Static_assert(TY_K_DIMS == TY_MAXDIM, "kernels walk as many dims as tensors have");
+
 /* Whether t's elements lie as o's do: the same shape and strides (of dims that have several elements), without holes. */
 static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
   if (t->ndim != o->ndim) return false;

@@ -1,4 +1,4 @@
-/* Files: safetensors, IDX, PNG. Readers trust nothing: every size is checked against the file before memory is taken. */
+/* Files: safetensors, checkpoints, IDX, PNG. Readers trust nothing: every size is checked against the file before memory is taken. */
 #ifndef TY_IO_H
 #define TY_IO_H
 #include "tycho.h"

@@ -2,7 +2,7 @@
  * are checked, and so is the kind (by what ends it), since metatables can be forged. */
 #include "binding.h"
 
-#define MAGIC 0x54794368626f7821u
+#define MAGIC 0x54794368626f7821u        /* "TyChbox!": a userdata of ours begins with it */
 
 typedef struct { uint64_t magic; void *p; void (*end)(void *p); } box;
 

@@ -1,5 +1,6 @@
-/* Recorded programs as userdata, for lua/tycho/compile.lua. Invariant: whoever begins a record or a check
- * ends it, also where the function errs. */
+/* Recorded programs as userdata, for lua/tycho/compile.lua and jit_trace.lua: what is recorded and compared is core/program.c's.
+ *
+ * Invariant: whoever begins a record or a check ends it, also where the function errs. */
 #include <string.h>
 #include "binding.h"
 #include "plan.h"

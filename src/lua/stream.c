@@ -8,7 +8,7 @@
 #include "gpus.h"
 
 typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
-#define STREAM 0x54795374u
+#define STREAM 0x54795374u       /* "TySt": what a userdata of ours begins with; so the others */
 #define EVENT 0x54794576u
 #define GRAPH 0x54794772u
 

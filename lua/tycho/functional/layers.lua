@@ -1,4 +1,7 @@
--- The arithmetic of layers.
+-- The arithmetic of layers: convolution, pooling, padding, resizing, normalisation, dropout, attention.
+--
+-- Idea: one dim is two of which one is 1, other padding modes are an index before the convolution; the ops know the two-dimensional case.
+-- Inputs without a batch get one for the time of the call. Invariant: modules hold state, functions none.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad

@@ -1,4 +1,7 @@
 -- Losses: of inputs first, then of labels or targets.
+--
+-- Idea: each is an expression of the elements' losses; `reduced` ends all of them alike. Where exponents would overflow in 16 bits the
+-- function asks for float32 under autocast. Invariant: labels count from 1; a label out of range is an error that names it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

@@ -1,4 +1,6 @@
--- Functions of shape: views where that is possible.
+-- Functions of shape, made of the ops that are views: view, permute, expand, slice, select.
+--
+-- Invariant: what can be a view of x's memory is one; what can't (reshape, flatten across strides) is a copy, and says nothing.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

@@ -1,4 +1,6 @@
 -- What is said of many elements at once: middles and quantiles, distinct and frequent values, histograms, covariances.
+--
+-- Idea: most is a sort and a choice of places in it, whose gradients follow from those ops. Invariant: NaN is larger than all numbers.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

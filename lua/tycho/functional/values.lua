@@ -1,4 +1,7 @@
 -- Conversions, tensors like others, reductions, comparisons.
+--
+-- Idea: what PyTorch spells in one name (max of all, along a dim, of two tensors) is told apart here and goes to the op that is meant.
+-- Invariant: a conversion that changes nothing gives the tensor itself.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

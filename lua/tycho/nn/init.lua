@@ -1,4 +1,8 @@
--- Layers. Each is a class of its own: parameters in init, arithmetic in forward; names and defaults are PyTorch's.
+-- tycho.nn: the layers that have parameters, and lists of modules; what the other files of this folder define is gathered here too. The
+-- functions that fill parameters, tycho.nn.init, stand in init_functions.lua.
+--
+-- Idea: each layer is a class of its own, parameters in init, arithmetic in forward. Invariant: names, defaults, names in state dicts and
+-- the distributions that parameters are drawn from are PyTorch's.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local recompute = require "tycho.recompute"

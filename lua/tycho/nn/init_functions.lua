@@ -1,5 +1,5 @@
--- tycho.nn.init: fill a parameter in place, and return it; arguments in PyTorch's order or by name. Formulas: Glorot &
--- Bengio 2010, He et al. 2015.
+-- tycho.nn.init (nn/init.lua has the layers): fill a parameter in place, and return it; arguments in PyTorch's order or by name.
+-- Formulas: Glorot & Bengio 2010, He et al. 2015.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods

@@ -1,4 +1,6 @@
 -- Layers that are a function and its arguments: activations, pooling, padding, sizes, distances, losses.
+--
+-- Idea: a line says name, function and arguments in the language of signatures; class, checks and printing are made of it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"

@@ -1,4 +1,6 @@
 -- tycho.nn.utils: what goes over all parameters at once, layers joined with their batch norms, and what stands in files of its own.
+--
+-- Invariant: what goes over gradients waits for no device; numbers that it gives are tensors there.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local devices = require "tycho.devices"
