@@ -354,6 +354,7 @@ golden: all
 	-$(PYTHON) spec/golden_files.py --check
 
 install: all
+	@[ "$(realpath $(PREFIX_LUA))" != "$(realpath lua)" ] || { echo "PREFIX_LUA is the folder of the sources" >&2; exit 1; }
 	rm -rf $(PREFIX_LUA)/tycho $(PREFIX_LIB)/tycho          # what an older version had
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/

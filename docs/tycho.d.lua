@@ -11170,10 +11170,15 @@ function tycho.distributed.functional.reduce_scatter(x, op, group) end
 function tycho.distributed.functional.all_to_all(x, group) end
 
 tycho.distributed.fsdp = {}
---- `(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}})` from now on each process holds its rows of net's parameters, of their gradients and of what an optimizer made after it keeps of them; forward brings the whole ones together, and drops them when it ends, unless reshard_after_forward = false; backward does so again. Gradients are the means of all processes'. First the blocks of a model, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given; floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which must all call state_dict(). Gives net.
+--- `(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}})` from now on each process holds its rows of net's parameters, of their gradients and of what an optimizer made after it keeps of them; forward brings the whole ones together, and drops them when it ends, unless reshard_after_forward = false; backward does so again. Gradients are the means of all processes'. First the blocks of a model, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given; floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which must all call state_dict(). clip_grad_norm_ and GradScaler know of parts; get_total_norm, of a list of gradients, gives this process's norm. Gives net.
 ---@param net any
 ---@param options? table
 function tycho.distributed.fsdp.fully_shard(net, options) end
+
+--- `(net, name)` net[name], a method of the program's such as "generate", runs with whole parameters, as forward does.
+---@param net any
+---@param name any
+function tycho.distributed.fsdp.register_fsdp_forward_method(net, name) end
 
 --- `({param_dtype=, reduce_dtype=, output_dtype=, cast_forward_inputs=true})` fully_shard's mp_policy.
 ---@param options? table

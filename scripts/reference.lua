@@ -10,7 +10,7 @@ local options = require "tycho.options"
 
 -- Public tables have these for the library itself.
 local INTERNAL = {}
-for name in ([[data.transforms.steps distributed.group_of distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
+for name in ([[data.transforms.steps distributed.group_of distributed.within distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
   Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
   LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:restart DataLoader:order DataLoader:engine
   DistributedDataParallel:clone]]):gmatch "%S+" do INTERNAL[name] = true end

@@ -337,21 +337,6 @@ describe("compile", function()
     assert.is_table(f:report())
   end)
 
-  it("knows a mode from its first call on", function()
-    local net = nn.Linear(4, 3)
-    local opt = optim.SGD(net:parameters(), {lr = 0.1})
-    for _, guard in ipairs {"full", "inputs"} do
-      local f = tycho.compile(function(x)
-        local l = net(x):square():sum()
-        if net.training then opt:zero_grad() l:backward() opt:step() end
-        return l:detach()
-      end, {guard = guard})
-      local x = tycho.ones(2, 4)
-      for i = 1, 40 do f((i % 5 == 0 and net:eval() or net:train()) and x) end    -- a single call between others
-      assert.equal(2, #f:report())
-      net:train()
-    end
-  end)
   it("gives tycho.grad's results", function()
     local f = same(function()
       local w, v = nn.Parameter(tycho.randn(4)), nn.Parameter(tycho.randn(4))

@@ -65,6 +65,41 @@ describe("compile, a function of several ways", function()
     end)
   end
 
+  it("watches modules for its own calls alone, where coroutines take turns", function()
+    local net, seen = nn.Linear(2, 2), 0
+    local function slow()
+      local f = tycho.compile(function(x)
+        coroutine.yield()
+        return net(x)
+      end)
+      return coroutine.wrap(function(x) return f(x) end)
+    end
+    local a, b = slow(), slow()
+    a(tycho.ones(1, 2))
+    b(tycho.ones(1, 2))
+    a()                                                    -- the one that began first ends first
+    b()
+    local ended = require("tycho.nn.module").observe(function() seen = seen + 1 end)
+    net(tycho.ones(1, 2))
+    ended()
+    net(tycho.ones(1, 2))
+    assert.equal(1, seen)
+  end)
+  it("knows a mode from its first call on", function()
+    local net = nn.Linear(4, 3)
+    local opt = optim.SGD(net:parameters(), {lr = 0.1})
+    for _, guard in ipairs {"full", "inputs"} do
+      local f = tycho.compile(function(x)
+        local l = net(x):square():sum()
+        if net.training then opt:zero_grad() l:backward() opt:step() end
+        return l:detach()
+      end, {guard = guard})
+      local x = tycho.ones(2, 4)
+      for i = 1, 40 do f((i % 5 == 0 and net:eval() or net:train()) and x) end    -- a single call between others
+      assert.equal(2, #f:report())
+      net:train()
+    end
+  end)
   it("a value that is read now and then costs the calls that read it", function()
     local n = 40
     local f = same(accumulation{every = 1, reads = 10}, n)

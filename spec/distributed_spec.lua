@@ -27,7 +27,7 @@ describe("several processes", function()
 
   for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "accumulation", "unused",
       "scaler", "buffers", "compiled", "replays", "batch_norm", "sampler", "refusals", "wrapping",
-      "sharded", "sharded_more", "zero"} do
+      "sharded", "sharded_more", "sharded_any", "sharded_use", "zero"} do
     it("agree: " .. case, function()
       local text = run(case, 2)
       assert.truthy(text:find("process 0 of 2: sound", 1, true) and
@@ -37,6 +37,12 @@ describe("several processes", function()
   it("form groups", function()
     local text = run("groups", 3)
     assert.truthy(text:find("process 2 of 3: sound", 1, true) and text:find "ended 0", text)
+  end)
+  it("shard by one and by three", function()
+    for _, n in ipairs {1, 3} do
+      local text = run("sharded_any", n)
+      assert.truthy(text:find(("process %d of %d: sound"):format(n - 1, n), 1, true) and text:find "ended 0", text)
+    end
   end)
   it("are one without mpirun #cpu", function()
     local p = io.popen [[luajit -e 'local d = require("tycho").distributed

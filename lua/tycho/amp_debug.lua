@@ -73,7 +73,7 @@ return function(fn, o)
   local limit = limits[o.dtype]
   if not limit then fail("amp.debug: dtype must be 'float16' or 'bfloat16', got '" .. tostring(o.dtype) .. "'") end
   local seen, order, pending, given = {}, {}, {}, setmetatable({}, {__mode = "k"})
-  local before = module.observe(function(m, ...)
+  local ended = module.observe(function(m, ...)
     seen[m] = seen[m] or {}
     for i = 1, select("#", ...) do
       local y = select(i, ...)
@@ -87,9 +87,9 @@ return function(fn, o)
         if y.requires_grad then M.register_hook(y, function(g) pending[#pending + 1] = {m, "gradient", measure(g, limit)} end) end
       end
     end
-  end, true)
+  end)
   local results = {pcall(fn)}
-  module.observe(before)
+  ended()
   if not results[1] then error(results[2], 0) end
   for _, p in ipairs(pending) do entry(seen[p[1]], p[2], p[3]) end
   local names, report = names_of(seen), {dtype = o.dtype}

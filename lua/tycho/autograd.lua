@@ -182,7 +182,7 @@ function Context:save_for_backward(...)
       core.keep(x)                                       -- whatever scope it was made in
       if hooks then
         self._like[i] = {x.dtype, x.shape, x.device}
-        self._saved[i] = hooks[1](x.is_leaf and x or M.detach(x))
+        self._saved[i] = hooks[1](x.is_leaf and x.requires_grad and x or M.detach(x))
         if M._version(x) ~= self._versions[i] then fail("saved_tensors_hooks: pack has changed the tensor that it was given") end
       end
     end

@@ -266,9 +266,9 @@ end
 -- What pcall(fn, ...) gives, as a list, of a call by which the variant learns the modes of the modules that run.
 local function observed(v, fn, ...)
   local seen = {}
-  local observer = module.observe(function(m) seen[#seen + 1], seen[m] = m, m.training end, true)
+  local ended = module.observe(function(m) seen[#seen + 1], seen[m] = m, m.training end)
   local out = pack(pcall(fn, ...))
-  module.observe(observer)
+  ended()
   for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end     -- others fn switches itself
   return out
 end

@@ -34,13 +34,14 @@ local function group_of(who, group)
   return group
 end
 distributed.group_of = group_of
--- A rank, as users number them, within the group.
-local function within(who, rank, group)
+-- A rank, as users number them, within the group: its position there, from 0.
+function distributed.within(who, rank, group)
   if type(rank) ~= "number" or rank % 1 ~= 0 then fail("%s: a rank must be a whole number from 0, got %s", who, shown(rank)) end
   for i, r in ipairs(group.ranks) do if r == rank then return i - 1 end end
   fail("%s: rank %d isn't in the %s", who, rank, tostring(group))
 end
 
+local within = distributed.within
 local function numbered(n)
   local ranks = {}
   for i = 1, n do ranks[i] = i - 1 end
@@ -267,14 +268,15 @@ distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, ta
   local g = group_of("irecv", group)
   return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
 end)
+local Exchange = {}                        -- what P2POp gives
 -- One of the exchanges that batch_isend_irecv is given: op is distributed.isend or distributed.irecv.
 function distributed.P2POp(op, x, peer, group, tag)
   if op ~= distributed.isend and op ~= distributed.irecv then fail "P2POp: argument 1 must be distributed.isend or distributed.irecv" end
   if type(group) == "number" then group, tag = nil, group end
   if not core.is_tensor(x) then fail("P2POp: argument 2 must be a tensor, got %s", shown(x)) end
   local g = group_of("P2POp", group)
-  within("P2POp", peer, g)
-  return {op = op, tensor = x, peer = peer, group = g, tag = tag or 0}
+  if within("P2POp", peer, g) == g.rank then fail("P2POp: rank %d is this process", peer) end
+  return setmetatable({op = op, tensor = x, peer = peer, group = g, tag = tag or 0}, Exchange)
 end
 -- Begins the exchanges of a list of P2POp; gives their Works. They may stand in any order: each process takes them in one that all share,
 -- by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, nobody waits in a ring.
@@ -282,7 +284,7 @@ function distributed.batch_isend_irecv(list)
   if type(list) ~= "table" or #list == 0 then fail("batch_isend_irecv: a list of P2POp is needed, got %s", shown(list)) end
   local order, works, me = {}, {}, group_of("batch_isend_irecv").rank
   for i, p in ipairs(list) do
-    if type(p) ~= "table" or not p.op then fail("batch_isend_irecv: item %d must be a P2POp, got %s", i, shown(p)) end
+    if getmetatable(p) ~= Exchange then fail("batch_isend_irecv: item %d must be a P2POp, got %s", i, shown(p)) end
     local from, to = me, p.peer
     if p.op == distributed.irecv then from, to = to, from end
     order[i] = {math.min(from, to), math.max(from, to), from, i}

@@ -36,7 +36,9 @@ end
 
 -- p: a program (jit_program.lua); tensors: by name.
 function Traced:init(p, tensors)
-  for _, node in ipairs(p.nodes) do p.changes = p.changes or node.inplace or false end       -- of memory that views may share
+  -- Another input may lie otherwise than the example did, of which views could be made: then a copy serves, where nobody writes into it.
+  local outside, written, root = P.changed(p.nodes)
+  for _, node in ipairs(p.nodes) do node.copies = node.op == "view" and not outside and not written[root(node.out[1])] end
   rawset(self, "_program", p)
   local places = {}
   for i, t in ipairs(p.tensors) do places[i] = place(self, t.name, tensors[t.name], t.kind) end
@@ -112,8 +114,7 @@ function Traced:forward(...)
       args[first] = nil
       ops[node.op .. "_"](x, args)
     else
-      -- another input may lie otherwise than the example did, of which a view could be made
-      local r = {(node.op == "view" and not p.changes and M.reshape or ops[node.op])(args)}
+      local r = {(node.copies and M.reshape or ops[node.op])(args)}
       for i, v in ipairs(node.out) do value[v] = r[i] end
     end
     for _, v in ipairs(node.last or {}) do value[v] = nil end        -- so that memory goes when it is no longer needed
@@ -189,7 +190,7 @@ function Traced:save(path)
   end
   for i, node in ipairs(p.nodes) do nodes[i] = {op = node.op, args = node.args, out = node.out, inplace = node.inplace} end
   core.write_safetensors(path, names, data,
-    core.json_encode {tycho_program = {version = p.version, inputs = p.inputs, tensors = entries, nodes = nodes,
+    core.json_encode {tycho_program = {version = p.takes and p.version or 2, inputs = p.inputs, tensors = entries, nodes = nodes,
     results = p.results, takes = p.takes, batch = p.batch, free = p.free, several = p.several}})
 end
 

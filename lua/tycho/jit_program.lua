@@ -36,11 +36,11 @@ end
 
 -- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. So is this of tensors in plain tables, which add
 -- numbers; what: whose they are, for errors.
-local function fold(x, add, what, path)
-  path = path or ""
-  local at = path ~= "" and " at " .. path or ""
+local function fold(x, add, what, path, depth)
+  path, depth = path or "", depth or 0
+  local at = path ~= "" and " at " .. (depth > 20 and path:sub(1, 60) .. "..." or path) or ""
   if core.is_tensor(x) then return {v = add(x)} end
-  if type(x) ~= "table" or getmetatable(x) ~= nil or #path > 2000 then
+  if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 100 then
     error(("trace: %s a %s%s; tensors, and tables of tensors, can be traced"):format(what, type(x), at), 0)
   end
   local keys, out, n = {}, {items = {}}, 0
@@ -51,7 +51,10 @@ local function fold(x, add, what, path)
   table.sort(keys)
   if n > 0 and #keys == n then out.keys = keys
   elseif n ~= #x or #keys > 0 then error(("trace: %s a table%s that is neither a list nor all names"):format(what, at), 0) end
-  for i = 1, n do out.items[i] = fold(x[out.keys and keys[i] or i], add, what, path .. "." .. (out.keys and keys[i] or i)) end
+  for i = 1, n do
+    local k = out.keys and keys[i] or i
+    out.items[i] = fold(x[k], add, what, (depth > 0 and path .. "." or "") .. k, depth + 1)
+  end
   return out
 end
 -- Calls fn(n, tensor) for the tensors in x, which must be as the tree is; gives what is wrong, or nil.

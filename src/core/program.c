@@ -100,7 +100,6 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
   if (!ty_grow(&r->step, r->nstep + 1, &r->step_room, sizeof(step))) return ty_program_no_memory(c->ctx);
   step *k = &r->step[r->nstep];
   if (!ty_step_init(k, c)) return ty_program_no_memory(c->ctx);
-  r->nstep++;
   k->backend = b;
   k->run = run;
   /* results first: what is filled, or written in place, as soon as it is there, is its own operand */
@@ -118,6 +117,7 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
     r->gpu = true;
     r->home = b->gpu;
   }
+  r->nstep++;
   return st;
 }
 

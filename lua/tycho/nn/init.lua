@@ -81,6 +81,7 @@ local Sequential = container("Sequential")
 -- names. seq[1] is the first; negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
+    if select("#", ...) > 0 then fail "Sequential: it takes modules, or one list of them" end
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
     for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
       if module.is_module(item) then append(self, item)
@@ -526,11 +527,11 @@ function nn.summary(model, sizes, o)
   end
   local training = {}
   for _, m in ipairs(model:modules()) do training[m] = m.training end
-  local before = module.observe(function(m, y)
+  local ended = module.observe(function(m, y)
     if #m:children() == 0 then rows[#rows + 1] = {depth_of[m] or "", m._name, core.is_tensor(y) and tostring(y.shape) or "-", count(m)} end
   end)
   local ok, err = pcall(no_grad, function() model:eval()(input) end)
-  module.observe(before)
+  ended()
   for m, t in pairs(training) do rawset(m, "training", t) end
   if not ok then error(err, 0) end
   local lines = {("%-28s %-18s %-20s %12s"):format("layer", "kind", "output", "parameters"), ("-"):rep(81)}

@@ -14,7 +14,9 @@ local M = core.methods
 local Module = {_name = "Module"}
 Module.__index = Module
 local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({}, {__mode = "k"})
-local observer                       -- called with each module and its results: see exports.observe
+local observers = {}                 -- see exports.observe
+local observer                       -- called with each module and its results, where there are any
+local function tell_observers(...) for _, fn in pairs(observers) do fn(...) end end
 local said = ""                      -- the place of the last error, which each module around it looks for
 local exports = {}
 -- What programs for Torch7 and for PyTorch look for in modules. Other fields that aren't there are nil: a layer may be optional.
@@ -576,13 +578,15 @@ end
 -- Whether v is a module.
 function exports.is_module(v) return is_module[v] == true end
 function exports.is_parameter(v) return is_parameter[v] == true end
--- fn(module, results...) is called after each forward, and whatever observed before too if chained. Returns what observed before.
-function exports.observe(fn, chained)
-  local before = observer
-  observer = fn and chained and before and function(...)
-    before(...)
-    fn(...)
-  end or fn
-  return before
+-- fn(module, results...) is called after each forward, until what this gives is called. Several may be at once, and end in any order: a
+-- coroutine begins within another's.
+function exports.observe(fn)
+  local id = {}
+  observers[id] = fn
+  observer = tell_observers
+  return function()
+    observers[id] = nil
+    if next(observers) == nil then observer = nil end
+  end
 end
 return exports

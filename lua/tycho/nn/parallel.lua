@@ -158,6 +158,7 @@ end
 -- do.
 function Parallel:init(net, o)
   replicas.need_parameters("DistributedDataParallel", net)
+  replicas.refuse_parts("DistributedDataParallel", net:parameters())
   o = options.fill("DistributedDataParallel", o,
     {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true,
       process_group = false, device_ids = false, output_device = false})

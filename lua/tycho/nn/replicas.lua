@@ -38,6 +38,13 @@ function replicas.need_parameters(who, net)
   if lazy then fail("%s: %s has no parameters yet: call the module with an input before it is wrapped", who, lazy) end
 end
 
+-- What copies one process's parameters to the others would take their parts from them.
+function replicas.refuse_parts(who, params)
+  for _, p in ipairs(params) do
+    if module.sharded[p] then fail("%s: the parameters are parts of what fully_shard has spread, which does what is needed", who) end
+  end
+end
+
 -- Before anything is exchanged: the modules must be of the same build, but for the parameters that skip has.
 function replicas.compare(who, net, group, skip)
   local mine = {}

@@ -1,10 +1,11 @@
 -- tycho.distributed.fsdp: fully sharded data parallel. Of each parameter a process holds a part, its gradient and its optimizer's state.
 --
 -- Idea: fully_shard(net) makes one unit of net's parameters; each becomes the process's rows of it. While net's forward runs, the whole
--- parameters stand in their places: a unit's are brought together by one exchange, and their gradients, by another, come back as the
--- processes' mean, each to where its rows are. What ops save of whole parameters is no more than a note of which part it was: backward
--- brings the unit together again. On a GPU exchanges have a stream of their own, and the next unit's begins while this one computes.
--- Invariant: outside of a unit's forward the module's parameters are the parts; all processes go through the units in the same order.
+-- parameters stand in their places: a unit's are brought together by one exchange (unshard), and their gradients, by another, come back
+-- as the processes' mean, each to where its rows are. What ops save of whole parameters is no more than a note of which part it was:
+-- backward unshards again. On a GPU exchanges have a stream of their own, and the next unit's begins while this one computes (prefetch).
+-- Invariants: outside of a unit's forward the module's parameters are the parts; all processes go through the units in the same order; no
+-- whole parameter's memory waits for the collector.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
@@ -17,8 +18,10 @@ local fail, no_grad, scope, finally = options.fail, modes.no_grad, modes.scope, 
 local ops, M = core.ops, core.methods
 local fsdp = {}
 
-local unit_of = setmetatable({}, {__mode = "k"})         -- by module
-local part_of = setmetatable({}, {__mode = "k"})         -- by parameter: {piece, its position there}
+-- By module, its unit; by parameter, its entry in a piece. Both are held by the module's forward: a table that is weak in its keys alone
+-- would hold for ever what its values lead to.
+local unit_of = setmetatable({}, {__mode = "kv"})
+local entry_of = setmetatable({}, {__mode = "kv"})
 
 ---- rows ----
 -- x's rows r * rows + 1 to (r + 1) * rows; as many as there are.
@@ -35,112 +38,127 @@ local function padded(x, n)
   return ops.cat({x, ops.zeros(shape, {dtype = x.dtype, device = x.device})}, 1)
 end
 
----- units ----
--- A unit's parameters of one dtype: what is exchanged at once. Of each: p, the part; the whole's shape; rows a process; elements a row.
-local function new_piece(unit, dtype, device) return {unit = unit, dtype = dtype, device = device, list = {}, width = 0} end
-
+---- pieces ----
+-- A unit's parameters of one dtype and device: what is exchanged at once. An entry of its list: p, the part; the whole's shape; rows for a
+-- process; n, the elements of these; at, where they begin.
 local function add(piece, p, size, rank)
   local shape = {unpack(p.shape)}
-  if #shape == 0 then fail "fully_shard: a parameter without dims can't be sharded: make it one of shape 1" end
-  local e = {p = p, shape = shape, rows = math.ceil(shape[1] / size), at = piece.width + 1}
+  local e = {p = p, piece = piece, shape = shape, rows = math.ceil(shape[1] / size), at = piece.width + 1, i = #piece.list + 1}
   e.n = e.rows * (M.numel(p) / math.max(shape[1], 1))
   piece.width = piece.width + e.n
-  piece.list[#piece.list + 1], e.i = e, #piece.list + 1
-  part_of[p] = {piece, e}
+  piece.list[e.i], entry_of[p] = e, e
   core.set_data(p, core.keep(ops.clone(rows_of(p:detach(), rank, e.rows))))
   p.grad = nil
 end
+-- In which a piece is exchanged and computed with. The module may have been converted, or moved, since.
+local function dtype_of(piece)
+  local p = piece.list[1].p
+  return M.is_floating_point(p) and piece.unit.policy.param_dtype or p.dtype
+end
+local function device_of(piece) return piece.list[1].p.device end
+-- Changes with each of the parts.
+local function version_of(piece)
+  local v = 0
+  for _, e in ipairs(piece.list) do v = v + M._version(e.p) end
+  return v
+end
 
--- All processes' parts: a row for each process. No gradient.
-local function exchanged(piece, tensors)
-  local parts = {}
-  for i, e in ipairs(piece.list) do parts[i] = M.reshape(padded(tensors[i], e.rows), -1) end
+-- All processes' parts, a row for each process.
+local function gathered(piece)
+  local parts, dtype = {}, dtype_of(piece)
+  for i, e in ipairs(piece.list) do parts[i] = M.reshape(padded(M.to(e.p:detach(), dtype), e.rows), -1) end
   local own = #parts == 1 and parts[1] or ops.cat(parts, 1)
   return ops.collective(M.unsqueeze(own, 1), "all_gather", "sum", 0, 0, piece.unit.group.id)
 end
--- The whole parameters out of such a tensor.
+-- The whole parameters out of such a tensor, each in memory of its own.
 local function wholes(piece, all)
   local size, out = #piece.unit.group.ranks, {}
   for i, e in ipairs(piece.list) do
     local shape = {unpack(e.shape)}
     shape[1] = size * e.rows
-    out[i] = ops.slice(M.reshape(M.narrow(all, 2, e.at, e.n), shape), 1, 1, e.shape[1])
+    local w = ops.slice(M.reshape(M.narrow(all, 2, e.at, e.n), shape), 1, 1, e.shape[1])
+    out[i] = core.view_of(w, all) and ops.clone(w) or w
   end
   return out
 end
--- The mean of all processes' gradients of whole parameters, this one's rows of each; nil where none was asked for.
+-- The mean of all processes' gradients of whole parameters, this one's rows of each; nil for those that are frozen.
 local function scattered(piece, grads)
   local unit, parts, out = piece.unit, {}, {}
-  local size, dtype = #unit.group.ranks, unit.policy.reduce_dtype or piece.dtype
+  local size, dtype, device = #unit.group.ranks, unit.policy.reduce_dtype or dtype_of(piece), device_of(piece)
   for i, e in ipairs(piece.list) do
     local g = e.p.requires_grad and grads[i]
     if g then parts[i] = M.reshape(padded(M.to(g, dtype), size * e.rows), size, -1)
-    else parts[i] = ops.zeros({size, e.n}, {dtype = dtype, device = piece.device}) end
+    else parts[i] = ops.zeros({size, e.n}, {dtype = dtype, device = device}) end
   end
   local mean = ops.collective(#parts == 1 and parts[1] or ops.cat(parts, 2), "reduce_scatter", "mean", 0, 0, unit.group.id)
   for i, e in ipairs(piece.list) do
     local p = e.p
     if p.requires_grad then
-      local rows = M.numel(p) > 0 and M.narrow(mean, 2, e.at, M.numel(p)) or ops.zeros({0}, {dtype = dtype, device = piece.device})
+      local rows = M.numel(p) > 0 and M.narrow(mean, 2, e.at, M.numel(p)) or ops.zeros({0}, {dtype = dtype, device = device})
       out[i] = M.to(M.reshape(rows, p.shape), p.dtype)
     end
   end
   return out
 end
 
--- Runs fn where a unit's exchanges go, which is waited for in the stream.
-local function in_turn(piece, fn)
-  if piece.device == "cpu" then return fn() end
+---- unshard, reshard ----
+local function free_all(list) for _, x in pairs(list) do core.free(x) end end
+
+-- Runs fn where exchanges go, which the current stream waits for.
+local function exchanging(piece, fn)
+  if device_of(piece) == "cpu" then return fn() end
   local result
-  local s, current = distributed.beside(piece.device, function() result = fn() end)
+  local s, current = distributed.beside(device_of(piece), function() result = fn() end)
   current:wait_stream(s)
   return result
 end
 
-local function as_exchanged(piece)
-  local out = {}
-  for i, e in ipairs(piece.list) do out[i] = M.to(e.p:detach(), piece.dtype) end
-  return out
-end
-local function versions(piece)
-  local v = 0
-  for _, e in ipairs(piece.list) do v = v + M._version(e.p) end
-  return v
-end
-
--- Begins to bring the next unit's parameters together, on a GPU, while this one's are computed with.
-local function ahead(unit)
+-- Begins to bring a unit's parameters together, on a GPU, while another one's are computed with.
+local function prefetch(unit)
   for _, piece in ipairs(unit and unit.pieces or {}) do
-    if piece.device ~= "cpu" and not (piece.ahead or piece.again or piece.now) then
-      no_grad(distributed.beside, piece.device, function()
-        piece.ahead = {all = core.keep(scope(function() return exchanged(piece, as_exchanged(piece)) end)), version = versions(piece)}
+    if device_of(piece) ~= "cpu" and not (piece.ahead or piece.again or piece.now) then
+      no_grad(distributed.beside, device_of(piece), function()
+        piece.ahead = {all = core.keep(scope(gathered, piece)), version = version_of(piece)}
       end)
     end
   end
 end
--- The whole parameters, of what was begun ahead or of tensors(). Their memory is what this file is about: none waits for the collector.
-local function brought_together(piece, tensors)
+-- The whole parameters, of what was prefetched, unless the parts have changed since, or gathered now.
+local function unshard(piece)
   local a = piece.ahead
   piece.ahead = nil
-  local list = {scope(function()
-    return unpack(wholes(piece, a and a.version == versions(piece) and a.all or exchanged(piece, tensors())))
-  end)}
+  local list = {scope(function() return unpack(wholes(piece, a and a.version == version_of(piece) and a.all or gathered(piece))) end)}
   if a then core.free(a.all) end
   return list
 end
-local function free_all(list) for _, x in pairs(list) do core.free(x) end end
-local handed = {}                          -- handles of gradients that backward has taken
+
+-- Gradients that backward has taken: it has them by itself, so these handles may go when the next unit's come.
+local handed = {}
 local function forget_handed()
   free_all(handed)
   handed = {}
 end
+-- What backward has unsharded is no longer needed, or not known to be: it would be unsharded once more.
+local function reshard_again(unit)
+  for _, piece in ipairs(unit.pieces) do
+    if piece.again then free_all(piece.again.list) end
+    piece.again = nil
+  end
+end
+local function forget(unit)
+  reshard_again(unit)
+  for _, piece in ipairs(unit.pieces) do
+    if piece.ahead then core.free(piece.ahead.all) end
+    piece.ahead = nil
+  end
+end
 
--- From the parts to the whole parameters; its gradient goes the way back.
+-- From a piece's parts to its whole parameters; their gradients go the way back.
 local Whole = autograd.Function {
   forward = function(ctx, piece, ...)
     ctx.piece, ctx.n = piece, select("#", ...)
     ctx:set_materialize_grads(false)
-    local out, frozen = brought_together(piece, function() return as_exchanged(piece) end), {}
+    local out, frozen = unshard(piece), {}
     for i, e in ipairs(piece.list) do if not e.p.requires_grad then frozen[#frozen + 1] = out[i] end end
     ctx:mark_non_differentiable(unpack(frozen))
     return unpack(out)
@@ -155,28 +173,38 @@ local Whole = autograd.Function {
     handed = out
     return nil, unpack(out, 1, ctx.n)
   end}
+-- The end of a unit's backward where none of its parameters is trained: the gradients of its inputs.
+local Inputs = autograd.Function {
+  forward = function(ctx, unit, ...)
+    ctx.unit = unit
+    return ...
+  end,
+  backward = function(ctx, ...)
+    reshard_again(ctx.unit)
+    return nil, ...
+  end}
 
--- The whole parameters, brought together again for backward.
-local function again(piece)
-  if not piece.again or piece.again.version ~= versions(piece) then
-    piece.again = {version = versions(piece), list = no_grad(in_turn, piece, function()
-      return brought_together(piece, function() return as_exchanged(piece) end)
-    end)}
+-- The whole parameters for backward.
+local function unsharded_again(piece)
+  if not piece.again or piece.again.version ~= version_of(piece) then
+    if piece.again then free_all(piece.again.list) end
+    piece.again = {version = version_of(piece), list = no_grad(exchanging, piece, function() return unshard(piece) end)}
     for _, w in ipairs(piece.again.list) do core.keep(w) end
-    ahead(piece.unit.before)
+    prefetch(piece.unit.before)
   end
   return piece.again.list
 end
 
--- What ops save of whole parameters, as a note of where it is; other tensors as they are.
+---- what ops save ----
+-- Of whole parameters, and views of them, a note of where it is; other tensors as they are.
 local function pack(unit, x)
   for _, piece in ipairs(unit.pieces) do
     for i, w in ipairs(piece.now or {}) do
       local offset = core.view_of(x, w)
-      if offset and offset >= 0 then
+      if offset then
         local note = {piece = piece, i = i, size = {unpack(x.shape)}, stride = {unpack(x:stride())}, offset = offset,
-          same = offset == 0 and x.shape == w.shape and M.is_contiguous(x) and M.is_contiguous(w), version = versions(piece)}
-        core.free(x)
+          same = offset == 0 and x.shape == w.shape and M.is_contiguous(x), version = version_of(piece)}
+        core.free(x)                       -- a handle made for us: it isn't to hold the memory
         return note
       end
     end
@@ -185,83 +213,133 @@ local function pack(unit, x)
 end
 local function unpacked(v)
   if core.is_tensor(v) then return v end
-  if v.version ~= versions(v.piece) then fail "fully_shard: a parameter was changed in place between forward and backward" end
-  local w = again(v.piece)[v.i]
+  if v.version ~= version_of(v.piece) then fail "fully_shard: a parameter was changed in place between forward and backward" end
+  local w = unsharded_again(v.piece)[v.i]
   if v.same then return w end
-  return ops.strided_take(M.contiguous(w), {}, v.size, v.stride, v.offset)
+  return ops.strided_take(w, {}, v.size, v.stride, v.offset)
 end
 
 ---- forward ----
 local last                                 -- the unit whose forward has begun last in this pass
 local depth = 0
 
--- The whole parameters stand where the parts were, while fn runs.
-local function within(unit, fn, ...)
-  local recorded = core.is_grad_enabled()
-  forget_handed()
-  for _, piece in ipairs(unit.pieces) do
-    local parts = {}
-    for i, e in ipairs(piece.list) do parts[i] = e.p end
-    piece.now = in_turn(piece, function() return {Whole(piece, unpack(parts))} end)
-  end
-  ahead(unit.after)
-  for _, place in ipairs(unit.places) do
-    place.module._parts[place.name] = place.piece.now[place.i]
-  end
-  local function restore()
-    for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.p end
-    for _, piece in ipairs(unit.pieces) do
-      free_all(piece.now)
-      piece.now = nil
+-- fn's results, once the whole parameters are gone but for those that are among them.
+local function resharded(nows, ...)
+  local given = {}
+  tree.map({...}, function(v) if core.is_tensor(v) then given[v] = true end return v end)
+  for piece, now in pairs(nows) do
+    for i, w in ipairs(now.list) do
+      if M._version(w) ~= now.versions[i] then
+        fail "fully_shard: a parameter was changed in place in forward, where it is a copy of all processes' parts"
+      end
+      if not given[w] then core.free(w) end
     end
+    nows[piece] = nil
   end
-  if not (recorded and unit.reshards) then return finally(restore, fn, ...) end
-  return finally(restore, autograd.graph.saved_tensors_hooks, function(x) return pack(unit, x) end, unpacked, fn, ...)
+  return ...
+end
+
+-- The whole parameters stand where the parts were, while fn runs.
+local function unsharded(unit, fn, ...)
+  if unit.active then return fn(...) end                   -- within itself
+  local recorded, nows = core.is_grad_enabled(), {}
+  forget_handed()
+  reshard_again(unit)
+  for _, piece in ipairs(unit.pieces) do
+    local parts, now = {}, {versions = {}}
+    for i, e in ipairs(piece.list) do parts[i] = e.p end
+    now.list = exchanging(piece, function() return {Whole(piece, unpack(parts))} end)
+    for i, w in ipairs(now.list) do now.versions[i] = M._version(w) end
+    piece.now, nows[piece] = now.list, now
+  end
+  unit.active = true
+  prefetch(unit.after)
+  for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.entry.piece.now[place.entry.i] end
+  local function restore()
+    unit.active = nil
+    for _, place in ipairs(unit.places) do place.module._parts[place.name] = place.entry.p end
+    for _, piece in ipairs(unit.pieces) do piece.now = nil end
+  end
+  if not (recorded and unit.reshards) then return resharded(nows, finally(restore, fn, ...)) end
+  local function packed(x) return pack(unit, x) end
+  return resharded(nows, finally(restore, autograd.graph.saved_tensors_hooks, packed, unpacked, fn, ...))
 end
 
 -- Floating tensors of arguments or results, in a dtype.
 local function cast(dtype, ...)
   if not dtype then return ... end
-  local n = select("#", ...)
   return unpack(tree.map({...}, function(v)
     return core.is_tensor(v) and M.is_floating_point(v) and M.to(v, dtype) or v
-  end), 1, n)
+  end), 1, select("#", ...))
 end
 
-local function forward(unit, inner, ...)
+-- The tensors among arguments that require grad, through Inputs.
+local function watched(unit, ...)
+  for _, piece in ipairs(unit.pieces) do
+    for _, e in ipairs(piece.list) do if e.p.requires_grad then return ... end end
+  end
+  if not core.is_grad_enabled() then return ... end
+  return unpack(tree.map({...}, function(v)
+    return core.is_tensor(v) and v.requires_grad and Inputs(unit, v) or v
+  end), 1, select("#", ...))
+end
+
+local function run(unit, method, self, ...)
   if depth == 0 then last = nil end
   if last and last ~= unit then last.after, unit.before = unit, last end
   last = unit
   depth = depth + 1
-  return cast(unit.policy.output_dtype, finally(function() depth = depth - 1 end, within, unit, inner,
-    cast(unit.policy.cast_forward_inputs and unit.policy.param_dtype or nil, ...)))
+  local function ended()
+    depth = depth - 1
+    if depth == 0 then last = nil end
+  end
+  return cast(unit.policy.output_dtype, finally(ended, unsharded, unit, method, self,
+    watched(unit, cast(unit.policy.cast_forward_inputs and unit.policy.param_dtype or nil, ...))))
 end
 
----- fully_shard ----
-local POLICY = {param_dtype = false, reduce_dtype = false, output_dtype = false, cast_forward_inputs = true}
+-- net[name], of a unit, runs with whole parameters.
+local function wrap(net, unit, name)
+  local method = net[name]
+  net[name] = function(self, ...)
+    if self ~= net then fail "fully_shard: a copy of a sharded module can't run: copy it before" end
+    return run(unit, method, self, ...)
+  end
+end
+-- A module within a unit has parts alone, where it is called by itself.
+local function guard(m, unit)
+  local method = m.forward
+  m.forward = function(self, ...)
+    if not unit.active then
+      fail("%s: its parameters are parts of what fully_shard spread over processes; it can run within the sharded module's forward, or by \z
+        itself where it is sharded by itself", m._name)
+    end
+    return method(self, ...)
+  end
+end
 
--- Whole tensors for parts that lie as parameter e's rows do, as its optimizer's state does; all processes call it.
-local function whole_of(piece, e, x)
-  local all = ops.collective(M.unsqueeze(padded(x:detach(), e.rows), 1), "all_gather", "sum", 0, 0, piece.unit.group.id)
+---- state dicts: of whole parameters ----
+-- The whole tensor of which x is this process's rows, as a parameter's or its optimizer's state; all processes call it.
+local function whole_of(e, x)
+  local group = e.piece.unit.group
+  local all = ops.collective(M.unsqueeze(padded(x:detach(), e.rows), 1), "all_gather", "sum", 0, 0, group.id)
   local shape = {unpack(e.shape)}
-  shape[1] = #piece.unit.group.ranks * e.rows
+  shape[1] = #group.ranks * e.rows
   return core.keep(ops.clone(ops.slice(M.reshape(all, shape), 1, 1, e.shape[1])))
 end
-local function own_rows(piece, e, x) return rows_of(x:detach(), piece.unit.group.rank, e.rows) end
+local function own_rows(e, x) return rows_of(x:detach(), e.piece.unit.group.rank, e.rows) end
 
--- State dicts have whole parameters.
-local function hook_states(net, unit)
-  net:register_state_dict_post_hook(function(_, state, prefix)
+local function hook_states(m, places)
+  m:register_state_dict_post_hook(function(_, state, prefix)
     no_grad(function()
-      for _, place in ipairs(unit.places) do
-        local name = prefix .. place.path
-        if state[name] then state[name] = whole_of(place.piece, place.piece.list[place.i], place.p) end
+      for _, place in ipairs(places) do
+        local name = prefix .. place.shown
+        if state[name] then state[name] = whole_of(place.entry, place.entry.p) end
       end
     end)
   end)
-  net:register_load_state_dict_pre_hook(function(_, state, prefix)
-    for _, place in ipairs(unit.places) do
-      local name, e = prefix .. place.path, place.piece.list[place.i]
+  m:register_load_state_dict_pre_hook(function(_, state, prefix)
+    for _, place in ipairs(places) do
+      local name, e = prefix .. place.shown, place.entry
       local x = state[name]
       if core.is_tensor(x) then
         local fits = M.dim(x) == #e.shape
@@ -269,10 +347,33 @@ local function hook_states(net, unit)
         if not fits then
           fail("load_state_dict: '%s' has shape %s, the whole parameter's is %s", name, tostring(x.shape), table.concat(e.shape, "x"))
         end
-        state[name] = own_rows(place.piece, e, x)
+        state[name] = own_rows(e, x)
       end
     end
   end)
+  m:register_load_state_dict_post_hook(function() for _, place in ipairs(places) do forget(place.entry.piece.unit) end end)
+end
+
+---- fully_shard ----
+local POLICY = {param_dtype = false, reduce_dtype = false, output_dtype = false, cast_forward_inputs = true}
+
+-- Before anything changes: a list of net's parameters that aren't sharded yet.
+local function fresh_of(net)
+  local fresh = {}
+  for name, p in net:named_parameters() do
+    if not entry_of[p] then
+      if M.dim(p) == 0 then fail("fully_shard: '%s' has no dims, and so no rows: make it one of shape 1", name) end
+      fresh[#fresh + 1] = p
+    end
+  end
+  module.walk(net, "parameter", "", nil, function(path, p, owner, name)
+    local known = not entry_of[p]
+    for _, place in ipairs(known and {} or entry_of[p].piece.unit.places) do
+      known = known or rawequal(place.module, owner) and place.name == name
+    end
+    if not known then fail("fully_shard: '%s' is also a part of a module that is sharded by itself: both must be of one unit", path) end
+  end)
+  return fresh
 end
 
 -- fully_shard(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}}): from now on each
@@ -281,7 +382,8 @@ end
 -- of all processes'. First the blocks of a model, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end
 -- fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given;
 -- floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which
--- must all call state_dict(). Gives net.
+-- must all call state_dict(). clip_grad_norm_ and GradScaler know of parts; get_total_norm, of a list of gradients, gives this process's
+-- norm. Gives net.
 function fsdp.fully_shard(net, o)
   replicas.need_parameters("fully_shard", net)
   o = options.fill("fully_shard", o, {process_group = false, mesh = false, reshard_after_forward = true, mp_policy = {}})
@@ -290,69 +392,70 @@ function fsdp.fully_shard(net, o)
   local unit = {group = group, pieces = {}, places = {}, reshards = o.reshard_after_forward,
     policy = options.fill("fully_shard: mp_policy", o.mp_policy, POLICY)}
   for _, k in ipairs {"param_dtype", "reduce_dtype", "output_dtype"} do unit.policy[k] = unit.policy[k] or nil end
-  module.walk(net, "parameter", "", nil, function(path, p, owner, name)
-    local known = not part_of[p]
-    for _, place in ipairs(known and {} or part_of[p][1].unit.places) do
-      known = known or rawequal(place.module, owner) and place.name == name
-    end
-    if not known then fail("fully_shard: '%s' is also a part of a module that is sharded by itself: both must be of one unit", path) end
-  end)
-  replicas.compare("fully_shard", net, group, part_of)
-  local fresh, by_dtype = {}, {}
-  for _, p in ipairs(net:parameters()) do if not part_of[p] then fresh[#fresh + 1] = p end end
+  local fresh, kinds = fresh_of(net), {}
+  replicas.compare("fully_shard", net, group, entry_of)
   replicas.share(fresh, group)
   replicas.share(net:buffers(), group)
   for _, p in ipairs(fresh) do
-    local dtype = M.is_floating_point(p) and unit.policy.param_dtype or p.dtype
-    local key = dtype .. " " .. p.device
-    if not by_dtype[key] then
-      by_dtype[key] = new_piece(unit, dtype, p.device)
-      unit.pieces[#unit.pieces + 1] = by_dtype[key]
+    local key = p.dtype .. " " .. p.device
+    if not kinds[key] then
+      kinds[key] = {unit = unit, list = {}, width = 0}
+      unit.pieces[#unit.pieces + 1] = kinds[key]
     end
-    add(by_dtype[key], p, #group.ranks, group.rank)
+    add(kinds[key], p, #group.ranks, group.rank)
     module.sharded[p] = group
   end
+  local owners, order = {}, {}
   module.walk(net, "parameter", "", nil, function(path, p, owner, name)  -- tied ones stand in several places
-    local piece, e = unpack(part_of[p])
-    if piece.unit == unit then
-      unit.places[#unit.places + 1] = {module = owner, name = name, path = path, p = p, piece = piece, i = e.i}
+    local e = entry_of[p]
+    if e.piece.unit ~= unit then return end
+    if not owners[owner] then
+      owners[owner] = {}
+      order[#order + 1] = owner
     end
+    local place = {module = owner, name = name, shown = path:match "[^.]*$", entry = e}
+    table.insert(owners[owner], place)
+    unit.places[#unit.places + 1] = place
   end)
   unit_of[net] = unit
-  local inner = net.forward
-  net.forward = function(self, ...)
-    if self ~= net then fail "fully_shard: a copy of a sharded module can't run: copy it before" end
-    return forward(unit, inner, self, ...)
+  for _, owner in ipairs(order) do
+    hook_states(owner, owners[owner])
+    if owner ~= net then guard(owner, unit) end
   end
-  hook_states(net, unit)
+  wrap(net, unit, "forward")
   return net
+end
+
+-- register_fsdp_forward_method(net, name): net[name], a method of the program's such as "generate", runs with whole parameters, as forward
+-- does.
+function fsdp.register_fsdp_forward_method(net, name)
+  local unit = unit_of[net]
+  if not unit then fail "register_fsdp_forward_method: argument 1 must be a module that fully_shard has been given" end
+  if type(net[name]) ~= "function" then fail("register_fsdp_forward_method: the %s has no method '%s'", net._name, tostring(name)) end
+  wrap(net, unit, name)
 end
 
 -- MixedPrecisionPolicy{param_dtype=, reduce_dtype=, output_dtype=, cast_forward_inputs=true}: fully_shard's mp_policy.
 function fsdp.MixedPrecisionPolicy(o) return options.fill("MixedPrecisionPolicy", o, POLICY) end
 
--- By the optimizer's numbers: its parameters.
-local function numbered(opt)
-  local list = {}
-  for _, group in ipairs(opt.param_groups) do for _, p in ipairs(group.params) do list[#list + 1] = p end end
-  return list
-end
+---- optimizers' states ----
+-- fn(entry, tensor) for each tensor of the state of a part, in an order that all processes share.
 local function each_part(opt, state, fn)
-  local list = numbered(opt)
-  for n, s in pairs(state.state) do
-    local at = part_of[list[n]]
-    if at then
-      local names = {}
-      for name, v in pairs(s) do if core.is_tensor(v) and M.dim(v) > 0 then names[#names + 1] = name end end
-      table.sort(names)                    -- all processes in one order
-      for _, name in ipairs(names) do s[name] = fn(at[1], at[2], s[name]) end
+  local n = 0
+  for _, group in ipairs(opt.param_groups) do
+    for _, p in ipairs(group.params) do
+      n = n + 1
+      local e, s, names = entry_of[p], state.state[n], {}
+      for name, v in pairs(e and s or {}) do if core.is_tensor(v) and M.dim(v) > 0 then names[#names + 1] = name end end
+      table.sort(names)
+      for _, name in ipairs(names) do s[name] = fn(e, s[name]) end
     end
   end
 end
 -- optim_state_dict(opt): the optimizer's state_dict() with whole tensors; all processes call it, and get it.
 function fsdp.optim_state_dict(opt)
   local state = opt:state_dict()
-  no_grad(function() each_part(opt, state, whole_of) end)
+  no_grad(each_part, opt, state, whole_of)
   return state
 end
 -- load_optim_state_dict(opt, state): from such a state, or one of an optimizer of the whole model.

@@ -77,10 +77,12 @@ local function norm_among(list, groups, p)
       order[#order + 1] = kind
     end
     if M.numel(g) > 0 then table.insert(kinds[kind], g) end
+    kinds[kind].wide = kinds[kind].wide or g.dtype == "float64"          -- the same in all processes, those without rows too
   end
   for i, kind in ipairs(order) do
     local part = kinds[kind]
     local n = #part > 0 and norm_of(part, p) or ops.zeros({}, {device = list[1].device})
+    n = M.to(n, part.wide and "float64" or "float32")
     if p ~= math.huge then n = n ^ p end
     powers[i] = kind == "whole" and n or ops.collective(n, "all_reduce", p == math.huge and "max" or "sum", 0, 0, kind.id)
   end

@@ -55,6 +55,10 @@ local function list_of(params)
   return list
 end
 
+local function need_whole(self, p, i)
+  if self.needs_whole and module.sharded[p] then fail("%s: its rule takes whole parameters; parameter %d is sharded", self._name, i) end
+end
+
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
   if type(given) ~= "table" or core.is_tensor(given) then
@@ -84,7 +88,7 @@ local function add_group(self, given, known)
     if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
     if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
     if seen[p] then fail("%s: parameter %d is given twice", name, i) end
-    if self.needs_whole and module.sharded[p] then fail("%s: its rule takes whole parameters; parameter %d is sharded", name, i) end
+    need_whole(self, p, i)
     seen[p] = true
     group.params[i] = p
   end
@@ -218,6 +222,7 @@ end
 -- A group's settings since it was made: what isn't of its default's kind. Numbers are whatever a schedule made of them.
 local function check_kinds(self, group)
   if type(group.params) ~= "table" then fail("%s: a group needs a list 'params', got %s", self._name, shown(group.params)) end
+  for i, p in ipairs(self.needs_whole and group.params or {}) do need_whole(self, p, i) end        -- sharded since
   for k, default in pairs(self.defaults_of) do
     if group[k] == nil then group[k] = self.defaults[k] end  -- of a group that was put there by hand
     local v = group[k]

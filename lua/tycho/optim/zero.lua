@@ -7,6 +7,7 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
 local flat = require "tycho.nn.flat"
+local replicas = require "tycho.nn.replicas"
 local distributed = require "tycho.distributed"
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -65,7 +66,11 @@ function zero.ZeroRedundancyOptimizer(params, o)
   for k, v in pairs(o) do given[k] = v end
   local group, class = distributed.group_of(who, o.process_group), o.optimizer_class
   given.optimizer_class, given.process_group, given.parameters_as_bucket_view, given.overlap_with_ddp = nil, nil, nil, nil
+  if type(class) ~= "table" or not (getmetatable(class) or {}).__call then
+    fail("%s: optimizer_class must be an optimizer's class, got %s", who, options.shown(class))
+  end
   local opt = class(params, given)
+  for _, g in ipairs(opt.param_groups) do replicas.refuse_parts(who, g.params) end
   if not opt.apply_gradients then fail("%s: %s looks at all gradients together", who, opt._name) end
   local list, owner = shares(opt, #group.ranks)
   local apply, state_dict, load = opt.apply_gradients, opt.state_dict, opt.load_state_dict
@@ -82,9 +87,9 @@ function zero.ZeroRedundancyOptimizer(params, o)
   end
   function opt.add_param_group() fail(who .. ": parameters can't be added: the shares are made") end
 
-  -- consolidate_state_dict(to=0): the process of that rank gets all states; all processes call it.
+  -- consolidate_state_dict(to): the process of that rank, unless given the group's first, gets all states; all processes call it.
   function opt.consolidate_state_dict(self, to)
-    to = to or 0
+    to = distributed.within("consolidate_state_dict", to or group.ranks[1], group)
     local mine = state_dict(self)
     local all = {state = {}, param_groups = mine.param_groups}
     local n = 0
