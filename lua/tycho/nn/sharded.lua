@@ -168,6 +168,18 @@ local Whole = autograd.Function {
     forget_handed()
     if piece.again then free_all(piece.again.list) end     -- all that needed them has been
     piece.again = nil
+    local added = piece.added or {}
+    for i, w in pairs(added) do
+      local g = grads[i]
+      grads[i] = core.keep(g and w + g or w)
+      if g then free_all {w, g} end
+    end
+    piece.added = nil
+    if piece.unit.accumulates then
+      piece.added = grads
+      for _, g in pairs(grads) do core.keep(g) end
+      return
+    end
     local out = {scope(function() return unpack(scattered(piece, grads), 1, ctx.n) end)}
     free_all(grads)
     handed = out
@@ -297,6 +309,13 @@ local function run(unit, method, self, ...)
     watched(unit, cast(unit.policy.cast_forward_inputs and unit.policy.param_dtype or nil, ...))))
 end
 
+-- net:set_requires_gradient_sync(on): whether backward exchanges the gradients of net and the sharded modules in it; off, each process
+-- adds up its own, of whole parameters, until a backward for which it is on. For accumulating gradients: fewer exchanges, more memory.
+local function set_requires_gradient_sync(self, on)
+  options.expect("set_requires_gradient_sync", 1, on, type(on) == "boolean", "a boolean")
+  for _, m in ipairs(self:modules()) do if unit_of[m] then unit_of[m].accumulates = not on end end
+end
+
 -- net[name], of a unit, runs with whole parameters.
 local function wrap(net, unit, name)
   local method = net[name]
@@ -383,7 +402,7 @@ end
 -- fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given;
 -- floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which
 -- must all call state_dict(). clip_grad_norm_ and GradScaler know of parts; get_total_norm, of a list of gradients, gives this process's
--- norm. Gives net.
+-- norm. net:set_requires_gradient_sync(false) lets gradients add up without exchanges, until it is true again. Gives net.
 function fsdp.fully_shard(net, o)
   replicas.need_parameters("fully_shard", net)
   o = options.fill("fully_shard", o, {process_group = false, mesh = false, reshard_after_forward = true, mp_policy = {}})
@@ -423,6 +442,7 @@ function fsdp.fully_shard(net, o)
     if owner ~= net then guard(owner, unit) end
   end
   wrap(net, unit, "forward")
+  net.set_requires_gradient_sync = set_requires_gradient_sync
   return net
 end
 
