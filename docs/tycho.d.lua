@@ -9017,23 +9017,9 @@ function tycho.tensor(value, options) end
 ---@param options? table
 function tycho.as_tensor(value, options) end
 
---- `(ptr, {sizes}, {dtype=})` a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive. Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end can't be checked.
----@param ptr any
----@param options? table
-function tycho.from_ffi(ptr, options) end
-
---- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one computed from it.
-function Tensor:data_ptr() end
-
---- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
-function Tensor:data() end
-
 --- `(dim)` for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
 ---@param dim any
 function Tensor:iter(dim) end
-
---- Bytes of an element.
-function Tensor:element_size() end
 
 --- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite. A GPU is waited for.
 function Tensor:describe() end
@@ -9154,6 +9140,20 @@ function tycho.poisson(x) end
 ---@param count any
 ---@param prob any
 function tycho.binomial(count, prob) end
+
+--- `(ptr, {sizes}, {dtype=})` a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive. Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end can't be checked.
+---@param ptr any
+---@param options? table
+function tycho.from_ffi(ptr, options) end
+
+--- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one computed from it.
+function Tensor:data_ptr() end
+
+--- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
+function Tensor:data() end
+
+--- Bytes of an element.
+function Tensor:element_size() end
 
 --- As to() of that dtype; a tensor that has it is given back itself.
 function Tensor:bfloat16() end

@@ -25,25 +25,7 @@ local ops, M = core.ops, core.methods
 local tycho = {version = core.version, __version__ = core.version, pi = math.pi, e = math.exp(1), inf = math.huge, nan = 0 / 0,
   newaxis = "newaxis"}     -- in braces: a dim of size 1 more
 
--- Sizes compare by value and print as 2x3.
-local Shape = {}
-Shape.__index = function(s, i)
-  if i == 0 then fail("shape: position 0: dims begin at 1") end
-  return type(i) == "number" and i < 0 and rawget(s, #s + 1 + i) or nil        -- from the end, as elsewhere
-end
-Shape.__eq = function(a, b)
-  if #a ~= #b then return false end
-  for i = 1, #a do if a[i] ~= b[i] then return false end end
-  return true
-end
-Shape.__tostring = function(s)
-  local sizes = {}
-  for i = 1, #s do sizes[i] = ("%.0f"):format(s[i]) end
-  return #s == 0 and "()" or table.concat(sizes, "x")
-end
-Shape.__concat = function(a, b) return tostring(a) .. tostring(b) end
-Shape.__call = function() fail "shape is a field, x.shape, and a list; one dim's size is x:size(1)" end
-core.set_private("shape_meta", Shape)
+local Shape = require "tycho.shape"
 core.set_private("format", require("tycho.format").text_of)
 
 -- Every op of the table is a function and a method; a trailing _ works in place. Internal ones stay within.
@@ -102,71 +84,7 @@ tycho.as_tensor = core.define("as_tensor", "value:any, *, dtype:dtype?, device:d
   return device and device ~= value.device and M.to(value, device) or value
 end)
 
-local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *",
-  uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
--- What elements of a C type are, where no dtype is asked for; their bytes (bytes themselves may be anything).
-local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64",
-  ["unsigned char"] = "uint8", uint8_t = "uint8", bool = "bool",
-  ["unsigned short"] = "float16", uint16_t = "float16", void = "float32"}
-local BYTES = {char = 1, short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
-local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
-
--- The type of elements that an FFI pointer or array has, and an array's bytes. nil: it is neither, or of pointers.
-local function elements_of(ptr)
-  local text = tostring(ptr):match "^cdata<(.-)>" or ""
-  local element, shape = text:match "^(.-)%s*([%[%*&(].*)$"
-  if not element or not (shape:find "^%[[^*(]*$" or shape == "*" or shape == "&" or shape:find "^%([*&]%)%[[^*(]*$") then return nil end
-  element = element:gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
-  return element, (shape:find "^%[" or shape:find "^%(&") and ffi.sizeof(ptr) or nil
-end
--- Numbers of one kind aren't another's; bytes, a struct and whole numbers that no dtype is are what the user says.
-local function may_be(element, dtype)
-  local own = ELEMENTS[element]
-  if BYTES[element] then return BYTES[element] == widths[dtype] end
-  if not own or own == dtype or own == "uint8" or element == "void" then return true end
-  if own == "float16" then return widths[dtype] == 2 end
-  return widths[own] == widths[dtype] and not own:find "float" and not dtype:find "float"
-end
-
--- from_ffi(ptr, {sizes}, {dtype=}): a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive.
--- Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned
--- 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end
--- can't be checked.
-tycho.from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
-  if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
-  local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
-  local element, bytes = elements_of(ptr)
-  if not ok or not element then
-    fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", ""))
-  end
-  local d = dtype or ELEMENTS[element]
-  if not d then fail("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}", element) end
-  if not may_be(element, d) then fail("from_ffi: elements of type '%s' can't be %s", element, d) end
-  local need = widths[d]
-  for _, n in ipairs(size) do need = need * n end
-  if bytes and need > bytes then
-    fail("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f", bytes, table.concat(size, "x"), d, need)
-  end
-  return core.from_address(address, size, d, ptr)
-end)
-
--- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one
--- computed from it.
-function M.data_ptr(x)
-  local address, storage = core.data_ptr(x, true)
-  return ffi.gc(ffi.cast("void *", address), function() return storage end)
-end
--- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
--- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
--- is an error.
-M.data = setmetatable({}, {
-  __call = function(_, x)
-    local address, storage = core.data_ptr(x)
-    return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
-  end,
-  __index = function(_, k)
-    fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
-  end})
+tycho.from_ffi = require "tycho.memory"
 
 tycho.arange = function() fail("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does") end
 
@@ -181,8 +99,6 @@ function M.iter(x, dim)
     if i <= n then return i, ops.select(x, dim, i) end
   end
 end
--- Bytes of an element.
-function M.element_size(x) return widths[x.dtype] end
 -- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or
 -- infinite. A GPU is waited for.
 function M.describe(x)
@@ -240,7 +156,7 @@ tycho.manual_seed = core.manual_seed
 -- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. GPUs': tycho.cuda.get_rng_state.
 function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
 -- Puts the CPU's random generator into a state that get_rng_state gave.
-function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", require("tycho.options").rng_state(state, offset)) end
+function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", options.rng_state(state, offset)) end
 -- set_printoptions{precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=, profile=}: how tensors are printed. sci_mode:
 -- scientific form always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several.
 function tycho.set_printoptions(o)
@@ -298,7 +214,7 @@ end
 function tycho.set_float32_matmul_precision(precision)
   if precision ~= "highest" and precision ~= "high" and precision ~= "medium" then
     fail("set_float32_matmul_precision: argument 1 must be 'highest', 'high' or 'medium', got %s",
-      require("tycho.options").shown(precision))
+      options.shown(precision))
   end
   tycho.backends.cuda.matmul.allow_tf32 = precision ~= "highest"
 end
@@ -311,7 +227,7 @@ function tycho.fork_rng(fn, ...)
   if not modes.callable(fn) then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
   local seed, offset = core.gpu.rng_state "cpu"
   local gpus = tycho.cuda.is_available() and tycho.cuda.get_rng_state_all() or {}
-  return require("tycho.options").finally(function()
+  return options.finally(function()
     core.gpu.rng_state("cpu", seed, offset)
     tycho.cuda.set_rng_state_all(gpus)
   end, fn, ...)
@@ -331,7 +247,7 @@ end
 function tycho.device(name, index)
   if index ~= nil then options.whole("device", "argument 2 (index)", index, 0) end
   if type(name) ~= "string" or not (name == "cpu" or name:match "^cuda$" or name:match "^cuda:%d+$") then
-    fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. require("tycho.options").shown(name))
+    fail("device: argument 1 must be 'cpu', 'cuda' or 'cuda:0', got " .. options.shown(name))
   end
   if index and name ~= "cuda" then fail("device: an index goes with 'cuda', not with '%s'", name) end
   return index and name .. ":" .. index or name
@@ -339,14 +255,14 @@ end
 -- What a floating dtype can hold: {bits=, eps=, max=, min=, tiny=, smallest_normal=, dtype=}.
 function tycho.finfo(dtype)
   dtype = dtype or "float32"
-  local range = functional.RANGE[dtype] or fail("finfo: argument 1 must be a floating dtype, got " .. require("tycho.options").shown(dtype))
+  local range = functional.RANGE[dtype] or fail("finfo: argument 1 must be a floating dtype, got " .. options.shown(dtype))
   return {bits = range.bits, eps = functional.EPS[dtype], max = range.max, min = -range.max, tiny = range.tiny,
     smallest_normal = range.tiny, dtype = dtype}
 end
 local WHOLE = {int32 = {32, -2 ^ 31, 2 ^ 31 - 1}, int64 = {64, -2 ^ 63, 2 ^ 63}, uint8 = {8, 0, 255}}
 -- What int32, int64 or uint8 can hold: {bits=, min=, max=, dtype=}; numbers are exact to 2^53.
 function tycho.iinfo(dtype)
-  local w = WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. require("tycho.options").shown(dtype))
+  local w = WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. options.shown(dtype))
   return {bits = w[1], min = w[2], max = w[3], dtype = dtype}
 end
 -- true: the same inputs give the same bits in every run; some GPU kernels are slower then.
@@ -430,5 +346,5 @@ return setmetatable(tycho, {__index = function(t, k)
   local names = {}
   for name in pairs(t) do names[#names + 1] = name end
   for name in pairs(parts) do names[#names + 1] = name end
-  fail("tycho has no '%s'%s", k, require("tycho.options").suggest(k, names))
+  fail("tycho has no '%s'%s", k, options.suggest(k, names))
 end})

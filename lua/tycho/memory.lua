@@ -1,0 +1,78 @@
+-- Tensors' memory by the FFI: what a pointer of the host's becomes, and a tensor's own pointers.
+--
+-- Invariant: who can read memory keeps it alive: a tensor the cdata that it was made of, the cdata of a tensor its storage.
+local ffi = require "ffi"
+local core = require "tycho.core"
+local fail = require("tycho.options").fail
+local M = core.methods
+
+local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *",
+  uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
+-- What elements of a C type are, where no dtype is asked for; their bytes (bytes themselves may be anything).
+local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64",
+  ["unsigned char"] = "uint8", uint8_t = "uint8", bool = "bool",
+  ["unsigned short"] = "float16", uint16_t = "float16", void = "float32"}
+local BYTES = {char = 1, short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
+local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
+
+-- The type of elements that an FFI pointer or array has, and an array's bytes. nil: it is neither, or of pointers.
+local function elements_of(ptr)
+  local text = tostring(ptr):match "^cdata<(.-)>" or ""
+  local element, shape = text:match "^(.-)%s*([%[%*&(].*)$"
+  if not element or not (shape:find "^%[[^*(]*$" or shape == "*" or shape == "&" or shape:find "^%([*&]%)%[[^*(]*$") then return nil end
+  element = element:gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
+  return element, (shape:find "^%[" or shape:find "^%(&") and ffi.sizeof(ptr) or nil
+end
+-- Numbers of one kind aren't another's; bytes, a struct and whole numbers that no dtype is are what the user says.
+local function may_be(element, dtype)
+  local own = ELEMENTS[element]
+  if BYTES[element] then return BYTES[element] == widths[dtype] end
+  if not own or own == dtype or own == "uint8" or element == "void" then return true end
+  if own == "float16" then return widths[dtype] == 2 end
+  return widths[own] == widths[dtype] and not own:find "float" and not dtype:find "float"
+end
+
+-- from_ffi(ptr, {sizes}, {dtype=}): a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive.
+-- Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned
+-- 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end
+-- can't be checked.
+local from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
+  if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
+  local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
+  local element, bytes = elements_of(ptr)
+  if not ok or not element then
+    fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", ""))
+  end
+  local d = dtype or ELEMENTS[element]
+  if not d then fail("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}", element) end
+  if not may_be(element, d) then fail("from_ffi: elements of type '%s' can't be %s", element, d) end
+  local need = widths[d]
+  for _, n in ipairs(size) do need = need * n end
+  if bytes and need > bytes then
+    fail("from_ffi: the array has %d bytes, a tensor of shape %s in %s needs %.0f", bytes, table.concat(size, "x"), d, need)
+  end
+  return core.from_address(address, size, d, ptr)
+end)
+
+-- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one
+-- computed from it.
+function M.data_ptr(x)
+  local address, storage = core.data_ptr(x, true)
+  return ffi.gc(ffi.cast("void *", address), function() return storage end)
+end
+-- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
+-- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
+-- is an error.
+M.data = setmetatable({}, {
+  __call = function(_, x)
+    local address, storage = core.data_ptr(x)
+    return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
+  end,
+  __index = function(_, k)
+    fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
+  end})
+
+-- Bytes of an element.
+function M.element_size(x) return widths[x.dtype] end
+
+return from_ffi
