@@ -490,6 +490,64 @@ local function contract(a, la, b, lb, needed)
   local y = matrices(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right), {nb, k, n})
   return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
 end
+-- The result's labels: what stands right of ->, where the further dims of "..." count from most down; without an arrow those of one
+-- operand alone, by the alphabet. count: how often each label stands left of it.
+local function labels_of_result(right, count, most, equation)
+  local out = {}
+  local function dots() for i = most, 1, -1 do out[#out + 1] = i end end
+  if not right then
+    dots()
+    local letters = {}
+    for l, k in pairs(count) do if k == 1 and type(l) == "string" then letters[#letters + 1] = l end end
+    table.sort(letters)
+    for _, l in ipairs(letters) do out[#out + 1] = l end
+    return out
+  end
+  local before, after = right:match("^(%a*)%.%.%.(%a*)$")
+  for c in (before or right):gmatch(".") do out[#out + 1] = c end
+  if before then
+    dots()
+    for c in after:gmatch(".") do out[#out + 1] = c end
+  end
+  for i, l in ipairs(out) do
+    if not count[l] then fail("einsum", "'%s' stands right of -> in '%s' and nowhere left of it", tostring(l), equation) end
+    if index_of(out, l) ~= i then fail("einsum", "'%s' stands twice right of -> in '%s'", tostring(l), equation) end
+  end
+  return out
+end
+
+-- Each label's size, which all operands that have it must agree on, but for 1.
+local function sizes_of(operands, labels)
+  local size = {}
+  for i, x in ipairs(operands) do
+    local shape = x.shape
+    for k, l in ipairs(labels[i]) do
+      local s = shape[k]
+      if size[l] and size[l] ~= s and size[l] ~= 1 and s ~= 1 then
+        fail("einsum", "'%s' has size %d in one operand and %d in another", tostring(l), size[l], s)
+      end
+      if not size[l] or size[l] == 1 then size[l] = s end
+    end
+  end
+  return size
+end
+
+-- The labels, as a set, of the result and of the operands from i on.
+local function needed_from(out, labels, i)
+  local needed = {}
+  for _, l in ipairs(out) do needed[l] = true end
+  for j = i, #labels do for _, l in ipairs(labels[j]) do needed[l] = true end end
+  return needed
+end
+-- x summed over those of its labels that wanted(label) refuses, which go out of the list.
+local function sum_out(x, labels, wanted)
+  local drop = {}
+  for k, l in ipairs(labels) do if not wanted(l) then drop[#drop + 1] = k end end
+  if #drop == 0 then return x end
+  for k = #drop, 1, -1 do table.remove(labels, drop[k]) end
+  return ops.sum(x, drop)
+end
+
 def("einsum",
   "equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?",
   "sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; \z
@@ -511,62 +569,17 @@ def("einsum",
       end
       operands[i] = diagonal(operands[i], labels[i])
     end
-    local out = {}
-    local function dots() for i = most, 1, -1 do out[#out + 1] = i end end
-    if right then
-      local before, after = right:match("^(%a*)%.%.%.(%a*)$")
-      for c in (before or right):gmatch(".") do out[#out + 1] = c end
-      if before then
-        dots()
-        for c in after:gmatch(".") do out[#out + 1] = c end
-      end
-      for i, l in ipairs(out) do
-        if not count[l] then fail("einsum", "'%s' stands right of -> in '%s' and nowhere left of it", tostring(l), equation) end
-        if index_of(out, l) ~= i then fail("einsum", "'%s' stands twice right of -> in '%s'", tostring(l), equation) end
-      end
-    else
-      dots()
-      local letters = {}
-      for l, k in pairs(count) do if k == 1 and type(l) == "string" then letters[#letters + 1] = l end end
-      table.sort(letters)
-      for _, l in ipairs(letters) do out[#out + 1] = l end
-    end
-    local size = {}
-    for i, x in ipairs(operands) do
-      local shape = x.shape
-      for k, l in ipairs(labels[i]) do
-        local s = shape[k]
-        if size[l] and size[l] ~= s and size[l] ~= 1 and s ~= 1 then
-          fail("einsum", "'%s' has size %d in one operand and %d in another", tostring(l), size[l], s)
-        end
-        if not size[l] or size[l] == 1 then size[l] = s end
-      end
-    end
+    local out = labels_of_result(right, count, most, equation)
+    local size = sizes_of(operands, labels)
     local x, lx = operands[1], labels[1]
-    for i = 2, #operands + 1 do
-      local needed = {}
-      for _, l in ipairs(out) do needed[l] = true end
-      for j = i, #operands do for _, l in ipairs(labels[j]) do needed[l] = true end end
-      local drop = {}
-      for k, l in ipairs(lx) do if not needed[l] then drop[#drop + 1] = k end end
-      if #drop > 0 then
-        x = ops.sum(x, drop)
-        for k = #drop, 1, -1 do table.remove(lx, drop[k]) end
-      end
-      if i <= #operands then
-        local later = {}
-        for _, l in ipairs(out) do later[l] = true end
-        for j = i + 1, #operands do for _, l in ipairs(labels[j]) do later[l] = true end end
-        local y, ly, own = operands[i], labels[i], {}
-        for k, l in ipairs(ly) do if not later[l] and not index_of(lx, l) then own[#own + 1] = k end end
-        if #own > 0 then
-          y = ops.sum(y, own)
-          for k = #own, 1, -1 do table.remove(ly, own[k]) end
-        end
-        x, lx = contract(x, lx, y, ly, later)
-      end
+    for i = 2, #operands do
+      local needed, later = needed_from(out, labels, i), needed_from(out, labels, i + 1)
+      x = sum_out(x, lx, function(l) return needed[l] end)
+      local y = sum_out(operands[i], labels[i], function(l) return later[l] or index_of(lx, l) end)
+      x, lx = contract(x, lx, y, labels[i], later)
     end
-    local final = {}
+    local needed, final = needed_from(out, {}, 1), {}
+    x = sum_out(x, lx, function(l) return needed[l] end)
     for i, l in ipairs(out) do final[i] = size[l] end
     return ops.expand(arrange(x, lx, out), final)
   end, {method = false})
