@@ -317,6 +317,52 @@ function autograd.detect_anomaly(fn, ...)
 end
 
 ---- gradcheck ----
+-- The outputs of fn(inputs) as one number: each weighed by fixed numbers, so that one backward checks all its elements. nil: there is none.
+local function weighed(fn, inputs)
+  local sum
+  for _, y in ipairs {fn(unpack(inputs))} do
+    if core.is_tensor(y) and y.dtype == "float64" and y.requires_grad then
+      local w = core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7):view(y.shape)
+      local s = M.sum(y * w)
+      sum = sum and sum + s or s
+    end
+  end
+  return sum
+end
+
+-- Whether each element of g (nil: 0), the gradient of total() by x, is what central differences of step eps give. k: x's place.
+local function compare_gradient(total, x, g, k, eps, atol, rtol)
+  local flat = x:detach():view(-1)
+  g = g and M.reshape(g:detach(), -1)
+  for j = 1, M.numel(x) do
+    local v = flat[j]
+    local numeric = finally(function() flat[j] = v end, function()
+      flat[j] = v + eps
+      local up = total():item()
+      flat[j] = v - eps
+      return (up - total():item()) / (2 * eps)
+    end)
+    local analytic = g and g[j] or 0
+    local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
+    if not near then
+      fail("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g", k, j, analytic, numeric)
+    end
+  end
+end
+
+-- The places of the inputs that require grad, and these.
+local function leaves_of(inputs)
+  local places, leaves = {}, {}
+  for i, x in ipairs(inputs) do
+    if core.is_tensor(x) and x.requires_grad then
+      if x.dtype ~= "float64" then fail("gradcheck: input " .. i .. " must be float64, got " .. x.dtype) end
+      places[#places + 1], leaves[#leaves + 1] = i, x
+    end
+  end
+  if #leaves == 0 then fail("gradcheck: no input requires grad") end
+  return places, leaves
+end
+
 -- gradcheck(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3}): compares the gradients of fn's results with central differences of step eps,
 -- for float64 inputs that require grad. Gives true, or an error that shows the first difference.
 autograd.gradcheck = core.define("gradcheck",
@@ -324,37 +370,8 @@ autograd.gradcheck = core.define("gradcheck",
   function(fn, inputs, eps, atol, rtol, second)
     options.expect("gradcheck", 1, fn, modes.callable(fn), "a function")
     inputs = options.expect("gradcheck", 2, list(inputs), type(list(inputs)) == "table", "a tensor or a list of tensors")
-    local function outputs()
-      local out = {}
-      for _, y in ipairs {fn(unpack(inputs))} do
-        if core.is_tensor(y) and y.dtype == "float64" then out[#out + 1] = y end
-      end
-      return out
-    end
-    local wanted = {}
-    for i, x in ipairs(inputs) do
-      if core.is_tensor(x) and x.requires_grad then
-        if x.dtype ~= "float64" then fail("gradcheck: input " .. i .. " must be float64, got " .. x.dtype) end
-        wanted[#wanted + 1] = i
-      end
-    end
-    if #wanted == 0 then fail("gradcheck: no input requires grad") end
-    local leaves = {}
-    for k, i in ipairs(wanted) do leaves[k] = inputs[i] end
-    -- each output weighed by fixed numbers, so that one backward checks all its elements
-    local function weights(y)
-      return core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7):view(y.shape)
-    end
-    local function total()
-      local sum
-      for _, y in ipairs(outputs()) do
-        if y.requires_grad then
-          local s = M.sum(y * weights(y))
-          sum = sum and sum + s or s
-        end
-      end
-      return sum
-    end
+    local places, leaves = leaves_of(inputs)
+    local function total() return weighed(fn, inputs) end
     local sum = total()
     if not sum then fail("gradcheck: no output depends on the inputs") end
     local value, again = sum:item(), total():item()
@@ -362,37 +379,17 @@ autograd.gradcheck = core.define("gradcheck",
       fail("gradcheck: the function gives other values each time that it is called")
     end
     local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
-    for k, x in ipairs(leaves) do
-      local flat = x:detach():view(-1)
-      local g = grads[k] and M.reshape(grads[k]:detach(), -1)
-      for j = 1, M.numel(x) do
-        local v = flat[j]
-        local numeric = finally(function() flat[j] = v end, function()
-          flat[j] = v + eps
-          local up = total():item()
-          flat[j] = v - eps
-          return (up - total():item()) / (2 * eps)
-        end)
-        local analytic = g and g[j] or 0
-        local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
-        if not near then
-          fail("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g", wanted[k], j, analytic, numeric)
-        end
-      end
-    end
-    if second then
-      local parts = {}
-      for k = 1, #leaves do if grads[k] and grads[k].requires_grad then parts[#parts + 1] = k end end
-      if #parts > 0 then
-        autograd.gradcheck(function()
-          local all = autograd.grad(total(), leaves, {allow_unused = true, create_graph = true})
-          local out = {}
-          for i, k in ipairs(parts) do out[i] = all[k] end
-          return unpack(out)
-        end, inputs, {eps = eps, atol = atol * 10, rtol = rtol * 10})
-      end
-    end
-    return true
+    for k, x in ipairs(leaves) do compare_gradient(total, x, grads[k], places[k], eps, atol, rtol) end
+    if not second then return true end
+    local parts = {}
+    for k = 1, #leaves do if grads[k] and grads[k].requires_grad then parts[#parts + 1] = k end end
+    if #parts == 0 then return true end
+    return autograd.gradcheck(function()
+      local all = autograd.grad(total(), leaves, {allow_unused = true, create_graph = true})
+      local out = {}
+      for i, k in ipairs(parts) do out[i] = all[k] end
+      return unpack(out)
+    end, inputs, {eps = eps, atol = atol * 10, rtol = rtol * 10})
   end)
 
 -- gradgradcheck(fn, inputs, {eps=1e-6, atol=1e-5, rtol=1e-3}): the same for the gradients of gradients.
