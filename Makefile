@@ -221,7 +221,8 @@ test-gpu: all
 
 # Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.
 $(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)
-	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(CUDA_INC) $(filter %.c,$^) -o $@ $(CUDA_LIB) -lcudart -ldl
+	$(SAY) CC $@
+	$(RUN)$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $(CUDA_INC) $(filter %.c,$^) -o $@ $(CUDA_LIB) -lcudart -ldl
 
 ifneq ($(wildcard $(CUDA_HOME)/include/nvrtc.h),)
 test-sources: $(BUILD)/sources
@@ -235,7 +236,8 @@ endif
 $(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c src/cuda/timed_plans.c $(CUDA_HDR)
 	@mkdir -p $(BUILD)/stub
 	@ln -sf $(firstword $(wildcard $(CUDA_HOME)/lib64/stubs/libcuda.so $(CUDA_HOME)/lib/stubs/libcuda.so)) $(BUILD)/stub/libcuda.so.1
-	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -Wno-unused-function $(CUDA_INC) $(filter-out %dnn_plan.c,$(filter %.c,$^)) -o $@ $(CUDA_LIB) -lcudnn -lcudart -pthread
+	$(SAY) CC $@
+	$(RUN)$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -Wno-unused-function $(CUDA_INC) $(filter-out %dnn_plan.c,$(filter %.c,$^)) -o $@ $(CUDA_LIB) -lcudnn -lcudart -pthread
 
 ifneq ($(wildcard $(CUDNN_HOME)/include/cudnn_graph.h),)
 test-plans: $(BUILD)/plans
@@ -289,7 +291,8 @@ test-sim-asan:
 
 build-asan/host: spec/host.c
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
+	$(SAY) CC $@
+	$(RUN)$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
 
 # The readers of files under libFuzzer with ASan and UBSan, RUNS inputs each; needs clang. spec/fuzz/corpus is replayed by the specs.
 FUZZ    = safetensors idx records picture array zip csv pickle npy
@@ -328,7 +331,8 @@ test-valgrind:
 
 build/host: spec/host.c
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $< -o $@ -rdynamic -lluajit-5.1
+	$(SAY) CC $@
+	$(RUN)$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) $< -o $@ -rdynamic -lluajit-5.1
 
 # ---- for developers ----
 
