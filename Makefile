@@ -273,20 +273,20 @@ lint:
 
 # ---- sanitizers: a small host closes its state, so that leaks show; see spec/host.c ----
 
-# Leaks are looked for without what threads hold alone: the sanitizer of gcc 12 loses its way in there beside glibc 2.36.
 ASAN = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -DTY_NO_CACHE
+# Leaks are looked for without what threads hold alone: the sanitizer of gcc 12 loses its way in there beside glibc 2.36.
+ASAN_ENV = TYCHO_BUILD=build-asan LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0:use_tls=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;"
 test-asan:
 	@scripts/need "make test-asan" $(BUILD_PACKAGES) $(TEST_PACKAGES)
 	@$(MAKE) --no-print-directory BUILD=build-asan CFLAGS="$(ASAN)" LDFLAGS="-fsanitize=address,undefined" build-asan/tycho/core.so build-asan/host
-	TYCHO_BUILD=build-asan LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0:use_tls=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
+	$(ASAN_ENV) \
 	  scripts/specs build-asan/specs.log $(SPLIT) build-asan/host $(shell command -v busted) $(ARGS)
 
 # The same with the simulated GPU: kernels' accesses are checked too, each tensor in an allocation of its own.
 test-sim-asan:
 	@$(MAKE) --no-print-directory BUILD=build-asan CFLAGS="$(ASAN)" LDFLAGS="-fsanitize=address,undefined" SIM_MORE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" \
 	  build-asan/tycho/core.so build-asan/host build-asan/sim/tycho/cuda.so
-	TYCHO_BUILD=build-asan TYCHO_TEST_DEVICE=cuda TYCHO_CUDA_CACHE=0 TYCHO_CACHE="$(CURDIR)/build-asan/sim/kernels-cache" TY_SIM_MORE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/build-asan/sim/tycho/cuda.so" \
-	  LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0:use_tls=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;" \
+	$(ASAN_ENV) TYCHO_TEST_DEVICE=cuda TYCHO_CUDA_CACHE=0 TYCHO_CACHE="$(CURDIR)/build-asan/sim/kernels-cache" TY_SIM_MORE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" TYCHO_SIM_SEED=$(SEED) TYCHO_CUDA_LIBRARY="$(CURDIR)/build-asan/sim/tycho/cuda.so" \
 	  scripts/specs build-asan/sim.log $(SPLIT) build-asan/host $(shell command -v busted) --exclude-tags=cpu,long $(ARGS)
 
 build-asan/host: spec/host.c
@@ -358,14 +358,14 @@ golden: all
 	-$(PYTHON) spec/golden_files.py --check
 
 install: all
-	@[ "$(realpath $(PREFIX_LUA))" != "$(realpath lua)" ] || { echo "PREFIX_LUA is the folder of the sources" >&2; exit 1; }
-	rm -rf $(PREFIX_LUA)/tycho $(PREFIX_LIB)/tycho          # what an older version had
+	@$(MAKE) --no-print-directory uninstall        # what an older version had
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/
 	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so
 	for l in cuda mpi; do if [ -e $(BUILD)/tycho/$$l.so ]; then install -m 755 $(BUILD)/tycho/$$l.so $(PREFIX_LIB)/tycho/$$l.so; fi; done
 
 uninstall:
+	@[ "$(realpath $(PREFIX_LUA))" != "$(realpath lua)" ] || { echo "PREFIX_LUA is $(PREFIX_LUA), the folder of the sources" >&2; exit 1; }
 	rm -rf $(PREFIX_LUA)/tycho $(PREFIX_LIB)/tycho
 
 clean:

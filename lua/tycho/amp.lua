@@ -223,6 +223,7 @@ end
 
 -- What was found in one process's part of a sharded parameter holds for all.
 local function agree_among(opt, found)
+  if next(module.sharded) == nil then return end
   local known = {}
   for _, group in ipairs(opt.param_groups) do
     for _, p in ipairs(group.params) do

@@ -271,7 +271,9 @@ end)
 local Exchange = {}                        -- what P2POp gives
 -- One of the exchanges that batch_isend_irecv is given: op is distributed.isend or distributed.irecv.
 function distributed.P2POp(op, x, peer, group, tag)
-  if op ~= distributed.isend and op ~= distributed.irecv then fail "P2POp: argument 1 must be distributed.isend or distributed.irecv" end
+  if op ~= distributed.isend and op ~= distributed.irecv then
+    fail("P2POp: argument 1 (op) must be distributed.isend or distributed.irecv, got %s", shown(op))
+  end
   if type(group) == "number" then group, tag = nil, group end
   if not core.is_tensor(x) then fail("P2POp: argument 2 must be a tensor, got %s", shown(x)) end
   local g = group_of("P2POp", group)
@@ -398,13 +400,5 @@ distributed.functional = options.told({
     function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),
 }, "distributed.functional")
 
-options.told(distributed, "distributed")
-local LATER = {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"}       -- what is over modules and optimizers
-local missing = getmetatable(distributed)
-local tell = missing.__index
-function missing.__index(t, k)
-  if not LATER[k] then return tell(t, k) end
-  rawset(t, k, require(LATER[k]))
-  return rawget(t, k)
-end
-return distributed
+-- what is over modules and optimizers
+return options.told(distributed, "distributed", nil, nil, {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"})

@@ -221,23 +221,26 @@ local function validate_tensors(p, tensors, reserved)
   end
 end
 
+-- A tree, as fold makes; leaf(value): what must hold of each value.
+local function validate_tree(t, what, leaf, depth)
+  need(type(t) == "table" and depth < 100, "%s is no tree of values", what)
+  if is_value(t) then return leaf(t) end
+  for _, y in ipairs(list(t.items, what)) do validate_tree(y, what, leaf, depth + 1) end
+  for i, k in ipairs(t.keys ~= nil and list(t.keys, "keys") or {}) do
+    need(type(k) == "string" and t.items[i] ~= nil, "a field of %s has no name", what)
+  end
+  need(t.keys == nil or #t.keys == #t.items, "the names in %s don't fit", what)
+end
+
 -- Each input stands once in what the program takes.
 local function validate_takes(p)
   local seen, count = {}, 0
-  local function look(t, depth)
-    need(type(t) == "table" and depth < 100, "what the program takes is no tree")
-    if is_value(t) then
-      need(p.inputs[t.v] and not seen[t.v], "the program takes input %s in two places, or it isn't there", tostring(t.v))
-      seen[t.v], count = true, count + 1
-      return
-    end
-    for _, y in ipairs(list(t.items, "what the program takes")) do look(y, depth + 1) end
-    for i, k in ipairs(t.keys ~= nil and list(t.keys, "keys") or {}) do
-      need(type(k) == "string" and t.items[i] ~= nil, "a field that the program takes has no name")
-    end
-    need(t.keys == nil or #t.keys == #t.items, "the names of what the program takes don't fit")
+  for _, t in ipairs(list(p.takes, "takes")) do
+    validate_tree(t, "what the program takes", function(a)
+      need(p.inputs[a.v] and not seen[a.v], "the program takes input %s in two places, or it isn't there", tostring(a.v))
+      seen[a.v], count = true, count + 1
+    end, 0)
   end
-  for _, t in ipairs(list(p.takes, "takes")) do look(t, 0) end
   need(count == #p.inputs, "the program takes %d tensors, there are %d inputs", count, #p.inputs)
 end
 
@@ -282,16 +285,6 @@ local function validate_nodes(p, defined)
   end
 end
 
-local function validate_result(r, defined, depth)
-  need(type(r) == "table" and depth < 100, "the results are no tree of values")
-  if is_value(r) then return validate_value(r, defined, "the result") end
-  for _, x in ipairs(list(r.items, "results")) do validate_result(x, defined, depth + 1) end
-  for i, k in ipairs(r.keys ~= nil and list(r.keys, "keys") or {}) do
-    need(type(k) == "string" and r.items[i] ~= nil, "a result has no name")
-  end
-  need(r.keys == nil or #r.keys == #r.items, "the results' names don't fit")
-end
-
 -- Raises unless p is a program over the given tensors. reserved(name): no part of a tensor's name may be so.
 function P.validate(p, tensors, reserved)
   need(type(p) == "table", "there is no program")
@@ -303,7 +296,7 @@ function P.validate(p, tensors, reserved)
   local defined = {}
   for i = 1, #p.inputs + #p.tensors do defined[i] = true end
   validate_nodes(p, defined)
-  validate_result(p.results, defined, 0)
+  validate_tree(p.results, "the result", function(a) validate_value(a, defined, "the result") end, 0)
   need(p.several == nil or p.several == true, "several must be true")
   need(not p.several or (not is_value(p.results) and p.results.keys == nil), "several results must be a list")
 end

@@ -15,7 +15,7 @@ local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value,
 local function record(fn, inputs)
   local p = program.new()
   program.begin(p, inputs)
-  modes.tracing = true
+  modes.tracing = true                     -- where there are several ways, functions take the one that holds for every size and dtype
   local r = {pcall(modes.no_grad, fn, unpack(inputs))}
   modes.tracing = nil
   local tensors, shape = {}, nil

@@ -470,6 +470,13 @@ static inline double ty_rounded(double v, ty_dtype d) {    /* to what d holds */
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out);
 /* For backends and the engine: ops on whole tensors, unrecorded. Results are new references. */
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+/* All operands of a call; out: c->nin, NULL before and where there is none, to be released also where this fails */
+static inline ty_status ty_contiguous_operands(const ty_call *c, ty_tensor **out) {
+  ty_status s = TY_OK;
+  for (int i = 0; i < c->nin && s == TY_OK; i++)
+    if (c->in[i].t) s = ty_contiguous(c->ctx, c->in[i].t, &out[i]);
+  return s;
+}
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
 #define TY_MEMORY_FORMATS(X) X(PRESERVE, "preserve") X(CONTIGUOUS, "contiguous") X(CHANNELS_LAST, "channels_last")
 typedef enum { TY_MEMORY_FORMATS(TY_AS_NUMBER) } ty_memory_format;

@@ -60,9 +60,7 @@ static ty_status run(ty_call *c, bags *w) {
 
 ty_status ty_cpu_bag(ty_call *c) {
   ty_tensor *t[4] = {NULL};                /* the operands, each in a row */
-  ty_status s = TY_OK;
-  for (int i = 0; i < 4 && s == TY_OK; i++)
-    if (c->in[i].t) s = ty_contiguous(c->ctx, c->in[i].t, &t[i]);
+  ty_status s = ty_contiguous_operands(c, t);
   if (s == TY_OK) {
     const ty_tensor *weight = t[0];
     bags w = {.weight = ty_data(weight), .scale = t[3] ? ty_data(t[3]) : NULL, .id = ty_data(t[1]), .start = ty_data(t[2]),

@@ -82,10 +82,8 @@ static ty_status run(ty_call *c) {
   job j = {.r = ty_recurrence_of(c), .k = ty_loop_type_of(d), .size = ty_dtype_size[d]};
   const ty_recurrence *r = &j.r;
   ty_tensor *t[6] = {NULL};
-  ty_status s = TY_OK;
   if (ty_numel(c->out[0]) == 0) return TY_OK;
-  for (int i = 0; i < c->nin && s == TY_OK; i++)
-    if (c->in[i].t) s = ty_contiguous(c->ctx, c->in[i].t, &t[i]);
+  ty_status s = ty_contiguous_operands(c, t);
   const int64_t gates = r->gates * r->h;
   const int threads = TY_MIN(ty_threads_for(r->steps * r->n * gates * r->h / 8), (int)TY_MAX(r->n / ROWS_EACH, 1));
   const size_t rows = (size_t)((r->n + threads - 1) / threads),

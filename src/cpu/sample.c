@@ -82,8 +82,7 @@ static void spread(const sampling *s) {
 static ty_status run(ty_call *c) {
   const int id = c->op->id;
   ty_tensor *in[3] = {NULL}, *o = c->out[0];
-  ty_status st = TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
+  ty_status st = ty_contiguous_operands(c, in);
   if (st == TY_OK && id == TY_OP_grid_sample_take) {
     const sampling s = sampling_of(c, in[0], in[1], o);
     take(&s);

@@ -4,11 +4,10 @@
 ty_status ty_cuda_align(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
   ty_tensor *in[5] = {NULL};               /* logs, skips, lengths; backward: grad before them, and what was reached after */
-  ty_status st = TY_OK;
   int gpu;
   cudaStream_t s;
   if (ty_numel(c->out[0]) == 0) return TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
+  ty_status st = ty_contiguous_operands(c, in);
   if (st == TY_OK) st = ty_begin(c, &gpu, &s);
   if (st == TY_OK) {
     const ty_tensor *x = in[back];

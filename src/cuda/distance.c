@@ -5,11 +5,10 @@
 ty_status ty_cuda_distance(ty_call *c) {
   const bool back = c->op->id == TY_OP_distances_backward;
   ty_tensor *in[4] = {NULL}, *o = c->out[0];
-  ty_status st = TY_OK;
   int gpu;
   cudaStream_t s;
   if (ty_numel(o) == 0) return TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
+  ty_status st = ty_contiguous_operands(c, in);
   if (st == TY_OK) st = ty_begin(c, &gpu, &s);
   if (st == TY_OK) {
     const ty_tensor *a = in[back], *b = in[back + 1];

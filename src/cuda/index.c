@@ -135,9 +135,7 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
 
 static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *t[4] = {NULL};
-  ty_status st = TY_OK;
-  for (int i = 0; i < 4 && st == TY_OK; i++)
-    if (c->in[i].t) st = ty_contiguous(c->ctx, c->in[i].t, &t[i]);
+  ty_status st = ty_contiguous_operands(c, t);
   if (st == TY_OK && ty_numel(c->out[0])) {
     const ty_k_bags a = {.op = c->op->id, .dtype = t[0]->dtype, .n = t[1]->shape[0], .bags = t[2]->shape[0], .rows = t[0]->shape[0],
       .width = t[0]->shape[1], .padding = c->at[TY_AT_bag_padding].i, .weight = ty_data(t[0]), .scale = t[3] ? ty_data(t[3]) : NULL,

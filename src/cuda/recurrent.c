@@ -95,9 +95,7 @@ ty_status ty_cuda_recurrent(ty_call *c) {
   TY_TRY(ty_begin(c, &l.gpu, &l.s));
   if (ty_numel(c->out[0]) == 0) return TY_OK;
   l.k = (ty_k_recurrence){.kind = (int)l.r.kind, .dtype = d, .n = l.r.n, .h = l.r.h};
-  ty_status s = TY_OK;
-  for (int i = 0; i < c->nin && s == TY_OK; i++)
-    if (c->in[i].t) s = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
+  ty_status s = ty_contiguous_operands(c, in);
   if (s == TY_OK) s = (back ? backward : forward)(&l, in, d == TY_F64 ? TY_F64 : TY_F32);
   for (int i = 0; i < 6; i++) ty_release(in[i]);
   for (int i = 0; i < WORK; i++) ty_release(l.work[i]);

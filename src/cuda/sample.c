@@ -8,11 +8,10 @@ ty_status ty_cuda_sample(ty_call *c) {
     id == TY_OP_grid_sample_backward_grid ? TY_SAMPLE_BACKWARD_GRID : TY_SAMPLE_BACKWARD_X;
   const ty_sampling_options how = ty_sampling_options_of(c);
   ty_tensor *in[3] = {NULL}, *o = c->out[0];
-  ty_status st = TY_OK;
   int gpu;
   cudaStream_t s;
   if (ty_numel(o) == 0) return TY_OK;
-  for (int i = 0; i < c->nin && st == TY_OK; i++) st = ty_contiguous(c->ctx, c->in[i].t, &in[i]);
+  ty_status st = ty_contiguous_operands(c, in);
   if (st == TY_OK) st = ty_begin(c, &gpu, &s);
   if (st == TY_OK) {
     const ty_tensor *x = kind == TY_SAMPLE_TAKE ? in[0] : kind == TY_SAMPLE_BACKWARD_GRID ? in[1] : o;

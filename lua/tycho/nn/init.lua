@@ -81,7 +81,7 @@ local Sequential = container("Sequential")
 -- names. seq[1] is the first; negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
-    if select("#", ...) > 0 then fail "Sequential: it takes modules, or one list of them" end
+    if select("#", ...) > 0 then fail("Sequential: after a list of modules argument 2 must be nothing, got %s", shown((...))) end
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
     for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
       if module.is_module(item) then append(self, item)

@@ -9,9 +9,10 @@ local module = require "tycho.nn.module"
 local ops, M = core.ops, core.methods
 local replicas = {}
 
--- Tensors become those of the first process of the group, those of a dtype and device at once. plain: in the current stream, as a
--- record of a compiled step can hold it.
-function replicas.share(tensors, group, plain)
+-- Tensors become those of a process of the group (from: its position there, 0 unless given), those of a dtype and device at once. plain: in
+-- the current stream, as a record of a compiled step can hold it.
+function replicas.share(tensors, group, plain, from)
+  from = from or 0
   local kinds, order = {}, {}
   for _, t in ipairs(tensors) do
     local key = t.dtype .. " " .. t.device
@@ -25,9 +26,9 @@ function replicas.share(tensors, group, plain)
     for _, key in ipairs(order) do
       local list = kinds[key]
       local whole = flat.join(list)
-      if plain then ops.collective_(whole, "broadcast", "sum", 0, 0, group.id)
-      else distributed.broadcast(whole, group.ranks[1], group) end
-      if group.rank ~= 0 then flat.each(whole, list, function(i, part) M.copy_(list[i], part) end) end
+      if plain then ops.collective_(whole, "broadcast", "sum", from, 0, group.id)
+      else distributed.broadcast(whole, group.ranks[from + 1], group) end
+      if group.rank ~= from then flat.each(whole, list, function(i, part) M.copy_(list[i], part) end) end
     end
   end)
 end

@@ -225,7 +225,10 @@ local function pack(unit, x)
 end
 local function unpacked(v)
   if core.is_tensor(v) then return v end
-  if v.version ~= version_of(v.piece) then fail "fully_shard: a parameter was changed in place between forward and backward" end
+  if v.version ~= version_of(v.piece) then
+    fail("fully_shard: '%s', or one sharded with it, was changed in place between forward and backward",
+      v.piece.list[v.i].name)
+  end
   local w = unsharded_again(v.piece)[v.i]
   if v.same then return w end
   return ops.strided_take(w, {}, v.size, v.stride, v.offset)
@@ -242,7 +245,7 @@ local function resharded(nows, ...)
   for piece, now in pairs(nows) do
     for i, w in ipairs(now.list) do
       if M._version(w) ~= now.versions[i] then
-        fail "fully_shard: a parameter was changed in place in forward, where it is a copy of all processes' parts"
+        fail("fully_shard: '%s' was changed in place in forward, where it is a copy of all processes' parts", piece.list[i].name)
       end
       if not given[w] then core.free(w) end
     end
@@ -428,6 +431,7 @@ function fsdp.fully_shard(net, o)
   module.walk(net, "parameter", "", nil, function(path, p, owner, name)  -- tied ones stand in several places
     local e = entry_of[p]
     if e.piece.unit ~= unit then return end
+    e.name = e.name or path
     if not owners[owner] then
       owners[owner] = {}
       order[#order + 1] = owner
@@ -450,7 +454,10 @@ end
 -- does.
 function fsdp.register_fsdp_forward_method(net, name)
   local unit = unit_of[net]
-  if not unit then fail "register_fsdp_forward_method: argument 1 must be a module that fully_shard has been given" end
+  if not unit then
+    fail("register_fsdp_forward_method: argument 1 must be a module that fully_shard has been given, got %s", module.is_module(net) and
+      "a " .. net._name or options.shown(net))
+  end
   if type(net[name]) ~= "function" then fail("register_fsdp_forward_method: the %s has no method '%s'", net._name, tostring(name)) end
   wrap(net, unit, name)
 end

@@ -5,17 +5,15 @@
 -- all processes (DistributedDataParallel sees to that), and so then are parameters.
 local core = require "tycho.core"
 local options = require "tycho.options"
-local no_grad = require("tycho.modes").no_grad
-local flat = require "tycho.nn.flat"
 local replicas = require "tycho.nn.replicas"
 local distributed = require "tycho.distributed"
 local fail = options.fail
 local ops, M = core.ops, core.methods
 local zero = {}
 
--- Whose each parameter is: the largest first, each to the one that has the least.
+-- Whose each parameter is, and each process's: the largest first, each to the one that has the least.
 local function shares(opt, size)
-  local list, at, load, owner = {}, {}, {}, {}
+  local list, at, load, owner, of = {}, {}, {}, {}, {}
   for _, group in ipairs(opt.param_groups) do
     for _, p in ipairs(group.params) do
       list[#list + 1] = p
@@ -27,32 +25,14 @@ local function shares(opt, size)
     if x ~= y then return x > y end
     return at[a] < at[b]
   end)
-  for r = 0, size - 1 do load[r] = 0 end
+  for r = 0, size - 1 do load[r], of[r] = 0, {} end
   for _, p in ipairs(list) do
     local least = 0
     for r = 1, size - 1 do if load[r] < load[least] then least = r end end
     owner[p], load[least] = least, load[least] + M.numel(p)
+    table.insert(of[least], p)
   end
-  return list, owner
-end
-
--- Each process's parameters, those of a dtype and device at once, become what it has.
-local function tell(list, owner, group)
-  local kinds, order = {}, {}
-  for _, p in ipairs(list) do
-    local key = ("%d %s %s"):format(owner[p], p.dtype, p.device)
-    if not kinds[key] then
-      kinds[key] = {}
-      order[#order + 1] = key
-    end
-    table.insert(kinds[key], p:detach())
-  end
-  for _, key in ipairs(order) do
-    local from, part = tonumber(key:match "^%d+"), kinds[key]
-    local whole = flat.join(part)
-    ops.collective_(whole, "broadcast", "sum", from, 0, group.id)
-    if group.rank ~= from then flat.each(whole, part, function(i, x) M.copy_(part[i], x) end) end
-  end
+  return owner, of
 end
 
 -- ZeroRedundancyOptimizer(params, {optimizer_class=optim.AdamW, process_group=, ...}): an optimizer of that class, with its options, whose
@@ -72,18 +52,18 @@ function zero.ZeroRedundancyOptimizer(params, o)
   local opt = class(params, given)
   for _, g in ipairs(opt.param_groups) do replicas.refuse_parts(who, g.params) end
   if not opt.apply_gradients then fail("%s: %s looks at all gradients together", who, opt._name) end
-  local list, owner = shares(opt, #group.ranks)
+  local owner, of = shares(opt, #group.ranks)
   local apply, state_dict, load = opt.apply_gradients, opt.state_dict, opt.load_state_dict
   local whole                              -- what consolidate_state_dict has brought here
 
   function opt.apply_gradients(self, scaling)
     whole = nil
     local hidden = {}
-    for _, p in ipairs(list) do
-      if owner[p] ~= group.rank and p.grad then hidden[p], p.grad = p.grad, nil end
+    for p, rank in pairs(owner) do
+      if rank ~= group.rank and p.grad then hidden[p], p.grad = p.grad, nil end
     end
     options.finally(function() for p, g in pairs(hidden) do p.grad = g end end, apply, self, scaling)
-    no_grad(tell, list, owner, group)
+    for rank = 0, #group.ranks - 1 do replicas.share(of[rank], group, true, rank) end
   end
   function opt.add_param_group() fail(who .. ": parameters can't be added: the shares are made") end
 
