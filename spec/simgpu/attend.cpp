@@ -40,19 +40,18 @@ static __global__ void attended(const given_attention w) {
   for (int64_t k = 0; k < a.d; k++) store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + k, o[k] / sum);
 }
 
-/* What key j gets of query i: the weight that v saw, and the score's gradient. */
+/* What key j gets of query i, without dropout: the weight that v saw, and the score's gradient. */
 static void gradients(const given_attention &w, int64_t head, int64_t i, int64_t j, float *seen, float *ds) {
   const ty_k_attention &a = w.a;
-  const float p = expf(score_of(w, head, i, j) - ((const float *)a.lse)[head * a.lq + i]),
-    kept = kept_at(w, head, i, j) * (float)(1 / (1 - a.dropout));
+  const float p = expf(score_of(w, head, i, j) - ((const float *)a.lse)[head * a.lq + i]);
   float dp = 0, delta = 0;
   for (int64_t k = 0; k < a.d; k++) {
     const float g = number_of(w, a.g, head, i, k);
     dp += g * number_of(w, a.v, head, j, k);
     delta += g * number_of(w, a.o, head, i, k);
   }
-  *seen = p * kept;
-  *ds = p * (dp * kept - delta) * (float)a.scale;
+  *seen = p;
+  *ds = p * (dp - delta) * (float)a.scale;
 }
 
 static __global__ void query_gradients(const given_attention w) {

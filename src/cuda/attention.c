@@ -1,12 +1,12 @@
 /* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else as products, else to the own kernel by tiles.
  *
- * Idea: as products (float32, wide heads), scores are in memory for a few heads at a time, so many as a device's cache holds: what
- * lies between two products reads what the first has just written. Scores are float32 also of 16-bit operands.
+ * Idea: as products (float32, wide heads, dropout's gradients), scores are in memory for some heads at a time, so many as fill a device.
+ * Scores are float32 also of 16-bit operands.
  * Invariant: dropout's random numbers and rows that see no key come out alike in every way (kernels/attention.cuh). */
 #include <string.h>
 #include "dnn.h"
 
-#define SCORES ((int64_t)4 << 20)       /* in memory at once */
+#define SCORES ((int64_t)16 << 20)      /* in memory at once: fewer heads leave most of a large GPU idle in their products */
 #define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
 
 

@@ -10,8 +10,9 @@
 typedef struct { ty_k_attention_given k; ty_tensor *bias, *kept; } ty_given;
 static inline ty_given ty_given_of(const ty_k_attention *a, int64_t head) {
   const int64_t shape[4] = {a->h ? a->heads / a->h : 0, a->h, a->lq, a->lk};
+  /* seen on an H200: of a mask that is one for all queries cuDNN 9.19 makes right results and wrong gradients */
   ty_given x = {.k = {.head = head, .ld = (a->lk + 7) / 8 * 8}};           /* rows begin at 16 bytes */
-  for (int i = 0; i < 4; i++) x.k.shape[i] = i < 3 && a->mask.stride[i] == 0 ? 1 : shape[i];
+  for (int i = 0; i < 4; i++) x.k.shape[i] = i < (a->g.p ? 2 : 3) && a->mask.stride[i] == 0 ? 1 : shape[i];
   return x;
 }
 ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, ty_given *x);

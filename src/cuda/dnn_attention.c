@@ -4,8 +4,8 @@
  * log-sum-exp, product; backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by
  * their strides. The query's gradient is summed up in float32 memory of the caller's, in no fixed order; where
  * determinism is asked for it isn't, and the library then keeps the square of the length. A mask is added as numbers, dropout is a
- * factor for each score (kernels/attention_given.cu). What isn't offered here (other dtypes, wide heads) src/cuda/attention.c gives
- * to products or kernels. */
+ * factor for each score (kernels/attention_given.cu). What isn't offered here (other dtypes, wide heads, gradients with dropout)
+ * src/cuda/attention.c gives to products or kernels. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
@@ -147,19 +147,15 @@ static void backward(ty_dnn_graph *g, const void *what) {
     dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
   ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_WORDS),
     scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
-  ty_desc keeps = ty_dnn_tensor(g, UID_KEEPS, F, d.one, d.one, TY_DNN_VALUE);  /* 1 without dropout: the pattern has it */
-  ty_desc kept = a->dropout > 0 ? kept_of(g, w, &d) : NULL, by = kept ? by_of(g, &d) : NULL;
+  ty_desc keeps = ty_dnn_tensor(g, UID_KEEPS, F, d.one, d.one, TY_DNN_VALUE);  /* 1: the pattern has it */
   ty_desc delta = reduction(g, CUDNN_REDUCE_TENSOR_ADD, binary(g, CUDNN_POINTWISE_MUL, go, o, F, d.q), ty_dnn_inner(g, F, d.row));
   delta = binary(g, CUDNN_POINTWISE_MUL, delta, keeps, F, d.row);
   ty_desc s = scores(g, w, &d, q, kt, scale);
   ty_desc p = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, lse, F, d.s), d.s);
-  ty_desc seen = p;                        /* by v */
-  if (kept) seen = binary(g, CUDNN_POINTWISE_MUL, binary(g, CUDNN_POINTWISE_MUL, p, kept, F, d.s), by, F, d.s);
-  product(g, transposed(g, seen, type, d.s), go, dv);
-  ty_desc dp = binary(g, CUDNN_POINTWISE_MUL, product(g, go, vt, ty_dnn_inner(g, F, d.s)), kept ? kept : keeps, F, d.s);
+  product(g, transposed(g, p, type, d.s), go, dv);
+  ty_desc dp = binary(g, CUDNN_POINTWISE_MUL, product(g, go, vt, ty_dnn_inner(g, F, d.s)), keeps, F, d.s);
   ty_desc ds = binary(g, CUDNN_POINTWISE_SUB, dp, delta, F, d.s);
   ds = binary(g, CUDNN_POINTWISE_MUL, ds, p, F, d.s);
-  if (kept) ds = binary(g, CUDNN_POINTWISE_MUL, ds, by, F, d.s);
   ds = binary(g, CUDNN_POINTWISE_MUL, ds, scale, type, d.s);
   product(g, transposed(g, ds, type, d.s), q, dk);
   if (w->sums) ty_dnn_point(g, CUDNN_POINTWISE_IDENTITY, F, -1, product(g, ds, k, sums_of(g, &d)), NULL, NULL, dq);
@@ -172,13 +168,14 @@ static bool fits(const ty_k_heads *t) {
   return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
 }
 
-/* What plans are offered for, but kernels are reported not to do (not seen here): one key; more heads than a grid's second dim holds;
- * gradients of one query; and, on sm_90, gradients where 64 keys are in the last 128: those that aren't there have a score of 0, unless
+/* What plans are offered for, but kernels don't do. Seen on an H200 (cuDNN 9.19): gradients with dropout's factors are wrong beside a mask,
+ * and take longer than products. Reported: one key; more heads than a grid's second dim holds; gradients of one query; and, on sm_90, gradients where 64 keys are in the last 128: those that aren't there have a score of 0, unless
  * causality hides them, whose exponential overflows beside a log-sum-exp below -88, as a mask of the lowest numbers makes it: NaN. Without
  * a mask that is rare, and goes on where there are only the tiles else. */
 static bool done_right(const ty_k_attention *a) {
   if (a->lk == 1 || a->h > TY_DNN_BATCHES) return false;
   if (!a->g.p) return true;
+  if (a->dropout > 0) return false;
   const bool rest = a->lk % 128 == 64 && !(a->causal && a->lq <= a->lk);
   return a->lq > 1 && !(rest && (a->mask.p || a->lq * a->lk <= TY_SCORES_IN_MEMORY));
 }
@@ -208,7 +205,7 @@ static ty_status ready(ty_call *c, int gpu, ty_dnn_pack *p, void *more) {
 
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken) {
   const bool back = a->g.p, repeats = ty_core->flags->deterministic || ty_core->flags->cudnn_deterministic;
-  float scale = (float)a->scale, low = -FLT_MAX, keeps = (float)(1 - a->dropout), by = (float)(1 / (1 - a->dropout));
+  float scale = (float)a->scale, low = -FLT_MAX, keeps = 1, by = (float)(1 / (1 - a->dropout));
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
   if (!ty_is_16bit((ty_dtype)a->dtype) || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
