@@ -217,7 +217,7 @@ endif
 # The same specs on hardware. The library is built of what is newer than it, unless BUILT says that one is brought along.
 test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
-	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,1) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(SPLIT) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 # Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.
 $(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)

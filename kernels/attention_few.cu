@@ -8,7 +8,8 @@
 #include "rows.cuh"
 
 #define THREADS 128
-#define AT_ONCE 4                /* keys that a team has read before it computes */
+/* keys that a team has read before it computes; of several queries fewer, for more blocks then have room */
+#define KEYS_AT_ONCE(queries) ((queries) > 1 ? 2 : 4)
 #define ENOUGH 1024              /* blocks */
 #define SECTIONS 64
 
@@ -48,9 +49,9 @@ template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k
 static __host__ __device__ __forceinline__ int64_t keys_of(const ty_k_attention &a) { return a.causal && a.lq < a.lk ? a.lq : a.lk; }
 
 /* A block has up to QUERIES queries of a head and one section of its keys. */
-template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS) sections(const ty_k_attention a) {
+template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS, sizeof(D) == 8 ? 1 : 4) sections(const ty_k_attention a) {
   typedef typename stored<D>::type T;
-  constexpr int N = PACK(D), WIDTH = LANES * N;
+  constexpr int N = PACK(D), WIDTH = LANES * N, AT_ONCE = KEYS_AT_ONCE(QUERIES);
   __shared__ T tops[TEAMS][QUERIES], sums[TEAMS][QUERIES], accs[TEAMS][QUERIES][WIDTH];
   const int team = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
   const unsigned groups = (unsigned)((a.lq + QUERIES - 1) / QUERIES);        /* of queries: side by side, since they read the same keys */
@@ -66,7 +67,7 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
   }
   for (int64_t j0 = from; j0 < to; j0 += TEAMS * AT_ONCE) {            /* as often for every team: lanes exchange what they have */
     uint4 kw[AT_ONCE], vw[AT_ONCE];
-    T k[AT_ONCE][N], v[AT_ONCE][N];
+    T k[AT_ONCE][N];
 #pragma unroll
     for (int e = 0; e < AT_ONCE; e++) {
       const int64_t j = j0 + e * TEAMS + team;
@@ -74,10 +75,7 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
       vw[e] = word_at(values + j * a.v.stride[2], c, j < to ? a.dv : 0);
     }
 #pragma unroll
-    for (int e = 0; e < AT_ONCE; e++) {
-      unpack<D>(k[e], kw[e]);
-      unpack<D>(v[e], vw[e]);
-    }
+    for (int e = 0; e < AT_ONCE; e++) unpack<D>(k[e], kw[e]);
 #pragma unroll
     for (int i = 0; i < QUERIES; i++) {
       seen<T, N> &m = mine[i];
@@ -100,11 +98,12 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
       for (int n = 0; n < N; n++) m.acc[n] *= old;
 #pragma unroll
       for (int e = 0; e < AT_ONCE; e++) {
-        T p = exp_of(s[e] - shift);
+        T p = exp_of(s[e] - shift), v[N];
+        unpack<D>(v, vw[e]);
         m.sum += p;
         if (a.dropout > 0) p *= keep<T>(a, head, i0 + i, j0 + e * TEAMS + team);
 #pragma unroll
-        for (int n = 0; n < N; n++) m.acc[n] += p * v[e][n];
+        for (int n = 0; n < N; n++) m.acc[n] += p * v[n];
       }
     }
   }
@@ -171,7 +170,7 @@ bool ty_k_attention_few(ty_k_attention *a) {
   if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX / TY_K_FEW || !lanes_of(*a) ||
       !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
     return false;
-  const int64_t step = THREADS / lanes_of(*a) * AT_ONCE, steps = (keys + step - 1) / step;
+  const int64_t step = THREADS / lanes_of(*a) * KEYS_AT_ONCE(a->lq), steps = (keys + step - 1) / step;
   int64_t sections = ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
   sections = sections > steps / 2 ? steps / 2 : sections;              /* a section of one step joins as much as it computes */
   sections = sections < 1 ? 1 : sections > SECTIONS ? SECTIONS : sections;

@@ -36,13 +36,24 @@ template <class D> static __global__ void __launch_bounds__(THREADS) keeps(const
   if (i >= n) return;
   pack<D, SOME> out;
   D *const to = (D *)x.kept + i * SOME;
-  const bool wide = n > INT32_MAX;
-  const int64_t j = innermost(i, x.ld / SOME, wide) * SOME, q = innermost(i, a.lq, wide);
-  float kept[SOME];
-  keep_some(kept, a, x.head + i, q, j);
-  keep_some(kept + 4, a, x.head + i, q, j + 4);
+  const int64_t j = innermost(i, x.ld / SOME, n > INT32_MAX) * SOME;
+  const uint64_t word = (uint64_t)((x.head * a.lq + i) * a.lk + j), block = (uint64_t)a.rng[1] + word / 4;
+  uint32_t r[SOME];
+  if (word % 4 == 0) {
+    ty_philox((uint64_t)a.rng[0], block, r);
+    ty_philox((uint64_t)a.rng[0], block + 1, r + 4);
+  } else
+#pragma unroll 1
+    for (int k = 0; k < SOME; k++) {
+      uint32_t some[4];
+      const uint64_t at = word + k;
+      ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + at / 4, some);
+      const uint32_t one = at & 2 ? at & 1 ? some[3] : some[2] : at & 1 ? some[1] : some[0];
 #pragma unroll
-  for (int k = 0; k < SOME; k++) out.d[k] = stored<D>::out(kept[k] > 0 ? 1.0f : 0.0f);
+      for (int m = 0; m < SOME; m++) if (m == k) r[m] = one;
+    }
+#pragma unroll
+  for (int k = 0; k < SOME; k++) out.d[k] = stored<D>::out(r[k] >> 8 >= a.least ? 1.0f : 0.0f);
   put_pack(to, out);
 }
 

@@ -15,7 +15,7 @@
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
    theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
-  static constexpr int AT_ONCE = MADE;     /* elements whose gradients are looked for together: windows take registers */
+  static constexpr int AT_ONCE = 8;        /* elements whose gradients are looked for together: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
   template <class D, class T> __device__ __forceinline__ void four_of(T *g, const ty_k_batch_norm &a, S i) const {
@@ -25,8 +25,8 @@ template <class S> struct stored_gradient {
 template <class S> struct pooled_gradient {
   static constexpr int AT_ONCE = 1;
   ty_k_pooling from;
-  sizes<S> of;
-  bool together;                           /* four channels of it are found at once */
+  sizes<S> of, of_windows;
+  bool together, tile;                     /* four channels of it are found at once; and each pixel has one window (then so too) */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t, S position, S ch) const {
     return rounded(from_maxima<T>(from, of, place_of(position, ch, of)), a.dtype);
   }
@@ -150,6 +150,34 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
 
+/* The same of four channels that lie side by side, where windows tile: of each only the maxima count. i, to: windows. */
+template <class D, class S, class T> static __device__ __forceinline__ void take_windows(const ty_k_batch_norm &a,
+  const pooled_gradient<S> &gradient, int64_t ch, int64_t i, int64_t to, int step, const T *center, two<T> *mine) {
+#pragma unroll 2
+  for (; i < to; i += step) {
+    const place<S> o = place_of((S)i, (S)ch, gradient.of_windows);
+    int64_t where[4];
+    T g[4];
+    maxima_of_four(where, g, gradient.from, o);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      const T v = stored<D>::in(((const D *)a.x)[(o.n * a.pixels + where[k] - 1) * a.channels + ch + k]), u = rounded(g[k], a.dtype);
+      mine[k].a += u;
+      mine[k].b += u * (v - center[k]);
+    }
+  }
+}
+template <class D, class S, class T> static __device__ __forceinline__ void take_windows(const ty_k_batch_norm &,
+  const stored_gradient<S> &, int64_t, int64_t, int64_t, int, const T *, two<T> *) {}
+
+/* What the sums are taken over: pixels, or windows. */
+template <class S> static __host__ __device__ __forceinline__ int64_t places_of(const ty_k_batch_norm &a, const stored_gradient<S> &) {
+  return a.images * a.pixels;
+}
+template <class S> static __host__ __device__ __forceinline__ int64_t places_of(const ty_k_batch_norm &a, const pooled_gradient<S> &g) {
+  return g.tile ? a.images * g.from.oh * g.from.ow : a.images * a.pixels;
+}
+
 /* The same of four channels that lie side by side, for TOGETHER places from i on; no branch lies between reads. */
 template <bool BACK, int TOGETHER, class D, class S, class G, class T> static __device__ __forceinline__ void take_fours(
   const ty_k_batch_norm &a, const G &gradient, int64_t ch, int64_t i, int step, const T *center, two<T> *mine) {
@@ -187,7 +215,8 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   int64_t from, to;
   T center[N], n = 0;
   two<T> mine[N];
-  range_of(a.images * a.pixels, blockIdx.y, &from, &to);
+  const bool by_windows = back && N == 4 && places_of(a, gradient) != a.images * a.pixels;
+  range_of(by_windows ? places_of(a, gradient) : a.images * a.pixels, blockIdx.y, &from, &to);
 #pragma unroll
   for (int k = 0; k < N; k++) {
     mine[k] = {0, 0};
@@ -196,7 +225,8 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (ch < a.channels && from + y < to) {
     n = (T)((to - from - y + tall - 1) / tall);
     if constexpr (N == 4) {
-      if (back) take_all_fours<true, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
+      if (by_windows) take_windows<D>(a, gradient, ch, from + y, to, tall, center, mine);
+      else if (back) take_all_fours<true, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
       else take_all_fours<false, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
     } else
 #pragma unroll G::AT_ONCE
@@ -236,6 +266,19 @@ template <class T> static __device__ __forceinline__ T applied(const ty_k_batch_
   const T d = x - c[0];
   return a.g ? c[a.channels] * g + c[2 * a.channels] * d + c[3 * a.channels] : d * c[a.channels] + c[3 * a.channels];
 }
+/* of four channels that lie side by side from c on, a multiple of four */
+static __device__ __forceinline__ void apply_to_four(const ty_k_batch_norm &a, const float *c, float *x, const float *g) {
+  float centers[4], gains[4], falls[4], shifts[4];
+  take_as<float, 4>(centers, c, 0);
+  take_as<float, 4>(gains, c, a.channels);
+  take_as<float, 4>(shifts, c, 3 * a.channels);
+  if (a.g) take_as<float, 4>(falls, c, 2 * a.channels);
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    const float d = x[k] - centers[k];
+    x[k] = a.g ? gains[k] * g[k] + falls[k] * d + shifts[k] : d * gains[k] + shifts[k];
+  }
+}
 template <class S> static __device__ __forceinline__ S channel_of(const ty_k_batch_norm &a, S i) {
   return a.sc == 1 ? i % (S)a.channels : i / (S)a.pixels % (S)a.channels;
 }
@@ -261,12 +304,49 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * MADE;
   if (i >= n) return;
   const T *const c = (const T *)a.work + 2 * (int64_t)parts * a.channels + channel_of(a, (S)i);
-  const int next = a.sc == 1;
   T x[MADE], g[MADE] = {0};
   load_four(x, a.x, a.dtype, i);
   if (a.g) gradient.four(g, a, (S)i);
-  for (int k = 0; k < MADE; k++) x[k] = applied(a, c + k * next, x[k], g[k]);
+  if constexpr (sizeof(T) == 4)
+    if (a.sc == 1) {
+      apply_to_four(a, c, x, g);
+      store_four(a.o, a.dtype, i, x);
+      return;
+    }
+  for (int k = 0; k < MADE; k++) x[k] = applied(a, c, x[k], g[k]);
   store_four(a.o, a.dtype, i, x);
+}
+
+/* The gradient of what tiling windows read: a thread has four channels of one. */
+template <class S> __global__ void __launch_bounds__(THREADS) apply_windows(const ty_k_batch_norm a, const pooled_gradient<S> gradient,
+  int parts) {
+  const ty_k_pooling &w = gradient.from;
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
+  if (i >= a.images * a.channels * w.oh * w.ow) return;
+  const place<S> o = place_of((S)i, gradient.of_windows, true);
+  const float *const c = (const float *)a.work + 2 * (int64_t)parts * a.channels + o.c;
+  int64_t where[4];
+  float up[4];
+  maxima_of_four(where, up, w, o);
+  const S y0 = o.y * (S)w.kernel[0], x0 = o.x * (S)w.kernel[1];
+  for (S y = y0; y < y0 + (S)w.kernel[0]; y++) for (S x = x0; x < x0 + (S)w.kernel[1]; x++) {
+    const int64_t pixel = (int64_t)y * w.w + x, at = (o.n * a.pixels + pixel) * a.channels + o.c;
+    float v[4], g[4];
+    load_four(v, a.x, a.dtype, at);
+#pragma unroll
+    for (int k = 0; k < 4; k++) g[k] = where[k] == pixel + 1 ? rounded(up[k], a.dtype) : 0;
+    apply_to_four(a, c, v, g);
+    store_four(a.o, a.dtype, at, v);
+  }
+}
+template <class S> static cudaError_t launch_windows(const ty_k_batch_norm &p, const pooled_gradient<S> &how, int parts, cudaStream_t s) {
+  const ty_k_batch_norm a = p;
+  const pooled_gradient<S> gradient = how;
+  auto kernel = apply_windows<S>;
+  return TY_LAUNCH(kernel, blocks_for(a.channels * places_of(a, gradient), THREADS * 4), THREADS, s, a, gradient, parts);
+}
+template <class S> static cudaError_t launch_windows(const ty_k_batch_norm &, const stored_gradient<S> &, int, cudaStream_t) {
+  return cudaErrorInvalidValue;            /* there are none */
 }
 
 /* ---- launchers ---- */
@@ -315,15 +395,19 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % MADE == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
     (!a.g || fours(a.g, a.dtype));
   const unsigned blocks = blocks_for(n, THREADS * MADE);
+  if (by_fours && a.g && a.sc == 1 && places_of(a, gradient) != a.images * a.pixels) return launch_windows(a, gradient, parts, s);
   return by_fours ? TY_LAUNCH(fill_fours, blocks, THREADS, s, a, gradient, parts) : TY_LAUNCH(fill, blocks, THREADS, s, a, gradient, parts);
 }
 
+template <class S> static pooled_gradient<S> pooled(const ty_k_pooling &from) {
+  const bool together = channels_by_fours(from);
+  return {from, sizes_of<S>(from, true), sizes_of<S>(from, false), together, together && windows_tile(from)};
+}
 template <class T> static cudaError_t batch_of(const ty_k_batch_norm &a, const ty_k_pooling *from, cudaStream_t s) {
   const bool wide = a.images * a.channels * a.pixels > INT32_MAX || (from && wide_pool(*from));
   if (from)
     return wide
-      ? batch<T, int64_t>(a, pooled_gradient<int64_t>{*from, sizes_of<int64_t>(*from, true), channels_by_fours(*from)}, s)
-      : batch<T, int32_t>(a, pooled_gradient<int32_t>{*from, sizes_of<int32_t>(*from, true), channels_by_fours(*from)}, s);
+      ? batch<T, int64_t>(a, pooled<int64_t>(*from), s) : batch<T, int32_t>(a, pooled<int32_t>(*from), s);
   return wide ? batch<T, int64_t>(a, stored_gradient<int64_t>(), s) : batch<T, uint32_t>(a, stored_gradient<uint32_t>(), s);
 }
 

@@ -6,6 +6,7 @@
 
 #define THREADS 128
 #define WARP 32
+#define PACK 8                   /* channels of 16 bits that are read at once */
 
 static __device__ __forceinline__ int64_t place(const int64_t s[4], int64_t n, int64_t c, int64_t y, int64_t x) {
   return n * s[0] + c * s[1] + y * s[2] + x * s[3];
@@ -87,7 +88,26 @@ template <class T> __global__ void __launch_bounds__(WARP) weight(const ty_k_con
   if (threadIdx.x == 0) store(a.weight, a.dtype, place(a.ws, at[0], at[1], at[2], at[3]), part[0]);
 }
 
+/* A thread has a pack of a pixel's channels. */
+static __global__ void __launch_bounds__(THREADS) widen(const ty_k_widening a, int64_t n) {
+  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, at = i;
+  if (i >= n) return;
+  const bool wide = n > INT32_MAX;
+  const int64_t c = innermost(i, a.channels / PACK, wide) * PACK, x = innermost(i, a.w, wide), y = innermost(i, a.h, wide);
+  const uint16_t *const from = (const uint16_t *)a.x + i * a.stride[0] + y * a.stride[2] + x * a.stride[3];
+  pack<uint16_t, PACK> v;
+#pragma unroll
+  for (int k = 0; k < PACK; k++) v.d[k] = c + k < a.c ? from[(c + k) * a.stride[1]] : 0;
+  put_pack((uint16_t *)a.o + at * PACK, v);
+}
+
 /* ---- launchers ---- */
+
+cudaError_t ty_k_widen(const ty_k_widening *p, cudaStream_t s) {
+  const ty_k_widening a = *p;
+  const int64_t n = a.n * a.h * a.w * (a.channels / PACK);
+  return n ? TY_LAUNCH(widen, blocks_for(n, THREADS), THREADS, s, a, n) : cudaSuccess;
+}
 
 template <class T> static cudaError_t convolve(const ty_k_convolution &a, cudaStream_t s) {
   switch (a.op) {

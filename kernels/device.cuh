@@ -127,7 +127,7 @@ template <> struct divider<int32_t> {
 
 /* Reports what an op found, unless something is reported already. */
 static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, int64_t value, int64_t limit) {
-  if (atomicCAS_system(&f->claimed, 0, 1)) return;
+  if (atomicExch(f->claimed, f->epoch) == f->epoch) return;
   f->op = op;
   f->value = value;
   f->limit = limit;

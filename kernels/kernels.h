@@ -26,8 +26,9 @@ enum {
   TY_FAULT_PROBABILITY,                                  /* row value has an element that is none */
   TY_FAULT_TOO_FEW                                       /* row value has limit elements above 0, fewer than are to be drawn */
 };
-/* claimed: 0 until a kernel reports; fault is written last; op: a ty_op_id */
-typedef struct { int claimed, op; volatile int fault; volatile int64_t value, limit; } ty_k_fault;
+/* *claimed, in the device's memory, is epoch once a kernel has reported: not every system has atomics in the host's. fault is written last;
+   op: a ty_op_id */
+typedef struct { unsigned *claimed, epoch; int op; volatile int fault; volatile int64_t value, limit; } ty_k_fault;
 
 /* ---- pointwise (pointwise.cu) ---- */
 enum { TY_K_STRIDED, TY_K_DENSE, TY_K_NUMBER };         /* how an operand is read: by strides, as the result lies, one value for all */
@@ -409,6 +410,10 @@ typedef struct {
   const void *bias;
 } ty_k_convolution;
 TY_K cudaError_t ty_k_convolve(const ty_k_convolution *a, cudaStream_t s);
+
+/* 16-bit images by strides (n, c, h, w), channels-last and dense, with further channels of 0: `channels`, a multiple of 8. */
+typedef struct { int64_t n, c, h, w, channels, stride[4]; const void *x; void *o; } ty_k_widening;
+TY_K cudaError_t ty_k_widen(const ty_k_widening *a, cudaStream_t s);
 
 /* ---- resizing (resize.cu) ---- */
 typedef struct {

@@ -50,10 +50,9 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
   store(a.rstd, sizeof(T) == 8 ? TY_F64 : TY_F32, blockIdx.x, r);
 }
 
-template <class D, int G, int MOST> __global__ void __launch_bounds__(MOST) forward_short(const ty_k_norm a) {
+template <class D, int G, int EACH, int MOST> __global__ void __launch_bounds__(MOST) forward_short(const ty_k_norm a) {
   typedef typename stored<D>::type T;
   __shared__ T s[WARPS];
-  constexpr int EACH = ROW_EACH;
   const int64_t row = row_of_thread(), n = row < a.rows ? a.n : 0, base = row * a.n;
   T v[EACH], w[EACH], part = 0, square = 0, mean = 0;
   load_row<G, D>(v, a.x, base, n, 1);
@@ -101,13 +100,12 @@ template <int G, class T, int EACH> static __device__ __forceinline__ void sum_o
 
 /* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER:
    rows stand side by side. MOST: of the block's threads. */
-template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G, int MOST = TY_K_ROW_THREADS> __global__ void
+template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G, int EACH, int MOST = TY_K_ROW_THREADS> __global__ void
 __launch_bounds__(MOST, sizeof(D) < 8 && G == 4 && !BESIDE && MOST == TY_K_ROW_THREADS ? 2 : 1) backward_short(const ty_k_norm a,
   int parts) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[WARPS];
   __shared__ T turns[TOGETHER ? TY_K_ROW_THREADS : 1];
-  constexpr int EACH = ROW_EACH;
   T w[EACH], dw[EACH], db[EACH];
   if (a.w) load_shared_row<G>(w, a.w, a.wdtype, a.n);
 #pragma unroll
@@ -204,28 +202,30 @@ int ty_k_norm_parts(int64_t rows, int64_t n) {
   return parts < 1 ? 1 : parts > most ? (int)most : (int)parts;
 }
 
-template <class D, bool TOGETHER, int G> static auto backward_of(const ty_k_norm &a) {
+template <class D, bool TOGETHER, int G, int EACH> static auto backward_of(const ty_k_norm &a) {
   if constexpr (sizeof(D) == 4) {
-    if (a.gdtype == TY_F16) return backward_short<D, half16, half16, true, TOGETHER, G>;
-    if (a.gdtype == TY_BF16) return backward_short<D, brain16, brain16, true, TOGETHER, G>;
-    if (a.copy && a.copy_dtype == TY_F16) return backward_short<D, D, half16, true, TOGETHER, G>;
-    if (a.copy) return backward_short<D, D, brain16, true, TOGETHER, G>;
+    if (a.gdtype == TY_F16) return backward_short<D, half16, half16, true, TOGETHER, G, EACH>;
+    if (a.gdtype == TY_BF16) return backward_short<D, brain16, brain16, true, TOGETHER, G, EACH>;
+    if (a.copy && a.copy_dtype == TY_F16) return backward_short<D, D, half16, true, TOGETHER, G, EACH>;
+    if (a.copy) return backward_short<D, D, brain16, true, TOGETHER, G, EACH>;
   }
-  return a.past ? backward_short<D, D, D, true, TOGETHER, G> : backward_short<D, D, D, false, TOGETHER, G>;
+  return a.past ? backward_short<D, D, D, true, TOGETHER, G, EACH> : backward_short<D, D, D, false, TOGETHER, G, EACH>;
 }
 
 template <class D, int G> static cudaError_t launch_short(const ty_k_norm &p, int parts, cudaStream_t s) {
   const ty_k_norm a = p;
-  auto there = forward_short<D, G, TY_K_ROW_THREADS>;
   const dim3 threads = threads_of_rows(a.rows, a.n);
-  auto back = threads.y > 1 ? backward_of<D, true, G>(a) : backward_of<D, false, G>(a);
+  const bool few = few_each(a.n);
+  auto there = few ? forward_short<D, G, ROW_FEW, TY_K_ROW_THREADS> : forward_short<D, G, ROW_EACH, TY_K_ROW_THREADS>;
+  auto back = threads.y == 1 ? (few ? backward_of<D, false, G, ROW_FEW>(a) : backward_of<D, false, G, ROW_EACH>(a))
+    : few ? backward_of<D, true, G, ROW_FEW>(a) : backward_of<D, true, G, ROW_EACH>(a);
   return a.g ? TY_LAUNCH(back, (unsigned)parts, threads, s, a, parts) : TY_LAUNCH(there, blocks_of_rows(a.rows, a.n), threads, s, a);
 }
 
 template <class D> static cudaError_t launch_longer(const ty_k_norm &p, int parts, cudaStream_t s) {
   const ty_k_norm a = p;
-  auto there = forward_short<D, 4, LONG_THREADS>;
-  auto back = backward_short<D, D, D, false, false, 4, LONG_THREADS>;
+  auto there = forward_short<D, 4, ROW_EACH, LONG_THREADS>;
+  auto back = backward_short<D, D, D, false, false, 4, ROW_EACH, LONG_THREADS>;
   return a.g ? TY_LAUNCH(back, (unsigned)parts, LONG_THREADS, s, a, parts) : TY_LAUNCH(there, blocks_for(a.rows, 1), LONG_THREADS, s, a);
 }
 

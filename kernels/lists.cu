@@ -19,28 +19,35 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
     first = (blockIdx.x - a.item[k].first) * (int64_t)(THREADS * CAST_EACH);
   const bool wide = n > INT32_MAX,
     by_fours = !inner && n - first >= THREADS * CAST_EACH && fours(x, from_dtype) && (!o || fours(o, to_dtype));
+  float v[CAST_EACH];                      /* no read waits for another */
 #pragma unroll
   for (int e = 0; e < CAST_EACH; e += 4) {
-    float v[4] = {0, 0, 0, 0};
-    if (by_fours) {
-      const int64_t i = first + (e / 4 * THREADS + threadIdx.x) * 4;
-      load_four(v, x, from_dtype, i);
-      if (o) store_four(o, to_dtype, i, v);
-    } else for (int f = 0; f < 4; f++) {
-      const int64_t i = first + (e + f) * THREADS + threadIdx.x;
-      int64_t at = i;
-      if (i >= n) continue;
+    if (by_fours) { load_four(v + e, x, from_dtype, first + (e / 4 * THREADS + threadIdx.x) * 4); continue; }
+#pragma unroll
+    for (int f = e; f < e + 4; f++) {
+      int64_t at = first + f * THREADS + threadIdx.x;
+      v[f] = 0;
+      if (at >= n) continue;
       if (inner) {
         const int64_t row = innermost(at, inner, wide), column = innermost(at, outer, wide);
         at = (at * inner + row) * outer + column;
       }
       v[f] = load<float>(x, from_dtype, at);
-      if (o) store(o, to_dtype, i, v[f]);
     }
-    for (int f = 0; f < 4; f++) {
-      const float r = rounded(v[f], to_dtype);
-      if (!(r - r == 0)) infinite = 1;
+  }
+#pragma unroll
+  for (int e = 0; e < CAST_EACH && o; e += 4) {
+    if (by_fours) { store_four(o, to_dtype, first + (e / 4 * THREADS + threadIdx.x) * 4, v + e); continue; }
+#pragma unroll
+    for (int f = e; f < e + 4; f++) {
+      const int64_t i = first + f * THREADS + threadIdx.x;
+      if (i < n) store(o, to_dtype, i, v[f]);
     }
+  }
+#pragma unroll
+  for (int f = 0; f < CAST_EACH; f++) {
+    const float r = rounded(v[f], to_dtype);
+    if (!(r - r == 0)) infinite = 1;
   }
   if (infinite && a.found && a.item[k].looked_at) *a.found = 1;            /* all who write it write the same */
 }

@@ -39,20 +39,25 @@ template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const
   __shared__ rates shared;
   int64_t chunk = blockIdx.x;
   const int t = find_chunk(a.n, a.count, chunk);
+  const int64_t from = chunk * CHUNK, to = t == a.count ? from : a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
+  bool by_fours = sizeof(T) == 4 && t < a.count;
+  int has = 0;
+  for (int k = 0; k < 3 && t < a.count; k++) has |= a.p[2 + k][t] ? 1 << k : 0;
+  for (int k = 0; k <= TY_K_COPY && by_fours; k++) by_fours = !a.p[k][t] || fours(a.p[k][t], list_dtype(a, k));
+  const int64_t whole = by_fours ? from + (to - from) / 4 * 4 : from;
+  int64_t at = from + threadIdx.x * 4;
+  T v[1 + TY_K_COPY][4];                   /* the next elements, which are on their way while a step is computed */
+  const auto take = [&]() {
+    for (int k = 0; k <= TY_K_COPY; k++)
+      if (a.p[k][t] && (k < TY_K_COPY || a.follow)) load_four(v[k], a.p[k][t], list_dtype(a, k), at);
+  };
+  if (at < whole) take();                  /* the first ones, while the rates are */
   if (threadIdx.x == 0) shared = rates_of<op>(a);
   __syncthreads();
   const rates r = shared;
   if (t < a.count && !r.skip) {
-    const int64_t from = chunk * CHUNK, to = a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
-    bool by_fours = sizeof(T) == 4;
-    int has = 0;
-    for (int k = 0; k < 3; k++) has |= a.p[2 + k][t] ? 1 << k : 0;
-    for (int k = 0; k <= TY_K_COPY; k++) by_fours = by_fours && (!a.p[k][t] || fours(a.p[k][t], list_dtype(a, k)));
-    const int64_t whole = by_fours ? from + (to - from) / 4 * 4 : from;
-    for (int64_t i = from + threadIdx.x * 4; i < whole; i += THREADS * 4) {
-      T v[1 + TY_K_COPY][4];
-      for (int k = 0; k <= TY_K_COPY; k++)
-        if (a.p[k][t] && (k < TY_K_COPY || a.follow)) load_four(v[k], a.p[k][t], list_dtype(a, k), i);
+    while (at < whole) {
+      const int64_t i = at;
 #pragma unroll
       for (int e = 0; e < 4; e++) {
         T states[3] = {v[2][e], v[3][e], v[4][e]};
@@ -60,6 +65,8 @@ template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const
         for (int k = 0; k < 3; k++) v[2 + k][e] = states[k];
       }
       for (int k = 0; k <= TY_K_COPY; k++) if (k != 1 && a.p[k][t]) store_four(a.p[k][t], list_dtype(a, k), i, v[k]);
+      at += THREADS * 4;
+      if (at < whole) take();
     }
     for (int64_t i = whole + threadIdx.x; i < to; i += THREADS) {
       T states[3];

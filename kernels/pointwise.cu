@@ -71,6 +71,7 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
   if (i >= a.n) return;
   const bool whole = a.n - i >= EACH;
   const T p = as<T>::of(a.p), q = as<T>::of(a.q);
+  typename word_of<EACH * sizeof(D)>::type read[3];        /* unpacked when all are on their way: else one waits for another */
   pack<D, EACH> v[3];
   T same[3];
   pack<R, EACH> r;
@@ -79,9 +80,17 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
     same[k] = 0;
     if (k >= a.nin) continue;
     if (a.o[k + 1].how == TY_K_NUMBER) same[k] = number<T>(a.o[k + 1]);
-    else if (whole) v[k] = take_pack<D, EACH>((const D *)a.o[k + 1].p + i);
-    else for (int e = 0; e < EACH; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e < a.n ? i + e : i];
+    else if (whole) {
+      const D *const p = (const D *)a.o[k + 1].p + i;
+      TY_ALIGNED(p, sizeof read[k]);
+      read[k] = *(const typename word_of<EACH * sizeof(D)>::type *)p;
+    } else {
+      for (int e = 0; e < EACH; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e < a.n ? i + e : i];
+      memcpy(&read[k], &v[k], sizeof v[k]);
+    }
   }
+#pragma unroll
+  for (int k = 0; k < 3; k++) memcpy(&v[k], &read[k], sizeof v[k]);
 #pragma unroll
   for (int e = 0; e < EACH; e++) {         /* of those past the end too, which nobody stores: without a branch all stays in registers */
     T x[3];

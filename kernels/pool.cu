@@ -122,6 +122,24 @@ template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_
   store_four(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), g);
 }
 
+/* The same where windows tile: a thread has one, and writes its pixels. */
+template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_windows(const ty_k_pooling a, const sizes<S> of) {
+  const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
+  if (i >= a.n * a.c * a.oh * a.ow) return;
+  const place<S> o = place_of((S)i, of, true);
+  int64_t where[4];
+  T g[4];
+  maxima_of_four(where, g, a, o);
+  const S y0 = o.y * (S)a.kernel[0], x0 = o.x * (S)a.kernel[1];
+  for (S y = y0; y < y0 + (S)a.kernel[0]; y++) for (S x = x0; x < x0 + (S)a.kernel[1]; x++) {
+    const int64_t here = (int64_t)y * a.w + x + 1;
+    T v[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++) v[k] = where[k] == here ? g[k] : 0;
+    store_four(a.x, a.dtype, offset_of(a.xs, o.n, o.c, y, x), v);
+  }
+}
+
 /* ---- launchers ---- */
 
 template <class T, class S, class R> static cudaError_t launch(const ty_k_pooling &p, const R &how, cudaStream_t s) {
@@ -133,9 +151,12 @@ template <class T, class S, class R> static cudaError_t launch(const ty_k_poolin
   if constexpr (sizeof(T) == 4)
     if (channels_by_fours(a) && (a.max || !a.back)) {
       auto down = forward_fours<T, S, R>;
-      auto up = backward_fours<T, S>;
-      const unsigned fewer = blocks_for(a.n * a.c * (a.back ? a.h * a.w : a.oh * a.ow), THREADS * 4);
-      return a.back ? TY_LAUNCH(up, fewer, THREADS, s, a, of) : TY_LAUNCH(down, fewer, THREADS, s, a, of, read);
+      auto up = backward_fours<T, S>, whole = backward_windows<T, S>;
+      const unsigned windows = blocks_for(a.n * a.c * a.oh * a.ow, THREADS * 4);
+      if (!a.back) return TY_LAUNCH(down, windows, THREADS, s, a, of, read);
+      const sizes<S> of_windows = sizes_of<S>(a, false);
+      return windows_tile(a) ? TY_LAUNCH(whole, windows, THREADS, s, a, of_windows)
+        : TY_LAUNCH(up, blocks_for(a.n * a.c * a.h * a.w, THREADS * 4), THREADS, s, a, of);
     }
   auto down = forward<T, S, R>;
   auto up = a.max ? backward<T, S, true> : backward<T, S, false>;

@@ -130,4 +130,28 @@ template <class T, class S> static __device__ __forceinline__ void from_maxima_o
       if ((k < 2 ? low.d[k] : high.d[k - 2]) == here && (!a.mask || m[k] > 0)) g[k] += v[k];
   }
 }
+
+/* Whether each pixel is read by just one window. */
+static inline bool windows_tile(const ty_k_pooling &a) {
+  bool tile = !a.adaptive;
+  const int64_t size[2] = {a.h, a.w}, out[2] = {a.oh, a.ow};
+  for (int d = 0; d < 2; d++)
+    tile = tile && a.stride[d] == a.kernel[d] && a.padding[d] == 0 && a.dilation[d] == 1 && size[d] == out[d] * a.kernel[d];
+  return tile;
+}
+
+/* Of four channels of window o: where its maxima were, among an image's pixels from 1 on, and their gradients. */
+template <class T, class S> static __device__ __forceinline__ void maxima_of_four(int64_t *where, T *g, const ty_k_pooling &a,
+  const place<S> &o) {
+  const int64_t *const at = a.places + offset_of(a.is, o.n, o.c, o.y, o.x);
+  const pack<int64_t, 2> low = take_pack<int64_t, 2>(at), high = take_pack<int64_t, 2>(at + 2);
+  T m[4];
+  load_channels(g, a.y, a.dtype, offset_of(a.ys, o.n, o.c, o.y, o.x), a.ys[1]);
+  if (a.mask) load_channels(m, a.mask, a.dtype, offset_of(a.ms, o.n, o.c, o.y, o.x), a.ms[1]);
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    where[k] = k < 2 ? low.d[k] : high.d[k - 2];
+    if (a.mask && !(m[k] > 0)) g[k] = 0;
+  }
+}
 #endif

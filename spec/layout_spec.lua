@@ -23,6 +23,16 @@ describe("results that lie channels-last", function()
     end
   end)
 
+  it("have gradients of their layout: what is made like them lies as they do", function()
+    local y = conv()
+    for i, like in ipairs {tycho.ones_like(y), tycho.zeros_like(y), tycho.full_like(y, 3)} do
+      assert.same(y:stride(), like:stride())
+      helper.close(like:view(-1), tycho.full({y:numel()}, ({1, 0, 3})[i]))           -- which a view may change
+    end
+    assert.is_true(tycho.ones_like(y, {dtype = "float64"}):is_contiguous())
+    assert.is_false(tycho.ones_like(y:clone():requires_grad_()).requires_grad)
+  end)
+
   it("have the gradients of what was changed through a view", function()
     local x, w = tycho.randn(2, 3, 5, 5, {dtype = "float64"}), tycho.randn(4, 3, 3, 3, {dtype = "float64", requires_grad = true})
     assert.is_true(tycho.autograd.gradcheck(function(k)

@@ -72,13 +72,10 @@ static inline unsigned atomicCAS(unsigned *p, unsigned seen, unsigned next) {
   __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return seen;
 }
+static inline unsigned atomicExch(unsigned *p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
 uint64_t sim_random();
 /* Runs a block; false: a barrier that some of its threads had returned before. */
 bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread);
-static inline int atomicCAS_system(int *p, int seen, int next) {
-  __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  return seen;
-}
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function<void()> thread);

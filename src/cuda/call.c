@@ -17,7 +17,7 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   char where[40] = "";
   if (ty_device_wait(false) != cudaSuccess) cudaGetLastError();          /* what still runs would report the same again */
   f->fault = TY_FAULT_NONE;
-  f->claimed = 0;
+  f->epoch++;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
   switch (fault) {
     case TY_FAULT_PROBABILITY:

@@ -42,9 +42,10 @@ static ty_tensor first_channels(const ty_tensor *t, int64_t channels) {
 static ty_status operand(ty_call *c, int gpu, cudaStream_t s, bool last, ty_tensor *t, int64_t channels, ty_tensor **out) {
   if (t->shape[1] == channels) return laid_out(c, last, t, out);
   TY_TRY(widened(c, gpu, t, channels, out));
-  const ty_tensor w = first_channels(*out, t->shape[1]);
-  TY_TRY(ty_launched(c, gpu, cudaMemsetAsync(ty_data(*out), 0, (size_t)(ty_numel(*out) * ty_itemsize(*out)), s)));
-  return ty_launched(c, gpu, ty_convert(&w, t, s));
+  ty_k_widening w = {.n = t->shape[0], .c = t->shape[1], .h = t->shape[2], .w = t->shape[3], .channels = channels,
+    .x = ty_data(t), .o = ty_data(*out)};
+  memcpy(w.stride, t->stride, sizeof w.stride);
+  return ty_launched(c, gpu, ty_k_widen(&w, s));
 }
 
 ty_status ty_cuda_conv(ty_call *c) {

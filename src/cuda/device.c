@@ -173,9 +173,13 @@ static cudaError_t open_device(int gpu) {
   ty_stream *s;
   cudaError_t e = ty_streams_open(gpu, &s);
   if (e == cudaSuccess && !generators[gpu]) e = cudaMalloc((void **)&generators[gpu], sizeof(ty_k_generator));
-  if (e == cudaSuccess && !faults[gpu]) e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
+  if (e == cudaSuccess && !faults[gpu]) {
+    e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
+    if (e == cudaSuccess) *faults[gpu] = (ty_k_fault){.epoch = 1};
+  }
+  if (e == cudaSuccess && !faults[gpu]->claimed) e = cudaMalloc((void **)&faults[gpu]->claimed, sizeof(unsigned));
+  if (e == cudaSuccess) e = cudaMemsetAsync(faults[gpu]->claimed, 0, sizeof(unsigned), s->s);
   if (e != cudaSuccess) return e;
-  memset(faults[gpu], 0, sizeof(ty_k_fault));
   ty_turn_begin(TY_DRAWS, s);
   return ty_generator_end(gpu, ty_k_seed(generators[gpu], pending[gpu].seed, pending[gpu].offset, s->s));
 }

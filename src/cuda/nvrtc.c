@@ -114,7 +114,6 @@ static void *entry_of(CUlibrary lib, const char *name) {
 bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
   static int state;
   CUlibrary lib;
-  (void)n;                                 /* the image says it */
   if (!state) state = open_driver() ? 1 : 2;
   if (state == 2) { snprintf(why, TY_RTC_WHY, "there is no driver that loads kernels"); return false; }
   if (p_cuLibraryLoadData(&lib, image, NULL, NULL, 0, NULL, NULL, 0) != CUDA_SUCCESS) {
@@ -122,7 +121,7 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
     return false;
   }
   out->fused = entry_of(lib, "fused");
-  out->each = entry_of(lib, "fused_each");
+  out->each = memmem(image, n, "fused_each", 10) ? entry_of(lib, "fused_each") : NULL;         /* asked for what isn't there, the driver has failed */
   if (!out->fused) snprintf(why, TY_RTC_WHY, "the kernel has no entry");
   return out->fused;                       /* the library stays, as its kernels do */
 }

@@ -109,21 +109,26 @@ M.reshape_as = function(x, other)
 end
 
 ---- creation like another ----
--- make(shape), laid out as x is where someone has made that channels-last.
-local function laid_out_as(x, make, requires_grad, pin_memory)
+-- make(shape), laid out as x is where someone has made that channels-last; where an op has, and all is value: by an op on x, for its
+-- results know that the layout is the library's own.
+local function laid_out_as(x, make, requires_grad, pin_memory, value, same)
   local s, made = x.shape
-  if #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
+  if value ~= nil and same and M.is_channels_last(x) then made = ops.fill(M.detach(x), value)
+  elseif #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
   if pin_memory then made = M.pin_memory(made) end
   return requires_grad and M.requires_grad_(made) or made
 end
 local LIKE = "dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false"
+local VALUE = {zeros = 0, ones = 1}
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
   def(make .. "_like", "x, *, " .. LIKE,
     make .. " in x's shape, dtype and layout",
     function(x, dtype, device, ...)
-      return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end, ...)
+      local requires_grad, pin_memory = ...
+      return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end,
+        requires_grad, pin_memory, VALUE[make], not (dtype or device))
     end)
 end
 def("randint_like", "x, low:int, high:int, *, " .. LIKE,
@@ -134,8 +139,9 @@ def("randint_like", "x, low:int, high:int, *, " .. LIKE,
   end)
 def("full_like", "x, value:any, *, " .. LIKE,
   "x's shape, dtype and layout, all value",
-  function(x, value, dtype, device, ...)
-    return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end, ...)
+  function(x, value, dtype, device, requires_grad, pin_memory)
+    return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end,
+      requires_grad, pin_memory, type(value) == "number" and value or nil, not (dtype or device))
   end)
 
 def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
