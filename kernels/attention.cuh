@@ -22,7 +22,7 @@ template <class T> static __device__ __forceinline__ T score(const ty_k_attentio
 
 /* 0, or what a kept probability is multiplied with, by its random word */
 template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attention &a, uint32_t word) {
-  return word >> 8 >= a.least ? (T)(1 / (1 - a.dropout)) : (T)0;
+  return word >> 8 >= a.least ? (T)a.kept : (T)0;
 }
 template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);

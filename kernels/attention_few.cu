@@ -19,6 +19,9 @@
 /* What has been seen of a query's keys: the highest score, the sum of exp(score - top), and of those times the values. */
 template <class T, int N> struct seen { T top, sum, acc[N]; };
 
+/* a b + c rounded once, which is one instruction: half of a generating model's are of this kind */
+static __device__ __forceinline__ float fused(float a, float b, float c) { return fmaf(a, b, c); }
+static __device__ __forceinline__ double fused(double a, double b, double c) { return fma(a, b, c); }
 template <class T> static __device__ __forceinline__ T higher(T a, T b) { return b > a || b != b ? b : a; }
 /* what a sum of exp(score - top) is multiplied with to become one of exp(score - all) */
 template <class T> static __device__ __forceinline__ T down_to(T top, T all) { return top == (T)-INFINITY ? (T)0 : exp_of(top - all); }
@@ -49,7 +52,8 @@ template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k
 static __host__ __device__ __forceinline__ int64_t keys_of(const ty_k_attention &a) { return a.causal && a.lq < a.lk ? a.lq : a.lk; }
 
 /* A block has up to QUERIES queries of a head and one section of its keys. */
-template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS, sizeof(D) == 8 ? 1 : 4) sections(const ty_k_attention a) {
+template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS, sizeof(D) == 8 ? 1 : LANES == 8 ? 3 : 4)
+sections(const ty_k_attention a) {
   typedef typename stored<D>::type T;
   constexpr int N = PACK(D), WIDTH = LANES * N, AT_ONCE = KEYS_AT_ONCE(QUERIES);
   __shared__ T tops[TEAMS][QUERIES], sums[TEAMS][QUERIES], accs[TEAMS][QUERIES][WIDTH];
@@ -67,7 +71,7 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
   }
   for (int64_t j0 = from; j0 < to; j0 += TEAMS * AT_ONCE) {            /* as often for every team: lanes exchange what they have */
     uint4 kw[AT_ONCE], vw[AT_ONCE];
-    T k[AT_ONCE][N];
+    T k[AT_ONCE][N], v[AT_ONCE][N];
 #pragma unroll
     for (int e = 0; e < AT_ONCE; e++) {
       const int64_t j = j0 + e * TEAMS + team;
@@ -75,7 +79,10 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
       vw[e] = word_at(values + j * a.v.stride[2], c, j < to ? a.dv : 0);
     }
 #pragma unroll
-    for (int e = 0; e < AT_ONCE; e++) unpack<D>(k[e], kw[e]);
+    for (int e = 0; e < AT_ONCE; e++) {
+      unpack<D>(k[e], kw[e]);
+      unpack<D>(v[e], vw[e]);
+    }
 #pragma unroll
     for (int i = 0; i < QUERIES; i++) {
       seen<T, N> &m = mine[i];
@@ -85,7 +92,7 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
         const int64_t j = j0 + e * TEAMS + team;
         T dot = 0;
 #pragma unroll
-        for (int n = 0; n < N; n++) dot += q[i][n] * k[e][n];
+        for (int n = 0; n < N; n++) dot = fused(q[i][n], k[e][n], dot);
 #pragma unroll
         for (int far = LANES / 2; far; far /= 2) dot += __shfl_xor_sync(0xffffffffu, dot, far);
         s[e] = j < to ? score<T>(a, head, i0 + i, j, dot) : (T)-INFINITY;
@@ -98,12 +105,11 @@ template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THR
       for (int n = 0; n < N; n++) m.acc[n] *= old;
 #pragma unroll
       for (int e = 0; e < AT_ONCE; e++) {
-        T p = exp_of(s[e] - shift), v[N];
-        unpack<D>(v, vw[e]);
+        T p = exp_of(s[e] - shift);
         m.sum += p;
         if (a.dropout > 0) p *= keep<T>(a, head, i0 + i, j0 + e * TEAMS + team);
 #pragma unroll
-        for (int n = 0; n < N; n++) m.acc[n] += p * v[n];
+        for (int n = 0; n < N; n++) m.acc[n] = fused(p, v[e][n], m.acc[n]);
       }
     }
   }

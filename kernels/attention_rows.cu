@@ -44,7 +44,8 @@ template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k
   const typename stored<D>::type *scores, D *p) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[THREADS / 32];
-  const int64_t row = first + blockIdx.x, head = row / a.lq, i = row % a.lq;
+  int64_t head = first + blockIdx.x;
+  const int64_t row = head, i = innermost(head, a.lq, row > INT32_MAX);
   const T *const line = scores + blockIdx.x * a.lk;
   const auto scores_at = [&](T *v, int64_t j, int count) {
     take_some<T>(v, line + j, count);
@@ -75,7 +76,8 @@ template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k
 template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_attention a, int64_t first,
   const typename stored<D>::type *scores, const typename stored<D>::type *dp, D *p, D *ds) {
   typedef typename stored<D>::type T;
-  const int64_t row = first + blockIdx.x, head = row / a.lq, i = row % a.lq, at = blockIdx.x * a.lk;
+  int64_t head = first + blockIdx.x;
+  const int64_t i = innermost(head, a.lq, head > INT32_MAX), at = blockIdx.x * a.lk;
   each_four(a.lk, [&](int64_t j, int count) {
     T v[4], g[4], kept[4];
     take_some<T>(v, scores + at + j, count);
@@ -91,8 +93,11 @@ template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_
 /* delta[row] = the row of the result times that of its gradient; a row has SIDE lanes, which take fours */
 template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_attention a) {
   const int lane = (int)threadIdx.x % SIDE;
-  const int64_t row = (int64_t)blockIdx.x * (THREADS / SIDE) + threadIdx.x / SIDE, n = row < a.heads * a.lq ? a.dv : -1, head = row / a.lq,
-    i = row % a.lq, gb = base_of(a.g, a.h, head) + i * a.g.stride[2], ob = base_of(a.o, a.h, head) + i * a.o.stride[2];
+  const int64_t row = (int64_t)blockIdx.x * (THREADS / SIDE) + threadIdx.x / SIDE, n = row < a.heads * a.lq ? a.dv : -1;
+  const bool wide = row > INT32_MAX;
+  int64_t batch = row;
+  const int64_t i = innermost(batch, a.lq, wide), h = innermost(batch, a.h, wide),
+    gb = batch * a.g.stride[0] + h * a.g.stride[1] + i * a.g.stride[2], ob = batch * a.o.stride[0] + h * a.o.stride[1] + i * a.o.stride[2];
   const int size = bytes_of(a.dtype);
   const bool whole = sizeof(T) == 4 && a.dv % 4 == 0 && a.g.stride[3] == 1 && a.o.stride[3] == 1 &&
     fours((const char *)a.g.p + gb * size, a.dtype) && fours((const char *)a.o.p + ob * size, a.dtype);

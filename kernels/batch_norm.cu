@@ -367,7 +367,7 @@ static int64_t groups_of(const ty_k_batch_norm &a) {
 
 int ty_k_batch_parts(const ty_k_batch_norm *a) {
   const int64_t groups = groups_of(*a), each = a->sc == 1 ? 2 * (THREADS >> lanes_of(*a)) : 1024,
-    most = (a->images * a->pixels + each - 1) / each, want = (a->sc == 1 ? 384 : 1024) / (groups ? groups : 1);
+    most = (a->images * a->pixels + each - 1) / each, want = (a->sc == 1 ? 256 : 1024) / (groups ? groups : 1);
   return (int)(want < 1 ? 1 : want < most ? want : most < 1 ? 1 : most);
 }
 

@@ -75,22 +75,27 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
   pack<D, EACH> v[3];
   T same[3];
   pack<R, EACH> r;
+  if (whole) {
 #pragma unroll
-  for (int k = 0; k < 3; k++) {
-    same[k] = 0;
-    if (k >= a.nin) continue;
-    if (a.o[k + 1].how == TY_K_NUMBER) same[k] = number<T>(a.o[k + 1]);
-    else if (whole) {
-      const D *const p = (const D *)a.o[k + 1].p + i;
-      TY_ALIGNED(p, sizeof read[k]);
-      read[k] = *(const typename word_of<EACH * sizeof(D)>::type *)p;
-    } else {
-      for (int e = 0; e < EACH; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e < a.n ? i + e : i];
-      memcpy(&read[k], &v[k], sizeof v[k]);
-    }
+    for (int k = 0; k < 3; k++)
+      if (k < a.nin && a.o[k + 1].how != TY_K_NUMBER) {
+        const D *const p = (const D *)a.o[k + 1].p + i;
+        TY_ALIGNED(p, sizeof read[k]);
+        read[k] = *(const typename word_of<EACH * sizeof(D)>::type *)p;
+      }
+  } else {
+#pragma unroll
+    for (int k = 0; k < 3; k++)
+      if (k < a.nin && a.o[k + 1].how != TY_K_NUMBER) {
+        for (int e = 0; e < EACH; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e < a.n ? i + e : i];
+        memcpy(&read[k], &v[k], sizeof v[k]);
+      }
   }
 #pragma unroll
-  for (int k = 0; k < 3; k++) memcpy(&v[k], &read[k], sizeof v[k]);
+  for (int k = 0; k < 3; k++) {
+    same[k] = k < a.nin && a.o[k + 1].how == TY_K_NUMBER ? number<T>(a.o[k + 1]) : (T)0;
+    memcpy(&v[k], &read[k], sizeof v[k]);
+  }
 #pragma unroll
   for (int e = 0; e < EACH; e++) {         /* of those past the end too, which nobody stores: without a branch all stays in registers */
     T x[3];

@@ -233,6 +233,7 @@ template <class D, class T> static __device__ void gradient_of_row(const ty_k_en
 /* What the rows count for together: each block that asks adds it up in the same order. */
 template <class T> static __device__ T total_of(const ty_k_entropy &a, T *s) {
   T part = 0;
+#pragma unroll 4
   for (int64_t i = threadIdx.x; i < a.rows; i += blockDim.x) {
     const int64_t t = a.labels[i * a.label_step];
     if (t == a.ignore || (t >= 1 && t <= a.n)) part += count_of<T>(a, t);
@@ -263,6 +264,7 @@ template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_ent
   } else if (a.rows && a.losses && threadIdx.x == 0) store(a.losses, STAT, row, (T)0);
   if (!a.mean || !last_block(a.ticket, gridDim.x)) return;
   T part = 0;
+#pragma unroll 4
   for (int64_t i = threadIdx.x; i < a.rows; i += blockDim.x) part += load<T>(a.losses, STAT, i);
   const T sum = sum_of_block(part, s), total = total_of(a, s);
   if (threadIdx.x) return;

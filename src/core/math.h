@@ -34,6 +34,12 @@ TY_INLINE double erfinv_f64(double x) {
 }
 TY_INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
 TY_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
+/* x^n for a whole n, in a few multiplications: pow takes one thread of a GPU as long as others their reads */
+TY_INLINE double ty_whole_power(double x, int64_t n) {
+  double y = 1;
+  for (; n > 0; n >>= 1, x *= x) if (n & 1) y *= x;
+  return y;
+}
 TY_INLINE double pow_f64(double a, double b) { return b == 2 ? a * a : pow(a, b); }
 TY_INLINE double atan2_f64(double a, double b) { return atan2(a, b); }
 TY_INLINE float hypot_f32(float a, float b) {

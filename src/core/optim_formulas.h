@@ -37,19 +37,19 @@ TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sig
     c.b2 = s->alpha;
   } else if (op == TY_OP_adagrad_step) c.c1 = lr / (1 + (n - 1) * s->lr_decay);
   else if (op == TY_OP_adadelta_step) c.b1 = s->rho;
-  else if (op == TY_OP_adamax_step) c.c1 = lr / (1 - pow(c.b1, n));        /* c1 m / v */
+  else if (op == TY_OP_adamax_step) c.c1 = lr / (1 - ty_whole_power(c.b1, (int64_t)n));        /* c1 m / v */
   else if (op == TY_OP_adamw_step) {       /* Adam too: c1 m / (c3 sqrt(v) + eps) */
-    c.c1 = lr / (1 - pow(c.b1, n));
-    c.c3 = 1 / sqrt(1 - pow(c.b2, n));
+    c.c1 = lr / (1 - ty_whole_power(c.b1, (int64_t)n));
+    c.c3 = 1 / sqrt(1 - ty_whole_power(c.b2, (int64_t)n));
   } else if (op == TY_OP_nadam_step) {     /* (c1 gradient + c2 m) / (c3 sqrt(v) + eps) */
-    const double q = pow(0.96, s->momentum_decay), product = pow(c.b1, n) * ty_nadam_product(q, n),
+    const double q = pow(0.96, s->momentum_decay), product = ty_whole_power(c.b1, (int64_t)n) * ty_nadam_product(q, n),
       now = c.b1 * (1 - 0.5 * pow(q, n)), next = c.b1 * (1 - 0.5 * pow(q, n + 1));
     c.c1 = lr * (1 - now) / (1 - product);
     c.c2 = lr * next / (1 - product * next);
-    c.c3 = 1 / sqrt(1 - pow(c.b2, n));
+    c.c3 = 1 / sqrt(1 - ty_whole_power(c.b2, (int64_t)n));
   } else if (op == TY_OP_radam_step) {     /* c1 m / (sqrt(v) + eps), or, while c3 is 0, c2 m */
-    const double right = 1 - pow(c.b2, n), most = 2 / (1 - c.b2) - 1, rho = most - 2 * n * pow(c.b2, n) / right;
-    c.c2 = lr / (1 - pow(c.b1, n));
+    const double power = ty_whole_power(c.b2, (int64_t)n), right = 1 - power, most = 2 / (1 - c.b2) - 1, rho = most - 2 * n * power / right;
+    c.c2 = lr / (1 - ty_whole_power(c.b1, (int64_t)n));
     c.c3 = rho > 5 ? sqrt((rho - 4) * (rho - 2) * most / ((most - 4) * (most - 2) * rho)) : 0;
     c.c1 = c.c2 * sqrt(right) * c.c3;
   }

@@ -23,13 +23,6 @@
 
 /* ---- the gamma function's kin ---- */
 
-/* x^n for a whole n, in a few multiplications */
-TY_INLINE double ty_whole_power(double x, int n) {
-  double y = 1;
-  for (; n > 0; n >>= 1, x *= x) if (n & 1) y *= x;
-  return y;
-}
-
 /* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun
  * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, while more lose digits there, and are NaN far below. */
 TY_CALLED double polygamma_f64(double x, double n) {

@@ -121,7 +121,8 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
     return false;
   }
   out->fused = entry_of(lib, "fused");
-  out->each = memmem(image, n, "fused_each", 10) ? entry_of(lib, "fused_each") : NULL;         /* asked for what isn't there, the driver has failed */
+  /* asked for what isn't there, the driver has failed */
+  out->each = memmem(image, n, "fused_each", 10) ? entry_of(lib, "fused_each") : NULL;
   if (!out->fused) snprintf(why, TY_RTC_WHY, "the kernel has no entry");
   return out->fused;                       /* the library stays, as its kernels do */
 }
