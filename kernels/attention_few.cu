@@ -81,7 +81,7 @@ sections(const ty_k_attention a) {
 #pragma unroll
     for (int e = 0; e < AT_ONCE; e++) {
       unpack<D>(k[e], kw[e]);
-      unpack<D>(v[e], vw[e]);
+      if (QUERIES > 1) unpack<D>(v[e], vw[e]);
     }
 #pragma unroll
     for (int i = 0; i < QUERIES; i++) {
@@ -106,6 +106,7 @@ sections(const ty_k_attention a) {
 #pragma unroll
       for (int e = 0; e < AT_ONCE; e++) {
         T p = exp_of(s[e] - shift);
+        if (QUERIES == 1) unpack<D>(v[e], vw[e]);      /* registers are for what is on its way */
         m.sum += p;
         if (a.dropout > 0) p *= keep<T>(a, head, i0 + i, j0 + e * TEAMS + team);
 #pragma unroll
