@@ -2,9 +2,10 @@
 --
 --   luajit examples/char_gpt.lua --data FILE [--steps 2000] [--batch 12] [--block 64] [--layers 4] [--heads 4] [--width 128]
 --                                [--dropout 0] [--lr 1e-3] [--seed 1337] [--write 500] [--save FILE] [--threads N]
---                                [--precision float32|bfloat16|float16|half] [--compile 0|1]
+--                                [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile 0|1]
 --
--- --precision: bfloat16 and float16 by autocast, float16 with a GradScaler; half: weights in float16, with float32 masters.
+-- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a
+-- GradScaler; half: weights in float16, with float32 masters.
 -- The first 90 % of the file are for training; the loss on the rest, in blocks, is printed every 500 steps. Or, as a module:
 --   local model = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64}
 -- Names are those of PyTorch's nn.TransformerEncoder between two nn.Embedding and an nn.Linear.
@@ -32,7 +33,7 @@ function Model:init(o)
 end
 -- ids (N, L), L up to length -> scores of the next token (N, L, tokens)
 function Model:forward(ids)
-  local x = self.token(ids) + self.position(tycho.range(1, ids:size(2), 1, {dtype = "int64"}))
+  local x = self.token(ids) + self.position(tycho.range(1, ids:size(2), 1, {dtype = "int64", device = ids.device}))
   return self.head(self.encoder(self.dropout(x), {is_causal = true}))
 end
 
@@ -53,7 +54,7 @@ if not (arg and arg[0] and arg[0]:match("char_gpt%.lua$")) then return function(
 local function stop(message) io.stderr:write(message, "\n"); os.exit(2) end
 local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {data = "", steps = 2000, batch = 12, block = 64,
   layers = 4, heads = 4, width = 128, dropout = 0, lr = 1e-3, seed = 1337, write = 500, save = "",
-  threads = 0, precision = "float32", compile = 0}
+  threads = 0, precision = "float32", compile = 0, device = tycho.cuda.is_available() and "cuda" or "cpu"}
 local precisions = {float32 = true, bfloat16 = true, float16 = true, half = true}
 if not precisions[options.precision] then stop("--precision must be float32, bfloat16, float16 or half") end
 if options.data == "" then
@@ -83,9 +84,10 @@ if options.threads > 0 then tycho.set_num_threads(options.threads) end
 
 tycho.manual_seed(options.seed)
 local model = Model {tokens = #train.vocab, width = options.width, heads = options.heads, layers = options.layers,
-  length = block, dropout = options.dropout, bias = false}
+  length = block, dropout = options.dropout, bias = false}:to(options.device)
 local half, autocast = options.precision == "half", options.precision:match("float16$") and options.precision
 if half then model:half() end
+local function to_device(x) return x:to(options.device, {non_blocking = true}) end
 local function loss_of(x, y) return tycho.cross_entropy(model(x):flatten(1, 2):float(), y:flatten()) end
 if autocast then
   local plain = loss_of
@@ -95,7 +97,7 @@ local function test_loss()
   model:eval()
   local sum = 0
   tycho.no_grad(function()
-    for x, y in test_loader:iter() do sum = sum + loss_of(x, y):item() * #x end
+    for x, y in test_loader:iter() do sum = sum + loss_of(to_device(x), to_device(y)):item() * #x end
   end)
   model:train()
   return sum / test:size()
@@ -130,7 +132,7 @@ if options.compile == 1 then train_step = tycho.compile(train_step) end
 local function batch()
   local x, y = {}, {}
   for k, i in ipairs(tycho.randint(1, train:size(), {options.batch}):totable()) do x[k], y[k] = train:get(i) end
-  return tycho.stack(x), tycho.stack(y)
+  return to_device(tycho.stack(x)), to_device(tycho.stack(y))
 end
 
 local step = 0
@@ -152,5 +154,5 @@ print(("validation loss: %.4f"):format(validation or test_loss()))
 if options.save ~= "" then tycho.save(options.save, model:state_dict()) end
 
 model:eval()
-local start = tycho.tensor({{train.id_of["\n"] or 1}}, {dtype = "int64"})
-print(train:decode(model:write(start, options.write)[1]))
+local start = tycho.tensor({{train.id_of["\n"] or 1}}, {dtype = "int64", device = options.device})
+print(train:decode(model:write(start, options.write)[1]:cpu()))

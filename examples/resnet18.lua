@@ -1,6 +1,6 @@
 -- ResNet-18 (He et al. 2016). Its names are torchvision's, so that torchvision's weights, saved as safetensors, load by name.
 --
---   luajit examples/resnet18.lua [--weights FILE] [--data DIR] [--steps 200] [--batch 64] [--width 16] [--threads N]
+--   luajit examples/resnet18.lua [--weights FILE] [--data DIR] [--steps 200] [--batch 64] [--width 16] [--threads N] [--device cpu|cuda]
 --
 -- trains a narrow one on Fashion-MNIST for some steps and prints loss, accuracy and images/s; or, as a module:
 --   local resnet18 = require "examples.resnet18"
@@ -48,13 +48,13 @@ local function resnet18(o) return ResNet(o or {}) end
 if not (arg and arg[0] and arg[0]:match("resnet18%.lua$")) then return resnet18 end
 
 local options = dofile((arg[0]:match "^.*/" or "") .. "arguments.lua") {weights = "", data = "/usr/share/datasets/fashion-mnist",
-  steps = 200, batch = 64, width = 16, threads = 0}
+  steps = 200, batch = 64, width = 16, threads = 0, device = tycho.cuda.is_available() and "cuda" or "cpu"}
 if options.threads > 0 then tycho.set_num_threads(options.threads) end
 local ok, train = pcall(tycho.data.datasets.FashionMNIST, {root = options.data, train = true})
 if not ok then io.stderr:write(train, "\n"); os.exit(1) end
 
 tycho.manual_seed(1)
-local net = resnet18 {classes = #train.classes, width = options.width, channels = 1}
+local net = resnet18 {classes = #train.classes, width = options.width, channels = 1}:to(options.device)
 if options.weights ~= "" then
   local found, why = pcall(function() net:load_state_dict(tycho.load(options.weights)) end)
   if not found then io.stderr:write("--weights: ", why, "\n"); os.exit(1) end
@@ -65,6 +65,7 @@ local loader = tycho.data.DataLoader(train, {batch_size = options.batch, shuffle
 local step, right, seen = 0, 0, 0
 local bar = tycho.utils.progress(loader, {desc = "resnet18", unit = "images"})
 for x, y in bar do
+  x, y = x:to(options.device), y:to(options.device)
   local out = net(x)
   local loss = tycho.cross_entropy(out, y, {label_smoothing = 0.1})
   optimizer:zero_grad()

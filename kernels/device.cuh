@@ -127,7 +127,8 @@ template <> struct divider<int32_t> {
 
 /* Reports what an op found, unless something is reported already. */
 static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, int64_t value, int64_t limit) {
-  if (atomicExch(f->claimed, f->epoch) == f->epoch) return;
+  const unsigned now = f->epoch;
+  if (atomicExch(f->claimed, now) == now) return;
   f->op = op;
   f->value = value;
   f->limit = limit;
