@@ -73,10 +73,10 @@ template <class T> static __device__ __forceinline__ T *part_at(const ty_k_batch
   return (T *)a.work + 2 * p * a.channels + ch;
 }
 /* All blocks' parts of channel ch, of which a thread reads those of its turn. sum: as join_parts wants it. */
-template <class T, class SUM> static __device__ __forceinline__ part<T> kept_parts(const ty_k_batch_norm &a, int64_t ch, int w, int turns,
-  const SUM &sum) {
+template <class T, int AHEAD, class SUM> static __device__ __forceinline__ part<T> kept_parts(const ty_k_batch_norm &a, int64_t ch, int w,
+  int turns, const SUM &sum) {
   const int64_t count = a.images * a.pixels, each = each_part(count);
-  return join_parts<T>((bool)a.g, (int)gridDim.y, w, turns, [&](int p) {
+  return join_parts<T, AHEAD>((bool)a.g, (int)gridDim.y, w, turns, [&](int p) {
     const T *at = part_at<T>(a, p, ch);
     const int64_t left = count - p * each;
     return part<T>{(T)(left < 0 ? 0 : left < each ? left : each), at[0], at[a.channels]};
@@ -145,7 +145,7 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (gridDim.y > 1) {
     if (threadIdx.x == 0) keep_part(a, ch, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    all = kept_parts<T>(a, ch, (int)threadIdx.x, THREADS, [&](two<T> v) { return combine_block(v, (two<T> *)s, add<T>); });
+    all = kept_parts<T, 8>(a, ch, (int)threadIdx.x, THREADS, [&](two<T> v) { return combine_block(v, (two<T> *)s, add<T>); });
   }
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
@@ -243,9 +243,9 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (gridDim.y > 1) {
     if (w == 0 && first + c < a.channels) keep_part(a, first + c, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    two<T> *const sums = (two<T> *)s;
+    two<T> *const sums = (two<T> *)s;      /* a read takes as long as hundreds of instructions, and this block is alone: 32 at once */
     const int64_t mine = first + c < a.channels ? first + c : a.channels - 1;
-    all = kept_parts<T>(a, mine, w, turns, [&](two<T> v) {
+    all = kept_parts<T, 32>(a, mine, w, turns, [&](two<T> v) {
       v = combine_turns(v, sums, c, w, wide, turns, add<T>);
       if (w == 0) sums[c] = v;             /* of turn 0, whose threads alone read it before */
       __syncthreads();

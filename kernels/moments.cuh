@@ -33,10 +33,9 @@ template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool b
 }
 
 /* Of parts 0 to count - 1, which threads take turns at (turn w of so many): read(p) is one, the first of which isn't empty; sum(v) adds up
- * what the threads of all turns have, for all of these. Neither a branch nor a division lies between reads. */
-template <class T, class READ, class SUM> static __device__ __forceinline__ part<T> join_parts(bool back, int count, int w, int turns,
-  const READ &read, const SUM &sum) {
-  constexpr int AHEAD = 32;                /* a read takes as long as hundreds of instructions, and the last block is alone */
+ * what the threads of all turns have, for all of these. Neither a branch nor a division lies between AHEAD reads. */
+template <class T, int AHEAD = 8, class READ, class SUM> static __device__ __forceinline__ part<T> join_parts(bool back, int count, int w,
+  int turns, const READ &read, const SUM &sum) {
   /* the sum of what take makes of each, a mean of `as` standing in where there is none */
   const auto over = [&](T as, const auto &take) {
     two<T> all = {0, 0};
