@@ -214,10 +214,11 @@ test-sim test-sim-full test-sim-lockstep test-sim-async:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
-# The same specs on hardware. The library is built of what is newer than it, unless BUILT says that one is brought along.
+# The same specs on hardware, GPU_JOBS files at a time, each of which takes its memory there. The library is built of what is newer than it, unless BUILT says that one is brought along.
+GPU_JOBS ?= 6
 test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
-	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(SPLIT) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
+	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,$(GPU_JOBS)) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 # Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.
 $(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)

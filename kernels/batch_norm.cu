@@ -150,7 +150,8 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
 
-/* The same of four channels that lie side by side, where windows tile: of each only the maxima count. i, to: windows. */
+/* The same of four channels that lie side by side, where windows tile: of each only the maxima count, whose
+ * places the pooling has left and nobody changes. i, to: windows. */
 template <class D, class S, class T> static __device__ __forceinline__ void take_windows(const ty_k_batch_norm &a,
   const pooled_gradient<S> &gradient, int64_t ch, int64_t i, int64_t to, int step, const T *center, two<T> *mine) {
 #pragma unroll 2

@@ -128,7 +128,7 @@ template <> struct divider<int32_t> {
 /* Reports what an op found, unless something is reported already. */
 static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, int64_t value, int64_t limit) {
   const unsigned now = f->epoch;
-  if (atomicExch(f->claimed, now) == now) return;
+  if (atomicMax(f->claimed, now) >= now) return;
   f->op = op;
   f->value = value;
   f->limit = limit;

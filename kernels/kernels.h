@@ -26,8 +26,8 @@ enum {
   TY_FAULT_PROBABILITY,                                  /* row value has an element that is none */
   TY_FAULT_TOO_FEW                                       /* row value has limit elements above 0, fewer than are to be drawn */
 };
-/* *claimed, in the device's memory, is epoch once a kernel has reported: not every system has atomics in the host's. fault is written last;
-   op: a ty_op_id */
+/* *claimed, in the device's memory, is the last epoch in which a kernel has reported: not every system has atomics in the host's. fault
+   is written last; op: a ty_op_id */
 typedef struct { unsigned *claimed, epoch; int op; volatile int fault; volatile int64_t value, limit; } ty_k_fault;
 
 /* ---- pointwise (pointwise.cu) ---- */

@@ -72,7 +72,11 @@ static inline unsigned atomicCAS(unsigned *p, unsigned seen, unsigned next) {
   __atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return seen;
 }
-static inline unsigned atomicExch(unsigned *p, unsigned v) { return __atomic_exchange_n(p, v, __ATOMIC_RELAXED); }
+static inline unsigned atomicMax(unsigned *p, unsigned v) {
+  unsigned old = *p;
+  while (old < v && !__atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  return old;
+}
 uint64_t sim_random();
 /* Runs a block; false: a barrier that some of its threads had returned before. */
 bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread);

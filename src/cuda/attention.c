@@ -59,7 +59,8 @@ static int64_t batches_at_once(const ty_k_attention *a) {
   if (a->dropout > 0) n = TY_MIN(n, most / TY_MAX(a->h * a->lq * x.k.ld, 1));
   if (a->mask.p) {
     const int64_t numbers = x.k.shape[1] * x.k.shape[2] * x.k.ld;
-    if (numbers > INT32_MAX) return 0;
+    const bool spread = a->g.p && a->mask.stride[2] == 0;      /* one for all queries, of which each is given a copy */
+    if (numbers > (spread ? most / 2 : INT32_MAX)) return 0;
     if (x.k.shape[0] > 1) n = TY_MIN(n, most / 2 / TY_MAX(numbers, 1));
   }
   const int64_t runs = n ? (batches + n - 1) / n : 0;

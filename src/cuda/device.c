@@ -177,8 +177,14 @@ static cudaError_t open_device(int gpu) {
     e = cudaHostAlloc((void **)&faults[gpu], sizeof(ty_k_fault), cudaHostAllocMapped);
     if (e == cudaSuccess) *faults[gpu] = (ty_k_fault){.epoch = 1};
   }
-  if (e == cudaSuccess && !faults[gpu]->claimed) e = cudaMalloc((void **)&faults[gpu]->claimed, sizeof(unsigned));
-  if (e == cudaSuccess) e = cudaMemsetAsync(faults[gpu]->claimed, 0, sizeof(unsigned), s->s);
+  if (e == cudaSuccess && !faults[gpu]->claimed) {
+    unsigned *word = NULL;
+    e = cudaMalloc((void **)&word, sizeof *word);
+    if (e == cudaSuccess) e = cudaMemsetAsync(word, 0, sizeof *word, s->s);
+    if (e == cudaSuccess) e = cudaStreamSynchronize(s->s);     /* other streams' kernels look at it */
+    if (e == cudaSuccess) faults[gpu]->claimed = word;
+    else if (word) cudaFree(word);
+  }
   if (e != cudaSuccess) return e;
   ty_turn_begin(TY_DRAWS, s);
   return ty_generator_end(gpu, ty_k_seed(generators[gpu], pending[gpu].seed, pending[gpu].offset, s->s));

@@ -113,7 +113,7 @@ end
 -- results know that the layout is the library's own.
 local function laid_out_as(x, make, requires_grad, pin_memory, value, same)
   local s, made = x.shape
-  if value ~= nil and same and M.is_channels_last(x) then made = ops.fill(M.detach(x), value)
+  if value ~= nil and same and M.is_channels_last(x) and M.is_floating_point(x) then made = ops.fill(M.detach(x), value)
   elseif #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
@@ -128,7 +128,7 @@ for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
     function(x, dtype, device, ...)
       local requires_grad, pin_memory = ...
       return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end,
-        requires_grad, pin_memory, VALUE[make], not (dtype or device))
+        requires_grad, pin_memory, VALUE[make], (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
     end)
 end
 def("randint_like", "x, low:int, high:int, *, " .. LIKE,
@@ -141,7 +141,8 @@ def("full_like", "x, value:any, *, " .. LIKE,
   "x's shape, dtype and layout, all value",
   function(x, value, dtype, device, requires_grad, pin_memory)
     return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end,
-      requires_grad, pin_memory, type(value) == "number" and value or nil, not (dtype or device))
+      requires_grad, pin_memory, type(value) == "number" and value or nil,
+      (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
   end)
 
 def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
