@@ -6,7 +6,7 @@
 #   make test-asan, test-valgrind, test-crash               make golden     golden files, from PyTorch
 #   make            also makes build/tycho/mpi.so, where mpicc is
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
-#   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, bench-gpu: see docs/verified.md
+#   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, sanitize-gpu, bench-gpu: see docs/verified.md
 #   make docs       docs/ops.md, docs/reference.md, editor stubs
 
 CC      ?= gcc
@@ -220,6 +220,13 @@ test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,$(GPU_JOBS)) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
+# They again under compute-sanitizer, each tensor in memory of its own: minutes for some files. TOOL: memcheck, racecheck, initcheck, synccheck;
+# SPECS="spec/rows_spec.lua ..." names some.
+TOOL ?= memcheck
+sanitize-gpu: all
+	TYCHO_CUDA_CACHE=0 TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/$(TOOL).log $(GPU_JOBS) \
+	  compute-sanitizer --tool $(TOOL) --error-exitcode 9 --print-limit 10 $(BUSTED) --exclude-tags=cpu,long
+
 # Whether NVRTC compiles every fused kernel that the specs have made on the simulated GPU.
 $(BUILD)/sources: spec/simgpu/sources.c src/cuda/nvrtc.c $(CUDA_HDR)
 	$(SAY) CC $@
@@ -372,4 +379,4 @@ uninstall:
 clean:
 	rm -rf build build-*
 
-.PHONY: all cuda demo test test-sim test-sim-full test-sim-lockstep test-sim-async test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu bench bench-gpu docs golden install uninstall clean
+.PHONY: all cuda demo test test-sim test-sim-full test-sim-lockstep test-sim-async test-plans test-sources run-specs lint test-asan test-sim-asan test-valgrind test-crash test-tsan fuzz test-gpu sanitize-gpu bench bench-gpu docs golden install uninstall clean
