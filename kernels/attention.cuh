@@ -7,7 +7,8 @@
 #include "scalar.cuh"
 
 static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h, int64_t head) {
-  return head / h * t.stride[0] + head % h * t.stride[1];
+  const int64_t at = innermost(head, h, head > INT32_MAX);
+  return head * t.stride[0] + at * t.stride[1];
 }
 
 /* The score of query i and key j from their product; -inf where i doesn't see j. */
@@ -24,12 +25,13 @@ template <class T> static __device__ __forceinline__ T score(const ty_k_attentio
 template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attention &a, uint32_t word) {
   return word >> 8 >= a.least ? (T)a.kept : (T)0;
 }
-template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
-  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
+static __device__ __forceinline__ uint32_t random_word(const ty_k_attention &a, uint64_t word) {
   uint32_t r[4];
-  if (a.dropout <= 0) return 1;
   ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
-  return kept_of<T>(a, word & 2 ? word & 1 ? r[3] : r[2] : word & 1 ? r[1] : r[0]);
+  return word & 2 ? word & 1 ? r[3] : r[2] : word & 1 ? r[1] : r[0];
+}
+template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
+  return a.dropout <= 0 ? (T)1 : kept_of<T>(a, random_word(a, (uint64_t)((head * a.lq + i) * a.lk + j)));
 }
 
 /* keep of columns j .. j + 3: one block of random words where they lie in one */

@@ -45,10 +45,7 @@ template <class D> static __global__ void __launch_bounds__(THREADS) keeps(const
   } else
 #pragma unroll 1
     for (int k = 0; k < SOME; k++) {
-      uint32_t some[4];
-      const uint64_t at = word + k;
-      ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + at / 4, some);
-      const uint32_t one = at & 2 ? at & 1 ? some[3] : some[2] : at & 1 ? some[1] : some[0];
+      const uint32_t one = random_word(a, word + k);
 #pragma unroll
       for (int m = 0; m < SOME; m++) if (m == k) r[m] = one;
     }

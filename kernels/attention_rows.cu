@@ -1,4 +1,4 @@
-/* What lies between attention's products where its scores are in memory, a few heads at a time (src/cuda/attention.c), and what the
+/* What lies between attention's products where its scores are in memory, some heads at a time (src/cuda/attention.c), and what the
  * kernel by tiles needs beside itself.
  *
  * Idea: a block has a row of scores, each thread four neighbours of it at a time, read again for the second pass: it is near by then.
@@ -94,10 +94,9 @@ template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_
 template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_attention a) {
   const int lane = (int)threadIdx.x % SIDE;
   const int64_t row = (int64_t)blockIdx.x * (THREADS / SIDE) + threadIdx.x / SIDE, n = row < a.heads * a.lq ? a.dv : -1;
-  const bool wide = row > INT32_MAX;
-  int64_t batch = row;
-  const int64_t i = innermost(batch, a.lq, wide), h = innermost(batch, a.h, wide),
-    gb = batch * a.g.stride[0] + h * a.g.stride[1] + i * a.g.stride[2], ob = batch * a.o.stride[0] + h * a.o.stride[1] + i * a.o.stride[2];
+  int64_t head = row;
+  const int64_t i = innermost(head, a.lq, row > INT32_MAX), gb = base_of(a.g, a.h, head) + i * a.g.stride[2],
+    ob = base_of(a.o, a.h, head) + i * a.o.stride[2];
   const int size = bytes_of(a.dtype);
   const bool whole = sizeof(T) == 4 && a.dv % 4 == 0 && a.g.stride[3] == 1 && a.o.stride[3] == 1 &&
     fours((const char *)a.g.p + gb * size, a.dtype) && fours((const char *)a.o.p + ob * size, a.dtype);

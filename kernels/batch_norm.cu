@@ -15,6 +15,7 @@
 /* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
    theirs. position: among images x pixels. */
 template <class S> struct stored_gradient {
+  static constexpr bool WINDOWS = false;
   static constexpr int AT_ONCE = 8;        /* elements whose gradients are looked for together: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
@@ -23,6 +24,7 @@ template <class S> struct stored_gradient {
   }
 };
 template <class S> struct pooled_gradient {
+  static constexpr bool WINDOWS = true;
   static constexpr int AT_ONCE = 1;
   ty_k_pooling from;
   sizes<S> of, of_windows;
@@ -168,16 +170,6 @@ template <class D, class S, class T> static __device__ __forceinline__ void take
     }
   }
 }
-template <class D, class S, class T> static __device__ __forceinline__ void take_windows(const ty_k_batch_norm &,
-  const stored_gradient<S> &, int64_t, int64_t, int64_t, int, const T *, two<T> *) {}
-
-/* What the sums are taken over: pixels, or windows. */
-template <class S> static __host__ __device__ __forceinline__ int64_t places_of(const ty_k_batch_norm &a, const stored_gradient<S> &) {
-  return a.images * a.pixels;
-}
-template <class S> static __host__ __device__ __forceinline__ int64_t places_of(const ty_k_batch_norm &a, const pooled_gradient<S> &g) {
-  return g.tile ? a.images * g.from.oh * g.from.ow : a.images * a.pixels;
-}
 
 /* The same of four channels that lie side by side, for TOGETHER places from i on; no branch lies between reads. */
 template <bool BACK, int TOGETHER, class D, class S, class G, class T> static __device__ __forceinline__ void take_fours(
@@ -216,8 +208,13 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   int64_t from, to;
   T center[N], n = 0;
   two<T> mine[N];
-  const bool by_windows = back && N == 4 && places_of(a, gradient) != a.images * a.pixels;
-  range_of(by_windows ? places_of(a, gradient) : a.images * a.pixels, blockIdx.y, &from, &to);
+  int64_t places = a.images * a.pixels;
+  bool by_windows = false;
+  if constexpr (G::WINDOWS && N == 4) {
+    by_windows = back && gradient.tile;
+    if (by_windows) places = a.images * gradient.from.oh * gradient.from.ow;
+  }
+  range_of(places, blockIdx.y, &from, &to);
 #pragma unroll
   for (int k = 0; k < N; k++) {
     mine[k] = {0, 0};
@@ -226,9 +223,10 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (ch < a.channels && from + y < to) {
     n = (T)((to - from - y + tall - 1) / tall);
     if constexpr (N == 4) {
-      if (by_windows) take_windows<D>(a, gradient, ch, from + y, to, tall, center, mine);
-      else if (back) take_all_fours<true, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
-      else take_all_fours<false, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
+      if constexpr (G::WINDOWS)
+        if (by_windows) take_windows<D>(a, gradient, ch, from + y, to, tall, center, mine);
+      if (!by_windows && back) take_all_fours<true, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
+      if (!back) take_all_fours<false, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
     } else
 #pragma unroll G::AT_ONCE
       for (int64_t i = from + y; i < to; i += tall)
@@ -340,15 +338,6 @@ template <class S> __global__ void __launch_bounds__(THREADS) apply_windows(cons
     store_four(a.o, a.dtype, at, v);
   }
 }
-template <class S> static cudaError_t launch_windows(const ty_k_batch_norm &p, const pooled_gradient<S> &how, int parts, cudaStream_t s) {
-  const ty_k_batch_norm a = p;
-  const pooled_gradient<S> gradient = how;
-  auto kernel = apply_windows<S>;
-  return TY_LAUNCH(kernel, blocks_for(a.channels * places_of(a, gradient), THREADS * 4), THREADS, s, a, gradient, parts);
-}
-template <class S> static cudaError_t launch_windows(const ty_k_batch_norm &, const stored_gradient<S> &, int, cudaStream_t) {
-  return cudaErrorInvalidValue;            /* there are none */
-}
 
 /* ---- launchers ---- */
 
@@ -396,7 +385,12 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % MADE == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
     (!a.g || fours(a.g, a.dtype));
   const unsigned blocks = blocks_for(n, THREADS * MADE);
-  if (by_fours && a.g && a.sc == 1 && places_of(a, gradient) != a.images * a.pixels) return launch_windows(a, gradient, parts, s);
+  if constexpr (G::WINDOWS) {
+    auto windows = apply_windows<S>;
+    if (by_fours && a.g && a.sc == 1 && gradient.tile)
+      return TY_LAUNCH(windows, blocks_for(n / (gradient.from.kernel[0] * gradient.from.kernel[1]), THREADS * MADE), THREADS, s,
+        a, gradient, parts);
+  }
   return by_fours ? TY_LAUNCH(fill_fours, blocks, THREADS, s, a, gradient, parts) : TY_LAUNCH(fill, blocks, THREADS, s, a, gradient, parts);
 }
 
