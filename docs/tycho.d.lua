@@ -9222,10 +9222,6 @@ function tycho.zero_(x) end
 ---@param x any
 function Tensor:zero_(x) end
 
---- `(value)` tensor(value) of x's dtype, on its device.
----@param value any
-function Tensor:new_tensor(value) end
-
 --- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
 ---@param sizes any
 ---@param options? table
@@ -9241,10 +9237,16 @@ function Tensor:new_ones(sizes, options) end
 ---@param options? table
 function Tensor:new_zeros(sizes, options) end
 
---- `(size, value)` full(sizes, value) of x's dtype, on its device.
----@param size any
+--- `(sizes, value, {dtype=, device=, requires_grad=})` full, with x's dtype and device unless given.
+---@param sizes any
 ---@param value any
-function Tensor:new_full(size, value) end
+---@param options? table
+function Tensor:new_full(sizes, value, options) end
+
+--- `(value, {dtype=, device=, requires_grad=})` tensor(value), with x's dtype and device unless given.
+---@param value any
+---@param options? table
+function Tensor:new_tensor(value, options) end
 
 --- `(other)` reshape to the other tensor's shape.
 ---@param other any
@@ -12409,9 +12411,10 @@ function classes.bar:set(options) end
 --- Ends the line, for a loop that is left by break.
 function classes.bar:close() end
 
---- `(iter, ...)` progress(loader, {desc=, total=, count=, unit=, first=}), or progress(ipairs(list)): for x, y in it do: draws a line with the rate meanwhile: one that is redrawn on a terminal, elsewhere one every few seconds. total: how many rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
----@param iter any
-function tycho.utils.progress(iter, ...) end
+--- `(loader, {desc=, total=, count=, unit=, first=})` for x, y in it do: draws a line with the rate meanwhile: one that is redrawn on a terminal, elsewhere one every few seconds. Or of a list, for i, x; of an iterator function; of pairs(t), which takes no options after it. total: how many rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
+---@param loader any
+---@param options? table
+function tycho.utils.progress(loader, options) end
 
 --- `(on)` From now on Ctrl-C only makes interrupted() true, for a loop that ends between two steps; pressed twice it ends the program at once. catch_interrupt(false): as before.
 ---@param on any

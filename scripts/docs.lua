@@ -10,12 +10,15 @@ local core = require "tycho.core"
 local tycho = require "tycho"
 local functional = require "tycho.functional"
 
-local titles = {pointwise = "Pointwise", reduce = "Reductions", reduce_index = "Reductions", scan = "Scans", view = "Views",
-  copy = "Copies", cat = "Copies", fill = "Creation", random = "Random numbers", matmul = "Matrix products", softmax = "Softmax",
-  index = "Indices", sort = "Sorting", resize = "Resizing", attention = "Attention", conv = "Convolution and pooling",
-  pool = "Convolution and pooling", norm = "Normalisation", loss = "Losses", optim = "Optimizers"}
-local order = {"Pointwise", "Reductions", "Scans", "Views", "Copies", "Creation", "Random numbers", "Matrix products", "Softmax",
-  "Indices", "Sorting", "Convolution and pooling", "Made of ops"}
+-- The sections of docs/ops.md, and the classes of ops that they have.
+local order, titles = {}, {}
+for title, classes in ([[Pointwise: pointwise; Reductions: reduce reduce_index; Scans: scan; Views: view; Copies: copy cat; Creation: fill;
+    Random numbers: random; Matrix products: matmul; Softmax: softmax; Indices: index; Sorting: sort; Resizing: resize;
+    Attention: attention; Convolution and pooling: conv pool; Normalisation: norm; Losses: loss; Made of ops:;]]):gmatch
+    "%s*([^:]+):([^;]*);" do
+  order[#order + 1] = title
+  for class in classes:gmatch "%S+" do titles[class] = title end
+end
 local groups = {}
 local function put(title, row)
   groups[title] = groups[title] or {}
@@ -26,6 +29,7 @@ for _, op in ipairs(core.op_table()) do
   if op.domain ~= "internal" then
     local only = rawget(tycho, op.name) == nil or op.class == "random" and functional.functions[op.name] ~= nil
     if only then alone[op.name .. "_"] = true end
+    if not titles[op.class] then error("no section of docs/ops.md has " .. op.name .. ", of class " .. op.class) end
     put(titles[op.class], {name = only and op.name .. "_" or op.name, signature = op.signature, doc = op.doc, results = op.results,
       inplace = not only and core.methods[op.name .. "_"] ~= nil, gradient = op.differentiable, dtype = op.dtype, autocast = op.autocast})
   end

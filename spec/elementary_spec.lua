@@ -3,8 +3,8 @@ local tycho = require "tycho"
 local helper = require "spec.helper"
 
 local INF, NAN = math.huge, 0 / 0
-local EDGES = {0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 7.25, -7.25, 1e-45, -1e-45, 1.2e-38, 3.4e38, -3.4e38, 1e20, 16777215, -16777217,
-  0.99999994, 1.0000001, -1.0000001, 88.7, -103, 89.4, 1e-30, INF, -INF, NAN}
+local EDGES = {0, 1 / (-1 / 0), 1, -1, 0.5, -0.5, 2, -2, 3, -3, 7.25, -7.25, 1e-45, -1e-45, 1.2e-38, 3.4e38, -3.4e38, 1e20, 16777215,
+  -16777217, 0.99999994, 1.0000001, -1.0000001, 88.7, -103, 89.4, 1e-30, INF, -INF, NAN}
 
 -- 40,000 numbers of either sign over the exponents of `low .. high`, and the edges.
 local function operands(low, high)

@@ -22,6 +22,8 @@ def text(t):
 def number(v):
     if isinstance(v, bool):
         return "true" if v else "false"
+    if v == 0 and str(v) == "-0.0":
+        return "1/(-1/0)"                # LuaJIT for ARM reads -0.0 as 0
     return "0/0" if v != v else "1/0" if v == INF else "-1/0" if v == -INF else repr(v)
 
 

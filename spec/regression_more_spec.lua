@@ -352,4 +352,89 @@ describe("regressions", function()
       assert.equal(0, f(tycho.zeros(0), 1, T({}, i64), tycho.ones(0)):numel())
     end
   end)
+
+  it("long errors from a hook, a Function and a saved tensor's hook arrive whole", function()
+    local text = ("x"):rep(900) .. " END"
+    local function raises() error(text, 0) end
+    local x = T({1, 2}, {requires_grad = true})
+    local y = (x * x):sum()
+    y:register_hook(raises)
+    helper.fails(text, y.backward, y)
+    local f = tycho.autograd.Function {forward = function(_, v) return v * 2 end, backward = raises}
+    local z = f(x):sum()
+    helper.fails(text, z.backward, z)
+    assert.same({2, 4}, tycho.grad((x * x):sum(), x):totable())
+  end)
+
+  it("other processes' math.random after a restore follows from the checkpoint and the rank alone", function()
+    local dir = helper.folder()
+    local m = tycho.checkpoint.Manager {dir = dir, async = false}
+    math.randomseed(7)
+    m:save(1, {best = 1})
+    local before = package.loaded["tycho.distributed"]
+    local seen = {}
+    for rank = 1, 2 do
+      package.loaded["tycho.distributed"] = {is_initialized = function() return true end, get_rank = function() return rank end}
+      for k = 1, 2 do
+        math.randomseed(100 * k)
+        m:restore_latest()
+        seen[#seen + 1] = math.random(2 ^ 30)
+      end
+    end
+    package.loaded["tycho.distributed"] = before
+    assert.equal(seen[1], seen[2])
+    assert.equal(seen[3], seen[4])
+    assert.not_equal(seen[1], seen[3])
+  end)
+
+  it("new_full and new_tensor take options as new_zeros does", function()
+    local x = T {1.5}
+    assert.equal("int64", x:new_full({2}, 3, {dtype = "int64"}).dtype)
+    assert.same({3, 3}, x:new_full({2}, 3):totable())
+    assert.equal("float64", x:new_tensor({1, 2}, {dtype = "float64", requires_grad = true}).dtype)
+    assert.equal("int64", T({1}, i64):new_tensor({1, 2}).dtype)
+    helper.fails("unknown option 'dtyp'", x.new_full, x, {2}, 3, {dtyp = "int64"})
+  end)
+
+  it("progress goes over a list, with options", function()
+    local out = {}
+    for i, v in tycho.utils.progress({4, 5}, {desc = "list"}) do out[#out + 1] = i * v end
+    assert.same({4, 10}, out)
+    helper.fails("progress: with options, argument 1 must be the list itself", tycho.utils.progress, (ipairs {4}), {desc = "x"})
+    helper.fails("progress: with options, argument 1 must be the list itself", tycho.utils.progress, (pairs {4}), {desc = "x"})
+  end)
+
+  it("errors name what is wrong, by the words of the caller", function()
+    helper.fails("ColorJitter: brightness must be a number or a list of two, {least, most} of 0 to 1e+06, got {0, inf}",
+      tycho.data.transforms.ColorJitter, inf)
+    local w = T({1}, {requires_grad = true, device = "cpu"})
+    local scaler = tycho.amp.GradScaler()
+    local lbfgs = optim.LBFGS {w}
+    scaler:scale(w:sum()):backward()
+    helper.fails("step: LBFGS evaluates the loss itself, and can't be used with a GradScaler", scaler.step, scaler, lbfgs)
+    local writer = tycho.utils.tensorboard.SummaryWriter(helper.folder())
+    helper.fails("add_scalars: argument 2 must have numbers by name, got 1 as a name", writer.add_scalars, writer, "a", {1, 2}, 1)
+    helper.fails("add_scalar: walltime must be a number, got 'abc'", writer.add_scalar, writer, "a", 1, 1, "abc")
+    helper.fails("SummaryWriter: flush_secs must be a number, got 'x'", tycho.utils.tensorboard.SummaryWriter, "a", {flush_secs = "x"})
+    writer:close()
+    local path = helper.folder() .. "/long.csv"
+    local file = assert(io.open(path, "w"))
+    file:write(("n"):rep(300) .. ",b\n1,2\n")
+    file:close()
+    helper.fails("is too long for a name", tycho.data.read_csv, path, {header = true})
+  end)
+
+  it("a coroutine keeps the default device that it set", function()
+    if tycho.cuda.is_available() then
+      local co = coroutine.wrap(function()
+        local before = tycho.get_default_device()
+        tycho.set_default_device(before == "cpu" and "cuda:0" or "cpu")
+        tycho.no_grad(function() end)
+        local now = tycho.get_default_device()
+        tycho.set_default_device(before)
+        return before ~= now
+      end)
+      assert.is_true(co())
+    end
+  end)
 end)

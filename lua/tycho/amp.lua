@@ -245,7 +245,8 @@ function Scaler:step(opt, ...)
   need_scale(self, "step")
   local e = entry(self, opt)
   if e.state == "stepped" then fail("step: it has been called for this optimizer since the last update()") end
-  if not opt.apply_gradients then        -- an optimizer that decides on the host
+  if opt.apply_gradients == false then fail("step: %s evaluates the loss itself, and can't be used with a GradScaler", opt._name) end
+  if not opt.apply_gradients then        -- a user's own, with a step() alone: the host decides
     if e.state == "ready" then self:unscale_(opt) end
     local bad = false
     for _, f in pairs(e.found) do bad = bad or f:item() ~= 0 end

@@ -70,8 +70,9 @@ local function restore_generators(kept, saver)
   local apart = rank and rank ~= (saver or 0) and rank + 1 or 0
   for name, g in pairs(kept) do
     if apart > 0 and name ~= "lua" then g = {core.mix_seeds(g[1], apart), g[2]} end
-    if apart > 0 and name == "lua" then math.randomseed(math.random(2 ^ 30) + apart)
-    elseif name == "lua" then core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
+    if name == "lua" then
+      core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
+      if apart > 0 then math.randomseed(math.random(2 ^ 30) + apart) end
     elseif name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then
       core.gpu.rng_state(name, g[1], g[2])
     end

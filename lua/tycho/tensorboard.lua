@@ -92,6 +92,7 @@ local function write(w, who, tag, step, time, value)
   if step ~= nil and (type(step) ~= "number" or step % 1 ~= 0 or step < 0) then
     fail("%s: argument 3 (step) must be a whole number from 0, got %s", who, options.shown(step))
   end
+  if time ~= nil then options.number(who, "walltime", time) end
   if w._closed then fail("%s: the writer is closed", who) end
   if not w._file then open(w) end
   local ok, why = w._file:write(event(w, step, time, text(5, text(1, text(1, tag) .. value))))
@@ -111,6 +112,7 @@ end
 function tensorboard.SummaryWriter(folder, o)
   if type(folder) == "table" and o == nil then folder, o = folder.log_dir, folder end
   o = options.fill("SummaryWriter", o, {log_dir = false, flush_secs = 120, filename_suffix = "", comment = ""})
+  options.number("SummaryWriter", "flush_secs", o.flush_secs)
   folder = folder or o.log_dir or os.date("runs/%b%d_%H-%M-%S") .. o.comment
   if type(folder) ~= "string" then fail("SummaryWriter: argument 1 must be a folder's name, got %s", options.shown(folder)) end
   return setmetatable({log_dir = folder, _every = o.flush_secs, _suffix = o.filename_suffix, _flushed = core.now(),
@@ -128,7 +130,10 @@ function Writer:add_scalars(tag, values, step, time)
     fail("add_scalars: argument 2 must be a table of numbers by name, got %s", options.shown(values))
   end
   local names = {}
-  for name in pairs(values) do names[#names + 1] = tostring(name) end
+  for name in pairs(values) do
+    if type(name) ~= "string" then fail("add_scalars: argument 2 must have numbers by name, got %s as a name", options.shown(name)) end
+    names[#names + 1] = name
+  end
   table.sort(names)
   for _, name in ipairs(names) do
     local below = ("%s/%s_%s"):format(self.log_dir, tostring(tag):gsub("/", "_"), name)

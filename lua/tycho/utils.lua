@@ -79,16 +79,21 @@ local function alone(f, state, control)
   return function() return step(f(state, control)) end
 end
 
--- progress(loader, {desc=, total=, count=, unit=, first=}), or progress(ipairs(list)): for x, y in it do: draws a line with the rate
--- meanwhile: one that is redrawn on a terminal, elsewhere one every few seconds. total: how many rounds; count: items in a round, for the
--- rate; first: rounds done before. The result has set() and close().
+-- progress(loader, {desc=, total=, count=, unit=, first=}): for x, y in it do: draws a line with the rate meanwhile: one that is redrawn on
+-- a terminal, elsewhere one every few seconds. Or of a list, for i, x; of an iterator function; of pairs(t), which takes no options after
+-- it. total: how many rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
 function utils.progress(iter, ...)
-  local o = ...
-  if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...) end
+  local o, list = ..., nil
+  if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...)
+  elseif iter == next or iter == (ipairs {}) then
+    fail "progress: with options, argument 1 must be the list itself: progress(list, {...}); Lua passes only ipairs(list)'s first value"
+  elseif type(iter) == "table" and getmetatable(iter) == nil and not iter.iter then
+    iter, list = alone(ipairs(iter)), iter
+  end
   o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false})
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
-  local total = o.total
+  local total = o.total or (list and #list)
   if not total and loader and loader.size then
     local sized, n = pcall(loader.size, loader)
     total = sized and n                    -- a stream doesn't say
@@ -96,7 +101,7 @@ function utils.progress(iter, ...)
   local inner = loader and loader.loader or loader                     -- a Prefetcher's
   local first = o.first or (inner and inner.resuming and inner.position) or 0
   if type(iter) ~= "function" and not loader then
-    fail("progress: argument 1 must be an iterator (of a list: ipairs(list)) or a loader, got %s", type(iter))
+    fail("progress: argument 1 must be a list, an iterator or a loader, got %s", type(iter))
   end
   return setmetatable({next = loader and loader:iter() or iter, total = total or nil, desc = o.desc or nil,
     count = o.count or (loader and loader.batch_size) or 1, unit = o.unit or (loader and "items") or "it",

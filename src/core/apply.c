@@ -380,7 +380,8 @@ ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format for
 /* Straight to the backend: dst may be any tensor, also one that apply would refuse to change in place. */
 static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand v) {
   ty_operand in[2] = {ty_op_tensor(dst), v};
-  ty_attr at[1] = {{.f = 1}};              /* add's alpha; nobody else looks */
+  ty_attr at[1] = {{.i = 0}};
+  if (id == TY_OP_add) at[TY_AT_add_alpha].f = 1;
   ty_call c = {.ctx = ctx, .op = &ty_ops[id], .in = in, .nin = 2, .at = at};
   TY_TRY(c.op->infer(&c));
   c.out[0] = dst;

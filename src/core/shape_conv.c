@@ -50,7 +50,7 @@ static ty_status conv_size(ty_call *c, const ty_windows *w, int64_t in, int64_t 
   if (s < 1 || d < 1 || p < 0)
     return ty_fail(c, "stride %lld and dilation %lld must be at least 1, padding %lld at least 0",
       (long long)s, (long long)d, (long long)p);
-  if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20) return ty_fail(c, "stride, dilation or padding is too large");
+  if (s > 1 << 20 || d > 1 << 20 || p > 1 << 20 || kernel > 1 << 30) return ty_fail(c, "kernel, stride, dilation or padding is too large");
   int64_t span = in + 2 * p - d * (kernel - 1) - 1;
   if (span < 0)
     return ty_fail(c, "the kernel of size %lld (dilation %lld) is larger than the padded input of size %lld",

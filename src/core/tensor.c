@@ -232,14 +232,22 @@ static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const t
 /* n: what the caller gives up, as refs count it. */
 static void storage_drop(ty_storage *s, int n) {
   int before = atomic_load_explicit(&s->refs, memory_order_acquire);
-  if (before != n) before = atomic_fetch_sub(&s->refs, n);     /* equal: nobody else is there to count with */
+  ty_storage was;
+  const ty_storage *k = s;
+  while (before != n) {                    /* equal: nobody else is there to count with */
+    if (before >= 2 && before - n < 2) {   /* once the count says so, who has the rest of it may free s */
+      memcpy(&was, s, offsetof(ty_storage, small));
+      k = &was;
+    }
+    if (atomic_compare_exchange_weak(&s->refs, &before, before - n)) break;
+  }
   if (before >= 2 && before - n < 2) {
-    if (s->drop) s->drop(s->owner);
-    else if (s->within) ty_storage_release(s->within);
-    else if (s->data && s->data != s->small) s->backend->free(s->backend, s->data, s->nbytes, s->block);
-    if (!s->drop && !s->within) account_add(s->account, -(long long)s->nbytes);
-    ty_launches_release(s->launches);
-    ty_account_release(s->account);
+    if (k->drop) k->drop(k->owner);
+    else if (k->within) ty_storage_release(k->within);
+    else if (k->data && k->data != s->small) k->backend->free(k->backend, k->data, k->nbytes, k->block);
+    if (!k->drop && !k->within) account_add(k->account, -(long long)k->nbytes);
+    ty_launches_release(k->launches);
+    ty_account_release(k->account);
   }
   if (before == n) cell_free(&block_cells, block_of(s));
 }

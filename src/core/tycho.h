@@ -93,7 +93,7 @@ typedef struct {
   atomic_int refs;
   atomic_llong bytes, peak, collected;   /* held; the most that were; freed since by a collection of handles */
   atomic_bool recorded;    /* whether the tape has grown; the client takes it back */
-  ty_dropped *dropped;     /* owners of foreign memory whose storages have ended, for the client to let go by key */
+  _Atomic(ty_dropped *) dropped;         /* owners of foreign memory whose storages have ended, on any thread; the client lets go by key */
   /* of all its contexts */
   struct ty_profiler *profiler;          /* NULL: no profile is being taken */
   struct ty_program *active;             /* programs in the middle of a call, the newest first */

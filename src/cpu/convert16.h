@@ -1,29 +1,44 @@
-/* float16 as float32 and back by the processor's own instructions, for instruction sets that have them; part of loops.c. They round as
- * math.h's conversions do, in half the time; only a NaN's bits may differ. */
-#ifdef __F16C__
-#include <immintrin.h>
+/* float16 as float32 and back by the processor's own instructions, where it has them; part of loops.c. They round as math.h's
+ * conversions do, in half the time; only a NaN's bits may differ. LOAD and STORE of a width: that many elements at once, in order. */
 #include "math.h"
 
+#ifdef __F16C__
+#include <immintrin.h>
+#define HAS_CONVERT16
+#define LOAD_8(d, s) _mm256_storeu_ps(d, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(s))))
+#define STORE_8(d, s) _mm_storeu_si128((void *)(d), _mm256_cvtps_ph(_mm256_loadu_ps(s), _MM_FROUND_TO_NEAREST_INT))
+#ifdef __AVX512F__
+#define LOAD_16(d, s) _mm512_storeu_ps(d, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(s))))
+#define STORE_16(d, s) _mm256_storeu_si256((void *)(d), _mm512_cvtps_ph(_mm512_loadu_ps(s), _MM_FROUND_TO_NEAREST_INT))
+#endif
+#elif defined __aarch64__ && defined __ARM_NEON
+#include <arm_neon.h>
+#define HAS_CONVERT16
+#define LOAD_4(d, s) vst1q_f32(d, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(s))))
+#define STORE_4(d, s) vst1_u16(d, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(s))))
+#define LOAD_8(d, s) (LOAD_4(d, s), LOAD_4((d) + 4, (s) + 4))
+#define STORE_8(d, s) (STORE_4(d, s), STORE_4((d) + 4, (s) + 4))
+#endif
+
+#ifdef HAS_CONVERT16
 static void load_f16_0(void *d_, const void *s_, int64_t st, int64_t n) {
   float *d = d_;
   const uint16_t *s = s_;
   int64_t i = 0;
-#ifdef __AVX512F__
-  if (st == 1) for (; i + 16 <= n; i += 16) _mm512_storeu_ps(d + i, _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(s + i))));
+#ifdef LOAD_16
+  for (; st == 1 && i + 16 <= n; i += 16) LOAD_16(d + i, s + i);
 #endif
-  if (st == 1) for (; i + 8 <= n; i += 8) _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(s + i))));
+  for (; st == 1 && i + 8 <= n; i += 8) LOAD_8(d + i, s + i);
   for (; i < n; i++) d[i] = ty_f16_to_f32(s[i * st]);
 }
 static void store_f16_0(void *d_, int64_t st, const void *s_, int64_t n) {
   uint16_t *d = d_;
   const float *s = s_;
   int64_t i = 0;
-#ifdef __AVX512F__
-  for (; st == 1 && i + 16 <= n; i += 16)
-    _mm256_storeu_si256((void *)(d + i), _mm512_cvtps_ph(_mm512_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
+#ifdef STORE_16
+  for (; st == 1 && i + 16 <= n; i += 16) STORE_16(d + i, s + i);
 #endif
-  for (; st == 1 && i + 8 <= n; i += 8)
-    _mm_storeu_si128((void *)(d + i), _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; st == 1 && i + 8 <= n; i += 8) STORE_8(d + i, s + i);
   for (; i < n; i++) d[i * st] = ty_f32_to_f16(s[i]);
 }
 #endif

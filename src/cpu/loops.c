@@ -146,7 +146,7 @@
   STORE(name, D, 0, float, toint) STORE(name, D, 1, double, toint) STORE(name, D, 2, int64_t, to)
 CONVERT_FLOAT(f32, float, AS_IS, AS_IS)
 CONVERT_FLOAT(f64, double, AS_IS, AS_IS)
-#ifndef __F16C__            /* else convert16.h has them */
+#ifndef HAS_CONVERT16       /* else convert16.h has them */
 LOAD(f16, uint16_t, 0, float, FROM_F16, AS_IS) STORE(f16, uint16_t, 0, float, TO_F16)
 #endif
 CONVERT_MORE(f16, uint16_t, FROM_F16, TO_F16)

@@ -88,6 +88,8 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
       const bool whole = field(&at, end, sep, word, sizeof word);
       k++;
       if (width < 0 && header) {
+        if (!whole)
+          return ty_error(ctx, "%s: line %lld, field %lld: '%.60s...' is too long for a name", path, (long long)line, (long long)k, word);
         if (names && !add_line(names, word)) return ty_no_memory(ctx, path);
       } else {
         if (!whole || !number(word, c, &v))

@@ -306,10 +306,11 @@ ty_status ty_protected(ty_tape_call *r, int which) {
   lua_rawgeti(L, -1, which);
   lua_pushlightuserdata(L, r);
   if (lua_pcall(L, 1, 0, 0) != 0) {
-    const char *msg = lua_tostring(L, -1);
+    size_t n = 0;
+    const char *msg = lua_tolstring(L, -1, &n);
     st = ty_error(r->ctx, "%s", msg ? msg : "an error that is no string");
     push_protected(L);
-    if (msg) lua_pushnil(L);
+    if (msg && n < TY_ERRLEN) lua_pushnil(L);
     else lua_pushvalue(L, -2);
     lua_rawseti(L, -2, TY_RUN_THROWN);
   }

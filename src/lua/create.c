@@ -112,8 +112,8 @@ typedef struct { ty_dropped d; ty_account *account; } owner;
 static void drop_owner(void *p) {
   owner *o = p;
   ty_account *a = o->account;
-  o->d.next = a->dropped;
-  a->dropped = &o->d;
+  o->d.next = atomic_load(&a->dropped);
+  while (!atomic_compare_exchange_weak(&a->dropped, &o->d.next, &o->d)) {}
   ty_account_release(a);
 }
 
@@ -142,9 +142,9 @@ void *ty_own(lua_State *L, ty_account *a, uint64_t key, void (**drop)(void *)) {
 }
 
 void ty_let_go(lua_State *L, ty_state *s) {
-  while (s->account->dropped) {
-    ty_dropped *d = s->account->dropped;
-    s->account->dropped = d->next;
+  ty_dropped *d;                           /* others only put in front */
+  while ((d = atomic_load(&s->account->dropped))) {
+    while (!atomic_compare_exchange_weak(&s->account->dropped, &d, d->next)) {}
     ty_private(L, TY_R_OWNERS);
     lua_pushnil(L);
     ty_set_keyed(L, d->key);

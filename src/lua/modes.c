@@ -9,7 +9,8 @@
 static bool is_default(const ty_modes *m, const ty_state *s) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
-  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu && !m->ctx.packs &&
+  return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu &&
+    m->ctx.device == s->modes.ctx.device && !m->ctx.packs &&
     !m->pinned && !m->ctx.program && (!m->scope || m->scope == s->modes.scope);
 }
 

@@ -16,7 +16,8 @@ typedef struct {
   ty_hooks *packed;
 } ty_tape_call;
 
-/* In a table in the registry: the functions that protected calls run, and, until its backward raises it, an error that is no string. */
+/* In a table in the registry: the functions that protected calls run, and, until its backward raises it, an error
+ * that doesn't fit a context: a table, a long text. */
 enum { TY_RUN_RULES = 1, TY_RUN_FUNCTION, TY_RUN_HOOKS, TY_RUN_WATCH, TY_RUN_PACK, TY_RUN_UNPACK, TY_RUN_THROWN };
 /* Runs one of them with r, in a scope of its own, with the pass's modes. */
 ty_status ty_protected(ty_tape_call *r, int which);

@@ -74,12 +74,12 @@ local borders, colours = core.borders, core.colours
 
 -- A number x as {-x, x}, or a list of two; lo: neither end is below.
 local function interval(who, name, v, lo, hi)
-  local a, b
+  local a, b, shown
   if type(v) == "number" then a, b = -v, v
-  elseif type(v) == "table" then a, b = v[1], v[2] end
+  elseif type(v) == "table" then a, b, shown = v[1], v[2], ("{%s, %s}"):format(options.shown(v[1]), options.shown(v[2])) end
   if type(a) ~= "number" or type(b) ~= "number" or a > b or (lo and a < lo) or (hi and b > hi) then
     fail("%s: %s must be a number or a list of two, {least, most}%s, got %s", who, name,
-      lo and (" of %g to %g"):format(lo, hi) or "", core.json_encode {v}:sub(2, -2))
+      lo and (" of %g to %g"):format(lo, hi) or "", shown or options.shown(v))
   end
   return a, b
 end

@@ -84,24 +84,25 @@ function M.record_stream() end
 M.type_as = function(x, other) return M.to(x, other) end
 -- All elements become 0.
 M.zero_ = function(x) return M.fill_(x, 0) end
--- tensor(value) of x's dtype, on its device.
-M.new_tensor = function(x, value) return M.to(core.from_value(value, x.dtype), x.device) end
-
+-- A creator's arguments, with x's dtype and device unless their options say otherwise.
+local function as_of(x, ...)
+  local args, n, o = {...}, select("#", ...), {dtype = x.dtype, device = x.device}
+  local last = args[n]
+  if n > 0 and type(last) == "table" and getmetatable(last) == nil and #last == 0 and next(last) ~= nil then
+    for k, v in pairs(last) do o[k] = v end
+    n = n - 1
+  end
+  args[n + 1] = o
+  return unpack(args, 1, n + 1)
+end
 for _, name in ipairs {"zeros", "ones", "empty"} do
   -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones, empty, with x's dtype and device unless given.
-  M["new_" .. name] = function(x, ...)
-    local args, n, o = {...}, select("#", ...), {dtype = x.dtype, device = x.device}
-    local last = args[n]
-    if n > 0 and type(last) == "table" and getmetatable(last) == nil and #last == 0 and next(last) ~= nil then
-      for k, v in pairs(last) do o[k] = v end
-      n = n - 1
-    end
-    args[n + 1] = o
-    return ops[name](unpack(args, 1, n + 1))
-  end
+  M["new_" .. name] = function(x, ...) return ops[name](as_of(x, ...)) end
 end
--- full(sizes, value) of x's dtype, on its device.
-M.new_full = function(x, size, value) return ops.full(size, value, {dtype = x.dtype, device = x.device}) end
+-- new_full(sizes, value, {dtype=, device=, requires_grad=}): full, with x's dtype and device unless given.
+M.new_full = function(x, ...) return ops.full(as_of(x, ...)) end
+-- new_tensor(value, {dtype=, device=, requires_grad=}): tensor(value), with x's dtype and device unless given.
+M.new_tensor = function(x, ...) return require("tycho").tensor(as_of(x, ...)) end
 -- reshape to the other tensor's shape.
 M.reshape_as = function(x, other)
   if not core.is_tensor(other) then fail("reshape_as", "argument 2 must be a tensor, got %s", type(other)) end
