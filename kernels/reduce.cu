@@ -20,19 +20,19 @@ constexpr int AHEAD = 4;         /* reads of a thread that don't wait for one an
     static __device__ __forceinline__ T take(T acc, T x) { x = (T)(MAP); return (T)(COMB); } \
     static __device__ __forceinline__ T join(T acc, T x) { return (T)(COMB); } \
     static __device__ __forceinline__ T end(T acc, T n) { (void)n; return (T)(FIN); } };
-#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
+#define REDUCE(name, sg, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #define T float
 #define S f32
 #include "ops.def"
 #undef T
 #undef S
-#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
+#define REDUCE(name, sg, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #define T double
 #define S f64
 #include "ops.def"
 #undef T
 #undef S
-#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
+#define REDUCE(name, sg, dt, ac, dm, init, map, comb, fin, dc) REDUCTION(name, init, map, comb, fin)
 #define T int64_t
 #define S i64
 #include "ops.def"

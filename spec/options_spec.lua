@@ -276,8 +276,8 @@ describe("what would end badly", function()
 
   it("writes no file that isn't one #cpu", function()
     fails("/dev/full: not a regular file", tycho.save, "/dev/full", {a = tycho.ones(3)})
-    fails("a file's name has no zero byte", tycho.save, "/tmp/a\0b", {a = tycho.ones(3)})
-    fails("a file's name has no zero byte", tycho.load, "/tmp/a\0b")
+    fails("a file name must not contain a zero byte", tycho.save, "/tmp/a\0b", {a = tycho.ones(3)})
+    fails("a file name must not contain a zero byte", tycho.load, "/tmp/a\0b")
   end)
 end)
 

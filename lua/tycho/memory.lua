@@ -10,9 +10,12 @@ local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", 
   uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
 -- What elements of a C type are, where no dtype is asked for; their bytes (bytes themselves may be anything).
 local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64",
-  ["unsigned char"] = "uint8", uint8_t = "uint8", bool = "bool",
+  uint8_t = "uint8", bool = "bool",
   ["unsigned short"] = "float16", uint16_t = "float16", void = "float32"}
-local BYTES = {char = 1, short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
+local BYTES = {short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
+-- LuaJIT says "char" of the one that char is: of int8_t on x86, of uint8_t on ARM.
+local function name_of(ctype) return tostring(ffi.typeof(ctype)):match "^ctype<(.-)>$" end
+ELEMENTS[name_of "uint8_t"], BYTES[name_of "int8_t"] = "uint8", 1
 local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
 
 -- The type of elements that an FFI pointer or array has, and an array's bytes. nil: it is neither, or of pointers.

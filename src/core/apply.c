@@ -216,7 +216,7 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
   return s;
 }
 
-/* Memory for a result; who has none of it says whose result it would have been. */
+/* Memory for a result; where there is none the error names the op. */
 static ty_status make_result(ty_call *c, const ty_backend *b, int i) {
   char text[TY_ERRLEN];
   const ty_status s = ty_empty(c->ctx, b, &c->meta[i], &c->out[i]);

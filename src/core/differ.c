@@ -1,8 +1,8 @@
 /* A compared call that differs from its recording.
  *
  * Idea: the events that agreed are asked for again, of the operands that came (events.c holds them): of another recording, of a new one, or
- * for good; and the stand-ins that were handed out become what that gives: another recording's stand-ins, or results. Invariant: what a
- * call that differs from all recordings leaves behind is what it would have left without them. */
+ * for good; and the placeholders that were handed out become what that gives: another recording's placeholders, or results. Invariant:
+ * what a call that differs from all recordings leaves behind is what it would have left without them. */
 #include <string.h>
 #include "plan.h"
 
@@ -28,20 +28,20 @@ void ty_become(ty_tensor *h, ty_tensor *t) {
   ty_release(base);
 }
 
-/* *shell, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
-static void take_place(ty_program *p, ty_tensor *shell, ty_tensor *t) {
+/* *placeholder, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
+static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
   event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->at - 1];
-  ty_become(shell, t);
+  ty_become(placeholder, t);
   if (!e) return;
   ty_tensor **at = NULL;
   for (int j = 0; j < TY_MAXOUT; j++)
-    if (e->shell[j] == t) at = &e->shell[j];
+    if (e->placeholder[j] == t) at = &e->placeholder[j];
   for (int i = 0; i < e->nleaf; i++)
-    if (e->leaf[i].shell == t) at = &e->leaf[i].shell;
+    if (e->leaf[i].placeholder == t) at = &e->leaf[i].placeholder;
   for (int i = 0; i < e->nresult; i++)
-    if (e->result_shell[i] == t) at = &e->result_shell[i];
+    if (e->result_placeholder[i] == t) at = &e->result_placeholder[i];
   if (!at) return;
-  *at = ty_retain(shell);
+  *at = ty_retain(placeholder);
   ty_release(t);
 }
 
@@ -61,7 +61,7 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
     s = ty_apply(ctx, e->op, in, e->nin, e->span, at, e->target, out);
     ty_free(in);
     for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
-      if (e->shell[j] && !e->failed) take_place(p, e->shell[j], out[j]);
+      if (e->placeholder[j] && !e->failed) take_place(p, e->placeholder[j], out[j]);
       ty_release(out[j]);
     }
     return e->failed && s != TY_OOM ? TY_OK : s;
@@ -69,7 +69,7 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   if (e->kind == EVENT_DETACH) {
     ty_tensor *t;
     TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
-    take_place(p, e->shell[0], t);
+    take_place(p, e->placeholder[0], t);
     ty_release(t);
     return TY_OK;
   }
@@ -89,13 +89,13 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   s = ty_backward(ctx, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts);
   for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
-    if (!l->shell || !l->leaf->grad) continue;
-    take_place(p, l->shell, l->leaf->grad);      /* the function may hold it: it is the leaf's gradient from now on */
+    if (!l->placeholder || !l->leaf->grad) continue;
+    take_place(p, l->placeholder, l->leaf->grad);      /* the function may hold it: it is the leaf's gradient from now on */
     ty_release(l->leaf->grad);
-    l->leaf->grad = ty_retain(l->shell);
+    l->leaf->grad = ty_retain(l->placeholder);
   }
   for (int i = 0; s == TY_OK && i < nin; i++) {
-    if (e->result_shell[i] && result[i]) take_place(p, e->result_shell[i], result[i]);
+    if (e->result_placeholder[i] && result[i]) take_place(p, e->result_placeholder[i], result[i]);
     ty_release(result[i]);
   }
   ty_free(result);

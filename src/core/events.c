@@ -1,7 +1,7 @@
 /* A program's events: recorded, and compared in later calls.
  *
- * Idea: in a call that is compared, an op that agrees gives stand-ins: tensors in the recording's memory, to which nothing has been written
- * yet. They are held until the call's end, with the operands that came. Invariant: what is handed out, and what the call's own tensors say
+ * Idea: in a call that is compared, an op that agrees gives placeholders: tensors in the recording's memory, to which nothing has been
+ * written yet. They are held until the call's end, with the operands that came. Invariant: what is handed out, and what the call's own tensors say
  * of themselves (versions, histories, needs), is as the op would have left it, but for the numbers. Where a call differs: differ.c. */
 #include <string.h>
 #include "plan.h"
@@ -165,7 +165,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
 }
 
 /* What stands for value v until the steps have run. */
-static ty_tensor *stand_in(ty_program *p, int v, bool needs) {
+static ty_tensor *new_placeholder(ty_program *p, int v, bool needs) {
   ty_tensor *t = ty_alias(p->r->value[v].t);
   if (t && needs && !ty_mark_graph_used(t)) { ty_release(t); return NULL; }
   return t;
@@ -205,7 +205,7 @@ static ty_status change_in_place(const ty_call *c, event *e, ty_tensor *into) {
 static ty_status hand_out(const ty_call *c, event *e, ty_tensor **out) {
   const int n = c->op->nout;
   for (int j = 0; j < n; j++)
-    if (!(out[j] = stand_in(c->ctx->program, e->vout[j], e->out_needs[j]))) return drop(c->ctx, out, j);
+    if (!(out[j] = new_placeholder(c->ctx->program, e->vout[j], e->out_needs[j]))) return drop(c->ctx, out, j);
   for (int j = 0; j < n; j++) {
     out[j]->own_layout = e->own_layout[j];
     if (e->based) {
@@ -213,7 +213,7 @@ static ty_status hand_out(const ty_call *c, event *e, ty_tensor **out) {
       out[j]->base = ty_retain(x->base ? x->base : x);
       out[j]->history = out[j]->base->history;
     }
-    e->shell[j] = ty_retain(out[j]);
+    e->placeholder[j] = ty_retain(out[j]);
   }
   return TY_OK;
 }
@@ -240,7 +240,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     const ty_status s = now(c, b, into, out);
     p->within--;
     if (s != TY_OK) return s;
-    e->shell[0] = ty_retain(out[0]);
+    e->placeholder[0] = ty_retain(out[0]);
     r->store[r->value[e->vout[0]].store].given = out[0]->storage->id;
   } else {
     if (into) {
@@ -361,23 +361,23 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
   return true;
 }
 
-/* Backward agrees: leaves and results get stand-ins, or, where backward added to a gradient in place, that is still to come. */
+/* Backward agrees: leaves and results get placeholders, or, where backward added to a gradient in place, that is still to come. */
 static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
   for (int i = 0; i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->kept) {
-      ty_tensor *g = stand_in(p, l->after, false);
+      ty_tensor *g = new_placeholder(p, l->after, false);
       if (!g) return ty_program_no_memory(ctx);
       ty_release(l->leaf->grad);
       l->leaf->grad = g;
-      l->shell = ty_retain(g);
+      l->placeholder = ty_retain(g);
     } else l->leaf->grad->storage->pending++;
     l->leaf->grad->scaled = l->scaled;
   }
   for (int i = 0; i < ninput; i++) {
     if (e->vresult[i] < 0) continue;
-    if (!(result[i] = stand_in(p, e->vresult[i], false))) return drop(ctx, result, ninput);
-    e->result_shell[i] = ty_retain(result[i]);
+    if (!(result[i] = new_placeholder(p, e->vresult[i], false))) return drop(ctx, result, ninput);
+    e->result_placeholder[i] = ty_retain(result[i]);
   }
   return TY_OK;
 }
@@ -385,10 +385,10 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
 static ty_status note_results(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
   if (!ninput) return TY_OK;
   e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
-  e->result_shell = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
-  e->nresult = e->vresult && e->result_shell ? ninput : 0;
+  e->result_placeholder = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
+  e->nresult = e->vresult && e->result_placeholder ? ninput : 0;
   if (!e->nresult) return drop(ctx, result, ninput);
-  for (int i = 0; i < ninput; i++) e->result_shell[i] = NULL;
+  for (int i = 0; i < ninput; i++) e->result_placeholder[i] = NULL;
   for (int i = 0; i < ninput; i++) {
     e->vresult[i] = result[i] ? ty_visible(p, result[i]) : -1;
     if (result[i] && e->vresult[i] < 0) return drop(ctx, result, ninput);
@@ -459,7 +459,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     }
     if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);
     e->actual[0] = ty_retain(t);
-    e->shell[0] = ty_retain(*out);
+    e->placeholder[0] = ty_retain(*out);
     p->at++;
     return TY_OK;
   }

@@ -1,8 +1,7 @@
 /* Groups of processes (group.h), and the op `collective` on the CPU.
  *
- * Idea: what a process waits for is looked at again and again, which is what makes it go on; the longer that takes, the
- * more often others get the core in between. Invariant: groups are never forgotten, for ids are handed out in step in
- * all processes. */
+ * Idea: waiting is polling, for it is the calls that drive MPI's progress; it backs off, the longer it lasts. Invariant: groups are never
+ * forgotten, for ids are handed out in step in all processes. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

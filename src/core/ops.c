@@ -28,10 +28,8 @@ ty_op ty_ops[TY_NOP] = {
 #define POINTWISE(n, nm, sg, dt, ac, dm, ex, dc) \
   {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = #ex, .cls = TY_C_POINTWISE, .dtype = TY_D_##dt, .cast = TY_A_##ac, \
    .infer = ty_infer_pointwise, .nout = 1},
-#define REDUCE(nm, dt, ac, dm, init, map, comb, fin, dc) \
-  {.name = #nm, \
-   .sig = TY_A_##ac == TY_A_FP32 ? "x, dim:dims?, keepdim:bool=false, *, dtype:dtype?" : "x, dim:dims?, keepdim:bool=false", \
-   .doc = dc, .domain = dm, .expr = #comb, .cls = TY_C_REDUCE, \
+#define REDUCE(nm, sg, dt, ac, dm, init, map, comb, fin, dc) \
+  {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = #comb, .cls = TY_C_REDUCE, \
    .dtype = TY_D_##dt, .cast = TY_A_##ac, .infer = ty_infer_reduce, .nout = 1},
 #define OP(nm, cl, sg, no, inf, ac, dm, dc) \
   {.name = #nm, .sig = sg, .doc = dc, .domain = dm, .expr = "", .cls = TY_C_##cl, .cast = TY_A_##ac, .infer = ty_infer_##inf, .nout = no},

@@ -327,9 +327,9 @@ ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r) {
 
 static void let_go(event *e) {
   for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = e->in[i].t = NULL; }
-  for (int j = 0; j < TY_MAXOUT; j++) { ty_release(e->shell[j]); e->shell[j] = NULL; }
-  for (int i = 0; i < e->nleaf; i++) { ty_release(e->leaf[i].shell); e->leaf[i].shell = NULL; }
-  for (int i = 0; i < e->nresult; i++) { ty_release(e->result_shell[i]); e->result_shell[i] = NULL; }
+  for (int j = 0; j < TY_MAXOUT; j++) { ty_release(e->placeholder[j]); e->placeholder[j] = NULL; }
+  for (int i = 0; i < e->nleaf; i++) { ty_release(e->leaf[i].placeholder); e->leaf[i].placeholder = NULL; }
+  for (int i = 0; i < e->nresult; i++) { ty_release(e->result_placeholder[i]); e->result_placeholder[i] = NULL; }
   ty_release(e->target);
   e->target = NULL;
 }
@@ -347,7 +347,7 @@ static void free_event(event *e) {
   ty_free(e->at);
   ty_free(e->leaf);
   ty_free(e->vresult);
-  ty_free(e->result_shell);
+  ty_free(e->result_placeholder);
 }
 
 bool ty_step_init(step *k, const ty_call *c) {

@@ -54,7 +54,7 @@ typedef struct { bool grad_enabled; uint8_t autocast[2]; int device, place; } mo
 typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION } event_kind;
 
 /* kept: the gradient was added to in place */
-typedef struct { ty_tensor *leaf, *shell; int before, after; bool scaled, kept; } leaf_change;
+typedef struct { ty_tensor *leaf, *placeholder; int before, after; bool scaled, kept; } leaf_change;
 
 typedef struct {
   event_kind kind;
@@ -80,7 +80,7 @@ typedef struct {
   int nleaf, leaf_room;
   char *failed;            /* the op failed, with this message, and had done nothing */
   /* of the call in check, references: */
-  ty_tensor **actual, *target, *shell[TY_MAXOUT], **result_shell;
+  ty_tensor **actual, *target, *placeholder[TY_MAXOUT], **result_placeholder;
 } event;
 
 typedef struct { ty_tensor *leaf, *grad; bool scaled; } entry;
@@ -126,7 +126,7 @@ struct ty_recording {
 struct ty_program {
   ty_program_mode mode;
   bool dead;               /* the call can't be recorded */
-  bool broken;             /* nor go on: what had agreed failed when it was asked for again, and stand-ins stay what they are */
+  bool broken;             /* nor go on: what had agreed failed when it was asked for again, and placeholders stay what they are */
   bool fuses;
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   int most;                /* so many records are kept */
@@ -163,7 +163,7 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
 ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
-void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a stand-in, is what t is from now on */
+void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a placeholder, is what t is from now on */
 void ty_clear_pending(ty_recording *r);
 
 modes ty_modes_now(const ty_ctx *ctx);

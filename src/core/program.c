@@ -322,7 +322,7 @@ static int held_by_events(const ty_recording *r, const ty_tensor *t) {
     const event *e = &r->event[i];
     for (int k = 0; k < e->nin; k++) n += e->actual[k] == t;
     n += e->target == t;
-    for (int j = 0; j < TY_MAXOUT; j++) n += e->shell[j] == t;
+    for (int j = 0; j < TY_MAXOUT; j++) n += e->placeholder[j] == t;
   }
   return n;
 }

@@ -2,12 +2,12 @@
  *
  * Idea: while a program records, apply keeps two lists. Events are what the function asked for: op calls, backward passes, gradients
  * assigned. Steps are what the devices did for it, gradient rules and all. A later call of the function is compared with the events, and
- * each op hands out a stand-in for its result; when all agreed, the steps run over fixed memory. A function may go several ways (every
+ * each op hands out a placeholder for its result; when all agreed, the steps run over fixed memory. A function may go several ways (every
  * fourth call steps the optimizer), so a program has several recordings. At the first difference the events so far are compared with
- * another one, whose stand-ins take the places of those that were handed out; where none is left they are done as if nothing had been
- * recorded, the stand-ins become their results, and recording begins anew.
+ * another one, whose placeholders take the places of those that were handed out; where none is left they are done as if nothing had been
+ * recorded, the placeholders become their results, and recording begins anew.
  *
- * Invariants: outside of record and check a program is at rest; a stand-in's data is there only once the steps have run; memory that
+ * Invariants: outside of record and check a program is at rest; a placeholder's data is there only once the steps have run; memory that
  * somebody has kept is never shared between two values, and recordings of one program share all other. What can't be recorded (a value
  * that the host reads, a hook, a size that depends on data) makes the program dead for the call, which then goes on as if the function had
  * never been compiled. */

@@ -190,7 +190,7 @@ ty_status ty_infer_pool(ty_call *c) {
   return TY_OK;
 }
 
-ty_status ty_infer_unpool(ty_call *c) {
+ty_status ty_infer_pool_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *idx = c->op->id == TY_OP_max_pool2d_backward ? c->in[1].t : NULL;
   ty_attr *size = &c->at[TY_AT_max_pool2d_backward_size];
   bool fits = (size->n == 3 || size->n == 4) && g->ndim == size->n;

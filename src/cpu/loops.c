@@ -78,7 +78,7 @@
 #define TO_T(v) (T)(v)
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
-#define REDUCE(name, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
+#define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "reduce_loops.h"
 #include "row_loops.h"
@@ -89,7 +89,7 @@
 #define S f32
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
-#define REDUCE(name, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
+#define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "reduce_loops.h"
 #include "row_loops.h"
@@ -105,7 +105,7 @@
 #define SA i64
 #define TO_T(v) ty_whole(v)
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTS_##dt(n, name, ex)
-#define REDUCE(name, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
+#define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "reduce_loops.h"
 #undef T

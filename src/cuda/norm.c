@@ -1,4 +1,4 @@
-/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward; to kernels/norm.cu and group_norm.cu.
+/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward; to kernels/layer_norm.cu, batch_norm.cu and group_norm.cu.
  *
  * Idea: rows are contiguous, channels lie as the input's do, planes or channels-last; what lies otherwise is copied first. Invariant:
  * statistics are float32 (float64 of that dtype) whatever the data's dtype, and backward gets those that forward made. */

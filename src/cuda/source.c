@@ -46,7 +46,7 @@ static const char *held(int compute) { return compute == TY_F32 ? "f32" : comput
 
 typedef struct { const char *init, *map, *combine, *finish; } reduction;
 static const reduction reductions[TY_NOP] = {
-#define REDUCE(name, dt, ac, dm, init, map, comb, fin, dc) [TY_OP_##name] = {#init, #map, #comb, #fin},
+#define REDUCE(name, sg, dt, ac, dm, init, map, comb, fin, dc) [TY_OP_##name] = {#init, #map, #comb, #fin},
 #include "ops.def"
 };
 

@@ -34,11 +34,11 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
     snprintf(got, sizeof got, ty_is_whole(lua_tonumber(L, index), &whole) ? "%.0f" : "%.14g", lua_tonumber(L, index));
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
-  /* x.sum() for x:sum(), x.add(1) for x:add(1): the first mistake of who comes from Python */
+  /* x.sum() for x:sum(), x.add(1) for x:add(1): the commonest mistake of users who come from Python */
   const ty_handle *first = ty_is_handle(L, 1);      /* without arguments: an empty one, for the result */
   const bool dot = p->type <= TY_P_OPERAND && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
-  const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]): the first of who indexes */
+  const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]): the commonest where one indexes */
   if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
     return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; tonumber(v) makes a number of an integer of the FFI's",
       op->shown, k + 1, p->name, expected);
@@ -540,7 +540,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     if (a->out) { ty_release(out[i]); continue; }
     ty_handle *h = lua_touserdata(L, a->result + i);
     h->t = out[i];
-    if (a->made.pinned && ty_pin(L, ctx, &h->t) != TY_OK) return ty_raise(L, ctx);
+    if (a->made.pinned && ty_to_pinned(L, ctx, &h->t) != TY_OK) return ty_raise(L, ctx);
     if (!a->made.requires_grad) continue;
     ty_settle(L, "a leaf is made");
     if (!ty_is_float((ty_dtype)h->t->dtype))

@@ -421,7 +421,7 @@ static int reached(lua_State *L) {
 }
 
 /* kept(): a number for what is made from now on; kept(outputs, that number) -> bytes made since that their graphs keep for
-   backward. Called within a backward pass, where there are no stand-ins of a compiled function's call (src/core/program.h). */
+   backward. Called within a backward pass, where there are no placeholders of a compiled function's call (src/core/program.h). */
 static int kept(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);

@@ -92,7 +92,7 @@ void ty_scope_call(lua_State *L, ty_state *s, int n);     /* as lua_call(L, n, L
 void *ty_own(lua_State *L, ty_account *a, uint64_t key, void (**drop)(void *));
 void ty_get_keyed(lua_State *L, uint64_t key);            /* pushes what the table on top has under key */
 void ty_set_keyed(lua_State *L, uint64_t key);            /* pops a value into the table below it, under key */
-void ty_let_go(lua_State *L, ty_state *s);                /* lets go what has been dropped since */
+void ty_let_go(lua_State *L, ty_state *s);                /* releases the Lua values whose owners in C have ended */
 void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 #define TY_LEAST_GARBAGE ((long long)96 << 20)            /* bytes below which the collector is left alone */
@@ -176,8 +176,8 @@ void *ty_gpu_mark(ty_ctx *ctx, int gpu);
 bool ty_gpu_between(ty_ctx *ctx, void *from, void *to, double *us);
 void ty_gpu_unmark(void *event);
 /* *t becomes a copy in pinned memory, where it is on the CPU and there is a GPU */
-ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t);
-ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
+ty_status ty_to_pinned(lua_State *L, ty_ctx *ctx, ty_tensor **t);
+ty_status ty_empty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
 /* ---- things of C that Lua holds (box.c) ---- */
 void **ty_new_box(lua_State *L, void (*end)(void *p));    /* pushes an empty one; what is put there the collector ends */

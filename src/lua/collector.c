@@ -1,4 +1,4 @@
-/* The drive of Lua's collector, which sees a handle as some bytes, whatever its tensor holds.
+/* Drives Lua's garbage collector, which sees a handle as some bytes, whatever its tensor holds.
  *
  * Idea: the state counts its tensors' bytes, and runs the collector by that count. Invariant: at binding entry only, and where memory has
  * run out; scopes and free() release without waiting for it. */

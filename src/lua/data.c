@@ -296,7 +296,7 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
     whole.ndim++;
     whole.shape[0] = n;
     memcpy(whole.shape + 1, m->shape, sizeof *m->shape * (size_t)m->ndim);
-    if (st == TY_OK) st = b->pin ? ty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
+    if (st == TY_OK) st = b->pin ? ty_empty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
     if (st == TY_OK) b->b.to[k] = ty_data(b->t[k]);
   }
   if (st != TY_OK) batch_free(b, s);
@@ -313,7 +313,7 @@ static ty_status batch_give(lua_State *L, ty_ctx *ctx, const ty_source *s, batch
       size_t n = ty_dtype_size[whole.dtype];
       for (int i = 0; i < 4; i++) n *= (size_t)whole.shape[i];
       if (b->pin) {
-        TY_TRY(ty_pinned(L, ctx, &whole, &b->t[k]));
+        TY_TRY(ty_empty_pinned(L, ctx, &whole, &b->t[k]));
         memcpy(ty_data(b->t[k]), b->b.to[k], n);
       } else {
         TY_TRY(ty_from_memory(ctx, b->b.to[k], n, &whole, free, b->b.to[k], &b->t[k]));
@@ -462,7 +462,7 @@ static int read_records(lua_State *L) {
   return ty_records_read(ctx, path, head, chw, &a->t, &b->t) == TY_OK ? 2 : ty_raise(L, ctx);
 }
 
-/* list_folder(path) -> names (but "." and ".."), sorted by nothing; or nil and the reason */
+/* list_folder(path) -> names (but "." and ".."), unsorted; or nil and the reason */
 static int list_folder(lua_State *L) {
   const char *path = ty_path_at(L, 1);
   lua_newtable(L);
@@ -475,7 +475,7 @@ static int list_folder(lua_State *L) {
   struct dirent *e;
   for (int n = 0; (e = readdir(d));) {
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-    lua_pushstring(L, e->d_name);                        /* short of memory here, LuaJIT ends anyway */
+    lua_pushstring(L, e->d_name);                        /* where memory ends here, LuaJIT aborts anyway */
     lua_rawseti(L, -2, ++n);
   }
   closedir(d);

@@ -58,7 +58,7 @@ static int set_library(lua_State *L) {     /* what the sources of the library's 
 const char *ty_path_at(lua_State *L, int index) {
   size_t n;
   const char *path = luaL_checklstring(L, index, &n);
-  if (strlen(path) != n) ty_throw(L, "%s: a file's name has no zero byte", path);
+  if (strlen(path) != n) ty_throw(L, "%s: a file name must not contain a zero byte", path);
   return path;
 }
 

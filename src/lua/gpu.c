@@ -336,7 +336,7 @@ static int empty_gpu_cache(lua_State *L) {
 
 static void unpin(void *owner) { ty_gpu_library.unpin(owner); }
 
-ty_status ty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out) {
+ty_status ty_empty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out) {
   int64_t n = ty_dtype_size[m->dtype];
   void *p = NULL;
   if (!available(L)) return ty_error(ctx, "%s", reason);
@@ -356,7 +356,7 @@ ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, size_t most, ty_stage
   const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)TY_MIN(most, TY_STAGE)}};
   *s = (ty_stage){.gpu = k};
   for (int i = 0; i < 2; i++) {
-    TY_TRY(ty_pinned(L, ctx, &m, &s->block[i]));
+    TY_TRY(ty_empty_pinned(L, ctx, &m, &s->block[i]));
     TY_TRY(ty_gpu_library.event_new(ctx, k, false, &s->event[i]));
   }
   return TY_OK;
@@ -391,17 +391,17 @@ static int to_pinned(lua_State *L) {
   ty_meta m;
   ty_meta_of(t, &m);
   ty_keep_layout(&m, t);
-  return ty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
+  return ty_empty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-ty_status ty_pin(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
+ty_status ty_to_pinned(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
   ty_tensor *pinned;
   ty_meta m;
   if (ty_device_of(*t)->gpu >= 0 || !available(L)) return TY_OK;
   if (ctx->program) TY_TRY(ty_program_settle(ctx, "pinned memory is made"));
   ty_meta_of(*t, &m);
   ty_keep_layout(&m, *t);
-  TY_TRY(ty_pinned(L, ctx, &m, &pinned));
+  TY_TRY(ty_empty_pinned(L, ctx, &m, &pinned));
   const ty_status st = ty_copy_into(ctx, pinned, *t);
   if (st != TY_OK) { ty_release(pinned); return st; }
   ty_release(*t);
@@ -417,7 +417,7 @@ static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinne
   if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
   if (!available(L)) return ty_throw(L, "pin_memory: %s", reason);
   h->t = ty_retain(t);
-  return ty_pin(L, ctx, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+  return ty_to_pinned(L, ctx, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 void ty_open_gpu(lua_State *L) {

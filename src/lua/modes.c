@@ -71,7 +71,7 @@ void ty_modes_share_again(lua_State *L, ty_state *s) {
 
 static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */
   ty_modes *m = lua_touserdata(L, 1);
-  if (m && lua_objlen(L, 1) == sizeof *m) modes_end(m);          /* who has debug can call it with anything */
+  if (m && lua_objlen(L, 1) == sizeof *m) modes_end(m);          /* programs with the debug library can pass anything */
   return 0;
 }
 

@@ -36,7 +36,7 @@ static int set_private(lua_State *L) {   /* name, value: what Lua gives the bind
 
 static int state_gc(lua_State *L) {
   ty_state **box = lua_touserdata(L, 1);
-  if (!box || lua_objlen(L, 1) != sizeof *box) return 0;         /* who has debug can call it with anything */
+  if (!box || lua_objlen(L, 1) != sizeof *box) return 0;         /* programs with the debug library can pass anything */
   if (*box) ty_state_release(*box);
   *box = NULL;
   return 0;

@@ -46,7 +46,7 @@ function replicas.refuse_parts(who, params)
   end
 end
 
--- Before anything is exchanged: the modules must be of the same build, but for the parameters that skip has.
+-- Before anything is exchanged: the modules must have the same structure, but for the parameters that skip has.
 function replicas.compare(who, net, group, skip)
   local mine = {}
   for name, p in net:named_parameters() do
