@@ -2,7 +2,8 @@
  *
  * Idea: in a call that is compared, an op that agrees gives placeholders: tensors in the recording's memory, to which nothing has been
  * written yet. They are held until the call's end, with the operands that came. Invariant: what is handed out, and what the call's own
- * tensors say of themselves (versions, histories, needs), is as the op would have left it, but for the numbers. Where a call differs: differ.c. */
+ * tensors say of themselves (versions, histories, needs), is as the op would have left it, but for the numbers. Where a call differs:
+ * differ.c. */
 #include <string.h>
 #include "plan.h"
 
