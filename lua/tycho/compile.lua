@@ -102,9 +102,9 @@ end
 -- Whether fn has kept an argument's copy, or a view of it: then it is its own.
 local function held(v, s)
   if not v.program then return false end
-  local own = rawequal(s.tensor, s.copy) and 3 or 5
-  for _, way in pairs(v.ways) do own = own + (way.graph and way.graph_refs[s] or 0) end
-  return program.input_refs(v.program, s.copy) > own
+  local own = rawequal(s.tensor, s.copy) and 1 or 2
+  for _, way in pairs(v.ways) do own = own + (way.graph and way.graph_holds[s] or 0) end
+  return program.input_holders(v.program, s.copy) > own
 end
 
 -- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose
@@ -216,8 +216,8 @@ local function run(v, way)
     return program.run(p)
   end
   if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has brought other plans
-    way.graph, way.timed_plans, way.graph_refs = nil, gpu.timed_plans_set(), {}
-    for _, s in pairs(v.static) do way.graph_refs[s] = -program.input_refs(p, s.copy) end
+    way.graph, way.timed_plans, way.graph_holds = nil, gpu.timed_plans_set(), {}
+    for _, s in pairs(v.static) do way.graph_holds[s] = -program.input_holders(p, s.copy) end
     local home = program.on_gpu(p)
     local old, graph = gpu.current_stream(home), gpu.graph_begin(home, nil, true)
     local ok, err = pcall(program.capture, p)
@@ -225,7 +225,7 @@ local function run(v, way)
     local nodes = gpu.graph_end(graph, ok)
     if not ok then error(err, 0) end
     way.graph, way.nodes = graph, nodes
-    for _, s in pairs(v.static) do way.graph_refs[s] = way.graph_refs[s] + program.input_refs(p, s.copy) end
+    for _, s in pairs(v.static) do way.graph_holds[s] = way.graph_holds[s] + program.input_holders(p, s.copy) end
     debug_print("captured: %d nodes", nodes)
   end
   program.rates(p)

@@ -22,7 +22,7 @@ static bool valid(ty_ctx *ctx, const ty_tensor *t, const ty_shadow *h) {
   return h->from == t->storage->id && h->version == ty_version(t) && h->queue == queue_of(ctx, t) && !t->storage->exposed;
 }
 
-static bool sole(const ty_shadow *h) { return atomic_load(&h->t->refs) == 1 && !ty_storage_shared(h->t->storage); }
+static bool sole(const ty_shadow *h) { return atomic_load(&h->t->refs) == 1 && ty_storage_holders(h->t->storage) == 1; }
 
 void ty_shadow_free(ty_shadow *h) {
   ty_release(h->t);

@@ -130,7 +130,7 @@ static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const
   return TY_OK;
 }
 
-static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && !ty_storage_shared(t->storage); }
+static bool sole_owner(const ty_tensor *t) { return atomic_load(&t->refs) == 1 && ty_storage_holders(t->storage) == 1; }
 
 static ty_status zero_indices(ty_ctx *ctx, const ty_tensor *t, int dim, int64_t first, int64_t end) {
   if (first >= end) return TY_OK;

@@ -224,33 +224,33 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   return make_leaves(ctx, r);
 }
 
-static int own_refs(const store *st) { return 2 * (st->users + 1) + 1; }      /* two for each tensor, one for the block's: see tensor.c */
+static int own_holders(const store *st) { return st->users + 1; }      /* its values, and the block */
 
-/* References to s that a recording holds. */
-static int refs_of(const ty_recording *r, int at, const ty_storage *s) {
+/* How often a recording holds s. */
+static int holders_in(const ty_recording *r, int at, const ty_storage *s) {
   int n = 0;
   for (int v = at < 0 ? -1 : r->store[at].value; v >= 0; v = r->value[v].next)
-    n += 2 * ((r->value[v].t && r->value[v].t->storage == s) + (r->value[v].plain && r->value[v].plain->storage == s));
+    n += (r->value[v].t && r->value[v].t->storage == s) + (r->value[v].plain && r->value[v].plain->storage == s);
   return n;
 }
 /* That the program's other recordings hold, which have seen it as a tensor from outside. */
-static int others_refs(const ty_recording *r, const ty_storage *s) {
+static int holders_in_others(const ty_recording *r, const ty_storage *s) {
   int n = 0;
   for (const ty_recording *o = r->program->r; o; o = o->other)
-    if (o != r) n += refs_of(o, ty_map_find(&o->map, s->id, o->store, sizeof(store)), s);
+    if (o != r) n += holders_in(o, ty_map_find(&o->map, s->id, o->store, sizeof(store)), s);
   return n;
 }
 
-int ty_program_input_refs(const ty_program *p, const ty_tensor *t) {
+int ty_program_input_holders(const ty_program *p, const ty_tensor *t) {
   int own = 0;
   for (const ty_recording *r = p->r; r; r = r->other)
-    for (int i = 0; i < r->ninput; i++) own += refs_of(r, r->value[r->input[i]].store, t->storage);
-  return atomic_load(&t->storage->refs) - own;
+    for (int i = 0; i < r->ninput; i++) own += holders_in(r, r->value[r->input[i]].store, t->storage);
+  return ty_storage_holders(t->storage) - own;
 }
 
 static bool free_of_holders(const ty_recording *r, const store *st) {
-  const int refs = atomic_load(&st->memory->storage->refs), own = own_refs(st);
-  return refs <= own || refs <= own + others_refs(r, st->memory->storage);
+  const int n = ty_storage_holders(st->memory->storage), own = own_holders(st);
+  return n <= own || n <= own + holders_in_others(r, st->memory->storage);
 }
 
 /* What someone has kept of values that share memory moves to memory of its own, before the run writes to it; so does what is
@@ -288,13 +288,13 @@ ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];
     if (!st->internal || !st->visible || free_of_holders(r, st)) continue;
-    const int refs = atomic_load(&st->memory->storage->refs), own = own_refs(st) + others_refs(r, st->memory->storage);
+    const int n = ty_storage_holders(st->memory->storage), own = own_holders(st) + holders_in_others(r, st->memory->storage);
     int leaves = 0;                        /* a leaf's gradient that nobody else holds is the program's to overwrite, as a gradient is */
     for (int j = 0; j < r->nentry; j++) {
       const ty_tensor *g = r->entry[j].leaf->grad;
       leaves += g && g->storage == st->memory->storage && atomic_load(&g->refs) == 1;
     }
-    if (refs <= own + 2 * leaves) continue;
+    if (n <= own + leaves) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
     fresh->storage->program = r->program;

@@ -64,8 +64,8 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before);
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad);       /* grad, or NULL, is being assigned */
 ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);         /* an alias of t without history */
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);  /* as ty_record_function */
-/* References to the memory of t, an input, but for the program's: two for each tensor and each graph, one for the memory's own tensor. */
-int ty_program_input_refs(const ty_program *p, const ty_tensor *t);
+/* How many hold the memory of t, an input, but for the program's recordings: tensors, graphs. */
+int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
 /* Something happens that a program can't hold, or the host wants values: what is due is done, and the program is dead. */
 ty_status ty_program_settle(ty_ctx *ctx, const char *what);
 #endif

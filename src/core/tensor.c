@@ -266,7 +266,7 @@ void ty_swap_memory(ty_storage *a, ty_storage *b) {
   b->data = inside ? b->small : data;
   b->block = block;
 }
-bool ty_storage_shared(const ty_storage *s) { return atomic_load(&s->refs) > 3; }
+int ty_storage_holders(const ty_storage *s) { return atomic_load(&s->refs) / 2; }
 
 static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
   long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;

@@ -407,7 +407,7 @@ void ty_storage_release(ty_storage *s);
 void ty_swap_memory(ty_storage *a, ty_storage *b);       /* of as many bytes, of a device, neither a part of another or foreign */
 uint64_t ty_next_node(void);           /* the seq of the next node to be recorded */
 uint64_t ty_next_storage(void);        /* storages made from now on have this id, or a larger one */
-bool ty_storage_shared(const ty_storage *s);   /* by more than one tensor */
+int ty_storage_holders(const ty_storage *s);   /* how many tensors, and others, have it */
 void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */

@@ -79,7 +79,7 @@ static int handle_gc(lua_State *L) {
   const ty_handle *h = ty_is_handle(L, 1);
   if (!h) return 0;
   const ty_tensor *t = h->t;
-  if (t && t->storage->account && atomic_load(&t->refs) == 1 && !ty_storage_shared(t->storage))
+  if (t && t->storage->account && atomic_load(&t->refs) == 1 && ty_storage_holders(t->storage) == 1)
     atomic_fetch_add_explicit(&t->storage->account->collected, (long long)t->storage->nbytes, memory_order_relaxed);
   return let_go(L);
 }

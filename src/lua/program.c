@@ -252,8 +252,8 @@ static int program_same(lua_State *L) {   /* whether both are the same elements 
   return 1;
 }
 
-static int program_input_refs(lua_State *L) {   /* (program, tensor) -> how often others than the program hold an input's memory */
-  lua_pushinteger(L, ty_program_input_refs(program_at(L, 1), ty_check(L, 2, "compile", "argument 2")));
+static int program_input_holders(lua_State *L) {   /* (program, tensor) -> how many others than the program hold an input's memory */
+  lua_pushinteger(L, ty_program_input_holders(program_at(L, 1), ty_check(L, 2, "compile", "argument 2")));
   return 1;
 }
 
@@ -445,7 +445,7 @@ void ty_open_program(lua_State *L) {
     {"result_kind", program_result_kind}, {"constant", program_constant}, {"exposed", program_exposed},
     {"signature", program_signature}, {"overlap", program_overlap},
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
-    {"same", program_same}, {"input_refs", program_input_refs},
+    {"same", program_same}, {"input_holders", program_input_holders},
     {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle}};
   lua_newtable(L);
