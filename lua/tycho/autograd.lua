@@ -61,7 +61,7 @@ autograd.backward = core.define("autograd.backward",
 
 -- Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs:
 -- the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil;
--- materialize_grads: zeros.
+-- materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
     allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true",
@@ -75,7 +75,9 @@ autograd.grad = core.define("grad",
     if retain == nil then retain = create end
     local out = run(list(outputs), by_output("grad", grads, outputs), list(inputs), retain, create)
     for i, x in ipairs(list(inputs)) do
-      if zeros and not out[i] then out[i] = core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
+      if not out[i] and (zeros or not unused and core.reached(list(outputs), {x})[1]) then
+        out[i] = core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device})
+      end
       if not out[i] and not unused then
         fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i)
       end

@@ -17,6 +17,8 @@ local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for
 local R = {}
 
 local function zero(g) return ops.fill(g, 0) end
+-- The gradient of what has none but steps: 0, which isn't computed, nor what would follow from it. grad() gives zeros there.
+local function step() end
 local function zeros(shape, like) return ops.zeros(shape, {dtype = like.dtype, device = like.device}) end
 
 -- g of a reduction's result, seen in the shape of its operand
@@ -112,7 +114,7 @@ R.softshrink = {x = function(g, x, lambd) return ops.where(ops.le(ops.abs(x), la
 R.hardshrink = R.softshrink
 R.hardswish = {x = function(g, x) return ops.hardswish_backward(g, x) end}
 R.hardsigmoid = {x = function(g, x) return ops.hardtanh_backward(g / 6, x, -3, 3) end}
-R.threshold = {x = function(g, x, threshold) return ops.where(ops.gt(x, threshold), g, 0) end}
+R.threshold = {x = function(g, x, threshold) return ops.relu_backward(g, x - threshold) end}
 R.hardtanh = {x = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end}
 R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
@@ -158,7 +160,7 @@ local function over_squares(a, b, g)      -- 0 at the origin, as PyTorch's
 end
 R.atan2 = {a = function(g, a, b) return g * b * over_squares(a, b, g) end,
   b = function(g, a, b) return -g * a * over_squares(a, b, g) end}
-R.fill = {value = function(g) return g end}
+R.fill = {x = zero, value = function(g) return g end}
 R.where = {a = function(g, cond) return ops.where(cond, g, 0) end, b = function(g, cond) return ops.where(cond, 0, g) end}
 R.masked_fill = {x = function(g, mask) return ops.masked_fill(g, mask, 0) end, value = function(g, mask) return ops.where(mask, g, 0) end}
 R.lerp = {a = function(g, weight) return g * (1 - weight) end, b = function(g, weight) return g * weight end,
@@ -169,15 +171,18 @@ R.addcdiv = {a = function(g) return g end, b = function(g, c, value) return scal
   c = function(g, b, c, value) return g * b / ops.square(operand(c, g)) * -value end}
 
 ---- pointwise ops that are gradients themselves ----
-R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end}
+R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end, y = step}
 R.sigmoid_backward = {grad = function(g, y) return ops.sigmoid_backward(g, y) end,
   y = function(g, grad, y) return g * grad * (1 - y * 2) end}
 R.tanh_backward = {grad = function(g, y) return ops.tanh_backward(g, y) end, y = function(g, grad, y) return g * grad * y * -2 end}
-R.leaky_relu_backward = {grad = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end}
-R.hardtanh_backward = {grad = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end}
+R.leaky_relu_backward = {grad = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end,
+  x = step}
+R.hardtanh_backward = {grad = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end, x = step}
+R.prelu_backward = {grad = function(g, x, weight) return ops.prelu_backward(g, x, weight) end, x = step,
+  weight = function(g, grad, x) return ops.where(ops.gt(x, 0), 0, g * grad) end}
 R.hardswish_backward = {grad = function(g, x) return ops.hardswish_backward(g, x) end,
   x = function(g, grad, x) return ops.hardtanh_backward(g * grad / 3, x, -3, 3) end}
-R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
+R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end, x = step}
 
 ---- reductions, scans ----
 R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
@@ -484,7 +489,7 @@ end
 local NONE = [[
   isnan isinf isfinite signbit logical_not gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift
   bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
-  silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward prelu_backward
+  silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward
   smooth_l1_backward bce_logits_backward grid_sample_backward_grid grid_sample_backward_x softmax_backward log_softmax_backward
   batch_norm_backward layer_norm_backward group_norm_backward distances_backward cross_entropy_backward
   cross_entropy_mean_backward ctc_backward linear_backward_weight empty zeros ones full range linspace eye rand randn randint randperm
@@ -503,7 +508,7 @@ local function register(op, n, operands, fn)
     if not name then break end
     params[i], i = name, i + 1
   end
-  if #params == 0 then error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g") end
+  if #params == 0 and fn ~= step then error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g") end
   core.set_rule(op, n, names, params, fn)
 end
 
