@@ -9374,7 +9374,7 @@ tycho.autograd = {}
 ---@param options? table
 function tycho.autograd.backward(outputs, grads, options) end
 
---- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros.
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 ---@param outputs any
 ---@param inputs any
 ---@param grad_outputs? any
@@ -9383,7 +9383,7 @@ function tycho.autograd.backward(outputs, grads, options) end
 ---@param options? table
 function tycho.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, options) end
 
---- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros.
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 ---@param outputs any
 ---@param inputs any
 ---@param grad_outputs? any
@@ -9516,7 +9516,7 @@ tycho.func = {}
 ---@param tensors any
 function tycho.func.functional_call(net, tensors, ...) end
 
---- `(fn, argnums=1)` a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument of that number (a list of numbers: as many gradients), then fn's further results.
+--- `(fn, argnums=1)` a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument of that number (a list of numbers: as many gradients), then fn's further results, which is what PyTorch's has_aux asks for.
 ---@param fn any
 ---@param argnums? any
 function tycho.func.grad(fn, argnums) end
@@ -9988,7 +9988,7 @@ function tycho.nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite) e
 ---@param total_norm any
 function tycho.nn.utils.clip_grads_with_norm_(params, max_norm, total_norm) end
 
---- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless error_if_nonfinite.
+--- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless error_if_nonfinite. foreach is PyTorch's: all are taken at once in any case.
 ---@param params any
 ---@param max_norm any
 ---@param norm_type? any

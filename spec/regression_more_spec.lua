@@ -437,4 +437,58 @@ describe("regressions", function()
       assert.is_true(co())
     end
   end)
+
+  it("steps have second derivatives of 0", function()
+    local x = T({-0.5, 0.3, 2}, {requires_grad = true})
+    for _, f in ipairs {F.relu, F.relu6, F.hardtanh, function(v) return F.leaky_relu(v, 0.1) end,
+        function(v) return F.threshold(v, 0.1, 3) end, function(v) return F.prelu(v, T {0.2}) end, function(v) return v:clamp(0, 1) end} do
+      local g = tycho.grad(f(x):sum(), x, {create_graph = true})
+      assert.is_true(g.requires_grad)
+      is({0, 0, 0}, tycho.grad(g:sum(), x))
+    end
+    local net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    local g = tycho.grad(net(x):sum(), x, {create_graph = true})
+    is({0, 0, 0}, tycho.grad(g[{{1}}]:sum(), x, {retain_graph = true}))
+    assert.is_true(tycho.grad(g:square():sum(), net[1].weight):norm():item() > 0)
+    helper.fails("grad: input 1 wasn't used", tycho.grad, (net(x)):sum(), T({1}, {requires_grad = true}))
+  end)
+
+  it("prelu's gradients have gradients", function()
+    local x, w = T({{-0.5, 0.3}, {2, -1.5}}, {dtype = "float64", requires_grad = true}), T({0.2, 0.4}, {dtype = "float64", requires_grad = true})
+    assert.is_true(tycho.autograd.gradgradcheck(function(a, b) return F.prelu(a:square() - 1, b) end, {x, w}))
+  end)
+
+  it("zero_ and fill_ keep the graph", function()
+    for _, change in ipairs {function(y) y:zero_() end, function(y) y:fill_(3) end} do
+      local w = T({1, 1}, {requires_grad = true})
+      local y = w * 2
+      change(y)
+      assert.is_true(y.requires_grad)
+      y:sum():backward()
+      is({0, 0}, w.grad)
+    end
+  end)
+
+  it("bytes are resized as PyTorch does, other whole numbers are refused", function()
+    local x = tycho.range(0, 63):view(1, 1, 8, 8):byte()
+    local function sized(mode, antialias) return F.interpolate(x, {size = {3, 3}, mode = mode, antialias = antialias}):flatten():totable() end
+    assert.same({10, 13, 15, 29, 32, 34, 48, 51, 53}, sized("bilinear", true))
+    assert.same({0, 2, 5, 16, 18, 21, 40, 42, 45}, sized "nearest")
+    assert.equal("uint8", F.interpolate(x, {scale_factor = 2}).dtype)
+    helper.fails("interpolate: argument 1 must have a floating dtype or be uint8, got int32", F.interpolate, x:int(), {size = {3, 3}})
+    helper.fails("affine_grid: argument 1 must have a floating dtype, got int64", F.affine_grid, tycho.ones(1, 2, 3):long(), {1, 1, 4, 4})
+    local grid = T {{{{0.1, 0.3}, {-0.4, 0.2}}}}
+    local image = tycho.range(0, 15):view(1, 1, 4, 4)
+    helper.close(F.grid_sample(image, grid, {mode = "bicubic"}), F.grid_sample(image:long(), grid, {mode = "bicubic"}))
+  end)
+
+  it("a traced EmbeddingBag takes any number of rows", function()
+    for _, mode in ipairs {"sum", "mean", "max"} do
+      for _, padding in ipairs {false, 3} do
+        local bag = nn.EmbeddingBag(10, 3, {mode = mode, padding_idx = padding or nil})
+        local traced, ids = tycho.jit.trace(bag, tycho.randint(1, 10, {2, 4})), tycho.randint(1, 10, {5, 4})
+        helper.close(bag(ids), traced(ids))
+      end
+    end
+  end)
 end)

@@ -66,7 +66,9 @@ local function each_tensor(who, n, argument, fn)
 end
 
 local function numbers_of(who, argnums)
-  if type(argnums) == "table" and argnums.argnums ~= nil then argnums = options.fill(who, argnums, {argnums = 1}).argnums end
+  if type(argnums) == "table" and next(argnums) ~= nil and argnums[1] == nil then
+    argnums = options.fill(who, argnums, {argnums = 1, has_aux = true}).argnums
+  end
   local list = type(argnums) == "table" and argnums or {argnums}
   options.items(who, "argnums", list)
   for _, n in ipairs(list) do options.whole(who, "argnums", n, 1) end
@@ -108,7 +110,7 @@ local function gradient(who, fn, argnums, first)
   end
 end
 -- grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument
--- of that number (a list of numbers: as many gradients), then fn's further results.
+-- of that number (a list of numbers: as many gradients), then fn's further results, which is what PyTorch's has_aux asks for.
 function func.grad(fn, argnums) return gradient("grad", fn, argnums, 2) end
 -- grad_and_value(fn, argnums=1): as grad; the value comes after the gradients, then fn's further results.
 function func.grad_and_value(fn, argnums) return gradient("grad_and_value", fn, argnums, 1) end

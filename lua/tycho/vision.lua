@@ -121,7 +121,7 @@ V.sigmoid_focal_loss = define("sigmoid_focal_loss",
     local p = ops.sigmoid(x)
     local loss = F.binary_cross_entropy_with_logits(x, y, {reduction = "none"}) * (1 - (p * y + (1 - p) * (1 - y))) ^ gamma
     if alpha >= 0 then loss = (alpha * y + (1 - alpha) * (1 - y)) * loss end
-    return reduced(loss, reduction)
+    return reduction == "mean" and ops.mean(loss) or reduced(loss, reduction)              -- of none: NaN, as the other losses
   end)
 
 ---- boxes from boxes ----

@@ -271,6 +271,19 @@ local function covering(x, n, out, mode, corners, factor)
   end
   return M.to(M.to(core.from_value(rows, "float64"), x.dtype), x.device)
 end
+-- Images x as h x w pixels, factors: what these are of x's, 0 where sizes were given.
+local function resized(x, h, w, mode, corners, factors, antialias)
+  if not antialias then return ops.resize(x, {h, w}, mode, corners, factors[1], factors[2]) end
+  local down = covering(x, x.shape[3], h, mode, corners, factors[1])
+  return ops.matmul(ops.matmul(down, x), M.t(covering(x, x.shape[4], w, mode, corners, factors[2])))
+end
+-- The same of bytes, as PyTorch does it: of rows first, which become bytes again.
+local function resized_bytes(x, h, w, mode, corners, factors, antialias)
+  if mode:find "nearest" then return M.byte(resized(M.float(x), h, w, mode, corners, factors, antialias)) end
+  local function rounded(y) return ops.clamp(ops.floor(y + 0.5), 0, 255) end
+  local rows = rounded(resized(M.float(x), x.shape[3], w, mode, corners, {0, factors[2]}, antialias))
+  return M.byte(rounded(resized(rows, h, w, mode, corners, {factors[1], 0}, antialias)))
+end
 def("interpolate",
   "x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, \z
     align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false",
@@ -279,6 +292,10 @@ def("interpolate",
     local n = M.dim(x) - 2
     if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
     if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
+    local bytes = x.dtype == "uint8" and n == 2 and mode ~= "area"
+    if not bytes and not M.is_floating_point(x) then
+      fail("interpolate", "argument 1 must have a floating dtype%s, got %s", n == 2 and mode ~= "area" and " or be uint8" or "", x.dtype)
+    end
     if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
     if align_corners and not FITS[mode] then fail("interpolate", "align_corners doesn't go with mode '%s'", mode) end
     if antialias and mode ~= "bilinear" and mode ~= "bicubic" then
@@ -308,12 +325,10 @@ def("interpolate",
           fail("interpolate", "size %.4g of dim %d is too %s with antialias", out[i], i + 2, out[i] < 1 and "small" or "large")
         end
       end
-      local down = covering(x, x.shape[3], out[1], mode, align_corners, factors[1])
-      return ops.matmul(ops.matmul(down, x), M.t(covering(x, x.shape[4], out[2], mode, align_corners, factors[2])))
     end
-    if n ~= 2 then for i = 1, n do factors[i] = -factors[i] end end          -- as ty_taps takes them
+    if n == 2 then return (bytes and resized_bytes or resized)(x, out[1], out[2], kind, align_corners, factors, antialias) end
+    for i = 1, n do factors[i] = -factors[i] end               -- as ty_taps takes them
     if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, 0, factors[1]), 3) end
-    if n == 2 then return ops.resize(x, out, kind, align_corners, factors[1], factors[2]) end
     local s = x.shape                        -- each plane, then depth
     local y = ops.resize(M.reshape(x, s[1], s[2] * s[3], s[4], s[5]), {out[2], out[3]}, kind, align_corners, factors[2], factors[3])
     y = ops.resize(M.reshape(y, s[1], s[2], s[3], out[2] * out[3]), {out[1], out[2] * out[3]}, kind, align_corners, factors[1], 0)

@@ -4,7 +4,8 @@ local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.NN
 local F = lib.functions
-local no_grad = require("tycho.modes").no_grad
+local modes = require "tycho.modes"
+local no_grad = modes.no_grad
 
 ---- matrix products ----
 local function product(name, doc, dims_a, dims_b)
@@ -287,6 +288,18 @@ local function largest_of_bags(rows, taken, starts, each)
   y = F.scatter_reduce(y, 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
   return ops.masked_fill(y, ops.eq(y, -math.huge), 0)
 end
+-- Of rows of ids, by ops that hold for any number of rows: for traces.
+local function bags_of_rows(ids, weight, mode, scale, padding)
+  local rows, taken = F.embedding(ids, weight), padding > 0 and M.unsqueeze(ops.ne(ids, padding), 3)
+  if taken then rows = ops.where(taken, rows, mode == "max" and -math.huge or 0) end
+  if mode == "max" then
+    local y = ops.amax(rows, 2)
+    return ops.masked_fill(y, ops.eq(y, -math.huge), 0)
+  end
+  if mode == "mean" and not taken then return ops.mean(rows, 2) end
+  local y = ops.sum(scale and rows * M.unsqueeze(M.to(scale, weight.dtype), 3) or rows, 2)
+  return mode == "mean" and y / M.to(ops.clamp(ops.sum(taken, 2), 1), y.dtype) or y
+end
 def("embedding_bag",
   "ids, weight, offsets:tensor?, max_norm:number?, norm_type:number=2, *, mode:enum(sum,mean,max)=mean, per_sample_weights:tensor?, \z
     include_last_offset:bool=false, padding_idx:int?, scale_grad_by_freq:bool=false, sparse:bool=false",
@@ -305,6 +318,7 @@ def("embedding_bag",
     need(name, 2, weight, 2)
     padding = padding and lib.entry(name, "padding_idx", padding, weight.shape[1]) or 0
     ids = whole(name, 1, ids)
+    if modes.tracing and M.dim(ids) == 2 and not max_norm then return bags_of_rows(ids, weight, mode, scale, padding) end
     local edges = edges_of(name, ids, offsets, ends)
     ids, scale = M.flatten(ids), scale and M.to(M.flatten(scale), weight.dtype)
     if max_norm then limit_rows(weight, ids, max_norm, norm_type) end

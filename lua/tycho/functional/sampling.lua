@@ -90,6 +90,7 @@ def("grid_sample",
     end
     if x.shape[1] == 0 then return ops.zeros({0, x.shape[2], unpack(grid.shape, 2, dims + 1)}, {dtype = x.dtype, device = x.device}) end
     if M.numel(x) == 0 then fail("grid_sample", "argument 1 of shape %s has nothing to be read", tostring(x.shape)) end
+    if not M.is_floating_point(x) then x = M.to(x, lib.promote_types(x.dtype, grid.dtype)) end
     return lib.widened(x, function(wide) return gathered(wide, M.to(grid, wide.dtype), mode, padding, align) end)
   end
   if x.dtype ~= grid.dtype then
@@ -104,6 +105,7 @@ def("affine_grid",
   "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}",
   function(theta, size, align)
     need("affine_grid", 1, theta, 3)
+    if not M.is_floating_point(theta) then fail("affine_grid", "argument 1 must have a floating dtype, got %s", theta.dtype) end
     local dims = #size - 2
     if dims ~= 2 and dims ~= 3 or theta.shape[1] ~= size[1] or theta.shape[2] ~= dims or theta.shape[3] ~= dims + 1 then
       fail("affine_grid", "theta has shape %s; it must be (N, 2, 3) for a size {N, C, H, W}, (N, 3, 4) for {N, C, D, H, W}",

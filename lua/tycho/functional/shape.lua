@@ -456,10 +456,11 @@ for _, keep in ipairs {"tril", "triu"} do
       if n == 0 then return ops.empty({2, 0}, {dtype = "int64"}) end
       local below = ops.clamp(ops.range(1, row, 1, {dtype = "int64"}) + offset, 0, col)
       local count = upper and col - below or below
-      local ends, place = ops.cumsum(count, 1), ops.range(1, n, 1, {dtype = "int64"})
-      local at = ops.searchsorted(ends, place)
-      local before = upper and ends - count - below or ends - count
-      return ops.stack({at, place - ops.index(before, {at}, 1)}, 1)
+      local before = ops.cumsum(count, 1) - count                                -- elements of the rows above
+      local begins = ops.scatter_add(ops.zeros({n + 1}, {dtype = "int64"}), 1, before + 1, ops.ones({row}, {dtype = "int64"}))
+      local at = ops.cumsum(ops.slice(begins, 1, 1, n), 1)
+      if upper then before = before - below end
+      return ops.stack({at, ops.range(1, n, 1, {dtype = "int64"}) - ops.index(before, {at}, 1)}, 1)
     end, MAKES)
 end
 def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' elements, one row each", function(list)

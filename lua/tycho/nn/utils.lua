@@ -92,7 +92,7 @@ end
 
 -- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements of a list together, a tensor on their device.
 function utils.get_total_norm(tensors, ...)
-  local o = options.arguments("get_total_norm", "norm_type=2, error_if_nonfinite=false", ...)
+  local o = options.arguments("get_total_norm", "norm_type=2, error_if_nonfinite=false, foreach=true", ...)
   options.number("get_total_norm", "norm_type", o.norm_type)
   if o.norm_type <= 0 then fail("get_total_norm: norm_type must be above 0, got %g", o.norm_type) end
   local list = core.is_tensor(tensors) and {tensors} or tensors
@@ -116,9 +116,9 @@ end
 
 -- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales the gradients down so that their norm as one vector
 -- (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless
--- error_if_nonfinite.
+-- error_if_nonfinite. foreach is PyTorch's: all are taken at once in any case.
 function utils.clip_grad_norm_(params, ...)
-  local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false", ...)
+  local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false, foreach=true", ...)
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
   options.number("clip_grad_norm_", "norm_type", o.norm_type)
   if o.norm_type <= 0 then fail("clip_grad_norm_: norm_type must be above 0, got " .. o.norm_type) end
