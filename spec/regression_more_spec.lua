@@ -491,4 +491,18 @@ describe("regressions", function()
       end
     end
   end)
+
+  it("the places of extremes with keepdim are those without", function()
+    local x = tycho.randn(2, 3, 4, 1, 1, 1, 1, 40):permute(8, 1, 2, 3, 4, 5, 6, 7)
+    for _, y in ipairs {x, x:contiguous(), tycho.randn(5, 70, 6), tycho.randn(30, 8):t()} do
+      for dim = 1, y:dim() do
+        for _, name in ipairs {"max", "min"} do
+          local v, at = y[name](y, dim)
+          local kept, kept_at = y[name](y, dim, {keepdim = true})
+          assert.is_true(kept:squeeze(dim):equal(v) and kept_at:squeeze(dim):equal(at))
+          assert.is_true(y["arg" .. name](y, dim, {keepdim = true}):squeeze(dim):equal(at))
+        end
+      end
+    end
+  end)
 end)

@@ -308,7 +308,8 @@ static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, t
     for (int k = 0; k < n; k++) {
       all[k] = k < c->nin ? *c->in[k].t : *c->out[k - c->nin];
       if (k < nt) continue;
-      for (int d = all[k].ndim++; d > dim; d--) { all[k].shape[d] = all[k].shape[d - 1]; all[k].stride[d] = all[k].stride[d - 1]; }
+      if (all[k].ndim < t[0]->ndim)        /* no keepdim */
+        for (int d = all[k].ndim++; d > dim; d--) { all[k].shape[d] = all[k].shape[d - 1]; all[k].stride[d] = all[k].stride[d - 1]; }
       all[k].shape[dim] = w.n;
       all[k].stride[dim] = 0;
     }

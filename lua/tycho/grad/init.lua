@@ -18,7 +18,7 @@ local R = {}
 
 local function zero(g) return ops.fill(g, 0) end
 -- The gradient of what has none but steps: 0, which isn't computed, nor what would follow from it. grad() gives zeros there.
-local function step() end
+local function jump() end
 local function zeros(shape, like) return ops.zeros(shape, {dtype = like.dtype, device = like.device}) end
 
 -- g of a reduction's result, seen in the shape of its operand
@@ -171,18 +171,18 @@ R.addcdiv = {a = function(g) return g end, b = function(g, c, value) return scal
   c = function(g, b, c, value) return g * b / ops.square(operand(c, g)) * -value end}
 
 ---- pointwise ops that are gradients themselves ----
-R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end, y = step}
+R.relu_backward = {grad = function(g, y) return ops.relu_backward(g, y) end, y = jump}
 R.sigmoid_backward = {grad = function(g, y) return ops.sigmoid_backward(g, y) end,
   y = function(g, grad, y) return g * grad * (1 - y * 2) end}
 R.tanh_backward = {grad = function(g, y) return ops.tanh_backward(g, y) end, y = function(g, grad, y) return g * grad * y * -2 end}
 R.leaky_relu_backward = {grad = function(g, x, negative_slope) return ops.leaky_relu_backward(g, x, negative_slope) end,
-  x = step}
-R.hardtanh_backward = {grad = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end, x = step}
-R.prelu_backward = {grad = function(g, x, weight) return ops.prelu_backward(g, x, weight) end, x = step,
+  x = jump}
+R.hardtanh_backward = {grad = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end, x = jump}
+R.prelu_backward = {grad = function(g, x, weight) return ops.prelu_backward(g, x, weight) end, x = jump,
   weight = function(g, grad, x) return ops.where(ops.gt(x, 0), 0, g * grad) end}
 R.hardswish_backward = {grad = function(g, x) return ops.hardswish_backward(g, x) end,
   x = function(g, grad, x) return ops.hardtanh_backward(g * grad / 3, x, -3, 3) end}
-R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end, x = step}
+R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end, x = jump}
 
 ---- reductions, scans ----
 R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
@@ -508,7 +508,7 @@ local function register(op, n, operands, fn)
     if not name then break end
     params[i], i = name, i + 1
   end
-  if #params == 0 and fn ~= step then error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g") end
+  if #params == 0 and fn ~= jump then error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g") end
   core.set_rule(op, n, names, params, fn)
 end
 
