@@ -505,4 +505,60 @@ describe("regressions", function()
       end
     end
   end)
+
+  it("a trace follows no size that the model looks at", function()
+    local function refuses(rows, fn)
+      local traced = tycho.jit.trace(fn, tycho.ones(rows, 2))
+      helper.fails("the trace was made for", traced, tycho.ones(rows + 3, 2))
+    end
+    refuses(4, function(x) return x * (x:size(1) % 2) end)
+    refuses(4, function(x) return x:size(1) > 3 and x * 2 or x * 3 end)
+    refuses(1, function(x) return x:size(1) > 2 and x * 2 or x * 3 end)
+    refuses(1, function(x) return x * math.max(3, x:size(1)) end)
+  end)
+
+  it("traces of recurrent layers and cells take any number of rows", function()
+    for _, name in ipairs {"RNN", "GRU", "LSTM"} do
+      local cell, layer = nn[name .. "Cell"](6, 3), nn[name](6, 3)
+      local x, y = tycho.randn(7, 6), tycho.randn(5, 7, 6)
+      helper.close((cell(x)), (tycho.jit.trace(cell, tycho.randn(4, 6))(x)))
+      helper.close((layer(y)), (tycho.jit.trace(layer, tycho.randn(4, 2, 6))(y)))
+    end
+  end)
+
+  it("isin among many values, NaN among them", function()
+    local x = T({{1, nan, 3}, {-inf, 5.5, 2}})
+    local values = tycho.cat {tycho.range(3, 20), T {nan, -inf}}
+    assert.same({{false, false, true}, {true, false, false}}, x:isin(values):totable())
+    assert.same({{true, true, false}, {false, true, true}}, x:isin(values, {invert = true}):totable())
+    assert.same({true, false}, T({3, 4}, i64):isin(T({1, 3, 9}, i64)):totable())
+    assert.same({false, false}, T({3, 4}, i64):isin(tycho.zeros(0)):totable())
+    local many = tycho.randint(1, 100000, {100000})
+    assert.is_true(many:isin(many:flip(1)):all():item())
+  end)
+
+  it("nan_to_num's replacements aren't replaced again", function()
+    assert.same({inf}, T({nan}):nan_to_num(inf):totable())
+    assert.same({-inf}, T({inf}):nan_to_num(0, -inf):totable())
+    is({7, 1, 2, 3}, T({nan, inf, -inf, 3}):nan_to_num(7, 1, 2))
+    local x = T({nan, inf, -inf, 3}, {requires_grad = true})
+    is({0, 0, 0, 1}, tycho.grad(x:nan_to_num():sum(), x))
+  end)
+
+  it("a long list of modules grows, whatever else is done to it", function()
+    local list = nn.Sequential()
+    for _ = 1, 4000 do list:append(nn.ReLU()) end
+    assert.equal(4000, #list)
+    table.insert(list, 1, nn.Tanh())
+    list:append(nn.Identity())
+    assert.equal(4002, #list:children())
+  end)
+
+  it("a tensor without a name is saved beside one named as it would be", function()
+    local path = helper.folder() .. "/unnamed"
+    tycho.save(path, {[""] = tycho.ones(1), tensor = tycho.zeros(2)})
+    local back = tycho.load(path)
+    assert.same({1}, back[""]:totable())
+    assert.same({0, 0}, back.tensor:totable())
+  end)
 end)

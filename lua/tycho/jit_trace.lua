@@ -115,6 +115,10 @@ local function tried(model, inputs)
   return ok, r
 end
 
+-- Sizes to try beside n, odd or even as it isn't: above, and below (1 of 1).
+local function larger(n) return n < 4 and 4 * n + 1 or 2 * n + 1 end
+local function smaller(n) return math.max(math.floor(n / 2) + (math.floor(n / 2) % 2 == n % 2 and 1 or 0), 1) end
+
 -- The dims whose size no number in the model follows: with a larger and a smaller one, odd or even as it wasn't, and with all of them
 -- changed at once, the model does the very same ops, of the same numbers. In all inputs where the size is the first one's.
 local function free_dims(model, copies, a)
@@ -131,8 +135,7 @@ local function free_dims(model, copies, a)
   local free, at_once = {}, {}
   for d = 1, #first do
     local n = first[d]
-    local less = math.max(math.floor(n / 2) + (math.floor(n / 2) % 2 == n % 2 and 1 or 0), 1)
-    if n > 0 and same({[d] = 2 * n + 1}) and (less == n or same({[d] = less})) then
+    if n > 0 and same({[d] = larger(n)}) and (smaller(n) == n or same({[d] = smaller(n)})) then
       free[#free + 1] = d
       at_once[d] = (#free + 1) * n + 1
     end
@@ -161,19 +164,20 @@ local function each_way(copies, first, fn)
   return choose(2)
 end
 
--- The inputs' dims that are the batch: with twice as much there, the model does the same ops, of sizes that are as before or have doubled.
--- It is dim 1 or 2 of the first input; dim 2, which may be a sequence that is filled up to an even length, with one more too. Other dims of
--- other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found in TRIALS runs.
+-- The inputs' dims that are the batch: with twice as much there, with one more, with less, the model does the same ops, of sizes that are
+-- as before or in proportion. It is dim 1 or 2 of the first input, rather the one that isn't free anyway: 2 of a sequence, whose length
+-- is. Other dims of other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found in
+-- TRIALS runs.
 local TRIALS = 16
-local function batch_dims(model, copies, a)
-  local function sizes_that_grow(first, n, dims)
+local function batch_dims(model, copies, a, free)
+  local function sizes_that_grow(n, dims)
     local function follows(size)
       local other = {}
       for i, x in ipairs(copies) do other[i] = dims[i] > 0 and resized(x, dims[i], size) or x end
       local ok, b = tried(model, other)
       return ok and generalise(a, b, n, size)
     end
-    return (first == 1 or follows(2 * n + 1)) and follows(2 * n)
+    return follows(larger(n)) and (smaller(n) == 1 or follows(smaller(n))) and follows(2 * n)    -- of one alone some layers have no statistics
   end
   -- dims and grown, but without that of input i (nil: of all inputs) where it isn't the first one's, if that does as well
   local function without(first, n, dims, grown, i)
@@ -181,17 +185,17 @@ local function batch_dims(model, copies, a)
     for k, d in ipairs(dims) do
       if d > 0 and d ~= first and (i == nil or i == k) then fewer[k], changed = 0, true end
     end
-    local still = changed and sizes_that_grow(first, n, fewer)
+    local still = changed and sizes_that_grow(n, fewer)
     if still then return fewer, still end
     return dims, grown
   end
   local trials, found = 0, nil
-  for first = 1, math.min(2, M.dim(copies[1])) do
-    if not found and copies[1].shape[first] > 0 then
+  for _, first in ipairs(free[1] == 1 and {2, 1} or {1, 2}) do
+    if not found and first <= M.dim(copies[1]) and copies[1].shape[first] > 0 then
       each_way(copies, first, function(n, dims)
         if trials == TRIALS then return true end
         trials = trials + 1
-        local grown = sizes_that_grow(first, n, dims)
+        local grown = sizes_that_grow(n, dims)
         if not grown then return false end
         found, grown = without(first, n, {unpack(dims)}, grown)
         for i = 2, #copies do found, grown = without(first, n, found, grown, i) end
@@ -206,14 +210,14 @@ end
 -- What p says of sizes that may differ: batch, free.
 local function note_free_sizes(p, model, copies, a)
   if P.changed(a.events) then return end                 -- a second run would change more
-  local free = free_dims(model, copies, a)
-  p.batch = batch_dims(model, copies, a)
+  local free = free_dims(model, copies, a) or {}
+  p.batch = batch_dims(model, copies, a, free)
   if p.batch then
     local plain = true
     for _, d in ipairs(p.batch) do plain = plain and d == 1 end
     if plain then p.batch = true end
   end
-  for _, d in ipairs(free or {}) do
+  for _, d in ipairs(free) do
     if d ~= P.batch_dim(p, 1) then p.free = p.free or {}; p.free[#p.free + 1] = d end
   end
 end

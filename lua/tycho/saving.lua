@@ -80,7 +80,7 @@ end
 local function is_flat(v)
   if core.is_tensor(v) or type(v) ~= "table" or next(v) == nil then return false end
   for k, x in pairs(v) do
-    if type(k) ~= "string" or not core.is_tensor(x) or k == "__metadata__" then return false end
+    if type(k) ~= "string" or not core.is_tensor(x) or k == "__metadata__" or k == "" then return false end
   end
   return true
 end

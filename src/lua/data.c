@@ -292,11 +292,14 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
     ty_meta *m = &b->b.meta[k], whole;
     if (!ty_field_meta(s, k, m)) continue;               /* the first item says */
     whole = *m;
-    if (whole.ndim == TY_MAXDIM) st = ty_error(ctx, "DataLoader: items of %d dims make batches of more than %d", TY_MAXDIM, TY_MAXDIM);
+    if (whole.ndim == TY_MAXDIM) {
+      st = ty_error(ctx, "DataLoader: items of %d dims make batches of more than %d", TY_MAXDIM, TY_MAXDIM);
+      break;
+    }
     whole.ndim++;
     whole.shape[0] = n;
     memcpy(whole.shape + 1, m->shape, sizeof *m->shape * (size_t)m->ndim);
-    if (st == TY_OK) st = b->pin ? ty_empty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
+    st = b->pin ? ty_empty_pinned(L, ctx, &whole, &b->t[k]) : ty_empty(ctx, &ty_cpu, &whole, &b->t[k]);
     if (st == TY_OK) b->b.to[k] = ty_data(b->t[k]);
   }
   if (st != TY_OK) batch_free(b, s);

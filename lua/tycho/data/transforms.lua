@@ -94,7 +94,8 @@ end
 
 -- size: the shorter side's, or {h, w}
 local function resize_step(size, nearest, antialias)
-  if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and (#size == 1 or type(size[2]) == "number")) then
+  if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and
+      (#size == 1 or (#size == 2 and type(size[2]) == "number"))) then
     fail("Resize: size must be a number, for the shorter side, or {height, width}")
   end
   for _, v in ipairs(type(size) == "table" and size or {size}) do

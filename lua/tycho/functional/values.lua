@@ -350,9 +350,23 @@ def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest a
   if keepdim then return value, index end
   return M.squeeze(value, dim), M.squeeze(index, dim)
 end)
+-- Of many values: in their order, the place before which x would stand holds it or it is none.
+local function among_sorted(x, values)
+  local dtype = lib.promote_types(x.dtype, values.dtype)
+  local flat, sorted = M.to(M.flatten(x), dtype), (ops.sort(M.to(values, dtype), 1))
+  local at = ops.clamp(ops.searchsorted(sorted, flat), 1, #sorted)
+  return M.reshape(ops.eq(ops.index(sorted, {at}, 1), flat), x.shape)
+end
+local FEW_VALUES = 8
 def("isin", "x, values:operand, *, invert:bool=false", "true where an element of x is among values (invert: is not)",
   function(x, values, invert)
-    local found = core.is_tensor(values) and ops.any(ops.eq(M.unsqueeze(x, -1), M.flatten(values)), -1) or ops.eq(x, values)
+    local found
+    if not core.is_tensor(values) or M.numel(values) == 1 then found = ops.eq(x, values)
+    elseif M.numel(values) > FEW_VALUES then found = among_sorted(x, M.flatten(values))
+    else
+      found = ops.zeros(x.shape, {dtype = "bool", device = x.device})
+      for _, v in ipairs(M.unbind(M.flatten(values))) do found = ops.logical_or(found, ops.eq(x, v)) end
+    end
     return invert and ops.logical_not(found) or found
   end)
 
@@ -363,9 +377,10 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
   "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest",
   function(x, nan, posinf, neginf)
     if not M.is_floating_point(x) then return ops.clone(x) end
-    local y = ops.masked_fill(x, ops.isnan(x), nan)
-    y = ops.masked_fill(y, ops.eq(y, math.huge), posinf or limits(x))
-    return ops.masked_fill(y, ops.eq(y, -math.huge), neginf or -limits(x))
+    local y = ops.clamp(x, -limits(x), limits(x))
+    if posinf then y = ops.masked_fill(y, ops.eq(x, math.huge), posinf) end
+    if neginf then y = ops.masked_fill(y, ops.eq(x, -math.huge), neginf) end
+    return ops.masked_fill(y, ops.isnan(x), nan)
   end, PLACE)
 local HOLDS = {uint8 = {0, 255}, int32 = {-2 ^ 31, 2 ^ 31 - 1}}
 -- All elements would be a border that the dtype can't hold.

@@ -45,6 +45,11 @@ local function append(self, m)
     fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
   end
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
+  local n, order = #self, rawget(self, "_order")
+  if #order == n and (n == 0 or order[n] == n) then      -- as it was counted last: not all of it for each new one
+    module.put(self, "module", n + 1, m)
+    return self
+  end
   return self:add_module(tostring(#module.members(self)), m)
 end
 -- extend{a, b}: appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
@@ -91,7 +96,8 @@ function Sequential:init(first, ...)
     return
   end
   if first ~= nil then append(self, first) end
-  for i = 1, select("#", ...) do append(self, (select(i, ...))) end
+  local others = {...}
+  for i = 1, select("#", ...) do append(self, others[i]) end
 end
 -- m's result of x, and whether only layers of the library itself have seen it: x is then released, if that was so of it too.
 local function through(m, x, mine)

@@ -81,7 +81,8 @@ end
 
 local function state(name, what, given, shape, x)
   if not given and modes.tracing then      -- of x's dtype, which may be another one when the trace runs
-    local one = ops.fill(M.narrow(M.select(x, 1, 1), 2, 1, 1), 0)
+    local step = #shape == 3 and M.select(x, 1, 1) or x
+    local one = ops.fill(M.narrow(step, -1, 1, 1), 0)
     return M.expand(#shape == 3 and M.unsqueeze(one, 1) or one, shape)
   end
   if not given then return ops.zeros(shape, {dtype = x.dtype, device = x.device}) end
