@@ -454,7 +454,8 @@ describe("regressions", function()
   end)
 
   it("prelu's gradients have gradients", function()
-    local x, w = T({{-0.5, 0.3}, {2, -1.5}}, {dtype = "float64", requires_grad = true}), T({0.2, 0.4}, {dtype = "float64", requires_grad = true})
+    local x = T({{-0.5, 0.3}, {2, -1.5}}, {dtype = "float64", requires_grad = true})
+    local w = T({0.2, 0.4}, {dtype = "float64", requires_grad = true})
     assert.is_true(tycho.autograd.gradgradcheck(function(a, b) return F.prelu(a:square() - 1, b) end, {x, w}))
   end)
 
@@ -471,7 +472,9 @@ describe("regressions", function()
 
   it("bytes are resized as PyTorch does, other whole numbers are refused", function()
     local x = tycho.range(0, 63):view(1, 1, 8, 8):byte()
-    local function sized(mode, antialias) return F.interpolate(x, {size = {3, 3}, mode = mode, antialias = antialias}):flatten():totable() end
+    local function sized(mode, antialias)
+      return F.interpolate(x, {size = {3, 3}, mode = mode, antialias = antialias}):flatten():totable()
+    end
     assert.same({10, 13, 15, 29, 32, 34, 48, 51, 53}, sized("bilinear", true))
     assert.same({0, 2, 5, 16, 18, 21, 40, 42, 45}, sized "nearest")
     assert.equal("uint8", F.interpolate(x, {scale_factor = 2}).dtype)

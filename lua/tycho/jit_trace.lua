@@ -166,8 +166,8 @@ end
 
 -- The inputs' dims that are the batch: with twice as much there, with one more, with less, the model does the same ops, of sizes that are
 -- as before or in proportion. It is dim 1 or 2 of the first input, rather the one that isn't free anyway: 2 of a sequence, whose length
--- is. Other dims of other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found in
--- TRIALS runs.
+-- is. Other dims of other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found
+-- in TRIALS runs.
 local TRIALS = 16
 local function batch_dims(model, copies, a, free)
   local function sizes_that_grow(n, dims)
@@ -177,7 +177,8 @@ local function batch_dims(model, copies, a, free)
       local ok, b = tried(model, other)
       return ok and generalise(a, b, n, size)
     end
-    return follows(larger(n)) and (smaller(n) == 1 or follows(smaller(n))) and follows(2 * n)    -- of one alone some layers have no statistics
+    if smaller(n) > 1 and not follows(smaller(n)) then return false end        -- of one alone some layers have no statistics
+    return follows(larger(n)) and follows(2 * n)
   end
   -- dims and grown, but without that of input i (nil: of all inputs) where it isn't the first one's, if that does as well
   local function without(first, n, dims, grown, i)

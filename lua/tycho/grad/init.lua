@@ -508,7 +508,9 @@ local function register(op, n, operands, fn)
     if not name then break end
     params[i], i = name, i + 1
   end
-  if #params == 0 and fn ~= jump then error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g") end
+  if #params == 0 and fn ~= jump then
+    error("tycho.grad was stripped of its parameters' names: load it as source, or compile it with -g")
+  end
   core.set_rule(op, n, names, params, fn)
 end
 

@@ -153,7 +153,8 @@ R.bce_logits_terms = {x = function(g, x, y)
   if not recording() then return ops.bce_logits_backward(g, x, y) end
   return g * (ops.sigmoid(x) - y)
 end, y = function(g, x) return -g * x end}
-R.prelu_values = {x = function(g, x, weight) return ops.prelu_backward(g, x, weight) end, weight = function(g, x) return ops.where(ops.gt(x, 0), 0, g * x) end}
+R.prelu_values = {x = function(g, x, weight) return ops.prelu_backward(g, x, weight) end,
+  weight = function(g, x) return ops.where(ops.gt(x, 0), 0, g * x) end}
 R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
   y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
 
