@@ -87,6 +87,7 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
 #pragma unroll
     for (int k = 0; k < 3; k++)
       if (k < a.nin && a.o[k + 1].how != TY_K_NUMBER) {
+#pragma unroll
         for (int e = 0; e < EACH; e++) v[k].d[e] = ((const D *)a.o[k + 1].p)[i + e < a.n ? i + e : i];
         memcpy(&read[k], &v[k], sizeof v[k]);
       }
@@ -104,7 +105,10 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
     r.d[e] = stored<R>::out(F::run(x[0], x[1], x[2], p, q));
   }
   if (whole) put_pack((R *)a.o[0].p + i, r);
-  else for (int e = 0; i + e < a.n; e++) ((R *)a.o[0].p)[i + e] = r.d[e];
+  else {
+#pragma unroll                           /* by a loop of their number they would lie in memory, also where all are stored at once */
+    for (int e = 0; e < EACH; e++) if (i + e < a.n) ((R *)a.o[0].p)[i + e] = r.d[e];
+  }
 }
 
 template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(const ty_k_point a) {
