@@ -41,7 +41,9 @@ template <class S> struct pooled_gradient {
     }
 #pragma unroll 1
     for (int k = 0; k < 4; k++) {          /* of four channels, or of four pixels of one image's channel */
-      g[k] = rounded(from_maxima<T>(from, of, o), a.dtype);
+      const T v = rounded(from_maxima<T>(from, of, o), a.dtype);
+#pragma unroll
+      for (int j = 0; j < 4; j++) g[j] = j == k ? v : g[j];    /* found by k they would lie in memory */
       if (a.sc == 1) o.c++;
       else if (++o.x == (S)from.w) { o.x = 0; o.y++; }
     }

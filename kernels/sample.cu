@@ -1,8 +1,8 @@
 /* grid_sample: pictures read at the points of grids, and both gradients (core/grid_points.h).
  *
  * Idea: a thread has a point, with all channels. Points that meet in a pixel add to it atomically; for sums in one order, which repeat, a
- * thread has a picture's channel instead, with all points (slow where those are few). Invariant: what lies outside a picture is neither
- * read nor written. */
+ * thread has a picture's channel instead, with all points (slow where those are few). A point's four pixels are gone over by their
+ * constant number, so that what is known of them stays in registers. Invariant: what lies outside a picture is neither read nor written. */
 #include "atomic.cuh"
 #include "grid_points.h"
 
@@ -21,7 +21,6 @@ static __device__ __forceinline__ void find(const ty_k_sampling &a, int64_t i, f
 /* x: zeros */
 template <class T> __global__ void __launch_bounds__(THREADS) spread(const ty_k_sampling a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, plane = a.h * a.w;
-  const int taps = a.nearest ? 1 : 4;
   four<T> f;
   if (a.ordered) {
     if (i >= a.n * a.c) return;
@@ -29,7 +28,8 @@ template <class T> __global__ void __launch_bounds__(THREADS) spread(const ty_k_
     for (int64_t p = 0; p < a.points; p++) {
       const T g = load<T>(a.y, a.dtype, i * a.points + p);
       find(a, image * a.points + p, &f);
-      for (int j = 0; j < taps; j++) {
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
         const int64_t at = i * plane + f.at[j];
         if (f.k[j] != 0) store<T>(a.x, a.dtype, at, load<T>(a.x, a.dtype, at) + f.k[j] * g);
       }
@@ -41,14 +41,14 @@ template <class T> __global__ void __launch_bounds__(THREADS) spread(const ty_k_
   find(a, i, &f);
   for (int64_t c = image * a.c; c < (image + 1) * a.c; c++) {
     const T g = load<T>(a.y, a.dtype, c * a.points + p);
-    for (int j = 0; j < taps; j++)
+#pragma unroll
+    for (int j = 0; j < 4; j++)
       if (f.k[j] != 0) add_to<T>(a.x, a.dtype, c * plane + f.at[j], f.k[j] * g);
   }
 }
 
 template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_sampling a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, plane = a.h * a.w;
-  const int taps = a.nearest ? 1 : 4;
   four<T> f;
   if (i >= a.n * a.points) return;
   const int64_t image = i / a.points, p = i % a.points;
@@ -56,9 +56,10 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_
   find(a, i, &f);
   for (int64_t c = image * a.c; c < (image + 1) * a.c; c++) {
     T sum = 0, sx = 0, sy = 0;
-    for (int j = 0; j < taps; j++) {             /* outside there is no pixel */
+#pragma unroll
+    for (int j = 0; j < 4; j++) {                /* outside there is no pixel; the nearest one is the first */
       const T v = f.k[j] != 0 || f.kx[j] != 0 || f.ky[j] != 0 ? load<T>(a.x, a.dtype, c * plane + f.at[j]) : 0;
-      sum += f.k[j] != 0 ? taps == 1 ? v : f.k[j] * v : 0;
+      sum += f.k[j] != 0 ? a.nearest ? v : f.k[j] * v : 0;
       sx += f.kx[j] != 0 ? f.kx[j] * v : 0;
       sy += f.ky[j] != 0 ? f.ky[j] * v : 0;
     }

@@ -1,5 +1,5 @@
-/* Whether NVRTC compiles what the simulation has compiled: the sources in the cache folder that is named, for sm_80 and
-   sm_90. Needs no device. */
+/* Whether NVRTC compiles what the simulation has compiled: the sources in the cache folder that is named, for sm_80 and sm_90. Needs no
+   device. A second folder gets the cubins, for cuobjdump: -res-usage tells of registers, and of arrays that lie in local memory. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,9 +20,17 @@ static char *key_of(const char *path) {
   return key;
 }
 
+static void keep(const char *folder, const char *name, const char *arch, const char *image, size_t n) {
+  char path[1200];
+  snprintf(path, sizeof path, "%s/%s.%s.cubin", folder, name, arch);
+  FILE *f = fopen(path, "wb");
+  if (!f || fwrite(image, 1, n, f) != n) perror(path);
+  if (f) fclose(f);
+}
+
 int main(int argc, char **argv) {
   static const char *const arch[] = {"sm_80", "sm_90"};
-  DIR *d = argc == 2 ? opendir(argv[1]) : NULL;
+  DIR *d = argc == 2 || argc == 3 ? opendir(argv[1]) : NULL;
   int compiled = 0, failed = 0;
   if (!d) { fprintf(stderr, "sources: a cache folder must be named\n"); return 2; }
   if (!ty_rtc_version()) { printf("sources: no NVRTC here; nothing was tested\n"); return 0; }
@@ -34,7 +42,10 @@ int main(int argc, char **argv) {
     for (int i = 0; source && i < 2; i++) {
       char *image = NULL;
       size_t n;
-      if (ty_rtc_compile(source + 1, arch[i], &image, &n, why)) compiled++;
+      if (ty_rtc_compile(source + 1, arch[i], &image, &n, why)) {
+        compiled++;
+        if (argc == 3) keep(argv[2], e->d_name, arch[i], image, n);
+      }
       else { failed++; fprintf(stderr, "%s, %s: %s\n", path, arch[i], why); }
       free(image);
     }

@@ -29,7 +29,8 @@ TY_INLINE void ty_taps(int64_t in, int64_t out, int mode, int corners, double fa
   if (mode == TY_BILINEAR && x < 0) x = 0;
   int64_t base = (int64_t)floor(x);
   double f = x - (double)base;
-  for (int j = 0; j < ty_taps_of(mode); j++) {
+  for (int j = 0; j < 4; j++) {            /* a constant number: where all is unrolled they lie in registers */
+    if (j >= ty_taps_of(mode)) break;
     int64_t k = base + j - (mode == TY_BICUBIC);
     at[j] = k < 0 ? 0 : k > in - 1 ? in - 1 : k;
     w[j] = mode == TY_BICUBIC ? ty_cubic(f - (j - 1)) : mode == TY_BILINEAR ? (j ? f : 1 - f) : 1;
