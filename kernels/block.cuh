@@ -24,11 +24,18 @@ template <class D, int N> static __device__ __forceinline__ pack<D, N> take_pack
   memcpy(&v, &w, sizeof v);
   return v;
 }
+/* As one store. The compiler makes a plain one of four, and of "if aligned so, else one by one" the second for both. */
+template <class W> static __device__ __forceinline__ void write_word(W *p, W w) { *p = w; }
+#ifdef __CUDA_ARCH__
+static __device__ __forceinline__ void write_word(uint2 *p, uint2 w) { __stwb(p, w); }
+static __device__ __forceinline__ void write_word(uint4 *p, uint4 w) { __stwb(p, w); }
+#endif
 template <class D, int N> static __device__ __forceinline__ void put_pack(void *p, const pack<D, N> &v) {
+  typedef typename word_of<sizeof(D) * N>::type word;
   TY_ALIGNED(p, sizeof(D) * N);
-  typename word_of<sizeof(D) * N>::type w;
+  word w;
   memcpy(&w, &v, sizeof w);
-  *(typename word_of<sizeof(D) * N>::type *)p = w;
+  write_word((word *)p, w);
 }
 
 /* The element of a row that the thread holds as its e-th: neighbours by G. */
