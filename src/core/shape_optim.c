@@ -1,7 +1,7 @@
 /* Infer rules of optimizers' steps, gradient norms and GradScaler's ops, and what backends read of their calls (ty_optim_...).
  *
- * Idea: such a call has lists: parameters, gradients, states, 16-bit copies, side by side; and single numbers that live on the device. As in
- * shape.c: every check of arguments stands here. */
+ * Idea: such a call has lists: parameters, gradients, states, 16-bit copies, side by side; and single numbers that live on the device. As
+ * in shape.c: every check of arguments stands here. */
 #include <string.h>
 #include "optim_formulas.h"
 #include "shape.h"
