@@ -44,7 +44,8 @@ template <class T, int MODE> __global__ void __launch_bounds__(THREADS) resize(c
     double wy, wx;
     const int64_t col = first_reader<MODE>(a, 1, x);
     for (int64_t r = first_reader<MODE>(a, 0, y); reads<MODE>(a, 0, r, y, &wy); r++)
-      for (int64_t q = col; reads<MODE>(a, 1, q, x, &wx); q++) sum += (T)wy * ((T)wx * load<T>(a.y, a.dtype, py + r * a.ys[2] + q * a.ys[3]));
+      for (int64_t q = col; reads<MODE>(a, 1, q, x, &wx); q++)
+        sum += (T)wy * ((T)wx * load<T>(a.y, a.dtype, py + r * a.ys[2] + q * a.ys[3]));
     store(a.x, a.dtype, px + y * a.xs[2] + x * a.xs[3], sum);
     return;
   }
