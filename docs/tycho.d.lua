@@ -7956,9 +7956,6 @@ function tycho.linear_cross_entropy(x, linear_weight, target, options) end
 ---@return tycho.Tensor
 function Tensor:linear_cross_entropy(linear_weight, target, options) end
 
-tycho.cuda = {}
-tycho.amp = {}
-tycho.cuda.amp = tycho.amp
 tycho.nn = {}
 tycho.nn.functional = {}
 tycho.nn.functional.adaptive_avg_pool1d = tycho.adaptive_avg_pool1d
@@ -9326,6 +9323,14 @@ function tycho.enable_grad(fn, ...) end
 ---@param b any
 function tycho.promote_types(a, b) end
 
+tycho.backends = {}
+tycho.backends.mps = {}
+--- For programs that ask: there are no GPUs but CUDA's.
+function tycho.backends.mps.is_available() end
+
+--- For programs that ask: there are no GPUs but CUDA's.
+function tycho.backends.mps.is_built() end
+
 --- `(device="cpu")` a random generator of one's own, apart from the device's. What draws takes it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the numbers that the device's own would.
 ---@param device? any
 ---@return tycho.Generator
@@ -10611,6 +10616,7 @@ function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_st
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps) end
 
+tycho.amp = {}
 --- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 ---@param fn any
 function tycho.amp.autocast(fn, ...) end
@@ -10722,6 +10728,7 @@ function tycho.jit.load(path, options) end
 ---@param traced any
 function tycho.jit.freeze(traced) end
 
+tycho.cuda = {}
 --- `(i)` GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work is put into.
 ---@param i any
 function tycho.cuda.set_device(i) end
@@ -10761,6 +10768,11 @@ function tycho.cuda.get_device_capability(device) end
 --- `(device)` Whether the GPU computes in bfloat16 (sm_80 and later).
 ---@param device any
 function tycho.cuda.is_bf16_supported(device) end
+
+tycho.cuda.amp = {}
+--- `({dtype="float16", enabled=true}, fn, ...)` as tycho.amp.autocast with device = "cuda".
+---@param fn any
+function tycho.cuda.amp.autocast(fn, ...) end
 
 --- `(device)` The device's free memory and all it has, in bytes: two numbers.
 ---@param device any

@@ -402,4 +402,4 @@ function autograd.gradgradcheck(fn, inputs, o)
   return autograd.gradcheck(fn, inputs, all)
 end
 
-return options.told(autograd, "autograd")
+return options.told(autograd, "autograd", nil, {forward_ad = "func.jvp is"})

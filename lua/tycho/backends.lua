@@ -32,6 +32,8 @@ local cuda = switches("cuda", {allow_tf32 = {"allow_tf32", "conv_tf32"}})
 rawset(cuda, "matmul", switches("cuda.matmul", {allow_tf32 = "allow_tf32"}))
 local backends = options.told({
   cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "conv_tf32"}),
-  cuda = cuda}, "backends")
+  cuda = cuda,
+  -- For programs that ask: there are no GPUs but CUDA's.
+  mps = {is_available = function() return false end, is_built = function() return false end}}, "backends")
 getmetatable(backends).__newindex = function(t, k) return t[k] end       -- there is nothing to set but what is within: the name is told
 return backends

@@ -42,7 +42,17 @@ end
 function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_device_capability(device)) >= 8 end
 
 -- Autocast and GradScaler by PyTorch's older names.
-cuda.amp = require "tycho.amp"
+local amp = require "tycho.amp"
+-- tycho.amp, but for an autocast of GPUs alone.
+cuda.amp = setmetatable({}, {__index = amp})
+-- autocast({dtype="float16", enabled=true}, fn, ...): as tycho.amp.autocast with device = "cuda".
+function cuda.amp.autocast(o, ...)
+  if modes.callable(o) then return amp.autocast({device = "cuda"}, o, ...) end
+  if type(o) ~= "table" then return amp.autocast(o, ...) end
+  local given = {device = "cuda"}
+  for k, v in pairs(o) do given[k] = v end
+  return amp.autocast(given, ...)
+end
 
 ---- memory ----
 -- The device's free memory and all it has, in bytes: two numbers.
@@ -343,4 +353,4 @@ cuda.profiler = options.told({start = function() gpu.recording(true) end, stop =
 function cuda.make_graphed_callables(...) return require("tycho.graphed")(...) end
 
 
-return require("tycho.options").told(cuda, "cuda")
+return options.told(cuda, "cuda", nil, {CUDAGraph = "cuda.graph(fn) records one, and replay() runs it"})

@@ -332,6 +332,11 @@ local elsewhere = {
   hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
   LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
+  Size = "a shape is a plain list, as in {2, 3}", deepcopy = "clone() copies tensors and modules",
+  seed = "manual_seed(n) is", initial_seed = "manual_seed(n) is; checkpoint.Manager and get_rng_state keep the generators' state",
+  random = "manual_seed, get_rng_state and set_rng_state are tycho's own", accelerator = "tycho.cuda is",
+  export = "jit.trace(model, example) is", onnx = "jit.trace(model, example) and traced:save(path) make a file of a model",
+  hub = "tycho.load and jit.load read files", models = "examples/resnet18.lua makes one; jit.load reads a file",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
 local of_amp = {autocast = true, GradScaler = true, is_autocast_enabled = true, get_autocast_dtype = true}
 return setmetatable(tycho, {__index = function(t, k)

@@ -223,4 +223,5 @@ function jit.load(path, o)
 end
 
 jit.freeze = require "tycho.jit_freeze"(Traced)
-return require("tycho.options").told(jit, "jit", nil, {script = "trace(model, example) makes a module of what the model does"})
+return require("tycho.options").told(jit, "jit", nil, {script = "trace(model, example) makes a module of what the model does",
+  save = "traced:save(path) is"})

@@ -3,7 +3,8 @@
 -- Invariant: who can read memory keeps it alive: a tensor the cdata that it was made of, the cdata of a tensor its storage.
 local ffi = require "ffi"
 local core = require "tycho.core"
-local fail = require("tycho.options").fail
+local options = require "tycho.options"
+local fail = options.fail
 local M = core.methods
 
 local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *",
@@ -63,17 +64,24 @@ function M.data_ptr(x)
   local address, storage = core.data_ptr(x, true)
   return ffi.gc(ffi.cast("void *", address), function() return storage end)
 end
+local function no_field(k)
+  fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
+end
+local function no_operand()
+  fail "data: x:data() is a method and gives an FFI pointer; compute with x:detach(), or with x within tycho.no_grad(fn)"
+end
 -- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
 -- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
 -- is an error.
-M.data = setmetatable({}, {
+M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_operand, __div = no_operand, __mod = no_operand,
+  __pow = no_operand, __unm = no_operand, __newindex = function(_, k)
+    fail("data: x:data() is a method and gives an FFI pointer; x[%s] = v is written within tycho.no_grad(fn)", options.shown(k))
+  end,
   __call = function(_, x)
     local address, storage = core.data_ptr(x)
     return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
   end,
-  __index = function(_, k)
-    fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
-  end})
+  __index = function(_, k) no_field(k) end})
 
 -- Bytes of an element.
 function M.element_size(x) return widths[x.dtype] end

@@ -151,6 +151,13 @@ static const char *const fields[] = {"shape", "dtype", "device", "requires_grad"
 static int unknown(lua_State *L, const char *k) {
   static const char *const of_modules[] = {"parameters", "forward", "train", "eval", "modules", "children", "state_dict", "zero_grad",
     "load_state_dict", "named_parameters", "apply"};
+  static const struct { const char *name, *instead; } elsewhere[] = {
+    {"numpy", "totable() gives numbers, data() an FFI pointer, tycho.save_npy a file"},
+    {"grad_fn", "is_leaf tells whether a recorded op made it; the graph can't be walked"},
+    {"type", "x.dtype is its dtype's name, x:to(dtype) converts"},
+    {"values", "several results come one after another: local v, i = x:max(2)"},
+    {"indices", "several results come one after another: local v, i = x:max(2)"},
+    {"detach_", "x:detach() gives another tensor of the same memory, without history"}};
   const char *names[700];
   int n = 0;
   for (; n < FIELDS; n++) names[n] = fields[n];
@@ -160,8 +167,8 @@ static int unknown(lua_State *L, const char *k) {
     lua_pop(L, 1);
   }
   const char *near = ty_nearest(k, names, n);
-  if (!strcmp(k, "numpy"))
-    return ty_throw(L, "a tensor has no 'numpy': totable() gives numbers, data() an FFI pointer, tycho.save_npy a file");
+  for (unsigned i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+    if (!strcmp(k, elsewhere[i].name)) return ty_throw(L, "a tensor has no '%s': %s", k, elsewhere[i].instead);
   if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
   for (unsigned i = 0; i < sizeof of_modules / sizeof *of_modules; i++)
     if (!strcmp(k, of_modules[i])) return ty_throw(L, "a tensor has no method '%s'; a module's methods are called with a colon", k);

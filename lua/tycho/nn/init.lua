@@ -388,7 +388,10 @@ local function reset_running_stats(self)
 end
 -- A batch norm's forward: by the batch's statistics in training, else by the running ones.
 function lib.batch_norm(self, x)
-  local momentum = self.momentum
+  local momentum, tracks = self.momentum, self.track_running_stats
+  if self.training and not tracks then
+    return F.batch_norm(x, nil, nil, self.weight, self.bias, {training = true, eps = self.eps})
+  end
   if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
   if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
     return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias,

@@ -65,29 +65,27 @@ function lib.plain(name, fn, first, second, inplace)
         given.fail("%s: %s is a setting, not a tensor; what the layer makes of one is %s(...)(x)", name, k, name)
       end
     end
-    self._args, self._options = {}, second and {} or nil
-    for i, k in ipairs(args) do self._args[i], self[k] = o[k], o[k] end
+    for _, k in ipairs(args) do self[k] = o[k] end
     if self.stride == nil and self.kernel_size ~= nil then self.stride = self.kernel_size end        -- a pool's
-    for _, k in ipairs(order) do self._options[k], self[k] = o[k], o[k] end
+    for _, k in ipairs(order) do self[k] = o[k] end
   end
-  function class:forward(...)
+  function class:forward(...)              -- by the fields as they are: a program may have assigned others
     local values, n = {...}, select("#", ...)
-    for i = 1, #args do values[n + i] = self._args[i] end
+    for i, k in ipairs(args) do values[n + i] = self[k] end
     n = n + #args
-    if self._options then
+    if second then
+      local options = {}
+      for _, k in ipairs(order) do options[k] = self[k] end
       n = n + 1
-      values[n] = self._options
+      values[n] = options
     end
     return fn(unpack(values, 1, n))
   end
   function class:extra_repr()
     local out = {}
-    for i, a in ipairs(args) do
-      local v = self._args[i]
-      if v == nil and a == "stride" then v = self.stride end
-      if v ~= nil then out[#out + 1] = a .. "=" .. lib.text(v) end
+    for _, list in ipairs {args, order} do
+      for _, k in ipairs(list) do if self[k] ~= nil then out[#out + 1] = k .. "=" .. lib.text(self[k]) end end
     end
-    for _, k in ipairs(order) do if self._options[k] ~= nil then out[#out + 1] = k .. "=" .. lib.text(self._options[k]) end end
     return table.concat(out, ", ")
   end
   return class

@@ -205,7 +205,8 @@ function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "registe
 -- assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep =
 -- Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
 function Module:extend(name)
-  local class = {_name = name or "Module", _super = self}
+  name = name or "Module"
+  local class = {_name = name, _super = self}
   class.__index = class
   local instance = {_class = class, __newindex = assign, __call = run, __tostring = function(m) return describe(m, "", {}) end,
     __concat = function(a, b) return tostring(a) .. tostring(b) end}
@@ -225,7 +226,15 @@ function Module:extend(name)
     if v == nil and elsewhere[k] then fail("%s has no '%s': %s", class._name, k, elsewhere[k]) end
     return v
   end
-  return setmetatable(class, {__index = self, __tostring = function() return "class " .. class._name end, __call = function(_, ...)
+  local function defined(_, k, v)          -- methods and constants are a class's; what is trained is an instance's
+    if k == "__init" or k == "__init__" then fail("%s: '%s': the constructor is init", name, k)
+    elseif is_module[v] or core.is_tensor(v) then
+      fail("%s: '%s' is assigned to the class, not to an instance; a subclass's init calls %s.init(self, ...), with a dot", name, k, name)
+    end
+    rawset(class, k, v)
+  end
+  return setmetatable(class, {__index = self, __newindex = defined, __tostring = function() return "class " .. class._name end,
+    __call = function(_, ...)
     local m = {_kinds = {}, _order = {}, _plain = {}, training = true}
     m._parts = class._is_list and parts_of_list(m) or {}
     is_module[m] = true
@@ -252,9 +261,9 @@ function Module:extend(name)
 end
 
 local Bare
-setmetatable(Module, {__tostring = function() return "class Module" end, __call = function()
-  Bare = Bare or Module:extend("Module")
-  return Bare()
+local function bare_module() Bare = Bare or Module:extend "Module"; return Bare() end
+setmetatable(Module, {__tostring = function() return "class Module" end, __call = bare_module, __index = function(_, k)
+  if k == "super" then fail "a class has no 'super': the base class's methods are called by its name, as in Base.init(self, ...)" end
 end})
 -- Module(): an empty module, to which members are assigned; mostly Module:extend makes a class.
 function Module.init() end

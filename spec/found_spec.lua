@@ -1,0 +1,273 @@
+-- Bugs that were, found by adversaries' programs, by ports of PyTorch's, and by readers; values are PyTorch's.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F, optim = tycho.nn, tycho.nn.functional, tycho.optim
+local T = tycho.tensor
+local i64 = {dtype = "int64"}
+local inf, nan = math.huge, 0 / 0
+local cpu = {device = "cpu"}                     -- where what is in a tensor is looked at at once
+
+describe("found", function()
+  local function is(want, got, tolerance) helper.close(got, T(want, {dtype = got.dtype}), nil, tolerance) end
+
+  it("long errors from a hook, a Function and a saved tensor's hook arrive whole", function()
+    local text = ("x"):rep(900) .. " END"
+    local function raises() error(text, 0) end
+    local x = T({1, 2}, {requires_grad = true})
+    local y = (x * x):sum()
+    y:register_hook(raises)
+    helper.fails(text, y.backward, y)
+    local f = tycho.autograd.Function {forward = function(_, v) return v * 2 end, backward = raises}
+    local z = f(x):sum()
+    helper.fails(text, z.backward, z)
+    assert.same({2, 4}, tycho.grad((x * x):sum(), x):totable())
+  end)
+
+  it("other processes' math.random after a restore follows from the checkpoint and the rank alone", function()
+    local dir = helper.folder()
+    local m = tycho.checkpoint.Manager {dir = dir, async = false}
+    math.randomseed(7)
+    m:save(1, {best = 1})
+    local before = package.loaded["tycho.distributed"]
+    local seen = {}
+    for rank = 1, 2 do
+      package.loaded["tycho.distributed"] = {is_initialized = function() return true end, get_rank = function() return rank end}
+      for k = 1, 2 do
+        math.randomseed(100 * k)
+        m:restore_latest()
+        seen[#seen + 1] = math.random(2 ^ 30)
+      end
+    end
+    package.loaded["tycho.distributed"] = before
+    assert.equal(seen[1], seen[2])
+    assert.equal(seen[3], seen[4])
+    assert.not_equal(seen[1], seen[3])
+  end)
+
+  it("new_full and new_tensor take options as new_zeros does", function()
+    local x = T {1.5}
+    assert.equal("int64", x:new_full({2}, 3, {dtype = "int64"}).dtype)
+    assert.same({3, 3}, x:new_full({2}, 3):totable())
+    assert.equal("float64", x:new_tensor({1, 2}, {dtype = "float64", requires_grad = true}).dtype)
+    assert.equal("int64", T({1}, i64):new_tensor({1, 2}).dtype)
+    helper.fails("unknown option 'dtyp'", x.new_full, x, {2}, 3, {dtyp = "int64"})
+  end)
+
+  it("progress goes over a list, with options", function()
+    local out = {}
+    for i, v in tycho.utils.progress({4, 5}, {desc = "list"}) do out[#out + 1] = i * v end
+    assert.same({4, 10}, out)
+    helper.fails("progress: with options, argument 1 must be the list itself", tycho.utils.progress, (ipairs {4}), {desc = "x"})
+    helper.fails("progress: with options, argument 1 must be the list itself", tycho.utils.progress, (pairs {4}), {desc = "x"})
+  end)
+
+  it("errors name what is wrong, by the words of the caller", function()
+    helper.fails("ColorJitter: brightness must be a number or a list of two, {least, most} of 0 to 1e+06, got {0, inf}",
+      tycho.data.transforms.ColorJitter, inf)
+    local w = T({1}, {requires_grad = true, device = "cpu"})
+    local scaler = tycho.amp.GradScaler()
+    local lbfgs = optim.LBFGS {w}
+    scaler:scale(w:sum()):backward()
+    helper.fails("step: LBFGS evaluates the loss itself, and can't be used with a GradScaler", scaler.step, scaler, lbfgs)
+    local writer = tycho.utils.tensorboard.SummaryWriter(helper.folder())
+    helper.fails("add_scalars: argument 2 must have numbers by name, got 1 as a name", writer.add_scalars, writer, "a", {1, 2}, 1)
+    helper.fails("add_scalar: walltime must be a number, got 'abc'", writer.add_scalar, writer, "a", 1, 1, "abc")
+    helper.fails("SummaryWriter: flush_secs must be a number, got 'x'", tycho.utils.tensorboard.SummaryWriter, "a", {flush_secs = "x"})
+    writer:close()
+    local path = helper.folder() .. "/long.csv"
+    local file = assert(io.open(path, "w"))
+    file:write(("n"):rep(300) .. ",b\n1,2\n")
+    file:close()
+    helper.fails("is too long for a name", tycho.data.read_csv, path, {header = true})
+  end)
+
+  it("a coroutine keeps the default device that it set", function()
+    if tycho.cuda.is_available() then
+      local co = coroutine.wrap(function()
+        local before = tycho.get_default_device()
+        tycho.set_default_device(before == "cpu" and "cuda:0" or "cpu")
+        tycho.no_grad(function() end)
+        local now = tycho.get_default_device()
+        tycho.set_default_device(before)
+        return before ~= now
+      end)
+      assert.is_true(co())
+    end
+  end)
+
+  it("steps have second derivatives of 0", function()
+    local x = T({-0.5, 0.3, 2}, {requires_grad = true})
+    for _, f in ipairs {F.relu, F.relu6, F.hardtanh, function(v) return F.leaky_relu(v, 0.1) end,
+        function(v) return F.threshold(v, 0.1, 3) end, function(v) return F.prelu(v, T {0.2}) end, function(v) return v:clamp(0, 1) end} do
+      local g = tycho.grad(f(x):sum(), x, {create_graph = true})
+      assert.is_true(g.requires_grad)
+      is({0, 0, 0}, tycho.grad(g:sum(), x))
+    end
+    local net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    local g = tycho.grad(net(x):sum(), x, {create_graph = true})
+    is({0, 0, 0}, tycho.grad(g[{{1}}]:sum(), x, {retain_graph = true}))
+    assert.is_true(tycho.grad(g:square():sum(), net[1].weight):norm():item() > 0)
+    helper.fails("grad: input 1 wasn't used", tycho.grad, (net(x)):sum(), T({1}, {requires_grad = true}))
+  end)
+
+  it("prelu's gradients have gradients", function()
+    local x = T({{-0.5, 0.3}, {2, -1.5}}, {dtype = "float64", requires_grad = true})
+    local w = T({0.2, 0.4}, {dtype = "float64", requires_grad = true})
+    assert.is_true(tycho.autograd.gradgradcheck(function(a, b) return F.prelu(a:square() - 1, b) end, {x, w}))
+  end)
+
+  it("zero_ and fill_ keep the graph", function()
+    for _, change in ipairs {function(y) y:zero_() end, function(y) y:fill_(3) end} do
+      local w = T({1, 1}, {requires_grad = true})
+      local y = w * 2
+      change(y)
+      assert.is_true(y.requires_grad)
+      y:sum():backward()
+      is({0, 0}, w.grad)
+    end
+  end)
+
+  it("bytes are resized as PyTorch does, other whole numbers are refused", function()
+    local x = tycho.range(0, 63):view(1, 1, 8, 8):byte()
+    local function sized(mode, antialias)
+      return F.interpolate(x, {size = {3, 3}, mode = mode, antialias = antialias}):flatten():totable()
+    end
+    assert.same({10, 13, 15, 29, 32, 34, 48, 51, 53}, sized("bilinear", true))
+    assert.same({0, 2, 5, 16, 18, 21, 40, 42, 45}, sized "nearest")
+    assert.equal("uint8", F.interpolate(x, {scale_factor = 2}).dtype)
+    helper.fails("interpolate: argument 1 must have a floating dtype or be uint8, got int32", F.interpolate, x:int(), {size = {3, 3}})
+    helper.fails("affine_grid: argument 1 must have a floating dtype, got int64", F.affine_grid, tycho.ones(1, 2, 3):long(), {1, 1, 4, 4})
+    local grid = T {{{{0.1, 0.3}, {-0.4, 0.2}}}}
+    local image = tycho.range(0, 15):view(1, 1, 4, 4)
+    helper.close(F.grid_sample(image, grid, {mode = "bicubic"}), F.grid_sample(image:long(), grid, {mode = "bicubic"}))
+  end)
+
+  it("a traced EmbeddingBag takes any number of rows", function()
+    for _, mode in ipairs {"sum", "mean", "max"} do
+      for _, padding in ipairs {false, 3} do
+        local bag = nn.EmbeddingBag(10, 3, {mode = mode, padding_idx = padding or nil})
+        local traced, ids = tycho.jit.trace(bag, tycho.randint(1, 10, {2, 4})), tycho.randint(1, 10, {5, 4})
+        helper.close(bag(ids), traced(ids))
+      end
+    end
+  end)
+
+  it("the places of extremes with keepdim are those without", function()
+    local x = tycho.randn(2, 3, 4, 1, 1, 1, 1, 40):permute(8, 1, 2, 3, 4, 5, 6, 7)
+    for _, y in ipairs {x, x:contiguous(), tycho.randn(5, 70, 6), tycho.randn(30, 8):t()} do
+      for dim = 1, y:dim() do
+        for _, name in ipairs {"max", "min"} do
+          local v, at = y[name](y, dim)
+          local kept, kept_at = y[name](y, dim, {keepdim = true})
+          assert.is_true(kept:squeeze(dim):equal(v) and kept_at:squeeze(dim):equal(at))
+          assert.is_true(y["arg" .. name](y, dim, {keepdim = true}):squeeze(dim):equal(at))
+        end
+      end
+    end
+  end)
+
+  it("a trace follows no size that the model looks at", function()
+    local function refuses(rows, fn)
+      local traced = tycho.jit.trace(fn, tycho.ones(rows, 2))
+      helper.fails("the trace was made for", traced, tycho.ones(rows + 3, 2))
+    end
+    refuses(4, function(x) return x * (x:size(1) % 2) end)
+    refuses(4, function(x) return x:size(1) > 3 and x * 2 or x * 3 end)
+    refuses(1, function(x) return x:size(1) > 2 and x * 2 or x * 3 end)
+    refuses(1, function(x) return x * math.max(3, x:size(1)) end)
+  end)
+
+  it("traces of recurrent layers and cells take any number of rows", function()
+    for _, name in ipairs {"RNN", "GRU", "LSTM"} do
+      local cell, layer = nn[name .. "Cell"](6, 3), nn[name](6, 3)
+      local x, y = tycho.randn(7, 6), tycho.randn(5, 7, 6)
+      helper.close((cell(x)), (tycho.jit.trace(cell, tycho.randn(4, 6))(x)))
+      helper.close((layer(y)), (tycho.jit.trace(layer, tycho.randn(4, 2, 6))(y)))
+    end
+  end)
+
+  it("isin among many values, NaN among them", function()
+    local x = T({{1, nan, 3}, {-inf, 5.5, 2}})
+    local values = tycho.cat {tycho.range(3, 20), T {nan, -inf}}
+    assert.same({{false, false, true}, {true, false, false}}, x:isin(values):totable())
+    assert.same({{true, true, false}, {false, true, true}}, x:isin(values, {invert = true}):totable())
+    assert.same({true, false}, T({3, 4}, i64):isin(T({1, 3, 9}, i64)):totable())
+    assert.same({false, false}, T({3, 4}, i64):isin(tycho.zeros(0)):totable())
+    local many = tycho.randint(1, 100000, {100000})
+    assert.is_true(many:isin(many:flip(1)):all():item())
+  end)
+
+  it("nan_to_num's replacements aren't replaced again", function()
+    assert.same({inf}, T({nan}):nan_to_num(inf):totable())
+    assert.same({-inf}, T({inf}):nan_to_num(0, -inf):totable())
+    is({7, 1, 2, 3}, T({nan, inf, -inf, 3}):nan_to_num(7, 1, 2))
+    local x = T({nan, inf, -inf, 3}, {requires_grad = true})
+    is({0, 0, 0, 1}, tycho.grad(x:nan_to_num():sum(), x))
+  end)
+
+  it("a long list of modules grows, whatever else is done to it", function()
+    local list = nn.Sequential()
+    for _ = 1, 4000 do list:append(nn.ReLU()) end
+    assert.equal(4000, #list)
+    table.insert(list, 1, nn.Tanh())
+    list:append(nn.Identity())
+    assert.equal(4002, #list:children())
+  end)
+
+  it("a tensor without a name is saved beside one named as it would be", function()
+    local path = helper.folder() .. "/unnamed"
+    tycho.save(path, {[""] = tycho.ones(1), tensor = tycho.zeros(2)})
+    local back = tycho.load(path)
+    assert.same({1}, back[""]:totable())
+    assert.same({0, 0}, back.tensor:totable())
+  end)
+
+  it("what is assigned where nothing would come of it is an error", function()
+    local w = tycho.ones(3)
+    helper.fails("data: x:data() is a method and gives an FFI pointer; x[1] = v is written within tycho.no_grad(fn)",
+      function() w.data[1] = 3 end)
+    helper.fails("compute with x:detach()", function() return w.data * 2 end)
+    local A = nn.Module:extend "A"
+    function A:init() self.l = nn.Linear(2, 2) end
+    local B = A:extend "B"
+    function B.init() A:init() end
+    helper.fails("A: 'l' is assigned to the class, not to an instance; a subclass's init calls A.init(self, ...), with a dot", B)
+    function B:init() B.super.init(self) end
+    helper.fails("a class has no 'super'", B)
+    helper.fails("A: '__init': the constructor is init", function() A.__init = function() end end)
+    function B:init() A.init(self) end
+    assert.equal(2, #B():parameters())
+  end)
+
+  it("layers go by their fields as they are", function()
+    local l, p = nn.LeakyReLU(0.1), nn.MaxPool2d(2)
+    l.negative_slope, p.kernel_size, p.stride = 0.5, 3, 1
+    is({-0.5}, l(T {-1}))
+    assert.equal("LeakyReLU(negative_slope=0.5)", tostring(l))
+    assert.equal("1x1x3x3", tostring(p(tycho.randn(1, 1, 5, 5)).shape))
+    local up = nn.Upsample {scale_factor = 2}
+    up.mode = "bilinear"
+    is({{{{0, 0.25, 0.75, 1}, {0, 0.25, 0.75, 1}}}}, up(T {{{{0, 1}}}}))
+    local bn = nn.BatchNorm1d(2)
+    bn.track_running_stats = false
+    bn(tycho.randn(8, 2))
+    is({0, 0}, bn.running_mean)
+    assert.equal(0, bn.num_batches_tracked:item())
+  end)
+
+  it("cuda.amp.autocast is of GPUs alone", function()
+    local function dtype() return tycho.mm(tycho.ones(2, 2, cpu), tycho.ones(2, 2, cpu)).dtype end
+    assert.equal("float32", tycho.cuda.amp.autocast(dtype))
+    assert.equal("float32", (tycho.cuda.amp.autocast({dtype = "bfloat16"}, dtype)))
+    assert.equal("bfloat16", tycho.amp.autocast(dtype))
+  end)
+
+  it("names of PyTorch's tell what is here instead", function()
+    helper.fails("a tensor has no 'grad_fn': is_leaf tells", function() return tycho.ones(1).grad_fn end)
+    helper.fails("a tensor has no 'type': x.dtype is its dtype's name", function() return tycho.ones(1):type() end)
+    helper.fails("tycho has no 'Size': a shape is a plain list", function() return tycho.Size end)
+    helper.fails("vision has no 'transforms': tycho.data.transforms is", function() return tycho.vision.transforms end)
+    helper.fails("cuda has no 'CUDAGraph': cuda.graph(fn) records one", function() return tycho.cuda.CUDAGraph end)
+    assert.is_false(tycho.backends.mps.is_available())
+  end)
+end)
