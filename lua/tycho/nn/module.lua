@@ -260,8 +260,7 @@ function Module:extend(name)
   end})
 end
 
-local Bare
-local function bare_module() Bare = Bare or Module:extend "Module"; return Bare() end
+local function bare_module() Module._bare = Module._bare or Module:extend "Module"; return Module._bare() end
 setmetatable(Module, {__tostring = function() return "class Module" end, __call = bare_module, __index = function(_, k)
   if k == "super" then fail "a class has no 'super': the base class's methods are called by its name, as in Base.init(self, ...)" end
 end})
