@@ -270,4 +270,44 @@ describe("found", function()
     helper.fails("cuda has no 'CUDAGraph': cuda.graph(fn) records one", function() return tycho.cuda.CUDAGraph end)
     assert.is_false(tycho.backends.mps.is_available())
   end)
+
+  it("logic in place on bytes is of truth values", function()
+    local u, v = T({4, 0, 2, 1}, {dtype = "uint8"}), T({3, 1, 2, 0}, {dtype = "uint8"})
+    for name, want in pairs {logical_and_ = {1, 0, 1, 0}, logical_or_ = {1, 1, 1, 1}, logical_xor_ = {0, 1, 0, 1}} do
+      local x = u:clone()
+      x[name](x, v)
+      assert.same(want, x:totable(), name)
+      local b = u:bool()
+      b[name](b, v)
+      assert.same(want, b:int():totable(), name)
+    end
+    local x = u:clone()
+    x:logical_not_()
+    assert.same({0, 1, 0, 0}, x:totable())
+    x = u:clone()
+    x:bitwise_and_(v)
+    assert.same({0, 0, 2, 0}, x:totable())
+  end)
+
+  it("attention with a learned mask stays finite in 16 bits, and takes masks of float32", function()
+    local half = {dtype = "float16"}
+    local q = tycho.full({1, 1, 2, 64}, 40, half)
+    local k = q * T({1, 0.5}, half):view(1, 1, 2, 1)
+    local v = T({{1}, {2}}, half):view(1, 1, 2, 1):expand(1, 1, 2, 64):contiguous()
+    for _, dtype in ipairs {"float16", "float32"} do
+      local mask = tycho.zeros(2, 2, {dtype = dtype, requires_grad = true})
+      local y = F.scaled_dot_product_attention(q, k, v, mask)
+      assert.equal("float16", y.dtype)
+      is(F.scaled_dot_product_attention(q, k, v, mask:detach()):totable(), y)
+      is(F.scaled_dot_product_attention(q, k, v, mask:detach(), {scale = -0.01}):totable(),
+        F.scaled_dot_product_attention(q, k, v, mask, {scale = -0.01}), 1e-2)
+    end
+  end)
+
+  it("grids may lie in any way", function()
+    local x, grid = tycho.randn(1, 1, 4, 4), tycho.rand(1, 2, 3, 2):permute(1, 4, 3, 2)
+    helper.close(F.grid_sample(x, grid:contiguous(), {mode = "bicubic"}), F.grid_sample(x, grid, {mode = "bicubic"}))
+    local volume, places = tycho.randn(1, 1, 3, 4, 4), tycho.rand(1, 3, 2, 3, 2):permute(1, 5, 4, 3, 2)
+    helper.close(F.grid_sample(volume, places:contiguous()), F.grid_sample(volume, places))
+  end)
 end)

@@ -56,6 +56,23 @@ typedef unsigned long long uint64_t;
 TY_INLINE uint32_t ty_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
+/* a / b and 1 / b, of numbers of 1e-30 .. 1e30 (a may be 0), rounded as divisions are. On a GPU by what nvcc makes of one, but for its
+ * branch for numbers outside: behind that a thread's other elements would have to wait. */
+#ifdef __CUDA_ARCH__
+TY_INLINE float ty_inverse(float b) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  return __builtin_fmaf(r, __builtin_fmaf(-b, r, 1.0f), r);
+}
+TY_INLINE float ty_quotient(float a, float b) {
+  const float r = ty_inverse(b), y = a * r;
+  return __builtin_fmaf(r, __builtin_fmaf(-b, y, a), y);
+}
+#else
+TY_INLINE float ty_inverse(float b) { return 1.0f / b; }
+TY_INLINE float ty_quotient(float a, float b) { return a / b; }
+#endif
+
 /* ---- exp, log and what follows from them, float32 ---- */
 
 /* e^r - 1 for |r| <= log(2) / 2 */
@@ -136,7 +153,7 @@ TY_INLINE float tanh_f32(float x) {
   q = __builtin_fmaf(q, z, 1.18534705686654e-4f);
   q = __builtin_fmaf(q, z, 2.26843463243900e-3f);
   q = __builtin_fmaf(q, z, 4.89352518554385e-3f);
-  float y = p / q;
+  float y = ty_quotient(p, q);
   y = x > 9.02f ? 1.0f : x < -9.02f ? -1.0f : y;
   return __builtin_fabsf(x) < 4e-4f ? x : y;
 }

@@ -59,18 +59,6 @@ TY_INLINE double lgamma_f64(double x) {
 }
 TY_INLINE float lgamma_f32(float x) { return (float)lgamma_f64((double)x); }
 
-/* 1 / d for 1e-30 <= d <= 1e30, rounded as by a division. On a GPU by what nvcc makes of a division, but for its branch for numbers
- * outside: behind that a thread's other elements would have to wait. */
-TY_INLINE float ty_inverse(float d) {
-#ifdef __CUDA_ARCH__
-  float r;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(d));
-  return __builtin_fmaf(r, __builtin_fmaf(-d, r, 1.0f), r);
-#else
-  return 1.0f / d;
-#endif
-}
-
 /* The normal density and distribution, gelu's parts. The float32 distribution by Abramowitz & Stegun 7.1.26, within 1e-7 of the
  * truth; both take the same exponential, which a compiler computes once, and which is 0 long before the border of 1e30. */
 TY_INLINE float ty_bell_f32(float x) { return ty_exp_down_f32(x * x * -0.5f); }

@@ -538,8 +538,9 @@ def("scaled_dot_product_attention",
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
     if mask and mask.requires_grad and core.is_grad_enabled() then
-      local w = lib.attention_weights(ops.matmul(q, M.transpose(k, -2, -1)) * scale + mask)
-      return ops.matmul(p > 0 and ops.dropout_mask(w, p) or w, v)
+      local root = math.sqrt(math.abs(scale))            -- of both: in 16 bits products that aren't scaled yet may overflow
+      local w = lib.attention_weights(ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1)) + mask)
+      return ops.matmul(M.to(p > 0 and ops.dropout_mask(w, p) or w, v.dtype), v)
     end
     local lead = leading(q)
     if leading(k) ~= lead or leading(v) ~= lead then        -- batch and head dims broadcast

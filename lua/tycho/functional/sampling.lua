@@ -53,9 +53,9 @@ local function gathered(x, grid, mode, padding, align)
   local flat, places, sum = M.reshape(x, n, c, -1), M.numel(grid) / n / dims, nil
   local function add(i, at, weight, there)
     if i > dims then
-      local v = ops.gather(flat, 3, ops.expand(M.view(at + 1, n, 1, places), n, c, places))
-      if there then v = ops.where(M.view(there, n, 1, places), v, 0) end
-      if weight then v = v * M.view(weight, n, 1, places) end
+      local v = ops.gather(flat, 3, ops.expand(M.reshape(at + 1, n, 1, places), n, c, places))
+      if there then v = ops.where(M.reshape(there, n, 1, places), v, 0) end
+      if weight then v = v * M.reshape(weight, n, 1, places) end
       sum = sum and sum + v or v
       return
     end
