@@ -9146,7 +9146,7 @@ function tycho.from_ffi(ptr, options) end
 --- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one computed from it.
 function Tensor:data_ptr() end
 
---- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error.
+--- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error. LuaJIT doesn't check what it reads so: of a NaN with other bits than the usual ones, as memory may hold that nothing has written or that comes from a file, it makes another value, and may crash. totable() and item() do check.
 function Tensor:data() end
 
 --- Bytes of an element.

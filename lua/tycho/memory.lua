@@ -72,7 +72,8 @@ local function no_operand()
 end
 -- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
 -- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
--- is an error.
+-- is an error. LuaJIT doesn't check what it reads so: of a NaN with other bits than the usual ones, as memory may hold that nothing has
+-- written or that comes from a file, it makes another value, and may crash. totable() and item() do check.
 M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_operand, __div = no_operand, __mod = no_operand,
   __pow = no_operand, __unm = no_operand, __newindex = function(_, k)
     fail("data: x:data() is a method and gives an FFI pointer; x[%s] = v is written within tycho.no_grad(fn)", options.shown(k))
