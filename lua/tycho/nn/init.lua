@@ -166,7 +166,8 @@ local function only_numbered(name, ...)
   return without_holes(name, unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names"))
 end
 
--- ModuleList{a, b, ...}: a list of modules that the module it is assigned to knows of: l[i], #l, ipairs(l). It has no forward.
+-- ModuleList{a, b, ...}: a list of modules that the module it is assigned to knows of: l[i], #l, ipairs(l). It has no forward. l:pop(i)
+-- takes one out; l[i] = nil does too, but Lua's # counts the hole that it leaves until the list is next gone over.
 function ModuleList:init(list, ...)
   for _, m in ipairs(only_numbered("ModuleList", list, ...)) do append(self, m) end
 end
