@@ -9551,7 +9551,7 @@ function tycho.func.jacrev(fn, argnums) end
 ---@param argnums any
 function tycho.func.jacfwd(fn, argnums) end
 
---- `(fn, argnums=1)` a function of fn's arguments that gives the second derivatives of fn's result, one number, with respect to that argument: a tensor; for tables and lists of numbers, tables by the one and then by the other.
+--- `(fn, argnums=1)` a function of fn's arguments that gives the second derivatives of fn's result with respect to that argument: a tensor, of the argument's shape twice, after the result's where that is more than one number; for tables and lists of numbers, tables by the one and then by the other.
 ---@param fn any
 ---@param argnums? any
 function tycho.func.hessian(fn, argnums) end

@@ -64,6 +64,24 @@ describe("func", function()
     close(w.grad, tycho.tensor {-0.96}, "through the step", 1e-6)
   end)
 
+  it("second derivatives of several results", function()
+    local a, b = tycho.tensor({1, 2}, {dtype = "float64"}), tycho.tensor({3, -1, 2}, {dtype = "float64"})
+    local function fn(u, v) return tycho.outer(u * u, v * v * v) end                -- y[i][j] = u_i^2 v_j^3
+    local h = func.hessian(fn)(a, b)
+    assert.equal("2x3x2x2", tostring(h.shape))
+    for i = 1, 2 do
+      for j = 1, 3 do
+        local want = tycho.zeros(2, 2, {dtype = "float64"})
+        want[{i, i}] = 2 * b[j] ^ 3
+        close(h[i][j], want, "of the first twice", 1e-12)
+      end
+    end
+    local both = func.hessian(fn, {1, 2})
+    local of_a = both(a, b)
+    assert.equal("2x3x2x3", tostring(of_a[2].shape))
+    close(of_a[2][2][3], tycho.tensor({{0, 0, 0}, {0, 0, 2 * 2 * 3 * 2 ^ 2}}, {dtype = "float64"}), "of the one and the other", 1e-12)
+  end)
+
   it("tells what can't be derived", function()
     fails("one tensor of one element", func.grad(function(t) return t end), x)
     fails("argument 1 must be a floating tensor", func.grad(cube), 5)
