@@ -91,8 +91,9 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
 /* Running extreme: values of any dtype are copied, their positions written. */
 #define RUNNING(T, BETTER) { \
     const T *x = v; \
+    T best = x[0]; \
     for (int64_t i = 0, at = 0; i < w->n; i++) { \
-      if (x[i] != x[i] || (x[at] == x[at] && x[i] BETTER x[at])) at = i; \
+      if (x[i] != x[i] || (best == best && x[i] BETTER best)) { at = i; best = x[i]; } \
       pos[i * st] = at + 1; } return; }
 static void running(const lines *w, const void *v, int64_t *pos, int64_t st, bool max) {
   if (w->k == TY_IN_F32) { if (max) RUNNING(float, >=) RUNNING(float, <=) }
@@ -100,6 +101,9 @@ static void running(const lines *w, const void *v, int64_t *pos, int64_t st, boo
   if (max) RUNNING(int64_t, >=) RUNNING(int64_t, <=)
 }
 
+#define AT_POSITIONS(T) \
+  for (int64_t i = 0; i < w->n; i++) \
+    ((T *)(void *)ptr[1])[i * w->stride[1]] = ((const T *)(const void *)ptr[0])[(pos[i * w->stride[2]] - 1) * w->stride[0]];
 static void line_running(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   void *buf = ty_scratch((size_t)w->n * 8);
@@ -107,8 +111,12 @@ static void line_running(void *arg, char *const *ptr, int64_t line) {
   if (!buf) { w->failed = true; return; }
   int64_t *pos = (int64_t *)(void *)ptr[2];
   running(w, load_line(w, 0, ptr[0], buf), pos, w->stride[2], w->c->op->id == TY_OP_cummax);
-  for (int64_t i = 0; i < w->n; i++)
-    memcpy(ptr[1] + i * w->stride[1] * w->size[1], ptr[0] + (pos[i * w->stride[2]] - 1) * w->stride[0] * w->size[0], (size_t)w->size[0]);
+  switch (w->size[0]) {
+    case 1: AT_POSITIONS(uint8_t) break;
+    case 2: AT_POSITIONS(uint16_t) break;
+    case 4: AT_POSITIONS(uint32_t) break;
+    default: AT_POSITIONS(uint64_t) break;
+  }
   ty_scratch_free(buf);
 }
 
