@@ -55,6 +55,23 @@ local function beside(who, v, xs)
   return v
 end
 
+-- The Jacobian of one result: for each of xs a tensor of y's shape, then x's.
+local function rows_of(y, xs, create)
+  local flat, rows, out = M.reshape(y, -1), {}, {}
+  for i = 1, #xs do rows[i] = {} end
+  for j = 1, M.numel(y) do
+    local g = weighted_grad({ops.select(flat, 1, j)}, xs, {}, create)
+    for i = 1, #xs do rows[i][j] = M.reshape(g[i], -1) end
+  end
+  for i, x in ipairs(xs) do
+    local shape = {unpack(y.shape)}
+    for _, n in ipairs(x.shape) do shape[#shape + 1] = n end
+    out[i] = #rows[i] > 0 and M.reshape(core.ops.stack(rows[i], 1), shape) or
+      ops.zeros(shape, {dtype = y.dtype, device = y.device})
+  end
+  return out
+end
+
 -- jacobian(fn, inputs, {create_graph=false}): for each result of fn and each input a tensor of the result's shape, then the input's.
 -- inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a
 -- history that leads to the inputs.
@@ -63,22 +80,7 @@ function functional.jacobian(fn, inputs, o)
   return enable_grad(function()
     local xs = prepared("jacobian", fn, inputs, create)
     local outputs, out = results("jacobian", fn(unpack(xs))), {}
-    for k, y in ipairs(outputs) do
-      local flat, rows = M.reshape(y, -1), {}
-      for i = 1, #xs do rows[i] = {} end
-      for j = 1, M.numel(y) do
-        local g = weighted_grad({ops.select(flat, 1, j)}, xs, {}, create)
-        for i = 1, #xs do rows[i][j] = M.reshape(g[i], -1) end
-      end
-      out[k] = {}
-      for i, x in ipairs(xs) do
-        local shape = {unpack(y.shape)}
-        for _, n in ipairs(x.shape) do shape[#shape + 1] = n end
-        out[k][i] = #rows[i] > 0 and M.reshape(core.ops.stack(rows[i], 1), shape) or
-          ops.zeros(shape, {dtype = y.dtype, device = y.device})
-      end
-      out[k] = as_given(inputs, out[k])
-    end
+    for k, y in ipairs(outputs) do out[k] = as_given(inputs, rows_of(y, xs, create)) end
     return #outputs == 1 and out[1] or out
   end)
 end
@@ -89,17 +91,20 @@ local function one_number(who, ...)
   return M.reshape(out[1], {})
 end
 
+-- As hessian, of a result of any shape: after its dims, unless it is one number.
+function functional._second_derivatives(fn, inputs, o)
+  local found = functional.jacobian(function(...)
+    local y = results("hessian", fn(...))[1]
+    return unpack(rows_of(M.numel(y) == 1 and M.reshape(y, {}) or y, {...}, true))
+  end, inputs, o)
+  return (core.is_tensor(inputs) or #inputs > 1) and found or {found}
+end
 -- hessian(fn, inputs, {create_graph=false}): the second derivatives of a function of one number: a tensor of the input's shape twice; for
 -- a list of inputs a list of lists.
 function functional.hessian(fn, inputs, o)
-  local create = given("hessian", o)
   options.expect("hessian", 1, fn, callable(fn), "a function")
-  local found = functional.jacobian(function(...)
-    local xs = {...}
-    return unpack(weighted_grad({one_number("hessian", fn(...))}, xs, {}, true))
-  end, inputs, {create_graph = create})
-  if core.is_tensor(inputs) or #inputs > 1 then return found end
-  return {found}
+  local create = given("hessian", o)
+  return functional._second_derivatives(function(...) return one_number("hessian", fn(...)) end, inputs, {create_graph = create})
 end
 
 -- vjp(fn, inputs, v, {create_graph=false}): fn's results, and v, which has their shapes, times the Jacobian.

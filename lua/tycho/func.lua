@@ -158,21 +158,11 @@ end
 function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, tree.fill) end
 -- As jacrev, and computed likewise.
 function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, tree.fill) end
--- As functional.hessian, of a result of any shape.
-local function second_derivatives(fn, leaves, o)
-  local found = functional.jacobian(function(...)
-    local xs, y = {...}, fn(...)
-    if not core.is_tensor(y) then fail("hessian: the function must give a tensor, got %s", options.shown(y)) end
-    if M.numel(y) == 1 then return unpack(weighted_grad({M.reshape(y, {})}, xs, {}, true)) end
-    return unpack(functional.jacobian(fn, xs, {create_graph = true}))
-  end, leaves, o)
-  return #leaves == 1 and {found} or found
-end
 -- hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result with respect to that argument: a
 -- tensor, of the argument's shape twice, after the result's where that is more than one number; for tables and lists of numbers, tables by
 -- the one and then by the other.
 function func.hessian(fn, argnums)
-  return derivatives("hessian", fn, argnums, second_derivatives, function(place, list, places)
+  return derivatives("hessian", fn, argnums, functional._second_derivatives, function(place, list, places)
     local rows = {}
     for i, row in ipairs(list) do
       local each = {}

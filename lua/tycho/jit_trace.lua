@@ -164,7 +164,7 @@ local function each_way(copies, first, fn)
   return choose(2)
 end
 
--- The inputs' dims that are the batch: with twice as much there, with one more, with less, the model does the same ops, of sizes that are
+-- The inputs' dims that are the batch: with twice as much there, with more, with less, the model does the same ops, of sizes that are
 -- as before or in proportion. It is dim 1 or 2 of the first input, rather the one that isn't free anyway: 2 of a sequence, whose length
 -- is. Other dims of other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found
 -- in TRIALS runs.

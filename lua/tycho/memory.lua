@@ -64,9 +64,6 @@ function M.data_ptr(x)
   local address, storage = core.data_ptr(x, true)
   return ffi.gc(ffi.cast("void *", address), function() return storage end)
 end
-local function no_field(k)
-  fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
-end
 local function no_operand()
   fail "data: x:data() is a method and gives an FFI pointer; compute with x:detach(), or with x within tycho.no_grad(fn)"
 end
@@ -82,7 +79,9 @@ M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_op
     local address, storage = core.data_ptr(x)
     return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
   end,
-  __index = function(_, k) no_field(k) end})
+  __index = function(_, k)
+    fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
+  end})
 
 -- Bytes of an element.
 function M.element_size(x) return widths[x.dtype] end

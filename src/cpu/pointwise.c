@@ -184,9 +184,8 @@ static bool is_logic(const ty_call *c) {
 }
 
 static void run_logic(const ty_call *c, int64_t n) {
-  const int id = c->op->id, how = logic_of(id), threads = ty_threads_for(n / 8);
-  const bool bits = id == TY_OP_bitwise_and || id == TY_OP_bitwise_or || id == TY_OP_bitwise_xor,
-    bools = c->out[0]->dtype == TY_BOOL || !bits;        /* in place logic's result is bytes, too */
+  const int how = logic_of(c->op->id), threads = ty_threads_for(n / 8);
+  const bool bools = c->out[0]->dtype == TY_BOOL || c->op->dtype == TY_D_BOOL;        /* in place the latter's may be bytes */
   const uint8_t *const a = ty_data(c->in[0].t), *const b = ty_data(c->in[c->nin - 1].t);
   uint8_t *const o = ty_data(c->out[0]);
   #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)

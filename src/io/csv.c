@@ -89,7 +89,8 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
       k++;
       if (width < 0 && header) {
         if (!whole)
-          return ty_error(ctx, "%s: line %lld, field %lld: '%.60s...' is too long for a name", path, (long long)line, (long long)k, word);
+          return ty_error(ctx, "%s: line %lld, field %lld: a name has at most %d bytes, got '%.60s...'", path, (long long)line,
+            (long long)k, (int)sizeof word - 1, word);
         if (names && !add_line(names, word)) return ty_no_memory(ctx, path);
       } else {
         if (!whole || !number(word, c, &v))

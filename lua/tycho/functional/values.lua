@@ -350,23 +350,18 @@ def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest a
   if keepdim then return value, index end
   return M.squeeze(value, dim), M.squeeze(index, dim)
 end)
--- Of many values: in their order, the place before which x would stand holds it or it is none.
-local function among_sorted(x, values)
+-- In the values' order the place before which x would stand holds it, or it is none of them.
+local function among(x, values)
+  if M.numel(values) == 0 then return ops.zeros(x.shape, {dtype = "bool", device = x.device}) end
   local dtype = lib.promote_types(x.dtype, values.dtype)
-  local flat, sorted = M.to(M.flatten(x), dtype), (ops.sort(M.to(values, dtype), 1))
+  if dtype == "bool" then dtype = "uint8" end
+  local flat, sorted = M.to(M.flatten(x), dtype), (ops.sort(M.to(M.flatten(values), dtype), 1))
   local at = ops.clamp(ops.searchsorted(sorted, flat), 1, #sorted)
   return M.reshape(ops.eq(ops.index(sorted, {at}, 1), flat), x.shape)
 end
-local FEW_VALUES = 8
 def("isin", "x, values:operand, *, invert:bool=false", "true where an element of x is among values (invert: is not)",
   function(x, values, invert)
-    local found
-    if not core.is_tensor(values) or M.numel(values) == 1 then found = ops.eq(x, values)
-    elseif M.numel(values) > FEW_VALUES then found = among_sorted(x, M.flatten(values))
-    else
-      found = ops.zeros(x.shape, {dtype = "bool", device = x.device})
-      for _, v in ipairs(M.unbind(M.flatten(values))) do found = ops.logical_or(found, ops.eq(x, v)) end
-    end
+    local found = core.is_tensor(values) and among(x, values) or ops.eq(x, values)
     return invert and ops.logical_not(found) or found
   end)
 

@@ -39,15 +39,20 @@ local function unnamed(name, list, how)
   end
   return list
 end
+-- The position behind a list's members, unless they have to be counted anew.
+local function behind(self)
+  local n, order = #self, rawget(self, "_order")
+  return #order == n and (n == 0 or order[n] == n) and n + 1 or nil
+end
 -- Adds a member behind the others; gives the list.
 local function append(self, m)
   if type(m) == "table" and rawget(m, "_super") then
     fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
   end
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
-  local n, order = #self, rawget(self, "_order")
-  if #order == n and (n == 0 or order[n] == n) then      -- as it was counted last: not all of it for each new one
-    module.put(self, "module", n + 1, m)
+  local at = behind(self)
+  if at then
+    module.put(self, "module", at, m)
     return self
   end
   return self:add_module(tostring(#module.members(self)), m)
@@ -181,7 +186,7 @@ end
 -- Adds a parameter, or a tensor, which becomes one, behind the others; gives the list.
 function ParameterList:append(p)
   if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end
-  module.put(self, "parameter", #module.members(self) + 1, module.is_parameter(p) and p or Parameter(p))
+  module.put(self, "parameter", behind(self) or #module.members(self) + 1, module.is_parameter(p) and p or Parameter(p))
   return self
 end
 for _, List in ipairs {Sequential, ModuleList, ParameterList} do
@@ -389,8 +394,8 @@ local function reset_running_stats(self)
 end
 -- A batch norm's forward: by the batch's statistics in training, else by the running ones.
 function lib.batch_norm(self, x)
-  local momentum, tracks = self.momentum, self.track_running_stats
-  if self.training and not tracks then
+  local momentum = self.momentum
+  if self.training and not self.track_running_stats then
     return F.batch_norm(x, nil, nil, self.weight, self.bias, {training = true, eps = self.eps})
   end
   if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
