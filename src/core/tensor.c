@@ -233,14 +233,11 @@ static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const t
 static void storage_drop(ty_storage *s, int n) {
   int before = atomic_load_explicit(&s->refs, memory_order_acquire);
   ty_storage was;
-  const ty_storage *k = s;
   while (before != n) {                    /* equal: nobody else is there to count with */
-    if (before >= 2 && before - n < 2) {   /* once the count says so, who has the rest of it may free s */
-      memcpy(&was, s, offsetof(ty_storage, small));
-      k = &was;
-    }
+    if (before >= 2 && before - n < 2) memcpy(&was, s, offsetof(ty_storage, small));
     if (atomic_compare_exchange_weak(&s->refs, &before, before - n)) break;
   }
+  const ty_storage *const k = before == n ? s : &was;      /* once the count says so, who has the rest of it may free s */
   if (before >= 2 && before - n < 2) {
     if (k->drop) k->drop(k->owner);
     else if (k->within) ty_storage_release(k->within);
