@@ -363,6 +363,7 @@ golden: all
 	-$(PYTHON) spec/golden_transforms.py
 	-$(PYTHON) spec/golden_files.py
 	-$(PYTHON) spec/golden_tensorboard.py
+	-$(PYTHON) spec/golden_samples.py
 	-$(PYTHON) spec/golden_files.py --check
 
 install: all

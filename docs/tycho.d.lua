@@ -3560,18 +3560,18 @@ function tycho.topk(x, k, dim, largest, sorted) end
 ---@return tycho.Tensor, tycho.Tensor
 function Tensor:topk(k, dim, largest, sorted) end
 
---- `(ids, weights?, *, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
+--- `(ids, weights?, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
 ---@param ids tycho.Tensor
 ---@param weights? tycho.Tensor|table
----@param options? table
+---@param minlength? integer|table
 ---@return tycho.Tensor
-function tycho.bincount(ids, weights, options) end
+function tycho.bincount(ids, weights, minlength) end
 
---- `(weights?, *, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
+--- `(weights?, minlength:int=0)` how often each id from 1 on occurs, or the sums of their weights
 ---@param weights? tycho.Tensor|table
----@param options? table
+---@param minlength? integer|table
 ---@return tycho.Tensor
-function Tensor:bincount(weights, options) end
+function Tensor:bincount(weights, minlength) end
 
 --- `(x, weight, bias?, stride:pair=1, padding:pair=0, dilation:pair=1, groups:int=1)` 2-D convolution of x (N,C,H,W) with weight (O,C/groups,kH,kW)
 ---@param x tycho.Tensor
@@ -3594,22 +3594,26 @@ function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 ---@return tycho.Tensor
 function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 
---- `(x, kernel_size:pair, stride:pair?, padding:pair=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
+--- `(x, kernel_size:pair, stride:pair?, padding:pair=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param count_include_pad? boolean|table
+---@param divisor_override? integer|table
 ---@return tycho.Tensor
-function tycho.avg_pool2d(x, kernel_size, stride, padding, options) end
+function tycho.avg_pool2d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
---- `(kernel_size:pair, stride:pair?, padding:pair=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
+--- `(kernel_size:pair, stride:pair?, padding:pair=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last two dims
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param count_include_pad? boolean|table
+---@param divisor_override? integer|table
 ---@return tycho.Tensor
-function Tensor:avg_pool2d(kernel_size, stride, padding, options) end
+function Tensor:avg_pool2d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
 --- `(x, size:sizes)` the elements in another shape; a view where that is possible, else a copy
 ---@param x tycho.Tensor
@@ -4080,30 +4084,30 @@ function Tensor:trace() end
 ---@return tycho.Tensor
 function tycho.meshgrid(tensors, options) end
 
---- `(x)` x with at least 1 dims
----@param x tycho.Tensor
+--- `(x:any)` x, or each tensor of a list, with at least 1 dims
+---@param x any
 ---@return tycho.Tensor
 function tycho.atleast_1d(x) end
 
---- x with at least 1 dims
+--- x, or each tensor of a list, with at least 1 dims
 ---@return tycho.Tensor
 function Tensor:atleast_1d() end
 
---- `(x)` x with at least 2 dims
----@param x tycho.Tensor
+--- `(x:any)` x, or each tensor of a list, with at least 2 dims
+---@param x any
 ---@return tycho.Tensor
 function tycho.atleast_2d(x) end
 
---- x with at least 2 dims
+--- x, or each tensor of a list, with at least 2 dims
 ---@return tycho.Tensor
 function Tensor:atleast_2d() end
 
---- `(x)` x with at least 3 dims
----@param x tycho.Tensor
+--- `(x:any)` x, or each tensor of a list, with at least 3 dims
+---@param x any
 ---@return tycho.Tensor
 function tycho.atleast_3d(x) end
 
---- x with at least 3 dims
+--- x, or each tensor of a list, with at least 3 dims
 ---@return tycho.Tensor
 function Tensor:atleast_3d() end
 
@@ -4145,37 +4149,39 @@ function tycho.tensor_split(x, sections, dim) end
 ---@return tycho.Tensor
 function Tensor:tensor_split(sections, dim) end
 
---- `(row:int, col:int, offset:int=0)` a 2 x n tensor: row and column of each element of the triangle of row x col
+--- `(row:int, col:int, offset:int=0, *, dtype:enum(int64,int32)=int64, device:device?)` a 2 x n tensor: row and column of each element of the triangle of row x col
 ---@param row integer
 ---@param col integer
 ---@param offset? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.tril_indices(row, col, offset) end
+function tycho.tril_indices(row, col, offset, options) end
 
---- `(row:int, col:int, offset:int=0)` a 2 x n tensor: row and column of each element of the triangle of row x col
+--- `(row:int, col:int, offset:int=0, *, dtype:enum(int64,int32)=int64, device:device?)` a 2 x n tensor: row and column of each element of the triangle of row x col
 ---@param row integer
 ---@param col integer
 ---@param offset? integer|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.triu_indices(row, col, offset) end
+function tycho.triu_indices(row, col, offset, options) end
 
 --- `(tensors:tensors)` all combinations of the vectors' elements, one row each
 ---@param tensors tycho.Tensor[]
 ---@return tycho.Tensor
 function tycho.cartesian_prod(tensors) end
 
---- `(x, r:int=2, *, with_replacement:bool=false)` all choices of r elements of a vector in order, one row each
+--- `(x, r:int=2, with_replacement:bool=false)` all choices of r elements of a vector in order, one row each
 ---@param x tycho.Tensor
 ---@param r? integer|table
----@param options? table
+---@param with_replacement? boolean|table
 ---@return tycho.Tensor
-function tycho.combinations(x, r, options) end
+function tycho.combinations(x, r, with_replacement) end
 
---- `(r:int=2, *, with_replacement:bool=false)` all choices of r elements of a vector in order, one row each
+--- `(r:int=2, with_replacement:bool=false)` all choices of r elements of a vector in order, one row each
 ---@param r? integer|table
----@param options? table
+---@param with_replacement? boolean|table
 ---@return tycho.Tensor
-function Tensor:combinations(r, options) end
+function Tensor:combinations(r, with_replacement) end
 
 --- `(tensors:tensors)` a matrix with the matrices along its diagonal
 ---@param tensors tycho.Tensor[]
@@ -4407,31 +4413,39 @@ function tycho.std(x, dim, unbiased, keepdim, options) end
 ---@return tycho.Tensor
 function Tensor:std(dim, unbiased, keepdim, options) end
 
---- `(x, dim:dims?, *, correction:number=1, keepdim:bool=false)` var and mean over dim
+--- `(x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` var and mean over dim
 ---@param x tycho.Tensor
----@param dim? integer|integer[]|table
+---@param dim? any
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.var_mean(x, dim, options) end
+function tycho.var_mean(x, dim, unbiased, keepdim, options) end
 
---- `(dim:dims?, *, correction:number=1, keepdim:bool=false)` var and mean over dim
----@param dim? integer|integer[]|table
+--- `(dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` var and mean over dim
+---@param dim? any
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:var_mean(dim, options) end
+function Tensor:var_mean(dim, unbiased, keepdim, options) end
 
---- `(x, dim:dims?, *, correction:number=1, keepdim:bool=false)` std and mean over dim
+--- `(x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` std and mean over dim
 ---@param x tycho.Tensor
----@param dim? integer|integer[]|table
+---@param dim? any
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.std_mean(x, dim, options) end
+function tycho.std_mean(x, dim, unbiased, keepdim, options) end
 
---- `(dim:dims?, *, correction:number=1, keepdim:bool=false)` std and mean over dim
----@param dim? integer|integer[]|table
+--- `(dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1)` std and mean over dim
+---@param dim? any
+---@param unbiased? boolean|table
+---@param keepdim? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:std_mean(dim, options) end
+function Tensor:std_mean(dim, unbiased, keepdim, options) end
 
 --- `(x, p:any?, dim:dims?, keepdim:bool=false)` the p-norm over dim; 2 where p is nil or 'fro'
 ---@param x tycho.Tensor
@@ -5030,20 +5044,22 @@ function tycho.float_power(a, b) end
 ---@return tycho.Tensor
 function Tensor:float_power(b) end
 
---- `(x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
+--- `(x, n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
 ---@param x tycho.Tensor
 ---@param n? integer|table
 ---@param dim? integer|table
----@param options? table
+---@param prepend? tycho.Tensor|table
+---@param append? tycho.Tensor|table
 ---@return tycho.Tensor
-function tycho.diff(x, n, dim, options) end
+function tycho.diff(x, n, dim, prepend, append) end
 
---- `(n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
+--- `(n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
 ---@param n? integer|table
 ---@param dim? integer|table
----@param options? table
+---@param prepend? tycho.Tensor|table
+---@param append? tycho.Tensor|table
 ---@return tycho.Tensor
-function Tensor:diff(n, dim, options) end
+function Tensor:diff(n, dim, prepend, append) end
 
 --- `(a, b, p:number=2)` the p-norm of a - b
 ---@param a tycho.Tensor
@@ -5171,16 +5187,20 @@ function tycho.unique(x, options) end
 ---@return tycho.Tensor
 function Tensor:unique(options) end
 
---- `(x, *, return_inverse:bool=false, return_counts:bool=false)` the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
+--- `(x, return_inverse:bool=false, return_counts:bool=false, dim:int?)` the elements in row-major order (slices along dim) without those that repeat the one before; then, where asked for, each one's index among them, and how often each occurs in a row
 ---@param x tycho.Tensor
----@param options? table
+---@param return_inverse? boolean|table
+---@param return_counts? boolean|table
+---@param dim? integer|table
 ---@return tycho.Tensor
-function tycho.unique_consecutive(x, options) end
+function tycho.unique_consecutive(x, return_inverse, return_counts, dim) end
 
---- `(*, return_inverse:bool=false, return_counts:bool=false)` the elements in row-major order without those that repeat the one before; then, where asked for, each element's index among them, and how often each occurs in a row
----@param options? table
+--- `(return_inverse:bool=false, return_counts:bool=false, dim:int?)` the elements in row-major order (slices along dim) without those that repeat the one before; then, where asked for, each one's index among them, and how often each occurs in a row
+---@param return_inverse? boolean|table
+---@param return_counts? boolean|table
+---@param dim? integer|table
 ---@return tycho.Tensor
-function Tensor:unique_consecutive(options) end
+function Tensor:unique_consecutive(return_inverse, return_counts, dim) end
 
 --- `(x, dim:int=-1, keepdim:bool=false)` the most frequent value along dim (the least of several) and its last index
 ---@param x tycho.Tensor
@@ -5684,64 +5704,6 @@ function tycho.linear(x, weight, bias, options) end
 ---@return tycho.Tensor
 function Tensor:linear(weight, bias, options) end
 
---- `(x, dim:int, index)` the elements of dim that the vector index names
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@return tycho.Tensor
-function tycho.index_select(x, dim, index) end
-
---- `(dim:int, index)` the elements of dim that the vector index names
----@param dim integer
----@param index tycho.Tensor
----@return tycho.Tensor
-function Tensor:index_select(dim, index) end
-
---- `(x, dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function tycho.index_add(x, dim, index, src, options) end
-
---- `(dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function Tensor:index_add(dim, index, src, options) end
-
---- `(x, dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function tycho.index_add_(x, dim, index, src, options) end
-
---- `(dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function Tensor:index_add_(dim, index, src, options) end
-
---- `(x, mask)` the elements where mask is true, as a vector
----@param x tycho.Tensor
----@param mask tycho.Tensor
----@return tycho.Tensor
-function tycho.masked_select(x, mask) end
-
---- `(mask)` the elements where mask is true, as a vector
----@param mask tycho.Tensor
----@return tycho.Tensor
-function Tensor:masked_select(mask) end
-
 --- `(ids, weight, padding_idx:int?, max_norm:number?, norm_type:number=2, scale_grad_by_freq:bool=false, sparse:bool=false)` the rows of weight that ids name; that of padding_idx gets no gradient; max_norm: rows that are named become no longer, in place; scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not
 ---@param ids tycho.Tensor
 ---@param weight tycho.Tensor
@@ -5782,126 +5744,16 @@ function tycho.embedding_bag(ids, weight, offsets, max_norm, norm_type, options)
 ---@return tycho.Tensor
 function Tensor:embedding_bag(weight, offsets, max_norm, norm_type, options) end
 
---- `(ids, num_classes:int?)` 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
+--- `(ids, num_classes:int?)` 1 at each id's place along a new last dim of size num_classes (the largest id where nil or -1)
 ---@param ids tycho.Tensor
 ---@param num_classes? integer|table
 ---@return tycho.Tensor
 function tycho.one_hot(ids, num_classes) end
 
---- `(num_classes:int?)` 1 at each id's place along a new last dim of size num_classes (the largest id where nil)
+--- `(num_classes:int?)` 1 at each id's place along a new last dim of size num_classes (the largest id where nil or -1)
 ---@param num_classes? integer|table
 ---@return tycho.Tensor
 function Tensor:one_hot(num_classes) end
-
---- `(x, dim:int, index, src:operand)` x with src written at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor|number
----@return tycho.Tensor
-function tycho.index_copy(x, dim, index, src) end
-
---- `(dim:int, index, src:operand)` x with src written at index along dim
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor|number
----@return tycho.Tensor
-function Tensor:index_copy(dim, index, src) end
-
---- `(x, dim:int, index, src:operand)` x with src written at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor|number
----@return tycho.Tensor
-function tycho.index_copy_(x, dim, index, src) end
-
---- `(dim:int, index, src:operand)` x with src written at index along dim
----@param dim integer
----@param index tycho.Tensor
----@param src tycho.Tensor|number
----@return tycho.Tensor
-function Tensor:index_copy_(dim, index, src) end
-
---- `(x, dim:int, index, value:operand)` x with value written at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param value tycho.Tensor|number
----@return tycho.Tensor
-function tycho.index_fill(x, dim, index, value) end
-
---- `(dim:int, index, value:operand)` x with value written at index along dim
----@param dim integer
----@param index tycho.Tensor
----@param value tycho.Tensor|number
----@return tycho.Tensor
-function Tensor:index_fill(dim, index, value) end
-
---- `(x, dim:int, index, value:operand)` x with value written at index along dim
----@param x tycho.Tensor
----@param dim integer
----@param index tycho.Tensor
----@param value tycho.Tensor|number
----@return tycho.Tensor
-function tycho.index_fill_(x, dim, index, value) end
-
---- `(dim:int, index, value:operand)` x with value written at index along dim
----@param dim integer
----@param index tycho.Tensor
----@param value tycho.Tensor|number
----@return tycho.Tensor
-function Tensor:index_fill_(dim, index, value) end
-
---- `(x, index)` the elements that index names in row-major order
----@param x tycho.Tensor
----@param index tycho.Tensor
----@return tycho.Tensor
-function tycho.take(x, index) end
-
---- `(index)` the elements that index names in row-major order
----@param index tycho.Tensor
----@return tycho.Tensor
-function Tensor:take(index) end
-
---- `(x, index, dim:int?)` x's elements at index along dim; other dims broadcast
----@param x tycho.Tensor
----@param index tycho.Tensor
----@param dim? integer|table
----@return tycho.Tensor
-function tycho.take_along_dim(x, index, dim) end
-
---- `(index, dim:int?)` x's elements at index along dim; other dims broadcast
----@param index tycho.Tensor
----@param dim? integer|table
----@return tycho.Tensor
-function Tensor:take_along_dim(index, dim) end
-
---- `(x, mask, src)` x with src's elements, in order, where mask is true
----@param x tycho.Tensor
----@param mask tycho.Tensor
----@param src tycho.Tensor
----@return tycho.Tensor
-function tycho.masked_scatter(x, mask, src) end
-
---- `(mask, src)` x with src's elements, in order, where mask is true
----@param mask tycho.Tensor
----@param src tycho.Tensor
----@return tycho.Tensor
-function Tensor:masked_scatter(mask, src) end
-
---- `(x, mask, src)` x with src's elements, in order, where mask is true
----@param x tycho.Tensor
----@param mask tycho.Tensor
----@param src tycho.Tensor
----@return tycho.Tensor
-function tycho.masked_scatter_(x, mask, src) end
-
---- `(mask, src)` x with src's elements, in order, where mask is true
----@param mask tycho.Tensor
----@param src tycho.Tensor
----@return tycho.Tensor
-function Tensor:masked_scatter_(mask, src) end
 
 --- `(equation:string, a:any, b:tensor?, c:tensor?, d:tensor?, e:tensor?, f:tensor?)` sums of products by Einstein's convention, for instance 'bij,bjk->bik', of the tensors given or of a list of them; ... stands for further dims
 ---@param equation string
@@ -6011,28 +5863,33 @@ function Tensor:det() end
 ---@return tycho.Tensor
 function tycho.linalg.lstsq(a, b) end
 
---- `(x, *, rtol:number?)` Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
+--- `(x, rtol:any?, *, atol:any?, hermitian:bool=false)` Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric
 ---@param x tycho.Tensor
+---@param rtol? any
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.pinv(x, options) end
+function tycho.linalg.pinv(x, rtol, options) end
 
---- `(x, *, rtol:number?)` Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
+--- `(x, rtol:any?, *, atol:any?, hermitian:bool=false)` Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric
 ---@param x tycho.Tensor
+---@param rtol? any
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.pinverse(x, options) end
+function tycho.pinverse(x, rtol, options) end
 
---- `(*, rtol:number?)` Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0
+--- `(rtol:any?, *, atol:any?, hermitian:bool=false)` Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric
+---@param rtol? any
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:pinverse(options) end
+function Tensor:pinverse(rtol, options) end
 
---- `(x, *, atol:number=0, rtol:number?)` how many singular values are above atol and above rtol times the largest
+--- `(x, tol:any?, hermitian:bool=false, *, atol:any?, rtol:any?)` how many singular values (of symmetric matrices, hermitian: sizes of eigenvalues) are above atol, or tol, and above rtol times the largest
 ---@param x tycho.Tensor
+---@param tol? any
+---@param hermitian? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.linalg.matrix_rank(x, options) end
+function tycho.linalg.matrix_rank(x, tol, hermitian, options) end
 
 --- `(x, ord:any?, dim:any?, keepdim:bool=false)` ord-norm (2 where nil) over dim (all dims where nil)
 ---@param x tycho.Tensor
@@ -6573,6 +6430,174 @@ function tycho.ldexp_(x, other) end
 ---@return tycho.Tensor
 function Tensor:ldexp_(other) end
 
+--- `(x, dim:int, index)` the elements of dim that the vector index names
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@return tycho.Tensor
+function tycho.index_select(x, dim, index) end
+
+--- `(dim:int, index)` the elements of dim that the vector index names
+---@param dim integer
+---@param index tycho.Tensor
+---@return tycho.Tensor
+function Tensor:index_select(dim, index) end
+
+--- `(x, dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.index_add(x, dim, index, src, options) end
+
+--- `(dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_add(dim, index, src, options) end
+
+--- `(x, dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.index_add_(x, dim, index, src, options) end
+
+--- `(dim:int, index, src, *, alpha:number=1)` x with alpha times src's slices added at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function Tensor:index_add_(dim, index, src, options) end
+
+--- `(x, mask)` the elements where mask is true, as a vector
+---@param x tycho.Tensor
+---@param mask tycho.Tensor
+---@return tycho.Tensor
+function tycho.masked_select(x, mask) end
+
+--- `(mask)` the elements where mask is true, as a vector
+---@param mask tycho.Tensor
+---@return tycho.Tensor
+function Tensor:masked_select(mask) end
+
+--- `(x, dim:int, index, src:operand)` x with src written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.index_copy(x, dim, index, src) end
+
+--- `(dim:int, index, src:operand)` x with src written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_copy(dim, index, src) end
+
+--- `(x, dim:int, index, src:operand)` x with src written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.index_copy_(x, dim, index, src) end
+
+--- `(dim:int, index, src:operand)` x with src written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param src tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_copy_(dim, index, src) end
+
+--- `(x, dim:int, index, value:operand)` x with value written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.index_fill(x, dim, index, value) end
+
+--- `(dim:int, index, value:operand)` x with value written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_fill(dim, index, value) end
+
+--- `(x, dim:int, index, value:operand)` x with value written at index along dim
+---@param x tycho.Tensor
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function tycho.index_fill_(x, dim, index, value) end
+
+--- `(dim:int, index, value:operand)` x with value written at index along dim
+---@param dim integer
+---@param index tycho.Tensor
+---@param value tycho.Tensor|number
+---@return tycho.Tensor
+function Tensor:index_fill_(dim, index, value) end
+
+--- `(x, index)` the elements that index names in row-major order
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@return tycho.Tensor
+function tycho.take(x, index) end
+
+--- `(index)` the elements that index names in row-major order
+---@param index tycho.Tensor
+---@return tycho.Tensor
+function Tensor:take(index) end
+
+--- `(x, index, dim:int?)` x's elements at index along dim; other dims broadcast
+---@param x tycho.Tensor
+---@param index tycho.Tensor
+---@param dim? integer|table
+---@return tycho.Tensor
+function tycho.take_along_dim(x, index, dim) end
+
+--- `(index, dim:int?)` x's elements at index along dim; other dims broadcast
+---@param index tycho.Tensor
+---@param dim? integer|table
+---@return tycho.Tensor
+function Tensor:take_along_dim(index, dim) end
+
+--- `(x, mask, src)` x with src's elements, in order, where mask is true
+---@param x tycho.Tensor
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function tycho.masked_scatter(x, mask, src) end
+
+--- `(mask, src)` x with src's elements, in order, where mask is true
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor:masked_scatter(mask, src) end
+
+--- `(x, mask, src)` x with src's elements, in order, where mask is true
+---@param x tycho.Tensor
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function tycho.masked_scatter_(x, mask, src) end
+
+--- `(mask, src)` x with src's elements, in order, where mask is true
+---@param mask tycho.Tensor
+---@param src tycho.Tensor
+---@return tycho.Tensor
+function Tensor:masked_scatter_(mask, src) end
+
 --- `(x, indices:any, values:operand, accumulate:bool=false)` x with values written (or added) where a list of index tensors, one for each dim from the first on, or of masks points
 ---@param x tycho.Tensor
 ---@param indices any
@@ -6893,60 +6918,66 @@ function tycho.conv2d(x, weight, bias, stride, padding, dilation, groups) end
 ---@return tycho.Tensor
 function Tensor:conv2d(weight, bias, stride, padding, dilation, groups) end
 
---- `(x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last two dims
+--- `(x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last two dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
 ---@param dilation? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function tycho.max_pool2d(x, kernel_size, stride, padding, dilation, options) end
+function tycho.max_pool2d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last two dims
+--- `(kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last two dims
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
 ---@param dilation? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function Tensor:max_pool2d(kernel_size, stride, padding, dilation, options) end
+function Tensor:max_pool2d(kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
+--- `(x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
 ---@param x tycho.Tensor
 ---@param kernel_size integer
 ---@param stride? integer|table
 ---@param padding? integer|table
 ---@param dilation? integer|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function tycho.max_pool1d(x, kernel_size, stride, padding, dilation, options) end
+function tycho.max_pool1d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
+--- `(kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last dim
 ---@param kernel_size integer
 ---@param stride? integer|table
 ---@param padding? integer|table
 ---@param dilation? integer|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function Tensor:max_pool1d(kernel_size, stride, padding, dilation, options) end
+function Tensor:max_pool1d(kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(x, kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
+--- `(x, kernel_size:int, stride:int?, padding:int=0, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
 ---@param x tycho.Tensor
 ---@param kernel_size integer
 ---@param stride? integer|table
 ---@param padding? integer|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param count_include_pad? boolean|table
 ---@return tycho.Tensor
-function tycho.avg_pool1d(x, kernel_size, stride, padding, options) end
+function tycho.avg_pool1d(x, kernel_size, stride, padding, ceil_mode, count_include_pad) end
 
---- `(kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
+--- `(kernel_size:int, stride:int?, padding:int=0, ceil_mode:bool=false, count_include_pad:bool=true)` mean of each kernel_size window of the last dim
 ---@param kernel_size integer
 ---@param stride? integer|table
 ---@param padding? integer|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param count_include_pad? boolean|table
 ---@return tycho.Tensor
-function Tensor:avg_pool1d(kernel_size, stride, padding, options) end
+function Tensor:avg_pool1d(kernel_size, stride, padding, ceil_mode, count_include_pad) end
 
 --- `(x, output_size:any)` means of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
@@ -6970,82 +7001,82 @@ function tycho.adaptive_avg_pool1d(x, output_size) end
 ---@return tycho.Tensor
 function Tensor:adaptive_avg_pool1d(output_size) end
 
---- `(x, output_size:any, *, return_indices:bool=false)` maxima of windows chosen so that output_size results; {h, false} keeps the width
+--- `(x, output_size:any, return_indices:bool=false)` maxima of windows chosen so that output_size results; {h, false} keeps the width
 ---@param x tycho.Tensor
 ---@param output_size any
----@param options? table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function tycho.adaptive_max_pool2d(x, output_size, options) end
+function tycho.adaptive_max_pool2d(x, output_size, return_indices) end
 
---- `(output_size:any, *, return_indices:bool=false)` maxima of windows chosen so that output_size results; {h, false} keeps the width
+--- `(output_size:any, return_indices:bool=false)` maxima of windows chosen so that output_size results; {h, false} keeps the width
 ---@param output_size any
----@param options? table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function Tensor:adaptive_max_pool2d(output_size, options) end
+function Tensor:adaptive_max_pool2d(output_size, return_indices) end
 
---- `(x, output_size:int, *, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
+--- `(x, output_size:int, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
 ---@param x tycho.Tensor
 ---@param output_size integer
----@param options? table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function tycho.adaptive_max_pool1d(x, output_size, options) end
+function tycho.adaptive_max_pool1d(x, output_size, return_indices) end
 
---- `(output_size:int, *, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
+--- `(output_size:int, return_indices:bool=false)` maxima of windows of the last dim chosen so that output_size results
 ---@param output_size integer
----@param options? table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function Tensor:adaptive_max_pool1d(output_size, options) end
+function Tensor:adaptive_max_pool1d(output_size, return_indices) end
 
---- `(x, p:number, kernel_size:int, stride:int?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(x, p:number, kernel_size:int, stride:int?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
 ---@param kernel_size integer
 ---@param stride? integer|table
----@param options? table
+---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
-function tycho.lp_pool1d(x, p, kernel_size, stride, options) end
+function tycho.lp_pool1d(x, p, kernel_size, stride, ceil_mode) end
 
---- `(p:number, kernel_size:int, stride:int?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(p:number, kernel_size:int, stride:int?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param p number
 ---@param kernel_size integer
 ---@param stride? integer|table
----@param options? table
+---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
-function Tensor:lp_pool1d(p, kernel_size, stride, options) end
+function Tensor:lp_pool1d(p, kernel_size, stride, ceil_mode) end
 
---- `(x, p:number, kernel_size:pair, stride:pair?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(x, p:number, kernel_size:pair, stride:pair?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
-function tycho.lp_pool2d(x, p, kernel_size, stride, options) end
+function tycho.lp_pool2d(x, p, kernel_size, stride, ceil_mode) end
 
---- `(p:number, kernel_size:pair, stride:pair?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(p:number, kernel_size:pair, stride:pair?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param p number
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
-function Tensor:lp_pool2d(p, kernel_size, stride, options) end
+function Tensor:lp_pool2d(p, kernel_size, stride, ceil_mode) end
 
---- `(x, p:number, kernel_size:triple, stride:triple?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(x, p:number, kernel_size:triple, stride:triple?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param x tycho.Tensor
 ---@param p number
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
-function tycho.lp_pool3d(x, p, kernel_size, stride, options) end
+function tycho.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
 
---- `(p:number, kernel_size:triple, stride:triple?, *, ceil_mode:bool=false)` p-norm of each kernel_size window
+--- `(p:number, kernel_size:triple, stride:triple?, ceil_mode:bool=false)` p-norm of each kernel_size window
 ---@param p number
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
 ---@return tycho.Tensor
-function Tensor:lp_pool3d(p, kernel_size, stride, options) end
+function Tensor:lp_pool3d(p, kernel_size, stride, ceil_mode) end
 
 --- `(x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param x tycho.Tensor
@@ -7248,18 +7279,22 @@ function tycho.instance_norm(x, mean, var, weight, bias, use_input_stats, moment
 ---@return tycho.Tensor
 function Tensor:instance_norm(mean, var, weight, bias, use_input_stats, momentum, eps) end
 
---- `(x, size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1)` divided by a power of the mean square over size neighbouring channels
+--- `(x, size:int, alpha:number=1e-4, beta:number=0.75, k:number=1)` divided by a power of the mean square over size neighbouring channels
 ---@param x tycho.Tensor
 ---@param size integer
----@param options? table
+---@param alpha? number|table
+---@param beta? number|table
+---@param k? number|table
 ---@return tycho.Tensor
-function tycho.local_response_norm(x, size, options) end
+function tycho.local_response_norm(x, size, alpha, beta, k) end
 
---- `(size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1)` divided by a power of the mean square over size neighbouring channels
+--- `(size:int, alpha:number=1e-4, beta:number=0.75, k:number=1)` divided by a power of the mean square over size neighbouring channels
 ---@param size integer
----@param options? table
+---@param alpha? number|table
+---@param beta? number|table
+---@param k? number|table
 ---@return tycho.Tensor
-function Tensor:local_response_norm(size, options) end
+function Tensor:local_response_norm(size, alpha, beta, k) end
 
 --- `(x, p:number=2, dim:dims?, eps:number=1e-12)` divided by its p-norm along dim (2), or dims
 ---@param x tycho.Tensor
@@ -7377,16 +7412,18 @@ function tycho.tanhshrink(x) end
 ---@return tycho.Tensor
 function Tensor:tanhshrink() end
 
---- `(x, dim:int)` softmax of -x
+--- `(x, dim:int, *, dtype:dtype?)` softmax of -x
 ---@param x tycho.Tensor
 ---@param dim integer
+---@param options? table
 ---@return tycho.Tensor
-function tycho.softmin(x, dim) end
+function tycho.softmin(x, dim, options) end
 
---- `(dim:int)` softmax of -x
+--- `(dim:int, *, dtype:dtype?)` softmax of -x
 ---@param dim integer
+---@param options? table
 ---@return tycho.Tensor
-function Tensor:softmin(dim) end
+function Tensor:softmin(dim, options) end
 
 --- `(x, dim:int=-1)` the first half of dim times sigmoid of the second
 ---@param x tycho.Tensor
@@ -7410,20 +7447,20 @@ function tycho.prelu(x, weight) end
 ---@return tycho.Tensor
 function Tensor:prelu(weight) end
 
---- `(x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false)` leaky_relu whose slope is drawn from lower..upper while training
+--- `(x, lower:number=0.125, upper:number=0.3333333333333333, training:bool=false)` leaky_relu whose slope is drawn from lower..upper while training
 ---@param x tycho.Tensor
 ---@param lower? number|table
 ---@param upper? number|table
----@param options? table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function tycho.rrelu(x, lower, upper, options) end
+function tycho.rrelu(x, lower, upper, training) end
 
---- `(lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false)` leaky_relu whose slope is drawn from lower..upper while training
+--- `(lower:number=0.125, upper:number=0.3333333333333333, training:bool=false)` leaky_relu whose slope is drawn from lower..upper while training
 ---@param lower? number|table
 ---@param upper? number|table
----@param options? table
+---@param training? boolean|table
 ---@return tycho.Tensor
-function Tensor:rrelu(lower, upper, options) end
+function Tensor:rrelu(lower, upper, training) end
 
 --- `(x, tau:number=1, hard:bool=false, dim:int=-1)` a sample from the categories along dim that gradients flow through
 ---@param x tycho.Tensor
@@ -7505,41 +7542,47 @@ function tycho.conv_transpose3d(x, weight, bias, stride, padding, output_padding
 ---@return tycho.Tensor
 function Tensor:conv_transpose3d(weight, bias, stride, padding, output_padding, groups, dilation) end
 
---- `(x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last three dims
+--- `(x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last three dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
 ---@param dilation? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function tycho.max_pool3d(x, kernel_size, stride, padding, dilation, options) end
+function tycho.max_pool3d(x, kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last three dims
+--- `(kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, ceil_mode:bool=false, return_indices:bool=false)` maximum of each kernel_size window of the last three dims
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
 ---@param dilation? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function Tensor:max_pool3d(kernel_size, stride, padding, dilation, options) end
+function Tensor:max_pool3d(kernel_size, stride, padding, dilation, ceil_mode, return_indices) end
 
---- `(x, kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
+--- `(x, kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
 ---@param x tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param count_include_pad? boolean|table
+---@param divisor_override? integer|table
 ---@return tycho.Tensor
-function tycho.avg_pool3d(x, kernel_size, stride, padding, options) end
+function tycho.avg_pool3d(x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
---- `(kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
+--- `(kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, divisor_override:int=0)` mean of each kernel_size window of the last three dims
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param ceil_mode? boolean|table
+---@param count_include_pad? boolean|table
+---@param divisor_override? integer|table
 ---@return tycho.Tensor
-function Tensor:avg_pool3d(kernel_size, stride, padding, options) end
+function Tensor:avg_pool3d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) end
 
 --- `(x, output_size:any)` means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size
 ---@param x tycho.Tensor
@@ -7552,101 +7595,105 @@ function tycho.adaptive_avg_pool3d(x, output_size) end
 ---@return tycho.Tensor
 function Tensor:adaptive_avg_pool3d(output_size) end
 
---- `(x, output_size:triple, *, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
+--- `(x, output_size:triple, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
 ---@param x tycho.Tensor
 ---@param output_size integer|integer[]
----@param options? table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function tycho.adaptive_max_pool3d(x, output_size, options) end
+function tycho.adaptive_max_pool3d(x, output_size, return_indices) end
 
---- `(output_size:triple, *, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
+--- `(output_size:triple, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
 ---@param output_size integer|integer[]
----@param options? table
+---@param return_indices? boolean|table
 ---@return tycho.Tensor
-function Tensor:adaptive_max_pool3d(output_size, options) end
+function Tensor:adaptive_max_pool3d(output_size, return_indices) end
 
---- `(x, grid, *, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false)` x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
+--- `(x, grid, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false)` x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
 ---@param x tycho.Tensor
 ---@param grid tycho.Tensor
----@param options? table
+---@param mode? string|table
+---@param padding_mode? string|table
+---@param align_corners? boolean|table
 ---@return tycho.Tensor
-function tycho.grid_sample(x, grid, options) end
+function tycho.grid_sample(x, grid, mode, padding_mode, align_corners) end
 
---- `(grid, *, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false)` x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
+--- `(grid, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, align_corners:bool=false)` x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of (N,Do,Ho,Wo,3)
 ---@param grid tycho.Tensor
----@param options? table
+---@param mode? string|table
+---@param padding_mode? string|table
+---@param align_corners? boolean|table
 ---@return tycho.Tensor
-function Tensor:grid_sample(grid, options) end
+function Tensor:grid_sample(grid, mode, padding_mode, align_corners) end
 
---- `(theta, size:ints, *, align_corners:bool=false)` the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
+--- `(theta, size:ints, align_corners:bool=false)` the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
 ---@param theta tycho.Tensor
 ---@param size integer[]
----@param options? table
+---@param align_corners? boolean|table
 ---@return tycho.Tensor
-function tycho.affine_grid(theta, size, options) end
+function tycho.affine_grid(theta, size, align_corners) end
 
---- `(size:ints, *, align_corners:bool=false)` the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
+--- `(size:ints, align_corners:bool=false)` the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}
 ---@param size integer[]
----@param options? table
+---@param align_corners? boolean|table
 ---@return tycho.Tensor
-function Tensor:affine_grid(size, options) end
+function Tensor:affine_grid(size, align_corners) end
 
---- `(x, indices, kernel_size:int, stride:int?, padding:int=0, *, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(x, indices, kernel_size:int, stride:int?, padding:int=0, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
 ---@param kernel_size integer
 ---@param stride? integer|table
 ---@param padding? integer|table
----@param options? table
+---@param output_size? any
 ---@return tycho.Tensor
-function tycho.max_unpool1d(x, indices, kernel_size, stride, padding, options) end
+function tycho.max_unpool1d(x, indices, kernel_size, stride, padding, output_size) end
 
---- `(indices, kernel_size:int, stride:int?, padding:int=0, *, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(indices, kernel_size:int, stride:int?, padding:int=0, output_size:any?)` x where max_pool1d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param indices tycho.Tensor
 ---@param kernel_size integer
 ---@param stride? integer|table
 ---@param padding? integer|table
----@param options? table
+---@param output_size? any
 ---@return tycho.Tensor
-function Tensor:max_unpool1d(indices, kernel_size, stride, padding, options) end
+function Tensor:max_unpool1d(indices, kernel_size, stride, padding, output_size) end
 
---- `(x, indices, kernel_size:pair, stride:pair?, padding:pair=0, *, output_size:any?)` x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(x, indices, kernel_size:pair, stride:pair?, padding:pair=0, output_size:any?)` x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param output_size? any
 ---@return tycho.Tensor
-function tycho.max_unpool2d(x, indices, kernel_size, stride, padding, options) end
+function tycho.max_unpool2d(x, indices, kernel_size, stride, padding, output_size) end
 
---- `(indices, kernel_size:pair, stride:pair?, padding:pair=0, *, output_size:any?)` x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(indices, kernel_size:pair, stride:pair?, padding:pair=0, output_size:any?)` x where max_pool2d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param output_size? any
 ---@return tycho.Tensor
-function Tensor:max_unpool2d(indices, kernel_size, stride, padding, options) end
+function Tensor:max_unpool2d(indices, kernel_size, stride, padding, output_size) end
 
---- `(x, indices, kernel_size:triple, stride:triple?, padding:triple=0, *, output_size:any?)` x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(x, indices, kernel_size:triple, stride:triple?, padding:triple=0, output_size:any?)` x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param x tycho.Tensor
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param output_size? any
 ---@return tycho.Tensor
-function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, options) end
+function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, output_size) end
 
---- `(indices, kernel_size:triple, stride:triple?, padding:triple=0, *, output_size:any?)` x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
+--- `(indices, kernel_size:triple, stride:triple?, padding:triple=0, output_size:any?)` x where max_pool3d(..., {return_indices=true}) found its maxima, zeros elsewhere
 ---@param indices tycho.Tensor
 ---@param kernel_size integer|integer[]
 ---@param stride? integer|integer[]|table
 ---@param padding? integer|integer[]|table
----@param options? table
+---@param output_size? any
 ---@return tycho.Tensor
-function Tensor:max_unpool3d(indices, kernel_size, stride, padding, options) end
+function Tensor:max_unpool3d(indices, kernel_size, stride, padding, output_size) end
 
 --- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` squared differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
@@ -7713,31 +7760,35 @@ function tycho.kl_div(x, target, options) end
 ---@return tycho.Tensor
 function Tensor:kl_div(target, options) end
 
---- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+--- `(x, y, weight:tensor?, *, reduction:enum(none,mean,sum)=mean)` cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.binary_cross_entropy(x, y, options) end
+function tycho.binary_cross_entropy(x, y, weight, options) end
 
---- `(y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
+--- `(y, weight:tensor?, *, reduction:enum(none,mean,sum)=mean)` cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:binary_cross_entropy(y, options) end
+function Tensor:binary_cross_entropy(y, weight, options) end
 
---- `(x, y, *, weight:tensor?, pos_weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of sigmoid(x) with y in 0..1
+--- `(x, y, weight:tensor?, *, pos_weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of sigmoid(x) with y in 0..1
 ---@param x tycho.Tensor
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.binary_cross_entropy_with_logits(x, y, options) end
+function tycho.binary_cross_entropy_with_logits(x, y, weight, options) end
 
---- `(y, *, weight:tensor?, pos_weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of sigmoid(x) with y in 0..1
+--- `(y, weight:tensor?, *, pos_weight:tensor?, reduction:enum(none,mean,sum)=mean)` cross-entropy of sigmoid(x) with y in 0..1
 ---@param y tycho.Tensor
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:binary_cross_entropy_with_logits(y, options) end
+function Tensor:binary_cross_entropy_with_logits(y, weight, options) end
 
 --- `(x, target, weight:tensor?, *, ignore_index:int=-100, label_smoothing:number=0, reduction:enum(none,mean,sum)=mean)` cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape
 ---@param x tycho.Tensor
@@ -7769,80 +7820,94 @@ function tycho.nll_loss(x, target, weight, options) end
 ---@return tycho.Tensor
 function Tensor:nll_loss(target, weight, options) end
 
---- `(log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false)` minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
+--- `(log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false)` minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
 ---@param log_probs tycho.Tensor
 ---@param targets tycho.Tensor
 ---@param input_lengths any
 ---@param target_lengths any
 ---@param blank? integer|table
----@param options? table
+---@param reduction? string|table
+---@param zero_infinity? boolean|table
 ---@return tycho.Tensor
-function tycho.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, options) end
+function tycho.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) end
 
---- `(targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false)` minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
+--- `(targets, input_lengths:any, target_lengths:any, blank:int=1, reduction:enum(none,mean,sum)=mean, zero_infinity:bool=false)` minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), with repeats and blanks between them; labels and blank count from 1
 ---@param targets tycho.Tensor
 ---@param input_lengths any
 ---@param target_lengths any
 ---@param blank? integer|table
----@param options? table
+---@param reduction? string|table
+---@param zero_infinity? boolean|table
 ---@return tycho.Tensor
-function Tensor:ctc_loss(targets, input_lengths, target_lengths, blank, options) end
+function Tensor:ctc_loss(targets, input_lengths, target_lengths, blank, reduction, zero_infinity) end
 
---- `(x, target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, reduction:enum(none,mean,sum)=mean)` negative log-likelihood of counts under a Poisson of rate exp(x), or x
+--- `(x, target, log_input:bool=true, full:bool=false, *, eps:number=1e-8, reduction:enum(none,mean,sum)=mean)` negative log-likelihood of counts under a Poisson of rate exp(x), or x
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
+---@param log_input? boolean|table
+---@param full? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.poisson_nll_loss(x, target, options) end
+function tycho.poisson_nll_loss(x, target, log_input, full, options) end
 
---- `(target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, reduction:enum(none,mean,sum)=mean)` negative log-likelihood of counts under a Poisson of rate exp(x), or x
+--- `(target, log_input:bool=true, full:bool=false, *, eps:number=1e-8, reduction:enum(none,mean,sum)=mean)` negative log-likelihood of counts under a Poisson of rate exp(x), or x
 ---@param target tycho.Tensor
+---@param log_input? boolean|table
+---@param full? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:poisson_nll_loss(target, options) end
+function Tensor:poisson_nll_loss(target, log_input, full, options) end
 
---- `(x, target, var:operand, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
+--- `(x, target, var:operand, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
 ---@param var tycho.Tensor|number
----@param options? table
+---@param full? boolean|table
+---@param eps? number|table
+---@param reduction? string|table
 ---@return tycho.Tensor
-function tycho.gaussian_nll_loss(x, target, var, options) end
+function tycho.gaussian_nll_loss(x, target, var, full, eps, reduction) end
 
---- `(target, var:operand, *, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
+--- `(target, var:operand, full:bool=false, eps:number=1e-6, reduction:enum(none,mean,sum)=mean)` negative log-likelihood under a normal of mean x and variance var
 ---@param target tycho.Tensor
 ---@param var tycho.Tensor|number
----@param options? table
+---@param full? boolean|table
+---@param eps? number|table
+---@param reduction? string|table
 ---@return tycho.Tensor
-function Tensor:gaussian_nll_loss(target, var, options) end
+function Tensor:gaussian_nll_loss(target, var, full, eps, reduction) end
 
---- `(x, target, *, margin:number=1, reduction:enum(none,mean,sum)=mean)` x where target is 1, margin - x (not below 0) where it is -1
+--- `(x, target, margin:number=1, *, reduction:enum(none,mean,sum)=mean)` x where target is 1, margin - x (not below 0) where it is -1
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
+---@param margin? number|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.hinge_embedding_loss(x, target, options) end
+function tycho.hinge_embedding_loss(x, target, margin, options) end
 
---- `(target, *, margin:number=1, reduction:enum(none,mean,sum)=mean)` x where target is 1, margin - x (not below 0) where it is -1
+--- `(target, margin:number=1, *, reduction:enum(none,mean,sum)=mean)` x where target is 1, margin - x (not below 0) where it is -1
 ---@param target tycho.Tensor
+---@param margin? number|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:hinge_embedding_loss(target, options) end
+function Tensor:hinge_embedding_loss(target, margin, options) end
 
---- `(a, b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` how much target * (a - b) falls short of margin
+--- `(a, b, target, margin:number=0, *, reduction:enum(none,mean,sum)=mean)` how much target * (a - b) falls short of margin
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
+---@param margin? number|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.margin_ranking_loss(a, b, target, options) end
+function tycho.margin_ranking_loss(a, b, target, margin, options) end
 
---- `(b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` how much target * (a - b) falls short of margin
+--- `(b, target, margin:number=0, *, reduction:enum(none,mean,sum)=mean)` how much target * (a - b) falls short of margin
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
+---@param margin? number|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:margin_ranking_loss(b, target, options) end
+function Tensor:margin_ranking_loss(b, target, margin, options) end
 
 --- `(x, target, *, reduction:enum(none,mean,sum)=mean)` log(1 + exp(-target * x))
 ---@param x tycho.Tensor
@@ -7857,61 +7922,79 @@ function tycho.soft_margin_loss(x, target, options) end
 ---@return tycho.Tensor
 function Tensor:soft_margin_loss(target, options) end
 
---- `(a, b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` 1 - cos where target is 1, cos - margin (not below 0) where it is -1
+--- `(a, b, target, margin:number=0, *, reduction:enum(none,mean,sum)=mean)` 1 - cos where target is 1, cos - margin (not below 0) where it is -1
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
+---@param margin? number|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.cosine_embedding_loss(a, b, target, options) end
+function tycho.cosine_embedding_loss(a, b, target, margin, options) end
 
---- `(b, target, *, margin:number=0, reduction:enum(none,mean,sum)=mean)` 1 - cos where target is 1, cos - margin (not below 0) where it is -1
+--- `(b, target, margin:number=0, *, reduction:enum(none,mean,sum)=mean)` 1 - cos where target is 1, cos - margin (not below 0) where it is -1
 ---@param b tycho.Tensor
 ---@param target tycho.Tensor
+---@param margin? number|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:cosine_embedding_loss(b, target, options) end
+function Tensor:cosine_embedding_loss(b, target, margin, options) end
 
---- `(anchor, near, far, *, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, reduction:enum(none,mean,sum)=mean)` how much the distance to near plus margin exceeds that to far
+--- `(anchor, near, far, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, *, reduction:enum(none,mean,sum)=mean)` how much the distance to near plus margin exceeds that to far
 ---@param anchor tycho.Tensor
 ---@param near tycho.Tensor
 ---@param far tycho.Tensor
+---@param margin? number|table
+---@param p? number|table
+---@param eps? number|table
+---@param swap? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.triplet_margin_loss(anchor, near, far, options) end
+function tycho.triplet_margin_loss(anchor, near, far, margin, p, eps, swap, options) end
 
---- `(near, far, *, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, reduction:enum(none,mean,sum)=mean)` how much the distance to near plus margin exceeds that to far
+--- `(near, far, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, *, reduction:enum(none,mean,sum)=mean)` how much the distance to near plus margin exceeds that to far
 ---@param near tycho.Tensor
 ---@param far tycho.Tensor
+---@param margin? number|table
+---@param p? number|table
+---@param eps? number|table
+---@param swap? boolean|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:triplet_margin_loss(near, far, options) end
+function Tensor:triplet_margin_loss(near, far, margin, p, eps, swap, options) end
 
---- `(x, target, *, p:number=1, margin:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` how much the other classes come within margin of the label's
+--- `(x, target, p:number=1, margin:number=1, weight:tensor?, *, reduction:enum(none,mean,sum)=mean)` how much the other classes come within margin of the label's
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
+---@param p? number|table
+---@param margin? number|table
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.multi_margin_loss(x, target, options) end
+function tycho.multi_margin_loss(x, target, p, margin, weight, options) end
 
---- `(target, *, p:number=1, margin:number=1, weight:tensor?, reduction:enum(none,mean,sum)=mean)` how much the other classes come within margin of the label's
+--- `(target, p:number=1, margin:number=1, weight:tensor?, *, reduction:enum(none,mean,sum)=mean)` how much the other classes come within margin of the label's
 ---@param target tycho.Tensor
+---@param p? number|table
+---@param margin? number|table
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:multi_margin_loss(target, options) end
+function Tensor:multi_margin_loss(target, p, margin, weight, options) end
 
---- `(x, target, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` binary cross-entropy with logits, mean over classes
+--- `(x, target, weight:tensor?, *, reduction:enum(none,mean,sum)=mean)` binary cross-entropy with logits, mean over classes
 ---@param x tycho.Tensor
 ---@param target tycho.Tensor
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function tycho.multilabel_soft_margin_loss(x, target, options) end
+function tycho.multilabel_soft_margin_loss(x, target, weight, options) end
 
---- `(target, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` binary cross-entropy with logits, mean over classes
+--- `(target, weight:tensor?, *, reduction:enum(none,mean,sum)=mean)` binary cross-entropy with logits, mean over classes
 ---@param target tycho.Tensor
+---@param weight? tycho.Tensor|table
 ---@param options? table
 ---@return tycho.Tensor
-function Tensor:multilabel_soft_margin_loss(target, options) end
+function Tensor:multilabel_soft_margin_loss(target, weight, options) end
 
 --- `(x, target, *, reduction:enum(none,mean,sum)=mean)` how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0
 ---@param x tycho.Tensor

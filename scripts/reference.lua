@@ -19,7 +19,7 @@ local USUAL = {init = true, extra_repr = true, reset_parameters = true, fields =
 
 -- The sections of the reference, and the files whose functions they have, in that order.
 local SECTIONS = {
-  {"Tensors", "init", "memory", "functional/values", "functional/shape", "functional/scatter"},
+  {"Tensors", "init", "memory", "functional/values", "functional/shape", "functional/places"},
   {"Modes and settings", "modes", "functional/lib", "backends"},
   {"Random generators", "generator"},
   {"Autograd", "autograd", "autograd_functional", "recompute"},

@@ -126,12 +126,12 @@ function helper.golden(name)
   return cases
 end
 
--- Runs a case's call on the given tensors; results as a list.
+-- Runs a case's call, of a function or of one that is named, on the given tensors; results as a list.
 function helper.run(name, case, inputs)
   local function value(a)
     if type(a) == "string" and a:match("^%$%d+$") then return inputs[tonumber(a:sub(2))] end
     if a == "$nil" then return nil end
-    if a == "inf" then return math.huge end
+    if a == "inf" then return math.huge elseif a == "-inf" then return -math.huge elseif a == "nan" then return 0 / 0 end
     if type(a) == "table" and a.tensor then return tycho.tensor(a.tensor, {dtype = a.dtype, device = helper.device}) end
     if type(a) == "table" then
       local out = {}
@@ -147,15 +147,16 @@ function helper.run(name, case, inputs)
     n = n + 1
     args[n] = {}
     for k, v in pairs(case.opts) do
-      if type(v) == "string" or (type(v) == "table" and v.tensor) then v = value(v) end
-      if type(v) == "table" and (k == "weight" or k == "pos_weight") then
+      if type(v) == "string" or type(v) == "table" then v = value(v) end
+      if type(v) == "table" and type(v[1]) == "number" and (k == "weight" or k == "pos_weight") then
         v = tycho.tensor(v, {dtype = inputs[1].dtype, device = helper.device})
       end
       args[n][k] = v
     end
   end
-  local out = {(rawget(tycho, name) or functions[name] or core.ops[name])(unpack(args, 1, n))}
-  if case.outs > 1 and type(out[1]) == "table" then out = out[1] end
+  local fn = type(name) ~= "string" and name or rawget(tycho, name) or functions[name] or core.ops[name]
+  local out = {fn(unpack(args, 1, n))}
+  if type(out[1]) == "table" then out = out[1] end
   for k, v in ipairs(out) do if type(v) == "boolean" then out[k] = tycho.tensor(v) end end
   return out
 end

@@ -224,16 +224,17 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   }
 }
 
-/* A pair or a triple: one number stands for all. */
+/* A pair or a triple: one number stands for all, or a list of one, but for an output's size, where {h, nil} is such a list. */
 static void window_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a) {
   const bool two = op->param[k].type == TY_P_PAIR, table = lua_type(L, index) == LUA_TTABLE;
   const char *expected = two ? "a whole number or a list of two" : "a whole number or a list of three";
+  const size_t given = table ? lua_objlen(L, index) : 1;
   a->n = two ? 2 : 3;
-  if (table && lua_objlen(L, index) != a->n)
+  if (table && given != a->n && (given != 1 || !strcmp(op->param[k].name, "output_size")))
     ty_throw(L, "%s: argument %d (%s) must be %s, got a list of %d", op->shown, k + 1, op->param[k].name, expected,
-      (int)lua_objlen(L, index));
+      (int)given);
   for (int i = 0; i < a->n; i++) {
-    if (table) lua_rawgeti(L, index, i + 1); else lua_pushvalue(L, index);
+    if (table) lua_rawgeti(L, index, given == 1 ? 1 : i + 1); else lua_pushvalue(L, index);
     a->v[i] = whole_at(L, op, k, lua_gettop(L), expected);
     lua_pop(L, 1);
   }

@@ -1,7 +1,7 @@
 -- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
-for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "special", "scatter", "layers", "volumes",
+for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "special", "places", "layers", "volumes",
     "sampling", "losses", "linear_cross_entropy"} do
   require("tycho.functional." .. family)
 end

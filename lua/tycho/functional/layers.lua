@@ -87,24 +87,26 @@ def("conv2d",
 
 ---- pooling ----
 def("max_pool2d",
-  "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, *, ceil_mode:bool=false, return_indices:bool=false",
+  "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last two dims",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
+    if not M.is_floating_point(x) then return lib.of_whole(x, M.max_pool2d, k, stride, padding, dilation, ceil_mode, indices) end
     local y, i = ops.max_pool2d_indices(x, k, stride, padding, ceil_mode, dilation)
     if indices then return y, i end
     return y
   end, NN)
 def("max_pool1d",
-  "x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, *, ceil_mode:bool=false, return_indices:bool=false",
+  "x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last dim",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
+    if not M.is_floating_point(x) then return lib.of_whole(x, M.max_pool1d, k, stride, padding, dilation, ceil_mode, indices) end
     local y, i = ops.max_pool2d_indices(flat2d(x), {1, k}, {1, stride or k}, {0, padding}, ceil_mode, {1, dilation})
     y = M.squeeze(y, -2)
     if indices then return y, M.squeeze(i, -2) end
     return y
   end, NN)
 def("avg_pool1d",
-  "x, kernel_size:int, stride:int?, padding:int=0, *, ceil_mode:bool=false, count_include_pad:bool=true",
+  "x, kernel_size:int, stride:int?, padding:int=0, ceil_mode:bool=false, count_include_pad:bool=true",
   "mean of each kernel_size window of the last dim",
   function(x, k, stride, padding, ceil_mode, count_include_pad)
     return M.squeeze(ops.avg_pool2d(flat2d(x), {1, k}, {1, stride or k}, {0, padding},
@@ -133,7 +135,7 @@ def("adaptive_avg_pool1d", "x, output_size:int", "means of windows of the last d
   return M.squeeze(adaptive_avg_pool2d(flat2d(x), {1, size}), -2)
 end, NN)
 def("adaptive_max_pool2d",
-  "x, output_size:any, *, return_indices:bool=false",
+  "x, output_size:any, return_indices:bool=false",
   "maxima of windows chosen so that output_size results; {h, false} keeps the width",
   function(x, size, indices)
     local y, i = ops.adaptive_max_pool2d_indices(x, with_kept(x, size))
@@ -141,7 +143,7 @@ def("adaptive_max_pool2d",
     return y
   end, NN)
 def("adaptive_max_pool1d",
-  "x, output_size:int, *, return_indices:bool=false",
+  "x, output_size:int, return_indices:bool=false",
   "maxima of windows of the last dim chosen so that output_size results",
   function(x, size, indices)
     local y, i = ops.adaptive_max_pool2d_indices(flat2d(x), {1, size})
@@ -151,7 +153,7 @@ def("adaptive_max_pool1d",
   end, NN)
 for dims, size in ipairs {"int", "pair", "triple"} do
   def(("lp_pool%dd"):format(dims),
-    ("x, p:number, kernel_size:%s, stride:%s?, *, ceil_mode:bool=false"):format(size, size),
+    ("x, p:number, kernel_size:%s, stride:%s?, ceil_mode:bool=false"):format(size, size),
     "p-norm of each kernel_size window",
     function(x, p, k, stride, ceil_mode)
       if p == 0 or p ~= p or math.abs(p) == math.huge then
@@ -279,7 +281,6 @@ local function resized(x, h, w, mode, corners, factors, antialias)
 end
 -- The same of bytes, as PyTorch does it: of rows first, which become bytes again.
 local function resized_bytes(x, h, w, mode, corners, factors, antialias)
-  if mode:find "nearest" then return M.byte(resized(M.float(x), h, w, mode, corners, factors, antialias)) end
   local function rounded(y) return ops.clamp(ops.floor(y + 0.5), 0, 255) end
   local rows = rounded(resized(M.float(x), x.shape[3], w, mode, corners, {0, factors[2]}, antialias))
   return M.byte(rounded(resized(rows, h, w, mode, corners, {factors[1], 0}, antialias)))
@@ -292,9 +293,13 @@ def("interpolate",
     local n = M.dim(x) - 2
     if n < 1 or n > 3 then fail("interpolate", "argument 1 must have 3 to 5 dims, got shape %s", tostring(x.shape)) end
     if (FITS[mode] or n) ~= n then fail("interpolate", "mode '%s' doesn't fit shape %s", mode, tostring(x.shape)) end
+    local nearest = mode:find "nearest"
     local bytes = x.dtype == "uint8" and n == 2 and mode ~= "area"
-    if not bytes and not M.is_floating_point(x) then
+    if not bytes and not nearest and not M.is_floating_point(x) then
       fail("interpolate", "argument 1 must have a floating dtype%s, got %s", n == 2 and mode ~= "area" and " or be uint8" or "", x.dtype)
+    end
+    if nearest and not M.is_floating_point(x) then             -- masks, labels: elements as they are, up to 2^53
+      return M.to(M.interpolate(M.double(x), size, factor, mode, align_corners, recompute, antialias), x.dtype)
     end
     if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
     if align_corners and not FITS[mode] then fail("interpolate", "align_corners doesn't go with mode '%s'", mode) end
@@ -404,7 +409,7 @@ def("instance_norm",
     return F.group_norm(x, c, w, b, {eps = eps})
   end, NN)
 def("local_response_norm",
-  "x, size:int, *, alpha:number=1e-4, beta:number=0.75, k:number=1",
+  "x, size:int, alpha:number=1e-4, beta:number=0.75, k:number=1",
   "divided by a power of the mean square over size neighbouring channels",
   function(x, size, alpha, beta, k)
     if size < 1 then fail("local_response_norm", "size must be at least 1, got %d", size) end
@@ -455,7 +460,7 @@ def("gelu",
   end, {nn = true, inplace = true})
 def("relu6", "x", "x limited to 0..6", function(x) return ops.hardtanh(x, 0, 6) end, {nn = true, inplace = true})
 def("tanhshrink", "x", "x - tanh(x)", function(x) return x - ops.tanh(x) end, NN)
-def("softmin", "x, dim:int", "softmax of -x", function(x, dim) return ops.softmax(-x, dim) end, NN)
+def("softmin", "x, dim:int, *, dtype:dtype?", "softmax of -x", function(x, dim, dtype) return ops.softmax(-x, dim, {dtype = dtype}) end, NN)
 def("glu", "x, dim:int=-1", "the first half of dim times sigmoid of the second", function(x, dim)
   local n = x.shape[wrap("glu", dim, M.dim(x))]
   if n % 2 == 1 then fail("glu", "dim %d of shape %s must be even", dim, tostring(x.shape)) end
@@ -473,7 +478,7 @@ def("prelu", "x, weight", "x where x > 0, else weight * x; weight has one elemen
   return ops.prelu_values(x, n == 1 and M.view(w, {}) or per_channel(x, w))
 end, NN)
 def("rrelu",
-  "x, lower:number=0.125, upper:number=0.3333333333333333, *, training:bool=false",
+  "x, lower:number=0.125, upper:number=0.3333333333333333, training:bool=false",
   "leaky_relu whose slope is drawn from lower..upper while training",
   function(x, lower, upper, training)
     if lower > upper then fail("rrelu", "lower %g is above upper %g", lower, upper) end

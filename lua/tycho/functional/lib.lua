@@ -116,7 +116,7 @@ function lib.alias(name, of)
   local f = lib.functions[of] or core.ops[of]
   lib.functions[name] = f
   if M[of] then M[name] = M[of] end
-  if core.ops[of .. "_"] then M[name .. "_"] = core.ops[of .. "_"] end
+  if M[of .. "_"] then M[name .. "_"] = M[of .. "_"] end
 end
 
 -- Softmax over the last dim; rows that are -inf throughout, which attend to nothing, give 0.
@@ -205,6 +205,14 @@ function lib.norm_order(name, p, usual)
   return p
 end
 
+-- A tensor of indices as int64.
+function lib.indices(name, argument, index)
+  if M.is_floating_point(index) or index.dtype == "bool" then
+    lib.fail(name, "argument %s must hold indices (int64), got %s", argument, index.dtype)
+  end
+  return M.long(index)
+end
+
 function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
@@ -236,6 +244,19 @@ function lib.all_kept(y, x)
   local ones = {}
   for i = 1, M.dim(x) do ones[i] = 1 end
   return M.view(y, ones)
+end
+
+-- fn(x, ...), of whole numbers by way of float64, which holds them up to 2^53; what it gives besides comes as it is.
+function lib.of_whole(x, fn, ...)
+  if x.dtype == "bool" then lib.fail("max_pool", "argument 1 must hold numbers, got bool") end
+  local function back(y, ...) return M.to(y, x.dtype), ... end
+  return back(fn(M.double(x), ...))
+end
+
+-- fn(x), of an x without dims as a vector of one.
+function lib.of_vector(x, fn)
+  if M.dim(x) > 0 then return fn(x) end
+  return M.view(fn(M.view(x, 1)), {})
 end
 
 -- fn(x) for an x of so many dims; one without a batch is a batch of one.

@@ -89,8 +89,8 @@ end, NO_METHOD)
 -- Both operands with one batch; b's columns as a matrix, and what makes the result b's shape again. vectors: whether b may be such.
 local function system(name, a, b, left, vectors)
   need_square(name, a)
-  local vector = vectors and left and
-    (M.dim(b) == 1 or (M.dim(b) == M.dim(a) - 1 and tostring(b.shape) == tostring(ops.select(a, -1, 1).shape)))
+  local vector = vectors and left and (M.dim(b) == 1 or M.dim(b) == M.dim(a) - 1)
+  for d = 1, vector and M.dim(b) > 1 and M.dim(b) or 0 do vector = vector and b.shape[d] == a.shape[d] end
   if vector then b = M.unsqueeze(b, -1) end
   if M.dim(b) < 2 then fail(name, "argument 2 must be a matrix or a batch of matrices, got shape %s", tostring(b.shape)) end
   if not left then a, b = T(a), T(b) end
@@ -139,15 +139,25 @@ def("linalg.lstsq",
   "a, b",
   "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank",
   function(a, b) return lib.exactly(lstsq, a, b) end, NO_METHOD)
+-- What singular values s of x must be above to count: atol, and rtol times the largest. Each is nil, a number, or a tensor of one for
+-- each matrix.
+local function least_counted(name, x, s, atol, rtol)
+  for what, v in pairs {atol = atol, rtol = rtol} do
+    if type(v) ~= "number" and not core.is_tensor(v) then fail(name, "%s must be a number or a tensor, got %s", what, lib.shown(v)) end
+  end
+  if rtol == nil then rtol = atol ~= nil and 0 or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32) end
+  local function each(v) return core.is_tensor(v) and M.unsqueeze(v, -1) or v end
+  local least = ops.amax(s, -1, {keepdim = true}) * each(rtol)
+  return atol == nil and least or ops.maximum(least, each(atol))
+end
 -- The gradient of a pseudoinverse whose rank stays (Golub and Pereyra 1973): not by way of its factors, whose gradients
 -- repeated values spoil.
 local pseudoinverse
-local function pseudoinverse_of(x, rtol)
+local function pseudoinverse_of(x, atol, rtol)
   pseudoinverse = pseudoinverse or require("tycho.autograd").Function {
-    forward = function(ctx, a, r)
+    forward = function(ctx, a, absolute, relative)
       local u, s, v = F["linalg.svd"](a, false)
-      local least = M.numel(s) > 0 and ops.amax(s, -1, {keepdim = true}) * r or s
-      local none = ops.le(s, least)
+      local none = ops.le(s, M.numel(s) > 0 and least_counted("linalg.pinv", a, s, absolute, relative) or s)
       local p = ops.matmul(T(v) * M.unsqueeze(ops.masked_fill(1 / ops.masked_fill(s, none, 1), none, 0), -2), T(u))
       ctx:save_for_backward(a, p)
       return p
@@ -159,24 +169,27 @@ local function pseudoinverse_of(x, rtol)
       return ops.matmul(ops.matmul(left, gt), ops.matmul(p, pt)) +
         ops.matmul(ops.matmul(ops.matmul(pt, p), gt), right) - ops.matmul(ops.matmul(pt, g), pt)
     end}
-  return pseudoinverse(x, rtol)
+  return pseudoinverse(x, atol, rtol)
 end
 def("linalg.pinv",
-  "x, *, rtol:number?",
-  "Moore-Penrose pseudoinverses; singular values up to rtol times the largest count as 0",
-  function(x, rtol)
+  "x, rtol:any?, *, atol:any?, hermitian:bool=false",
+  "Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric",
+  function(x, rtol, atol, hermitian)
     need_matrix("linalg.pinv", x)
-    return lib.exactly(pseudoinverse_of, x, rtol or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32))
+    if hermitian then                                          -- one triangle is read
+      need_square("linalg.pinv", x)
+      x = ops.tril(x) + T(ops.tril(x, -1))
+    end
+    return lib.exactly(pseudoinverse_of, x, atol, rtol)
   end, NO_METHOD)
 def("linalg.matrix_rank",
-  "x, *, atol:number=0, rtol:number?",
-  "how many singular values are above atol and above rtol times the largest",
-  function(x, atol, rtol)
-    local s = F["linalg.svdvals"](x)
+  "x, tol:any?, hermitian:bool=false, *, atol:any?, rtol:any?",
+  "how many singular values (of symmetric matrices, hermitian: sizes of eigenvalues) are above atol, or tol, and above rtol times the largest",
+  function(x, tol, hermitian, atol, rtol)
+    local s = hermitian and ops.abs(F["linalg.eigvalsh"](x)) or F["linalg.svdvals"](x)
     if s.shape[M.dim(s)] == 0 then return ops.sum(M.long(s), -1) end
-    local least = ops.clamp(ops.amax(s, -1, {keepdim = true}) * (rtol or atol > 0 and 0 or
-      math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32)), atol)
-    return ops.sum(ops.gt(s, least), -1)
+    if atol == nil then atol = tol end
+    return ops.sum(ops.gt(s, least_counted("linalg.matrix_rank", x, s, atol, rtol)), -1)
   end, NO_METHOD)
 
 ---- norms, products ----

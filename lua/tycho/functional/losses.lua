@@ -72,7 +72,7 @@ local function same_shape(name, x, y)
   if x.shape ~= y.shape then fail(name, "argument 2 has shape %s; it must be %s as argument 1's", tostring(y.shape), tostring(x.shape)) end
 end
 def("binary_cross_entropy",
-  "x, y, *, weight:tensor?, " .. REDUCTION,
+  "x, y, weight:tensor?, *, " .. REDUCTION,
   "cross-entropy of probabilities x with y in 0..1; logarithms are kept above -100",
   function(x, y, weight, reduction)
     same_shape("binary_cross_entropy", x, y)
@@ -88,7 +88,7 @@ def("binary_cross_entropy",
     return reduced(weight and loss * weight or loss, reduction)
   end, LOSS)
 def("binary_cross_entropy_with_logits",
-  "x, y, *, weight:tensor?, pos_weight:tensor?, " .. REDUCTION,
+  "x, y, weight:tensor?, *, pos_weight:tensor?, " .. REDUCTION,
   "cross-entropy of sigmoid(x) with y in 0..1",
   function(x, y, weight, pos_weight, reduction)
     same_shape("binary_cross_entropy_with_logits", x, y)
@@ -193,7 +193,7 @@ local function lengths_of(name, given, n, most, like)
   return list, M.unsqueeze(core.from_value(list, "int64"):to(like.device), 2)
 end
 def("ctc_loss",
-  "log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, *, reduction:enum(none,mean,sum)=mean, \z
+  "log_probs, targets, input_lengths:any, target_lengths:any, blank:int=1, reduction:enum(none,mean,sum)=mean, \z
     zero_infinity:bool=false",
   "minus the log-probability that log_probs (T,N,C) spell the targets (N,S), or one after the other (sum of lengths), \z
     with repeats and blanks between them; labels and blank count from 1",
@@ -253,7 +253,7 @@ def("ctc_loss",
 
 ---- losses of other targets ----
 def("poisson_nll_loss",
-  "x, target, *, log_input:bool=true, full:bool=false, eps:number=1e-8, " .. REDUCTION,
+  "x, target, log_input:bool=true, full:bool=false, *, eps:number=1e-8, " .. REDUCTION,
   "negative log-likelihood of counts under a Poisson of rate exp(x), or x",
   function(x, target, log_input, full, eps, reduction)
     local loss = log_input and ops.exp(x) - target * x or x - target * ops.log(x + eps)
@@ -264,7 +264,7 @@ def("poisson_nll_loss",
     return reduced(loss, reduction)
   end, LOSS)
 def("gaussian_nll_loss",
-  "x, target, var:operand, *, full:bool=false, eps:number=1e-6, " .. REDUCTION,
+  "x, target, var:operand, full:bool=false, eps:number=1e-6, " .. REDUCTION,
   "negative log-likelihood under a normal of mean x and variance var",
   function(x, target, var, full, eps, reduction)
     if type(var) == "boolean" then var = var and 1 or 0 end
@@ -276,13 +276,13 @@ def("gaussian_nll_loss",
     return reduced(full and loss + 0.5 * math.log(2 * math.pi) or loss, reduction)
   end, LOSS)
 def("hinge_embedding_loss",
-  "x, target, *, margin:number=1, " .. REDUCTION,
+  "x, target, margin:number=1, *, " .. REDUCTION,
   "x where target is 1, margin - x (not below 0) where it is -1",
   function(x, target, margin, reduction)
     return reduced(ops.where(ops.ne(target, 1), ops.relu(margin - x), 0) + ops.where(ops.ne(target, -1), x, 0), reduction)
   end, LOSS)
 def("margin_ranking_loss",
-  "a, b, target, *, margin:number=0, " .. REDUCTION,
+  "a, b, target, margin:number=0, *, " .. REDUCTION,
   "how much target * (a - b) falls short of margin",
   function(a, b, target, margin, reduction)
     return reduced(ops.clamp(-target * (a - b) + margin, 0), reduction)
@@ -291,7 +291,7 @@ def("soft_margin_loss", "x, target, *, " .. REDUCTION, "log(1 + exp(-target * x)
   return reduced(ops.softplus(-target * x), reduction)
 end, LOSS)
 def("cosine_embedding_loss",
-  "a, b, target, *, margin:number=0, " .. REDUCTION,
+  "a, b, target, margin:number=0, *, " .. REDUCTION,
   "1 - cos where target is 1, cos - margin (not below 0) where it is -1",
   function(a, b, target, margin, reduction)
     local eps = 1e-12
@@ -299,7 +299,7 @@ def("cosine_embedding_loss",
     return reduced(ops.where(ops.eq(target, 1), 1 - c, 0) + ops.where(ops.eq(target, -1), ops.clamp(c - margin, 0), 0), reduction)
   end, LOSS)
 def("triplet_margin_loss",
-  "anchor, near, far, *, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, " .. REDUCTION,
+  "anchor, near, far, margin:number=1, p:number=2, eps:number=1e-6, swap:bool=false, *, " .. REDUCTION,
   "how much the distance to near plus margin exceeds that to far",
   function(anchor, near, far, margin, p, eps, swap, reduction)
     local d, e = M.pairwise_distance(anchor, near, p, eps), M.pairwise_distance(anchor, far, p, eps)
@@ -307,9 +307,11 @@ def("triplet_margin_loss",
     return reduced(ops.clamp(d - e + margin, 0), reduction)
   end, LOSS)
 def("multi_margin_loss",
-  "x, target, *, p:number=1, margin:number=1, weight:tensor?, " .. REDUCTION,
+  "x, target, p:number=1, margin:number=1, weight:tensor?, *, " .. REDUCTION,
   "how much the other classes come within margin of the label's",
   function(x, target, p, margin, weight, reduction)
+    if M.dim(x) == 0 then x = M.view(x, 1) end
+    if M.dim(x) == 1 and M.numel(target) == 1 then target = M.view(target, {}) end
     local rows, labels = class_rows("multi_margin_loss", x, target)
     local label = M.unsqueeze(labels, 2)
     local m = ops.relu(rows - ops.gather(rows, 2, label) + margin)        -- no slope at the margin
@@ -319,7 +321,7 @@ def("multi_margin_loss",
     return reduced(M.dim(x) == 1 and M.squeeze(loss, 1) or loss, reduction)
   end, LOSS)
 def("multilabel_soft_margin_loss",
-  "x, target, *, weight:tensor?, " .. REDUCTION,
+  "x, target, weight:tensor?, *, " .. REDUCTION,
   "binary cross-entropy with logits, mean over classes",
   function(x, target, weight, reduction)
     local loss = -(target * ops.logsigmoid(x) + (1 - target) * ops.logsigmoid(-x))
@@ -329,6 +331,7 @@ def("multilabel_margin_loss",
   "x, target, *, " .. REDUCTION,
   "how much classes that aren't labels come within 1 of those that are; target has x's shape: labels, then 0",
   function(x, target, reduction)
+    if M.dim(x) == 0 and M.dim(target) == 0 then x, target = M.view(x, 1), M.view(target, 1) end
     if target.shape ~= x.shape or M.dim(x) < 1 or M.dim(x) > 2 then
       fail("multilabel_margin_loss", "argument 2 has shape %s; it must be %s as argument 1's, of 1 or 2 dims",
         tostring(target.shape), tostring(x.shape))

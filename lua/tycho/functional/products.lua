@@ -197,37 +197,15 @@ def("linear",
       local y = F.linear(x, M.unsqueeze(weight, 1), bias and M.reshape(bias, 1), {activation = activation})
       return M.squeeze(y, -1)
     end
+    if not M.is_floating_point(x) and not M.is_floating_point(weight) then
+      local y = ops.matmul(x, M.t(weight))
+      if bias then y = y + bias end
+      return activation == "relu" and ops.relu(y) or y
+    end
     return (activation == "relu" and ops.linear_relu or ops.linear)(x, weight, bias)
   end, NN)
 
 ---- indices ----
-local function whole(name, position, ids)
-  if M.is_floating_point(ids) or ids.dtype == "bool" then
-    fail(name, "argument %d must hold indices (int64), got %s", position, ids.dtype)
-  end
-  return M.to(ids, "int64")
-end
-def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
-  if M.dim(index) == 0 then index = M.view(index, 1) end
-  need("index_select", 3, index, 1)
-  return ops.index(x, {whole("index_select", 3, index)}, dim)
-end)
-def("index_add",
-  "x, dim:int, index, src, *, alpha:number=1",
-  "x with alpha times src's slices added at index along dim",
-  function(x, dim, index, src, alpha)
-    need("index_add", 3, index, 1)
-    if src.dtype ~= x.dtype then fail("index_add", "argument 4 has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
-    local want = x.shape
-    if M.dim(x) > 0 then want[wrap("index_add", dim, M.dim(x))] = index.shape[1] end
-    if src.shape ~= want then fail("index_add", "argument 4 has shape %s; it must be %s", tostring(src.shape), tostring(want)) end
-    return ops.index_put(x, alpha == 1 and src or src * alpha, {whole("index_add", 3, index)}, dim, {accumulate = true})
-  end, {inplace = true})
-def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
-  local shape = ops.logical_or(ops.zeros({}, {dtype = "bool", device = x.device}):expand(x.shape), mask).shape   -- what both broadcast to
-  if #shape == 0 then shape = {1} end
-  return ops.expand(x, shape)[ops.expand(mask, shape)]
-end)
 -- Rows of weight that ids name become no longer than max_norm, for good.
 local function limit_rows(weight, ids, max_norm, norm_type)
   no_grad(function()
@@ -256,7 +234,7 @@ def("embedding",
     scale_grad_by_freq: an id's gradients are divided by how often it is there; they are dense, sparse or not",
   function(ids, weight, padding, max_norm, norm_type, by_freq)
     need("embedding", 2, weight, 2)
-    ids = whole("embedding", 1, ids)
+    ids = lib.indices("embedding", 1, ids)
     if max_norm then limit_rows(weight, ids, max_norm, norm_type) end
     if padding then padding = lib.entry("embedding", "padding_idx", padding, weight.shape[1]) end
     local y = ops.index(weight, {ids}, 1, {ids = true})
@@ -277,7 +255,7 @@ local function edges_of(name, ids, offsets, ends)
       fail(name, "offsets must ascend within 1..%d", n)
     end
   end
-  offsets = whole(name, 3, offsets)
+  offsets = lib.indices(name, 3, offsets)
   return ends and offsets or ops.cat({offsets, ops.full({1}, n + 1, like)}, 1)
 end
 -- taken: which rows take part, nil: all; the largest of none is 0.
@@ -317,7 +295,7 @@ def("embedding_bag",
     if by_freq and mode == "max" then fail(name, "scale_grad_by_freq goes with mode sum or mean") end
     need(name, 2, weight, 2)
     padding = padding and lib.entry(name, "padding_idx", padding, weight.shape[1]) or 0
-    ids = whole(name, 1, ids)
+    ids = lib.indices(name, 1, ids)
     if modes.tracing and M.dim(ids) == 2 and not max_norm then return bags_of_rows(ids, weight, mode, scale, padding) end
     local edges = edges_of(name, ids, offsets, ends)
     ids, scale = M.flatten(ids), scale and M.to(M.flatten(scale), weight.dtype)
@@ -342,9 +320,10 @@ def("embedding_bag",
   end, NN)
 def("one_hot",
   "ids, num_classes:int?",
-  "1 at each id's place along a new last dim of size num_classes (the largest id where nil)",
+  "1 at each id's place along a new last dim of size num_classes (the largest id where nil or -1)",
   function(ids, classes)
-    ids = whole("one_hot", 1, ids)
+    ids = lib.indices("one_hot", 1, ids)
+    if classes == -1 then classes = nil end
     if M.numel(ids) == 0 and not classes then fail("one_hot", "num_classes must be given where there are no ids") end
     if lib.looks(ids) and M.numel(ids) > 0 then
       local least, most = ops.amin(ids):item(), ops.amax(ids):item()
@@ -356,54 +335,6 @@ def("one_hot",
     size[#size + 1] = classes
     return M.scatter_(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
   end, NN)
-for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
-  local name, value = unpack(row)
-  def(name,
-    ("x, dim:int, index, %s:operand"):format(value),
-    ("x with %s written at index along dim"):format(value),
-    function(x, dim, index, v)
-      if M.dim(index) == 0 then index = M.view(index, 1) end
-      need(name, 3, index, 1)
-      if name == "index_fill" and core.is_tensor(v) and M.dim(v) > 0 then
-        fail("index_fill", "argument 4 (value) must be a number or a tensor without dims, got shape %s", tostring(v.shape))
-      end
-      if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, however often a place is named
-        local n, size = x.shape[wrap(name, dim, M.dim(x))], {}
-        for k = 1, M.dim(x) do size[k] = k == wrap(name, dim, M.dim(x)) and n or 1 end
-        local mask = ops.index_put(ops.zeros({n}, {dtype = "bool", device = x.device}), true, {whole(name, 3, index)}, 1)
-        return ops.where(M.view(mask, size), M.to(v, x.dtype), x)
-      end
-      return ops.index_put(x, v, {whole(name, 3, index)}, dim)
-    end, {inplace = true})
-end
-def("take",
-  "x, index",
-  "the elements that index names in row-major order",
-  function(x, index) return ops.index(M.flatten(x), {whole("take", 2, index)}, 1) end)
-def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
-  if not dim then return ops.gather(M.flatten(x), 1, M.flatten(index)) end
-  local n = M.dim(x)
-  if M.dim(index) ~= n then
-    fail("take_along_dim", "argument 2 has shape %s; it must have as many dims as argument 1 of shape %s",
-      tostring(index.shape), tostring(x.shape))
-  end
-  dim = wrap("take_along_dim", dim, n)
-  local sx, si = x.shape, index.shape
-  for i = 1, n do if i ~= dim then
-    local s = math.max(sx[i], si[i])
-    if sx[i] == 0 or si[i] == 0 then s = 0 end
-    sx[i], si[i] = s, s
-  end end
-  return ops.gather(ops.expand(x, sx), dim, ops.expand(index, si))
-end)
-def("masked_scatter", "x, mask, src", "x with src's elements, in order, where mask is true", function(x, mask, src)
-  mask = ops.expand(mask, x.shape)
-  local at = ops.nonzero(M.flatten(mask)):view(-1)
-  local n = M.numel(at)
-  if M.numel(src) < n then fail("masked_scatter", "argument 3 has %d elements; the mask takes %d", M.numel(src), n) end
-  return M.reshape(ops.index_put(M.flatten(x), ops.slice(M.flatten(src), 1, 1, n), {at}, 1), x.shape)
-end, {inplace = true})
-
 ---- einsum ----
 -- Operands are contracted from left to right: what both share becomes a batch of matrix products, what nobody needs any more is
 -- summed first.

@@ -76,7 +76,7 @@ local function gathered(x, grid, mode, padding, align)
 end
 
 def("grid_sample",
-  "x, grid, *, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, \z
+  "x, grid, mode:enum(bilinear,nearest,bicubic)=bilinear, padding_mode:enum(zeros,border,reflection)=zeros, \z
     align_corners:bool=false",
   "x (N,C,H,W) read at the places (x, y) of grid (N,Ho,Wo,2), where -1 and 1 are its borders; or (N,C,D,H,W) at the places (x, y, z) of \z
     (N,Do,Ho,Wo,3)", function(x, grid, mode, padding, align)
@@ -101,7 +101,7 @@ def("grid_sample",
 end, NN)
 
 def("affine_grid",
-  "theta, size:ints, *, align_corners:bool=false",
+  "theta, size:ints, align_corners:bool=false",
   "the grid for grid_sample that affine maps theta (N,2,3) make for pictures of size {N, C, H, W}, or (N,3,4) for volumes {N, C, D, H, W}",
   function(theta, size, align)
     need("affine_grid", 1, theta, 3)
@@ -130,7 +130,7 @@ local function each(v, i) return type(v) == "table" and v[i] or v end
 for dims, size_type in ipairs {"int", "pair", "triple"} do
   local name = ("max_unpool%dd"):format(dims)
   def(name,
-    ("x, indices, kernel_size:%s, stride:%s?, padding:%s=0, *, output_size:any?"):format(size_type, size_type, size_type),
+    ("x, indices, kernel_size:%s, stride:%s?, padding:%s=0, output_size:any?"):format(size_type, size_type, size_type),
     ("x where max_pool%dd(..., {return_indices=true}) found its maxima, zeros elsewhere"):format(dims),
     function(x, indices, kernel, stride, padding, size)
       if indices.shape ~= x.shape then

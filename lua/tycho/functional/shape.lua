@@ -381,7 +381,19 @@ local function at_least(n)
     return x
   end
 end
-for n = 1, 3 do def(("atleast_%dd"):format(n), "x", ("x with at least %d dims"):format(n), at_least(n)) end
+for n = 1, 3 do
+  local name, one = ("atleast_%dd"):format(n), at_least(n)
+  def(name, "x:any", ("x, or each tensor of a list, with at least %d dims"):format(n), function(x)
+    if core.is_tensor(x) then return one(x) end
+    if type(x) ~= "table" then fail(name, "argument 1 must be a tensor or a list of tensors, got %s", lib.shown(x)) end
+    local out = {}
+    for i, each in ipairs(x) do
+      if not core.is_tensor(each) then fail(name, "argument 1 must be a list of tensors, got %s at %d", lib.shown(each), i) end
+      out[i] = one(each)
+    end
+    return out
+  end)
+end
 local function joined(name, least, dim)
   def(name, "tensors:tensors", ("tensors of at least %d dims one after another along dim %d"):format(least, dim), function(list)
     local out = {}
@@ -446,21 +458,22 @@ end
 for _, keep in ipairs {"tril", "triu"} do
   local name, upper = keep .. "_indices", keep == "triu"
   def(name,
-    "row:int, col:int, offset:int=0",
+    "row:int, col:int, offset:int=0, *, dtype:enum(int64,int32)=int64, device:device?",
     "a 2 x n tensor: row and column of each element of the triangle of row x col",
-    function(row, col, offset)
+    function(row, col, offset, dtype, device)
       if math.min(row, col) < 0 then fail(name, "row and col must be at least 0, got %d and %d", row, col) end
       if upper then offset = offset - 1 end                                      -- what lies below is left out
       local n = count_below(row, col, offset)
       if upper then n = row * col - n end
-      if n == 0 then return ops.empty({2, 0}, {dtype = "int64"}) end
-      local below = ops.clamp(ops.range(1, row, 1, {dtype = "int64"}) + offset, 0, col)
+      local like = {dtype = "int64", device = device}
+      if n == 0 then return ops.empty({2, 0}, {dtype = dtype, device = device}) end
+      local below = ops.clamp(ops.range(1, row, 1, like) + offset, 0, col)
       local count = upper and col - below or below
       local before = ops.cumsum(count, 1) - count                                -- elements of the rows above
-      local begins = ops.scatter_add(ops.zeros({n + 1}, {dtype = "int64"}), 1, before + 1, ops.ones({row}, {dtype = "int64"}))
+      local begins = ops.scatter_add(ops.zeros({n + 1}, like), 1, before + 1, ops.ones({row}, like))
       local at = ops.cumsum(ops.slice(begins, 1, 1, n), 1)
       if upper then before = before - below end
-      return ops.stack({at, ops.range(1, n, 1, {dtype = "int64"}) - ops.index(before, {at}, 1)}, 1)
+      return M.to(ops.stack({at, ops.range(1, n, 1, like) - ops.index(before, {at}, 1)}, 1), dtype)
     end, MAKES)
 end
 def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' elements, one row each", function(list)
@@ -471,7 +484,7 @@ def("cartesian_prod", "tensors:tensors", "all combinations of the vectors' eleme
 end, LIST)
 local MOST_CHOSEN = 2 ^ 26                 -- elements
 def("combinations",
-  "x, r:int=2, *, with_replacement:bool=false",
+  "x, r:int=2, with_replacement:bool=false",
   "all choices of r elements of a vector in order, one row each",
   function(x, r, again)
     need("combinations", 1, x, 1)
@@ -507,15 +520,20 @@ def("block_diag", "tensors:tensors", "a matrix with the matrices along its diago
   end
   return ops.cat(rows, 1)
 end, LIST)
+-- x's first n sizes, and how many that makes
+local function leading(x, n)
+  local lead, count = {}, 1
+  for i = 1, n do lead[i], count = x.shape[i], count * x.shape[i] end
+  return lead, count
+end
 def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", function(x, r)
   local n = M.dim(x)
   if n < 3 or r < 1 or x.shape[n - 2] % (r * r) ~= 0 then
     fail("pixel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), r * r)
   end
   local c, h, w = x.shape[n - 2] / (r * r), x.shape[n - 1], x.shape[n]
-  local lead = {}
-  for i = 1, n - 3 do lead[i] = x.shape[i] end
-  local y = M.reshape(x, -1, c, r, r, h, w)
+  local lead, batch = leading(x, n - 3)
+  local y = M.reshape(x, batch, c, r, r, h, w)
   lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c, h * r, w * r
   return fresh(M.reshape(ops.permute(y, {1, 2, 5, 3, 6, 4}), lead), x)
 end, {nn = true})
@@ -534,9 +552,8 @@ def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", 
     fail("pixel_unshuffle", "shape %s has no sizes in multiples of %d", tostring(x.shape), r)
   end
   local c, h, w = x.shape[n - 2], x.shape[n - 1] / r, x.shape[n] / r
-  local lead = {}
-  for i = 1, n - 3 do lead[i] = x.shape[i] end
-  local y = M.reshape(x, -1, c, h, r, w, r)
+  local lead, batch = leading(x, n - 3)
+  local y = M.reshape(x, batch, c, h, r, w, r)
   lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c * r * r, h, w
   return fresh(M.reshape(ops.permute(y, {1, 2, 4, 6, 3, 5}), lead), x)
 end, {nn = true})

@@ -113,15 +113,19 @@ def("unique", "x, *, sorted:bool=true, return_inverse:bool=false, return_counts:
     if counts then return v, n end
     return v
   end)
-def("unique_consecutive", "x, *, return_inverse:bool=false, return_counts:bool=false",
-  "the elements in row-major order without those that repeat the one before; then, where asked for, each element's \z
+def("unique_consecutive", "x, return_inverse:bool=false, return_counts:bool=false, dim:int?",
+  "the elements in row-major order (slices along dim) without those that repeat the one before; then, where asked for, each one's \z
     index among them, and how often each occurs in a row",
-  function(x, inverse, counts)
-    local flat = M.flatten(M.detach(x))
-    local first = M.numel(flat) == 0 and ops.ne(flat, flat) or lib.begins(flat, 1)
-    local v, at = flat[first], ops.cumsum(M.long(first), 1)
+  function(x, inverse, counts, dim)
+    x = M.detach(x)
+    if dim then dim = wrap("unique_consecutive", dim, M.dim(x)) end
+    local rows = dim and M.movedim(x, dim, 1) or M.flatten(x)
+    local first = M.size(rows, 1) == 0 and ops.zeros({0}, {dtype = "bool", device = x.device}) or lib.begins(rows, 1)
+    if M.dim(first) > 1 then first = ops.any(M.flatten(first, 2), 2) end
+    local v, at = rows[first], ops.cumsum(M.long(first), 1)
+    if dim then v = M.contiguous(M.movedim(v, 1, dim)) end
     local n = counts and ops.bincount(at) or nil
-    at = inverse and M.reshape(at, x.shape) or nil
+    at = inverse and (dim and at or M.reshape(at, x.shape)) or nil
     if inverse then return v, at, n end
     return v, n
   end)

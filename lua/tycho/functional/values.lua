@@ -276,9 +276,10 @@ def("var", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:n
 def("std", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1", "standard deviation over dim",
   of_spread("std", function(v) return root(v, ops.sqrt) end))
 for _, of in ipairs {"var", "std"} do
-  def(of .. "_mean", "x, dim:dims?, *, correction:number=1, keepdim:bool=false", of .. " and mean over dim",
-    function(x, dim, correction, keepdim)
-      return M[of](x, dim, {correction = correction, keepdim = keepdim}), ops.mean(x, dim, {keepdim = keepdim})
+  def(of .. "_mean", "x, dim:any?, unbiased:bool=true, keepdim:bool=false, *, correction:number=1", of .. " and mean over dim",
+    function(x, dim, unbiased, keepdim, correction)
+      local spread = M[of](x, dim, unbiased, keepdim, {correction = correction})
+      return spread, ops.mean(x, type(dim) ~= "boolean" and dim or nil, {keepdim = keepdim})
     end)
 end
 def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 where p is nil or 'fro'",
@@ -288,14 +289,14 @@ def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 
     if p == "nuc" then return F["linalg.matrix_norm"](x, p, dim, keepdim) end
     if p == 2 or p == "fro" then return ops.norm2(x, dim, o) end
     local a = ops.abs(x)
-    if p > 0 and p < 1 then      -- no gradient where an element is 0
-      local at0 = ops.eq(a, 0)
-      return root(ops.sum(ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, 0), dim, o),
-        function(v) return ops.pow(v, 1 / p) end)
-    end
     if p == math.huge then return ops.amax(a, dim, o) end
     if p == -math.huge then return ops.amin(a, dim, o) end
     if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
+    if p < 1 then                -- no gradient where an element is 0
+      local at0 = ops.eq(a, 0)
+      local powers = ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, p > 0 and 0 or math.huge)
+      return root(ops.sum(powers, dim, o), function(v) return ops.pow(v, 1 / p) end)
+    end
     if p == 1 then return ops.sum(a, dim, o) end
     return root(ops.sum(ops.pow(a, p), dim, o), function(v) return ops.pow(v, 1 / p) end)
   end), {float32 = true})
@@ -430,7 +431,13 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
     end
     local q = ops.floor_divide(a, b)
     return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))
-  end)
+  end, PLACE)
+local rounded_ = M.div_
+M.div_ = core.define("div_", "a, b:operand, *, rounding_mode:enum(none,trunc,floor)=none", function(a, b, mode)
+  if mode == "none" then return ops.div_(a, b) end
+  return rounded_(a, b, {rounding_mode = mode})
+end)
+F.div_ = M.div_
 def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
   if core.is_tensor(min) then return ops.maximum(x, min) end
   return limited(x, min)
@@ -481,7 +488,7 @@ def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, a
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
   return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)
 end)
-def("diff", "x, n:int=1, dim:int=-1, *, prepend:tensor?, append:tensor?",
+def("diff", "x, n:int=1, dim:int=-1, prepend:tensor?, append:tensor?",
   "differences of neighbours along dim, n times; prepend and append: what comes before x and after it",
   function(x, n, dim, before, after)
     dim = wrap("diff", dim, M.dim(x))

@@ -93,24 +93,24 @@ local function only_values(indices, y, i)
 end
 
 def("max_pool3d",
-  "x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, *, ceil_mode:bool=false, \z
-    return_indices:bool=false",
+  "x, kernel_size:triple, stride:triple?, padding:triple=0, dilation:triple=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last three dims",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
     stride = stride or k
+    if not M.is_floating_point(x) then return lib.of_whole(x, M.max_pool3d, k, stride, padding, dilation, ceil_mode, indices) end
     return only_values(indices, by_planes("max_pool3d", x, function(y, p)
       return ops.max_pool2d_indices(y, split(k, p), split(stride, p), split_padding(padding, p), ceil_mode, split(dilation, p))
     end))
   end, NN)
 def("avg_pool3d",
-  "x, kernel_size:triple, stride:triple?, padding:triple=0, *, ceil_mode:bool=false, count_include_pad:bool=true, \z
+  "x, kernel_size:triple, stride:triple?, padding:triple=0, ceil_mode:bool=false, count_include_pad:bool=true, \z
     divisor_override:int=0",
   "mean of each kernel_size window of the last three dims",
   function(x, k, stride, padding, ceil_mode, count, divisor)
     stride = stride or k
     return by_planes("avg_pool3d", x, function(y, p)
       return ops.avg_pool2d(y, split(k, p), split(stride, p), split_padding(padding, p),
-        {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = p and math.min(divisor, 1) or divisor})
+        {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = p and divisor ~= 0 and 1 or divisor})
     end)
   end, NN)
 def("adaptive_avg_pool3d",
@@ -128,7 +128,7 @@ def("adaptive_avg_pool3d",
       function(y, p) return lib.functions.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
   end, NN)
 def("adaptive_max_pool3d",
-  "x, output_size:triple, *, return_indices:bool=false",
+  "x, output_size:triple, return_indices:bool=false",
   "maxima of windows of the last three dims chosen so that output_size results",
   function(x, size, indices)
     return only_values(indices,

@@ -1,19 +1,94 @@
--- Written at places: what index assignment and scatter make possible, without changing x. Indices count from 1.
+-- Read and written at places that indices or masks name, without changing x. Indices count from 1.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local def, fail, wrap = lib.def, lib.fail, lib.wrap
+local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
+local F = lib.functions
 
 local INPLACE = {inplace = true}
-local function whole(name, argument, index)
-  if M.is_floating_point(index) or index.dtype == "bool" then
-    fail(name, "argument %s must hold indices (int64), got %s", argument, index.dtype)
-  end
-  return M.long(index)
-end
 local function same_dtype(name, x, src)
   if src.dtype ~= x.dtype then fail(name, "src has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
 end
+-- A vector of indices; one without dims is a vector of one.
+local function vector(name, index)
+  if M.dim(index) == 0 then index = M.view(index, 1) end
+  need(name, 3, index, 1)
+  return lib.indices(name, 3, index)
+end
+
+def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
+  index = vector("index_select", index)
+  if M.dim(x) > 0 then return ops.index(x, {index}, dim) end
+  if #index ~= 1 then fail("index_select", "of a tensor without dims one element is chosen, got %d", #index) end
+  return M.view(ops.index(M.view(x, 1), {index}, dim), {})
+end)
+def("index_add",
+  "x, dim:int, index, src, *, alpha:number=1",
+  "x with alpha times src's slices added at index along dim",
+  function(x, dim, index, src, alpha)
+    index = vector("index_add", index)
+    if src.dtype ~= x.dtype then fail("index_add", "argument 4 has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
+    if M.dim(src) == 0 and #index == 1 and M.dim(x) < 2 then src = M.view(src, 1) end
+    return lib.of_vector(x, function(y)
+      local want = y.shape
+      want[wrap("index_add", dim, M.dim(y))] = index.shape[1]
+      if src.shape ~= want then fail("index_add", "argument 4 has shape %s; it must be %s", tostring(src.shape), tostring(want)) end
+      return ops.index_put(y, alpha == 1 and src or src * alpha, {index}, dim, {accumulate = true})
+    end)
+  end, INPLACE)
+def("masked_select", "x, mask", "the elements where mask is true, as a vector", function(x, mask)
+  local shape = ops.logical_or(ops.zeros({}, {dtype = "bool", device = x.device}):expand(x.shape), mask).shape   -- what both broadcast to
+  if #shape == 0 then shape = {1} end
+  return ops.expand(x, shape)[ops.expand(mask, shape)]
+end)
+for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
+  local name, value = unpack(row)
+  def(name,
+    ("x, dim:int, index, %s:operand"):format(value),
+    ("x with %s written at index along dim"):format(value),
+    function(x, dim, index, v)
+      index = vector(name, index)
+      if name == "index_fill" and core.is_tensor(v) and M.dim(v) > 0 then
+        fail("index_fill", "argument 4 (value) must be a number or a tensor without dims, got shape %s", tostring(v.shape))
+      end
+      if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, however often a place is named
+        if M.dim(x) == 0 then return ops.clone(M.to(v, x.dtype)) end
+        local n, size = x.shape[wrap(name, dim, M.dim(x))], {}
+        for k = 1, M.dim(x) do size[k] = k == wrap(name, dim, M.dim(x)) and n or 1 end
+        local mask = ops.index_put(ops.zeros({n}, {dtype = "bool", device = x.device}), true, {index}, 1)
+        return ops.where(M.view(mask, size), M.to(v, x.dtype), x)
+      end
+      return lib.of_vector(x, function(y) return ops.index_put(y, v, {index}, dim) end)
+    end, INPLACE)
+end
+def("take",
+  "x, index",
+  "the elements that index names in row-major order",
+  function(x, index) return ops.index(M.flatten(x), {lib.indices("take", 2, index)}, 1) end)
+def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
+  if not dim then return ops.gather(M.flatten(x), 1, M.flatten(index)) end
+  local n = M.dim(x)
+  if M.dim(index) ~= n then
+    fail("take_along_dim", "argument 2 has shape %s; it must have as many dims as argument 1 of shape %s",
+      tostring(index.shape), tostring(x.shape))
+  end
+  dim = wrap("take_along_dim", dim, n)
+  local sx, si = x.shape, index.shape
+  for i = 1, n do if i ~= dim then
+    local s = math.max(sx[i], si[i])
+    if sx[i] == 0 or si[i] == 0 then s = 0 end
+    sx[i], si[i] = s, s
+  end end
+  if index.dtype ~= "uint8" then index = ops.where(ops.lt(index, 0), index + (sx[dim] + 1), index) end    -- from the end
+  return ops.gather(ops.expand(x, sx), dim, ops.expand(index, si))
+end)
+def("masked_scatter", "x, mask, src", "x with src's elements, in order, where mask is true", function(x, mask, src)
+  x, mask = F.broadcast_tensors({x, mask})
+  local at = ops.nonzero(M.flatten(mask)):view(-1)
+  local n = M.numel(at)
+  if M.numel(src) < n then fail("masked_scatter", "argument 3 has %d elements; the mask takes %d", M.numel(src), n) end
+  return M.reshape(ops.index_put(M.flatten(x), ops.slice(M.flatten(src), 1, 1, n), {at}, 1), x.shape)
+end, INPLACE)
 
 def("index_put",
   "x, indices:any, values:operand, accumulate:bool=false",
@@ -29,7 +104,7 @@ def("index_put",
       if at.dtype == "bool" or at.dtype == "uint8" then      -- a mask stands for as many dims as it has
         local places = ops.nonzero(at)
         for d = 1, M.dim(at) do list[#list + 1] = ops.select(places, 2, d) end
-      else list[#list + 1] = whole("index_put", "2 (indices)", at) end
+      else list[#list + 1] = lib.indices("index_put", "2 (indices)", at) end
     end
     for i = 1, #list do dims[i] = i end
     return ops.index_put(x, values, list, dims, {accumulate = accumulate})
@@ -39,7 +114,7 @@ def("put",
   "x with src's elements written (or added) where index points in row-major order",
   function(x, index, src, accumulate)
     same_dtype("put", x, src)
-    index = whole("put", "2 (index)", index)
+    index = lib.indices("put", "2 (index)", index)
     return M.reshape(ops.index_put(M.flatten(x), M.flatten(src), {M.flatten(index)}, 1, {accumulate = accumulate}), x.shape)
   end, INPLACE)
 
@@ -81,7 +156,7 @@ def("scatter", "x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply
   function(x, dim, index, src, reduce)
     if reduce == "none" then return ops.scatter(x, dim, index, src) end
     if not core.is_tensor(src) then src = ops.expand(ops.full({}, src, {dtype = x.dtype, device = x.device}), index.shape) end
-    return lib.functions.scatter_reduce(x, dim, index, src, reduce == "add" and "sum" or "prod")
+    return F.scatter_reduce(x, dim, index, src, reduce == "add" and "sum" or "prod")
   end, INPLACE)
 -- Without reduce in place, as the op does it.
 local reduced_ = M.scatter_
@@ -90,13 +165,13 @@ M.scatter_ = core.define("scatter_", "x, dim:int, index, src:operand, *, reduce:
     if reduce == "none" then return ops.scatter_(x, dim, index, src) end
     return reduced_(x, dim, index, src, {reduce = reduce})
   end)
-lib.functions.scatter_ = M.scatter_
+F.scatter_ = M.scatter_
 
 def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's elements at index along dim; without include_self only src's count where there are any",
   function(x, dim, index, src, reduce, include)
-    index = whole("scatter_reduce", "3 (index)", index)
+    index = lib.indices("scatter_reduce", "3 (index)", index)
     if reduce == "sum" or reduce == "mean" then return sums("scatter_reduce", x, dim, index, src, reduce == "mean", include) end
     for d = 1, math.min(M.dim(index), M.dim(src)) do
       if src.shape[d] > index.shape[d] then src = ops.slice(src, d, 1, index.shape[d]) end
@@ -107,11 +182,12 @@ def("index_reduce",
   "x, dim:int, index, src, reduce:enum(prod,mean,amax,amin), *, include_self:bool=true",
   "x reduced with src's slices at the positions that the vector index names along dim",
   function(x, dim, index, src, reduce, include)
-    lib.need("index_reduce", 3, index, 1)
+    index = vector("index_reduce", index)
+    if M.dim(x) == 0 then return M.scatter_reduce(x, dim, M.view(index, {}), M.view(src, {}), reduce, {include_self = include}) end
     local d = wrap("index_reduce", dim, M.dim(x))
     local shape = {}
     for i = 1, M.dim(x) do shape[i] = i == d and index.shape[1] or 1 end
-    return lib.functions.scatter_reduce(x, d, ops.expand(M.view(index, shape), src.shape), src, reduce, {include_self = include})
+    return F.scatter_reduce(x, d, ops.expand(M.view(index, shape), src.shape), src, reduce, {include_self = include})
   end, INPLACE)
 
 ---- parts written over ----
