@@ -2844,6 +2844,21 @@ function tycho.sum(x, dim, keepdim, options) end
 ---@return tycho.Tensor
 function Tensor:sum(dim, keepdim, options) end
 
+--- `(x, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` sum over dim, NaN as 0
+---@param x tycho.Tensor
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.nansum(x, dim, keepdim, options) end
+
+--- `(dim:dims?, keepdim:bool=false, *, dtype:dtype?)` sum over dim, NaN as 0
+---@param dim? integer|integer[]|table
+---@param keepdim? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:nansum(dim, keepdim, options) end
+
 --- `(x, dim:dims?, keepdim:bool=false, *, dtype:dtype?)` mean over dim (all dims where nil)
 ---@param x tycho.Tensor
 ---@param dim? integer|integer[]|table
@@ -4548,19 +4563,6 @@ function tycho.aminmax(x, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:aminmax(options) end
-
---- `(x, dim:dims?, keepdim:bool=false)` sum over dim, NaN as 0
----@param x tycho.Tensor
----@param dim? integer|integer[]|table
----@param keepdim? boolean|table
----@return tycho.Tensor
-function tycho.nansum(x, dim, keepdim) end
-
---- `(dim:dims?, keepdim:bool=false)` sum over dim, NaN as 0
----@param dim? integer|integer[]|table
----@param keepdim? boolean|table
----@return tycho.Tensor
-function Tensor:nansum(dim, keepdim) end
 
 --- `(x, dim:dims?, keepdim:bool=false)` mean over dim of what isn't NaN
 ---@param x tycho.Tensor

@@ -136,4 +136,67 @@ describe("rows", function()
     y[1999] = 6
     helper.fails("label 6 is not one of 5 classes", function() return F.cross_entropy(x, y):item() end)
   end)
+
+  it("a few rows of 16-bit numbers beside a matrix", function()
+    for _, dtype in ipairs {"float16", "bfloat16"} do
+      local draw = helper.drawer(5)
+      for _, rows in ipairs {1, 2, 3, 4, 5} do
+        for _, k in ipairs {16, 31, 64, 97, 200} do
+          local n = 15 + draw(60)
+          local x, w, b = tycho.randn(rows, k):to(dtype), tycho.randn(n, k):to(dtype), tycho.randn(n):to(dtype)
+          local what = ("%s, %d rows of %d beside %d"):format(dtype, rows, k, n)
+          local function same(got, want) helper.close(got:float(), want:to(dtype):float(), what, 2e-2) end
+          local xf, wf, bf = x:float(), w:float(), b:float()
+          same(F.linear(x, w, b), xf:matmul(wf:t()) + bf)
+          same(F.linear(x, w, b, {activation = "relu"}), (xf:matmul(wf:t()) + bf):relu())
+          same(x:matmul(w:t()), xf:matmul(wf:t()))
+          same(w:mv(x[1]), wf:mv(xf[1]))
+          same(x[1]:matmul(w:t()), xf[1]:matmul(wf:t()))
+          same(x:t():contiguous():t():matmul(w:t()), xf:matmul(wf:t()))
+          local wide = tycho.randn(n, k + 3):to(dtype)
+          same(F.linear(x, wide:narrow(2, 2, k)), xf:matmul(wide:float():narrow(2, 2, k):t()))
+        end
+      end
+    end
+  end)
+
+  it("bytes are computed as whole numbers are, and kept to a byte", function()
+    local x, y = tycho.randint(0, 255, {40, 70}), tycho.randint(0, 255, {40, 70})
+    local u, v = x:byte(), y:byte()
+    local function byte(t) return t:remainder(256):byte() end
+    for _, name in ipairs {"add", "sub", "mul", "maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or", "bitwise_xor",
+                           "floor_divide", "remainder", "fmod", "gcd"} do
+      helper.exact(u[name](u, v), byte(x[name](x, y)), name)
+      helper.exact(u[name](u, v[1]), byte(x[name](x, y[1])), name .. " of a row")
+      helper.exact(u:t()[name](u:t(), v:t()), byte(x[name](x, y)):t(), name .. " across")
+      helper.exact(u[name](u, 7), byte(x[name](x, 7)), name .. " of a number")
+    end
+    for _, name in ipairs {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"} do
+      helper.exact(u[name](u, v), x[name](x, y), name)
+      helper.exact(u[name](u, 100), x[name](x, 100), name .. " of a number")
+      helper.exact(u:gt(99)[name](u:gt(99), v:gt(50)), x:gt(99):long()[name](x:gt(99):long(), y:gt(50):long()), name .. " of booleans")
+    end
+    helper.exact(u:add(v, {alpha = -3}), byte(x - 3 * y))
+    helper.exact(-u, byte(-x))
+    helper.exact(u:relu(), u)
+    helper.exact(u:clamp(5, 9), x:clamp(5, 9):byte())
+    helper.exact(tycho.where(u:gt(9), u, v), tycho.where(x:gt(9), x, y):byte())
+    helper.exact(u:masked_fill(v:gt(9), 200), x:masked_fill(y:gt(9), 200):byte())
+    helper.exact(u:gt(9) + v:gt(9), x:gt(9):logical_or(y:gt(9)))
+    helper.exact(u:gt(9) * v:gt(9), x:gt(9):logical_and(y:gt(9)))
+    helper.exact(u:gt(9):maximum(v:gt(9)), x:gt(9):logical_or(y:gt(9)))
+  end)
+
+  it("elements of each size are turned, and taken from the end", function()
+    for _, dtype in ipairs {"uint8", "bfloat16", "float32", "int64"} do
+      for _, size in ipairs {{1, 1}, {3, 70}, {16, 16}, {17, 33}, {8, 9}, {129, 65}} do
+        local n, m = unpack(size)
+        local x = tycho.range(0, n * m - 1):view(n, m):remainder(251):to(dtype)
+        local row, column = tycho.range(1, n, 1, {dtype = "int64"}), tycho.range(1, m, 1, {dtype = "int64"})
+        local want = x:flatten():gather(1, ((row - 1) * m + column:unsqueeze(2)):flatten()):view(m, n)
+        helper.exact(x:t():contiguous(), want, dtype .. " turned")
+        helper.exact(x:flip(2), x:index_select(2, m + 1 - column), dtype .. " from the end")
+      end
+    end
+  end)
 end)

@@ -251,7 +251,7 @@ ty_status ty_infer_reduce(ty_call *c) {
   if (c->op->dtype == TY_D_FLOAT) TY_TRY(ty_need_float(c, 0));
   reduced_shape(m, x, mask, c->at[TY_AT_sum_keepdim].i);
   ty_dtype d = (ty_dtype)x->dtype;
-  bool adds = id == TY_OP_sum || id == TY_OP_prod;
+  bool adds = id == TY_OP_sum || id == TY_OP_nansum || id == TY_OP_prod;
   m->dtype = c->op->dtype == TY_D_BOOL ? TY_BOOL : adds && !ty_is_float(d) ? TY_I64 : d;
   c->compute = ty_compute_dtype(d);
   return TY_OK;

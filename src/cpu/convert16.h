@@ -20,6 +20,15 @@
 #define STORE_8(d, s) (STORE_4(d, s), STORE_4((d) + 4, (s) + 4))
 #endif
 
+/* LANES elements, side by side. */
+#ifdef LOAD_16
+#define LOAD_LANES(d, s) (LOAD_16(d, s), LOAD_16((d) + 16, (s) + 16))
+#elif defined HAS_CONVERT16
+#define LOAD_LANES(d, s) (LOAD_8(d, s), LOAD_8((d) + 8, (s) + 8), LOAD_8((d) + 16, (s) + 16), LOAD_8((d) + 24, (s) + 24))
+#else
+#define LOAD_LANES(d, s) for (int j_ = 0; j_ < TY_LANES; j_++) (d)[j_] = ty_f16_to_f32((s)[j_])
+#endif
+
 #ifdef HAS_CONVERT16
 static void load_f16_0(void *d_, const void *s_, int64_t st, int64_t n) {
   float *d = d_;

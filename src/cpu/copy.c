@@ -30,8 +30,7 @@ static void move_run(char *d, const char *s, size_t n) {
 #define MOVE(T) { \
     T *d = (T *)ptr[0]; \
     const T *s = (const T *)ptr[1]; \
-    if (stride[0] == 1 && stride[1] == -1) { for (int64_t i = 0; i < n; i++) d[i] = s[-i]; } \
-    else if (stride[0] == 1 && stride[1] == 0 && !*s) memset(d, 0, (size_t)n * sizeof(T)); \
+    if (stride[0] == 1 && stride[1] == 0 && !*s) memset(d, 0, (size_t)n * sizeof(T)); \
     else if (stride[0] == 1 && stride[1] == 0) { const T v = *s; for (int64_t i = 0; i < n; i++) d[i] = v; } \
     else if (stride[0] == 1) { for (int64_t i = 0; i < n; i++) d[i] = s[i * stride[1]]; } \
     else { for (int64_t i = 0; i < n; i++) d[i * stride[0]] = s[i * stride[1]]; } \
@@ -41,6 +40,7 @@ static void run_move(void *arg, char *const *ptr, const int64_t *stride, int64_t
   const move *w = arg;
   if (!w->convert) {
     if (stride[0] == 1 && stride[1] == 1) { move_run(ptr[0], ptr[1], (size_t)(n * w->size)); return; }
+    if (stride[0] == 1 && stride[1] == -1) { TY_OF_SIZE(ty_cpu_loops()->backward, w->size)(ptr[0], ptr[1], n); return; }
     switch (w->size) {
       case 1: MOVE(uint8_t)
       case 2: MOVE(uint16_t)
@@ -61,7 +61,7 @@ static void run_move(void *arg, char *const *ptr, const int64_t *stride, int64_t
 /* A transpose: dst runs along the innermost dim, src along another. */
 static void move_tile(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
   const move *w = arg;
-  ty_cpu_loops()->transpose[w->size == 8](ptr[0], step[0], ptr[1], stride[1], n, m);
+  TY_OF_SIZE(ty_cpu_loops()->transpose, w->size)(ptr[0], step[0], ptr[1], stride[1], n, m);
 }
 
 /* The innermost dim has a few elements only (repeated neighbours, for one): a loop of its own for each would cost more than it does. */
@@ -114,7 +114,7 @@ static void move_backward(void *arg, char *const *ptr, const int64_t *stride, co
 
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;
-  if (w->convert || w->size < 4 || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
+  if (w->convert || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
   if (it->stride[1][last] == 0 && it->shape[last] >= 256) return -1;         /* repeated: a row is filled sooner */
   for (int d = 0; d < last; d++)
     if (it->stride[1][d] == 1 && it->stride[1][last] != 1 && it->shape[d] >= 4) return d;
@@ -155,7 +155,7 @@ static void copy(ty_tensor *dst, const ty_tensor *src) {
   else ty_iter_each(&it, run_move, &w);
 }
 
-static void fill_value(ty_tensor *t, ty_operand v) {
+void ty_fill_value(ty_tensor *t, ty_operand v) {
   double one = 0;
   if (v.kind == TY_FLOAT) ty_set(&one, (ty_dtype)t->dtype, v.f);
   else ty_set_int(&one, (ty_dtype)t->dtype, v.i);
@@ -194,7 +194,7 @@ ty_status ty_cpu_copy(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_copy:
       if (c->in[1].t) copy(c->out[0], c->in[1].t);
-      else fill_value(c->out[0], c->in[1]);
+      else ty_fill_value(c->out[0], c->in[1]);
       return TY_OK;
     case TY_OP_tril: triangle(c, true); return TY_OK;
     case TY_OP_triu: triangle(c, false); return TY_OK;
@@ -223,9 +223,9 @@ ty_status ty_cpu_fill(ty_call *c) {
   const ty_attr *a = c->at;
   switch (c->op->id) {
     case TY_OP_empty: break;
-    case TY_OP_zeros: fill_value(o, ty_op_int(0)); break;
-    case TY_OP_ones: fill_value(o, ty_op_int(1)); break;
-    case TY_OP_full: fill_value(o, ty_any_number(&a[TY_AT_full_value])); break;
+    case TY_OP_zeros: ty_fill_value(o, ty_op_int(0)); break;
+    case TY_OP_ones: ty_fill_value(o, ty_op_int(1)); break;
+    case TY_OP_full: ty_fill_value(o, ty_any_number(&a[TY_AT_full_value])); break;
     case TY_OP_range: sequence(o, a[TY_AT_range_first].f, a[TY_AT_range_step].f); break;
     case TY_OP_linspace: {
       int64_t n = o->shape[0];
@@ -234,12 +234,12 @@ ty_status ty_cpu_fill(ty_call *c) {
       break;
     }
     case TY_OP_eye: {
-      fill_value(o, ty_op_int(0));
+      ty_fill_value(o, ty_op_int(0));
       ty_tensor diag = *o;
       diag.ndim = 1;
       diag.shape[0] = TY_MIN(o->shape[0], o->shape[1]);
       diag.stride[0] = o->stride[0] + o->stride[1];
-      fill_value(&diag, ty_op_int(1));
+      ty_fill_value(&diag, ty_op_int(1));
       break;
     }
     default: return ty_fail(c, "not supported");

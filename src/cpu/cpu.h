@@ -69,9 +69,11 @@ typedef struct {
   void (*untangle[2])(void *pairs, const void *re, const void *im, const void *w, int64_t h, int64_t s, double between);
   void (*tangle[2])(void *re, void *im, const void *pairs, const void *w, int64_t h, int64_t s, double between);
 } ty_fourier_loops;
-enum { TY_LOGIC_AND, TY_LOGIC_OR, TY_LOGIC_XOR, TY_LOGIC_NOT };
 typedef struct {
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
+  ty_loop bytes[TY_NOP];                     /* of uint8 and bool as they are */
+  void (*load_bytes)(void *dst, const void *src, int64_t stride, int64_t n);
+  void (*store_bytes)(void *dst, int64_t stride, const void *src, int64_t n);
   void (*load[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
   void (*row[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
@@ -110,12 +112,16 @@ typedef struct {
     int64_t width);
   /* an optimizer's step; lists: the parameter, its gradient, its three states, NULL where the rule hasn't any */
   void (*step[2])(int op, void *const *lists, int64_t n, const ty_step_rates *rates);
-  /* o[j os + i] = x[i xs + j], i < n, j < m; of 4 and of 8 bytes */
-  void (*transpose[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);
+  /* out[r] = the product of w, of n float16 or bfloat16, with row r of v, r < rows <= TY_BESIDE; beside the latter v is in an order of its own (matmul.c) */
+#define TY_BESIDE 4
+#define TY_BESIDE_WHOLE (2 * TY_LANES)
+  void (*beside[2])(float *out, const float *v, int rows, const uint16_t *w, int64_t n);
+  /* of 1, 2, 4 and 8 bytes (TY_OF_SIZE): o[j os + i] = x[i xs + j], i < n, j < m; o[i] = x[-i], i < n */
+  void (*transpose[4])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);
+  void (*backward[4])(void *o, const void *x, int64_t n);
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
   void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
-  void (*logic[2])(uint8_t *o, const uint8_t *a, const uint8_t *b, int64_t n, int how);     /* of bits; of truth values: 0 and others */
   void (*repeat[2])(void *out, const void *x, int64_t step, int64_t n, int64_t rows);   /* of 4 and 8 bytes: each step-th of x n times */
   void (*normal)(float *out, const uint32_t *words, int64_t n);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
@@ -128,6 +134,7 @@ typedef struct {
 } ty_loops;
 const ty_loops *ty_cpu_loops(void);
 static const uint8_t ty_loop_size[TY_NLOOPTYPE] = {4, 8, 8};
+#define TY_OF_SIZE(loops, size) ((loops)[__builtin_ctz((unsigned)(size))])
 static const ty_dtype ty_loop_dtype[TY_NLOOPTYPE] = {TY_F32, TY_F64, TY_I64};
 /* Element i of memory of a floating loop type. */
 static inline double at(const void *p, ty_loop_type k, int64_t i) {
@@ -200,6 +207,7 @@ typedef struct {
 } ty_product;
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, by all threads. False: nothing was done */
 
+void ty_fill_value(ty_tensor *t, ty_operand v);            /* a number everywhere */
 /* rows rows of n elements, one after the other as they are computed in, TY_BLOCK at most; stride: between elements, step: between rows. */
 void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute, int64_t stride, int64_t n, int64_t step, int64_t rows);
 ty_status ty_cpu_pointwise(ty_call *c);

@@ -65,13 +65,13 @@ static table *table_of(int64_t n, bool wide, bool *own) {
 
 static void turn_in(const fourier *f, char *pairs, int64_t first, int64_t s, int64_t elements) {
   const char *x = f->x + (size_t)(first * f->in) * f->size;
-  if (f->size == 4) ty_cpu_loops()->transpose[1](pairs, s, x, f->in / 2, s, elements);
+  if (f->size == 4) TY_OF_SIZE(ty_cpu_loops()->transpose, 8)(pairs, s, x, f->in / 2, s, elements);
   else for (int64_t q = 0; q < s; q++)
     for (int64_t k = 0; k < elements; k++) memcpy(pairs + 16 * (k * s + q), x + 8 * (q * f->in + 2 * k), 16);
 }
 static void turn_out(const fourier *f, const char *pairs, int64_t first, int64_t s, int64_t elements) {
   char *o = f->o + (size_t)(first * f->out) * f->size;
-  if (f->size == 4) ty_cpu_loops()->transpose[1](o, f->out / 2, pairs, s, elements, s);
+  if (f->size == 4) TY_OF_SIZE(ty_cpu_loops()->transpose, 8)(o, f->out / 2, pairs, s, elements, s);
   else for (int64_t q = 0; q < s; q++)
     for (int64_t k = 0; k < elements; k++) memcpy(o + 8 * (q * f->out + 2 * k), pairs + 16 * (k * s + q), 16);
 }

@@ -43,7 +43,7 @@ static void store(const job *j, char *p, int64_t i, double v) {
 }
 /* to, of cols x rows, becomes from's transpose. */
 static void turn(const job *j, char *to, const char *from, int64_t rows, int64_t cols) {
-  ty_cpu_loops()->transpose[j->k](to, rows, from, cols, rows, cols);
+  TY_OF_SIZE(ty_cpu_loops()->transpose, ty_loop_size[j->k])(to, rows, from, cols, rows, cols);
 }
 static size_t rounded(size_t n) { return (n + 63) / 64 * 64; }
 

@@ -225,11 +225,11 @@ static bool run_turned(const lines *w, const ty_tensor *t, int nt, int inputs, i
       const bool turn = t[k].stride[t[k].ndim - 1];
       line[k] = (char *)ty_data(&t[k]) + at * (turn ? n : 1) * ty_itemsize(&t[k]);
       ptr[k] = turn ? (char *)room[k < inputs ? k : 0] : line[k];      /* a result takes the first operand's place */
-      if (turn && k < inputs) w->l->transpose[size == 8](ptr[k], width, line[k], n, m, n);
+      if (turn && k < inputs) TY_OF_SIZE(w->l->transpose, size)(ptr[k], width, line[k], n, m, n);
     }
     run(&turned, ptr, m);
     for (int k = inputs; k < nt; k++)
-      if (ptr[k] != line[k]) w->l->transpose[size == 8](line[k], n, ptr[k], width, n, m);
+      if (ptr[k] != line[k]) TY_OF_SIZE(w->l->transpose, size)(line[k], n, ptr[k], width, n, m);
   }
   return true;
 }
@@ -259,7 +259,7 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
   for (int k = 0; k < nt; k++) across = across || w->stride[k] != 1;
   for (int d = 0; d < x->ndim; d++) {
     bool fits = d != dim && x->shape[d] >= 8;
-    for (int k = 0; k < nt && fits; k++) fits = t[k]->stride[d] == 1 && (w->size[k] == 4 || w->size[k] == 8);
+    for (int k = 0; k < nt && fits; k++) fits = t[k]->stride[d] == 1;
     if (fits) side = d;
   }
   if (side < 0 || !across || w->n < 4 || room * (size_t)nt > (size_t)1 << 22) return false;
@@ -282,12 +282,12 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
         for (int k = 0; k < nt; k++) ptr[k] += rest % x->shape[d] * t[k]->stride[d] * w->size[k];
         rest /= x->shape[d];
       }
-      for (int k = 0; k < inputs; k++) w->l->transpose[w->size[k] == 8](buf + (size_t)k * room, ld, ptr[k], w->stride[k], w->n, m);
+      for (int k = 0; k < inputs; k++) TY_OF_SIZE(w->l->transpose, w->size[k])(buf + (size_t)k * room, ld, ptr[k], w->stride[k], w->n, m);
       for (int64_t j = 0; j < m; j++) {
         for (int k = 0; k < nt; k++) line[k] = buf + (size_t)k * room + j * ld * w->size[k];
         fn(&one, line, 0);
       }
-      for (int k = inputs; k < nt; k++) w->l->transpose[w->size[k] == 8](ptr[k], w->stride[k], buf + (size_t)k * room, ld, m, w->n);
+      for (int k = inputs; k < nt; k++) TY_OF_SIZE(w->l->transpose, w->size[k])(ptr[k], w->stride[k], buf + (size_t)k * room, ld, m, w->n);
     }
     ty_scratch_free(buf);
   }

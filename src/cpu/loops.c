@@ -114,6 +114,37 @@
 #undef SA
 #undef TO_T
 
+/* Of bytes, for what comes in bytes and goes in bytes: the low one of a result in 64 bits, which needs no more than operands' low ones
+ * unless there are borders among the parameters. */
+TY_INLINE int abs_u8(int x) { return x; }
+TY_INLINE int floor_u8(int x) { return x; }
+TY_INLINE int ceil_u8(int x) { return x; }
+TY_INLINE int round_u8(int x) { return x; }
+TY_INLINE int trunc_u8(int x) { return x; }
+TY_INLINE int isinf_u8(int x) { (void)x; return 0; }
+TY_INLINE int isfinite_u8(int x) { (void)x; return 1; }
+TY_INLINE int signbit_u8(int x) { (void)x; return 0; }
+TY_INLINE int max_u8(int a, int b) { return a > b ? a : b; }
+TY_INLINE int min_u8(int a, int b) { return a < b ? a : b; }
+TY_INLINE int clamp_u8(int x, int p, int q) { return min_u8(max_u8(x, p), q); }
+TY_INLINE int floor_divide_u8(int a, int b) { return b ? a / b : 0; }
+TY_INLINE int remainder_u8(int a, int b) { return b ? a % b : 0; }
+TY_INLINE int fmod_u8(int a, int b) { return remainder_u8(a, b); }
+TY_INLINE int64_t pow_u8(int a, int b) { return pow_i64(a, b); }
+TY_INLINE int64_t gcd_u8(int a, int b) { return gcd_i64(a, b); }
+TY_INLINE int64_t lcm_u8(int a, int b) { return lcm_i64(a, b); }
+#define T uint8_t
+#define S u8
+#define TO_T(v) (T)ty_whole(v)
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTS_##dt(n, name, ex)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtype-limits"       /* x < 0 */
+#include "ops.def"
+#pragma GCC diagnostic pop
+#undef T
+#undef S
+#undef TO_T
+
 /* ---- conversions between storage dtypes and loop types ---- */
 
 #define AS_IS(x) (x)
@@ -155,6 +186,34 @@ CONVERT_INT(i32, int32_t, TO_WHOLE, AS_IS)
 CONVERT_INT(i64, int64_t, TO_WHOLE, AS_IS)
 CONVERT_INT(u8, uint8_t, TO_WHOLE, AS_IS)
 CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
+LOAD(bytes, uint8_t, as_they_are, uint8_t, AS_IS, AS_IS) STORE(bytes, uint8_t, as_they_are, uint8_t, AS_IS)
+
+/* ---- 16-bit rows beside a few of float32 ---- */
+
+/* bfloat16 are taken from words of two, so that none need be moved: of each LANES the even ones first, as v has them too (matmul.c: beside_order). */
+typedef uint32_t pair_of_16 __attribute__((may_alias, aligned(2)));
+#define BESIDE(m, WIDE) case m: { \
+    float lane[m][WIDE] = {{0}}; \
+    for (; i < whole; i += WIDE) { \
+      float t[WIDE]; \
+      for (int q = 0; q < WIDE; q += LANES) { \
+        const pair_of_16 *p = (const void *)(w + i + q); \
+        if (bf16) EACH_OF(LANES / 2, j) { t[q + j] = ty_float(p[j] << 16); t[q + LANES / 2 + j] = ty_float(p[j] & 0xffff0000u); } \
+        else { LOAD_LANES(t + q, w + i + q); } } \
+      for (int r = 0; r < m; r++) EACH_OF(WIDE, j) lane[r][j] += v[r * n + i + j] * t[j]; } \
+    for (int r = 0; r < m; r++) { \
+      for (int q = LANES; q < WIDE; q += LANES) EACH_OF(LANES, j) lane[r][j] += lane[r][j + q]; \
+      HALVES(j, h, lane[r][j] += lane[r][j + h]) \
+      out[r] = lane[r][0]; \
+      for (int64_t k = i; k < n; k++) out[r] += v[r * n + k] * (bf16 ? ty_bf16_to_f32(w[k]) : ty_f16_to_f32(w[k])); } } \
+    break;
+TY_INLINE void beside(float *out, const float *v, int rows, const uint16_t *w, int64_t n, bool bf16) {
+  const int64_t whole = n / TY_BESIDE_WHOLE * TY_BESIDE_WHOLE;
+  int64_t i = 0;
+  switch (rows) { BESIDE(1, TY_BESIDE_WHOLE) BESIDE(2, LANES) BESIDE(3, LANES) BESIDE(4, LANES) }
+}
+static void beside_f16(float *out, const float *v, int rows, const uint16_t *w, int64_t n) { beside(out, v, rows, w, n, false); }
+static void beside_bf16(float *out, const float *v, int rows, const uint16_t *w, int64_t n) { beside(out, v, rows, w, n, true); }
 
 /* ---- values that stand for rows ---- */
 #define REPEAT_N(N) for (int64_t r = 0; r < rows; r++) for (int64_t j = 0; j < (N); j++) o[r * (N) + j] = x[r * step]; break
@@ -168,25 +227,16 @@ CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
       case 8: REPEAT_N(8); \
       case 16: REPEAT_N(16); \
       default: REPEAT_N(n); } }
+#define BACKWARD(name, T) \
+  static void name(void *o_, const void *x_, int64_t n) { \
+    T *restrict o = o_; const T *restrict x = x_; \
+    for (int64_t i = 0; i < n; i++) o[i] = x[-i]; }
+BACKWARD(backward_1, uint8_t)
+BACKWARD(backward_2, uint16_t)
+BACKWARD(backward_4, uint32_t)
+BACKWARD(backward_8, uint64_t)
 REPEAT(repeat_4, uint32_t)
 REPEAT(repeat_8, uint64_t)
-
-#define LOGIC(e) for (int64_t i = 0; i < n; i++) o[i] = (uint8_t)(e); return
-static void logic_of_bits(uint8_t *o, const uint8_t *a, const uint8_t *b, int64_t n, int how) {
-  switch (how) {
-    case TY_LOGIC_AND: LOGIC(a[i] & b[i]);
-    case TY_LOGIC_OR: LOGIC(a[i] | b[i]);
-    default: LOGIC(a[i] ^ b[i]);
-  }
-}
-static void logic_of_bools(uint8_t *o, const uint8_t *a, const uint8_t *b, int64_t n, int how) {
-  switch (how) {
-    case TY_LOGIC_AND: LOGIC((a[i] != 0) & (b[i] != 0));
-    case TY_LOGIC_OR: LOGIC((a[i] | b[i]) != 0);
-    case TY_LOGIC_XOR: LOGIC((a[i] != 0) ^ (b[i] != 0));
-    default: LOGIC(a[i] == 0);
-  }
-}
 
 /* ---- optimizers' steps: a loop for each rule and the states that it has (optim_formulas.h) ---- */
 
@@ -258,6 +308,18 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) ROW_##dt(name)
 #include "ops.def"
   },
+  .bytes = {
+#define BYTES_SAME(name) [TY_OP_##name] = point_##name##_u8,
+#define BYTES_BOOL BYTES_SAME
+#define BYTES_FIRST BYTES_SAME
+#define BYTES_WHERE BYTES_SAME
+#define BYTES_WHOLE BYTES_SAME
+#define BYTES_FLOAT(name)
+#define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) BYTES_##dt(name)
+#include "ops.def"
+  },
+  .load_bytes = load_bytes_as_they_are,
+  .store_bytes = store_bytes_as_they_are,
   .load = BY_DTYPE(load),
   .store = BY_DTYPE(store),
   .row = {
@@ -308,11 +370,12 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   BOTH(rms_norm_backward),
   BOTH(step),
   BOTH(add_rows),
-  .transpose = {transpose_4, transpose_8},
+  .transpose = {transpose_1, transpose_2, transpose_4, transpose_8},
+  .backward = {backward_1, backward_2, backward_4, backward_8},
   BOTH(recurrent),
   BOTH(recurrent_backward),
+  .beside = {beside_f16, beside_bf16},
   .philox = philox,
-  .logic = {logic_of_bits, logic_of_bools},
   .repeat = {repeat_4, repeat_8},
   .normal = normal,
   .keep = keep,

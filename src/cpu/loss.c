@@ -114,10 +114,10 @@ static void tile(const job *j, int64_t first, int64_t count, bool back, char *me
     return;
   }
   char *o = memory + j->n * TILE * j->size;
-  l->transpose[j->k](memory, TILE, j->x + first * j->n * j->size, j->n, count, j->n);
+  TY_OF_SIZE(l->transpose, j->size)(memory, TILE, j->x + first * j->n * j->size, j->n, count, j->n);
   if (!back) { tile_forward(j, first, count, memory, TILE); return; }
   tile_backward(j, first, count, memory, TILE, o, TILE);
-  l->transpose[j->k](j->o + first * j->n * j->size, j->n, o, TILE, j->n, count);
+  TY_OF_SIZE(l->transpose, j->size)(j->o + first * j->n * j->size, j->n, o, TILE, j->n, count);
 }
 
 static ty_status rows_or_tiles(ty_call *c, const job *j, bool back) {

@@ -314,6 +314,64 @@ static bool bf16_product(ty_call *c) {
   return ty_dnnl_product(&p);
 }
 
+/* 16-bit numbers: a few rows, or a vector, beside a matrix along whose rows they go, so that each of its elements is read once, as it is: what
+ * a model that writes a text word by word does. False: nothing was done. */
+#define LEAST 16           /* rows and columns of a matrix that is worth it */
+
+/* Of each TY_LANES of a row's elements the even ones, then the odd ones, as far as TY_BESIDE_WHOLE goes into n. */
+static void beside_order(float *v, int64_t n) {
+  float t[TY_LANES];
+  for (int64_t i = 0; i < n / TY_BESIDE_WHOLE * TY_BESIDE_WHOLE; i += TY_LANES) {
+    memcpy(t, v + i, sizeof t);
+    for (int j = 0; j < TY_LANES; j++) v[i + j % 2 * (TY_LANES / 2) + j / 2] = t[j];
+  }
+}
+
+static bool few_rows(const ty_call *c) {
+  const ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *bias = NULL;
+  const bool lin = c->op->id != TY_OP_matmul;
+  const ty_dtype d = (ty_dtype)o->dtype;
+  if (a->dtype != d || b->dtype != d || ty_numel(o) == 0) return false;
+  batch x = as_batch(a, true), y = as_batch(b, false);
+  if (lin) {
+    bias = c->in[2].t;
+    y = (batch){.t = *b, .rows = b->shape[1], .cols = b->shape[0], .rs = b->stride[1], .cs = b->stride[0]};
+    if (bias && (bias->dtype != d || !ty_is_contiguous(bias))) return false;
+  }
+  const products w = products_of(x, y, o);
+  const char *few = w.px, *all = w.py;
+  int64_t m = w.m, n = w.n, row = w.x.rs, step = w.x.cs, next = y.cs, along = y.rs;
+  if (n == 1 && !lin) {                    /* a matrix and a vector */
+    few = w.py; all = w.px;
+    m = 1; n = w.m; step = y.rs; next = w.x.rs; along = w.x.cs;
+  }
+  if (w.batches != 1 || along != 1 || n < LEAST || w.kk < LEAST || m > (d == TY_BF16 && ty_native_bf16(-1) ? 1 : TY_BESIDE)) return false;
+  const ty_loops *l = ty_cpu_loops();
+  float *v = ty_scratch(sizeof(float) * (size_t)(m * w.kk));
+  if (!v) return false;
+  for (int64_t i = 0; i < m; i++) {
+    l->load[d][TY_IN_F32](v + i * w.kk, few + i * row * 2, step, w.kk);
+    if (d == TY_BF16) beside_order(v + i * w.kk, w.kk);
+  }
+  const int64_t part = 64, parts = (n + part - 1) / part;
+  #pragma omp parallel for num_threads(ty_threads_for(n * w.kk / 8)) schedule(static)
+  for (int64_t p = 0; p < parts; p++) {
+    const int64_t first = p * part, count = TY_MIN(part, n - first);
+    float sum[TY_BESIDE][64], offset[64], out[TY_BESIDE];
+    if (bias) l->load[d][TY_IN_F32](offset, ty_data(bias) + first * 2, 1, count);
+    for (int64_t j = 0; j < count; j++) {
+      l->beside[d == TY_BF16](out, v, (int)m, (const uint16_t *)(const void *)all + (first + j) * next, w.kk);
+      for (int64_t i = 0; i < m; i++) sum[i][j] = bias ? out[i] + offset[j] : out[i];
+    }
+    for (int64_t i = 0; i < m; i++) {
+      if (c->op->id == TY_OP_linear_relu) l->pointwise[TY_OP_relu][TY_IN_F32](sum[i], sum[i], NULL, NULL, count, 0, 0);
+      l->store[d][TY_IN_F32](ty_data(o) + (i * n + first) * 2, 1, sum[i], count);
+    }
+  }
+  ty_scratch_free(v);
+  return true;
+}
+
 /* linear_backward_weight: grad^T x, and the sum of grad's rows. */
 static ty_status weight_gradient(ty_call *c) {
   ty_tensor turned = *c->in[0].t;
@@ -346,5 +404,6 @@ static ty_status run(ty_call *c) {
 }
 ty_status ty_cpu_matmul(ty_call *c) {
   if (c->op->id == TY_OP_linear_backward_weight) return weight_gradient(c);
+  if (ty_is_16bit((ty_dtype)c->out[0]->dtype) && few_rows(c)) return TY_OK;
   return c->out[0]->dtype == TY_BF16 && ty_native_bf16(-1) && bf16_product(c) ? TY_OK : ty_widened(c, run);
 }

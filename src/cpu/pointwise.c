@@ -149,50 +149,39 @@ static bool in_rows(point *w, ty_iter *it) {
   return false;
 }
 
-/* All operands are contiguous and of the result's shape. */
-static bool side_by_side(const ty_call *c) {
+/* All operands are contiguous, of the result's shape, and in the loop's type. */
+static bool plain(const ty_call *c) {
   const ty_tensor *o = c->out[0];
-  if (!ty_is_contiguous(o)) return false;
-  for (int i = 0; i < c->nin; i++)
-    if (!c->in[i].t || !TY_SAME_SHAPE(c->in[i].t, o) || !ty_is_contiguous(c->in[i].t)) return false;
+  if (o->dtype != c->compute || !ty_is_contiguous(o)) return false;
+  for (int i = 0; i < c->nin; i++) {
+    const ty_tensor *t = c->in[i].t;
+    if (!t || t->dtype != c->compute || !TY_SAME_SHAPE(t, o) || !ty_is_contiguous(t)) return false;
+  }
   return true;
 }
 
-/* And in the loop's type. */
-static bool plain(const ty_call *c) {
-  for (int i = 0; i < c->nin; i++)
-    if (!c->in[i].t || c->in[i].t->dtype != c->compute) return false;
-  return c->out[0]->dtype == c->compute && side_by_side(c);
-}
+/* ---- bytes, masks above all, which needn't become 64 bits each ---- */
 
-/* ---- logic of bytes, masks above all, which needn't become 64 bits each ---- */
-
-static int logic_of(int id) {
-  switch (id) {
-    case TY_OP_logical_and: case TY_OP_bitwise_and: return TY_LOGIC_AND;
-    case TY_OP_logical_or: case TY_OP_bitwise_or: return TY_LOGIC_OR;
-    case TY_OP_logical_xor: case TY_OP_bitwise_xor: return TY_LOGIC_XOR;
-    default: return id == TY_OP_logical_not ? TY_LOGIC_NOT : -1;
+/* Ops that make 0 and 1 of such. */
+static bool keeps_truth(const ty_op *op) {
+  switch (op->id) {
+    case TY_OP_mul: case TY_OP_maximum: case TY_OP_minimum: case TY_OP_fmax: case TY_OP_fmin: case TY_OP_where: case TY_OP_masked_fill:
+    case TY_OP_fill: case TY_OP_abs: case TY_OP_bitwise_and: case TY_OP_bitwise_or: case TY_OP_bitwise_xor: return true;
+    default: return op->dtype == TY_D_BOOL;
   }
 }
 
-static bool is_logic(const ty_call *c) {
-  if (logic_of(c->op->id) < 0) return false;
-  for (int i = 0; i < c->nin; i++)
-    if (!c->in[i].t || (c->in[i].t->dtype != TY_BOOL && c->in[i].t->dtype != TY_U8)) return false;
-  return ty_itemsize(c->out[0]) == 1 && side_by_side(c);
-}
-
-static void run_logic(const ty_call *c, int64_t n) {
-  const int how = logic_of(c->op->id), threads = ty_threads_for(n / 8);
-  const bool bools = c->out[0]->dtype == TY_BOOL || c->op->dtype == TY_D_BOOL;        /* in place the latter's may be bytes */
-  const uint8_t *const a = ty_data(c->in[0].t), *const b = ty_data(c->in[c->nin - 1].t);
-  uint8_t *const o = ty_data(c->out[0]);
-  #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-  for (int t = 0; t < threads; t++) {
-    const int64_t from = n * t / threads;
-    ty_cpu_loops()->logic[bools](o + from, a + from, b + from, n * (t + 1) / threads - from, how);
+/* Whether the op can be done in bytes: all that comes and goes is of bytes, and no border lies beyond them. */
+static bool of_bytes(const ty_call *c) {
+  const ty_op *op = c->op;
+  const ty_dtype to = (ty_dtype)c->out[0]->dtype;
+  if (ty_dtype_size[to] != 1 || !ty_cpu_loops()->bytes[op->id] || (to == TY_BOOL && !keeps_truth(op))) return false;
+  if (op->nattr && op->id != TY_OP_add && op->id != TY_OP_sub && op->id != TY_OP_addcmul) return false;
+  for (int i = 0; i < c->nin; i++) {
+    const ty_operand *v = &c->in[i];
+    if (v->t ? ty_itemsize(v->t) != 1 : v->kind == TY_FLOAT || v->i < 0 || v->i > (to == TY_BOOL && op->dtype != TY_D_BOOL ? 1 : UINT8_MAX)) return false;
   }
+  return true;
 }
 
 ty_status ty_cpu_pointwise(ty_call *c) {
@@ -208,12 +197,12 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   if (c->op->nattr > 1) w.q = ty_parameter(c, 1);
   int64_t n = ty_numel(o);
   if (n == 0) return TY_OK;
-  if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
-    w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);
+  if (c->op->id == TY_OP_fill && !c->in[1].t) {        /* what is there needn't be read */
+    ty_fill_value(o, c->in[1]);
     return TY_OK;
   }
-  if (is_logic(c)) {
-    run_logic(c, n);
+  if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
+    w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);
     return TY_OK;
   }
   ty_iter_init(&it, o->shape, o->ndim);
@@ -237,6 +226,15 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   }
   memcpy(w.size, it.size, sizeof w.size);
   ty_iter_done(&it);
-  ty_iter_each(&it, in_rows(&w, &it) ? run_rows : run_point, &w);
+  const bool rows = in_rows(&w, &it);
+  if (!rows && of_bytes(c)) {
+    w.loop = l->bytes[c->op->id];
+    w.store = l->store_bytes;
+    for (int i = 0; i <= c->nin; i++) {
+      w.direct[i] = true;
+      w.load[i] = l->load_bytes;
+    }
+  }
+  ty_iter_each(&it, rows ? run_rows : run_point, &w);
   return TY_OK;
 }

@@ -77,14 +77,14 @@ static void planes(const job *w, int64_t t, char *memory) {
     *ti = ty + w->y_bytes;
   const ty_loops *l = ty_cpu_loops();
   if (w->back) {
-    l->transpose[w->k](ty, p.c, y, out, p.c, windows);
+    TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(ty, p.c, y, out, p.c, windows);
     w->loop(&p, tx, ty, NULL, 0, p.c);
-    l->transpose[w->k](x, in, tx, p.c, pixels, p.c);
+    TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(x, in, tx, p.c, pixels, p.c);
   } else {
-    l->transpose[w->k](tx, p.c, x, in, p.c, pixels);
+    TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(tx, p.c, x, in, p.c, pixels);
     w->loop(&p, tx, ty, (int64_t *)ti, from, to);
-    l->transpose[w->k](y, out, ty, p.c, windows, p.c);
-    if (w->idx) l->transpose[TY_IN_F64](w->idx + at, out, ti, p.c, windows, p.c);
+    TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(y, out, ty, p.c, windows, p.c);
+    if (w->idx) TY_OF_SIZE(l->transpose, 8)(w->idx + at, out, ti, p.c, windows, p.c);
   }
 }
 

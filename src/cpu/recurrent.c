@@ -98,7 +98,7 @@ static ty_status run(ty_call *c) {
     j.x = ty_data(t[0]); j.h0 = ty_data(t[3]); j.c0 = data_of(t[4]); j.out = ty_data(c->out[0]); j.saved = data_of(c->out[1]);
     j.w = work + need * (size_t)threads;
     j.b = j.w + r->h * gates * j.size;
-    ty_cpu_loops()->transpose[j.k](j.w, gates, ty_data(t[1]), r->h, gates, r->h);
+    TY_OF_SIZE(ty_cpu_loops()->transpose, ty_loop_size[j.k])(j.w, gates, ty_data(t[1]), r->h, gates, r->h);
     if (t[2]) memcpy(j.b, ty_data(t[2]), (size_t)(gates * j.size));
     else memset(j.b, 0, (size_t)(gates * j.size));
     each_part(&j, threads, work, need, forward);

@@ -7,7 +7,7 @@
 /* Elements of any type of the size go as whole numbers. Not inlined: as part of larger loops gcc warns of what can't be. */
 #define TRANSPOSE(size, T, K, EXCHANGE) \
   typedef T block_##size __attribute__((vector_size(K * size))); \
-  typedef T any_##size __attribute__((may_alias, aligned(4))); \
+  typedef T any_##size __attribute__((may_alias, aligned(size < 4 ? size : 4))); \
   static __attribute__((noinline, noclone)) \
   void transpose_##size(void *o_, int64_t os, const void *x_, int64_t xs, int64_t n, int64_t m) { \
     any_##size *o = o_; const any_##size *x = x_; \
@@ -17,6 +17,16 @@
       for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
       EXCHANGE \
       for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } }
+/* Two rows whose elements take turns, as two; done again and again, each time with the row half a block further down, it is a transpose. */
+#define TURNS(a, b, K, LOW, HIGH) \
+  for (int k = 0; k < K / 2; k++) { b[2 * k] = MIX(a[k], a[k + K / 2], LOW); b[2 * k + 1] = MIX(a[k], a[k + K / 2], HIGH); }
+#define LOW_2 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_2 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_1 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_1 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+TRANSPOSE(1, uint8_t, 16, TURNS(a, b, 16, LOW_1, HIGH_1) TURNS(b, a, 16, LOW_1, HIGH_1) TURNS(a, b, 16, LOW_1, HIGH_1)
+  TURNS(b, a, 16, LOW_1, HIGH_1) memcpy(b, a, sizeof a);)
+TRANSPOSE(2, uint16_t, 8, TURNS(a, b, 8, LOW_2, HIGH_2) TURNS(b, a, 8, LOW_2, HIGH_2) TURNS(a, b, 8, LOW_2, HIGH_2))
 #ifdef __AVX__
 TRANSPOSE(4, uint32_t, 8,
   for (int k = 0; k < 8; k += 2) {

@@ -325,8 +325,8 @@ def("trapezoid",
   "integral along dim by the trapezoidal rule, at places x or dx apart",
   function(y, x, dim, dx)
     if y.shape[wrap("trapezoid", dim, M.dim(y))] < 2 then return ops.sum(ops.slice(y, dim, 1, 0), dim) * 1.0 end
+    if x == nil then return (ops.sum(y, dim) - (ops.select(y, dim, 1) + ops.select(y, dim, -1)) / 2) * dx end
     local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
-    if x == nil then return ops.sum(means, dim) * dx end
     if not core.is_tensor(x) then fail("trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end
     local widths = F.diff(x, 1, M.dim(x) == 1 and 1 or dim)
     if M.dim(x) == 1 then means = M.transpose(means, dim, -1); dim = -1 end

@@ -64,7 +64,7 @@ end
 def("take",
   "x, index",
   "the elements that index names in row-major order",
-  function(x, index) return ops.index(M.flatten(x), {lib.indices("take", 2, index)}, 1) end)
+  function(x, index) return M.view(ops.gather(M.flatten(x), 1, M.flatten(lib.indices("take", 2, index))), index.shape) end)
 def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
   if not dim then return ops.gather(M.flatten(x), 1, M.flatten(index)) end
   local n = M.dim(x)

@@ -326,12 +326,8 @@ def("allclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false"
 def("aminmax", "x, *, dim:int?, keepdim:bool=false", "minimum and maximum over dim (all dims where nil)", function(x, dim, keepdim)
   return ops.amin(x, dim, {keepdim = keepdim}), ops.amax(x, dim, {keepdim = keepdim})
 end)
-def("nansum", "x, dim:dims?, keepdim:bool=false", "sum over dim, NaN as 0", function(x, dim, keepdim)
-  return ops.sum(ops.masked_fill(x, ops.isnan(x), 0), dim, {keepdim = keepdim})
-end)
 def("nanmean", "x, dim:dims?, keepdim:bool=false", "mean over dim of what isn't NaN", function(x, dim, keepdim)
-  local nan = ops.isnan(x)
-  return ops.sum(ops.masked_fill(x, nan, 0), dim, {keepdim = keepdim}) / ops.sum(ops.logical_not(nan), dim, {keepdim = keepdim})
+  return ops.nansum(x, dim, {keepdim = keepdim}) / ops.sum(ops.logical_not(ops.isnan(x)), dim, {keepdim = keepdim})
 end)
 
 ---- by order ----

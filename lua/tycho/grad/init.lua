@@ -186,6 +186,7 @@ R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g,
 
 ---- reductions, scans ----
 R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
+R.nansum = {x = function(g, x, x_shape, dim, keepdim) return ops.where(ops.isnan(x), 0, spread(g, x_shape, dim, keepdim)) end}
 R.mean = {x = function(g, x_shape, dim, keepdim) return spread(g * (1 / count(x_shape, dim)), x_shape, dim, keepdim) end}
 -- products of what stands before each element of the last dim
 local function products_before(x)
