@@ -198,7 +198,9 @@ typedef uint32_t pair_of_16 __attribute__((may_alias, aligned(2)));
       float t[WIDE]; \
       for (int q = 0; q < WIDE; q += LANES) { \
         const pair_of_16 *p = (const void *)(w + i + q); \
-        if (bf16) EACH_OF(LANES / 2, j) { t[q + j] = ty_float(p[j] << 16); t[q + LANES / 2 + j] = ty_float(p[j] & 0xffff0000u); } \
+        if (bf16) EACH_OF(LANES / 2, j) { \
+          t[q + j] = ty_float(p[j] << 16); \
+          t[q + LANES / 2 + j] = ty_float(p[j] & 0xffff0000u); } \
         else { LOAD_LANES(t + q, w + i + q); } } \
       for (int r = 0; r < m; r++) EACH_OF(WIDE, j) lane[r][j] += v[r * n + i + j] * t[j]; } \
     for (int r = 0; r < m; r++) { \

@@ -314,8 +314,8 @@ static bool bf16_product(ty_call *c) {
   return ty_dnnl_product(&p);
 }
 
-/* 16-bit numbers: a few rows, or a vector, beside a matrix along whose rows they go, so that each of its elements is read once, as it is: what
- * a model that writes a text word by word does. False: nothing was done. */
+/* 16-bit numbers: a few rows, or a vector, beside a matrix along whose rows they go, so that each of its elements is read once, as it is:
+ * what a model that writes a text word by word does. False: nothing was done. */
 #define LEAST 16           /* rows and columns of a matrix that is worth it */
 
 /* Of each TY_LANES of a row's elements the even ones, then the odd ones, as far as TY_BESIDE_WHOLE goes into n. */

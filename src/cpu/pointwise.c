@@ -177,9 +177,10 @@ static bool of_bytes(const ty_call *c) {
   const ty_dtype to = (ty_dtype)c->out[0]->dtype;
   if (ty_dtype_size[to] != 1 || !ty_cpu_loops()->bytes[op->id] || (to == TY_BOOL && !keeps_truth(op))) return false;
   if (op->nattr && op->id != TY_OP_add && op->id != TY_OP_sub && op->id != TY_OP_addcmul) return false;
+  const int64_t most = to == TY_BOOL && op->dtype != TY_D_BOOL ? 1 : UINT8_MAX;
   for (int i = 0; i < c->nin; i++) {
     const ty_operand *v = &c->in[i];
-    if (v->t ? ty_itemsize(v->t) != 1 : v->kind == TY_FLOAT || v->i < 0 || v->i > (to == TY_BOOL && op->dtype != TY_D_BOOL ? 1 : UINT8_MAX)) return false;
+    if (v->t ? ty_itemsize(v->t) != 1 : v->kind == TY_FLOAT || v->i < 0 || v->i > most) return false;
   }
   return true;
 }
