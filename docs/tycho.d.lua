@@ -5570,25 +5570,18 @@ function Tensor:matrix_power(n) end
 ---@return tycho.Tensor
 function tycho.linalg.matrix_power(x, n) end
 
---- `(a, b, dim:int=-1)` vector product along a dim of size 3
+--- `(a, b, dim:int?)` vector product along a dim of size 3 (the first one that has it where nil)
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param dim? integer|table
 ---@return tycho.Tensor
 function tycho.cross(a, b, dim) end
 
---- `(b, dim:int=-1)` vector product along a dim of size 3
+--- `(b, dim:int?)` vector product along a dim of size 3 (the first one that has it where nil)
 ---@param b tycho.Tensor
 ---@param dim? integer|table
 ---@return tycho.Tensor
 function Tensor:cross(b, dim) end
-
---- `(a, b, dim:int=-1)` vector product along a dim of size 3
----@param a tycho.Tensor
----@param b tycho.Tensor
----@param dim? integer|table
----@return tycho.Tensor
-function tycho.linalg.cross(a, b, dim) end
 
 --- `(a, b, p:number=2)` p-norms of the differences of every row of a with every row of b
 ---@param a tycho.Tensor
@@ -5845,17 +5838,17 @@ function tycho.slogdet(x) end
 ---@return tycho.Tensor
 function Tensor:slogdet() end
 
---- `(x)` determinants of square matrices; without a gradient where one is singular
+--- `(x)` determinants of square matrices
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end
 
---- `(x)` determinants of square matrices; without a gradient where one is singular
+--- `(x)` determinants of square matrices
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.det(x) end
 
---- determinants of square matrices; without a gradient where one is singular
+--- determinants of square matrices
 ---@return tycho.Tensor
 function Tensor:det() end
 
@@ -5948,6 +5941,13 @@ function tycho.matrix_exp(x) end
 --- e to the power of square matrices
 ---@return tycho.Tensor
 function Tensor:matrix_exp() end
+
+--- `(a, b, dim:int=-1)` vector product along dim, of size 3
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dim? integer|table
+---@return tycho.Tensor
+function tycho.linalg.cross(a, b, dim) end
 
 --- `(x, *, offset:int=0, dim1:dim=-2, dim2:dim=-1)` the diagonals of matrices, as their last dim
 ---@param x tycho.Tensor
@@ -7597,15 +7597,15 @@ function tycho.adaptive_avg_pool3d(x, output_size) end
 ---@return tycho.Tensor
 function Tensor:adaptive_avg_pool3d(output_size) end
 
---- `(x, output_size:triple, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
+--- `(x, output_size:any, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results: as adaptive_avg_pool3d's
 ---@param x tycho.Tensor
----@param output_size integer|integer[]
+---@param output_size any
 ---@param return_indices? boolean|table
 ---@return tycho.Tensor
 function tycho.adaptive_max_pool3d(x, output_size, return_indices) end
 
---- `(output_size:triple, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results
----@param output_size integer|integer[]
+--- `(output_size:any, return_indices:bool=false)` maxima of windows of the last three dims chosen so that output_size results: as adaptive_avg_pool3d's
+---@param output_size any
 ---@param return_indices? boolean|table
 ---@return tycho.Tensor
 function Tensor:adaptive_max_pool3d(output_size, return_indices) end
@@ -9364,15 +9364,11 @@ function Tensor:is_same_size(other) end
 
 --- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
-function tycho.hsplit(sections) end
-
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
----@param sections any
-function Tensor:hsplit(sections) end
-
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
----@param sections any
 function tycho.dsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function tycho.hsplit(sections) end
 
 --- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
@@ -9381,6 +9377,10 @@ function tycho.vsplit(sections) end
 --- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function Tensor:dsplit(sections) end
+
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+---@param sections any
+function Tensor:hsplit(sections) end
 
 --- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
@@ -9515,8 +9515,9 @@ function classes.ctx:saved_tensors() end
 ---@param y any
 function classes.ctx:mark_non_differentiable(y, ...) end
 
---- Does nothing: that an argument which forward returns was changed in place is known by itself.
-function classes.ctx:mark_dirty() end
+--- `(x, ...)` in forward: these arguments, which it returns, were changed in place: they go on with the new history.
+---@param x any
+function classes.ctx:mark_dirty(x, ...) end
 
 --- `(on)` false: for a result that nothing used backward gets nil rather than zeros.
 ---@param on any
@@ -9549,7 +9550,7 @@ function tycho.autograd.gradcheck(fn, options) end
 function tycho.autograd.gradgradcheck(fn, inputs, options) end
 
 tycho.autograd.functional = {}
---- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor of the result's shape, then the input's. inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a history that leads to the inputs.
+--- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor of the result's shape, then the input's. inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a history that leads to the inputs. captured, in this file's functions, for func's: a history that leads to what fn has captured is kept too.
 ---@param fn any
 ---@param inputs any
 ---@param options? table
@@ -10452,7 +10453,7 @@ function classes.Optimizer:register_step_post_hook(fn) end
 ---@param fn any
 function classes.Optimizer:register_step_pre_hook(fn) end
 
---- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; its result, the loss, is given back.
+--- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; with gradients on; its result, the loss, is given back.
 ---@param closure? any
 function classes.Optimizer:step(closure) end
 
@@ -10723,9 +10724,9 @@ function tycho.amp.custom_fwd(fn, options) end
 ---@param fn any
 function tycho.amp.custom_bwd(fn) end
 
---- `(loss)` loss (or a list of losses) times the scale: its backward gives gradients that are scaled likewise.
+--- `(loss, ...)` loss (or a table of losses) times the scale: its backward gives gradients that are scaled likewise.
 ---@param loss any
-function classes.GradScaler:scale(loss) end
+function classes.GradScaler:scale(loss, ...) end
 
 --- `(opt)` Divides the optimizer's gradients by the scale, in place, for what looks at them between backward() and step(): clipping, say. Once for each step.
 ---@param opt any

@@ -118,12 +118,13 @@ local function start(self, device)
   end
 end
 
--- loss (or a list of losses) times the scale: its backward gives gradients that are scaled likewise.
-function Scaler:scale(loss)
+-- loss (or a table of losses) times the scale: its backward gives gradients that are scaled likewise.
+function Scaler:scale(loss, ...)
+  if select("#", ...) > 0 then fail("scale: it takes one loss, or a table of them; got %d arguments", 1 + select("#", ...)) end
   if not self._enabled then return loss end
   if type(loss) == "table" and not core.is_tensor(loss) then
     local out = {}
-    for i, l in ipairs(loss) do out[i] = self:scale(l) end
+    for k, l in pairs(loss) do out[k] = self:scale(l) end
     return out
   end
   if not core.is_tensor(loss) then fail("scale: argument 1 must be a tensor or a list of tensors, got " .. type(loss)) end
@@ -336,7 +337,8 @@ options.methods(Scaler, "scaler", function(self) return getmetatable(self) == Sc
 -- gradients don't become 0. Its state lives on the loss's device.
 function amp.GradScaler(o, more)
   if type(o) == "string" then o = more end                       -- PyTorch's device: the state lives where the loss does
-  o = fill("GradScaler", o, {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true})
+  o = fill("GradScaler", o,
+    {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true, device = false})
   for _, k in ipairs {"init_scale", "growth_factor", "backoff_factor", "growth_interval"} do check_setting("GradScaler", k, o[k]) end
   if type(o.enabled) ~= "boolean" then fail("GradScaler: enabled must be true or false, got %s", options.shown(o.enabled)) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0,

@@ -219,8 +219,8 @@ end
 
 -- mark_non_differentiable(y, ...): in forward: these results carry no gradient, such as indices.
 function Context:mark_non_differentiable(...) self._indifferent = {...} end
--- Does nothing: that an argument which forward returns was changed in place is known by itself.
-function Context:mark_dirty() end
+-- mark_dirty(x, ...): in forward: these arguments, which it returns, were changed in place: they go on with the new history.
+function Context:mark_dirty(...) self._dirty = {...} end
 -- false: for a result that nothing used backward gets nil rather than zeros.
 function Context:set_materialize_grads(on) self._unmade = not on end
 
@@ -229,6 +229,19 @@ core.set_private("function", function(ctx, ...)
 end)
 
 options.colon(Context, "ctx", function(self) return getmetatable(self) == Context end)
+
+-- Whether an argument is marked as changed in place; not of what can't be.
+local function changed(ctx, x)
+  for _, d in ipairs(ctx._dirty or {}) do
+    if rawequal(d, x) then
+      if x.requires_grad and x.is_leaf then fail("Function: mark_dirty: a leaf that requires grad can't be changed in place") end
+      if select(2, core.hand_on(x)) then
+        fail("Function: mark_dirty: a view can't be changed in place by an autograd.Function: give it a clone")
+      end
+      return true
+    end
+  end
+end
 
 local Function = {}
 Function.__index = Function
@@ -260,15 +273,19 @@ function Function:__call(...)
   end
   if needs then core.collect(tensors) end
   if needs and old then
-    local results = {}
+    local results, indifferent = {}, {}
     for i = 1, count do
-      for k = 1, n do          -- an operand handed back is another tensor: it gets a history of its own
-        if out[i] ~= nil and rawequal(out[i], args[k]) then out[i] = M.detach(out[i]) end
-      end
       results[i] = core.is_tensor(out[i]) and out[i] or false
-      for _, x in ipairs(ctx._indifferent or {}) do if rawequal(x, results[i]) then results[i] = false end end
+      for _, x in ipairs(ctx._indifferent or {}) do indifferent[i] = indifferent[i] or rawequal(x, results[i]) end
+      for k = 1, n do          -- an operand handed back is another tensor: it gets a history of its own
+        if results[i] and rawequal(out[i], args[k]) and not changed(ctx, args[k]) then
+          out[i] = (core.hand_on(out[i]))
+          results[i] = out[i]
+        end
+      end
     end
     core.record_function(ctx, tensors, results, n)
+    for i, is in pairs(indifferent) do if is then out[i] = M.detach(out[i]) end end
   end
   return unpack(out, 1, count)
 end

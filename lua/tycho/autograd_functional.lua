@@ -4,7 +4,7 @@
 -- back for lists, and for several results of fn. With {create_graph = true} what comes back has a history that leads to
 -- the inputs.
 local core = require "tycho.core"
-local weighted_grad = require "tycho.weighted_grad"
+local weighted = require "tycho.weighted_grad"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
 local enable_grad, callable = modes.enable_grad, modes.callable
@@ -60,7 +60,7 @@ local function rows_of(y, xs, create)
   local flat, rows, out = M.reshape(y, -1), {}, {}
   for i = 1, #xs do rows[i] = {} end
   for j = 1, M.numel(y) do
-    local g = weighted_grad({ops.select(flat, 1, j)}, xs, {}, create)
+    local g = weighted.grad({ops.select(flat, 1, j)}, xs, {}, create)
     for i = 1, #xs do rows[i][j] = M.reshape(g[i], -1) end
   end
   for i, x in ipairs(xs) do
@@ -75,11 +75,13 @@ end
 -- jacobian(fn, inputs, {create_graph=false}): for each result of fn and each input a tensor of the result's shape, then the input's.
 -- inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a
 -- history that leads to the inputs.
-function functional.jacobian(fn, inputs, o)
+-- captured, in this file's functions, for func's: a history that leads to what fn has captured is kept too.
+function functional.jacobian(fn, inputs, o, captured)
   local create = given("jacobian", o)
   return enable_grad(function()
     local xs = prepared("jacobian", fn, inputs, create)
     local outputs, out = results("jacobian", fn(unpack(xs))), {}
+    create = create or captured and weighted.captured(outputs, xs)
     for k, y in ipairs(outputs) do out[k] = as_given(inputs, rows_of(y, xs, create)) end
     return #outputs == 1 and out[1] or out
   end)
@@ -92,11 +94,11 @@ local function one_number(who, ...)
 end
 
 -- As hessian, of a result of any shape: after its dims, unless it is one number.
-function functional._second_derivatives(fn, inputs, o)
+function functional._second_derivatives(fn, inputs, o, captured)
   local found = functional.jacobian(function(...)
     local y = results("hessian", fn(...))[1]
     return unpack(rows_of(M.numel(y) == 1 and M.reshape(y, {}) or y, {...}, true))
-  end, inputs, o)
+  end, inputs, o, captured)
   return (core.is_tensor(inputs) or #inputs > 1) and found or {found}
 end
 -- hessian(fn, inputs, {create_graph=false}): the second derivatives of a function of one number: a tensor of the input's shape twice; for
@@ -113,7 +115,7 @@ function functional.vjp(fn, inputs, v, o)
   return enable_grad(function()
     local xs = prepared("vjp", fn, inputs, create)
     local outputs = results("vjp", fn(unpack(xs)))
-    local g = weighted_grad(outputs, xs, beside("vjp", v, outputs), create)
+    local g = weighted.grad(outputs, xs, beside("vjp", v, outputs), create)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
     return #outputs == 1 and outputs[1] or outputs, as_given(inputs, g)
   end)
@@ -121,14 +123,15 @@ end
 
 -- jvp(fn, inputs, v, {create_graph=false}): fn's results, and the Jacobian times v, which has the inputs' shapes. By the gradient of a
 -- gradient.
-function functional.jvp(fn, inputs, v, o)
+function functional.jvp(fn, inputs, v, o, captured)
   local create = given("jvp", o)
   return enable_grad(function()
     local xs = prepared("jvp", fn, inputs, create)
     local outputs, weights = results("jvp", fn(unpack(xs))), {}
+    create = create or captured and weighted.captured(outputs, xs)
     v = beside("jvp", v, xs)
     for i, y in ipairs(outputs) do weights[i] = ops.zeros(y.shape, {dtype = y.dtype, device = y.device}):requires_grad_() end
-    local out = weighted_grad(weighted_grad(outputs, xs, weights, true), weights, v, create)
+    local out = weighted.grad(weighted.grad(outputs, xs, weights, true), weights, v, create)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
     if #outputs == 1 then return outputs[1], out[1] end
     return outputs, out
@@ -142,7 +145,7 @@ function functional.hvp(fn, inputs, v, o)
   return enable_grad(function()
     local xs = prepared("hvp", fn, inputs, create)
     local y = one_number("hvp", fn(unpack(xs)))
-    local g = weighted_grad(weighted_grad({y}, xs, {}, true), xs, beside("hvp", v, xs), create)
+    local g = weighted.grad(weighted.grad({y}, xs, {}, true), xs, beside("hvp", v, xs), create)
     return create and y or M.detach(y), as_given(inputs, g)
   end)
 end

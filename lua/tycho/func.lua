@@ -8,7 +8,7 @@ local core = require "tycho.core"
 local functional = require "tycho.autograd_functional"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
-local weighted_grad = require "tycho.weighted_grad"
+local weighted = require "tycho.weighted_grad"
 local tree = require "tycho.tree"
 local fail = options.fail
 local ops, M = core.ops, core.methods
@@ -88,10 +88,12 @@ local function derived(who, argnums, fn, args)
   end
   local with = {unpack(args, 1, args.n)}
   for n, copy in pairs(copies) do with[n] = copy end
+  local tracked = core.is_grad_enabled()
   local out = {modes.enable_grad(fn, unpack(with, 1, args.n))}
+  create = create or tracked and weighted.captured(out, leaves)
   local function pull(outputs, weights)
     local at, given = {}, {}
-    for k, g in ipairs(weighted_grad(outputs, leaves, weights, create)) do at[leaves[k]] = g end
+    for k, g in ipairs(weighted.grad(outputs, leaves, weights, create)) do at[leaves[k]] = g end
     for k, n in ipairs(argnums) do given[k] = tree.map(copies[n], function(x) return at[x] end) end
     return given
   end
@@ -128,7 +130,7 @@ function func.vjp(fn, ...)
   return unpack(results)
 end
 -- jvp(fn, primals, tangents): fn's result for a list of arguments, and its derivative along a list of directions.
-function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents) end
+function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents, nil, core.is_grad_enabled()) end
 -- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
 -- named, in its place: shaped(place, list) for each.
 local function derivatives(who, fn, argnums, derive, shaped)
@@ -147,7 +149,7 @@ local function derivatives(who, fn, argnums, derive, shaped)
       local with, at = {unpack(args, 1, args.n)}, {...}
       for k, n in ipairs(numbers) do with[n] = tree.fill(places[k], at) end
       return fn(unpack(with, 1, args.n))
-    end, leaves, {create_graph = create})
+    end, leaves, {create_graph = create}, core.is_grad_enabled())
     local out = {}
     for k in ipairs(numbers) do out[k] = shaped(places[k], list, places) end
     return unpack(out)

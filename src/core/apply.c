@@ -184,6 +184,9 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return misfit(c, "a leaf that requires grad can't be changed in place outside no_grad");
   if (c->ctx->grad_enabled && into->unrecorded)
     return misfit(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
+  if (c->ctx->grad_enabled && (into->handed_on || root->handed_on))
+    return misfit(c, "what an autograd.Function, or a module with a hook for its backward, handed on as it came can't be changed in place: "
+      "clone it");
   if (into->copied || root->copied)
     return misfit(c, "view() had to copy a tensor that lies channels-last, which wouldn't see the change: call contiguous() before view()");
   if (!TY_SAME_SHAPE(m, into))

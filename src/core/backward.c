@@ -509,11 +509,17 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   return s;
 }
 
-ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached) {
+ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others) {
   pass p = {.ctx = ctx};
   for (int k = 0; k < nroot; k++) TY_TRY(ty_history(ctx, roots[k]));
   hold(roots, NULL, nroot, leaves, nleaf, true);
   const ty_status s = explore(&p, roots, nroot, NULL, 0);
+  *others = false;
+  for (int i = 0; i < p.n && s == TY_OK; i++) {
+    bool listed = !p.e[i].leaf;
+    for (int k = 0; k < nleaf && !listed; k++) listed = p.e[i].leaf == leaves[k];
+    *others = *others || !listed;
+  }
   for (int k = 0; k < nleaf; k++) reached[k] = s == TY_OK && find(&p, leaves[k]) >= 0;
   hold(roots, NULL, nroot, leaves, nleaf, false);
   forget(&p);

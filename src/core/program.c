@@ -394,7 +394,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
 static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, int n) {
   ty_recording *r = p->r;
   for (int i = 0; i < n; i++)
-    if (result[i]->node && !result[i]->node->done)
+    if (result[i]->node && !result[i]->node->ran)
       return ty_program_die(p, "a result still needs its graph: compile the backward pass too, or detach() the result");
   if (!(r->result = ty_malloc(sizeof(int) * (size_t)TY_MAX(n, 1)))) return ty_program_no_memory(ctx);
   r->nresult = n;

@@ -213,11 +213,12 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
       if (kept) st = save(ctx, &n->saved[i], in[i], ctx->packs && ty_is_float((ty_dtype)in[i]->dtype));
     }
   if (st != TY_OK) { ty_node_release(n); return st; }
-  for (int j = 0; j < nout; j++)
-    if (out[j]) {
-      ty_meta_of(out[j], &n->meta[nin + j]);
-      if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
-    }
+  for (int j = 0; j < nout; j++) {
+    n->meta[nin + j].dtype = TY_NDTYPE;    /* of what is no tensor */
+    if (!out[j]) continue;
+    ty_meta_of(out[j], &n->meta[nin + j]);
+    if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
+  }
   ty_node_release(n);
   return TY_OK;
 }
@@ -225,7 +226,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
 bool ty_mark_graph_used(ty_tensor *t) {
   ty_node *n = node_new(NULL, 0, 1, 0);
   if (!n) return false;
-  n->done = true;
+  n->ran = n->done = true;
   set_node(t, n, 0);
   ty_node_release(n);
   return true;
@@ -282,7 +283,17 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
 ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p) {
   ty_tensor *base = target->base;
   *p = (ty_pending){NULL, NULL};
+  if (!ty_is_float((ty_dtype)target->dtype)) return TY_OK;      /* no gradient comes by whole numbers */
   if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
+  else if (ty_needs_grad(target)) {  /* overwritten by what doesn't need grad: it has a gradient, as what is filled, and hands on 0 */
+    ty_node *n = p->call = node_new(&ty_ops[TY_OP_fill], 2, 1, 0);
+    if (!n) return no_memory(c->ctx);
+    for (int i = 0; i < 3; i += 2) ty_meta_of(target, &n->meta[i]);
+    n->in[0].kind = TY_TENSOR;
+    n->in[1] = ty_op_int(0);
+    set_edge(&n->edge[0], target);
+    note_stream(c->ctx, n, target);
+  }
   if (!base) return TY_OK;
   p->put = node_new(&ty_ops[TY_OP_strided_put], 2, 1, 4);
   if (!p->put) { ty_abandon_inplace(p); return no_memory(c->ctx); }
@@ -360,6 +371,10 @@ ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int j, ty_tensor **out) {
 }
 
 void ty_node_finish(ty_node *n) {
+  n->ran = true;
+  bool keeps = !n->op;               /* what keeps nothing has nothing to lose: another loss may come by it */
+  for (int i = 0; i < n->nin + n->nout; i++) keeps = keeps || n->saved[i].t || n->saved[i].packed;
+  if (!keeps) return;
   drop_saved(n);
   drop_hooks(n);                     /* they can't run again */
   n->done = true;

@@ -140,6 +140,7 @@ struct ty_tensor {
   bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
   bool own_layout;         /* the op chose the strides (a convolution's channels-last): view() lays it anew or copies instead of failing */
   bool copied;             /* such a copy, which is no view: not to be changed in place */
+  bool handed_on;          /* an argument of an autograd.Function as its result, which knows of no change of either */
   bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
   bool in_block;           /* made together with a storage: one piece of memory */
   ty_storage *storage;
@@ -522,7 +523,7 @@ struct ty_node {
   uint64_t seq;            /* grows with creation: a node's operands are older than the node */
   uint64_t key;            /* autograd.Function: key of its Lua context */
   bool internal;           /* autograd.Function: the library's own, see ty_function; of what its backward makes it keeps nothing */
-  bool done;               /* backward ran and its saved tensors are gone */
+  bool ran, done;          /* backward came by, for the last time; and what was saved is gone */
   const ty_backend *gpu;   /* where it was recorded, while stream was current there; NULL: on the CPU */
   void *stream;
   int nin, nout, nattr;
@@ -567,7 +568,7 @@ ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nro
                       ty_tensor **result, ty_backward_opts o);
 
 /* Which leaves' gradients a backward pass of the roots would reach. */
-ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached);
+ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others);
 /* Bytes of the storages made since (ty_next_storage) that the graphs of roots keep for backward. */
 ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, long long *bytes);
 

@@ -112,7 +112,8 @@ typedef struct {
     int64_t width);
   /* an optimizer's step; lists: the parameter, its gradient, its three states, NULL where the rule hasn't any */
   void (*step[2])(int op, void *const *lists, int64_t n, const ty_step_rates *rates);
-  /* out[r] = the product of w, of n float16 or bfloat16, with row r of v, r < rows <= TY_BESIDE; beside the latter v is in an order of its own (matmul.c) */
+  /* out[r] = the product of w, of n float16 or bfloat16, with row r of v, r < rows <= TY_BESIDE; beside the latter v is in an order of its
+   * own (matmul.c) */
 #define TY_BESIDE 4
 #define TY_BESIDE_WHOLE (2 * TY_LANES)
   void (*beside[2])(float *out, const float *v, int rows, const uint16_t *w, int64_t n);

@@ -190,7 +190,8 @@ LOAD(bytes, uint8_t, as_they_are, uint8_t, AS_IS, AS_IS) STORE(bytes, uint8_t, a
 
 /* ---- 16-bit rows beside a few of float32 ---- */
 
-/* bfloat16 are taken from words of two, so that none need be moved: of each LANES the even ones first, as v has them too (matmul.c: beside_order). */
+/* bfloat16 are taken from words of two, so that none need be moved: of each LANES the even ones first, as v has them too (beside_order in
+ * matmul.c). */
 typedef uint32_t pair_of_16 __attribute__((may_alias, aligned(2)));
 #define BESIDE(m, WIDE) case m: { \
     float lane[m][WIDE] = {{0}}; \

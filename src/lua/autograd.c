@@ -238,7 +238,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   lua_pop(L, 1);
   for (int j = 0; j < n->nout; j++) {
     if (r->gout[j]) { ty_new_handle(L, r->s)->t = ty_retain(r->gout[j]); continue; }
-    if (unmade) { lua_pushnil(L); continue; }
+    if (unmade || n->meta[n->nin + j].dtype == TY_NDTYPE) { lua_pushnil(L); continue; }
     ty_tensor *z;
     ty_handle *h = ty_new_handle(L, r->s);
     if (ty_empty(r->ctx, ty_devices[n->meta[n->nin + j].device], &n->meta[n->nin + j], &z) != TY_OK) return ty_raise(L, r->ctx);
@@ -399,7 +399,7 @@ static int backward(lua_State *L) {
   return 1;
 }
 
-/* reached(outputs, leaves) -> list of booleans: whether backward from the outputs comes to the leaf */
+/* reached(outputs, leaves) -> list of booleans: whether backward from the outputs comes to the leaf; whether it comes to others too */
 static int reached(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -411,13 +411,15 @@ static int reached(lua_State *L) {
   ty_tensor **roots = lua_newuserdata(L, (sizeof(ty_tensor *) + 1) * (outs + ins + 1)), **leaves = roots + outs;
   bool *is = (bool *)(leaves + ins);
   const int nroot = list_of(L, 1, roots, outs, "output", false), n = list_of(L, 2, leaves, ins, "leaf", false);
-  if (ty_reached(ctx, roots, nroot, leaves, n, is) != TY_OK) return ty_raise(L, ctx);
+  bool others;
+  if (ty_reached(ctx, roots, nroot, leaves, n, is, &others) != TY_OK) return ty_raise(L, ctx);
   for (int i = 0; i < n; i++) {
     lua_pushboolean(L, is[i]);
     lua_rawseti(L, 3, i + 1);
   }
   lua_pushvalue(L, 3);
-  return 1;
+  lua_pushboolean(L, others);
+  return 2;
 }
 
 /* kept(): a number for what is made from now on; kept(outputs, that number) -> bytes made since that their graphs keep for
@@ -453,6 +455,17 @@ static int mark_as(lua_State *L) {
 }
 
 /* ---- autograd.Function ---- */
+
+/* hand_on(x) -> x without its history, which can't be changed in place; whether x is a view */
+static int hand_on(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_handle *h = ty_new_handle(L, s);
+  h->t = ty_alias(ty_check(L, 1, "Function", "argument 1"));
+  if (!h->t) return ty_throw(L, "Function: out of memory");
+  h->t->handed_on = true;
+  lua_pushboolean(L, ty_check(L, 1, "Function", "argument 1")->base != NULL);
+  return 2;
+}
 
 /* record(context, inputs, outputs, kept): outputs (fresh tensors) get a node that runs the context's backward; kept: see ty_function */
 static int record(lua_State *L) {
@@ -501,6 +514,7 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "mark_as", mark_as);
   ty_add(L, "leaf_of", leaf_of);
   ty_add(L, "record_function", record);
+  ty_add(L, "hand_on", hand_on);
   lua_pushlightuserdata(L, (void *)&rules);
   lua_newtable(L);
   ty_closure(L, run_rules, 0);

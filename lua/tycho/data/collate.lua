@@ -77,6 +77,11 @@ return function(items, device, names, dtypes)
   local function list(v) return type(v) == "table" and not core.is_tensor(v) end
   if not list(items) or not list(items[1]) then error("collate: a list of items is needed, each a list of fields", 0) end
   local out, n = {}, table.maxn(items[1])
+  if n == 0 and next(items[1]) ~= nil then                     -- items with names: one such
+    local all = {}
+    for i, item in ipairs(items) do all[i] = {item} end
+    items, n = all, 1
+  end
   device = device or core.gpu.default_device()
   if not names then
     names = {}

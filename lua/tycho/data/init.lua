@@ -186,7 +186,7 @@ function data.random_split(dataset, sizes, o)
     if type(n) ~= "number" or n < 0 then fail("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n)) end
     total, part = total + n, part or n % 1 ~= 0
   end
-  if part and math.abs(total - 1) < 1e-6 then       -- fractions; what rounding leaves goes to the first ones
+  if (part or have ~= 1) and math.abs(total - 1) < 1e-6 then       -- fractions; what rounding leaves goes to the first ones
     local whole, left = {}, have
     for i, f in ipairs(sizes) do whole[i] = math.floor(f * have + 1e-9); left = left - whole[i] end
     for i = 1, left do whole[(i - 1) % #whole + 1] = whole[(i - 1) % #whole + 1] + 1 end

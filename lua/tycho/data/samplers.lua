@@ -45,8 +45,9 @@ local function class(name)
   local C = {}
   C.__index = C
   C.__tostring = function() return name end
+  -- by itself it is in another order each time, which the random generator says
   function C:iter(seed, epoch)
-    local order, i = self:order(seed or 0, epoch or 0), 0
+    local order, i = self:order(seed or ops.randint(0, 2 ^ 31 - 1, {1}, cpu)[1], epoch or 0), 0
     return function()
       i = i + 1
       if i <= #order then return order[i] end
@@ -99,13 +100,9 @@ function Weighted:order(seed, epoch)
   return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})
 end
 -- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=, generator=}): position i comes in proportion to weights[i].
-function samplers.WeightedRandomSampler(weights, n, o)
-  if type(n) == "table" then
-    o = {}
-    for k, v in pairs(n) do o[k] = v end
-    n, o.num_samples = o.num_samples, nil
-  elseif type(o) == "boolean" then o = {replacement = o} end
-  o = fill("WeightedRandomSampler", o, {replacement = true, seed = false, generator = false})
+function samplers.WeightedRandomSampler(weights, ...)
+  local o = options.arguments("WeightedRandomSampler", "num_samples, replacement=true, *, seed=nil, generator=nil", ...)
+  local n = o.num_samples
   local given = weights
   if type(weights) == "table" then
     local ok, t = pcall(core.from_value, weights, "float64")

@@ -60,8 +60,9 @@ local function class(name, signature, parent)
           x = ops.full({}, x, {dtype = like and like.dtype == "float64" and "float64" or "float32", device = "cpu"})    -- checked there
         end
         if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", self._name, k, options.shown(x)) end
-        if k == "log_prob" and self.checked and self.validate and lib.looks(x) and not ops.all(self.support:check(x)):item() then
-          fail("%s: log_prob: a value must be %s", self._name, type(self.checked) == "string" and self.checked or self.support.text)
+        local checks = (k == "log_prob" or k == "cdf") and self.checked and self.validate and lib.looks(x)
+        if checks and not ops.all(self.support:check(x)):item() then
+          fail("%s: %s: a value must be %s", self._name, k, type(self.checked) == "string" and self.checked or self.support.text)
         end
         return fn(self, like and M.to(x, like.device) or x)
       end

@@ -183,12 +183,10 @@ def("pad",
     if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
       fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x))
     end
-    local crop, any = {}, false
-    for i, k in ipairs(pad) do crop[i], any = math.min(k, 0), any or k < 0 end
-    if any then
-      x = ops.pad_constant(x, crop)
-      for i, k in ipairs(pad) do pad[i] = math.max(k, 0) end
-    end
+    local crop, more, any = {}, {}, false
+    for i, k in ipairs(pad) do crop[i], more[i], any = math.min(k, 0), math.max(k, 0), any or k < 0 end
+    if any and mode == "circular" then return M.pad(ops.pad_constant(x, crop), more, mode) end
+    if any then return ops.pad_constant(M.pad(x, more, mode), crop) end
     -- Of neighbouring dims at once, where there are as many planes as a plane then has places: each place costs more than an element.
     -- A trace is to do the same for every batch.
     local at, dims, places, planes = {}, {}, 1, modes.tracing and math.huge or M.numel(x)

@@ -279,7 +279,7 @@ function lib.norm_but(x, dim)
   if dim == 0 then return M.norm(x) end
   local over = {}
   for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
-  return M.norm(x, 2, over, {keepdim = true})
+  return #over > 0 and M.norm(x, 2, over, {keepdim = true}) or core.ops.abs(x)       -- of a vector, each element's
 end
 
 return lib

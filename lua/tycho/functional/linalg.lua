@@ -120,9 +120,25 @@ def("linalg.slogdet", "x", "sign and logarithm of the absolute value of determin
   local log, sign = computed(ops.log_determinant, x)
   return sign, log
 end, NO_METHOD)
-def("linalg.det", "x", "determinants of square matrices; without a gradient where one is singular", function(x)
+-- Of matrices, each by its singular values: what its determinant changes by as each element does.
+local function cofactors(x)
+  local u, s, v = F["linalg.svd"](x)
+  local _, su = computed(ops.log_determinant, u)
+  local _, sv = computed(ops.log_determinant, v)
+  local n = cols(x)
+  local others = ops.masked_fill(ops.expand(M.unsqueeze(s, -2), x.shape), ops.eye(n, {dtype = "bool", device = x.device}), 1)
+  return ops.matmul(u * M.unsqueeze(ops.prod(others, -1) * M.unsqueeze(su * sv, -1), -2), v)
+end
+def("linalg.det", "x", "determinants of square matrices", function(x)
   local log, sign = computed(ops.log_determinant, x)
-  return sign * ops.exp(log)
+  if not x.requires_grad or core.program.active() then return sign * ops.exp(log) end
+  local singular = M.detach(ops.eq(sign, 0))
+  if not M.item(ops.any(singular)) then return sign * ops.exp(log) end
+  -- these, whose inverse there isn't, have a first derivative
+  local those = M.unsqueeze(M.unsqueeze(singular, -1), -1)
+  local still = M.detach(x)
+  log, sign = computed(ops.log_determinant, ops.where(those, eye(cols(x), x), x))
+  return ops.where(singular, ops.sum((x - still) * cofactors(still), {-2, -1}), sign * ops.exp(log))
 end, NO_METHOD)
 local function lstsq(a, b)
   need_matrix("linalg.lstsq", a)
@@ -292,7 +308,8 @@ local function matrix_exp(x)
   return e
 end
 def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return lib.exactly(matrix_exp, x) end, NO_METHOD)
-for name, of in pairs {cross = "cross", matrix_power = "matrix_power", matmul = "matmul"} do
+def("linalg.cross", "a, b, dim:int=-1", "vector product along dim, of size 3", function(a, b, dim) return F.cross(a, b, dim) end, NO_METHOD)
+for name, of in pairs {matrix_power = "matrix_power", matmul = "matmul"} do
   F["linalg." .. name] = F[of] or ops[of]
 end
 

@@ -122,8 +122,12 @@ def("matrix_power", "x, n:int", "a square matrix n times with itself", function(
   if n0 == 1 then return ops.clone(y) end
   return y or M.contiguous(ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device}), x.shape))
 end)
-def("cross", "a, b, dim:int=-1", "vector product along a dim of size 3", function(a, b, dim)
+def("cross", "a, b, dim:int?", "vector product along a dim of size 3 (the first one that has it where nil)", function(a, b, dim)
   a, b = F.broadcast_tensors({a, b})
+  for d, n in ipairs(a.shape) do
+    if not dim and n == 3 then dim = d end
+  end
+  dim = dim or -1
   if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 then fail("cross", "shape %s must have 3 elements along dim %d", tostring(a.shape), dim) end
   local function parts(x) return ops.select(x, dim, 1), ops.select(x, dim, 2), ops.select(x, dim, 3) end
   local ax, ay, az = parts(a)

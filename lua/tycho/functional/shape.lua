@@ -405,7 +405,14 @@ end
 for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
   -- hsplit(sections): a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a
   -- list of the positions before which to cut. As tensor_split.
-  M[name] = function(x, sections) return M.tensor_split(x, sections, name == "hsplit" and M.dim(x) == 1 and 1 or dim) end
+  M[name] = function(x, sections)
+    local d = name == "hsplit" and core.is_tensor(x) and M.dim(x) == 1 and 1 or dim
+    local n = core.is_tensor(x) and x.shape[d]
+    if n and type(sections) == "number" and sections >= 1 and n % sections ~= 0 then
+      fail(name, "dim %d of shape %s has no %d equal parts", d, tostring(x.shape), sections)
+    end
+    return M.tensor_split(x, sections, d)
+  end
   F[name] = M[name]
 end
 joined("hstack", 1, 2)

@@ -291,7 +291,10 @@ def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 
     local a = ops.abs(x)
     if p == math.huge then return ops.amax(a, dim, o) end
     if p == -math.huge then return ops.amin(a, dim, o) end
-    if p == 0 then return M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype) end
+    if p == 0 then
+      local count = M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype)
+      return x.requires_grad and count + ops.sum(ops.fill(x, 0), dim, o) or count                -- its slope is 0
+    end
     if p < 1 then                -- no gradient where an element is 0
       local at0 = ops.eq(a, 0)
       local powers = ops.masked_fill(ops.pow(ops.masked_fill(a, at0, 1), p), at0, p > 0 and 0 or math.huge)

@@ -113,24 +113,29 @@ def("avg_pool3d",
         {ceil_mode = ceil_mode, count_include_pad = count, divisor_override = p and divisor ~= 0 and 1 or divisor})
     end)
   end, NN)
+local function three_sizes(name, x, size)
+  size = type(size) == "table" and {size[1], size[2], size[3]} or {size, size, size}
+  for i = 1, 3 do
+    if size[i] == false then size[i] = x.shape[M.dim(x) - 3 + i] end
+    if type(size[i]) ~= "number" or size[i] < 0 or size[i] % 1 ~= 0 then
+      fail(name, "output_size must be a whole number from 0 or three of them, got %s", lib.shown(size[i]))
+    end
+  end
+  return size
+end
 def("adaptive_avg_pool3d",
   "x, output_size:any",
   "means of windows of the last three dims chosen so that output_size results: a number, or three, of which false keeps a dim's size",
   function(x, size)
-    size = type(size) == "table" and {size[1], size[2], size[3]} or {size, size, size}
-    for i = 1, 3 do
-      if size[i] == false then size[i] = x.shape[M.dim(x) - 3 + i] end
-      if type(size[i]) ~= "number" or size[i] < 0 or size[i] % 1 ~= 0 then
-        fail("adaptive_avg_pool3d", "output_size must be a whole number from 0 or three of them, got %s", lib.shown(size[i]))
-      end
-    end
+    size = three_sizes("adaptive_avg_pool3d", x, size)
     return by_planes("adaptive_avg_pool3d", x,
       function(y, p) return lib.functions.adaptive_avg_pool2d(y, p and plane(size) or {size[1], y.shape[4]}) end)
   end, NN)
 def("adaptive_max_pool3d",
-  "x, output_size:triple, return_indices:bool=false",
-  "maxima of windows of the last three dims chosen so that output_size results",
+  "x, output_size:any, return_indices:bool=false",
+  "maxima of windows of the last three dims chosen so that output_size results: as adaptive_avg_pool3d's",
   function(x, size, indices)
+    size = three_sizes("adaptive_max_pool3d", x, size)
     return only_values(indices,
       by_planes("adaptive_max_pool3d", x,
       function(y, p) return ops.adaptive_max_pool2d_indices(y, p and plane(size) or {size[1], y.shape[4]}) end))

@@ -40,10 +40,12 @@ end
 local function watched(self, own, inputs)
   local given
   local function tell(grads)
+    if not given then return grads end               -- a pass that hasn't come by the outputs: a second derivative's
     for _, h in ipairs(now(own.back)) do
       local new = h.fn(self, grads, given)
       if new ~= nil then grads = new end
     end
+    given = nil
     return grads
   end
   local ins, any = passed_through("register_full_backward_hook", inputs, tell)

@@ -220,9 +220,9 @@ local Linear = layer("Linear")
 -- Linear(in_features, out_features, bias=true): x W^T + b: x (..., in) -> (..., out). weight: (out, in).
 function Linear:init(...)
   local o = arguments("Linear", "in_features, out_features, bias=true", ...)
-  local n_in, n_out = whole("Linear", "in_features", o.in_features), whole("Linear", "out_features", o.out_features)
+  local n_in, n_out = lib.count("Linear", "in_features", o.in_features), lib.count("Linear", "out_features", o.out_features)
   self.in_features, self.out_features = n_in, n_out
-  local bound = 1 / math.sqrt(n_in)
+  local bound = n_in > 0 and 1 / math.sqrt(n_in) or 0
   self.weight = Parameter(init.uniform_(ops.empty(n_out, n_in), -bound, bound))
   if o.bias then self.bias = Parameter(init.uniform_(ops.empty(n_out), -bound, bound)) end
 end
@@ -239,7 +239,7 @@ function Embedding:init(...)
   local o = arguments("Embedding",
     "num_embeddings, embedding_dim, padding_idx=nil, max_norm=nil, norm_type=2, scale_grad_by_freq=false, sparse=false, \z
       *, _weight=nil", ...)
-  local count, size = whole("Embedding", "num_embeddings", o.num_embeddings), whole("Embedding", "embedding_dim", o.embedding_dim)
+  local count, size = lib.count("Embedding", "num_embeddings", o.num_embeddings), lib.count("Embedding", "embedding_dim", o.embedding_dim)
   self.num_embeddings, self.embedding_dim = count, size
   self.padding_idx = lib.padding_row("Embedding", o.padding_idx, count)
   self.max_norm, self.norm_type = o.max_norm and number("Embedding", "max_norm", o.max_norm) or nil,

@@ -54,8 +54,9 @@ end
 
 local function fans(name, x)
   if M.dim(x) < 2 then error(("%s: a tensor of at least 2 dims is needed, got shape %s"):format(name, tostring(x.shape)), 0) end
-  local field = M.numel(x) / (x.shape[1] * x.shape[2])
-  return x.shape[2] * field, x.shape[1] * field
+  local field = 1
+  for d = 3, M.dim(x) do field = field * x.shape[d] end
+  return math.max(x.shape[2] * field, 1), math.max(x.shape[1] * field, 1)
 end
 
 -- sparse_(x, sparsity, std=0.01, {generator=}): of a matrix: normal numbers, but for a part `sparsity` of each column, drawn for each, that

@@ -32,6 +32,7 @@ function lib.options(name, o, defaults) return given.fill(name, o, defaults) end
 lib.arguments, lib.fail, lib.shown = given.arguments, given.fail, given.shown
 
 function lib.whole(name, what, v) return given.whole(name, what, v, 1) end
+function lib.count(name, what, v) return given.whole(name, what, v, 0) end
 lib.number = given.number
 -- padding_idx, counted from the end where it is negative; nil: there is none.
 function lib.padding_row(name, at, count)

@@ -13,6 +13,7 @@ local function lazy(name, of, saved)
   Lazy._is_lazy = true
   function Lazy:init(...)
     self.arguments = {n = select("#", ...), ...}
+    self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- what to() makes of it, it makes of the layer
     module.lazy_layers = true
   end
   local function become(self, features, device, dtype)
@@ -34,7 +35,7 @@ local function lazy(name, of, saved)
     local o = given[given.n]
     local groups = type(o) == "table" and o.groups or tonumber(given[6]) or 1          -- a convolution's sixth argument
     if core.is_tensor(w) and M.dim(w) > 0 and w.shape[saved] then
-      become(self, w.shape[saved] * (name:find "^Conv%d" and groups or 1), core.gpu.default_device())
+      become(self, w.shape[saved] * (name:find "^Conv%d" and groups or 1), self.like.device, self.like.dtype)
     end
   end
 end

@@ -130,13 +130,17 @@ local function position(list, name)
   return type(name) == "string" and (name == "0" or name:find "^[1-9]%d*$") and not list._kinds[name] and tonumber(name) + 1 or name
 end
 
-local function assign(self, name, value)
+local assign
+function assign(self, name, value)
   if self._is_list then name = position(self, name) end
   if self._is_list and type(name) == "number" then         -- of a list: one of its positions, or the next; from the end too
-    order_of(self)                         -- closes holes
-    local n = #self
-    local at = name < 0 and n + 1 + name or name
-    if at % 1 ~= 0 or at < 1 or at > n + 1 then fail("%s: position %s is none of 1 to %d", self._name, tostring(name), n + 1) end
+    local order = order_of(self)           -- closes holes
+    local n, all = #self, #exports.members(self)
+    local at = name < 0 and all + 1 + name or name
+    if at > n and at <= all then return assign(self, order[at], value) end           -- those with names come behind
+    if at % 1 ~= 0 or at < 1 or at > n + 1 then
+      fail("%s: position %s is none of 1 to %d", self._name, tostring(name), all > n and all or n + 1)
+    end
     if rawget(self, at) ~= nil then
       if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
       if value ~= nil and not is_module[value] and not is_parameter[value] then
@@ -155,7 +159,7 @@ local function assign(self, name, value)
     local kind = rawget(self, "_kinds")[name]
     if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
     elseif kind and value ~= nil then fail("%s: '%s' is a %s; %s can't take its place", self._name, name, kind, options.shown(value))
-    elseif kind then put(self, nil, name, nil)
+    elseif kind then put(self, kind == "buffer" and kind or nil, name, nil)
     elseif rawget(rawget(self, "_parts"), "parametrizations") and rawget(rawget(self, "_parts").parametrizations._parts, name) then
       rawget(rawget(self, "_parts").parametrizations._parts, name):set(value)
     else
@@ -342,25 +346,24 @@ local function recursing(who, recurse)
   if recurse ~= nil and type(recurse) ~= "boolean" then fail("%s: recurse must be true or false, got %s", who, options.shown(recurse)) end
   return recurse
 end
-local function iterate(m, kind, prefix, recurse)
-  local who, again = ("named_%ss"):format(kind), false
-  if type(prefix) == "table" then
-    local o = options.fill(who, prefix, {prefix = "", recurse = true, remove_duplicate = true})
-    prefix, recurse, again = o.prefix, o.recurse, o.remove_duplicate == false
-  end
+-- prefix, recurse, remove_duplicate, in this order or by name; and whether to recurse
+local function iterate(m, kind, ...)
+  local who = ("named_%ss"):format(kind)
+  local o = options.arguments(who, "prefix=nil, recurse=true, remove_duplicate=true", ...)
+  local prefix = o.prefix
   if prefix ~= nil and type(prefix) ~= "string" then
     options.fail("%s: argument 1 (prefix) must be a string, got %s", who, options.shown(prefix))
   end
-  local names, values = collect(m, kind, recursing(who, recurse), again)
+  local names, values = collect(m, kind, o.recurse, not o.remove_duplicate)
   local i = 0
   return function()
     i = i + 1
     return names[i] and (prefix and prefix ~= "" and prefix .. "." .. names[i] or names[i]), values[i]
-  end
+  end, o.recurse
 end
 
 -- for name, part in exports.own(m, kind) do: m's own of a kind, by each name.
-function exports.own(m, kind) return iterate(m, kind, nil, false) end
+function exports.own(m, kind) return (iterate(m, kind, nil, false)) end
 
 -- Lists of parameters that some are missing from: the name of a lazy layer that has met no input yet. Optimizers refuse them.
 exports.incomplete = setmetatable({}, {__mode = "k"})
@@ -384,15 +387,15 @@ function Module:parameters(recurse)
 end
 -- named_parameters(prefix="", recurse=true, {remove_duplicate=true}): for name, p in net:named_parameters() do: names with dots, such as
 -- "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
-function Module:named_parameters(prefix, recurse)
-  local each = iterate(self, "parameter", prefix, recurse)
-  if recurse ~= false then note_lazy(self, each) end
+function Module:named_parameters(...)
+  local each, recurse = iterate(self, "parameter", ...)
+  if recurse then note_lazy(self, each) end
   return each
 end
 -- buffers(recurse=true): a list of the buffers, as parameters().
 function Module:buffers(recurse) return (select(2, collect(self, "buffer", recursing("buffers", recurse)))) end
 -- named_buffers(prefix="", recurse=true, {remove_duplicate=true}): for name, b in net:named_buffers() do.
-function Module:named_buffers(prefix, recurse) return iterate(self, "buffer", prefix, recurse) end
+function Module:named_buffers(...) return (iterate(self, "buffer", ...)) end
 -- A list: the module itself, and all modules within it, each once.
 function Module:modules()
   local list = {self}
@@ -401,14 +404,9 @@ function Module:modules()
 end
 -- named_modules(prefix="", {remove_duplicate=true}): for name, m in net:named_modules() do: the module itself by the name "", then all
 -- within it.
-function Module:named_modules(prefix)
-  local again = false
-  if type(prefix) == "table" then
-    local o = options.fill("named_modules", prefix, {prefix = "", remove_duplicate = true})
-    prefix, again = o.prefix, o.remove_duplicate == false
-  end
-  prefix = prefix or ""
-  local names, values = collect(self, "module", nil, again)
+function Module:named_modules(...)
+  local o = options.arguments("named_modules", "prefix=nil, remove_duplicate=true", ...)
+  local prefix, names, values = o.prefix or "", collect(self, "module", nil, not o.remove_duplicate)
   local i = -1
   return function()
     i = i + 1

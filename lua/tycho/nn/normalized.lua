@@ -37,7 +37,7 @@ function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   local name, w = o.name, begin("spectral_norm", m, o.name)
   local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
-  local function matrix(x) return M.flatten(M.transpose(x, 1, dim), 2) end
+  local function matrix(x) return M.flatten(M.movedim(x, dim, 1), 2) end
   local function unit(x) return x / ops.clamp(M.norm(x), o.eps) end
   local rows, cols = unpack(no_grad(matrix, w).shape)
   m:register_parameter(name .. "_orig", w)

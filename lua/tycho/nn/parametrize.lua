@@ -84,6 +84,9 @@ function parametrize.register_parametrization(m, name, p, o)
     fail("%s: the %s has no parameter or buffer '%s'", who, m._name, tostring(name))
   end
   local learned, values = module.is_parameter(w), inverse(p, M.detach(w))
+  for i = 1, math.max(1, #values) do
+    options.expect(who, 3, values[i], core.is_tensor(values[i]), "a module whose right_inverse gives tensors")
+  end
   list = List()
   for i, v in ipairs(values) do
     local kept = v == w and w or core.keep(M.detach(v))
@@ -151,7 +154,7 @@ end
 
 local SpectralNorm = module.Module:extend("_SpectralNorm")
 local function unit(x, eps) return x / ops.clamp(M.norm(x), eps) end
-local function matrix(x, dim) return M.flatten(M.transpose(x, 1, dim), 2) end
+local function matrix(x, dim) return M.flatten(M.movedim(x, dim, 1), 2) end
 function SpectralNorm:init(w, rounds, dim, eps)
   self.rounds, self.dim, self.eps = rounds, dim, eps
   if M.dim(w) < 2 then return end                       -- a vector: its norm

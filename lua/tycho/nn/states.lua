@@ -42,8 +42,8 @@ end
 -- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
 -- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
 -- names}.
-function Module:load_state_dict(state, o)
-  if type(o) == "boolean" then o = {strict = o} end
+function Module:load_state_dict(state, o, more)
+  if type(o) == "boolean" then o = options.fill("load_state_dict", more, {strict = o, assign = false}) end
   local list, unfit, extra = self:check_state_dict(state, o)
   no_grad(function()
     for _, p in ipairs(list) do

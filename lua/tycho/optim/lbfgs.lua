@@ -164,7 +164,8 @@ function LBFGS:step(closure)
       else remember(s, g - g_old, d * t, o.history_size) end
       d = direction(s, g)
       g_old, loss_old = g, loss
-      t = anew and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * o.lr or o.lr
+      local lr = core.is_tensor(o.lr) and o.lr:item() or o.lr
+      t = anew and math.min(1, 1 / ops.sum(ops.abs(g)):item()) * lr or lr
       local slope = dot(g, d)
       if slope > -o.tolerance_change then break end
       local used = 0

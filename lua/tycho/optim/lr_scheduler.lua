@@ -132,14 +132,13 @@ function Scheduler:state_dict()
 end
 -- The list of rates of a state, one for each group, under one of two names; nil where it has neither.
 local function rates_in(self, d, name, other)
-  local list = d[name] or d[other]
+  local list, out = d[name] or d[other], {}
   if list == nil then return nil end
   for i = 1, #self.optimizer.param_groups do
-    if type(list) ~= "table" or type(list[i]) ~= "number" then
-      fail("load_state_dict: '%s' must be a list of %d rates", name, #self.optimizer.param_groups)
-    end
+    out[i] = type(list) == "table" and as_number(list[i])
+    if type(out[i]) ~= "number" then fail("load_state_dict: '%s' must be a list of %d rates", name, #self.optimizer.param_groups) end
   end
-  return {unpack(list, 1, #self.optimizer.param_groups)}
+  return out
 end
 -- Continues from what state_dict gave, Tycho's or PyTorch's. The present rates are the optimizer's, and come with its state.
 function Scheduler:load_state_dict(d)
@@ -287,6 +286,12 @@ function LinearLR:next_lr(epoch, lr)
 end
 -- lr * factor for total_iters epochs, then lr
 local ConstantLR = new_class("ConstantLR", "factor=0.33333333333333331, total_iters=5")
+function ConstantLR:begin()
+  if type(self.factor) ~= "number" or not (self.factor >= 0 and self.factor <= 1) then
+    fail("ConstantLR: factor must be in 0..1, got %s", options.shown(self.factor))
+  end
+  Scheduler.begin(self)
+end
 function ConstantLR:lr_at(epoch, base) return epoch < self.total_iters and base * self.factor or base end
 function ConstantLR:next_lr(epoch, lr) return epoch == 0 and lr * self.factor or epoch == self.total_iters and lr / self.factor or lr end
 -- lr * (1 - epoch / total_iters)^power, then 0
@@ -367,6 +372,9 @@ function OneCycleLR:begin()
   one_of(self, "anneal_strategy", "cos", "linear")
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
   options.whole("OneCycleLR", "total_steps", self.total_steps, 1)
+  if type(self.pct_start) ~= "number" or not (self.pct_start >= 0 and self.pct_start <= 1) then
+    fail("OneCycleLR: pct_start must be in 0..1, got %s", options.shown(self.pct_start))
+  end
   self.base_momentum, self.max_momentum = self.base_momentum or 0.85, self.max_momentum or 0.95
   self.base_lrs = {}
   for i, g in ipairs(self.optimizer.param_groups) do

@@ -11,7 +11,8 @@ local module = require "tycho.nn.module"
 local zero_grads, is_module = module.zero_grads, module.is_module
 local settings = require "tycho.optim.settings"
 local check_settings, without_theirs = settings.check, settings.without_theirs
-local callable = require("tycho.modes").callable
+local modes = require "tycho.modes"
+local callable = modes.callable
 local optim = {}                         -- tycho.optim: the classes
 
 local Optimizer = {}
@@ -314,10 +315,10 @@ for _, when in ipairs {"pre", "post"} do
   end
 end
 -- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first;
--- its result, the loss, is given back.
+-- with gradients on; its result, the loss, is given back.
 function Optimizer:step(closure)
   if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
-  local loss = closure and closure()
+  local loss = closure and modes.enable_grad(closure)
   self:apply_gradients()
   return loss
 end

@@ -7,7 +7,7 @@ local settings = {}
 
 -- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
 local NOT_NEGATIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
-  lr_decay = true, initial_accumulator_value = true}
+  lr_decay = true, lambd = true, initial_accumulator_value = true}
 -- loaded: they come with a state, in which a schedule may have left a rate just below 0.
 function settings.check(self, group, loaded)
   local name = self._name
@@ -33,7 +33,7 @@ function settings.check(self, group, loaded)
     end
   end
   if self.check then self:check(group) end
-  if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
+  if name == "SGD" and group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
     fail("%s: nesterov needs momentum above 0 and no dampening", name)
   end
 end
