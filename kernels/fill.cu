@@ -63,7 +63,14 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
   }
   if (KIND == NORMAL || KIND == UNIFORM) {
     double v[4];
-    if (KIND == NORMAL) {
+    if (a.dtype == TY_F64) {                 /* the lower bits are the words of another seed */
+      ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);
+      for (int k = 0; k < 4; k += 2) {
+        if (KIND == NORMAL) ty_normal2_f64(r + k, low + k, &v[k], &v[k + 1]);
+        for (int j = k; j < k + 2; j++)
+          v[j] = KIND == NORMAL ? a.a + a.b * v[j] : fmin(a.a + (a.b - a.a) * ty_uniform_f64(r[j], low[j]), a.most);
+      }
+    } else if (KIND == NORMAL) {
       float normal[4];
       for (int k = 0; k < 4; k += 2) ty_normal2(r[k], r[k + 1], &normal[k], &normal[k + 1]);
       for (int k = 0; k < 4; k++) v[k] = a.a + a.b * (double)normal[k];
@@ -86,7 +93,9 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
         break;
       }
       case TY_OP_bernoulli: store(a.o, a.dtype, i, (double)((double)ty_uniform(r[k]) < load<double>(a.x, a.dtype, i))); break;
-      default: store(a.o, a.dtype, i, -log((double)ty_uniform_open(r[k])) / a.a);      /* exponential */
+      default:                               /* exponential */
+        if (k == 0 && a.dtype == TY_F64) ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);
+        store(a.o, a.dtype, i, -log(a.dtype == TY_F64 ? ty_uniform_open_f64(r[k], low[k]) : (double)ty_uniform_open(r[k])) / a.a);
     }
   }
 }

@@ -35,10 +35,10 @@ describe("arguments", function()
     fails("Linear: argument 'bias' is given twice", nn.Linear, 3, 4, true, {bias = true})
     fails("Linear: at most 3 arguments, got 4", nn.Linear, 3, 4, true, 1)
     fails("Linear: unknown option 'bais'; did you mean 'bias'?", nn.Linear, 3, 4, {bais = true})
-    fails("Linear: in_features must be a whole number from 1, got '3'", nn.Linear, "3", 4)
-    fails("Linear: in_features must be a whole number from 1, got a tensor", nn.Linear, tycho.ones(1), 4)
+    fails("Linear: in_features must be a whole number from 0, got '3'", nn.Linear, "3", 4)
+    fails("Linear: in_features must be a whole number from 0, got a tensor", nn.Linear, tycho.ones(1), 4)
     fails("BatchNorm1d: momentum must be a number, got 'x'", nn.BatchNorm1d, 2, {momentum = "x"})
-    local _, e = pcall(function() local l = nn.Linear(0, 1) return l end)
+    local _, e = pcall(function() local l = nn.Linear(-1, 1) return l end)
     assert.truthy(e:find("habits_spec.lua:%d+: Linear"), e)                   -- the user's line
   end)
 
@@ -143,7 +143,7 @@ describe("errors", function()
         return x
       end,
       function() local x = nn.Sequential(nn.Linear(3, 4))(tycho.ones(2, 5)) return x end,
-      function() local x = nn.Linear(0, 1) return x end} do
+      function() local x = nn.Linear(-1, 1) return x end} do
       if helper.device == "cpu" or k ~= 3 then
         local _, e = pcall(fn)
         assert.truthy(e:find "^spec/habits_spec.lua:%d+: %l" or e:find "^spec/habits_spec.lua:%d+: Linear", e)

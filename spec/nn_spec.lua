@@ -105,7 +105,7 @@ describe("nn", function()
 
   it("refuses bad layers and options", function()
     fails("did you mean 'padding'", nn.Conv2d, 1, 2, 3, {paddin = 1})
-    fails("in_features", nn.Linear, 0, 2)
+    fails("in_features", nn.Linear, -1, 2)
     fails("groups", nn.Conv2d, 3, 4, 1, {groups = 2})
     fails("0..1", nn.Dropout, 2)
     fails("a module is needed", nn.Sequential, 3)

@@ -103,6 +103,21 @@ describe("PyTorch's tests:", function()
       end
     end)
 
+    it("a result takes another shape in place, with its history", function()
+      local w = T({{1, 2, 3}}, RG)
+      local x = w * 2
+      x:squeeze_(1)
+      x:mul_(3)
+      assert.equal("3", tostring(x.shape))
+      is({{72, 144, 216}}, tycho.grad((x * x):sum(), w))
+      local y = w * 1
+      y:t_():unsqueeze_(1)
+      assert.equal("1x3x1", tostring(y.shape))
+      is({{1, 1, 1}}, tycho.grad(y:sum(), w))
+      helper.fails("a leaf that requires grad can't take another shape", w.squeeze_, w, 1)
+      helper.fails("dim 2 is out of range", tycho.transpose, T(1), 1, 2)
+    end)
+
     it("determinants of singular matrices have a gradient; a norm of order 0 has one of 0", function()
       local x = T({{{1, 2}, {2, 4}}, {{1, 2}, {3, 4}}}, {dtype = "float64", requires_grad = true})
       is({{{4, -2}, {-2, 1}}, {{4, -3}, {-2, 1}}}, tycho.grad(tycho.linalg.det(x):sum(), x))
@@ -269,6 +284,18 @@ describe("PyTorch's tests:", function()
       local parts = data.random_split(data.TensorDataset(tycho.range(1, 6)), {1, 0})
       assert.same({6, 0}, {parts[1]:size(), parts[2]:size()})
     end)
+  end)
+
+  it("float64's random numbers have its digits, and float32's before them", function()
+    local n = helper.simulated and 20000 or 1000000
+    for _, draw in ipairs {function(o) return tycho.rand(n, o) end, function(o) return tycho.randn(n, o) end,
+                           function(o) return tycho.zeros(n, o):exponential_() end} do
+      tycho.manual_seed(5)
+      local x = draw {dtype = "float64"}
+      assert.equal(n, x:unique():size(1))
+      tycho.manual_seed(5)
+      helper.close(x:float(), draw {}, nil, 1e-2)
+    end
   end)
 
   it("cross takes the first dim of 3 elements, linalg.cross the last", function()

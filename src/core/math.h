@@ -202,6 +202,9 @@ TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f;
 /* r >> 8 is at least this where ty_uniform(r) is at least drop */
 TY_INLINE uint32_t ty_least_kept(double drop) { return (uint32_t)ceil(drop * 16777216.0); }
 TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
+/* float64's, from two words: [0, 1) in 53 bits; (0, 1) in 52 and a half. */
+TY_INLINE double ty_uniform_f64(uint32_t high, uint32_t low) { return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53; }
+TY_INLINE double ty_uniform_open_f64(uint32_t high, uint32_t low) { return ((double)(((uint64_t)high << 32 | low) >> 12) + 0.5) * 0x1p-52; }
 /* A number below range from a word, and from a second one where range is 2^32 or more; range 0 stands for 2^64. */
 TY_INLINE uint64_t ty_random_below(uint64_t range, uint32_t high, uint32_t low) {
   const uint64_t v = (uint64_t)high << 32 | low;
@@ -215,6 +218,11 @@ TY_INLINE void ty_normal2(uint32_t r0, uint32_t r1, float *a, float *b) {
   ty_sincos_2pi(ty_uniform(r1), &s, &c);
   *a = m * c;
   *b = m * s;
+}
+TY_INLINE void ty_normal2_f64(const uint32_t high[2], const uint32_t low[2], double *a, double *b) {
+  const double m = sqrt(-2 * log(ty_uniform_open_f64(high[0], low[0]))), t = 6.283185307179586 * ty_uniform_f64(high[1], low[1]);
+  *a = m * cos(t);
+  *b = m * sin(t);
 }
 /* ---- loss scaling: PyTorch's rule; growth counts steps without an infinite gradient ---- */
 TY_INLINE void ty_scale_update(float *scale, int64_t *growth, int found, double growth_factor, double backoff_factor,

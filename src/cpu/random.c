@@ -13,6 +13,28 @@
 
 typedef struct { ty_call *c; const char *x; int64_t n; ty_generator g; } job;
 
+/* float64's numbers, whose lower bits are the words of another seed; at counts whole blocks. */
+static void emit_f64(const job *j, double *o, int64_t at, int64_t n, const uint32_t *high) {
+  const ty_call *c = j->c;
+  const int id = c->op->id;
+  const bool normal = id == TY_OP_randn || id == TY_OP_normal;
+  const double mean = id == TY_OP_normal ? c->at[TY_AT_normal_mean].f : 0, std = id == TY_OP_normal ? c->at[TY_AT_normal_std].f : 1;
+  const double lo = id == TY_OP_uniform ? c->at[TY_AT_uniform_low].f : 0, hi = id == TY_OP_uniform ? c->at[TY_AT_uniform_high].f : 1;
+  const double most = normal || id == TY_OP_exponential ? 0 : ty_uniform_most(lo, hi, TY_F64);
+  for (int64_t i = 0; i < n; i += 4) {
+    uint32_t low[4];
+    double v[4];
+    ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);
+    for (int k = 0; k < 4; k++) {
+      if (normal && k % 2 == 0) ty_normal2_f64(high + i + k, low + k, &v[k], &v[k + 1]);
+      if (normal) v[k] = mean + std * v[k];
+      else if (id == TY_OP_exponential) v[k] = -log(ty_uniform_open_f64(high[i + k], low[k])) / c->at[TY_AT_exponential_lambd].f;
+      else v[k] = TY_MIN(lo + (hi - lo) * ty_uniform_f64(high[i + k], low[k]), most);
+    }
+    memcpy(o + i, v, sizeof *o * (size_t)TY_MIN(n - i, 4));
+  }
+}
+
 /* Elements [at, at + n) of a contiguous result from their words. */
 static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   const ty_call *c = j->c;
@@ -21,6 +43,8 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   int id = c->op->id, size = ty_itemsize(o);
   char *p = (char *)ty_data(o) + at * size;
   float buf[4 * BLOCKS];
+  const bool real = id == TY_OP_rand || id == TY_OP_uniform || id == TY_OP_randn || id == TY_OP_normal || id == TY_OP_exponential;
+  if (d == TY_F64 && real) { emit_f64(j, (double *)p, at, n, r); return; }
   switch (id) {
     case TY_OP_randint: {
       uint64_t range = (uint64_t)c->at[TY_AT_randint_high].i - (uint64_t)c->at[TY_AT_randint_low].i + 1;   /* 0: all of 2^64 */

@@ -62,8 +62,8 @@ def("unsqueeze", "x, dim:int", "with a dim of size 1 more, at dim", function(x, 
 end)
 local function swapped(name, x, a, b)
   local order, n = {}, M.dim(x)
+  a, b = wrap(name, a, math.max(n, 1)), wrap(name, b, math.max(n, 1))
   if n == 0 then return x end
-  a, b = wrap(name, a, n), wrap(name, b, n)
   for i = 1, n do order[i] = i end
   order[a], order[b] = order[b], order[a]
   return ops.permute(x, order)
@@ -77,12 +77,14 @@ def("t", "x", "a matrix transposed", function(x)
   if M.dim(x) > 2 then fail("t", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
   return M.dim(x) < 2 and x or ops.permute(x, {2, 1})
 end)
--- In place: x has another shape from then on. Only without history, which would be that of the shape it had.
+-- In place: x has another shape from then on; with a history it is the view of what it was.
 for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
     local y = M[name](x, ...)
-    if y.requires_grad then fail(name .. "_", "a tensor that requires grad can't take another shape in place") end
-    core.set_data(x, M.detach(y))
+    if rawequal(x, y) then return x end
+    if not y.requires_grad then core.set_data(x, M.detach(y))
+    elseif x.is_leaf then fail(name .. "_", "a leaf that requires grad can't take another shape in place")
+    else core.take_over(x, y) end
     return x
   end
 end
