@@ -9452,17 +9452,19 @@ function classes.Generator:load_state_dict(d) end
 --- Another generator in the same state.
 function classes.Generator:clone_state() end
 
---- `(grad=, {retain_graph=create_graph, create_graph=false, inputs=})` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. The graph goes afterwards, unless retain_graph: a second backward is an error then. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list; these alone, leaves or results, get gradients.
+--- `(grad=, {retain_graph=create_graph, create_graph=false, inputs=})` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. What the graph keeps goes afterwards, unless retain_graph: a second backward that needs it is an error then. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list; these alone, leaves or results, get gradients.
 ---@param grad? any
 ---@param options? table
 function Tensor:backward(grad, options) end
 
 tycho.autograd = {}
---- `(outputs, grads?, *, retain_graph?, create_graph:bool=false)` backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
+--- `(outputs, grads?, retain_graph?, create_graph:bool=false, *, inputs?)` backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
 ---@param outputs any
 ---@param grads? any
+---@param retain_graph? any
+---@param create_graph? boolean|table
 ---@param options? table
-function tycho.autograd.backward(outputs, grads, options) end
+function tycho.autograd.backward(outputs, grads, retain_graph, create_graph, options) end
 
 --- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 ---@param outputs any

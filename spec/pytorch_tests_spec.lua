@@ -44,6 +44,18 @@ describe("PyTorch's tests:", function()
       helper.fails("used by an earlier backward and freed", z.backward, z:sum())
     end)
 
+    it("backward of several outputs for some inputs; zeros of grad are as other gradients", function()
+      local w, v = tycho.ones(2, RG), tycho.ones(2, RG)
+      tycho.autograd.backward({(w * v):sum(), (w * 2):sum()}, nil, {inputs = w})
+      is({3, 3}, w.grad)
+      assert.is_nil(v.grad)
+      local l = (w * v):sum()
+      helper.fails("inputs must be a tensor or a list of tensors, got none", l.backward, l, {inputs = {}})
+      helper.fails("input 1 must be a tensor, got 3", l.backward, l, {inputs = {3}})
+      local unused = tycho.ones(2, RG)
+      assert.is_true(tycho.grad(l, unused, {materialize_grads = true, create_graph = true}).requires_grad)
+    end)
+
     it("arguments that a Function hands on are not changed unseen", function()
       local same = Function {forward = function(_, x) return x end, backward = function(_, g) return g end}
       local y = tycho.ones(3, RG) * 1

@@ -14,32 +14,37 @@ end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
+-- The gradients of outputs, weighed by grads, onto .grad of the leaves, or of inputs alone.
+local function onto(who, outputs, grads, inputs, retain, create)
+  if retain == nil then retain = create end
+  if inputs == nil then
+    run(outputs, grads, nil, retain, create)
+    return
+  end
+  local given = inputs
+  inputs = list(given)
+  if type(inputs) ~= "table" or #inputs == 0 then
+    fail("%s: inputs must be a tensor or a list of tensors, got %s", who, type(inputs) == "table" and "none" or options.shown(given))
+  end
+  local leaves = true
+  for i, t in ipairs(inputs) do
+    if not core.is_tensor(t) then fail("%s: input %d must be a tensor, got %s", who, i, options.shown(t)) end
+    leaves = leaves and t.is_leaf
+  end
+  local out = run(outputs, grads, inputs, retain, create, leaves)
+  for i, t in ipairs(leaves and {} or inputs) do
+    if out[i] then t.grad = t.grad and t.grad + out[i] or out[i] end
+  end
+end
+
 -- backward(grad=, {retain_graph=create_graph, create_graph=false, inputs=}): computes the gradients of x with respect to the leaves that
 -- it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
--- The graph goes afterwards, unless retain_graph: a second backward is an error then. create_graph: the gradients have a graph of their
+-- What the graph keeps goes afterwards, unless retain_graph: a second backward that needs it is an error then. create_graph: the gradients have a graph of their
 -- own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed.
 -- inputs: a tensor or a list; these alone, leaves or results, get gradients.
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
-  function(x, grad, retain, create, inputs)
-    if retain == nil then retain = create end
-    if not inputs then
-      run({x}, {grad or false}, nil, retain, create)
-      return
-    end
-    if type(inputs) ~= "table" and not core.is_tensor(inputs) then
-      fail("backward: inputs must be a tensor or a list of tensors, got %s", type(inputs))
-    end
-    local leaves = true
-    for i, t in ipairs(list(inputs)) do
-      if not core.is_tensor(t) then fail("backward: input %d must be a tensor, got %s", i, options.shown(t)) end
-      leaves = leaves and t.is_leaf
-    end
-    local out = run({x}, {grad or false}, list(inputs), retain, create, leaves)
-    for i, t in ipairs(leaves and {} or list(inputs)) do
-      if out[i] then t.grad = t.grad and t.grad + out[i] or out[i] end
-    end
-  end)
+  function(x, grad, retain, create, inputs) onto("backward", {x}, {grad or false}, inputs, retain, create) end)
 -- A gradient for each output, false where there is none.
 local function by_output(who, grads, outputs)
   if grads ~= nil and type(grads) ~= "table" and not core.is_tensor(grads) then
@@ -52,11 +57,10 @@ end
 
 -- backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
 autograd.backward = core.define("autograd.backward",
-  "outputs:any, grads:any?, *, retain_graph:any?, create_graph:bool=false",
-  function(outputs, grads, retain, create)
-    if retain == nil then retain = create end
+  "outputs:any, grads:any?, retain_graph:any?, create_graph:bool=false, *, inputs:any?",
+  function(outputs, grads, retain, create, inputs)
     options.expect("autograd.backward", 1, outputs, type(list(outputs)) == "table", "a tensor or a list of tensors")
-    run(list(outputs), by_output("autograd.backward", grads, outputs), nil, retain, create)
+    onto("autograd.backward", list(outputs), by_output("autograd.backward", grads, outputs), inputs, retain, create)
   end)
 
 -- Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs:
@@ -76,7 +80,7 @@ autograd.grad = core.define("grad",
     local out = run(list(outputs), by_output("grad", grads, outputs), list(inputs), retain, create)
     for i, x in ipairs(list(inputs)) do
       if not out[i] and (zeros or not unused and core.reached(list(outputs), {x})[1]) then
-        out[i] = core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device})
+        out[i] = core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device, requires_grad = create or nil})
       end
       if not out[i] and not unused then
         fail("grad: input %d wasn't used in computing the outputs; {allow_unused = true} gives nil for it", i)
