@@ -5838,17 +5838,17 @@ function tycho.slogdet(x) end
 ---@return tycho.Tensor
 function Tensor:slogdet() end
 
---- `(x)` determinants of square matrices
+--- `(x)` determinants of square matrices; those of singular ones have a first derivative alone
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end
 
---- `(x)` determinants of square matrices
+--- `(x)` determinants of square matrices; those of singular ones have a first derivative alone
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.det(x) end
 
---- determinants of square matrices
+--- determinants of square matrices; those of singular ones have a first derivative alone
 ---@return tycho.Tensor
 function Tensor:det() end
 

@@ -165,7 +165,7 @@ describe("rows", function()
     local u, v = x:byte(), y:byte()
     local function byte(t) return t:remainder(256):byte() end
     for _, name in ipairs {"add", "sub", "mul", "maximum", "minimum", "fmax", "fmin", "bitwise_and", "bitwise_or", "bitwise_xor",
-                           "floor_divide", "remainder", "fmod", "gcd"} do
+                           "floor_divide", "remainder", "fmod", "gcd", "lcm", "bitwise_left_shift", "bitwise_right_shift"} do
       helper.exact(u[name](u, v), byte(x[name](x, y)), name)
       helper.exact(u[name](u, v[1]), byte(x[name](x, y[1])), name .. " of a row")
       helper.exact(u:t()[name](u:t(), v:t()), byte(x[name](x, y)):t(), name .. " across")
@@ -177,6 +177,19 @@ describe("rows", function()
       helper.exact(u:gt(99)[name](u:gt(99), v:gt(50)), x:gt(99):long()[name](x:gt(99):long(), y:gt(50):long()), name .. " of booleans")
     end
     helper.exact(u:add(v, {alpha = -3}), byte(x - 3 * y))
+    helper.exact(u:pow(v:remainder(5)), byte(x:pow(y:remainder(5))))
+    local truth = tycho.zeros(70, {dtype = "bool"})
+    assert.same({70, 70}, {truth:clone():fill_(tycho.tensor(5, {dtype = "uint8"})):sum():item(),
+      truth:masked_fill(truth:logical_not(), tycho.tensor(5, {dtype = "uint8"})):sum():item()})
+    helper.exact(u:gt(9):bitwise_xor(true), u:le(9))
+    helper.exact(u:gt(9):minimum(v:gt(9)), u:gt(9):logical_and(v:gt(9)))
+    if helper.device == "cpu" then         -- truth from elsewhere may be any byte
+      local odd = tycho.zeros(70, {dtype = "bool"})
+      local p = odd:data()
+      for i = 0, 69 do p[i] = i % 2 * 2 end
+      for _, name in ipairs {"mul", "bitwise_and", "minimum"} do assert.equal(35, odd[name](odd, truth:logical_not()):sum():item(), name) end
+      assert.equal(35, odd:bitwise_xor(true):sum():item())
+    end
     helper.exact(-u, byte(-x))
     helper.exact(u:relu(), u)
     helper.exact(u:clamp(5, 9), x:clamp(5, 9):byte())

@@ -239,7 +239,7 @@ local function changed(ctx, x)
   for _, d in ipairs(ctx._dirty or {}) do
     if rawequal(d, x) then
       if x.requires_grad and x.is_leaf then fail("Function: mark_dirty: a leaf that requires grad can't be changed in place") end
-      if select(2, core.hand_on(x)) then
+      if core.is_view(x) then
         fail("Function: mark_dirty: a view can't be changed in place by an autograd.Function: give it a clone")
       end
       return true
@@ -283,7 +283,7 @@ function Function:__call(...)
       for _, x in ipairs(ctx._indifferent or {}) do indifferent[i] = indifferent[i] or rawequal(x, results[i]) end
       for k = 1, n do          -- an operand handed back is another tensor: it gets a history of its own
         if results[i] and rawequal(out[i], args[k]) and not changed(ctx, args[k]) then
-          out[i] = (core.hand_on(out[i]))
+          out[i] = core.hand_on(out[i])
           results[i] = out[i]
         end
       end

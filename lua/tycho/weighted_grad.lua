@@ -4,12 +4,11 @@ local autograd = require "tycho.autograd"
 
 local weighted = {}
 
--- Whether the outputs' history leads to leaves besides xs: to parameters that a function has captured, say. While a program is recorded,
--- which can't hold the question, it may.
+-- Whether the outputs' history leads to leaves besides xs: to parameters that a function has captured, say.
 function weighted.captured(outputs, xs)
   local roots = {}
   for _, y in ipairs(outputs) do if core.is_tensor(y) and y.requires_grad then roots[#roots + 1] = y end end
-  return #roots > 0 and core.program.active() or #roots > 0 and select(2, core.reached(roots, xs))
+  return #roots > 0 and select(2, core.reached(roots, xs))
 end
 
 -- Gradients of outputs, weighed by weights, for xs. create: with a history.

@@ -216,6 +216,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
   for (int j = 0; j < nout; j++) {
     n->meta[nin + j].dtype = TY_NDTYPE;    /* of what is no tensor */
     if (!out[j]) continue;
+    for (int i = 0; i < nin; i++) out[j]->history += out[j] == in[i];          /* changed in place: its views take theirs anew */
     ty_meta_of(out[j], &n->meta[nin + j]);
     if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
   }
@@ -285,7 +286,7 @@ ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *be
   *p = (ty_pending){NULL, NULL};
   if (!ty_is_float((ty_dtype)target->dtype)) return TY_OK;      /* no gradient comes by whole numbers */
   if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
-  else if (ty_needs_grad(target)) {  /* overwritten by what doesn't need grad: it has a gradient, as what is filled, and hands on 0 */
+  else if (!base && ty_needs_grad(target)) {  /* overwritten by what doesn't need grad: it has a gradient, as what is filled, and hands on 0 */
     ty_node *n = p->call = node_new(&ty_ops[TY_OP_fill], 2, 1, 0);
     if (!n) return no_memory(c->ctx);
     for (int i = 0; i < 3; i += 2) ty_meta_of(target, &n->meta[i]);
@@ -317,9 +318,8 @@ void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
   uint32_t now = ty_version(target);
   for (int i = 0; n && i < n->nin + n->nout; i++)      /* what was saved of the target is saved as it is now */
     if (n->saved[i].t && n->saved[i].t->storage == target->storage) n->saved[i].version = now;
-  if (!put) {                        /* n is NULL where the new value doesn't depend on anything that needs grad */
+  if (!put) {                        /* n: NULL of whole numbers */
     if (n) set_node(target, n, 0);
-    else { ty_node_release(target->node); target->node = NULL; }
     target->history++;
     ty_node_release(n);
     return;

@@ -140,7 +140,7 @@ struct ty_tensor {
   bool unrecorded;         /* a view, made under no_grad, of a tensor that needs grad: its changes would go unseen */
   bool own_layout;         /* the op chose the strides (a convolution's channels-last): view() lays it anew or copies instead of failing */
   bool copied;             /* such a copy, which is no view: not to be changed in place */
-  bool handed_on;          /* an argument of an autograd.Function as its result, which knows of no change of either */
+  bool handed_on;          /* an argument of an autograd.Function as its result, a change of which that wouldn't know */
   bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
   bool in_block;           /* made together with a storage: one piece of memory */
   ty_storage *storage;

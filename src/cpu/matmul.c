@@ -1,7 +1,8 @@
 /* Matrix products over OpenBLAS and, for float32 where it measured faster and bfloat16 where the CPU has it, oneDNN:
  * operands in any strides that BLAS can read are not copied; a batch of one matrix against many rows is folded into one
- * product. Whole numbers go through float64 where that is exact, else through plain loops. Invariant: which way a product goes depends
- * on shapes, strides, dtype and the number of threads alone, so that a call made again gives the same bits. */
+ * product; a few rows of 16 bits have loops of their own. Whole numbers go through float64 where that is exact, else through plain loops.
+ * Invariant: which way a product goes depends on shapes, strides, dtype and the number of threads alone, so that a call made again gives
+ * the same bits. */
 #include <cblas.h>
 #include <omp.h>
 #include <string.h>

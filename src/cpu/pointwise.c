@@ -162,27 +162,29 @@ static bool plain(const ty_call *c) {
 
 /* ---- bytes, masks above all, which needn't become 64 bits each ---- */
 
-/* Ops that make 0 and 1 of such. */
-static bool keeps_truth(const ty_op *op) {
-  switch (op->id) {
-    case TY_OP_mul: case TY_OP_maximum: case TY_OP_minimum: case TY_OP_fmax: case TY_OP_fmin: case TY_OP_where: case TY_OP_masked_fill:
-    case TY_OP_fill: case TY_OP_abs: case TY_OP_bitwise_and: case TY_OP_bitwise_or: case TY_OP_bitwise_xor: return true;
-    default: return op->dtype == TY_D_BOOL;
+/* The op that an op is among truth values, which may be other bytes than 0 and 1; -1: none. */
+static int truth_op(int id) {
+  switch (id) {
+    case TY_OP_mul: case TY_OP_minimum: case TY_OP_fmin: case TY_OP_bitwise_and: return TY_OP_logical_and;
+    case TY_OP_maximum: case TY_OP_fmax: case TY_OP_bitwise_or: return TY_OP_logical_or;
+    case TY_OP_bitwise_xor: return TY_OP_logical_xor;
+    case TY_OP_where: case TY_OP_masked_fill: case TY_OP_fill: return id;
+    default: return -1;
   }
 }
 
-/* Whether the op can be done in bytes: all that comes and goes is of bytes, and no border lies beyond them. */
-static bool of_bytes(const ty_call *c) {
+/* The op that does it in bytes: where all that comes and goes is of bytes, and no border lies beyond them. -1: none. */
+static int byte_op(const ty_call *c) {
   const ty_op *op = c->op;
-  const ty_dtype to = (ty_dtype)c->out[0]->dtype;
-  if (ty_dtype_size[to] != 1 || !ty_cpu_loops()->bytes[op->id] || (to == TY_BOOL && !keeps_truth(op))) return false;
-  if (op->nattr && op->id != TY_OP_add && op->id != TY_OP_sub && op->id != TY_OP_addcmul) return false;
-  const int64_t most = to == TY_BOOL && op->dtype != TY_D_BOOL ? 1 : UINT8_MAX;
+  const bool truth = c->out[0]->dtype == TY_BOOL && op->dtype != TY_D_BOOL;
+  if (ty_itemsize(c->out[0]) != 1 || !ty_cpu_loops()->bytes[op->id]) return -1;
+  if (op->nattr && op->id != TY_OP_add && op->id != TY_OP_sub && op->id != TY_OP_addcmul) return -1;
   for (int i = 0; i < c->nin; i++) {
     const ty_operand *v = &c->in[i];
-    if (v->t ? ty_itemsize(v->t) != 1 : v->kind == TY_FLOAT || v->i < 0 || v->i > most) return false;
+    if (v->t ? ty_itemsize(v->t) != 1 || (truth && v->t->dtype != TY_BOOL)
+             : v->kind == TY_FLOAT || v->i < 0 || v->i > (truth ? 1 : UINT8_MAX)) return -1;
   }
-  return true;
+  return truth ? truth_op(op->id) : op->id;
 }
 
 ty_status ty_cpu_pointwise(ty_call *c) {
@@ -228,8 +230,9 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   memcpy(w.size, it.size, sizeof w.size);
   ty_iter_done(&it);
   const bool rows = in_rows(&w, &it);
-  if (!rows && of_bytes(c)) {
-    w.loop = l->bytes[c->op->id];
+  const int in_bytes = rows ? -1 : byte_op(c);
+  if (in_bytes >= 0) {
+    w.loop = l->bytes[in_bytes];
     w.store = l->store_bytes;
     for (int i = 0; i <= c->nin; i++) {
       w.direct[i] = true;

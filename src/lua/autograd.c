@@ -456,15 +456,19 @@ static int mark_as(lua_State *L) {
 
 /* ---- autograd.Function ---- */
 
-/* hand_on(x) -> x without its history, which can't be changed in place; whether x is a view */
+static int is_view(lua_State *L) {
+  lua_pushboolean(L, ty_check(L, 1, "Function", "argument 1")->base != NULL);
+  return 1;
+}
+
+/* hand_on(x) -> x without its history, which can't be changed in place */
 static int hand_on(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s);
   h->t = ty_alias(ty_check(L, 1, "Function", "argument 1"));
   if (!h->t) return ty_throw(L, "Function: out of memory");
-  h->t->handed_on = true;
-  lua_pushboolean(L, ty_check(L, 1, "Function", "argument 1")->base != NULL);
-  return 2;
+  h->t->handed_on = ty_is_float((ty_dtype)h->t->dtype);
+  return 1;
 }
 
 /* record(context, inputs, outputs, kept): outputs (fresh tensors) get a node that runs the context's backward; kept: see ty_function */
@@ -515,6 +519,7 @@ void ty_open_autograd(lua_State *L) {
   ty_add(L, "leaf_of", leaf_of);
   ty_add(L, "record_function", record);
   ty_add(L, "hand_on", hand_on);
+  ty_add(L, "is_view", is_view);
   lua_pushlightuserdata(L, (void *)&rules);
   lua_newtable(L);
   ty_closure(L, run_rules, 0);

@@ -45,9 +45,10 @@ local function class(name)
   local C = {}
   C.__index = C
   C.__tostring = function() return name end
-  -- by itself it is in another order each time, which the random generator says
+  -- by itself what draws is in another order each time, which the random generator says
   function C:iter(seed, epoch)
-    local order, i = self:order(seed or ops.randint(0, 2 ^ 31 - 1, {1}, cpu)[1], epoch or 0), 0
+    if not seed and self.draws and not self.seed then seed = ops.randint(0, 2 ^ 31 - 1, {1}, cpu)[1] end
+    local order, i = self:order(seed or 0, epoch or 0), 0
     return function()
       i = i + 1
       if i <= #order then return order[i] end
@@ -63,6 +64,7 @@ function Sequential:order() return positions(self.n) end
 function samplers.SequentialSampler(of) return setmetatable({n = count("SequentialSampler", of)}, Sequential) end
 
 local Random = class "RandomSampler"
+Random.draws = true
 function Random:order(seed, epoch)
   seed = mixed(self.seed or seed, epoch)
   if self.replacement then return seeded(seed, ops.randint, 1, self.of, {self.n}, cpu) end
@@ -85,6 +87,7 @@ function samplers.RandomSampler(of, o)
 end
 
 local Listed = class "SubsetRandomSampler"
+Listed.draws = true
 function Listed:order(seed, epoch) return ops.index(self.list, {shuffled(self.n, mixed(self.seed or seed, epoch))}, 1) end
 -- SubsetRandomSampler(positions, {seed=, generator=}): the positions of a list in random order.
 function samplers.SubsetRandomSampler(list, o)
@@ -96,6 +99,7 @@ function samplers.SubsetRandomSampler(list, o)
 end
 
 local Weighted = class "WeightedRandomSampler"
+Weighted.draws = true
 function Weighted:order(seed, epoch)
   return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})
 end

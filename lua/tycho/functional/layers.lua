@@ -90,7 +90,7 @@ def("max_pool2d",
   "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last two dims",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
-    if not M.is_floating_point(x) then return lib.of_whole(x, M.max_pool2d, k, stride, padding, dilation, ceil_mode, indices) end
+    if not M.is_floating_point(x) then return lib.of_whole("max_pool2d", x, k, stride, padding, dilation, ceil_mode, indices) end
     local y, i = ops.max_pool2d_indices(x, k, stride, padding, ceil_mode, dilation)
     if indices then return y, i end
     return y
@@ -99,7 +99,7 @@ def("max_pool1d",
   "x, kernel_size:int, stride:int?, padding:int=0, dilation:int=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last dim",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
-    if not M.is_floating_point(x) then return lib.of_whole(x, M.max_pool1d, k, stride, padding, dilation, ceil_mode, indices) end
+    if not M.is_floating_point(x) then return lib.of_whole("max_pool1d", x, k, stride, padding, dilation, ceil_mode, indices) end
     local y, i = ops.max_pool2d_indices(flat2d(x), {1, k}, {1, stride or k}, {0, padding}, ceil_mode, {1, dilation})
     y = M.squeeze(y, -2)
     if indices then return y, M.squeeze(i, -2) end

@@ -246,11 +246,12 @@ function lib.all_kept(y, x)
   return M.view(y, ones)
 end
 
--- fn(x, ...), of whole numbers by way of float64, which holds them up to 2^53; what it gives besides comes as it is.
-function lib.of_whole(x, fn, ...)
-  if x.dtype == "bool" then lib.fail("max_pool", "argument 1 must hold numbers, got bool") end
+-- The method of that name of x and more, of whole numbers by way of float64, which holds them up to 2^53; what it gives besides comes as
+-- it is.
+function lib.of_whole(name, x, ...)
+  if x.dtype == "bool" then lib.fail(name, "argument 1 must hold numbers, got bool") end
   local function back(y, ...) return M.to(y, x.dtype), ... end
-  return back(fn(M.double(x), ...))
+  return back(M[name](M.double(x), ...))
 end
 
 -- fn(x), of an x without dims as a vector of one.

@@ -129,7 +129,7 @@ local function cofactors(x)
   local others = ops.masked_fill(ops.expand(M.unsqueeze(s, -2), x.shape), ops.eye(n, {dtype = "bool", device = x.device}), 1)
   return ops.matmul(u * M.unsqueeze(ops.prod(others, -1) * M.unsqueeze(su * sv, -1), -2), v)
 end
-def("linalg.det", "x", "determinants of square matrices", function(x)
+def("linalg.det", "x", "determinants of square matrices; those of singular ones have a first derivative alone", function(x)
   local log, sign = computed(ops.log_determinant, x)
   if not x.requires_grad or core.program.active() then return sign * ops.exp(log) end
   local singular = M.detach(ops.eq(sign, 0))
@@ -156,12 +156,15 @@ def("linalg.lstsq",
   "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank",
   function(a, b) return lib.exactly(lstsq, a, b) end, NO_METHOD)
 -- What singular values s of x must be above to count: atol, and rtol times the largest. Each is nil, a number, or a tensor of one for
--- each matrix.
+-- each matrix; rtol's default is 0 beside an atol above 0.
 local function least_counted(name, x, s, atol, rtol)
   for what, v in pairs {atol = atol, rtol = rtol} do
     if type(v) ~= "number" and not core.is_tensor(v) then fail(name, "%s must be a number or a tensor, got %s", what, lib.shown(v)) end
   end
-  if rtol == nil then rtol = atol ~= nil and 0 or math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32) end
+  if rtol == nil then
+    rtol = math.max(rows(x), cols(x)) * (lib.EPS[x.dtype] or lib.EPS.float32)
+    if core.is_tensor(atol) then rtol = ops.where(ops.gt(atol, 0), 0, rtol) elseif atol and atol > 0 then rtol = 0 end
+  end
   local function each(v) return core.is_tensor(v) and M.unsqueeze(v, -1) or v end
   local least = ops.amax(s, -1, {keepdim = true}) * each(rtol)
   return atol == nil and least or ops.maximum(least, each(atol))
@@ -204,7 +207,10 @@ def("linalg.matrix_rank",
   function(x, tol, hermitian, atol, rtol)
     local s = hermitian and ops.abs(F["linalg.eigvalsh"](x)) or F["linalg.svdvals"](x)
     if s.shape[M.dim(s)] == 0 then return ops.sum(M.long(s), -1) end
-    if atol == nil then atol = tol end
+    if tol ~= nil then
+      if type(tol) ~= "number" and not core.is_tensor(tol) then fail("linalg.matrix_rank", "argument 2 (tol) must be a number or a tensor") end
+      atol, rtol = tol, 0
+    end
     return ops.sum(ops.gt(s, least_counted("linalg.matrix_rank", x, s, atol, rtol)), -1)
   end, NO_METHOD)
 

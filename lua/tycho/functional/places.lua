@@ -52,7 +52,7 @@ for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
         fail("index_fill", "argument 4 (value) must be a number or a tensor without dims, got shape %s", tostring(v.shape))
       end
       if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, however often a place is named
-        if M.dim(x) == 0 then return ops.clone(M.to(v, x.dtype)) end
+        if M.dim(x) == 0 then return M.view(M[name](M.view(x, 1), dim, index, v), {}) end
         local n, size = x.shape[wrap(name, dim, M.dim(x))], {}
         for k = 1, M.dim(x) do size[k] = k == wrap(name, dim, M.dim(x)) and n or 1 end
         local mask = ops.index_put(ops.zeros({n}, {dtype = "bool", device = x.device}), true, {index}, 1)
@@ -66,7 +66,8 @@ def("take",
   "the elements that index names in row-major order",
   function(x, index) return M.view(ops.gather(M.flatten(x), 1, M.flatten(lib.indices("take", 2, index))), index.shape) end)
 def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
-  if not dim then return ops.gather(M.flatten(x), 1, M.flatten(index)) end
+  if not dim then return F.take_along_dim(M.flatten(x), M.flatten(index), 1) end
+  index = lib.indices("take_along_dim", 2, index)
   local n = M.dim(x)
   if M.dim(index) ~= n then
     fail("take_along_dim", "argument 2 has shape %s; it must have as many dims as argument 1 of shape %s",
@@ -79,7 +80,7 @@ def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; ot
     if sx[i] == 0 or si[i] == 0 then s = 0 end
     sx[i], si[i] = s, s
   end end
-  if index.dtype ~= "uint8" then index = ops.where(ops.lt(index, 0), index + (sx[dim] + 1), index) end    -- from the end
+  index = ops.where(ops.lt(index, 0), index + (sx[dim] + 1), index)          -- from the end
   return ops.gather(ops.expand(x, sx), dim, ops.expand(index, si))
 end)
 def("masked_scatter", "x, mask, src", "x with src's elements, in order, where mask is true", function(x, mask, src)

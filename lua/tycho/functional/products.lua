@@ -127,7 +127,7 @@ def("cross", "a, b, dim:int?", "vector product along a dim of size 3 (the first 
   for d, n in ipairs(a.shape) do
     if not dim and n == 3 then dim = d end
   end
-  dim = dim or -1
+  if not dim then fail("cross", "shape %s has no dim of 3 elements", tostring(a.shape)) end
   if a.shape[wrap("cross", dim, M.dim(a))] ~= 3 then fail("cross", "shape %s must have 3 elements along dim %d", tostring(a.shape), dim) end
   local function parts(x) return ops.select(x, dim, 1), ops.select(x, dim, 2), ops.select(x, dim, 3) end
   local ax, ay, az = parts(a)

@@ -82,9 +82,10 @@ for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
     local y = M[name](x, ...)
     if rawequal(x, y) then return x end
-    if not y.requires_grad then core.set_data(x, M.detach(y))
-    elseif x.is_leaf then fail(name .. "_", "a leaf that requires grad can't take another shape in place")
-    else core.take_over(x, y) end
+    if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
+      fail(name .. "_", "a leaf that requires grad can't take another shape in place")
+    end
+    if x.is_leaf then core.set_data(x, M.detach(y)) else core.take_over(x, y) end
     return x
   end
 end
@@ -410,7 +411,7 @@ for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
   M[name] = function(x, sections)
     local d = name == "hsplit" and core.is_tensor(x) and M.dim(x) == 1 and 1 or dim
     local n = core.is_tensor(x) and x.shape[d]
-    if n and type(sections) == "number" and sections >= 1 and n % sections ~= 0 then
+    if n and type(sections) == "number" and sections >= 1 and sections % 1 == 0 and n % sections ~= 0 then
       fail(name, "dim %d of shape %s has no %d equal parts", d, tostring(x.shape), sections)
     end
     return M.tensor_split(x, sections, d)

@@ -97,7 +97,7 @@ def("max_pool3d",
   "maximum of each kernel_size window of the last three dims",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
     stride = stride or k
-    if not M.is_floating_point(x) then return lib.of_whole(x, M.max_pool3d, k, stride, padding, dilation, ceil_mode, indices) end
+    if not M.is_floating_point(x) then return lib.of_whole("max_pool3d", x, k, stride, padding, dilation, ceil_mode, indices) end
     return only_values(indices, by_planes("max_pool3d", x, function(y, p)
       return ops.max_pool2d_indices(y, split(k, p), split(stride, p), split_padding(padding, p), ceil_mode, split(dilation, p))
     end))

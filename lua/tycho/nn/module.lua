@@ -130,14 +130,13 @@ local function position(list, name)
   return type(name) == "string" and (name == "0" or name:find "^[1-9]%d*$") and not list._kinds[name] and tonumber(name) + 1 or name
 end
 
-local assign
-function assign(self, name, value)
+local function assign(self, name, value)
   if self._is_list then name = position(self, name) end
   if self._is_list and type(name) == "number" then         -- of a list: one of its positions, or the next; from the end too
     local order = order_of(self)           -- closes holes
     local n, all = #self, #exports.members(self)
     local at = name < 0 and all + 1 + name or name
-    if at > n and at <= all then return assign(self, order[at], value) end           -- those with names come behind
+    if at > n and at <= all and (n == 0 or at > n + 1) then self[order[at]] = value return end      -- names come behind
     if at % 1 ~= 0 or at < 1 or at > n + 1 then
       fail("%s: position %s is none of 1 to %d", self._name, tostring(name), all > n and all or n + 1)
     end
@@ -406,6 +405,9 @@ end
 -- within it.
 function Module:named_modules(...)
   local o = options.arguments("named_modules", "prefix=nil, remove_duplicate=true", ...)
+  if o.prefix ~= nil and type(o.prefix) ~= "string" then
+    fail("named_modules: argument 1 (prefix) must be a string, got %s", options.shown(o.prefix))
+  end
   local prefix, names, values = o.prefix or "", collect(self, "module", nil, not o.remove_duplicate)
   local i = -1
   return function()
