@@ -286,7 +286,7 @@ ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *be
   *p = (ty_pending){NULL, NULL};
   if (!ty_is_float((ty_dtype)target->dtype)) return TY_OK;      /* no gradient comes by whole numbers */
   if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
-  else if (!base && ty_needs_grad(target)) {  /* overwritten by what doesn't need grad: it has a gradient, as what is filled, and hands on 0 */
+  else if (!base && ty_needs_grad(target)) {  /* overwritten by what doesn't need grad: as what is filled */
     ty_node *n = p->call = node_new(&ty_ops[TY_OP_fill], 2, 1, 0);
     if (!n) return no_memory(c->ctx);
     for (int i = 0; i < 3; i += 2) ty_meta_of(target, &n->meta[i]);
