@@ -187,7 +187,9 @@ describe("rows", function()
       local odd = tycho.zeros(70, {dtype = "bool"})
       local p = odd:data()
       for i = 0, 69 do p[i] = i % 2 * 2 end
-      for _, name in ipairs {"mul", "bitwise_and", "minimum"} do assert.equal(35, odd[name](odd, truth:logical_not()):sum():item(), name) end
+      for _, name in ipairs {"mul", "bitwise_and", "minimum"} do
+        assert.equal(35, odd[name](odd, truth:logical_not()):sum():item(), name)
+      end
       assert.equal(35, odd:bitwise_xor(true):sum():item())
     end
     helper.exact(-u, byte(-x))
