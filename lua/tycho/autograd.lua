@@ -39,8 +39,9 @@ end
 
 -- backward(grad=, {retain_graph=create_graph, create_graph=false, inputs=}): computes the gradients of x with respect to the leaves that
 -- it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
--- What the graph keeps goes afterwards, unless retain_graph: a second backward that needs it is an error then. create_graph: the gradients have a graph of their
--- own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed.
+-- What the graph keeps goes afterwards, unless retain_graph: a second backward that needs it is an error then. create_graph: the gradients
+-- have a graph of their own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the
+-- memory is never freed.
 -- inputs: a tensor or a list; these alone, leaves or results, get gradients.
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",

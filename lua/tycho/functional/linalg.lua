@@ -208,7 +208,9 @@ def("linalg.matrix_rank",
     local s = hermitian and ops.abs(F["linalg.eigvalsh"](x)) or F["linalg.svdvals"](x)
     if s.shape[M.dim(s)] == 0 then return ops.sum(M.long(s), -1) end
     if tol ~= nil then
-      if type(tol) ~= "number" and not core.is_tensor(tol) then fail("linalg.matrix_rank", "argument 2 (tol) must be a number or a tensor") end
+      if type(tol) ~= "number" and not core.is_tensor(tol) then
+        fail("linalg.matrix_rank", "argument 2 (tol) must be a number or a tensor, got %s", lib.shown(tol))
+      end
       atol, rtol = tol, 0
     end
     return ops.sum(ops.gt(s, least_counted("linalg.matrix_rank", x, s, atol, rtol)), -1)
