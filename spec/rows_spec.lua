@@ -202,6 +202,20 @@ describe("rows", function()
     helper.exact(u:gt(9):maximum(v:gt(9)), x:gt(9):logical_or(y:gt(9)))
   end)
 
+  it("any and all of bytes are those of whole numbers", function()
+    for _, size in ipairs {{16}, {17}, {3, 16}, {5, 40}, {2, 3, 33}, {40, 1}} do
+      local some = tycho.randint(0, 1, size)
+      for _, x in ipairs {tycho.zeros(size):byte(), tycho.ones(size):bool(), some:byte(), some:bool()} do
+        local y = x:int()
+        for _, name in ipairs {"any", "all"} do
+          helper.exact(x[name](x), y[name](y), name)
+          for d = 1, #size do helper.exact(x[name](x, d), y[name](y, d), name .. " along a dim") end
+          helper.exact(x:transpose(1, -1)[name](x:transpose(1, -1), 1), y:transpose(1, -1)[name](y:transpose(1, -1), 1), name .. " across")
+        end
+      end
+    end
+  end)
+
   it("elements of each size are turned, and taken from the end", function()
     for _, dtype in ipairs {"uint8", "bfloat16", "float32", "int64"} do
       for _, size in ipairs {{1, 1}, {3, 70}, {16, 16}, {17, 33}, {8, 9}, {129, 65}} do

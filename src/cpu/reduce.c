@@ -200,6 +200,16 @@ static ty_status by_parts_of_rows(const ty_call *c, const reduction *r) {
   return TY_OK;
 }
 
+/* any and all of rows of bytes that lie side by side: a search, which may end early. */
+static void search_rows(const reduction *r) {
+  const size_t n = (size_t)r->red.total;
+  #pragma omp parallel for num_threads(ty_threads_for(r->work / 8)) schedule(static)
+  for (int64_t i = 0; i < r->keep.total; i++) {
+    const char *x = r->x + offset_of(&r->keep, r->keep.n, i);
+    r->o[i] = r->id == TY_OP_all ? !memchr(x, 0, n) : x[0] || memcmp(x, x + 1, n - 1);
+  }
+}
+
 static reduction reduction_of(const ty_call *c) {
   const ty_tensor *x = c->in[0].t, *o = c->out[0];
   const ty_attr *a = &c->at[TY_AT_sum_dim];
@@ -232,6 +242,10 @@ ty_status ty_cpu_reduce(ty_call *c) {
   const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);
   const bool contiguous = ty_is_contiguous(c->in[0].t);
   if (r.keep.total == 0) return TY_OK;
+  if ((r.id == TY_OP_any || r.id == TY_OP_all) && r.size == 1 && r.red.n == 1 && r.red.stride[0] == 1 && r.red.total >= 16) {
+    search_rows(&r);
+    return TY_OK;
+  }
   if (r.keep.n == 1 && kept == 1 && r.keep.total <= NARROW && r.red.n == 1 && r.red.stride[0] == r.keep.total && r.red.total >= 64)
     by_narrow_columns(&r);
   else if (kept <= 1 && (reduced == 0 || kept < reduced)) by_columns(&r);
