@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """spec/golden/samples.safetensors: calls from PyTorch's own tests, and what it gives for them.
 
-  python3 spec/golden_samples.py [OP ...]      (needs PyPI's torch with expecttest, safetensors; luajit and what make built; with names: says what would be written)
+  python3 spec/golden_samples.py [OP ...]      (needs PyPI's torch with expecttest, safetensors; luajit and what make built)
+
+With names it says what would be written of these.
 
 torch.testing's op_db lists, for each operator, the calls its developers thought of: every optional argument, no elements, no dims, shapes
 that broadcast. Each becomes a case as make_golden.py's are; dims and indices count from 1, which names of arguments tell. Kept are those with
@@ -24,8 +26,8 @@ ALSO = {"narrow": {"start"}, "take": {1}, "unravel_index": {0}, "searchsorted": 
         "nn.functional.one_hot": {0}, "nn.functional.nll_loss": {"target", "ignore_index"}, "nn.functional.multi_margin_loss": {"target"},
         "nn.functional.cross_entropy": {"target", "ignore_index"}}
 # which results hold indices
-GIVES = {"argmax": [0], "argmin": [0], "argsort": [0], "argwhere": [0], "nonzero": range(8), "unique": [1], "unique_consecutive": [1], "searchsorted": [0], "bucketize": [0], "triu_indices": [0],
-         "tril_indices": [0], "unravel_index": range(8), "sort": [1], "kthvalue": [1], "mode": [1], "median": [1], "nanmedian": [1], "cummax": [1],
+GIVES = {"argmax": [0], "argmin": [0], "argsort": [0], "argwhere": [0], "nonzero": range(8), "unique": [1],
+         "unique_consecutive": [1], "searchsorted": [0], "bucketize": [0], "triu_indices": [0], "tril_indices": [0], "unravel_index": range(8), "sort": [1], "kthvalue": [1], "mode": [1], "median": [1], "nanmedian": [1], "cummax": [1],
          "cummin": [1], "max": [1], "min": [1], "topk": [1], "nn.functional.max_pool1d": [1], "nn.functional.max_pool2d": [1],
          "nn.functional.max_pool3d": [1], "nn.functional.adaptive_max_pool1d": [1], "nn.functional.adaptive_max_pool2d": [1],
          "nn.functional.adaptive_max_pool3d": [1]}
@@ -42,7 +44,8 @@ OTHERWISE = {
     "linspace": "ends may be tensors there", "logspace": "too", "cdist": "compute_mode", "nn.functional.linear_cross_entropy": "several heads there",
 }
 VALUES = {"cholesky_inverse": "the triangle that isn't read has no gradient here", "cholesky_solve": "too", "linalg.slogdet": "the sign has none",
-          "nn.functional.ctc_loss": "docs/from_pytorch.md", "quantile": "q has none", "linalg.pinv": "one triangle has it", "nn.functional.hardsigmoid": "a third of float32's digits there", "nanquantile": "too"}
+          "nn.functional.ctc_loss": "docs/from_pytorch.md", "quantile": "q has none", "nanquantile": "too",
+          "linalg.pinv": "one triangle has it", "nn.functional.hardsigmoid": "float32's digits there"}
 FLOATS = """nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d
     nn.functional.conv_transpose3d nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d nn.functional.local_response_norm
     nn.functional.pairwise_distance nn.functional.margin_ranking_loss nn.functional.hardtanh addbmm addmv baddbmm square sum_to_size all any
@@ -52,10 +55,11 @@ UNLESS = {                                  # a call that is left out
     "nn.functional.scaled_dot_product_attention": lambda a, k: k.get("dropout_p") or a[0].dim() != a[1].dim(),
     "unique": lambda a, k: not k.get("return_inverse"), "unique_consecutive": lambda a, k: not k.get("return_inverse"),
     "nn.functional.batch_norm": lambda a, k: a[0].dim() < 2, "nn.functional.cosine_similarity": lambda a, k: a[0].dim() == 0,
-    "linalg.matrix_power": lambda a, k: a[1] == 0, "nn.functional.avg_pool2d": lambda a, k: a[2:] and a[2] == (), "unfold": lambda a, k: a[0].dim() == 0, "gather": lambda a, k: a[0].dim() != a[2].dim(),
+    "linalg.matrix_power": lambda a, k: a[1] == 0, "nn.functional.avg_pool2d": lambda a, k: a[2:] and a[2] == (),
+    "unfold": lambda a, k: a[0].dim() == 0, "gather": lambda a, k: a[0].dim() != a[2].dim(),
     "nn.functional.grid_sample": lambda a, k: a[0].dim() == 5 and k.get("mode") == "bicubic", "logit": lambda a, k: a[1:] and a[1] > 0.5,
     "cov": lambda a, k: k.get("aweights") is not None, "linalg.pinv": lambda a, k: len(a) > 1,
-    "nn.functional.pad": lambda a, k: min(a[1]) < 0, "histogram": lambda a, k: a[0].numel() < 2 or isinstance(a[1], int) and a[0].unique().numel() < 2,
+    "histogram": lambda a, k: a[0].numel() < 2 or isinstance(a[1], int) and a[0].unique().numel() < 2,
     "nn.functional.adaptive_avg_pool2d": lambda a, k: not isinstance(a[1], int) and None in a[1],
     "nn.functional.adaptive_avg_pool3d": lambda a, k: not isinstance(a[1], int) and None in a[1],
     "nn.functional.adaptive_max_pool2d": lambda a, k: not isinstance(a[1], int) and None in a[1],
