@@ -127,7 +127,7 @@ function Scaler:scale(loss, ...)
     for k, l in pairs(loss) do out[k] = self:scale(l) end
     return out
   end
-  if not core.is_tensor(loss) then fail("scale: argument 1 must be a tensor or a list of tensors, got " .. type(loss)) end
+  if not core.is_tensor(loss) then fail("scale: argument 1 must be a tensor or a table of tensors, got " .. type(loss)) end
   if half[loss.dtype] then
     fail("scale: the loss is " .. loss.dtype ..
       ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())")

@@ -216,7 +216,7 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
   for (int j = 0; j < nout; j++) {
     n->meta[nin + j].dtype = TY_NDTYPE;    /* of what is no tensor */
     if (!out[j]) continue;
-    for (int i = 0; i < nin; i++) out[j]->history += out[j] == in[i];          /* changed in place: its views take theirs anew */
+    for (int i = 0; i < nin && !f.internal; i++) out[j]->history += out[j] == in[i];     /* changed in place: its views take theirs anew */
     ty_meta_of(out[j], &n->meta[nin + j]);
     if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
   }

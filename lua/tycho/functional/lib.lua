@@ -283,4 +283,8 @@ function lib.norm_but(x, dim)
   return #over > 0 and M.norm(x, 2, over, {keepdim = true}) or core.ops.abs(x)       -- of a vector, each element's
 end
 
+-- A weight as the matrix whose rows are the entries of dim; and x by its norm, eps at the least.
+function lib.matrix_along(x, dim) return M.flatten(M.movedim(x, dim, 1), 2) end
+function lib.unit(x, eps) return x / core.ops.clamp(M.norm(x), eps) end
+
 return lib

@@ -37,21 +37,19 @@ function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   local name, w = o.name, begin("spectral_norm", m, o.name)
   local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
-  local function matrix(x) return M.flatten(M.movedim(x, dim, 1), 2) end
-  local function unit(x) return x / ops.clamp(M.norm(x), o.eps) end
-  local rows, cols = unpack(no_grad(matrix, w).shape)
+  local rows, cols = unpack(no_grad(lib.matrix_along, w, dim).shape)
   m:register_parameter(name .. "_orig", w)
   for _, part in ipairs {{"_u", rows}, {"_v", cols}} do
-    m:register_buffer(name .. part[1], unit(ops.randn({part[2]}, {dtype = w.dtype, device = w.device})))
+    m:register_buffer(name .. part[1], lib.unit(ops.randn({part[2]}, {dtype = w.dtype, device = w.device}), o.eps))
   end
   return install(m, name, "spectral_norm", function(self, still)
     local x, u, v = self[name .. "_orig"], self[name .. "_u"], self[name .. "_v"]
-    local flat = matrix(x)
+    local flat = lib.matrix_along(x, dim)
     if self.training and not still and not modes.recomputing then
       no_grad(function()
         for _ = 1, o.n_power_iterations do
-          M.copy_(v, unit(ops.matmul(M.t(flat), u)))
-          M.copy_(u, unit(ops.matmul(flat, v)))
+          M.copy_(v, lib.unit(ops.matmul(M.t(flat), u), o.eps))
+          M.copy_(u, lib.unit(ops.matmul(flat, v), o.eps))
         end
       end)
       u, v = ops.clone(u), ops.clone(v)      -- the next forward changes them

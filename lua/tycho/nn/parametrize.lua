@@ -153,26 +153,24 @@ function parametrizations.weight_norm(m, ...)
 end
 
 local SpectralNorm = module.Module:extend("_SpectralNorm")
-local function unit(x, eps) return x / ops.clamp(M.norm(x), eps) end
-local function matrix(x, dim) return M.flatten(M.movedim(x, dim, 1), 2) end
 function SpectralNorm:init(w, rounds, dim, eps)
   self.rounds, self.dim, self.eps = rounds, dim, eps
   if M.dim(w) < 2 then return end                       -- a vector: its norm
-  local flat = no_grad(matrix, w, dim)
-  local function drawn(n) return unit(ops.randn({n}, {dtype = w.dtype, device = w.device}), eps) end
+  local flat = no_grad(lib.matrix_along, w, dim)
+  local function drawn(n) return lib.unit(ops.randn({n}, {dtype = w.dtype, device = w.device}), eps) end
   self:register_buffer("_u", drawn(flat.shape[1]))
   self:register_buffer("_v", drawn(flat.shape[2]))
   no_grad(self.iterate, self, flat, 15)
 end
 function SpectralNorm:iterate(flat, rounds)
   for _ = 1, rounds do
-    M.copy_(self._u, unit(ops.matmul(flat, self._v), self.eps))
-    M.copy_(self._v, unit(ops.matmul(M.t(flat), self._u), self.eps))
+    M.copy_(self._u, lib.unit(ops.matmul(flat, self._v), self.eps))
+    M.copy_(self._v, lib.unit(ops.matmul(M.t(flat), self._u), self.eps))
   end
 end
 function SpectralNorm:forward(w)
-  if M.dim(w) < 2 then return unit(w, self.eps) end
-  local flat = matrix(w, self.dim)
+  if M.dim(w) < 2 then return lib.unit(w, self.eps) end
+  local flat = lib.matrix_along(w, self.dim)
   if self.training and not modes.recomputing then no_grad(self.iterate, self, M.detach(flat), self.rounds) end
   local u, v = ops.clone(self._u), ops.clone(self._v)    -- the next time changes them
   return w / ops.sum(u * ops.matmul(flat, v))

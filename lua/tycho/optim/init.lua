@@ -20,6 +20,11 @@ SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}   
 -- Momentum begins with the first gradient after it was asked for.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
 function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end
+function SGD:check(group) -- luacheck: ignore
+  if group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
+    fail "SGD: nesterov needs momentum above 0 and no dampening"
+  end
+end
 function SGD:update(group, b)
   ops.sgd_step(b.params, b.grads, group.momentum ~= 0 and field(b.state, "momentum_buffer") or nil, b.copies or nil,
     b.step, b.lr, b.found, b.scale, group.momentum, group.dampening, group.weight_decay, group.nesterov, group.maximize)

@@ -33,9 +33,6 @@ function settings.check(self, group, loaded)
     end
   end
   if self.check then self:check(group) end
-  if name == "SGD" and group.nesterov and (group.momentum <= 0 or (group.dampening or 0) ~= 0) then
-    fail("%s: nesterov needs momentum above 0 and no dampening", name)
-  end
 end
 
 -- What PyTorch's optimizers and their groups say besides: how they do it, which is always in one op here.
