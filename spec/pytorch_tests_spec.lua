@@ -212,6 +212,7 @@ describe("PyTorch's tests:", function()
         m:load_state_dict(state)
         m(tycho.ones(1, 2, 2, 2))
         is(0.2, m.weight[{1, 1, 1, {1}}][{ {1} }]:view({}), 1e-4)
+        helper.fails("spectral_norm: n_power_iterations must be", norm, nn.Linear(2, 2), {n_power_iterations = 0})
       end
       assert.equal("4", tostring(nn.utils.weight_norm(nn.Linear(3, 4), "bias").bias_g.shape))
       local Nothing = nn.Module:extend("Nothing")

@@ -36,6 +36,7 @@ function normalized.remove_weight_norm(m, name) return remove("remove_weight_nor
 function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   local name, w = o.name, begin("spectral_norm", m, o.name)
+  options.whole("spectral_norm", "n_power_iterations", o.n_power_iterations, 1)
   local dim = o.dim or (m._name:find "^ConvTranspose" and 2 or 1)
   local rows, cols = unpack(no_grad(lib.matrix_along, w, dim).shape)
   m:register_parameter(name .. "_orig", w)
