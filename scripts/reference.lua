@@ -23,7 +23,7 @@ local SECTIONS = {
   {"Modes and settings", "modes", "functional/lib", "backends"},
   {"Random generators", "generator"},
   {"Autograd", "autograd", "autograd_functional", "recompute"},
-  {"Modules as functions", "func"},
+  {"Modules as functions", "func", "vmap"},
   {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states"},
   {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},

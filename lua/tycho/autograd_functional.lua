@@ -23,7 +23,7 @@ local function prepared(who, fn, inputs, create)
     if not core.is_tensor(x) or not M.is_floating_point(x) then
       fail("%s: input %d must be a floating tensor, got %s", who, i, core.is_tensor(x) and x.dtype or type(x))
     end
-    if create and x.requires_grad then out[i] = ops.view(x, x.shape) else out[i] = M.detach(x):requires_grad_() end
+    out[i] = weighted.leaf(x, create)
   end
   if #out == 0 then fail("%s: argument 2 must be a tensor or a list of tensors, got %s", who, options.shown(inputs)) end
   return out
@@ -130,7 +130,7 @@ function functional.jvp(fn, inputs, v, o, captured)
     local outputs, weights = results("jvp", fn(unpack(xs))), {}
     create = create or captured and weighted.captured(outputs, xs)
     v = beside("jvp", v, xs)
-    for i, y in ipairs(outputs) do weights[i] = ops.zeros(y.shape, {dtype = y.dtype, device = y.device}):requires_grad_() end
+    for i, y in ipairs(outputs) do weights[i] = weighted.leaf(ops.zeros(y.shape, {dtype = y.dtype, device = y.device})) end
     local out = weighted.grad(weighted.grad(outputs, xs, weights, true), weights, v, create)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
     if #outputs == 1 then return outputs[1], out[1] end

@@ -1,5 +1,5 @@
--- tycho.func: modules as functions of their parameters, and functions that give derivatives of functions: for gradients through an
--- optimizer's steps (MAML) and the like.
+-- tycho.func: modules as functions of their parameters, functions that give derivatives of functions, and functions of one example as
+-- functions of many: for gradients through an optimizer's steps (MAML), gradients of each sample, ensembles.
 --
 -- Idea: grad(f) is a function of f's arguments. Its results have a history where the arguments have one, so that grad(grad(f)) is the
 -- second derivative. Numbers of arguments begin at 1; an argument may be a table of tensors, nested too.
@@ -11,7 +11,7 @@ local options = require "tycho.options"
 local weighted = require "tycho.weighted_grad"
 local tree = require "tycho.tree"
 local fail = options.fail
-local ops, M = core.ops, core.methods
+local M = core.methods
 local func = {}
 
 -- Of {parameters, buffers} one table.
@@ -82,7 +82,7 @@ local function derived(who, argnums, fn, args)
   for _, n in ipairs(argnums) do
     copies[n] = each_tensor(who, n, args[n], function(x)
       create = create or x.requires_grad
-      leaves[#leaves + 1] = x.requires_grad and ops.view(x, x.shape) or M.detach(x):requires_grad_()
+      leaves[#leaves + 1] = weighted.leaf(x, true)
       return leaves[#leaves]
     end)
   end
@@ -175,4 +175,7 @@ function func.hessian(fn, argnums)
   end)
 end
 
-return options.told(func, "func", nil, {vmap = "ops take batches: see bmm, einsum, broadcasting"})
+-- func.vmap: a file of its own.
+func.vmap = require "tycho.vmap"
+
+return options.told(func, "func")

@@ -328,7 +328,6 @@ local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda
 -- What PyTorch's programs look for here.
 local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
-  vmap = "ops take batches: see bmm, einsum, broadcasting",
   hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
   LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
@@ -338,9 +337,9 @@ local elsewhere = {
   export = "jit.trace(model, example) is", onnx = "jit.trace(model, example) and traced:save(path) make a file of a model",
   hub = "tycho.load and jit.load read files", models = "examples/resnet18.lua makes one; jit.load reads a file",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
-local of_amp = {autocast = true, GradScaler = true, is_autocast_enabled = true, get_autocast_dtype = true}
+local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
 return setmetatable(tycho, {__index = function(t, k)
-  if of_amp[k] then return t.amp[k] end
+  if second_names[k] then return t[second_names[k]][k] end
   if parts[k] then
     local m = require(parts[k])
     rawset(t, k, m)

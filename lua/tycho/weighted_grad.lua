@@ -2,25 +2,80 @@
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 
+local M = core.methods
 local weighted = {}
+
+-- x as what a derivative is taken by: a leaf of its own, or, where it needs a gradient and keeps its history, a tensor that leads to it.
+-- Within vmap each example has its own.
+function weighted.leaf(x, keeps)
+  if core.is_mapping() then x = core.map_in_all(core.map_out_all(x)) end
+  return keeps and x.requires_grad and core.ops.view(x, x.shape) or M.detach(x):requires_grad_()
+end
+
+-- The tape knows tensors of all of vmap's examples.
+local function of_all(list)
+  if not core.is_mapping() then return list end
+  local out = {}
+  for i, x in pairs(list) do out[i] = core.map_out_all(x) end
+  return out
+end
 
 -- Whether the outputs' history leads to leaves besides xs: to parameters that a function has captured, say.
 function weighted.captured(outputs, xs)
   local roots = {}
   for _, y in ipairs(outputs) do if core.is_tensor(y) and y.requires_grad then roots[#roots + 1] = y end end
-  return #roots > 0 and select(2, core.reached(roots, xs))
+  return #roots > 0 and select(2, core.reached(of_all(roots), of_all(xs)))
 end
 
--- Gradients of outputs, weighed by weights, for xs. create: with a history.
+local function any_mapped(list)
+  for _, x in pairs(list) do if core.is_mapped(x) then return true end end
+  return false
+end
+
+-- roots' gradients for xs, which no vmap maps, with weights that one does: pass by pass.
+local function each_weighted(roots, xs, weights, create)
+  local all, parts, lead = of_all(weights), {}, nil
+  for i, w in pairs(all) do
+    lead = {unpack(w.shape, 1, M.dim(w) - M.dim(roots[i]))}
+    all[i] = M.reshape(w, -1, unpack(roots[i].shape))
+  end
+  local n = 1
+  for _, size in ipairs(lead) do n = n * size end
+  for b = 1, n do
+    local some = {}
+    for i, w in pairs(all) do some[i] = core.ops.select(w, 1, b) end
+    for k, g in ipairs(weighted.grad(roots, xs, some, create)) do
+      parts[k] = parts[k] or {}
+      parts[k][b] = g
+    end
+  end
+  for k, list in ipairs(parts) do
+    local shape = {unpack(lead)}
+    for _, size in ipairs(xs[k].shape) do shape[#shape + 1] = size end
+    parts[k] = core.map_in_all(M.reshape(core.ops.stack(list), shape))
+  end
+  return parts
+end
+
+-- Gradients of outputs, weighed by weights (nil: of one number), for xs. create: with a history.
 function weighted.grad(outputs, xs, weights, create)
   local roots, w = {}, {}
   for i, y in ipairs(outputs) do
-    if y.requires_grad then roots[#roots + 1], w[#w + 1] = y, weights[i] end
+    if y.requires_grad then roots[#roots + 1], w[#roots + 1] = y, weights[i] end
+  end
+  local mapping = core.is_mapping() and (any_mapped(roots) or any_mapped(xs))
+  if core.is_mapping() and not mapping and any_mapped(w) then return each_weighted(roots, xs, w, create) end
+  local given = xs
+  if mapping then
+    for i, y in ipairs(roots) do w[i] = w[i] or core.ops.ones(y.shape, {dtype = y.dtype, device = y.device}) end
+    roots, given, w = of_all(roots), of_all(xs), of_all(w)
   end
   local g = #roots > 0 and
-    autograd.grad(roots, xs, {grad_outputs = w, retain_graph = true, create_graph = create, allow_unused = true}) or {}
+    autograd.grad(roots, given, {grad_outputs = w, retain_graph = true, create_graph = create, allow_unused = true}) or {}
   local out = {}
-  for i, x in ipairs(xs) do out[i] = g[i] or core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device}) end
+  for i, x in ipairs(xs) do
+    out[i] = g[i] and mapping and core.map_in_all(g[i]) or g[i] or core.ops.zeros(x.shape, {dtype = x.dtype, device = x.device})
+  end
   return out
 end
 

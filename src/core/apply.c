@@ -10,6 +10,7 @@
 #include "gpu.h"
 #include "program.h"
 #include "shape.h"
+#include "vmap.h"
 
 /* x[list]: the list's tensors. */
 static bool is_index(const ty_call *c, int i) { return c->op->cls == TY_C_INDEX && c->op->has_list && i >= c->op->nin - 1; }
@@ -340,6 +341,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
     c.op = plainer;
     c.nin = plainer->nin;                  /* x times the 1, or x alone */
   }
+  if (ty_is_mapped(&c, into)) return ty_apply_mapped(&c, into, out);
   return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
 }
 

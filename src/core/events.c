@@ -6,6 +6,7 @@
  * differ.c. */
 #include <string.h>
 #include "plan.h"
+#include "vmap.h"
 
 /* ---- events ---- */
 
@@ -451,6 +452,13 @@ ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
 
 ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   ty_program *p = ctx->program;
+  if (t->whole) {
+    ty_tensor *whole;
+    TY_TRY(ty_program_detach(ctx, t->whole, &whole));
+    const ty_status s = ty_map_in(ctx, t->map, whole, out);
+    ty_release(whole);
+    return s;
+  }
   const bool idle = !p || p->dead || p->within || p->inner || p->backward;
   if (!idle && p->mode == TY_CHECK) {
     event *e = next_event(p);

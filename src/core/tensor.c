@@ -360,6 +360,7 @@ void ty_release(ty_tensor *t) {
     ty_tensor *grad = t->grad;           /* gradients may have gradients: a chain, so a loop */
     if (t->node) ty_node_release(t->node);
     if (t->base) ty_release(t->base);    /* a base has no base */
+    if (t->whole) ty_release(t->whole);  /* as deep as vmaps are nested */
     if (t->hooks) ty_hooks_free(t->hooks);
     if (t->shadow) ty_shadow_free(t->shadow);
     if (!t->in_block) {
@@ -389,6 +390,7 @@ ty_tensor *ty_alias(const ty_tensor *t) {
   a->grad = NULL;
   a->hooks = NULL;
   a->shadow = NULL;
+  a->whole = NULL;
   ty_storage_retain(t->storage);
   return a;
 }

@@ -143,6 +143,8 @@ struct ty_tensor {
   bool handed_on;          /* an argument of an autograd.Function as its result, a change of which that wouldn't know */
   bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
   bool in_block;           /* made together with a storage: one piece of memory */
+  uint32_t map;            /* within vmap: the id of the one that whole belongs to */
+  ty_tensor *whole;        /* within vmap: the tensor of all examples, of which this shows one's shape; else NULL (vmap.c) */
   ty_storage *storage;
   int64_t offset;
   ty_node *node;           /* the call that made it, where a gradient flows */
@@ -373,6 +375,7 @@ struct ty_ctx {
   int gpu;                             /* the current one */
   void *stream[TY_MAXGPU];             /* each one's current stream; NULL: its default stream */
   ty_program *program;                 /* what is being recorded or compared; NULL: nothing */
+  const struct ty_vmap *map;            /* the innermost vmap (vmap.h); NULL: none */
   const ty_host *host;
   void *host_data;
   ty_account *account;

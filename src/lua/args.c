@@ -187,7 +187,7 @@ static ty_handle *tensor_at(lua_State *L, const ty_op *op, int k, int index, int
   if (!h->t) {
     char what[48];
     snprintf(what, sizeof what, "argument %d (%s)", k + 1, op->param[k].name);
-    ty_check(L, index, op->shown, what);
+    ty_check_any(L, index, op->shown, what);
   }
   return h;
 }

@@ -496,6 +496,9 @@ static int record(lua_State *L) {
   for (int i = 0; i < nin; i++) { lua_rawgeti(L, 2, i + 1); in[i] = ty_test(L, -1); any = any || ty_needs_grad(in[i]); lua_pop(L, 1); }
   for (int j = 0; j < nout; j++) { lua_rawgeti(L, 3, j + 1); out[j] = ty_test(L, -1); lua_pop(L, 1); }
   ty_ctx *ctx = ty_ctx_of(L, s);
+  for (int i = 0; i < nin; i++)
+    if (in[i] && in[i]->whole)
+      ty_throw(L, "Function: argument %d is mapped by vmap, which an autograd.Function's own backward can't go through", i + 1);
   if (!any || !ctx->grad_enabled) return 0;
   if ((ctx->program ? ty_program_function : ty_record_function)(ctx, f, in, nin, out, nout) != TY_OK) return ty_raise(L, ctx);
   for (int j = 0; j < nout; j++) {

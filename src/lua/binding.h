@@ -82,7 +82,9 @@ void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t); /* takes no refere
 void ty_register(lua_State *L, int index);                /* this handle stands for its tensor from now on */
 ty_handle *ty_is_handle(lua_State *L, int index);         /* NULL: no tensor handle */
 ty_tensor *ty_test(lua_State *L, int index);              /* NULL: no live tensor */
-ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);  /* raises */
+/* These raise; the first also where vmap maps the tensor, which has no values and no history then; any is for operands, and for shapes. */
+ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what);
+ty_tensor *ty_check_any(lua_State *L, int index, const char *who, const char *what);
 void ty_scope_enter(ty_scope *sc, ty_handle *h);          /* scope.c */
 void ty_scope_detach(ty_handle *h);
 void ty_scope_end(ty_scope *sc);                          /* drops its handles' references */

@@ -17,6 +17,13 @@ ty_tensor *ty_test(lua_State *L, int index) {
 const char *ty_type_text(lua_State *L, int index) { return ty_is_handle(L, index) ? "tensor" : luaL_typename(L, index); }
 
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
+  ty_tensor *t = ty_check_any(L, index, who, what);
+  if (t->whole)
+    ty_throw(L, "%s: %s is mapped by vmap, and has neither values to be read nor a history of its own there: it goes with ops", who, what);
+  return t;
+}
+
+ty_tensor *ty_check_any(lua_State *L, int index, const char *who, const char *what) {
   ty_handle *h = ty_is_handle(L, index);
   if (!h) ty_throw(L, "%s: %s must be a tensor, got %s%s", who, what, luaL_typename(L, index),
     index == 1 && lua_type(L, index) != LUA_TTABLE ? "; a method is called with a colon" : "");
@@ -85,7 +92,7 @@ static int handle_gc(lua_State *L) {
 }
 
 static int handle_free(lua_State *L) {
-  ty_check(L, 1, "free", "argument 1");
+  ty_check_any(L, 1, "free", "argument 1");
   return let_go(L);
 }
 

@@ -34,12 +34,12 @@ static int64_t whole(lua_State *L, int at) {
   return v;
 }
 
-static ty_tensor *current(lua_State *L, const path *p) { return ty_check(L, p->view, "index", "the tensor"); }
+static ty_tensor *current(lua_State *L, const path *p) { return ty_check_any(L, p->view, "index", "the tensor"); }
 
 static void need_dim(lua_State *L, path *p) {
   if (current(L, p)->ndim == 0 && p->view == 1) ty_throw(L, "index: a 0-dim tensor can't be indexed: use item()");
   if (p->dim >= current(L, p)->ndim) {
-    const ty_tensor *whole = ty_check(L, 1, "index", "the tensor");
+    const ty_tensor *whole = ty_check_any(L, 1, "index", "the tensor");
     ty_throw(L, "index: more indices than the %d dims of shape %s", whole->ndim, ty_shape_of(whole));
   }
 }
@@ -52,7 +52,7 @@ static void view_op(lua_State *L, ty_state *s, path *p, ty_op_id id, ty_attr *at
 /* Raises unless i is an index of the next dim. */
 static void need_element(lua_State *L, path *p, int64_t i) {
   const int64_t size = current(L, p)->shape[p->dim];
-  if (i > size || i < -size) out_of_range(L, i, (int)p->dim + p->gone + 1, ty_check(L, 1, "index", "the tensor"));
+  if (i > size || i < -size) out_of_range(L, i, (int)p->dim + p->gone + 1, ty_check_any(L, 1, "index", "the tensor"));
 }
 
 static void by_number(lua_State *L, ty_state *s, path *p, int64_t i) {
@@ -100,7 +100,7 @@ static bool is_number(lua_State *L, int at) {
 }
 
 static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
-  ty_tensor *t = ty_check(L, at, "index", "an index");
+  ty_tensor *t = ty_check_any(L, at, "index", "an index");
   if (t->dtype == TY_I32 || t->dtype == TY_U8) {         /* as PyTorch has it: whole numbers, a mask */
     ty_attr to[2] = {{.set = true, .i = t->dtype == TY_I32 ? TY_I64 : TY_BOOL}, {.set = true}};
     t = ty_simple(L, s, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, to, NULL);
@@ -131,8 +131,8 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     }
     if (row && ty_numel(x) > 0) {
       view_op(L, s, p, TY_OP_view, &size);
-      ty_simple(L, s, TY_OP_view, ty_op_tensor(ty_check(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
-      t = ty_check(L, -1, "index", "an index");
+      ty_simple(L, s, TY_OP_view, ty_op_tensor(ty_check_any(L, at, "index", "an index")), (ty_operand){0}, &one, NULL);
+      t = ty_check_any(L, -1, "index", "an index");
       p->gone += n - 1;
       n = 1;
     }
@@ -238,7 +238,7 @@ static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   a->in[a->nin++] = ty_op_tensor(current(L, p));
   a->span[0] = (ty_span){0, 1};
   if (put) {
-    a->in[a->nin] = ty_is_handle(L, value) ? ty_op_tensor(ty_check(L, value, "index", "the value")) : number_at(L, value);
+    a->in[a->nin] = ty_is_handle(L, value) ? ty_op_tensor(ty_check_any(L, value, "index", "the value")) : number_at(L, value);
     a->span[1] = (ty_span){a->nin++, 1};
   }
   a->span[put ? 2 : 1] = (ty_span){a->nin, p->nindex};
@@ -246,7 +246,7 @@ static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   dims->set = true;
   dims->n = (uint8_t)p->nindex;
   for (int i = 0; i < p->nindex; i++) {
-    a->in[a->nin++] = ty_op_tensor(ty_check(L, p->index[i], "index", "an index"));
+    a->in[a->nin++] = ty_op_tensor(ty_check_any(L, p->index[i], "index", "an index"));
     dims->v[i] = p->dims[i];
   }
   a->at[put ? TY_AT_index_put_accumulate : TY_AT_index_ids] = (ty_attr){.set = true, .i = 0};
@@ -275,7 +275,7 @@ int ty_index_get(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
   ty_args a;
-  ty_tensor *x = ty_check(L, 1, "index", "the tensor");
+  ty_tensor *x = ty_check_any(L, 1, "index", "the tensor");
   lua_settop(L, 2);
   if (x->ndim == 1 && lua_type(L, 2) == LUA_TNUMBER) {    /* v[i], without making a view */
     int64_t i = whole(L, 2), n = x->shape[0];
@@ -288,7 +288,12 @@ int ty_index_get(lua_State *L) {
   }
   ty_pace(L, s);
   bool element = walk(L, s, &p);
-  if (element) { ty_settle(L, "an element is read"); ty_tensor *t = current(L, &p); ty_push_element(L, t, t->offset); return 1; }
+  if (element) {
+    ty_settle(L, "an element is read");
+    const ty_tensor *t = ty_check(L, p.view, "index", "the tensor");
+    ty_push_element(L, t, t->offset);
+    return 1;
+  }
   const int anchors = anchors_of(L, 1, 1);
   if (p.nindex) {
     begin(&a);
@@ -309,7 +314,7 @@ int ty_index_get(lua_State *L) {
 
 /* x[mask] = number, the mask of x's shape: no position need be known. */
 static bool fills_mask(lua_State *L, const ty_tensor *x) {
-  const ty_tensor *m = ty_is_handle(L, 2) ? ty_check(L, 2, "index", "an index") : NULL;
+  const ty_tensor *m = ty_is_handle(L, 2) ? ty_check_any(L, 2, "index", "an index") : NULL;
   if (!m || m->dtype != TY_BOOL || (lua_type(L, 3) != LUA_TNUMBER && lua_type(L, 3) != LUA_TBOOLEAN)) return false;
   return m->ndim && TY_SAME_SHAPE(m, x);
 }
@@ -329,7 +334,7 @@ static void list_at(lua_State *L, ty_state *s, int at, const ty_tensor *x) {
 
 /* The value at stack index 3 without dims of 1 that come first, as copy_ takes it. */
 static void without_lead(lua_State *L, ty_state *s) {
-  const ty_tensor *v = ty_check(L, 3, "index", "the value");
+  const ty_tensor *v = ty_check_any(L, 3, "index", "the value");
   int lead = 0;
   while (lead < v->ndim && v->shape[lead] == 1) lead++;
   if (!lead) return;
@@ -343,17 +348,17 @@ int ty_index_set(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
   ty_args a;
-  ty_tensor *x = ty_check(L, 1, "index", "the tensor");
+  ty_tensor *x = ty_check_any(L, 1, "index", "the tensor");
   lua_settop(L, 3);
   int t = lua_type(L, 3);
   if (t == LUA_TTABLE) list_at(L, s, 3, x);
-  else if (ty_is_handle(L, 3)) ty_check(L, 3, "index", "the value");
+  else if (ty_is_handle(L, 3)) ty_check_any(L, 3, "index", "the value");
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
     return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
   if (fills_mask(L, x)) {
     begin(&a);
-    a.small[0] = ty_op_tensor(ty_check(L, 1, "index", "the tensor"));
-    a.small[1] = ty_op_tensor(ty_check(L, 2, "index", "an index"));
+    a.small[0] = ty_op_tensor(ty_check_any(L, 1, "index", "the tensor"));
+    a.small[1] = ty_op_tensor(ty_check_any(L, 2, "index", "an index"));
     a.small[2] = number_at(L, 3);
     a.nin = 3;
     a.out = 1;

@@ -1,17 +1,18 @@
-/* Modes: gradients on or off, autocast, the current GPU and streams, of each coroutine.
+/* Modes: gradients on or off, autocast, vmap, the current GPU and streams, of each coroutine.
  *
  * Idea: coroutines in the default mode share the state's; one that changes something gets its own, until they are the defaults again.
  * Invariant: s->special counts those with modes of their own, so that nobody looks for any while there are none. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"
+#include "vmap.h"
 
 static bool is_default(const ty_modes *m, const ty_state *s) {
   for (int i = 0; i < TY_MAXGPU; i++)
     if (m->ctx.stream[i]) return false;
   return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu &&
     m->ctx.device == s->modes.ctx.device && !m->ctx.packs &&
-    !m->pinned && !m->ctx.program && (!m->scope || m->scope == s->modes.scope);
+    !m->pinned && !m->ctx.program && !m->ctx.map && (!m->scope || m->scope == s->modes.scope);
 }
 
 /* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
@@ -49,10 +50,17 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   return m;
 }
 
+static void map_leave(ty_ctx *ctx) {
+  const ty_vmap *map = ctx->map;
+  ctx->map = map->outer;
+  ty_free((void *)map);
+}
+
 static void modes_end(ty_modes *m) {
   ty_state *s = m->owner;
   if (!s) return;
   if (m->ctx.program) ty_program_abandon(m->ctx.program);
+  while (m->ctx.map) map_leave(&m->ctx);
   m->owner = NULL;
   s->special--;
   ty_state_release(s);
@@ -107,6 +115,95 @@ static int autocast(lua_State *L) {
   return 1;
 }
 
+/* ---- vmap (core/vmap.c) ---- */
+
+/* map_begin(size, draws): until map_end() the coroutine is within a vmap of so many examples */
+static int map_begin(lua_State *L) {
+  static const char *const draws[] = {"error", "different", "same", NULL};
+  static atomic_uint last;
+  ty_state *s = ty_state_of(L);
+  const int64_t size = (int64_t)luaL_checknumber(L, 1);
+  const int d = luaL_checkoption(L, 2, NULL, draws);
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
+  ty_vmap *map = ty_malloc(sizeof *map);
+  if (!map) return ty_throw(L, "vmap: out of memory");
+  *map = (ty_vmap){.id = atomic_fetch_add(&last, 1) + 1, .draws = (ty_vmap_draws)d, .size = size, .begun = ty_next_storage(),
+    .outer = ctx->map};
+  ctx->map = map;
+  return 0;
+}
+
+static int map_end(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (ctx->map) map_leave(ctx);
+  ty_modes_share_again(L, s);
+  return 0;
+}
+
+static ty_ctx *mapping(lua_State *L, ty_state *s) {
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (!ctx->map) ty_throw(L, "vmap: none is running");
+  return ctx;
+}
+
+/* map_in(x) -> one of the examples along x's first dim, of the innermost vmap; map_out(y) -> those of y */
+static int map_in(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = mapping(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  ty_tensor *t = ty_check_any(L, 1, "vmap", "an argument");
+  if (t->ndim == 0) return ty_throw(L, "vmap: a tensor without dims can't be mapped");
+  return ty_map_in(ctx, ctx->map->id, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+static int map_out(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = mapping(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  return ty_map_out(ctx, ctx->map, ty_check_any(L, 1, "vmap", "a result"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+/* map_out_all(x) -> x for the examples of all vmaps that are running, the outermost's along its first dim; map_in_all(x): back */
+static int map_out_all(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = mapping(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  h->t = ty_retain(ty_check_any(L, 1, "vmap", "a tensor"));
+  for (const ty_vmap *m = ctx->map; m; m = m->outer) {
+    ty_tensor *t = h->t;
+    h->t = NULL;
+    const ty_status st = ty_map_out(ctx, m, t, &h->t);
+    ty_release(t);
+    if (st != TY_OK) return ty_raise(L, ctx);
+  }
+  return 1;
+}
+
+static ty_status in_all(ty_ctx *ctx, const ty_vmap *m, ty_tensor *t, ty_tensor **out) {
+  ty_tensor *outer;
+  if (!m) { *out = ty_retain(t); return TY_OK; }
+  TY_TRY(in_all(ctx, m->outer, t, &outer));
+  const ty_status st = ty_map_in(ctx, m->id, outer, out);
+  ty_release(outer);
+  return st;
+}
+static int map_in_all(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_ctx *ctx = mapping(L, s);
+  ty_handle *h = ty_new_handle(L, s);
+  return in_all(ctx, ctx->map, ty_check(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+}
+
+static int is_mapped(lua_State *L) {     /* -> whether a tensor is one of vmap's examples */
+  const ty_tensor *t = ty_test(L, 1);
+  lua_pushboolean(L, t && t->whole);
+  return 1;
+}
+static int is_mapping(lua_State *L) {    /* -> whether the coroutine is within a vmap */
+  lua_pushboolean(L, ty_ctx_of(L, ty_state_of(L))->map != NULL);
+  return 1;
+}
+
 void ty_open_modes(lua_State *L) {
   lua_newtable(L);                       /* finalizer of modes */
   ty_add(L, "__gc", modes_gc);
@@ -114,4 +211,12 @@ void ty_open_modes(lua_State *L) {
   ty_add(L, "set_grad_enabled", set_grad_enabled);
   ty_add(L, "is_grad_enabled", is_grad_enabled);
   ty_add(L, "autocast", autocast);
+  ty_add(L, "map_begin", map_begin);
+  ty_add(L, "map_end", map_end);
+  ty_add(L, "map_in", map_in);
+  ty_add(L, "map_out", map_out);
+  ty_add(L, "map_in_all", map_in_all);
+  ty_add(L, "map_out_all", map_out_all);
+  ty_add(L, "is_mapped", is_mapped);
+  ty_add(L, "is_mapping", is_mapping);
 }

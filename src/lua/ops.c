@@ -11,7 +11,7 @@ static int op_call(lua_State *L) {
 
 static int op_call_inplace(lua_State *L) {
   ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
-  ty_check(L, 1, op->shown, "argument 1");
+  ty_check_any(L, 1, op->shown, "argument 1");
   return ty_run_op(L, op, 1);
 }
 

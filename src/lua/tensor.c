@@ -74,24 +74,24 @@ static int dim_argument(lua_State *L, const ty_tensor *t, const char *who) {
 }
 
 static int size(lua_State *L) {
-  ty_tensor *t = ty_check(L, 1, "size", "argument 1");
+  ty_tensor *t = ty_check_any(L, 1, "size", "argument 1");
   if (lua_isnoneornil(L, 2)) ty_push_list(L, t->shape, t->ndim, 0, true);
   else lua_pushnumber(L, (lua_Number)t->shape[dim_argument(L, t, "size")]);
   return 1;
 }
 
 static int stride(lua_State *L) {
-  ty_tensor *t = ty_check(L, 1, "stride", "argument 1");
+  ty_tensor *t = ty_check_any(L, 1, "stride", "argument 1");
   if (lua_isnoneornil(L, 2)) ty_push_list(L, t->stride, t->ndim, 0, true);
   else lua_pushnumber(L, (lua_Number)t->stride[dim_argument(L, t, "stride")]);
   return 1;
 }
 
-static int dim(lua_State *L) { lua_pushinteger(L, ty_check(L, 1, "dim", "argument 1")->ndim); return 1; }
-static int numel(lua_State *L) { lua_pushnumber(L, (lua_Number)ty_numel(ty_check(L, 1, "numel", "argument 1"))); return 1; }
+static int dim(lua_State *L) { lua_pushinteger(L, ty_check_any(L, 1, "dim", "argument 1")->ndim); return 1; }
+static int numel(lua_State *L) { lua_pushnumber(L, (lua_Number)ty_numel(ty_check_any(L, 1, "numel", "argument 1"))); return 1; }
 /* x, memory_format; also {memory_format=} */
 static int is_contiguous(lua_State *L) {
-  const ty_tensor *t = ty_check(L, 1, "is_contiguous", "argument 1");
+  const ty_tensor *t = ty_check_any(L, 1, "is_contiguous", "argument 1");
   if (lua_istable(L, 2)) {
     lua_getfield(L, 2, "memory_format");
     lua_replace(L, 2);
@@ -103,18 +103,18 @@ static int is_contiguous(lua_State *L) {
   return 1;
 }
 static int is_channels_last(lua_State *L) {
-  const ty_tensor *t = ty_check(L, 1, "is_channels_last", "argument 1");
+  const ty_tensor *t = ty_check_any(L, 1, "is_channels_last", "argument 1");
   lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));
   return 1;
 }
 static int version(lua_State *L) {
-  const ty_tensor *t = ty_check(L, 1, "version", "argument 1");
+  const ty_tensor *t = ty_check_any(L, 1, "version", "argument 1");
   lua_pushnumber(L, (lua_Number)ty_version(t) + t->storage->pending);
   return 1;
 }
 
 static int length(lua_State *L) {
-  ty_tensor *t = ty_check(L, 1, "#", "argument 1");
+  ty_tensor *t = ty_check_any(L, 1, "#", "argument 1");
   if (t->ndim == 0) return ty_throw(L, "#: a 0-dim tensor has no length");
   lua_pushnumber(L, (lua_Number)t->shape[0]);
   return 1;
@@ -122,20 +122,26 @@ static int length(lua_State *L) {
 
 /* Two tensors: whether they are of one memory; they may see other elements of it. */
 static int shares_memory(lua_State *L) {
-  ty_tensor *a = ty_check(L, 1, "shares_memory", "argument 1"), *b = ty_check(L, 2, "shares_memory", "argument 2");
+  ty_tensor *a = ty_check_any(L, 1, "shares_memory", "argument 1"), *b = ty_check_any(L, 2, "shares_memory", "argument 2");
   lua_pushboolean(L, a->storage == b->storage);
   return 1;
 }
 
 /* ---- fields ---- */
 
+/* What vmap maps: the tensor behind it that has a history. */
+static ty_tensor *of_all(ty_tensor *t) {
+  while (t->whole) t = t->whole;
+  return t;
+}
+
 static int get_field(lua_State *L, ty_state *s, ty_tensor *t, const char *k) {
   if (t->base && ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
   if (!strcmp(k, "shape")) ty_push_list(L, t->shape, t->ndim, 0, true);
   else if (!strcmp(k, "dtype")) lua_pushstring(L, ty_dtype_names[t->dtype]);
   else if (!strcmp(k, "device")) lua_pushstring(L, t->storage->backend->name);
-  else if (!strcmp(k, "requires_grad")) lua_pushboolean(L, ty_needs_grad(t));
-  else if (!strcmp(k, "is_leaf")) lua_pushboolean(L, !t->node);
+  else if (!strcmp(k, "requires_grad")) lua_pushboolean(L, ty_needs_grad(of_all(t)));
+  else if (!strcmp(k, "is_leaf")) lua_pushboolean(L, !of_all(t)->node);
   else if (!strcmp(k, "ndim")) lua_pushinteger(L, t->ndim);
   else if (!strcmp(k, "is_cuda")) lua_pushboolean(L, t->storage->backend->gpu >= 0);
   else if (!strcmp(k, "grad")) {
@@ -182,7 +188,7 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   lua_rawget(L, lua_upvalueindex(TY_UPVALUES + 1));
   if (!lua_isnil(L, -1)) return 1;
   const char *k = lua_tostring(L, 2);
-  ty_tensor *t = ty_check(L, 1, k, "the tensor");
+  ty_tensor *t = ty_check_any(L, 1, k, "the tensor");
   if (!strcmp(k, "T") || !strcmp(k, "mT")) {             /* views, as methods make them */
     lua_getfield(L, lua_upvalueindex(TY_UPVALUES + 1), k[0] == 'T' ? "t" : "adjoint");
     lua_pushvalue(L, 1);
@@ -195,13 +201,13 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
 
 /* Of the tensor at index 1. */
 static int set_requires_grad(lua_State *L, const char *who, bool on) {
-  ty_tensor *t = ty_check(L, 1, who, "the tensor");
+  ty_tensor *t = of_all(ty_check_any(L, 1, who, "the tensor"));
   if (on && !ty_is_float((ty_dtype)t->dtype))
     return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
   if (t->node || t->requires_grad == on) return 0;
   ty_settle(L, "requires_grad is changed");
-  t = ty_check(L, 1, who, "the tensor");
+  t = of_all(ty_check_any(L, 1, who, "the tensor"));
   t->requires_grad = on;
   ty_release(t->base);                   /* a leaf of its own: changes of the base don't rewrite its history */
   t->base = NULL;
@@ -250,12 +256,12 @@ static int newindex_event(lua_State *L) {
   if (ty_is_index(L, 2)) return ty_index_set(L);
   ty_state_of(L);
   const char *k = lua_tostring(L, 2);
-  ty_tensor *t = ty_check(L, 1, k, "the tensor");
+  ty_check_any(L, 1, k, "the tensor");
   if (!strcmp(k, "requires_grad")) {
     if (lua_type(L, 3) != LUA_TBOOLEAN) return ty_throw(L, "requires_grad: a boolean is needed, got %s", ty_type_text(L, 3));
     set_requires_grad(L, k, lua_toboolean(L, 3));
     ty_register(L, 1);
-  } else if (!strcmp(k, "grad")) assign_grad(L, t, 3, false);
+  } else if (!strcmp(k, "grad")) assign_grad(L, ty_check(L, 1, k, "the tensor"), 3, false);
   else {
     for (int i = 0; i < FIELDS; i++)
       if (!strcmp(k, fields[i])) return ty_throw(L, "field '%s' of a tensor can't be assigned", k);
@@ -317,9 +323,9 @@ static int is_tensor(lua_State *L) {
 
 static int detach(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_check(L, 1, "detach", "argument 1");
+  ty_check_any(L, 1, "detach", "argument 1");
   ty_handle *h = ty_new_handle(L, s);
-  ty_tensor *t = ty_check(L, 1, "detach", "argument 1");
+  ty_tensor *t = ty_check_any(L, 1, "detach", "argument 1");
   ty_ctx *ctx = ty_ctx_of(L, s);
   return ty_program_detach(ctx, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }

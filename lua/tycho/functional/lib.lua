@@ -40,9 +40,10 @@ function lib.exactly(fn, ...)
   return modes.autocasting({cpu = false, cuda = false}, fn, ...)
 end
 
--- Whether a function may read a tensor's values to check them: not where that would wait for a GPU, nor while a program is recorded,
--- which can't hold a read.
-function lib.looks(x) return x.device == "cpu" and not core.program.active() end
+-- Whether what a function does may depend on values: not while a program is recorded, which can't hold a read, nor within vmap.
+function lib.reads() return not (core.program.active() or core.is_mapping()) end
+-- Whether it may read a tensor's values to check them: not where that would wait for a GPU either.
+function lib.looks(x) return x.device == "cpu" and lib.reads() end
 
 -- The dtype that an op gives for operands of these two dtypes.
 function lib.promote_types(a, b)

@@ -131,7 +131,7 @@ local function cofactors(x)
 end
 def("linalg.det", "x", "determinants of square matrices; those of singular ones have a first derivative alone", function(x)
   local log, sign = computed(ops.log_determinant, x)
-  if not x.requires_grad or core.program.active() then return sign * ops.exp(log) end
+  if not x.requires_grad or not lib.reads() then return sign * ops.exp(log) end
   local singular = M.detach(ops.eq(sign, 0))
   if not M.item(ops.any(singular)) then return sign * ops.exp(log) end
   -- these, whose inverse there isn't, have a first derivative
@@ -302,7 +302,8 @@ for i = 1, 8 do PADE[i + 1] = PADE[i] * (8 - i + 1) / (i * (16 - i + 1)) end
 local function matrix_exp(x)
   need_square("linalg.matrix_exp", x)
   if M.numel(x) == 0 then return ops.clone(x) end
-  local norm = ops.amax(ops.sum(ops.abs(M.detach(x)), -2)):item()
+  local norms = ops.sum(ops.abs(M.detach(x)), -2)
+  local norm = ops.amax(core.is_mapping() and core.map_out_all(norms) or norms):item()
   local k = norm > 1 and norm < math.huge and math.ceil(math.log(norm) / math.log(2)) or 0
   local y = x * 2 ^ -k
   local power, even, odd = eye(cols(x), x), nil, nil

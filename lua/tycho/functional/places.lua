@@ -193,7 +193,7 @@ def("index_reduce",
 
 ---- parts written over ----
 local function written(x, part, src)
-  local y = ops.clone(x)
+  local y = ops.clone(core.is_mapping() and core.map_in_all(core.map_out_all(x)) or x)
   M.copy_(part(y), src)
   return y
 end

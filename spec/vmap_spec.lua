@@ -1,0 +1,247 @@
+-- func.vmap beside a loop over the examples: PyTorch's own sample calls (samples_spec.lua) with their operands mapped, and what it is for.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local func, nn, vmap = tycho.func, tycho.nn, tycho.func.vmap
+local D = helper.device
+
+local function named(name)
+  if core.methods[name] then return core.methods[name] end
+  local at = tycho
+  for part in name:gmatch "[^.]+" do at = at[part] end
+  return at
+end
+
+-- What they do depends on values, or they have a backward of their own.
+local UNMAPPED = {masked_scatter = true, equal = true, allclose = true, nonzero = true, unique_consecutive = true, argwhere = true,
+  masked_select = true, histogram = true, histc = true, quantile = "tensor", nanquantile = "tensor", unique = true,
+  repeat_interleave = "tensor", index_put = "mask", ["nn.functional.one_hot"] = "sized", ["linalg.pinv"] = true, pinverse = true,
+  ["nn.functional.batch_norm"] = "statistics", ["nn.functional.instance_norm"] = "statistics"}
+local REFUSALS = {"is mapped by vmap", "the size of the result depends", "can't hold what each", "can't take what differs"}
+
+-- fn(...) for each of the three examples in the mapped tensors among xs, stacked.
+local function one_by_one(fn, xs, mapped)
+  local outs = {}
+  for b = 1, 3 do
+    local args = {}
+    for k, x in ipairs(xs) do args[k] = mapped[k] and x:select(1, b) or x end
+    for j, y in ipairs {fn(unpack(args))} do
+      outs[j] = outs[j] or {}
+      outs[j][b] = y
+    end
+  end
+  for j, list in ipairs(outs) do outs[j] = core.is_tensor(list[1]) and tycho.stack(list, 1) or list[1] end
+  return outs
+end
+
+local function gradients(outs, weights, leaves)
+  local roots, w = {}, {}
+  for j, y in ipairs(outs) do
+    if core.is_tensor(y) and y.requires_grad then roots[#roots + 1], w[#w + 1] = y, weights[j] end
+  end
+  if #roots == 0 or #leaves == 0 then return {} end
+  return tycho.grad(roots, leaves, {grad_outputs = w, materialize_grads = true})
+end
+
+describe("vmap of PyTorch's samples", function()
+  local by_name, names = {}, {}
+  for _, case in ipairs(helper.golden "samples") do
+    if case.tensors > 0 then
+      if not by_name[case.name] then names[#names + 1], by_name[case.name] = case.name, {} end
+      table.insert(by_name[case.name], case)
+    end
+  end
+  for _, name in ipairs(names) do
+    it(name, function()
+      for _, case in ipairs(by_name[name]) do
+        local function fn(...) return unpack(helper.run(named(name), case, {...})) end
+        for way, is_mapped in pairs {all = function() return true end, first = function(k) return k == 1 end,
+          rest = function(k) return k > 1 end} do
+          local xs, mapped, dims, leaves, any = {}, {}, {}, {}, false
+          for k = 1, case.tensors do
+            local x = case.tensor("in", k)
+            mapped[k], dims[k] = is_mapped(k), false
+            any = any or mapped[k]
+            if mapped[k] then
+              x, dims[k] = tycho.stack({x, x:dim() > 0 and x:flip(1) or x, x}, 1), 1
+              if x:is_floating_point() then
+                x = x:detach():requires_grad_()
+                leaves[#leaves + 1] = x
+              end
+            end
+            xs[k] = x
+          end
+          local what = ("case %d, mapped: %s"):format(case.number, way)
+          local possible, wanted = pcall(one_by_one, fn, xs, mapped)
+          -- of a place that several elements are written to, one of them stays: indices of other elements make such
+          if any and possible and (way == "all" or not name:find "max_unpool") then
+            local ok, got = pcall(function() return {vmap(fn, dims)(unpack(xs))} end)
+            if not ok then
+              local refused = false
+              for _, text in ipairs(REFUSALS) do refused = refused or tostring(got):find(text, 1, true) end
+              assert.is_truthy(refused and UNMAPPED[name], what .. ": " .. tostring(got))
+            else
+              local weights = {}
+              for j, y in ipairs(wanted) do
+                if core.is_tensor(y) then
+                  helper.close(got[j], y, ("%s, result %d"):format(what, j))
+                  assert.equal(y.requires_grad, got[j].requires_grad, what)
+                  if y:is_floating_point() then weights[j] = tycho.randn_like(y) end
+                end
+              end
+              local derived, expected = pcall(gradients, wanted, weights, leaves)
+              local g = derived and gradients(got, weights, leaves)
+              for i, w in ipairs(derived and expected or {}) do helper.close(g[i], w, ("%s, gradient %d"):format(what, i), nil, 10) end
+            end
+          end
+        end
+      end
+    end)
+  end
+end)
+
+describe("vmap", function()
+  local x, y
+  before_each(function()
+    tycho.manual_seed(1)
+    x, y = tycho.randn(5, 3, {device = D}), tycho.randn(5, 3, {device = D})
+  end)
+  local function rows(fn, n)
+    local list = {}
+    for i = 1, n or 5 do list[i] = fn(i) end
+    return tycho.stack(list)
+  end
+
+  it("takes and gives the examples along any dim, of tables too", function()
+    helper.close(vmap(tycho.dot)(x, y), (x * y):sum(2))
+    helper.close(vmap(tycho.dot, 2)(x, y), (x * y):sum(1))
+    helper.close(vmap(tycho.mul, {1, false}, -1)(x, y[1]), (x * y[1]):t())
+    local out = vmap(function(t, k) return {sum = t.a + t.b[1], k = k} end, {{a = 1, b = {2}}, false}, {{sum = 2}})({a = x, b = {y:t()}}, 7)
+    helper.close(out.sum, (x + y):t())
+    assert.equal(7, out.k)
+    helper.close(vmap(function() return y end)(x), y:expand(5, 5, 3))
+    assert.same({0, 3}, {unpack(vmap(function(a) return a * 2 end)(tycho.zeros(0, 3, {device = D})).shape)})
+  end)
+
+  it("nests", function()
+    helper.close(vmap(vmap(tycho.mul, {false, 1}), {1, false})(x, y), x:unsqueeze(2) * y)
+    helper.close(vmap(vmap(tycho.dot, {1, false}), {false, 1})(x, y), y:matmul(x:t()))
+    helper.close(vmap(func.grad(function(a) return vmap(function(e) return e ^ 3 end)(a):sum() end))(x), 3 * x ^ 2)
+  end)
+
+  it("gives each example's gradients, also by what isn't mapped", function()
+    local w = tycho.randn(3, {device = D})
+    local function loss(a, b) return (a * b):tanh():sum() end
+    for n = 1, 2 do
+      local one = func.grad(loss, n)
+      helper.close(vmap(one, {1, false})(x, w), rows(function(i) return one(x[i], w) end))
+    end
+    local both, value = vmap(func.grad_and_value(loss), {1, false})(x, w)
+    helper.close(both, rows(function(i) return func.grad(loss)(x[i], w) end))
+    helper.close(value, rows(function(i) return loss(x[i], w) end))
+    local function f(a) return (a ^ 3):sum() + a:prod() end
+    helper.close(vmap(func.hessian(f))(x), rows(function(i) return func.hessian(f)(x[i]) end))
+    helper.close(vmap(func.jacrev(tycho.sin))(x), tycho.diag_embed(x:cos()))
+    local _, along = vmap(function(a, v) return func.jvp(tycho.sin, {a}, {v}) end)(x, y)
+    helper.close(along, x:cos() * y)
+    local _, pull = func.vjp(tycho.sin, x)
+    helper.close(vmap(pull)(y:unsqueeze(2):expand(5, 5, 3)), rows(function(i) return pull(y[i]:expand(5, 3)) end))
+  end)
+
+  it("lets gradients through to what it takes and to what fn captures", function()
+    local a, w = x:clone():requires_grad_(), tycho.randn(3, {device = D, requires_grad = true})
+    vmap(function(e) return (e * w):exp():sum() end)(a):sum():backward()
+    helper.close(a.grad, (x * w:detach()):exp() * w:detach())
+    helper.close(w.grad, ((x * w:detach()):exp() * x):sum(1))
+  end)
+
+  it("gives a network's gradients for each sample, and runs an ensemble", function()
+    local net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 10)):to(D)
+    local params, images, labels = {}, tycho.randn(6, 1, 8, 8, {device = D}), tycho.randint(1, 10, {6}, {device = D})
+    for name, p in net:named_parameters() do params[name] = p:detach() end
+    local function loss(p, a, b) return tycho.cross_entropy(func.functional_call(net, p, a:unsqueeze(1)), b:unsqueeze(1)) end
+    local each = vmap(func.grad(loss), {false, 1, 1})(params, images, labels)
+    for name in pairs(params) do
+      helper.close(each[name], rows(function(i) return func.grad(loss)(params, images[i], labels:select(1, i))[name] end, 6), name, nil, 10)
+    end
+    local nets, stacked = {}, {}
+    for i = 1, 3 do nets[i] = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)):to(D) end
+    for name in nets[1]:named_parameters() do
+      stacked[name] = rows(function(i) return nets[i]:state_dict()[name] end, 3)
+    end
+    helper.close(vmap(function(p) return func.functional_call(nets[1], p, x) end)(stacked), rows(function(i) return nets[i](x) end, 3))
+  end)
+
+  it("draws as it is told to", function()
+    local function noisy(a) return a * 0 + tycho.randn(3, {device = D}) end
+    helper.fails("randn draws random numbers", function() vmap(noisy)(x) end)
+    assert.is_false(core.is_mapping())
+    local different, same = vmap(noisy, {randomness = "different"})(x), vmap(noisy, 1, 1, {randomness = "same"})(x)
+    assert.is_false(tycho.equal(different[1], different[2]))
+    helper.close(same, same[1]:expand(5, 3))
+    local function drop(a) return tycho.dropout(a, {p = 0.5, training = true}) end
+    local dropped = vmap(drop, {randomness = "different"})(tycho.ones(4, 100, {device = D}))
+    assert.is_false(tycho.equal(dropped[1], dropped[2]))
+    helper.fails("isn't drawn for mapped", function() vmap(function(a) return tycho.dropout(a) end, {randomness = "same"})(x) end)
+    local orders = vmap(function(a) return tycho.randperm(3, {device = D}) + a:long() * 0 end, {randomness = "different"})(x)
+    helper.close((orders:sort(2)):cpu(), tycho.tensor({1, 2, 3}, {dtype = "int64", device = "cpu"}):expand(5, 3))
+    local o = {randomness = "different"}
+    local deep = vmap(vmap(function(a) return a + tycho.rand({}, {device = D}) end, o), o)(x * 0)
+    assert.equal(15, (tycho.unique(deep)):numel())
+  end)
+
+  it("takes some examples at a time", function()
+    local seen = {}
+    local out, twice = vmap(function(a) seen[#seen + 1] = 1; return a:sum(), a * 2 end, 1, {1, 2}, {chunk_size = 2})(x)
+    assert.equal(3, #seen)
+    helper.close(out, x:sum(2))
+    helper.close(twice, (x * 2):t())
+  end)
+
+  it("changes in place what is mapped, and what fn has made", function()
+    local a = x:clone()
+    helper.close(vmap(function(e) e:mul_(2); e[1] = 0; return e + 1 end)(a)[{ {}, 2 }], x[{ {}, 2 }] * 2 + 1)
+    helper.close(a[{ {}, {2, 3} }], x[{ {}, {2, 3} }] * 2)
+    helper.close(a[{ {}, 1 }], x[{ {}, 1 }] * 0)
+    helper.close(vmap(function(e) local sum = tycho.zeros(3, {device = D}); for _ = 1, 3 do sum:add_(e) end return sum end)(x), x * 3)
+    local outside = tycho.zeros(3, {device = D})
+    helper.fails("a tensor from outside", function() vmap(function(e) return outside:add_(e) end)(x) end)
+    helper.close(outside, tycho.zeros(3, {device = D}))
+  end)
+
+  it("goes with autocast, compile and traces", function()
+    local w = tycho.randn(3, 4, {device = D})
+    local function f(e) return (e:unsqueeze(1):matmul(w)):relu():sum() end
+    local half = tycho.autocast({device = D, dtype = "bfloat16"}, vmap(function(e) return e:unsqueeze(1):matmul(w) end), x)
+    assert.equal("bfloat16", half.dtype)
+    local step = tycho.compile(vmap(f))
+    for _ = 1, 4 do
+      x = x + 1
+      helper.close(step(x), vmap(f)(x))
+    end
+    local traced = tycho.jit.trace(vmap(f), x)
+    helper.close(traced(x * 2), vmap(f)(x * 2))
+  end)
+
+  it("says what can't be", function()
+    for text, f in pairs {
+      ["values to be read"] = function() vmap(function(a) return a:sum():item() end)(x) end,
+      ["history of its own"] = function() vmap(function(a) a:sum():backward() end)(x) end,
+      ["depends on the values"] = function() vmap(function(a) return a[a:gt(0)] end)(x) end,
+      ["argument 2 has 4 examples along its dim 1, argument 1 has 5"] = function() vmap(tycho.add)(x, tycho.zeros(4, {device = D})) end,
+      ["dim 3 is out of range for argument 1 of shape 5x3"] = function() vmap(tycho.abs, 3)(x) end,
+      ["none of the arguments"] = function() vmap(tycho.abs)(3) end,
+      ["randomness must be"] = function() vmap(tycho.abs, {randomness = "some"}) end,
+      ["argument 1 must be a function"] = function() vmap(3) end,
+      ["argument 1 of shape 3"] = function() vmap(function(a) return a:matmul(tycho.zeros(2, 2, {device = D})) end)(x) end} do
+      helper.fails(text, f)
+    end
+    local kept
+    vmap(function(a) kept = a; return a end)(x)
+    helper.fails("outside of it", function() return kept + 1 end)
+    helper.fails("mapped by vmap", function() return kept:totable() end)
+    vmap(function(a) kept = coroutine.wrap(function() return pcall(tycho.add, a, 1) end)(); return a end)(x)
+    assert.is_false(kept)                                  -- another coroutine isn't within it
+    assert.is_false(core.is_mapping())
+  end)
+end)
