@@ -181,6 +181,16 @@ describe("compile", function()
     net:register_forward_hook(function() calls = calls + 1 end)
     g(x)
     assert.equal(1, calls)
+    local step = tycho.compile(function(y) w.grad = nil; (y * w:requires_grad_()):sum():backward() end)
+    for _ = 1, 4 do step(x) end
+    local other, runs = nn.Parameter(tycho.ones(2)), step:report()[1].calls
+    other:register_hook(function() end)                    -- of no one in it
+    pcall(w.register_hook, w, 3)
+    step(x)
+    assert.equal(runs + 1, step:report()[1].calls)
+    w:register_hook(function(gradient) return gradient * 10 end)
+    step(x)
+    helper.close(w.grad, tycho.full({2}, 20))
     local t = tycho.compile(function(b) return b.x * 2 end, {guard = "inputs"})
     for i = 1, 4 do assert.equal(2 * i, t({x = tycho.full({1}, i)}):item()) end
   end)

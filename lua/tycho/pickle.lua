@@ -39,9 +39,11 @@ function Machine:unsigned(n)
   for i = n, 1, -1 do v = v * 256 + s:byte(i) end
   return v
 end
-function Machine:signed(n)
-  local v = self:unsigned(n)
-  return v >= 2 ^ (8 * n - 1) and v - 2 ^ (8 * n) or v
+function Machine:signed(n)       -- two's complement; the distance to -1 is exact where the number is
+  local v, s = 0, self:bytes(n)
+  local negative = s:byte(n) > 127
+  for i = n, 1, -1 do v = v * 256 + (negative and 255 - s:byte(i) or s:byte(i)) end
+  return negative and -1 - v or v
 end
 function Machine:line()
   local stop = self.text:find("\n", self.at, true) or fail "truncated: its pickle"
@@ -157,13 +159,17 @@ local function tensor(args, m)
   end
   local blob = blob_of(m, storage)
   if n == 0 or contiguous then return core.blob_array(blob, n == 0 and 0 or offset * width[storage.descr], storage.descr, sizes) end
-  -- any other strides: the elements' positions, as an index
-  local flat = core.blob_array(blob, 0, storage.descr, {storage.count})
-  local index = ops.full({1}, offset + 1, {dtype = "int64", device = "cpu"})
+  -- any other strides; dims that repeat elements stay repeats
+  local some, room = {}, 1
   for i, d in ipairs(sizes) do
-    index = M.unsqueeze(index, -1) + ops.range(0, d - 1, 1, {dtype = "int64", device = "cpu"}) * strides[i]
+    some[i] = strides[i] == 0 and 1 or d
+    room = room * some[i]
   end
-  return M.view(ops.index(flat, {M.flatten(index)}, 1), sizes)
+  if room > math.max(16 * storage.count, 2 ^ 20) then         -- windows; more is what a few bytes could ask for without end
+    fail("a tensor of %.0f elements lies over itself in %d: save its clone()", room, storage.count)
+  end
+  local flat = core.blob_array(blob, 0, storage.descr, {storage.count})
+  return ops.expand(ops.strided_take(flat, {}, some, strides, offset), sizes)
 end
 
 -- What a pickle may call, with a list of arguments.

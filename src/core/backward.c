@@ -233,7 +233,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   return true;
 }
 
-_Atomic int ty_hooks_registered;
+_Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
 
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {

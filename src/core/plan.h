@@ -109,7 +109,7 @@ struct ty_recording {
   bool gpu, moved;         /* gpu: there are steps on one, whose number is home; others may be on the CPU, but pass nothing to those */
   int home;
   uint64_t begun;          /* the first storage that was made in it */
-  int hooks;               /* how many hooks had been registered */
+  int hooks, leaf_hooks;   /* how many hooks had been registered; on leaves, when its own were last looked at */
   bool unmade;             /* kernels have been left half-made: memory has ended */
   modes recorded;          /* at its begin */
   store *store;  int nstore, store_room;

@@ -200,7 +200,15 @@ void ty_program_abandon(ty_program *p) {
 
 #define STALE 256                 /* calls after which a way that none of them has gone is forgotten */
 
-static bool is_current(const ty_recording *r) { return r->nevent && r->hooks == ty_hooks_registered; }
+/* Whether nothing has been hooked since that it would pass by. */
+static bool is_current(ty_recording *r) {
+  const int now = ty_leaf_hooks_registered;
+  if (!r->nevent || r->hooks != ty_hooks_registered) return false;
+  for (int i = 0; i < r->nvalue && r->leaf_hooks != now; i++)
+    if (r->value[i].leaf && r->value[i].leaf->hooks) return false;
+  r->leaf_hooks = now;
+  return true;
+}
 
 /* Those that nothing will agree with any more; and, but for the first, those that nobody has needed for long. */
 static void forget_old(ty_program *p) {
@@ -284,6 +292,7 @@ ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninp
   r->fuses = p->fuses;
   r->begun = p->checked;
   r->hooks = ty_hooks_registered;
+  r->leaf_hooks = ty_leaf_hooks_registered;
   r->recorded = p->called;
   r->other = p->r;
   p->r = r;
@@ -551,7 +560,7 @@ void ty_program_rate(ty_program *p, int i, double v) {
 }
 
 bool ty_program_recorded(const ty_program *p) {
-  for (const ty_recording *r = p->r; r; r = r->other)
+  for (ty_recording *r = p->r; r; r = r->other)
     if (is_current(r)) return true;
   return false;
 }

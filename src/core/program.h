@@ -15,7 +15,8 @@
 #define TY_PROGRAM_H
 #include "tycho.h"
 
-extern _Atomic int ty_hooks_registered;                           /* by anyone on anything: a recorded backward pass doesn't know of them */
+/* What a recorded backward pass, or step, doesn't know of: hooks on modules and optimizers, by anyone; and on leaves. */
+extern _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
 
 typedef enum { TY_IDLE, TY_RECORD, TY_CHECK } ty_program_mode;
 

@@ -220,130 +220,66 @@ static ty_status batch_norm_backward(ty_call *c) {
   return s;
 }
 
-/* ---- layer norm ---- */
+/* ---- layer norm, and root mean square ---- */
 
-static ty_status layer_norm(ty_call *c) {
-  ty_tensor *o = c->out[0], *mean = c->out[1], *rstd = c->out[2], *x, *w = NULL, *b = NULL;
+static ty_status row_norm(ty_call *c) {
+  const bool rms = c->op->id == TY_OP_rms_norm_stats;
+  const double eps = c->at[rms ? TY_AT_rms_norm_stats_eps : TY_AT_layer_norm_stats_eps].f;
+  ty_tensor *o = c->out[0], *mean = rms ? NULL : c->out[1], *rstd = c->out[rms ? 1 : 2], *in[3] = {NULL};   /* x, weight, bias */
   const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
-  const int size = ty_loop_size[k];
-  int64_t m = ty_numel(mean), n = m ? ty_numel(o) / m : 0;
+  const int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0, bytes = n * ty_loop_size[k];
   const ty_loops *l = ty_cpu_loops();
-  double eps = c->at[TY_AT_layer_norm_stats_eps].f;
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
-  ty_status s = TY_OK;
-  if (c->in[1].t) s = ty_contiguous(c->ctx, c->in[1].t, &w);
-  if (s == TY_OK && c->in[2].t) s = ty_contiguous(c->ctx, c->in[2].t, &b);
+  const ty_status s = ty_contiguous_operands(c, in);
+  const void *w = s == TY_OK && in[1] ? ty_data(in[1]) : NULL, *b = s == TY_OK && in[2] ? ty_data(in[2]) : NULL;
   #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
   for (int64_t i = 0; i < m; i++) {
-    if (s != TY_OK || n == 0) continue;
-    char *xi = (char *)ty_data(x) + i * n * size;
-    double m1, r;
-    l->row_moments[k](xi, n, eps, true, &m1, &r);
-    put(ty_data(mean), k, i, m1);
+    double middle = 0, r = 0;              /* of no elements */
+    if (s != TY_OK) continue;
+    const char *x = (char *)ty_data(in[0]) + i * bytes;
+    char *y = (char *)ty_data(o) + i * bytes;
+    if (n) l->row_moments[k](x, n, eps, !rms, &middle, &r);
+    if (mean) put(ty_data(mean), k, i, middle);
     put(ty_data(rstd), k, i, r);
-    l->layer_norm[k]((char *)ty_data(o) + i * n * size, xi, w ? ty_data(w) : NULL, b ? ty_data(b) : NULL, n, m1, r);
+    if (rms) l->rms_norm[k](y, x, w, n, r);
+    else l->layer_norm[k](y, x, w, b, n, middle, r);
   }
-  ty_release(x);
-  ty_release(w);
-  ty_release(b);
+  for (int i = 0; i < 3; i++) ty_release(in[i]);
   return s;
 }
 
 #define LN_PARTS 16          /* partial sums of the weights' gradients: a fixed number, whatever the threads */
 
-static ty_status layer_norm_backward(ty_call *c) {
-  ty_tensor *dx = c->out[0], *dw = c->out[1], *db = c->out[2], *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x, *w = NULL;
+static ty_status row_norm_backward(ty_call *c) {
+  const bool rms = c->op->id == TY_OP_rms_norm_backward;
+  ty_tensor *dx = c->out[0], *in[5] = {NULL};              /* grad, x, weight, the mean, the factor */
   const ty_loop_type k = ty_loop_type_of((ty_dtype)dx->dtype);
-  const int size = ty_loop_size[k];
-  int64_t m = ty_numel(mean), n = ty_numel(dw);
+  const int size = ty_loop_size[k], sums = rms ? 1 : 2;    /* of weight's gradient, of bias' */
+  const int64_t n = ty_numel(c->out[1]), m = ty_numel(c->in[rms ? 3 : 4].t), parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
   const ty_loops *l = ty_cpu_loops();
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &g));
-  ty_status s = ty_contiguous(c->ctx, c->in[1].t, &x);
-  if (s != TY_OK) { ty_release(g); return s; }
-  if (c->in[2].t) s = ty_contiguous(c->ctx, c->in[2].t, &w);
-  int64_t parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
-  char *acc = s == TY_OK ? ty_scratch((size_t)(2 * parts * n * size + 8)) : NULL;
+  ty_status s = ty_contiguous_operands(c, in);
+  char *acc = s == TY_OK ? ty_scratch((size_t)(sums * parts * n * size + 8)) : NULL;
   if (s == TY_OK && !acc) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
-    memset(acc, 0, (size_t)(2 * parts * n * size));
+    const void *w = in[2] ? ty_data(in[2]) : NULL;
+    memset(acc, 0, (size_t)(sums * parts * n * size));
     #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
     for (int64_t p = 0; p < parts; p++)
       for (int64_t i = m * p / parts; i < m * (p + 1) / parts; i++) {
-        int64_t off = i * n * size;
-        char *a = acc + 2 * p * n * size;
-        l->layer_norm_backward[k]((char *)ty_data(dx) + off, a, a + n * size, (char *)ty_data(g) + off,
-                                  (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n, at(ty_data(mean), k, i),
-                                  at(ty_data(rstd), k, i));
+        const int64_t off = i * n * size;
+        char *a = acc + sums * p * n * size, *d = (char *)ty_data(dx) + off;
+        const char *g = (char *)ty_data(in[0]) + off, *x = (char *)ty_data(in[1]) + off;
+        if (rms) l->rms_norm_backward[k](d, a, g, x, w, n, at(ty_data(in[3]), k, i));
+        else l->layer_norm_backward[k](d, a, a + n * size, g, x, w, n, at(ty_data(in[3]), k, i), at(ty_data(in[4]), k, i));
       }
-    for (int64_t i = 0; i < n; i++) {
-      double a = 0, b = 0;
-      for (int64_t p = 0; p < parts; p++) { a += at(acc, k, 2 * p * n + i); b += at(acc, k, (2 * p + 1) * n + i); }
-      put(ty_data(dw), k, i, a);
-      put(ty_data(db), k, i, b);
-    }
+    for (int j = 0; j < sums; j++)
+      for (int64_t i = 0; i < n; i++) {
+        double a = 0;
+        for (int64_t p = 0; p < parts; p++) a += at(acc, k, (sums * p + j) * n + i);
+        put(ty_data(c->out[1 + j]), k, i, a);
+      }
   }
   ty_scratch_free(acc);
-  ty_release(g);
-  ty_release(x);
-  ty_release(w);
-  return s;
-}
-
-/* ---- root mean square ---- */
-
-static ty_status rms_norm(ty_call *c) {
-  ty_tensor *o = c->out[0], *rstd = c->out[1], *x, *w = NULL;
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
-  const int size = ty_loop_size[k];
-  int64_t m = ty_numel(rstd), n = m ? ty_numel(o) / m : 0;
-  const ty_loops *l = ty_cpu_loops();
-  double eps = c->at[TY_AT_rms_norm_stats_eps].f;
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
-  ty_status s = c->in[1].t ? ty_contiguous(c->ctx, c->in[1].t, &w) : TY_OK;
-  #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
-  for (int64_t i = 0; i < m; i++) {
-    if (s != TY_OK || n == 0) continue;
-    char *xi = (char *)ty_data(x) + i * n * size;
-    double m1, r;
-    l->row_moments[k](xi, n, eps, false, &m1, &r);
-    put(ty_data(rstd), k, i, r);
-    l->rms_norm[k]((char *)ty_data(o) + i * n * size, xi, w ? ty_data(w) : NULL, n, r);
-  }
-  ty_release(x);
-  ty_release(w);
-  return s;
-}
-
-static ty_status rms_norm_backward(ty_call *c) {
-  ty_tensor *dx = c->out[0], *dw = c->out[1], *rstd = c->in[3].t, *g, *x = NULL, *w = NULL;
-  const ty_loop_type k = ty_loop_type_of((ty_dtype)dx->dtype);
-  const int size = ty_loop_size[k];
-  int64_t m = ty_numel(rstd), n = ty_numel(dw), parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
-  const ty_loops *l = ty_cpu_loops();
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &g));
-  ty_status s = ty_contiguous(c->ctx, c->in[1].t, &x);
-  if (s == TY_OK && c->in[2].t) s = ty_contiguous(c->ctx, c->in[2].t, &w);
-  char *acc = s == TY_OK ? ty_scratch((size_t)(parts * n * size + 8)) : NULL;
-  if (s == TY_OK && !acc) s = ty_no_memory(c->ctx, c->op->shown);
-  if (s == TY_OK) {
-    memset(acc, 0, (size_t)(parts * n * size));
-    #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
-    for (int64_t p = 0; p < parts; p++)
-      for (int64_t i = m * p / parts; i < m * (p + 1) / parts; i++) {
-        int64_t off = i * n * size;
-        l->rms_norm_backward[k]((char *)ty_data(dx) + off, acc + p * n * size, (char *)ty_data(g) + off,
-          (char *)ty_data(x) + off, w ? ty_data(w) : NULL, n, at(ty_data(rstd), k, i));
-      }
-    for (int64_t i = 0; i < n; i++) {
-      double a = 0;
-      for (int64_t p = 0; p < parts; p++) a += at(acc, k, p * n + i);
-      put(ty_data(dw), k, i, a);
-    }
-  }
-  ty_scratch_free(acc);
-  ty_release(g);
-  ty_release(x);
-  ty_release(w);
+  for (int i = 0; i < 5; i++) ty_release(in[i]);
   return s;
 }
 
@@ -462,7 +398,10 @@ static ty_status group_norm_columns(ty_call *c, const ty_tensor *x, double eps) 
 static ty_status group_norm(ty_call *c) {
   const double eps = c->at[TY_AT_group_norm_stats_eps].f;
   ty_tensor *x;
-  if (ty_numel(c->out[0]) == 0) return TY_OK;
+  if (ty_numel(c->out[0]) == 0) {          /* groups of no elements */
+    for (int j = 1; j < 3; j++) memset(ty_data(c->out[j]), 0, (size_t)(ty_numel(c->out[j]) * ty_itemsize(c->out[j])));
+    return TY_OK;
+  }
   TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, c->out[0], &x));
   const rows r = planes_of(x);
   const ty_status s = r.last ? group_norm_columns(c, x, eps) : group_norm_rows(c, &r, ty_data(x), eps);
@@ -562,10 +501,8 @@ static ty_status run(ty_call *c) {
     case TY_OP_batch_norm_backward: return batch_norm_backward(c);
     case TY_OP_group_norm_stats: return group_norm(c);
     case TY_OP_group_norm_backward: return group_norm_backward(c);
-    case TY_OP_layer_norm_stats: return layer_norm(c);
-    case TY_OP_layer_norm_backward: return layer_norm_backward(c);
-    case TY_OP_rms_norm_stats: return rms_norm(c);
-    default: return rms_norm_backward(c);
+    case TY_OP_layer_norm_stats: case TY_OP_rms_norm_stats: return row_norm(c);
+    default: return row_norm_backward(c);
   }
 }
 

@@ -457,7 +457,8 @@ static int mark_as(lua_State *L) {
 /* ---- autograd.Function ---- */
 
 static int is_view(lua_State *L) {
-  lua_pushboolean(L, ty_check(L, 1, "Function", "argument 1")->base != NULL);
+  const ty_tensor *t = ty_check_any(L, 1, "Function", "argument 1");
+  lua_pushboolean(L, t->base || t->whole);
   return 1;
 }
 

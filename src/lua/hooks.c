@@ -79,7 +79,6 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   lua_newtable(L);                         /* this and settling come before the tensor is looked at: finalizers may free it */
   ty_settle(L, "a hook is registered");
   ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
-  ty_hooks_registered++;
   if (lua_type(L, 2) != LUA_TFUNCTION) return ty_throw(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
   if (!ty_needs_grad(t)) return ty_throw(L, "register_hook: the tensor doesn't require grad");
   if (ty_history(ty_ctx_of(L, s), t) != TY_OK) return ty_raise(L, ty_ctx_of(L, s));
@@ -109,6 +108,7 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
   int n = (int)lua_objlen(L, 3) + 1;
   lua_pushvalue(L, 2);
   lua_rawseti(L, 3, n);
+  if (!t->node) ty_leaf_hooks_registered++;              /* a result's own settles what is recorded */
   lua_pushinteger(L, n);
   return 2;
 }

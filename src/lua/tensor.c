@@ -357,8 +357,8 @@ static int touch(lua_State *L) {           /* x's elements have been changed by 
 /* (x, y) -> x, which stands for y's tensor from now on, wherever it is held; y ends. */
 static int take_over(lua_State *L) {
   ty_state_of(L);
-  ty_check(L, 1, "take_over", "argument 1");
-  ty_check(L, 2, "take_over", "argument 2");
+  ty_check_any(L, 1, "take_over", "argument 1");
+  ty_check_any(L, 2, "take_over", "argument 2");
   ty_handle *x = lua_touserdata(L, 1), *y = lua_touserdata(L, 2);
   ty_tensor *old = x->t;
   ty_scope_detach(y);

@@ -3,6 +3,7 @@
 -- Invariant: what can be a view of x's memory is one; what can't (reshape, flatten across strides) is a copy, and says nothing.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
+local modes = require "tycho.modes"
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, MAKES, LIST = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES, lib.LIST
 local F = lib.functions
@@ -80,12 +81,14 @@ end)
 -- In place: x has another shape from then on; with a history it is the view of what it was.
 for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
-    local y = M[name](x, ...)
-    if rawequal(x, y) then return x end
     if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
       fail(name .. "_", "a leaf that requires grad can't take another shape in place")
     end
-    if x.is_leaf then core.set_data(x, M.detach(y)) else core.take_over(x, y) end
+    local viewed = core.is_view(x)                         -- and stays one, whose changes are its base's
+    local y
+    if viewed then y = modes.enable_grad(M[name], x, ...) else y = M[name](x, ...) end
+    if rawequal(x, y) then return x end
+    if x.is_leaf and not viewed then core.set_data(x, M.detach(y)) else core.take_over(x, y) end
     return x
   end
 end

@@ -1,0 +1,97 @@
+-- Random programs of views of one tensor that are changed in place, beside the same by index_put on a flat one: values, gradients, and who
+-- needs one. A program that both refuse (a saved tensor was changed) counts as agreeing.
+local tycho = require "tycho"
+local core = require "tycho.core"
+local helper = require "spec.helper"
+local D, SEEDS = helper.device, helper.simulated and 40 or 600
+
+-- What views see: v; and pos, the flat tensor's elements that it sees, in its shape.
+local VIEWS = {
+  function(x, draw) local d = draw(x:dim()); local i = draw(x:size(d)); return function(y) return y:select(d, i) end end,
+  function(x, draw)
+    local d = draw(x:dim())
+    local first = draw(x:size(d))
+    local last = first - 1 + draw(x:size(d) - first + 1)
+    return function(y) return y:slice(d, first, last) end
+  end,
+  function(x, draw) local i, j = draw(x:dim()), draw(x:dim()); return function(y) return y:transpose(i, j) end end,
+  function(x) if x:dim() < 6 then return function(y) return y:unsqueeze(1) end end end,
+  function(x) if x:is_contiguous() then return function(y) return y:contiguous():view(-1) end end end,
+  function(x) if x:dim() > 1 then return function(y) return y:diagonal() end end end,
+}
+local RESHAPED = {
+  function(y) return y:dim() > 1 and y:transpose_(1, 2) or y end,
+  function(y) return y:dim() == 2 and y:t_() or y end,
+  function(y) return y:unsqueeze_(1) end,
+  function(y) return y:squeeze_(1) end,
+}
+
+local function run(seed)
+  local draw = helper.drawer(seed)
+  tycho.manual_seed(seed)
+  local a, b = tycho.randn(3, 4, 2, {dtype = "float64", device = D}), tycho.randn({}, {dtype = "float64", device = D})
+  local function leaf(x) return x:clone():requires_grad_() end
+  local a1, b1, a2, b2 = leaf(a), leaf(b), leaf(a), leaf(b)
+  local tracked = draw(2) == 1
+  local x, flat = tracked and a1 * 1 or a:clone(), (tracked and a2 * 1 or a:clone()):view(-1)
+  local views = {{v = x, pos = tycho.range(1, 24, 1, {dtype = "int64", device = D}):view(3, 4, 2)}}
+  local sums, mirrored = {}, {}
+  local function seen(o) return flat[o.pos:contiguous():view(-1)]:view(o.pos.shape) end
+  local function step()
+    local o, kind = views[draw(#views)], draw(10)
+    if kind <= 3 then
+      local make = o.v:dim() > 0 and VIEWS[draw(#VIEWS)](o.v, draw)
+      if make then views[#views + 1] = {v = make(o.v), pos = make(o.pos)} end
+    elseif kind == 4 then
+      local change = RESHAPED[draw(#RESHAPED)]
+      if #views > 1 and o.v:dim() > 0 and o.v:dim() < 6 and o.v ~= x then
+        change(o.v)
+        o.pos = change(o.pos:clone())
+      end
+    elseif kind <= 9 then
+      local old, new = seen(o), nil
+      local how = draw(4)
+      if how == 1 then o.v:mul_(b1); new = old * b2
+      elseif how == 2 then o.v:add_(b1 * 2); new = old + b2 * 2
+      elseif how == 3 then o.v:sin_(); new = old:sin()
+      else o.v:fill_(1.5); new = old * 0 + 1.5 end
+      flat = core.ops.index_put(flat, new:contiguous():view(-1), {o.pos:contiguous():view(-1)}, 1)
+    else
+      sums[#sums + 1], mirrored[#mirrored + 1] = (o.v * 2):sum(), (seen(o) * 2):sum()
+    end
+  end
+  for _ = 1, 3 + draw(7) do step() end
+  for i, o in ipairs(views) do
+    sums[#sums + 1], mirrored[#mirrored + 1] = (o.v:sin() * i):sum(), (seen(o):sin() * i):sum()
+  end
+  local y, z = tycho.stack(sums):sum(), tycho.stack(mirrored):sum()
+  helper.close(y, z, "seed " .. seed)
+  assert.equal(z.requires_grad, y.requires_grad, "seed " .. seed)
+  if not z.requires_grad then return end
+  y:backward()
+  z:backward()
+  for _, pair in ipairs {{a1, a2}, {b1, b2}} do
+    local g, wanted = pair[1].grad, pair[2].grad
+    local zero = tycho.zeros_like(pair[1])
+    helper.close(g or zero, wanted or zero, "gradient, seed " .. seed, nil, 10)
+  end
+end
+
+describe("views that are changed in place", function()
+  it("are seen as PyTorch's", function()
+    for seed = 1, SEEDS do run(seed) end
+  end)
+
+  it("stay views where their shape changes in place", function()
+    local w = tycho.full({2, 2}, 2, {device = D, requires_grad = true})
+    for _, change in pairs {function(v) return v:t_() end, function(v) return v:transpose_(1, 2) end,
+      function(v) return v:unsqueeze_(1):squeeze_(1) end, function(v) return tycho.no_grad(v.t_, v) end} do
+      local x = tycho.zeros(2, 2, {device = D})
+      local v = x:view(2, 2)
+      change(v):copy_(w * 3)
+      helper.close(x:detach(), tycho.full({2, 2}, 6, {device = D}))
+      assert.is_true(x.requires_grad)
+      helper.close(tycho.grad(x:sum(), w), tycho.full({2, 2}, 3, {device = D}))
+    end
+  end)
+end)
