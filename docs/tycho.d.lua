@@ -3641,38 +3641,27 @@ function tycho.reshape(x, size) end
 ---@return tycho.Tensor
 function Tensor:reshape(size) end
 
---- `(x, memory_format:enum(contiguous,preserve,channels_last)=contiguous)` x, or a copy in row-major memory order, or with channels last
----@param x tycho.Tensor
----@param memory_format? string|table
----@return tycho.Tensor
-function tycho.contiguous(x, memory_format) end
-
---- `(memory_format:enum(contiguous,preserve,channels_last)=contiguous)` x, or a copy in row-major memory order, or with channels last
----@param memory_format? string|table
----@return tycho.Tensor
-function Tensor:contiguous(memory_format) end
-
---- `(x, start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
+--- `(x, start_dim:dim=1, end_dim:dim=-1)` dims start_dim to end_dim as one
 ---@param x tycho.Tensor
 ---@param start_dim? integer|table
 ---@param end_dim? integer|table
 ---@return tycho.Tensor
 function tycho.flatten(x, start_dim, end_dim) end
 
---- `(start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
+--- `(start_dim:dim=1, end_dim:dim=-1)` dims start_dim to end_dim as one
 ---@param start_dim? integer|table
 ---@param end_dim? integer|table
 ---@return tycho.Tensor
 function Tensor:flatten(start_dim, end_dim) end
 
---- `(x, start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
+--- `(x, start_dim:dim=1, end_dim:dim=-1)` dims start_dim to end_dim as one
 ---@param x tycho.Tensor
 ---@param start_dim? integer|table
 ---@param end_dim? integer|table
 ---@return tycho.Tensor
 function tycho.ravel(x, start_dim, end_dim) end
 
---- `(start_dim:int=1, end_dim:int=-1)` dims start_dim to end_dim as one
+--- `(start_dim:dim=1, end_dim:dim=-1)` dims start_dim to end_dim as one
 ---@param start_dim? integer|table
 ---@param end_dim? integer|table
 ---@return tycho.Tensor
@@ -3700,100 +3689,91 @@ function tycho.squeeze_(x, dim) end
 ---@return tycho.Tensor
 function Tensor:squeeze_(dim) end
 
---- `(x, dim:int)` with a dim of size 1 more, at dim
+--- `(x, dim:dim)` with a dim of size 1 more, at dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor
 function tycho.unsqueeze(x, dim) end
 
---- `(dim:int)` with a dim of size 1 more, at dim
+--- `(dim:dim)` with a dim of size 1 more, at dim
 ---@param dim integer
 ---@return tycho.Tensor
 function Tensor:unsqueeze(dim) end
 
---- `(x, dim:int)` with a dim of size 1 more, at dim
+--- `(x, dim:dim)` with a dim of size 1 more, at dim
 ---@param x tycho.Tensor
 ---@param dim integer
 ---@return tycho.Tensor
 function tycho.unsqueeze_(x, dim) end
 
---- `(dim:int)` with a dim of size 1 more, at dim
+--- `(dim:dim)` with a dim of size 1 more, at dim
 ---@param dim integer
 ---@return tycho.Tensor
 function Tensor:unsqueeze_(dim) end
 
---- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(x, dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function tycho.transpose(x, dim0, dim1) end
 
---- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:transpose(dim0, dim1) end
 
---- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(x, dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function tycho.transpose_(x, dim0, dim1) end
 
---- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:transpose_(dim0, dim1) end
 
---- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(x, dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function tycho.swapaxes(x, dim0, dim1) end
 
---- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:swapaxes(dim0, dim1) end
 
---- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:swapaxes_(dim0, dim1) end
 
---- `(x, dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(x, dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function tycho.swapdims(x, dim0, dim1) end
 
---- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:swapdims(dim0, dim1) end
 
---- `(dim0:int, dim1:int)` dims dim0 and dim1 exchanged
+--- `(dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param dim0 integer
 ---@param dim1 integer
 ---@return tycho.Tensor
 function Tensor:swapdims_(dim0, dim1) end
-
---- `(x)` matrices transposed
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.adjoint(x) end
-
---- matrices transposed
----@return tycho.Tensor
-function Tensor:adjoint() end
 
 --- `(x)` a matrix transposed
 ---@param x tycho.Tensor
@@ -3812,6 +3792,26 @@ function tycho.t_(x) end
 --- a matrix transposed
 ---@return tycho.Tensor
 function Tensor:t_() end
+
+--- `(x, memory_format:enum(contiguous,preserve,channels_last)=contiguous)` x, or a copy in row-major memory order, or with channels last
+---@param x tycho.Tensor
+---@param memory_format? string|table
+---@return tycho.Tensor
+function tycho.contiguous(x, memory_format) end
+
+--- `(memory_format:enum(contiguous,preserve,channels_last)=contiguous)` x, or a copy in row-major memory order, or with channels last
+---@param memory_format? string|table
+---@return tycho.Tensor
+function Tensor:contiguous(memory_format) end
+
+--- `(x)` matrices transposed
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.adjoint(x) end
+
+--- matrices transposed
+---@return tycho.Tensor
+function Tensor:adjoint() end
 
 --- `(x, size:sizes)` x summed over the dims along which size broadcasts to its shape
 ---@param x tycho.Tensor

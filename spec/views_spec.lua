@@ -49,12 +49,11 @@ local function run(seed)
         o.pos = change(o.pos:clone())
       end
     elseif kind <= 9 then
-      local old, new = seen(o), nil
-      local how = draw(4)
-      if how == 1 then o.v:mul_(b1); new = old * b2
-      elseif how == 2 then o.v:add_(b1 * 2); new = old + b2 * 2
-      elseif how == 3 then o.v:sin_(); new = old:sin()
-      else o.v:fill_(1.5); new = old * 0 + 1.5 end
+      local new, how = seen(o), draw(4)
+      if how == 1 then o.v:mul_(b1); new = new * b2
+      elseif how == 2 then o.v:add_(b1 * 2); new = new + b2 * 2
+      elseif how == 3 then o.v:sin_(); new = new:sin()
+      else o.v:fill_(1.5); new = new * 0 + 1.5 end
       flat = core.ops.index_put(flat, new:contiguous():view(-1), {o.pos:contiguous():view(-1)}, 1)
     else
       sums[#sums + 1], mirrored[#mirrored + 1] = (o.v * 2):sum(), (seen(o) * 2):sum()

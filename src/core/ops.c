@@ -227,6 +227,13 @@ static void init(void) {
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
     ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
   }
+  for (ty_op *f = ty_shape_functions; f->name; f++) {
+    f->shown = f->name;
+    f->domain = "any";
+    f->nout = 1;
+    f->cast_first = -1;
+    if (ty_sig_parse(f->sig, f, init_error) != TY_OK) return;
+  }
   check_slots();
   check_numbers();
 }

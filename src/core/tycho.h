@@ -191,6 +191,7 @@ typedef struct ty_op {
   ty_dtype_rule dtype;
   ty_autocast cast;
   ty_status (*infer)(ty_call *c);      /* shapes and dtypes of the results; also checks the arguments */
+  ty_status (*made)(ty_call *c);       /* of a function that isn't in the table: calls ops, and puts the result in c->out[0] */
   const char *shown;                   /* the name in error texts */
   int id, nparam, nin, nattr, nout;
   int lead;                            /* parameters at the front that are tensors or operands */
@@ -206,6 +207,7 @@ typedef struct ty_op {
 } ty_op;
 
 extern ty_op ty_ops[TY_NOP];            /* device libraries see it through calls only */
+extern ty_op ty_shape_functions[];       /* made of ops (shapes.c); the last has no name */
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
 double ty_parameter(const ty_call *c, int slot);         /* an attribute as a number, whatever its type */
 ty_op *ty_op_find(const char *name);
@@ -499,6 +501,7 @@ ty_status ty_normalize_channels(ty_call *c);
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
 ty_status ty_laid_out_as(ty_ctx *ctx, ty_tensor *t, const ty_tensor *like, ty_tensor **out);
 ty_status ty_fill_into(ty_ctx *ctx, ty_tensor *dst, ty_operand value);
+ty_status ty_reshape(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out);   /* a view, or a copy where that can't be */
 /* An op of one or two operands; at: its attributes, NULL for the defaults. */
 ty_status ty_call_op2(ty_ctx *ctx, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into, ty_tensor **out);
 

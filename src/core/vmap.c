@@ -31,17 +31,6 @@ ty_status ty_vmap_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty
   return ty_call_op2(ctx, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
-ty_status ty_vmap_reshape(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out) {
-  int64_t stride[TY_MAXDIM];
-  ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
-  ty_tensor *copy;
-  if (ty_view_strides(t, size, n, stride)) return ty_vmap_view(ctx, t, n, size, out);
-  TY_TRY(ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, &copy));
-  const ty_status s = ty_vmap_view(ctx, copy, n, size, out);
-  ty_release(copy);
-  return s;
-}
-
 ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out) {
   ty_attr at = {.set = true, .n = (uint8_t)(t->ndim + 1)};
   if (t->ndim == TY_MAXDIM) return ty_error(ctx, "vmap: a tensor of shape %s has no room for a dim more", ty_shape_of(t));
@@ -97,7 +86,7 @@ ty_status ty_vmap_merged(ty_vmap_call *m, int i) {
   if (!t) return TY_OK;
   size[0] = t->shape[0] * t->shape[1];
   memcpy(size + 1, t->shape + 2, sizeof(int64_t) * (size_t)(t->ndim - 2));
-  TY_TRY(ty_vmap_reshape(m->one.ctx, t, t->ndim - 1, size, &v));
+  TY_TRY(ty_reshape(m->one.ctx, t, t->ndim - 1, size, &v));
   ty_vmap_take(m, i, v);
   return TY_OK;
 }
@@ -134,7 +123,7 @@ ty_status ty_vmap_run_merged(ty_vmap_call *m, ty_tensor **out) {
     int64_t size[TY_MAXDIM] = {m->map->size};
     memcpy(size + 1, like->shape, sizeof(int64_t) * like->ndim);
     s = TY_SAME_SHAPE(all[j], like) ? ty_vmap_repeated(m->one.ctx, all[j], m->map->size, &v)
-      : ty_vmap_reshape(m->one.ctx, all[j], like->ndim + 1, size, &v);
+      : ty_reshape(m->one.ctx, all[j], like->ndim + 1, size, &v);
     if (s == TY_OK) { ty_release(all[j]); all[j] = v; }
   }
   if (s == TY_OK) return ty_vmap_results(m, all, out);

@@ -32,7 +32,6 @@ static inline bool ty_vmap_maps(const ty_vmap_call *m, const ty_tensor *t) { ret
 static inline ty_tensor *ty_vmap_example(const ty_vmap_call *m, int i) { return m->one.in[i].t; }        /* operand i as an example's */
 
 ty_status ty_vmap_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out);
-ty_status ty_vmap_reshape(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty_tensor **out);   /* a view, or a copy where that can't be */
 ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out);       /* t for each of n examples, without a copy */
 
 /* Operand i of the op of all, at first by one of these three: a mapped one's whole, or as it is; with a dim of the examples, whether it is
@@ -47,8 +46,8 @@ void ty_vmap_take(ty_vmap_call *m, int i, ty_tensor *t);
 /* The op of all, with its results as they are; these, which have the examples along their first dim, mapped (takes them over). */
 ty_status ty_vmap_apply(ty_vmap_call *m, ty_tensor **all);
 ty_status ty_vmap_results(ty_vmap_call *m, ty_tensor **all, ty_tensor **out);
-/* Both; into: the tensor of all that takes the result. Of merged operands: (B N, ...) becomes (B, N, ...), and what is of an example's shape
- * belongs to all. */
+/* Both; into: the tensor of all that takes the result. Of merged operands: (B N, ...) becomes (B, N, ...), and what is of an example's
+ * shape belongs to all. */
 ty_status ty_vmap_run(ty_vmap_call *m, ty_tensor *into, ty_tensor **out);
 ty_status ty_vmap_run_merged(ty_vmap_call *m, ty_tensor **out);
 ty_status ty_vmap_each(ty_vmap_call *m, ty_tensor **out);       /* example by example, and stacked */

@@ -155,8 +155,8 @@ static ty_status linear(ty_vmap_call *m, ty_tensor **out) {
   return s;
 }
 
-/* Filters of their own are, on a GPU, groups of one convolution: x (N, B C, H, W), filters (B O, C / groups, ...); a bias is added after. On
- * the CPU many groups take longer than many calls. */
+/* Filters of their own are, on a GPU, groups of one convolution: x (N, B C, H, W), filters (B O, C / groups, ...); a bias is added after.
+ * On the CPU many groups take longer than many calls. */
 static ty_status conv2d(ty_vmap_call *m, ty_tensor **out) {
   ty_ctx *ctx = m->one.ctx;
   ty_tensor *x = ty_vmap_example(m, 0), *w = ty_vmap_example(m, 1), *bias = ty_vmap_example(m, 2), *b, *v, *y, *all;
@@ -172,14 +172,14 @@ static ty_status conv2d(ty_vmap_call *m, ty_tensor **out) {
   TY_TRY(ty_vmap_spread(m, 0));
   TY_TRY(move_dims(ctx, m->w[0].t, 0, 1, 1, &v));
   ty_vmap_take(m, 0, v);
-  TY_TRY(ty_vmap_reshape(ctx, m->w[0].t, 4, shape, &v));
+  TY_TRY(ty_reshape(ctx, m->w[0].t, 4, shape, &v));
   ty_vmap_take(m, 0, v);
   TY_TRY(ty_vmap_merged(m, 1));
   m->w[2] = (ty_operand){0};
   m->at[TY_AT_conv2d_groups].i = m->plain[TY_AT_conv2d_groups].i * n;
   TY_TRY(ty_vmap_apply(m, &all));
   const int64_t apart[5] = {one->shape[0], n, one->shape[1], one->shape[2], one->shape[3]};
-  ty_status s = ty_vmap_reshape(ctx, all, 5, apart, &v);
+  ty_status s = ty_reshape(ctx, all, 5, apart, &v);
   ty_release(all);
   TY_TRY(s);
   s = move_dims(ctx, v, 1, 1, 0, &all);

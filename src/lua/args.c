@@ -534,7 +534,12 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
   const int nout = a->out ? 1 : op->nout;
   ty_ctx *ctx = ty_ctx_of(L, s);
   for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* out of memory, the collector is asked: finalizers free what they like */
-  ty_status st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, a->out ? a->in[0].t : NULL, out);
+  ty_status st;
+  if (op->made) {
+    ty_call c = {.ctx = ctx, .op = op, .in = a->in, .nin = a->nin, .at = a->at};
+    st = op->made(&c);
+    out[0] = c.out[0];
+  } else st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, a->out ? a->in[0].t : NULL, out);
   for (int i = 0; i < a->nin; i++) ty_release(a->in[i].t);
   if (st != TY_OK) return ty_raise(L, ctx);
   for (int i = 0; i < op->nout; i++) {

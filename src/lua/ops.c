@@ -24,6 +24,22 @@ static bool has_inplace(const ty_op *op) {
   return false;
 }
 
+/* shape_functions: list of {name, signature, doc, function} */
+static void push_shape_functions(lua_State *L) {
+  lua_newtable(L);
+  for (int i = 0; ty_shape_functions[i].name; i++) {
+    ty_op *f = &ty_shape_functions[i];
+    lua_newtable(L);
+    lua_pushstring(L, f->name); lua_setfield(L, -2, "name");
+    lua_pushstring(L, f->sig); lua_setfield(L, -2, "signature");
+    lua_pushstring(L, f->doc); lua_setfield(L, -2, "doc");
+    lua_pushlightuserdata(L, f);
+    ty_closure(L, op_call, 1);
+    lua_setfield(L, -2, "call");
+    lua_rawseti(L, -2, i + 1);
+  }
+}
+
 /* ops: name -> function; in-place forms under name_ */
 static void push_ops(lua_State *L) {
   lua_newtable(L);
@@ -131,6 +147,8 @@ static int nearest(lua_State *L) {       /* name, list -> nearest name or nil */
 void ty_open_ops(lua_State *L) {
   push_ops(L);
   lua_setfield(L, -2, "ops");
+  push_shape_functions(L);
+  lua_setfield(L, -2, "shape_functions");
   ty_add(L, "define", define);
   ty_add(L, "op_table", op_table);
   ty_add(L, "nearest", nearest);

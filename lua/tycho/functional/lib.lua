@@ -112,6 +112,12 @@ function lib.def(name, signature, doc, fn, options)
   end
 end
 
+-- A function that is C's: {name, signature, doc, call}.
+function lib.given(f)
+  lib.functions[f.name], M[f.name] = f.call, f.call
+  lib.signatures[#lib.signatures + 1] = {name = f.name, signature = f.signature, doc = f.doc}
+end
+
 -- Another name of a function or an op, as PyTorch has it.
 function lib.alias(name, of)
   local f = lib.functions[of] or core.ops[of]

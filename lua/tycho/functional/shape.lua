@@ -12,21 +12,7 @@ local F = lib.functions
 local function fresh(y, x) return M.shares_memory(y, x) and ops.clone(y) or y end
 
 ---- shape ----
-def("reshape", "x, size:sizes", "the elements in another shape; a view where that is possible, else a copy", function(x, size)
-  local ok, y = pcall(ops.view, x, size)
-  if ok then return y end
-  local out, wild, n = {}, nil, 1
-  for i, s in ipairs(size) do
-    out[i] = s
-    if s == -1 then wild = wild and fail("reshape", "only one size may be -1") or i else n = n * s end
-  end
-  if wild then out[wild] = M.numel(x) / n end
-  if (wild and out[wild] % 1 or n - M.numel(x)) ~= 0 then
-    fail("reshape", "a tensor of shape %s has %d elements; they don't fit shape %s", tostring(x.shape), M.numel(x),
-      table.concat(size, "x"))
-  end
-  return ops.view(ops.clone(x, {memory_format = "contiguous"}), out)
-end)
+for _, f in ipairs(core.shape_functions) do lib.given(f) end
 def("contiguous",
   "x, memory_format:enum(contiguous,preserve,channels_last)=contiguous",
   "x, or a copy in row-major memory order, or with channels last",
@@ -34,49 +20,9 @@ def("contiguous",
     if format == "preserve" or M.is_contiguous(x, format) then return x end
     return ops.clone(x, {memory_format = format})
   end)
-def("flatten", "x, start_dim:int=1, end_dim:int=-1", "dims start_dim to end_dim as one", function(x, first, last)
-  local shape, n = x.shape, M.dim(x)
-  if n == 0 then return M.reshape(x, 1) end
-  first, last = wrap("flatten", first, n), wrap("flatten", last, n)
-  if first > last then fail("flatten", "first dim %d is behind last dim %d", first, last) end
-  local size, k = {}, 1
-  for i = 1, n do
-    if i >= first and i <= last then
-      k = k * shape[i]
-      if i == last then size[#size + 1] = k end
-    else size[#size + 1] = shape[i] end
-  end
-  return M.reshape(x, size)
-end)
-def("squeeze", "x, dim:dims?", "without dims of size 1 (all of them where dim is nil)", function(x, dim)
-  local size, drop, n = {}, {}, M.dim(x)
-  for _, d in ipairs(dim or {}) do drop[n == 0 and 1 or wrap("squeeze", d, n)] = true end
-  for i, s in ipairs(x.shape) do
-    if s ~= 1 or (dim and not drop[i]) then size[#size + 1] = s end
-  end
-  return ops.view(x, size)
-end)
-def("unsqueeze", "x, dim:int", "with a dim of size 1 more, at dim", function(x, dim)
-  local size = x.shape
-  table.insert(size, wrap("unsqueeze", dim, #size + 1), 1)
-  return ops.view(x, setmetatable(size, nil))
-end)
-local function swapped(name, x, a, b)
-  local order, n = {}, M.dim(x)
-  a, b = wrap(name, a, math.max(n, 1)), wrap(name, b, math.max(n, 1))
-  if n == 0 then return x end
-  for i = 1, n do order[i] = i end
-  order[a], order[b] = order[b], order[a]
-  return ops.permute(x, order)
-end
-def("transpose", "x, dim0:int, dim1:int", "dims dim0 and dim1 exchanged", function(x, a, b) return swapped("transpose", x, a, b) end)
 def("adjoint", "x", "matrices transposed", function(x)
   if M.dim(x) < 2 then fail("adjoint", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
-  return swapped("adjoint", x, -2, -1)
-end)
-def("t", "x", "a matrix transposed", function(x)
-  if M.dim(x) > 2 then fail("t", "argument 1 must have at most 2 dims, got shape %s", tostring(x.shape)) end
-  return M.dim(x) < 2 and x or ops.permute(x, {2, 1})
+  return M.transpose(x, -2, -1)
 end)
 -- In place: x has another shape from then on; with a history it is the view of what it was.
 for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do

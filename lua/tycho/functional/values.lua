@@ -56,7 +56,10 @@ def("to",
 for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64",
     int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
   -- As to() of that dtype; a tensor that has it is given back itself.
-  M[name] = function(x) return M.to(x, dtype) end
+  M[name] = function(x)
+    if core.is_tensor(x) and x.dtype == dtype then return x end
+    return M.to(x, dtype)
+  end
 end
 -- As x:to("cpu"): itself where it is there already; a GPU is waited for.
 M.cpu = function(x) return M.to(x, "cpu") end
