@@ -413,7 +413,7 @@ describe("what changes in use", function()
     fails("argument 1 must be a tensor of 3 or 4 dims, got shape ()", nn.ConvTranspose2d(1, 1, 2), tycho.tensor(1), {3, 3})
     fails("var: argument 2 (dim) must list whole numbers, got boolean", tycho.ones(2, 2).var, tycho.ones(2, 2), {false, 1})
     fails("embedding_bag: argument 1 (ids) must have 1 or 2 dims", nn.EmbeddingBag(3, 2), tycho.tensor(1, {dtype = "int64"}))
-    fails("remove: 'nil' isn't made by prune", nn.utils.prune.remove, nn.Linear(1, 1))
+    fails("remove: argument 'name' is missing", nn.utils.prune.remove, nn.Linear(1, 1))
   end)
 
   it("lazy layers learn their sizes from a state dict too", function()

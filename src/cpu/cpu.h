@@ -79,7 +79,8 @@ typedef struct {
   void (*row[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
   /* the same of each of `rows` rows of n, one after another */
   void (*rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);
-  void (*column[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);     /* acc[i] = combined(acc[i], x[i]), in the loop's type */
+  /* acc[i] = combined(acc[i], x[i], x[step + i], ...) of so many rows, in the loop's type */
+  void (*column[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n, int64_t rows, int64_t step);
   void (*column_init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */
   void (*init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);

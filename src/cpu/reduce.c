@@ -71,39 +71,49 @@ static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi
 }
 
 /* acc[0..n) = combinations over all reduced positions of n neighbours at x */
-static void reduce_columns(const reduction *r, const char *x, int64_t stride, int64_t n, void *acc) {
+static void reduce_columns(const reduction *r, const char *x, int64_t stride, int64_t n, double *acc) {
+  const int last = r->red.n - 1;
+  const int64_t inner = last < 0 ? 1 : r->red.shape[last], step = last < 0 ? 0 : r->red.stride[last];
+  const bool straight = r->direct && stride == 1;
   double part[TY_BLOCK], wide[TY_BLOCK], buf[TY_BLOCK];
   const ty_loops *l = r->l;
-  l->init[r->id][r->k](acc, n);
+  if (!r->red.total) l->init[r->id][r->k](acc, n);
   for (int64_t i = 0; i < r->red.total;) {
-    int64_t e = TY_MIN(r->red.total, i + 128);
-    l->column_init[r->id][r->k](part, n);
-    for (; i < e; i++) {
-      const char *p = x + offset_of(&r->red, r->red.n, i) * r->size;
-      if (!r->direct || stride != 1) { r->load(buf, p, stride, n); p = (const char *)buf; }
-      l->column[r->id][r->k](part, p, n);
+    const int64_t begin = i, e = TY_MIN(r->red.total, i + 128);
+    double *const to = begin ? wide : acc;                 /* in the accumulator's type */
+    void *const sum = r->k == TY_IN_F32 ? part : to;
+    l->column_init[r->id][r->k](sum, n);
+    while (i < e) {
+      const int64_t rows = straight ? TY_MIN(inner - i % inner, e - i) : 1;
+      const char *p = x + (offset_of(&r->red, last, i / inner) + i % inner * step) * r->size;
+      if (!straight) { r->load(buf, p, stride, n); p = (const char *)buf; }
+      l->column[r->id][r->k](sum, p, n, rows, step);
+      i += rows;
     }
-    if (r->k == TY_IN_F32) l->load[TY_F32][TY_IN_F64](wide, part, 1, n);
-    l->combine[r->id][r->k](acc, r->k == TY_IN_F32 ? wide : part, n);
+    if (r->k == TY_IN_F32) l->load[TY_F32][TY_IN_F64](to, part, 1, n);
+    if (begin) l->combine[r->id][r->k](acc, wide, n);
   }
 }
 
 #define NARROW 64                /* columns that are too few for a loop's vectors */
 #define NARROW_PARTS 16          /* a fixed number, whatever the threads */
 
-/* acc[0..n) = combinations of so many rows of n neighbours, one row after another: several are taken for one wide row. */
+/* acc[0..n) = combinations of so many rows of n neighbours, one row after another: several are taken for one wide row, whose parts are
+ * combined by halves. */
 static void reduce_narrow(const reduction *r, const char *x, int64_t rows, int64_t n, double *acc) {
-  const int64_t fold = TY_MAX(TY_MIN(TY_BLOCK / n, rows), 1), rest = rows % fold;
   reduction wide = *r;
-  double all[TY_BLOCK];
+  double all[2 * NARROW];
+  int64_t fold = 1;
+  while (2 * fold * n <= 2 * NARROW && 2 * fold <= rows) fold *= 2;
+  const int64_t rest = rows % fold;
   wide.red = (dims){.n = 1, .shape = {rows / fold}, .stride = {n * fold}, .total = rows / fold};
   reduce_columns(&wide, x, 1, n * fold, all);
+  for (int64_t h = fold / 2; h; h /= 2) r->l->combine[r->id][r->k](all, all + h * n, h * n);
   memcpy(acc, all, sizeof *acc * (size_t)n);
-  for (int64_t i = 1; i < fold; i++) r->l->combine[r->id][r->k](acc, all + i * n, n);
   if (!rest) return;
-  wide.red.shape[0] = wide.red.total = 1;
-  reduce_columns(&wide, x + (rows - rest) * n * r->size, 1, n * rest, all);
-  for (int64_t i = 0; i < rest; i++) r->l->combine[r->id][r->k](acc, all + i * n, n);
+  wide.red = (dims){.n = 1, .shape = {rest}, .stride = {n}, .total = rest};
+  reduce_columns(&wide, x + (rows - rest) * n * r->size, 1, n, all);
+  r->l->combine[r->id][r->k](acc, all, n);
 }
 
 /* The n results from the i-th on, of acc, which is changed. */
@@ -119,12 +129,15 @@ static void by_columns(const reduction *r) {
   int64_t tiles = (inner + TY_BLOCK - 1) / TY_BLOCK;
   if (inner > 64 && outer * tiles < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
   const int64_t width = (inner + tiles - 1) / tiles;
+  const bool narrow = inner <= NARROW && stride == 1 && r->red.n == 1 && r->red.stride[0] == inner;     /* rows without gaps */
   #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
   for (int64_t t = 0; t < outer * tiles; t++) {
     const int64_t at = t % tiles * width, n = TY_MIN(width, inner - at);
     double acc[TY_BLOCK];
     if (n <= 0) continue;
-    reduce_columns(r, r->x + (offset_of(keep, keep->n - 1, t / tiles) + at * stride) * r->size, stride, n, acc);
+    const char *x = r->x + (offset_of(keep, keep->n - 1, t / tiles) + at * stride) * r->size;
+    if (narrow) reduce_narrow(r, x, r->red.total, n, acc);
+    else reduce_columns(r, x, stride, n, acc);
     finish(r, t / tiles * inner + at, acc, n);
   }
 }
@@ -230,6 +243,7 @@ static reduction reduction_of(const ty_call *c) {
       r.keep.total *= x->shape[i];
     }
   merge_dims(&r.red);
+  merge_dims(&r.keep);
   r.work = r.red.total * r.keep.total;
   return r;
 }

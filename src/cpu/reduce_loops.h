@@ -61,8 +61,18 @@ TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t
   }
 }
 
-TY_INLINE void FN(column_of)(REDUCTION r, T *acc, const T *x, int64_t n) {
-  for (int64_t i = 0; i < n; i++) acc[i] = r.join(acc[i], r.map(x[i]));
+/* Rows that lie step apart, one after another, into acc. */
+TY_INLINE void FN(column_of)(REDUCTION r, T *acc, const T *x, int64_t n, int64_t rows, int64_t step) {
+  int64_t i = 0;
+  for (; i + 2 * LANES <= n; i += 2 * LANES) {
+    T a[2 * LANES];
+    EACH_OF(2 * LANES, j) a[j] = acc[i + j];
+    for (int64_t k = 0; k < rows; k++)
+      EACH_OF(2 * LANES, j) a[j] = r.join(a[j], r.map(x[k * step + i + j]));
+    EACH_OF(2 * LANES, j) acc[i + j] = a[j];
+  }
+  for (int64_t k = 0; k < rows && i < n; k++)
+    for (int64_t j = i; j < n; j++) acc[j] = r.join(acc[j], r.map(x[k * step + j]));
 }
 
 TY_INLINE void FN(combine_of)(REDUCTION r, A *acc, const A *x, int64_t n) {
@@ -75,7 +85,8 @@ TY_INLINE void FN(combine_of)(REDUCTION r, A *acc, const A *x, int64_t n) {
     return (REDUCTION){FN(start_##name)(), FN(map_##name), FN(join_##name), IN_A(join_##name)}; } \
   static void FN(row_##name)(void *out, const void *x, int64_t n) { FN(row_of)(FN(the_##name)(), out, x, n); } \
   static void FN(rows_##name)(void *out, const void *x, int64_t rows, int64_t n) { FN(rows_of)(FN(the_##name)(), out, x, rows, n); } \
-  static void FN(column_##name)(void *acc, const void *x, int64_t n) { FN(column_of)(FN(the_##name)(), acc, x, n); } \
+  static void FN(column_##name)(void *acc, const void *x, int64_t n, int64_t rows, int64_t step) { \
+    FN(column_of)(FN(the_##name)(), acc, x, n, rows, step); } \
   static void FN(combine_##name)(void *acc, const void *x, int64_t n) { FN(combine_of)(FN(the_##name)(), acc, x, n); } \
   static void FN(column_init_##name)(void *acc_, int64_t n) { \
     T *acc = acc_; \

@@ -202,10 +202,10 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     if (ty_is_handle(L, -1)) { first = TY_MIN(first, (int)k); last = TY_MAX(last, (int)k); }
     lua_pop(L, 1);
   }
-  bool apart = false;                    /* by a range: then it matters whether a tensor without dims is a number */
+  bool apart = false;                    /* by whole dims or new ones: then it matters whether a tensor without dims is a number */
   for (int i = first; i < last; i++) {
     lua_rawgeti(L, 2, i);
-    apart = apart || lua_type(L, -1) == LUA_TTABLE;
+    apart = apart || lua_type(L, -1) == LUA_TTABLE || lua_type(L, -1) == LUA_TSTRING;
     lua_pop(L, 1);
   }
   for (int i = 1; i <= n; i++) {

@@ -157,13 +157,13 @@ void ty_scope_call(lua_State *L, ty_state *s, int n) {
   if (status) lua_error(L);
 }
 
-static int keep_value(lua_State *L) {  /* keeps its argument beyond every scope, and returns it */
+static int keep_values(lua_State *L) { /* keeps its arguments beyond every scope, and returns them */
   ty_state_of(L);
-  lua_settop(L, 1);
+  const int n = lua_gettop(L);
   lua_newtable(L);
-  keep(L, 1, NULL, NULL, 2);
-  lua_settop(L, 1);
-  return 1;
+  for (int i = 1; i <= n; i++) keep(L, i, NULL, NULL, n + 1);
+  lua_settop(L, n);
+  return n;
 }
 
 static int scope_count(lua_State *L) {   /* scope -> how many tensors have come to it */
@@ -231,5 +231,5 @@ void ty_open_scope(lua_State *L) {
   ty_add(L, "scope_left", scope_left);
   ty_add(L, "scope_keep", scope_keep);
   ty_add(L, "scope_let_go", scope_let_go);
-  ty_add(L, "keep", keep_value);
+  ty_add(L, "keep", keep_values);
 }

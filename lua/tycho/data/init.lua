@@ -177,6 +177,11 @@ end
 -- all items, or are shares that add up to 1.
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset)
+  if type(sizes) == "table" and type(sizes.lengths) == "table" and o == nil then        -- by name
+    o = {}
+    for k, v in pairs(sizes) do o[k] = k ~= "lengths" and v or nil end
+    sizes = sizes.lengths
+  end
   if type(sizes) ~= "table" or core.is_tensor(sizes) then
     fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)))
   end

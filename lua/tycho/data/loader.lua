@@ -358,6 +358,7 @@ Prefetcher.__index = Prefetcher
 -- the seconds that its user has waited for batches.
 local function prefetcher(loader, device)
   if type(loader) ~= "table" or type(loader.iter) ~= "function" then fail("Prefetcher: argument 1 must be a loader") end
+  if type(device) == "table" then device = options.fill("Prefetcher", device, {device = "cuda"}).device end
   device = device or "cuda"
   if type(device) ~= "string" then
     fail("Prefetcher: argument 2 (device) must be a device such as 'cuda' or 'cuda:0', got " .. type(device))

@@ -114,7 +114,8 @@ function samplers.WeightedRandomSampler(weights, ...)
   end
   if not core.is_tensor(weights) or core.methods.dim(weights) ~= 1 or #weights == 0 then
     fail("WeightedRandomSampler: argument 1 (weights) must be a list of numbers, got %s",
-      core.is_tensor(given) and "shape " .. tostring(given.shape) or options.shown(given))
+      core.is_tensor(given) and "shape " .. tostring(given.shape) or type(given) == "table" and next(given) == nil and "an empty one"
+        or options.shown(given))
   end
   local low, most = ops.amin(weights):item(), ops.sum(core.methods.double(weights)):item()
   if not (low >= 0 and most > 0 and most < math.huge) then

@@ -150,6 +150,7 @@ function Categorical:init(o)
   local name = self._name
   one_given(name, o.probs, o.logits)
   local given = o.probs == nil and o.logits or o.probs
+  if type(given) == "table" and #given > 0 then given = core.from_value(given, "float32") end
   if not core.is_tensor(given) or M.dim(given) == 0 then
     fail("%s: probs and logits must be tensors whose last dim has the categories", name)
   end

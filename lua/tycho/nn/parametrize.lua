@@ -64,15 +64,24 @@ end
 
 -- register_parametrization(module, name, parametrization): from now on module[name] is parametrization(original), a module's result,
 -- computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be
--- assigned. Several follow one another. {unsafe=} is taken and of no effect. Gives the module.
+-- assigned. Several follow one another. What it gives must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
 function parametrize.register_parametrization(m, name, p, o)
   local who = "register_parametrization"
   need_module(who, m)
   options.expect(who, 3, p, module.is_module(p), "a module")
-  options.fill(who, o, {unsafe = false})               -- shapes may change in any case
+  local unsafe = options.fill(who, o, {unsafe = false}).unsafe
+  local function need_alike(w, ...)
+    if unsafe then return end
+    local y = no_grad(p, ...)
+    if not core.is_tensor(y) or y.shape ~= w.shape or y.dtype ~= w.dtype then
+      fail("%s: '%s' has shape %s and dtype %s; the parametrization gives %s: {unsafe = true} allows that", who, name, tostring(w.shape), w.dtype,
+        core.is_tensor(y) and ("%s of %s"):format(tostring(y.shape), y.dtype) or options.shown(y))
+    end
+  end
   local list = list_of(m, name)
   if list then
     local value = no_grad(function() return m[name] end)
+    need_alike(value, value)
     p:train(m.training)
     list:add_module(tostring(list.count), p)
     list.count = list.count + 1
@@ -87,6 +96,7 @@ function parametrize.register_parametrization(m, name, p, o)
   for i = 1, math.max(1, #values) do
     options.expect(who, 3, values[i], core.is_tensor(values[i]), "a module whose right_inverse gives tensors")
   end
+  need_alike(w, unpack(values))
   list = List()
   for i, v in ipairs(values) do
     local kept = v == w and w or core.keep(M.detach(v))

@@ -71,7 +71,9 @@ function prune.identity(m, name)
   return apply(m, name, mask)
 end
 -- prune.custom_from_mask(module, name, mask): holds the elements at 0 where the mask is 0.
-function prune.custom_from_mask(m, name, mask)
+function prune.custom_from_mask(m, ...)
+  local o = options.arguments("custom_from_mask", "name, mask", ...)
+  local name, mask = o.name, o.mask
   local w, was = parts_of("custom_from_mask", m, name)
   if not core.is_tensor(mask) or mask.shape ~= w.shape then
     fail("custom_from_mask: argument 3 (mask) must be a tensor of shape %s, got %s", tostring(w.shape),
@@ -80,15 +82,18 @@ function prune.custom_from_mask(m, name, mask)
   return apply(m, name, no_grad(function() return was * M.to(ops.ne(mask, 0), w.device, w.dtype) end))
 end
 -- prune.random_unstructured(module, name, amount): holds elements drawn at random at 0.
-function prune.random_unstructured(m, name, amount)
+function prune.random_unstructured(m, ...)
+  local o = options.arguments("random_unstructured", "name, amount", ...)
+  local name, amount = o.name, o.amount
   local w, mask = parts_of("random_unstructured", m, name)
   return apply(m, name, no_grad(function()
     return without_least(mask, ops.rand(w.shape, {device = w.device}), count_of("random_unstructured", amount, ops.sum(mask):item()))
   end))
 end
 -- prune.l1_unstructured(module, name, amount, importance_scores=): holds the smallest elements, or those of the smallest scores, at 0.
-function prune.l1_unstructured(m, name, ...)
-  local o = options.arguments("l1_unstructured", "amount, importance_scores=nil", ...)
+function prune.l1_unstructured(m, ...)
+  local o = options.arguments("l1_unstructured", "name, amount, importance_scores=nil", ...)
+  local name = o.name
   local w, mask = parts_of("l1_unstructured", m, name)
   return apply(m, name, no_grad(function()
     return without_least(mask, scores_for("l1_unstructured", o.importance_scores, w),
@@ -111,16 +116,18 @@ local function without_channels(who, w, mask, amount, dim, scores)
   end)
 end
 -- prune.random_structured(module, name, amount, dim): holds slices along dim, drawn at random, at 0.
-function prune.random_structured(m, name, ...)
-  local o = options.arguments("random_structured", "amount, dim=-1", ...)
+function prune.random_structured(m, ...)
+  local o = options.arguments("random_structured", "name, amount, dim=-1", ...)
+  local name = o.name
   local w, mask = parts_of("random_structured", m, name)
   return apply(m, name, without_channels("random_structured", w, mask, o.amount, o.dim, function(_, channels)
     return ops.rand({channels}, {device = w.device})
   end))
 end
 -- prune.ln_structured(module, name, amount, n, dim, importance_scores=): holds the slices along dim that have the smallest n-norm at 0.
-function prune.ln_structured(m, name, ...)
-  local o = options.arguments("ln_structured", "amount, n, dim=-1, importance_scores=nil", ...)
+function prune.ln_structured(m, ...)
+  local o = options.arguments("ln_structured", "name, amount, n, dim=-1, importance_scores=nil", ...)
+  local name = o.name
   local w, mask = parts_of("ln_structured", m, name)
   options.number("ln_structured", "n", o.n)
   local scores = scores_for("ln_structured", o.importance_scores, w)
@@ -162,7 +169,8 @@ function prune.global_unstructured(parameters, ...)
 end
 
 -- prune.remove(module, name): module[name] is a parameter again; what was pruned is 0, and may change.
-function prune.remove(m, name)
+function prune.remove(m, ...)
+  local name = options.arguments("remove", "name", ...).name
   local w = module.is_module(m) and type(name) == "string" and m[name .. "_orig"] or nil
   return made.remove("remove", "prune", m, name, {"_orig", "_mask"}, w)
 end

@@ -108,8 +108,9 @@ local function vector(list, device) return M.to(core.from_value(list, "int64"), 
 
 -- pack_padded_sequence(x, lengths, batch_first=false, enforce_sorted=true): x (L, N, *), or (N, L, *), and each sequence's length, a list
 -- or a tensor, as recurrent layers take them. enforce_sorted: the longest come first, else an error.
-function sequences.pack_padded_sequence(x, lengths, ...)
-  local o = options.arguments("pack_padded_sequence", "batch_first=false, enforce_sorted=true", ...)
+function sequences.pack_padded_sequence(x, ...)
+  local o = options.arguments("pack_padded_sequence", "lengths, batch_first=false, enforce_sorted=true", ...)
+  local lengths = o.lengths
   if not core.is_tensor(x) or M.dim(x) < 2 then
     fail("pack_padded_sequence: argument 1 must be a tensor of at least 2 dims, got %s",
       core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))

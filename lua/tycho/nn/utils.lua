@@ -134,10 +134,11 @@ function utils.clip_grad_norm_(params, ...)
   return give_back(list, total)
 end
 
--- Limits the elements of the gradients to -max..max.
-function utils.clip_grad_value_(params, max)
+-- clip_grad_value_(params, clip_value): limits the elements of the gradients to -clip_value..clip_value.
+function utils.clip_grad_value_(params, ...)
+  local max = options.arguments("clip_grad_value_", "clip_value, foreach=true", ...).clip_value
   if type(max) ~= "number" or max < 0 or max ~= max then
-    fail("clip_grad_value_: argument 2 (max) must be a number from 0, got " .. tostring(max))
+    fail("clip_grad_value_: argument 2 (clip_value) must be a number from 0, got %s", options.shown(max))
   end
   local list = grads("clip_grad_value_", params)
   for _, g in ipairs(list) do M.clamp_(g, -max, max) end

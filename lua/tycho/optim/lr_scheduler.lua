@@ -57,6 +57,12 @@ function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
   local class, made = new_class(name, signature or "", true)
   function class:lr_at() fail("%s: a method lr_at(epoch, base, i) is needed", self._name) end
+  getmetatable(made).__newindex = function(_, k, v)
+    if k == "init" or k == "get_lr" then
+      fail("%s: a schedule of one's own has lr_at(epoch, base, i), and its arguments' names from extend; '%s' isn't called", name, k)
+    end
+    class[k] = v
+  end
   return made
 end
 
