@@ -229,16 +229,17 @@ static void put_elements(const plan *p, char *to, const char *from, int64_t step
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
   int threads = ty_threads_for(p->n * row), k = ty_loop_type_of((ty_dtype)o->dtype), size = ty_itemsize(o);
   ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][k];
-  bool one = b->ndim > 0 && p->inum == 1;
+  const bool in_order = p->place == 0 && ty_is_contiguous(b), one = b->ndim > 0 && (p->inum == 1 || in_order);
+  const int64_t step = in_order ? row : one ? b->stride[0] : 0;            /* from row to row of b */
   #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
-    if (row == 1 && one) put_elements(p, ty_data(o), ty_data(b), b->stride[0], size, add, me, all);
+    if (row == 1 && one) put_elements(p, ty_data(o), ty_data(b), step, size, add, me, all);
     else for (int64_t i = 0; i < p->n; i++) {
       if (all > 1 && owner(p->offset[i], all) != me) continue;
       char *dst = (char *)ty_data(o) + p->offset[i] * size;
       const char *src;
-      if (one) src = (const char *)ty_data(b) + i * b->stride[0] * size;
+      if (one) src = (const char *)ty_data(b) + i * step * size;
       else { ty_tensor v = result_at(p, b, i); src = ty_data(&v); }
       if (add) plus(dst, dst, src, NULL, row, 1, 0);
       else memcpy(dst, src, (size_t)(row * size));
