@@ -10095,10 +10095,10 @@ function tycho.nn.utils.clip_grads_with_norm_(params, max_norm, total_norm) end
 ---@param error_if_nonfinite? any
 function tycho.nn.utils.clip_grad_norm_(params, max_norm, norm_type, error_if_nonfinite) end
 
---- `(params, max)` Limits the elements of the gradients to -max..max.
+--- `(params, clip_value)` limits the elements of the gradients to -clip_value..clip_value.
 ---@param params any
----@param max any
-function tycho.nn.utils.clip_grad_value_(params, max) end
+---@param clip_value any
+function tycho.nn.utils.clip_grad_value_(params, clip_value) end
 
 --- `(params)` The elements of a list of parameters as one vector, with history.
 ---@param params any
@@ -10203,7 +10203,7 @@ tycho.nn.utils.parametrize = {}
 ---@param name? any
 function tycho.nn.utils.parametrize.is_parametrized(module, name) end
 
---- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be assigned. Several follow one another. {unsafe=} is taken and of no effect. Gives the module.
+--- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be assigned. Several follow one another. What it gives must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
 ---@param module any
 ---@param name any
 ---@param parametrization any
@@ -10805,7 +10805,7 @@ function tycho.compile(fn, options) end
 function classes.traced:graph() end
 
 tycho.jit = {}
---- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.
+--- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims of it where it does the same ops for several sizes, of numbers that don't change or are a multiple of sizes (a sequence's length, a picture's height and width). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.
 ---@param model any
 ---@param example any
 function tycho.jit.trace(model, example, ...) end

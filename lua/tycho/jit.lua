@@ -105,9 +105,10 @@ function Traced:forward(...)
     value[#value + 1] = t
     if p.tensors[i].kind == "constant" then constants[#constants + 1] = t end
   end
-  local device = given[1] and given[1].device
+  local device, sizes = given[1] and given[1].device, {[0] = batch}
+  for d = 1, given[1] and M.dim(given[1]) or 0 do sizes[d] = given[1].shape[d] end
   for _, node in ipairs(p.nodes) do
-    local args = arguments(node.args, value, batch, device)
+    local args = arguments(node.args, value, sizes, device)
     if node.inplace then
       local first = allowed[node.op].params[1]
       local x = args[first]
@@ -132,7 +133,11 @@ local function argument_text(a)
   if type(a) ~= "table" then return tostring(a) end
   if a.n then return a.n end
   local out = {}
-  for i, b in ipairs(a) do out[i] = is_value(b) and "%" .. b.v or type(b) == "table" and ("batch*%d"):format(b.batch) or tostring(b) end
+  if a.of then
+    for i, d in ipairs(a.of) do out[i] = d == 0 and "batch" or "dim" .. d end
+    return table.concat(out, "*") .. (a.size ~= 1 and "*" .. a.size or "") .. (a.plus and ("%+d"):format(a.plus) or "")
+  end
+  for i, b in ipairs(a) do out[i] = argument_text(b) end
   return "{" .. table.concat(out, ", ") .. "}"
 end
 
@@ -163,8 +168,9 @@ end
 ---- tracing ----
 -- trace(model, example, ...): a module that does the same ops as the model, a module or a function, without its Lua source. The model runs
 -- with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the
--- model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims where
--- it does the very same for several sizes (a picture's height and width where all is convolution and pooling, a sequence's length).
+-- model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims of it
+-- where it does the same ops for several sizes, of numbers that don't change or are a multiple of sizes (a sequence's length, a picture's
+-- height and width).
 -- A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what
 -- embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model,
 -- then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.

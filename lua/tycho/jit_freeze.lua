@@ -49,7 +49,7 @@ local function batches(sizes, n)
   local times, found = 1, false
   for i = 1, n do
     local s = sizes[i]
-    if type(s) == "table" and not found then s, found = s.batch, true end
+    if type(s) == "table" and not found then s, found = #s.of == 1 and s.of[1] == 0 and s.size, true end
     if type(s) ~= "number" then return nil end
     times = times * s
   end
@@ -101,8 +101,9 @@ end
 local function is_known(f, node)
   local known = P.allowed[node.op].class ~= "random" and not node.inplace
   each_value(node.args, function(a) known = known and f.const[a.v] ~= nil; return a end)
-  for _, a in pairs(node.args) do                        -- sizes that follow the batch aren't known yet
-    if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.batch then known = false end end end
+  for _, a in pairs(node.args) do                        -- sizes that follow others aren't known yet
+    if type(a) == "table" and a.of then known = false end
+    if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.of then known = false end end end
   end
   return known
 end

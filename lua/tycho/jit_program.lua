@@ -2,13 +2,14 @@
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out,
 -- inplace}}, results, batch, free, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
--- the nodes' results. In arguments a value is {v = n}, a size that follows the batch {batch = times it}, and a number
--- that JSON can't say {n = "inf"}. takes: the arguments, where some are tables: a tree of inputs for each. batch: one
--- dim of the inputs may differ, in all alike: true: dim 1; a list: the dim of each input, 0 where it has none. free:
--- a list of dims that may by themselves, of those inputs that have there what the first has.
+-- the nodes' results. In arguments a value is {v = n}, a number that JSON can't say {n = "inf"}, and one that follows sizes
+-- {size = times, of = list, plus = number}: times the sizes of those dims of input 1, or 0, the batch, plus the number. takes:
+-- the arguments, where some are tables: a tree of inputs for each. batch: one dim of the inputs may differ, in all alike: true:
+-- dim 1; a list: the dim of each input, 0 where it has none. free: a list of dims that may by themselves, of those inputs that
+-- have there what the first has.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
-local P = {VERSION = 3}                -- 2: tensors with two names; 3: arguments that are tables
+local P = {VERSION = 4}                -- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim
 
 -- The ops that a program may have. An op's params: its parameters' names, and the first one.
 local allowed = {}
@@ -90,18 +91,26 @@ local function unfold(x, fn)
 end
 
 ---- nodes ----
--- A node's arguments for its op, from the values so far.
-local function arguments(args, value, batch, device)
+-- A number that follows sizes.
+local function sized(x, sizes)
+  local n = x.size
+  for _, d in ipairs(x.of) do n = n * sizes[d] end
+  return n + (x.plus or 0)
+end
+P.sized = sized
+-- A node's arguments for its op, from the values so far. sizes: the batch's at 0, and those of input 1's dims.
+local function arguments(args, value, sizes, device)
   local out = {}
   for name, a in pairs(args) do
     if is_value(a) then out[name] = value[a.v]
+    elseif type(a) == "table" and a.of then out[name] = sized(a, sizes)
     elseif type(a) == "table" and a.n then
       out[name] = tonumber(a.n) or (a.n == "inf" and math.huge or a.n == "-inf" and -math.huge or 0 / 0)
     elseif type(a) == "table" then
       local list = {}
       for i, b in ipairs(a) do
         if is_value(b) then list[i] = value[b.v]
-        elseif type(b) == "table" then list[i] = b.batch * batch
+        elseif type(b) == "table" then list[i] = sized(b, sizes)
         else list[i] = b end
       end
       out[name] = list
@@ -250,16 +259,34 @@ local function validate_value(a, defined, where)
   for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
 end
 
+-- A size as files of version 3 have it becomes one of now.
+local function renewed(a) if a.batch ~= nil and a.of == nil then a.size, a.of, a.batch = a.batch, {0}, nil end end
+local function validate_size(a, p, where)
+  local free = {[0] = p.batch}
+  for _, d in ipairs(p.free or {}) do free[d] = true end
+  need(type(a.size) == "number" and whole(a.size, 2^48) and #list(a.of, "a size's dims") > 0 and #a.of <= 8, "%s has a strange size", where)
+  need(a.plus == nil or type(a.plus) == "number" and a.plus % 1 == 0 and math.abs(a.plus) <= 2^48, "%s has a strange size", where)
+  for _, d in ipairs(a.of) do
+    need(type(d) == "number" and free[d], "%s has a size that follows dim %s, which isn't free", where, tostring(d))
+  end
+end
+
 local function validate_argument(a, p, defined, where)
+  if type(a) == "table" then renewed(a) end
   if type(a) ~= "table" then
     need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where)
   elseif is_value(a) then validate_value(a, defined, where)
+  elseif a.of ~= nil then validate_size(a, p, where)
   elseif a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
   else
     for _, b in ipairs(list(a, "an argument")) do
       if type(b) ~= "table" then need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where)
       elseif is_value(b) then validate_value(b, defined, where)
-      else need(p.batch and type(b.batch) == "number" and whole(b.batch, 2^48), "%s has a strange argument", where) end
+      else
+        renewed(b)
+        need(b.of ~= nil, "%s has a strange argument", where)
+        validate_size(b, p, where)
+      end
     end
   end
 end

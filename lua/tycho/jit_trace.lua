@@ -57,10 +57,10 @@ local function number_out(x)
   return x
 end
 
--- Where a's sizes of n have become sizes of m in b: a list of {list, place, {batch = k}}. False: the second run did something else.
-local function generalise(a, b, n, m)
+-- Whether two runs called the same ops of the same values, and of numbers that agree(x, y, holder, key) accepts: x is holder[key].
+local function same_calls(a, b, agree)
   if #a.events ~= #b.events or a.several ~= b.several then return false end
-  local grown, pair = {}, {}                             -- pair: a's values to b's
+  local pair = {}                                        -- a's values to b's
   for i, v in ipairs(a.inputs) do pair[v] = b.inputs[i] end
   local function same_value(x, y)
     if pair[x] == nil then                               -- from outside: the same tensor, or one of the same numbers
@@ -70,13 +70,11 @@ local function generalise(a, b, n, m)
     end
     return pair[x] == y
   end
-  local function same_item(x, y, list, k)
+  local function same_item(x, y, holder, key)
     if type(x) ~= type(y) then return false end
     if type(x) == "table" then return is_value(x) and is_value(y) and same_value(x.v, y.v) end
-    if x == y or (x ~= x and y ~= y) then return true end
-    if type(x) ~= "number" or not list or x % n ~= 0 or y ~= x / n * m then return false end
-    grown[#grown + 1] = {list, k, {batch = x / n}}
-    return true
+    if type(x) == "number" then return agree(x, y, holder, key) end
+    return x == y
   end
   for i, e in ipairs(a.events) do
     local f = b.events[i]
@@ -87,7 +85,7 @@ local function generalise(a, b, n, m)
       if type(x) == "table" and not is_value(x) then
         if type(y) ~= "table" or #x ~= #y then return false end
         for k = 1, #x do if not same_item(x[k], y[k], x, k) then return false end end
-      elseif not same_item(x, y) then return false end
+      elseif not same_item(x, y, e.args, name) then return false end
     end
     for k, v in ipairs(e.out) do pair[v] = f.out[k] end
   end
@@ -97,8 +95,22 @@ local function generalise(a, b, n, m)
     for k = 1, #x.items do if (x.keys and x.keys[k] ~= y.keys[k]) or not same_tree(x.items[k], y.items[k]) then return false end end
     return true
   end
-  if not same_tree(a.tree, b.tree) then return false end
-  return grown
+  return same_tree(a.tree, b.tree)
+end
+local function equal(x, y) return x == y or (x ~= x and y ~= y) end
+
+-- Where numbers of a, whose size is n, have become other ones in b, whose size is m: a list of {holder, key, times, plus}: what times the
+-- size and plus that is. False: the second run did something else. of_batch: they must be so many times the size.
+local function generalise(a, b, n, m, of_batch)
+  local grown = {}
+  return same_calls(a, b, function(x, y, holder, key)
+    if equal(x, y) then return true end
+    local times = (y - x) / (m - n)
+    local plus = x - times * n
+    if times % 1 ~= 0 or times < 1 or plus % 1 ~= 0 or of_batch and plus ~= 0 then return false end
+    grown[#grown + 1] = {holder, key, times, plus}
+    return true
+  end) and grown
 end
 
 -- x with size elements along d: its own, over and over
@@ -130,7 +142,7 @@ local function free_dims(model, copies, a)
       other[i] = x
     end
     local ok, b = tried(model, other)
-    return ok and generalise(a, b, math.huge, math.huge)
+    return ok and same_calls(a, b, equal)
   end
   local free, at_once = {}, {}
   for d = 1, #first do
@@ -175,7 +187,7 @@ local function batch_dims(model, copies, a, free)
       local other = {}
       for i, x in ipairs(copies) do other[i] = dims[i] > 0 and resized(x, dims[i], size) or x end
       local ok, b = tried(model, other)
-      return ok and generalise(a, b, n, size)
+      return ok and generalise(a, b, n, size, true)
     end
     if smaller(n) > 1 and not follows(smaller(n)) then return false end        -- of one alone some layers have no statistics
     return follows(larger(n)) and follows(2 * n)
@@ -190,7 +202,7 @@ local function batch_dims(model, copies, a, free)
     if still then return fewer, still end
     return dims, grown
   end
-  local trials, found = 0, nil
+  local trials, found, follows = 0, nil, nil
   for _, first in ipairs(free[1] == 1 and {2, 1} or {1, 2}) do
     if not found and first <= M.dim(copies[1]) and copies[1].shape[first] > 0 then
       each_way(copies, first, function(n, dims)
@@ -200,27 +212,109 @@ local function batch_dims(model, copies, a, free)
         if not grown then return false end
         found, grown = without(first, n, {unpack(dims)}, grown)
         for i = 2, #copies do found, grown = without(first, n, found, grown, i) end
-        for _, g in ipairs(grown) do g[1][g[2]] = g[3] end
+        follows = grown
         return true
       end)
     end
   end
-  return found
+  return found, follows
+end
+
+-- Numbers that follow sizes: a place of one, holder[key], to {dims, times, plus}: dims of input 1 (0: the batch) whose sizes multiply to
+-- it, times a number; where it is one dim's, plus a number.
+local function note(places, grown, d)
+  for _, g in ipairs(grown) do
+    local of = places[g[1]] or {}
+    places[g[1]] = of
+    local p = of[g[2]] or {dims = {}, times = g[3], plus = 0}
+    p.dims[#p.dims + 1], p.plus = d, p.plus + g[4]
+    of[g[2]] = p
+  end
+end
+
+-- What such a number is in a program; size(d): what d has. nil: it isn't so.
+local function following(x, p, size)
+  if p.plus ~= 0 then return #p.dims == 1 and {size = p.times, of = p.dims, plus = p.plus} or nil end
+  local times = x
+  for _, d in ipairs(p.dims) do times = times / size(d) end
+  return times % 1 == 0 and times >= 1 and {size = times, of = p.dims} or nil
+end
+
+-- The other dims of the first input whose size numbers follow: a list; and these numbers' places, the batch's and all, where all sizes may
+-- change together. batch: the dim of each input.
+local function growing_dims(model, copies, a, free, batch, follows)
+  local first, places, found, fixed = copies[1].shape, {}, {}, {}
+  for _, d in ipairs(free) do fixed[d] = true end
+  if batch then fixed[batch[1]] = true end
+  local function changed(sizes, batch_size)
+    local other = {}
+    for i, x in ipairs(copies) do
+      local own = x
+      for d, size in pairs(sizes) do if M.dim(own) >= d and own.shape[d] == first[d] then x = resized(x, d, size) end end
+      other[i] = batch_size and batch[i] > 0 and resized(x, batch[i], batch_size) or x
+    end
+    return tried(model, other)
+  end
+  for d, n in ipairs(first) do
+    local function grown_to(size)
+      local ok, b = changed({[d] = size})
+      return ok and generalise(a, b, n, size)
+    end
+    local grown = not fixed[d] and n > 1 and grown_to(larger(n))
+    local again = grown and (smaller(n) == n and grown or grown_to(smaller(n)))
+    local alike = again and #again == #grown
+    for k, g in ipairs(alike and grown or {}) do
+      for f = 1, 4 do alike = alike and g[f] == again[k][f] end
+    end
+    if alike then
+      note(places, grown, d)
+      found[#found + 1] = d
+    end
+  end
+  if #found == 0 then return {}, nil end
+  if batch then note(places, follows, 0) end
+  local sizes, batch_size = {}, batch and larger(first[batch[1]]) or nil
+  for _, list in ipairs {free, found} do
+    for _, d in ipairs(list) do sizes[d] = 2 * first[d] + d end
+  end
+  local ok, b = changed(sizes, batch_size)
+  local function old(d) return first[d == 0 and batch[1] or d] end
+  sizes[0] = batch_size
+  local together = ok and same_calls(a, b, function(x, y, holder, key)
+    local p = places[holder] and places[holder][key]
+    local now = p and following(x, p, old)
+    if not p then return equal(x, y) end
+    return now ~= nil and P.sized(now, sizes) == y
+  end)
+  if together then return found, places end
+  return {}, nil
 end
 
 -- What p says of sizes that may differ: batch, free.
 local function note_free_sizes(p, model, copies, a)
   if P.changed(a.events) then return end                 -- a second run would change more
-  local free = free_dims(model, copies, a) or {}
-  p.batch = batch_dims(model, copies, a, free)
+  local free, first = free_dims(model, copies, a) or {}, copies[1].shape
+  local batch, follows = batch_dims(model, copies, a, free)
+  local growing, places = growing_dims(model, copies, a, free, batch, follows)
+  if places then
+    for holder, keys in pairs(places) do
+      for key, at in pairs(keys) do holder[key] = following(holder[key], at, function(d) return first[d == 0 and batch[1] or d] end) end
+    end
+  elseif batch then
+    for _, g in ipairs(follows) do g[1][g[2]] = {size = g[3], of = {0}} end
+  end
+  p.batch = batch
   if p.batch then
     local plain = true
     for _, d in ipairs(p.batch) do plain = plain and d == 1 end
     if plain then p.batch = true end
   end
-  for _, d in ipairs(free) do
-    if d ~= P.batch_dim(p, 1) then p.free = p.free or {}; p.free[#p.free + 1] = d end
+  for _, list in ipairs {free, growing} do
+    for _, d in ipairs(list) do
+      if d ~= P.batch_dim(p, 1) then p.free = p.free or {}; p.free[#p.free + 1] = d end
+    end
   end
+  if p.free then table.sort(p.free) end
 end
 
 ---- the tensors ----

@@ -101,7 +101,8 @@ static ty_status t(ty_call *c) {
 }
 
 ty_op ty_shape_functions[] = {
-  {.name = "reshape", .made = reshape, .sig = "x, size:sizes", .doc = "the elements in another shape; a view where that is possible, else a copy"},
+  {.name = "reshape", .made = reshape, .sig = "x, size:sizes",
+    .doc = "the elements in another shape; a view where that is possible, else a copy"},
   {.name = "flatten", .made = flatten, .sig = "x, start_dim:dim=1, end_dim:dim=-1", .doc = "dims start_dim to end_dim as one"},
   {.name = "squeeze", .made = squeeze, .sig = "x, dim:dims?", .doc = "without dims of size 1 (all of them where dim is nil)"},
   {.name = "unsqueeze", .made = unsqueeze, .sig = "x, dim:dim", .doc = "with a dim of size 1 more, at dim"},

@@ -45,7 +45,7 @@ end)
 -- (param: its slope, 0.01), "selu" 3/4.
 function init.calculate_gain(name, parameter)
   if type(parameter) == "table" then parameter = options.fill("calculate_gain", parameter, {param = 0.01}).param end
-  if parameter ~= nil and type(parameter) ~= "number" then fail("calculate_gain: param must be a number, got %s", options.shown(parameter)) end
+  if parameter ~= nil then options.number("calculate_gain", "param", parameter) end
   if name == "relu" then return math.sqrt(2) end
   if name == "leaky_relu" then return math.sqrt(2 / (1 + (parameter or 0.01) ^ 2)) end
   if name == "selu" then return 3 / 4 end

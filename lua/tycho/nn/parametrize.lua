@@ -74,8 +74,8 @@ function parametrize.register_parametrization(m, name, p, o)
     if unsafe then return end
     local y = no_grad(p, ...)
     if not core.is_tensor(y) or y.shape ~= w.shape or y.dtype ~= w.dtype then
-      fail("%s: '%s' has shape %s and dtype %s; the parametrization gives %s: {unsafe = true} allows that", who, name, tostring(w.shape), w.dtype,
-        core.is_tensor(y) and ("%s of %s"):format(tostring(y.shape), y.dtype) or options.shown(y))
+      fail("%s: '%s' has shape %s and dtype %s; the parametrization gives %s: {unsafe = true} allows that", who, name,
+        tostring(w.shape), w.dtype, core.is_tensor(y) and ("%s of %s"):format(tostring(y.shape), y.dtype) or options.shown(y))
     end
   end
   local list = list_of(m, name)

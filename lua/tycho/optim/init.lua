@@ -130,7 +130,9 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   function class:new_state() end -- luacheck: no self
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
   getmetatable(made).__newindex = function(_, k, v)
-    if k == "init" then fail("%s: an optimizer of one's own has new_state and rule, and its settings from extend; 'init' isn't called", name) end
+    if k == "init" then
+      fail("%s: an optimizer of one's own has new_state and rule, and its settings from extend; 'init' isn't called", name)
+    end
     class[k] = v
   end
   return made
