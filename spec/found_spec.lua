@@ -395,3 +395,62 @@ describe("found", function()
     assert.equal("1x1x2x2", tostring(F.max_pool2d(tycho.zeros(1, 1, 4, 4), {2}).shape))
   end)
 end)
+
+describe("found by a demanding user", function()
+  it("a 0-dim index is a number also where a new dim lies between it and others", function()
+    local x = tycho.range(1, 24):view(2, 3, 4)
+    local y = x[{ {}, tycho.tensor(2, i64), tycho.newaxis, tycho.tensor({1, 3}, i64) }]
+    assert.equal("2x1x2", tostring(y.shape))
+    assert.same({{{5, 7}}, {{17, 19}}}, y:totable())
+  end)
+
+  it("keep keeps all that it is given", function()
+    local a, b
+    tycho.scope(function()
+      a, b = tycho.ones(1), {tycho.ones(2)}
+      local c, d = tycho.keep(a, b)
+      assert.is_true(rawequal(c, a) and rawequal(d, b))
+    end)
+    assert.same({1, {1, 1}}, {a:item(), b[1]:totable()})
+  end)
+
+  it("a parametrization keeps shape and dtype, unless it is told not to", function()
+    local Twice = nn.Module:extend("Twice")
+    function Twice:forward(x) return tycho.cat {x, x} end -- luacheck: no self
+    local register = nn.utils.parametrize.register_parametrization
+    local l = nn.Linear(2, 2)
+    helper.fails("'weight' has shape 2x2 and dtype float32; the parametrization gives 4x2 of float32", register, l, "weight", Twice())
+    assert.is_nil(l.parametrizations)
+    register(l, "weight", Twice(), {unsafe = true})
+    assert.equal("4x2", tostring(l.weight.shape))
+  end)
+
+  it("lists stand for vectors where numbers are given", function()
+    assert.same({1.75, 2.5}, tycho.tensor({1, 2, 3, 4}):quantile({0.25, 0.5}):totable())
+    helper.close(tycho.distributions.Categorical {probs = {1, 3}}.probs, tycho.tensor {0.25, 0.75})
+    helper.fails("got an empty one", tycho.data.WeightedRandomSampler, {}, 1)
+  end)
+
+  it("arguments of functions in Lua may be named", function()
+    local prune, l = nn.utils.prune, nn.Linear(4, 1)
+    prune.random_unstructured(l, "weight", {amount = 0.5})
+    prune.remove(l, {name = "weight"})
+    assert.equal(2, l.weight:eq(0):sum():item())
+    prune.l1_unstructured(l, {name = "weight", amount = 3})
+    assert.equal(3, l.weight:eq(0):sum():item())
+    l.bias.grad = tycho.tensor {5}
+    nn.utils.clip_grad_value_({l.bias}, {clip_value = 1})
+    assert.equal(1, l.bias.grad[1])
+    local parts = tycho.data.random_split(tycho.data.TensorDataset(tycho.ones(4)), {lengths = {3, 1}})
+    assert.same({3, 1}, {parts[1]:size(), parts[2]:size()})
+    assert.equal(1, nn.init.calculate_gain("leaky_relu", {param = 1}))
+    local packed = nn.utils.rnn.pack_padded_sequence(tycho.ones(3, 2, 1), {lengths = {3, 2}})
+    assert.equal(5, packed.data:size(1))
+  end)
+
+  it("what extend doesn't call can't be defined", function()
+    local O, S = tycho.optim.Optimizer:extend("O"), tycho.optim.lr_scheduler.LRScheduler:extend("S")
+    helper.fails("'init' isn't called", function() function O:init() end end)
+    helper.fails("'get_lr' isn't called", function() function S:get_lr() end end)
+  end)
+end)

@@ -164,12 +164,16 @@ describe("vmap", function()
     for name in pairs(params) do
       helper.close(each[name], rows(function(i) return func.grad(loss)(params, images[i], labels:select(1, i))[name] end, 6), name, nil, 10)
     end
-    local nets, stacked = {}, {}
-    for i = 1, 3 do nets[i] = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)):to(D) end
-    for name in nets[1]:named_parameters() do
-      stacked[name] = rows(function(i) return nets[i]:state_dict()[name] end, 3)
-    end
-    helper.close(vmap(function(p) return func.functional_call(nets[1], p, x) end)(stacked), rows(function(i) return nets[i](x) end, 3))
+    local nets = {}
+    for i = 1, 3 do nets[i] = nn.Sequential(nn.Linear(3, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)):to(D):eval() end
+    local stacked, buffers = func.stack_module_state(nets)
+    local out = vmap(function(p, b) return func.functional_call(nets[1], {p, b}, x) end)(stacked, buffers)
+    helper.close(out, rows(function(i) return nets[i](x) end, 3))
+    out:sum():backward()
+    nets[2](x):sum():backward()
+    helper.close(stacked["0.weight"].grad[2], nets[2][1].weight.grad)
+    helper.fails("item 2 must be a module", func.stack_module_state, {nets[1], 3})
+    helper.fails("differ in '0.bias'", func.stack_module_state, {nn.Sequential(nn.Linear(1, 1)), nn.Sequential(nn.Linear(1, 1, false))})
   end)
 
   it("draws as it is told to", function()

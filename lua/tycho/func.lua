@@ -175,6 +175,31 @@ function func.hessian(fn, argnums)
   end)
 end
 
+-- stack_module_state(models): the parameters of modules of one kind, stacked by name, as leaves of their own, and their buffers: two tables,
+-- for vmap of functional_call over an ensemble.
+function func.stack_module_state(models)
+  if type(models) ~= "table" or module.is_module(models) or #models == 0 then
+    fail("stack_module_state: argument 1 must be a list of modules, got %s", options.shown(models))
+  end
+  local function stacked(kind)
+    local lists, out = {}, {}
+    for i, m in ipairs(models) do
+      if not module.is_module(m) then fail("stack_module_state: item %d must be a module, got %s", i, options.shown(m)) end
+      local n = 0
+      for name, x in m["named_" .. kind](m) do
+        lists[name] = lists[name] or {}
+        lists[name][i], n = M.detach(x), n + 1
+      end
+      for name, list in pairs(lists) do
+        if #list ~= i then fail("stack_module_state: module %d and others differ in '%s'", i, name) end
+      end
+    end
+    for name, list in pairs(lists) do out[name] = core.keep(core.ops.stack(list)):requires_grad_(kind == "parameters") end
+    return out
+  end
+  return stacked "parameters", stacked "buffers"
+end
+
 -- func.vmap: a file of its own.
 func.vmap = require "tycho.vmap"
 
