@@ -328,7 +328,7 @@ describe("jit.trace", function()
 
   it("says what it can't follow", function()
     local x = tycho.randn(4)
-    helper.fails("item() is called: a trace does the same ops for every input", jit.trace,
+    helper.fails("item() is called (spec/jit_spec.lua:332): a trace does the same ops for every input", jit.trace,
       function(a) return a:sum():item() > 0 and a or -a end, x)
     helper.fails("an element is read", jit.trace, function(a) return a * a[1] end, x)
     helper.fails("depends on data", jit.trace, function(a) return a[a:gt(0)] end, x)

@@ -457,7 +457,17 @@ function Compiled.__call(self, ...)
   return modes.scope(call_and_run, self, v, args)     -- what its results are copied from ends with it
 end
 
--- What was recorded: a list with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels=
+-- A report as text, a line for each way.
+local Report = {__tostring = function(ways)
+  local lines = {}
+  for i, way in ipairs(ways) do
+    local what = way.compiled and ("%d ops in %d kernels"):format(#way.steps, #way.kernels) .. (way.nodes and (", %d nodes"):format(way.nodes) or "")
+      or "as written: " .. (way.why or "not recorded yet")
+    lines[i] = ("way %d: %d calls, %s"):format(i, way.calls or 0, what)
+  end
+  return #lines > 0 and table.concat(lines, "\n") or "nothing has been called"
+end}
+-- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels=
 -- (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't
 -- compiled)}; nil where there is none.
 function Compiled:report()
@@ -473,7 +483,7 @@ function Compiled:report()
   end
   for why, calls in pairs(self.refused) do out[#out + 1] = {calls = calls, compiled = false, why = why} end
   for _, of in ipairs(self.leaves and self.leaves:report() or {}) do out[#out + 1] = of end
-  return out
+  return setmetatable(out, Report)
 end
 
 -- {steps = k}: a function that calls fn k times and so is one record and one graph. The tensors that it is given have a row for each step;

@@ -31,7 +31,8 @@ local function compared(name, x, y, loss, reduction, weight, plain)
   end
   if not told[name] and x.shape ~= y.shape then
     told[name] = true
-    io.stderr:write(("%s: shapes %s and %s differ and are broadcast; is that meant?\n"):format(name, tostring(x.shape), tostring(y.shape)))
+    io.stderr:write(("%s%s: shapes %s and %s differ and are broadcast; is that meant?\n"):format(core.where(), name, tostring(x.shape),
+      tostring(y.shape)))
   end
   return reduced(loss, reduction)
 end
