@@ -466,22 +466,24 @@ static int read_records(lua_State *L) {
 }
 
 /* list_folder(path) -> names (but "." and ".."), unsorted; or nil and the reason */
+static void folder_ends(void *d) { closedir(d); }
 static int list_folder(lua_State *L) {
   const char *path = ty_path_at(L, 1);
+  void **d = ty_new_box(L, folder_ends);                 /* Lua's memory may end at any name */
+  const int box = lua_gettop(L);
   lua_newtable(L);
-  DIR *d = opendir(path);
-  if (!d) {
+  if (!(*d = opendir(path))) {
     lua_pushnil(L);
     lua_pushfstring(L, "%s: %s", path, strerror(errno));
     return 2;
   }
   struct dirent *e;
-  for (int n = 0; (e = readdir(d));) {
+  for (int n = 0; (e = readdir(*d));) {
     if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-    lua_pushstring(L, e->d_name);                        /* where memory ends here, LuaJIT aborts anyway */
+    lua_pushstring(L, e->d_name);
     lua_rawseti(L, -2, ++n);
   }
-  closedir(d);
+  ty_box_end(L, box, folder_ends, "a folder");
   return 1;
 }
 
@@ -492,10 +494,11 @@ static int read_csv(lua_State *L) {
   const char *path = ty_path_at(L, 1), *sep = luaL_checkstring(L, 2);
   char *names;
   ty_pace(L, s);
+  void **box = ty_new_box(L, free);
   ty_handle *h = ty_new_handle(L, s);
   if (ty_csv_read(ctx, path, *sep, lua_toboolean(L, 3), &h->t, &names) != TY_OK) return ty_raise(L, ctx);
+  *box = names;
   lua_pushstring(L, names);
-  free(names);
   return 2;
 }
 

@@ -84,12 +84,12 @@ static void from_json(lua_State *L, const json_t *j, int depth) {
 }
 
 static int json_encode(lua_State *L) {
+  void **box = ty_new_box(L, free);
   json_t *j = to_json(L, 1, 0);
-  char *s = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
+  char *s = *box = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
   json_decref(j);
   if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON: it is nested too deep, or has a text that isn't UTF-8");
   lua_pushstring(L, s);
-  free(s);
   return 1;
 }
 
@@ -188,13 +188,14 @@ static int checkpoints(lua_State *L) {     /* folder -> steps of the checkpoints
   int64_t *steps;
   int n;
   const char *folder = ty_path_at(L, 1);
+  void **box = ty_new_box(L, free);
   lua_newtable(L);
   if (ty_checkpoints(ctx, folder, &steps, &n) != TY_OK) return ty_raise(L, ctx);
+  *box = steps;
   for (int i = 0; i < n; i++) {
     lua_pushnumber(L, (lua_Number)steps[i]);
     lua_rawseti(L, -2, i + 1);
   }
-  free(steps);
   return 1;
 }
 

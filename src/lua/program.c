@@ -49,8 +49,8 @@ static int program_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = program_at(L, 1);
   int n;
-  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   ty_tensor **t = tensors_at(L, 2, &n);
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   if (ty_program_begin(ctx, p, t, n) == TY_OK) {
     lua_pushboolean(L, p->mode == TY_CHECK);
     return 1;
@@ -77,8 +77,8 @@ static int program_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = program_at(L, 1);
   int n;
-  ty_modes *m = ty_own_modes(L, s);
   ty_tensor **t = tensors_at(L, 3, &n);
+  ty_modes *m = ty_own_modes(L, s);
   bool run;
   m->pinned++;
   s->L = L;                                /* finalizers may have run since, in other coroutines */

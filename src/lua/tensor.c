@@ -54,10 +54,8 @@ static int totable(lua_State *L) {
     ty_ctx *ctx = ty_ctx_of(L, s);
     if (ty_move(ctx, t, &ty_cpu, &h->t) != TY_OK) return ty_raise(L, ctx);
     t = h->t;
-  }
-  ty_retain(t);                          /* finalizers may run and free it */
+  } else h->t = ty_retain(t);            /* finalizers may run and free it; memory may end */
   push_nested(L, t, 0, t->offset);
-  ty_release(t);
   return 1;
 }
 
