@@ -10407,7 +10407,7 @@ function tycho.optim.Adam(params, options) end
 ---@return tycho.Optimizer
 function tycho.optim.AdamW(params, options) end
 
---- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, the betas and momentum_decay of the step, as if they had always been these.
+--- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, momentum_decay and the betas, of which group.beta1_seen remembers what a schedule has changed.
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
@@ -10797,7 +10797,7 @@ function tycho.amp.GradScaler(options) end
 ---@param options? table
 function tycho.amp.debug(fn, options) end
 
---- What was recorded: a list with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't compiled)}; nil where there is none.
+--- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't compiled)}; nil where there is none.
 function classes.compiled:report() end
 
 --- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.

@@ -448,6 +448,44 @@ describe("found by a demanding user", function()
     assert.equal(5, packed.data:size(1))
   end)
 
+  it("NAdam's momentum follows from all betas that there were", function()
+    local f64 = {dtype = "float64"}
+    local want = {{0.995877262753, 1.995877262740}, {0.990271287491, 1.990271102699}, {0.978142817340, 1.978141624225},
+      {0.955576882217, 1.955570605313}, {0.919563377523, 1.919536685383}, {0.868851697908, 1.868758675283}}      -- PyTorch 2.15's
+    local function made(x)
+      local p = nn.Parameter(T(x, f64))
+      local opt = optim.NAdam({p}, {lr = 0.01})
+      return p, opt, optim.lr_scheduler.OneCycleLR(opt, 0.1, {total_steps = 30})
+    end
+    local function step(p, opt, schedule)
+      opt:zero_grad();
+      (p ^ 2 * T({1, 3}, f64) + p:sin()):sum():backward()
+      opt:step()
+      schedule:step()
+    end
+    local p, opt, schedule = made {1, 2}
+    local saved, position
+    for i, x in ipairs(want) do
+      step(p, opt, schedule)
+      helper.close(p:detach(), T(x, f64))
+      if i == 3 then saved, position = opt:state_dict(), schedule:state_dict() end
+      if i == 3 then for _, s in pairs(saved.state) do for k, v in pairs(s) do s[k] = v:clone() end end end
+    end
+    for _, file in ipairs {"Tycho's", "PyTorch's"} do
+      if file == "PyTorch's" then
+        saved.param_groups[1].beta1_seen = nil
+        saved.state[1].mu_product = T(0.10520000755786896)
+      end
+      p, opt, schedule = made(want[3])
+      opt:load_state_dict(saved)
+      schedule:load_state_dict(position)
+      for i = 4, 6 do
+        step(p, opt, schedule)
+        helper.close(p:detach(), T(want[i], f64), file, file == "Tycho's" and 1e-10 or 1e-6)
+      end
+    end
+  end)
+
   it("what extend doesn't call can't be defined", function()
     local O, S = tycho.optim.Optimizer:extend("O"), tycho.optim.lr_scheduler.LRScheduler:extend("S")
     helper.fails("'init' isn't called", function() function O:init() end end)

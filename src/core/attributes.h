@@ -149,6 +149,7 @@ enum {
     TY_AT_adagrad_step_maximize = 3,
   TY_AT_nadam_step_beta1 = 0, TY_AT_nadam_step_beta2 = 1, TY_AT_nadam_step_eps = 2, TY_AT_nadam_step_weight_decay = 3,
     TY_AT_nadam_step_decoupled = 4, TY_AT_nadam_step_momentum_decay = 5, TY_AT_nadam_step_maximize = 6,
+    TY_AT_nadam_step_beta_ratio = 7,
   TY_AT_radam_step_beta1 = 0, TY_AT_radam_step_beta2 = 1, TY_AT_radam_step_eps = 2, TY_AT_radam_step_weight_decay = 3,
     TY_AT_radam_step_decoupled = 4, TY_AT_radam_step_maximize = 5,
   TY_AT_adamax_step_beta1 = 0, TY_AT_adamax_step_beta2 = 1, TY_AT_adamax_step_eps = 2, TY_AT_adamax_step_weight_decay = 3,
@@ -220,9 +221,10 @@ enum {
   X(rmsprop_step, weight_decay) X(rmsprop_step, momentum) X(rmsprop_step, maximize) X(adagrad_step, lr_decay) \
   X(adagrad_step, eps) X(adagrad_step, weight_decay) X(adagrad_step, maximize) X(nadam_step, beta1) X(nadam_step, beta2) \
   X(nadam_step, eps) X(nadam_step, weight_decay) X(nadam_step, decoupled) X(nadam_step, momentum_decay) X(nadam_step, maximize) \
-  X(radam_step, beta1) X(radam_step, beta2) X(radam_step, eps) X(radam_step, weight_decay) X(radam_step, decoupled) \
-  X(radam_step, maximize) X(adamax_step, beta1) X(adamax_step, beta2) X(adamax_step, eps) X(adamax_step, weight_decay) \
-  X(adamax_step, maximize) X(adadelta_step, rho) X(adadelta_step, eps) X(adadelta_step, weight_decay) X(adadelta_step, maximize) \
-  X(amp_update, growth_factor) X(amp_update, backoff_factor) X(amp_update, growth_interval) X(collective, kind) \
-  X(collective, reduction) X(collective, peer) X(collective, tag) X(collective, group)
+  X(nadam_step, beta_ratio) X(radam_step, beta1) X(radam_step, beta2) X(radam_step, eps) X(radam_step, weight_decay) \
+  X(radam_step, decoupled) X(radam_step, maximize) X(adamax_step, beta1) X(adamax_step, beta2) X(adamax_step, eps) \
+  X(adamax_step, weight_decay) X(adamax_step, maximize) X(adadelta_step, rho) X(adadelta_step, eps) \
+  X(adadelta_step, weight_decay) X(adadelta_step, maximize) X(amp_update, growth_factor) X(amp_update, backoff_factor) \
+  X(amp_update, growth_interval) X(collective, kind) X(collective, reduction) X(collective, peer) X(collective, tag) \
+  X(collective, group)
 #endif

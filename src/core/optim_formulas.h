@@ -7,9 +7,9 @@
 #include "math.h"
 #include "names.h"
 
-/* What an optimizer is set to; what it doesn't have is 0. */
+/* What an optimizer is set to; what it doesn't have is 0. beta_ratio: what all steps' beta1 multiply to, over as many of the present one. */
 typedef struct ty_optim_settings {
-  double beta1, beta2, alpha, rho, eps, weight_decay, momentum, dampening, lr_decay, momentum_decay;
+  double beta1, beta2, alpha, rho, eps, weight_decay, momentum, dampening, lr_decay, momentum_decay, beta_ratio;
   int nesterov, decoupled, maximize;
 } ty_optim_settings;
 
@@ -42,7 +42,7 @@ TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sig
     c.c1 = lr / (1 - ty_whole_power(c.b1, (int64_t)n));
     c.c3 = 1 / sqrt(1 - ty_whole_power(c.b2, (int64_t)n));
   } else if (op == TY_OP_nadam_step) {     /* (c1 gradient + c2 m) / (c3 sqrt(v) + eps) */
-    const double q = pow(0.96, s->momentum_decay), product = ty_whole_power(c.b1, (int64_t)n) * ty_nadam_product(q, n),
+    const double q = pow(0.96, s->momentum_decay), product = s->beta_ratio * ty_whole_power(c.b1, (int64_t)n) * ty_nadam_product(q, n),
       now = c.b1 * (1 - 0.5 * pow(q, n)), next = c.b1 * (1 - 0.5 * pow(q, n + 1));
     c.c1 = lr * (1 - now) / (1 - product);
     c.c2 = lr * next / (1 - product * next);

@@ -107,7 +107,8 @@ void ty_optim_settings_of(const ty_call *c, ty_optim_settings *out) {
         .maximize = I(adadelta, maximize)};
       return;
     case TY_OP_nadam_step:
-      *out = (ty_optim_settings){ADAM(nadam), .decoupled = I(nadam, decoupled), .momentum_decay = F(nadam, momentum_decay)};
+      *out = (ty_optim_settings){ADAM(nadam), .decoupled = I(nadam, decoupled), .momentum_decay = F(nadam, momentum_decay),
+        .beta_ratio = F(nadam, beta_ratio)};
       return;
     case TY_OP_radam_step: *out = (ty_optim_settings){ADAM(radam), .decoupled = I(radam, decoupled)}; return;
     case TY_OP_adamax_step: *out = (ty_optim_settings){ADAM(adamax)}; return;

@@ -18,7 +18,7 @@
 
 #define TY_VERSION "0.1.0"
 #define TY_MAXDIM 8      /* dims of a tensor */
-#define TY_MAXPARAM 16   /* parameters of an op */
+#define TY_MAXPARAM 17   /* parameters of an op */
 #define TY_MAXATTR 14    /* of which not tensors */
 #define TY_MAXOUT 4      /* results of an op */
 #define TY_MOST ((int64_t)1 << 48)  /* elements of a tensor, expanded ones too: sums and products of sizes stay within int64 */

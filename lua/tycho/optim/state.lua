@@ -116,6 +116,11 @@ function Optimizer:load_state_dict(d)
     end
   end
   self.state, self.sharers = new, shared
+  n = 0
+  for _, group in ipairs(self.param_groups) do
+    if self.took_over and states[n + 1] then self:took_over(group, states[n + 1]) end
+    n = n + #group.params
+  end
 end
 
 -- Raises if load_state_dict would.
