@@ -7,7 +7,7 @@
 #include "math.h"
 #include "names.h"
 
-/* What an optimizer is set to; what it doesn't have is 0. beta_ratio: what all steps' beta1 multiply to, over as many of the present one. */
+/* What an optimizer is set to; what it doesn't have is 0. beta_ratio: what all steps' beta1 multiply to, over as many of the last one. */
 typedef struct ty_optim_settings {
   double beta1, beta2, alpha, rho, eps, weight_decay, momentum, dampening, lr_decay, momentum_decay, beta_ratio;
   int nesterov, decoupled, maximize;

@@ -75,7 +75,7 @@ end
 -- PyTorch's states have the product with the schedule's factors.
 function NAdam:took_over(group, s)
   local n, beta, product = s.step, group.betas[1], s.mu_product
-  if not n or not product or group.beta1_seen or not (beta > 0) then return end
+  if not n or not product or group.beta1_seen or beta <= 0 then return end
   n, product = core.is_tensor(n) and n:item() or n, core.is_tensor(product) and product:item() or product
   local log = math.log(product) - n * math.log(beta)
   for i = 1, n do log = log - math.log(1 - 0.5 * 0.96 ^ (i * group.momentum_decay)) end
