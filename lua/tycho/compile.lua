@@ -461,15 +461,17 @@ end
 local Report = {__tostring = function(ways)
   local lines = {}
   for i, way in ipairs(ways) do
-    local what = way.compiled and ("%d ops in %d kernels"):format(#way.steps, #way.kernels) .. (way.nodes and (", %d nodes"):format(way.nodes) or "")
-      or "as written: " .. (way.why or "not recorded yet")
+    local what = "as written: " .. (way.why or "not recorded yet")
+    if way.compiled then
+      what = ("%d ops, %d kernels"):format(#way.steps, #way.kernels) .. (way.nodes and (", %d nodes"):format(way.nodes) or "")
+    end
     lines[i] = ("way %d: %d calls, %s"):format(i, way.calls or 0, what)
   end
   return #lines > 0 and table.concat(lines, "\n") or "nothing has been called"
 end}
--- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels=
--- (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't
--- compiled)}; nil where there is none.
+-- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the
+-- recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a
+-- GPU), why= (it isn't compiled)}; nil where there is none.
 function Compiled:report()
   local out = {}
   for _, v in ipairs(self.variants) do

@@ -175,8 +175,8 @@ function func.hessian(fn, argnums)
   end)
 end
 
--- stack_module_state(models): the parameters of modules of one kind, stacked by name, as leaves of their own, and their buffers: two tables,
--- for vmap of functional_call over an ensemble.
+-- stack_module_state(models): the parameters of modules of one kind, stacked by name, as leaves of their own, and their buffers: two
+-- tables, for vmap of functional_call over an ensemble.
 function func.stack_module_state(models)
   if type(models) ~= "table" or module.is_module(models) or #models == 0 then
     fail("stack_module_state: argument 1 must be a list of modules, got %s", options.shown(models))
