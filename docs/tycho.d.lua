@@ -5767,6 +5767,30 @@ function tycho.einsum(equation, a, b, c, d, e, f) end
 ---@return tycho.Tensor
 function tycho.linalg.cholesky(x, options) end
 
+--- `(x)` L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.lu_factor(x) end
+
+--- `(x)` P, L and U of x = P L U: a permutation, a lower triangle of units, an upper one
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.lu(x) end
+
+--- `(lu, pivots)` P, L and U of what linalg.lu_factor gives
+---@param lu tycho.Tensor
+---@param pivots tycho.Tensor
+---@return tycho.Tensor
+function tycho.lu_unpack(lu, pivots) end
+
+--- `(lu, pivots, b, *, left:bool=true, adjoint:bool=false)` x of a x = b (left=false: x a = b; adjoint: with a^T) by what linalg.lu_factor gives of a
+---@param lu tycho.Tensor
+---@param pivots tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.lu_solve(lu, pivots, b, options) end
+
 --- `(x, mode:enum(reduced,complete,r)=reduced)` Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)
 ---@param x tycho.Tensor
 ---@param mode? string|table

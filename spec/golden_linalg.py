@@ -37,6 +37,9 @@ for dt in (torch.float64, torch.float32):
         add("linalg.solve_triangular", lambda a, b: la.solve_triangular(a, b, upper=upper, left=False), [A, B.transpose(1, 2)], opts={"upper": upper, "left": False})
         add("cholesky_inverse", lambda l: torch.cholesky_inverse(l, upper), [la.cholesky(spd(3, 3, dtype=dt), upper=upper)], args=["$1", upper], grad=False)          # PyTorch's gradient is of both triangles
         add("cholesky_solve", lambda b, l: torch.cholesky_solve(b, l.detach(), upper), [B[0], la.cholesky(spd(3, 3, dtype=dt), upper=upper)], args=["$1", "$2", upper], check_grad=False)
+    for left, adjoint in ((True, False), (True, True), (False, False)):
+        add("linalg.lu_solve", lambda a, b: la.lu_solve(*la.lu_factor(a), b, left=left, adjoint=adjoint), [A, B if left else B.transpose(1, 2)],
+            call=lua("local lu, p = L.lu_factor(x) return L.lu_solve(lu, p, i, {left = %s, adjoint = %s})" % (str(left).lower(), str(adjoint).lower())))
     add("linalg.inv", la.inv, [A]); add("linalg.det", la.det, [A]); add("linalg.det", la.det, [-A[0]])
     add("linalg.slogdet", sign_and_log, [A]); add("linalg.slogdet", sign_and_log, [-A]); add("logdet", torch.logdet, [A])
     add("linalg.slogdet", sign_and_log, [torch.zeros(2, 2, dtype=dt)], grad=False)
@@ -49,6 +52,8 @@ for dt in (torch.float64, torch.float32):
         add("linalg.svd", lambda x: tuple(t.abs() for t in la.svd(x, full_matrices=False)), [x], call=lua("local u, s, v = L.svd(x, false) return u:abs(), s, v:abs()"))
         add("svd", lambda x: tuple(t.abs() for t in torch.svd(x)), [x], call=lua("local u, s, v = x:svd() return u:abs(), s, v:abs()"))
         add("linalg.qr", lambda x: tuple(t.abs() for t in la.qr(x)), [x], call=lua("local q, r = L.qr(x) return q:abs(), r:abs()"))
+        add("linalg.lu", la.lu, [x]); add("linalg.lu_factor", lambda x: (la.lu_factor(x)[0], la.lu_factor(x)[1].long()), [x])
+        add("lu_unpack", lambda x: torch.lu_unpack(*la.lu_factor(x)), [x], call="(function() local t = require('tycho') return t.lu_unpack(t.linalg.lu_factor(x)) end)()")
         add("linalg.pinv", la.pinv, [x]); add("linalg.matrix_rank", la.matrix_rank, [x], grad=False); add("linalg.cond", la.cond, [x])
         for ord in ("fro", "nuc", math.inf, -math.inf, 1, -1, 2, -2):
             add("linalg.matrix_norm", lambda x: la.matrix_norm(x, ord), [x], args=["$1", {math.inf: "inf", -math.inf: "-inf"}.get(ord, ord)])

@@ -127,4 +127,30 @@ describe("linalg", function()
       assert.equal("bfloat16", tycho.eye(2):matmul(tycho.eye(2)).dtype)
     end)
   end)
+
+  it("gives LU factors: of any shape, singular ones too, with gradients, and systems by them", function()
+    for _, size in ipairs {{4, 4}, {3, 5}, {5, 3}, {2, 4, 4}, {2, 3, 1, 4}, {0, 3}, {3, 0}} do
+      local x = random(unpack(size))
+      local p, l, u = L.lu(x)
+      close(p:matmul(l):matmul(u), x)
+      assert.is_true(l:triu(1):eq(0):all():item() and u:tril(-1):eq(0):all():item())
+      for i, part in ipairs {tycho.lu_unpack(L.lu_factor(x))} do close(part, ({p, l, u})[i]) end
+      for i = 2, x:numel() > 0 and 3 or 1 do
+        assert.is_true(tycho.autograd.gradcheck(function(a) return (select(i, L.lu(a))) end, {x:clone():requires_grad_()}))
+      end
+    end
+    local a = tycho.tensor({{{2, 1, 1}, {4, 3, 3}, {8, 7, 9}}, {{1, 2, 3}, {4, 5, 6}, {7, 8, 10}}}, f64)        -- values: PyTorch's
+    local lu, pivots = L.lu_factor(a)
+    close(lu, tycho.tensor({{{8, 7, 9}, {0.25, -0.75, -1.25}, {0.5, 2 / 3, -2 / 3}},
+      {{7, 8, 10}, {1 / 7, 6 / 7, 11 / 7}, {4 / 7, 0.5, -0.5}}}, f64))
+    assert.same({{3, 3, 3}, {3, 3, 3}}, pivots:totable())
+    local b = tycho.tensor({{1}, {2}, {3}}, f64):expand(2, 3, 1)
+    close(L.lu_solve(lu, pivots, b), tycho.tensor({{{0.5}, {0.5}, {-0.5}}, {{-1 / 3}, {2 / 3}, {0}}}, f64))
+    close(L.lu_solve(lu, pivots, b, {adjoint = true}), tycho.tensor({{{-1.5}, {0}, {0.5}}, {{1}, {0}, {0}}}, f64))
+    close(L.lu_solve(lu, pivots, T(b), {left = false}), tycho.tensor({{{-1.5, 0, 0.5}}, {{1, 0, 0}}}, f64))
+    local singular = L.lu_factor(tycho.ones(3, 3))
+    assert.same({1, 0, 0}, singular:diagonal():totable())
+    fails("argument 2 (pivots) has 4, which is no row of 3", L.lu_solve, lu, pivots + 1, b)
+    fails("argument 1 must be square", L.lu_solve, random(2, 3), pivots, b)
+  end)
 end)

@@ -64,6 +64,17 @@ ty_status ty_infer_log_determinant(ty_call *c) {
   return TY_OK;
 }
 
+ty_status ty_infer_lu(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  TY_TRY(matrices(c, 0, SIDE_MOST));
+  const int64_t m = x->shape[x->ndim - 2], n = x->shape[x->ndim - 1];
+  result(c, 0, 2, m, n);
+  result(c, 1, 1, TY_MIN(m, n), 0);
+  result(c, 2, 1, m, 0);
+  c->meta[1].dtype = c->meta[2].dtype = TY_I64;
+  return TY_OK;
+}
+
 ty_status ty_infer_eigen_rows(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(squares(c, 0, SIDE_MOST));

@@ -32,7 +32,7 @@ typedef struct {
   int size;
   int rows, cols, more, area, ints;
   const char *a, *b;
-  char *out, *out2;
+  char *out, *out2, *out3;
   int64_t step_a, step_b, step_out;
 } job;
 
@@ -87,6 +87,26 @@ static int solve(const job *j, int64_t i, char *work) {
   if (j->k) dgetrs_("T", &n, &more, (double *)lu, &n, pivot, (double *)x, &n, &wrong, 1);
   else sgetrs_("T", &n, &more, (float *)lu, &n, pivot, (float *)x, &n, &wrong, 1);
   turn(j, j->out + i * j->step_out, x, more, n);
+  return 0;
+}
+
+/* Of any shape; singular ones have factors too. work: the matrix by columns, and an int for each exchange. */
+static int lu(const job *j, int64_t i, char *work) {
+  const int m = j->rows, n = j->cols, k = TY_MIN(m, n);
+  int *pivot = (int *)(work + rounded((size_t)m * (size_t)n * (size_t)j->size)), info;
+  int64_t *exchanged = (int64_t *)j->out2 + i * k, *order = (int64_t *)j->out3 + i * m;
+  for (int r = 0; r < m; r++) order[r] = r + 1;
+  if (!k) return 0;
+  turn(j, work, j->a + i * j->step_a, m, n);
+  if (j->k) dgetrf_(&m, &n, (double *)work, &m, pivot, &info);
+  else sgetrf_(&m, &n, (float *)work, &m, pivot, &info);
+  turn(j, j->out + i * j->step_out, work, n, m);
+  for (int r = 0; r < k; r++) {
+    const int64_t was = order[r];
+    exchanged[r] = pivot[r];
+    order[r] = order[pivot[r] - 1];
+    order[pivot[r] - 1] = was;
+  }
   return 0;
 }
 
@@ -190,6 +210,7 @@ static size_t work_of(job *j) {
   switch (id) {
     case TY_OP_solve_system: return square + rounded((size_t)n * (size_t)j->more * size) + rounded((size_t)n * sizeof(int));
     case TY_OP_log_determinant: return square + rounded((size_t)n * sizeof(int));
+    case TY_OP_lu_factors: return square + rounded((size_t)k * sizeof(int));
     case TY_OP_eigen_rows: {
       const int ld = n + 1;
       if (j->k) dsyevd_("V", uplo, &n, NULL, &ld, NULL, want, &ask, &ints, &ask, &info, 1, 1);
@@ -235,18 +256,18 @@ static ty_status refused(ty_call *c, int64_t batches, int64_t at, int info) {
 static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   static int (*const each[TY_NOP])(const job *j, int64_t i, char *work) = {
     [TY_OP_cholesky_factor] = cholesky, [TY_OP_solve_system] = solve, [TY_OP_solve_triangle] = triangle,
-    [TY_OP_log_determinant] = log_determinant, [TY_OP_eigen_rows] = eigen,
+    [TY_OP_log_determinant] = log_determinant, [TY_OP_lu_factors] = lu, [TY_OP_eigen_rows] = eigen,
     [TY_OP_qr_rows] = qr, [TY_OP_svd_rows] = svd};
   int (*const one)(const job *j, int64_t i, char *work) = each[c->op->id];
   const ty_tensor *o = c->out[0];
   job j = {.c = c, .k = a->dtype == TY_F64, .size = ty_itemsize(a), .rows = (int)a->shape[a->ndim - 2],
            .cols = (int)a->shape[a->ndim - 1], .a = ty_data(a), .b = b ? ty_data(b) : NULL,
-           .out = ty_data(o), .out2 = c->op->id == TY_OP_log_determinant ? ty_data(c->out[1]) : NULL};
+           .out = ty_data(o), .out2 = c->out[1] ? ty_data(c->out[1]) : NULL, .out3 = c->out[2] ? ty_data(c->out[2]) : NULL};
   j.more = b ? (int)b->shape[b->ndim - 1] : o->ndim > 1 ? (int)o->shape[o->ndim - 2] : 0;
   int64_t batches = 1, bad = -1;
   int info = 0;
   for (int i = 0; i < a->ndim - 2; i++) batches *= a->shape[i];
-  if (batches == 0 || (ty_numel(o) == 0)) return TY_OK;
+  if (batches == 0 || (ty_numel(o) == 0 && one != lu)) return TY_OK;
   j.step_a = ty_numel(a) / batches * j.size;
   j.step_b = b ? ty_numel(b) / batches * j.size : 0;
   j.step_out = ty_numel(o) / batches * j.size;
@@ -257,7 +278,7 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   if (!work) return ty_no_memory(c->ctx, c->op->shown);
   /* LAPACK's many small steps cost more to share among threads than to do, but in LU's products of large matrices */
   const int before = ty_get_num_threads();
-  const bool products = (one == solve || one == log_determinant || one == triangle) && j.rows >= 512;
+  const bool products = (one == solve || one == log_determinant || one == lu || one == triangle) && j.rows >= 512;
   if (threads == 1 && !products) omp_set_num_threads(1);
   #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int t = 0; t < threads; t++)

@@ -43,6 +43,63 @@ def("linalg.cholesky",
     local l = computed(ops.cholesky_factor, x)
     return upper and T(l) or l
   end, NO_METHOD)
+-- Exchanges of rows, by what each was exchanged with, as the order that the rows come in then.
+local function order_of(pivots, m)
+  local batch, n = {unpack(pivots.shape, 1, M.dim(pivots) - 1)}, 1
+  for _, size in ipairs(batch) do n = n * size end
+  local lists, out = M.reshape(M.cpu(pivots), n, cols(pivots)):totable(), {}
+  for b, list in ipairs(lists) do
+    local order = {}
+    for r = 1, m do order[r] = r end
+    for r, with in ipairs(list) do
+      if with < 1 or with > m then fail("linalg.lu_solve", "argument 2 (pivots) has %d, which is no row of %d", with, m) end
+      order[r], order[with] = order[with], order[r]
+    end
+    out[b] = order
+  end
+  batch[#batch + 1] = m
+  if n * m == 0 then return ops.zeros(batch, {dtype = "int64", device = pivots.device}) end
+  return M.to(M.view(core.from_value(out, "int64"), batch), pivots.device)
+end
+local function parts_of(lu, order)
+  local m, n = rows(lu), cols(lu)
+  local k = math.min(m, n)
+  local below = ops.tril(columns(lu, 1, k), -1)
+  local l = below + ops.expand(ops.eye(m, k, {dtype = lu.dtype, device = lu.device}), below.shape)
+  return T(M.to(F.one_hot(order, m), lu.dtype)), l, ops.triu(ops.slice(lu, -2, 1, k))
+end
+def("linalg.lu_factor",
+  "x",
+  "L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with",
+  function(x)
+    local lu, pivots = computed(ops.lu_factors, x)
+    return lu, pivots
+  end, NO_METHOD)
+def("linalg.lu", "x", "P, L and U of x = P L U: a permutation, a lower triangle of units, an upper one", function(x)
+  local lu, _, order = computed(ops.lu_factors, x)
+  return parts_of(lu, order)
+end, NO_METHOD)
+def("lu_unpack", "lu, pivots", "P, L and U of what linalg.lu_factor gives", function(lu, pivots)
+  need_matrix("lu_unpack", lu)
+  return parts_of(lu, order_of(lib.indices("lu_unpack", 2, pivots), rows(lu)))
+end, {method = false})
+def("linalg.lu_solve", "lu, pivots, b, *, left:bool=true, adjoint:bool=false",
+  "x of a x = b (left=false: x a = b; adjoint: with a^T) by what linalg.lu_factor gives of a",
+  function(lu, pivots, b, left, adjoint)
+    need_square("linalg.lu_solve", lu)
+    local p, l, u = parts_of(lu, order_of(lib.indices("linalg.lu_solve", 2, pivots), rows(lu)))
+    local solve = F["linalg.solve_triangular"]
+    if not left then b, adjoint = T(b), not adjoint end
+    local x
+    if adjoint then
+      x = solve(T(u), b, {upper = false})
+      x = ops.matmul(p, solve(T(l), x, {upper = true, unitriangular = true}))
+    else
+      x = solve(l, ops.matmul(T(p), b), {upper = false, unitriangular = true})
+      x = solve(u, x, {upper = true})
+    end
+    return left and x or T(x)
+  end, NO_METHOD)
 def("linalg.qr",
   "x, mode:enum(reduced,complete,r)=reduced",
   "Q with orthonormal columns and the upper triangular R of x = Q R (mode r: R alone)",

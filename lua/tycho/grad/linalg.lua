@@ -41,6 +41,25 @@ R.log_determinant = {x = function(g, x)
   return M.unsqueeze(M.unsqueeze(g, -1), -1) * ops.solve_system(T(x), ops.expand(eye(x), x.shape))
 end}
 
+-- x[order] = L U, packed in one matrix; m rows, n columns, k the fewer of them.
+R.lu_factors = {x = function(g, out, out3)
+  local m, n = out.shape[#out.shape - 1], out.shape[#out.shape]
+  local k = math.min(m, n)
+  local function rows(x, first, last) return ops.slice(x, -2, first, last) end
+  local square, gs = columns(rows(out, 1, k), 1, k), columns(rows(g, 1, k), 1, k)
+  local l, u = ops.tril(square, -1) + eye(square), ops.triu(square)
+  local inner_l, inner_u = ops.matmul(T(l), ops.tril(gs, -1)), ops.matmul(ops.triu(gs), T(u))
+  if n > k then inner_l = inner_l - ops.matmul(columns(g, k + 1), T(columns(out, k + 1))) end
+  if m > k then inner_u = inner_u - ops.matmul(T(rows(out, k + 1)), rows(g, k + 1)) end
+  local function before(x) return ops.solve_triangle(T(l), x, true, true) end              -- inv(L)^T x
+  local function after(x) return T(ops.solve_triangle(u, T(x), true, false)) end            -- x inv(U)^T
+  local gx = before(after(ops.tril(inner_l, -1) + ops.triu(inner_u)))
+  if n > k then gx = ops.cat({gx, before(columns(g, k + 1))}, -1) end
+  if m > k then gx = ops.cat({gx, after(rows(g, k + 1))}, -2) end
+  local at = ops.expand(M.unsqueeze(out3, -1), gx.shape)          -- back in their old order
+  return ops.scatter(ops.zeros(gx.shape, {dtype = gx.dtype, device = gx.device}), -2, at, gx)
+end}
+
 -- x = V diag(w) V^T; rows (w_i, v_i)
 R.eigen_rows = {x = function(g, out)
   local w, v, gv = ops.select(out, -1, 1), T(columns(out, 2)), T(columns(g, 2))
