@@ -43,6 +43,8 @@ typedef struct ty_state {
   lua_State *L;              /* the coroutine of the running call */
   ty_modes modes;            /* default modes */
   int special;               /* coroutines with modes of their own */
+  lua_State *main;           /* the main one, once it has had such; NULL: not known */
+  ty_modes *main_modes, *main_spare;   /* its, or NULL; those that it had and may have again */
   ty_account *account;
   long long gc_limit;        /* the collector is driven when the state's tensors hold more bytes */
   long long gc_unrecorded;   /* the same, while nothing has been recorded since the last collection */
@@ -59,7 +61,7 @@ typedef struct ty_state {
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
-       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS };
+       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3

@@ -15,8 +15,9 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     !m->pinned && !m->ctx.program && !m->ctx.map && (!m->scope || m->scope == s->modes.scope);
 }
 
-/* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again. */
-static ty_modes *find_modes(lua_State *L) {
+/* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again, but for the main one's. */
+static ty_modes *find_modes(lua_State *L, const ty_state *s) {
+  if (L == s->main) return s->main_modes;
   ty_private(L, TY_R_MODES);
   lua_pushthread(L);
   lua_rawget(L, -2);
@@ -26,27 +27,35 @@ static ty_modes *find_modes(lua_State *L) {
 }
 
 ty_modes *ty_modes_of(lua_State *L, ty_state *s) {
-  ty_modes *m = s->special ? find_modes(L) : NULL;
+  ty_modes *m = s->special ? find_modes(L, s) : NULL;
   return m ? m : &s->modes;
 }
 
-ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
-  ty_modes *m = find_modes(L);
-  if (m) return m;
-  m = lua_newuserdata(L, sizeof *m);
-  *m = s->modes;
-  if (m->scope && m->scope->L != L) m->scope = NULL;       /* another coroutine is within a function that has one */
-  m->owner = NULL;                     /* set last: until then there is nothing to count off */
+/* Modes for the running coroutine, which the table holds; the main one's stay there, to be used again. */
+static ty_modes *new_modes(lua_State *L, ty_state *s) {
+  if (L == s->main && s->main_spare) return s->main_spare;
+  ty_modes *m = lua_newuserdata(L, sizeof *m);
+  m->owner = NULL;                     /* until it is counted there is nothing to count off */
   ty_private(L, TY_R_MODES_META);
   lua_setmetatable(L, -2);
   ty_private(L, TY_R_MODES);
-  lua_pushthread(L);
+  if (lua_pushthread(L)) s->main = L;
   lua_pushvalue(L, -3);
   lua_rawset(L, -3);
   lua_pop(L, 2);
+  return m;
+}
+
+ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
+  ty_modes *m = find_modes(L, s);
+  if (m) return m;
+  m = new_modes(L, s);
+  *m = s->modes;
+  if (m->scope && m->scope->L != L) m->scope = NULL;       /* another coroutine is within a function that has one */
+  m->owner = s;
   s->special++;
   s->refs++;
-  m->owner = s;
+  if (L == s->main) { s->main_modes = m; s->main_spare = NULL; }
   return m;
 }
 
@@ -62,13 +71,19 @@ static void modes_end(ty_modes *m) {
   if (m->ctx.program) ty_program_abandon(m->ctx.program);
   while (m->ctx.map) map_leave(&m->ctx);
   m->owner = NULL;
+  if (m == s->main_modes) s->main_modes = NULL;
   s->special--;
   ty_state_release(s);
 }
 
 void ty_modes_share_again(lua_State *L, ty_state *s) {
-  ty_modes *m = find_modes(L);
+  ty_modes *m = find_modes(L, s);
   if (!m || !is_default(m, s)) return;
+  if (L == s->main) {
+    modes_end(m);
+    s->main_spare = m;
+    return;
+  }
   ty_private(L, TY_R_MODES);
   lua_pushthread(L);
   lua_pushnil(L);

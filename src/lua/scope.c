@@ -44,9 +44,7 @@ static int scope_begin(lua_State *L) { /* -> scope */
   ty_state *s = ty_state_of(L);
   ty_scope *sc = lua_newuserdata(L, sizeof *sc);
   memset(sc, 0, sizeof *sc);
-  lua_newtable(L);
-  ty_closure(L, scope_gc, 0);
-  lua_setfield(L, -2, "__gc");
+  ty_private(L, TY_R_SCOPE_META);
   lua_setmetatable(L, -2);
   ty_modes *m = ty_own_modes(L, s);
   sc->L = L;
@@ -224,6 +222,9 @@ static int scope_keep(lua_State *L) {
 }
 
 void ty_open_scope(lua_State *L) {
+  lua_newtable(L);                       /* finalizer of scopes */
+  ty_add(L, "__gc", scope_gc);
+  lua_rawseti(L, lua_upvalueindex(2), TY_R_SCOPE_META);
   ty_add(L, "scope_begin", scope_begin);
   ty_add(L, "scope_end", scope_end);
   ty_add(L, "scope_outside", scope_outside);
