@@ -486,6 +486,12 @@ describe("found by a demanding user", function()
     end
   end)
 
+  it("relu hands gradients on where its result is NaN", function()
+    local x = T({-1, nan, 2, 0}, {requires_grad = true})
+    x:relu():sum():backward()
+    assert.same({0, 1, 1, 0}, x.grad:totable())
+  end)
+
   it("what extend doesn't call can't be defined", function()
     local O, S = tycho.optim.Optimizer:extend("O"), tycho.optim.lr_scheduler.LRScheduler:extend("S")
     helper.fails("'init' isn't called", function() function O:init() end end)

@@ -96,7 +96,7 @@ static void drop_results(ty_call *c) {
 static ty_status lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
   ty_tensor *o;
   const ty_storage *s = t->storage;
-  *done = t->own_layout && (size_t)(ty_numel(t) * ty_itemsize(t)) == s->nbytes && !ctx->program && ty_storage_holders(s) == 1 &&
+  *done = t->own_layout && ty_nbytes(t) == s->nbytes && !ctx->program && ty_storage_holders(s) == 1 &&
           !s->exposed && !s->drop && !s->within && !s->program &&       /* all of a memory that is no one else's */
           !(s->launches && atomic_load(&s->launches->ready));
   if (!*done) return TY_OK;

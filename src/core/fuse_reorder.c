@@ -64,7 +64,7 @@ static void relu_before_pool(ty_recording *r, int at) {
   v->like.offset = 0;
   memcpy(v->like.shape, small->shape, sizeof small->shape);
   memcpy(v->like.stride, small->stride, sizeof small->stride);
-  st->nbytes = (size_t)(ty_numel(small) * ty_itemsize(small));
+  st->nbytes = ty_nbytes(small);
   relu->vin[0] = g;
   relu->vin[1] = pooled;
   relu->vout[0] = spread;

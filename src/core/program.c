@@ -73,8 +73,8 @@ bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   return st->constant && t->storage->id >= p->checked && ty_is_contiguous(t) &&
          ty_is_contiguous(w) && t->dtype == w->dtype && t->ndim == w->ndim &&
          !memcmp(t->shape, w->shape, sizeof(int64_t) * t->ndim) && ty_device_of(t)->gpu < 0 &&
-         ty_device_of(w)->gpu < 0 && ty_numel(t) * ty_itemsize(t) <= CONSTANT_MOST &&
-         !memcmp(ty_data(t), ty_data(w), (size_t)(ty_numel(t) * ty_itemsize(t)));
+         ty_device_of(w)->gpu < 0 && ty_nbytes(t) <= CONSTANT_MOST &&
+         !memcmp(ty_data(t), ty_data(w), ty_nbytes(t));
 }
 
 /* ---- steps ---- */
@@ -83,7 +83,7 @@ bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
 static ty_status moved_constant(ty_call *c, const ty_backend *b, bool *constant) {
   ty_program *p = c->ctx->program;
   ty_tensor *x = c->in[0].t;
-  if (b->gpu < 0 || ty_device_of(x)->gpu >= 0 || p->backward || ty_numel(x) * ty_itemsize(x) > CONSTANT_MOST) return TY_OK;
+  if (b->gpu < 0 || ty_device_of(x)->gpu >= 0 || p->backward || ty_nbytes(x) > CONSTANT_MOST) return TY_OK;
   const int v = ty_value_of(p, x, TY_SEEN);
   if (v < 0) return ty_program_no_memory(c->ctx);
   if (!p->r->store[p->r->value[v].store].constant) return TY_OK;

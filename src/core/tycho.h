@@ -448,6 +448,7 @@ static inline uint32_t ty_version(const ty_tensor *t) { return ty_storage_versio
 static inline void ty_launches_release(ty_launches *l) { if (l && atomic_fetch_sub(&l->refs, 1) == 1) free(l); }
 static inline void ty_changed(ty_tensor *t) { atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed); }
 static inline int ty_itemsize(const ty_tensor *t) { return ty_dtype_size[t->dtype]; }
+static inline size_t ty_nbytes(const ty_tensor *t) { return (size_t)(ty_numel(t) * ty_itemsize(t)); }      /* of its elements */
 static inline void *ty_data(const ty_tensor *t) { return (char *)t->storage->data + t->offset * ty_dtype_size[t->dtype]; }
 static inline const char *ty_shape_of(const ty_tensor *t) { return ty_shape_text(t->shape, t->ndim); }
 /* A working copy of like, contiguous and of dtype d, at byte *at of memory, which moves past it. It has no reference: for the

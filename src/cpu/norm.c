@@ -399,7 +399,7 @@ static ty_status group_norm(ty_call *c) {
   const double eps = c->at[TY_AT_group_norm_stats_eps].f;
   ty_tensor *x;
   if (ty_numel(c->out[0]) == 0) {          /* groups of no elements */
-    for (int j = 1; j < 3; j++) memset(ty_data(c->out[j]), 0, (size_t)(ty_numel(c->out[j]) * ty_itemsize(c->out[j])));
+    for (int j = 1; j < 3; j++) memset(ty_data(c->out[j]), 0, ty_nbytes(c->out[j]));
     return TY_OK;
   }
   TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, c->out[0], &x));
@@ -445,7 +445,7 @@ static ty_status group_norm_backward_rows(ty_call *c, const rows *r, const char 
 static ty_status group_norm_backward(ty_call *c) {
   ty_tensor *dx = c->out[0], *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t, *g, *x;
   if (ty_numel(dx) == 0) {
-    for (int k = 1; k < 3; k++) memset(ty_data(c->out[k]), 0, (size_t)(ty_numel(c->out[k]) * ty_itemsize(c->out[k])));
+    for (int k = 1; k < 3; k++) memset(ty_data(c->out[k]), 0, ty_nbytes(c->out[k]));
     return TY_OK;
   }
   TY_TRY(ty_laid_out_as(c->ctx, c->in[0].t, dx, &g));

@@ -21,7 +21,7 @@ ty_status ty_cuda_sample(ty_call *c) {
       .corners = how.corners, .ordered = ty_core->flags->deterministic,
       .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
       .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};
-    const size_t bytes = (size_t)(ty_numel(o) * ty_itemsize(o));
+    const size_t bytes = ty_nbytes(o);
     if (kind == TY_SAMPLE_BACKWARD_X) st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, bytes, s));
     if (st == TY_OK && k.points) st = ty_launched(c, gpu, ty_k_sample(&k, s));
   }

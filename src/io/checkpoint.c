@@ -224,7 +224,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
     s->list[i].name = strdup(list[i].name);
     s->list[i].t = ty_retain(list[i].t);
     s->n = i + 1;
-    s->total += ty_numel(list[i].t) * ty_itemsize(list[i].t);
+    s->total += ty_nbytes(list[i].t);
     ok = s->list[i].name != NULL;
   }
   if (!ok) {

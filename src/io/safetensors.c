@@ -42,13 +42,12 @@ static int *write_order(const ty_named *list, int n) {
   return order;
 }
 
-static size_t bytes_of(const ty_tensor *t) { return (size_t)(ty_numel(t) * ty_itemsize(t)); }
 
 /* 16 digits each. NULL: out of memory. */
 static char *tensor_sums(const ty_named *list, int n, const int *order) {
   char *s = malloc((size_t)n * DIGITS + 1);
   for (int k = 0; k < n && s; k++)
-    sprintf(s + k * DIGITS, "%016llx", (unsigned long long)XXH3_64bits(ty_data(list[order[k]].t), bytes_of(list[order[k]].t)));
+    sprintf(s + k * DIGITS, "%016llx", (unsigned long long)XXH3_64bits(ty_data(list[order[k]].t), ty_nbytes(list[order[k]].t)));
   if (s) s[n * DIGITS] = 0;
   return s;
 }
@@ -80,7 +79,7 @@ static json_t *make_header(const ty_named *list, int n, const int *order, const 
   for (int k = 0; k < n; k++) {
     const ty_named *e = &list[order[k]];
     if (!strcmp(e->name, "__metadata__") || json_object_get(h, e->name)) { json_decref(h); return NULL; }
-    size_t bytes = bytes_of(e->t);
+    size_t bytes = ty_nbytes(e->t);
     json_t *shape = json_array();
     for (int i = 0; i < e->t->ndim; i++) json_array_append_new(shape, json_integer(e->t->shape[i]));
     json_t *v = json_pack("{s:s, s:o, s:[I, I]}", "dtype", names[e->t->dtype], "shape", shape, "data_offsets",
@@ -97,14 +96,14 @@ static ty_status write_file(ty_ctx *ctx, const char *path, const ty_named *list,
   const size_t len = strlen(text), padded = (len + 7) / 8 * 8;
   size_t bytes = 8 + padded;
   uint8_t head[8];
-  for (int k = 0; k < n; k++) bytes += bytes_of(list[k].t);
+  for (int k = 0; k < n; k++) bytes += ty_nbytes(list[k].t);
   TY_TRY(ty_write_begin(ctx, &w, path, (int64_t)bytes));
   for (int i = 0; i < 8; i++) head[i] = (uint8_t)((uint64_t)padded >> (8 * i));
   bool ok = ty_write(&w, head, 8) && ty_write(&w, text, len) && ty_write(&w, "       ", padded - len);
   for (int k = 0; k < n && ok; k++) {
     const ty_tensor *t = list[order[k]].t;
-    ok = ty_write(&w, ty_data(t), bytes_of(t));
-    if (written) *written += (int64_t)bytes_of(t);
+    ok = ty_write(&w, ty_data(t), ty_nbytes(t));
+    if (written) *written += (int64_t)ty_nbytes(t);
   }
   return ty_write_end(ctx, &w, ok);
 }

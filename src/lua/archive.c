@@ -122,7 +122,7 @@ static void member_at(lua_State *L, int head, int tensor, ty_member *m) {
   const ty_tensor *t = ty_check(L, tensor, "save", "a tensor");
   if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) ty_throw(L, "save: a tensor must be contiguous, on the cpu");
   m->data = ty_data(t);
-  m->ndata = (size_t)(ty_numel(t) * ty_itemsize(t));
+  m->ndata = ty_nbytes(t);
 }
 
 static int file_write(lua_State *L) {          /* path, text, tensor: the text and then the tensor's bytes */

@@ -243,10 +243,10 @@ static ty_status read_to_gpu(lua_State *L, ty_ctx *ctx, const ty_safetensors *f,
   ty_stage stage;
   void *block;
   size_t most = 1;
-  for (int i = 0; i < ty_safetensors_count(f); i++) most = TY_MAX(most, (size_t)(ty_numel(t[i]) * ty_itemsize(t[i])));
+  for (int i = 0; i < ty_safetensors_count(f); i++) most = TY_MAX(most, ty_nbytes(t[i]));
   ty_status st = ty_stage_begin(L, ctx, gpu, most, &stage);
   for (int i = 0; i < ty_safetensors_count(f); i++) {
-    const size_t size = (size_t)(ty_numel(t[i]) * ty_itemsize(t[i]));
+    const size_t size = ty_nbytes(t[i]);
     for (size_t at = 0; at < size && st == TY_OK; at += TY_STAGE) {
       const size_t n = TY_MIN(TY_STAGE, size - at);
       st = ty_stage_room(ctx, &stage, &block);

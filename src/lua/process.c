@@ -92,7 +92,7 @@ static int message_send(lua_State *L) {
     lua_rawgeti(L, 4, i + 1);
     ty_tensor *t = ty_check(L, -1, "worker", "a tensor");
     if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) return ty_throw(L, "worker: tensors must be contiguous, on the cpu");
-    part[i + 2] = (ty_part){ty_data(t), (size_t)(ty_numel(t) * ty_itemsize(t))};
+    part[i + 2] = (ty_part){ty_data(t), ty_nbytes(t)};
     lua_pop(L, 1);
   }
   bool full = false;
@@ -140,7 +140,7 @@ static int message_tensor(lua_State *L) {
   if (ty_blob_array(ctx, b, TY_MIN(at, b->n), dtype == TY_BF16 ? "bf16" : ty_array_descr((ty_dtype)dtype), &m, false,
       &h->t) != TY_OK)
     return ty_raise(L, ctx);
-  lua_pushnumber(L, (lua_Number)(at + (size_t)(ty_numel(h->t) * ty_itemsize(h->t))));
+  lua_pushnumber(L, (lua_Number)(at + ty_nbytes(h->t)));
   return 2;
 }
 

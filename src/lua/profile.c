@@ -37,7 +37,7 @@ static long long made_by(const ty_call *c) {
   for (int j = 0; j < c->op->nout; j++) {
     bool own = c->out[j] != NULL;
     for (int i = 0; i < c->nin; i++) own = own && !(c->in[i].t && c->in[i].t->storage == c->out[j]->storage);
-    if (own) n += ty_numel(c->out[j]) * ty_itemsize(c->out[j]);
+    if (own) n += ty_nbytes(c->out[j]);
   }
   return n;
 }
