@@ -486,6 +486,27 @@ describe("found by a demanding user", function()
     end
   end)
 
+  it("an element is read and written alone as by views", function()
+    local m = tycho.range(1, 6):view(2, 3)
+    assert.same({6, 1, 3}, {m[{2, 3}], m[{-2, -3}], m[{1, -1}]})
+    m[{2, 3}], m[{1, -1}] = 0.5, -2
+    assert.same({{1, 2, -2}, {4, 5, 0.5}}, m:totable())
+    local mask, bytes = T {true, false}, T({1, 2}, {dtype = "uint8"})
+    mask[2], bytes[1] = true, 255
+    assert.same({{true, true}, {255, 2}}, {mask:totable(), bytes:totable()})
+    helper.fails("a field that is no position", function() return m[{1, 2, x = 3}] end)
+    helper.fails("index 4 is out of range for dim 2", function() m[{1, 4}] = 1 end)
+    helper.fails("indices begin at 1", function() return m[{0, 1}] end)
+    local w, x = tycho.ones(2, {requires_grad = true}), tycho.ones(2)
+    helper.fails("a leaf that requires grad", function() w[1] = 2 end)
+    local y = (w * x):sum()
+    x[1] = 5                                               -- which the product has saved
+    helper.fails("was changed in place", y.backward, y)
+    local r = w * 2
+    r[1] = 7
+    assert.same({0, 2}, tycho.grad(r:sum(), w):totable())
+  end)
+
   it("relu hands gradients on where its result is NaN", function()
     local x = T({-1, nan, 2, 0}, {requires_grad = true})
     x:relu():sum():backward()

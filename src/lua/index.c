@@ -271,19 +271,38 @@ static int anchors_of(lua_State *L, int first, int second) {
   return anchors;
 }
 
+/* Where in x's storage the element is that the key at 2 names: a number for a vector, a list of numbers for each dim. False: it names another
+ * thing, or none there is. */
+static bool element_of(lua_State *L, const ty_tensor *x, int64_t *offset) {
+  const bool list = lua_type(L, 2) == LUA_TTABLE;
+  int fields = 0;
+  *offset = x->offset;
+  if (x->ndim == 0 || (list ? (int)lua_objlen(L, 2) != x->ndim : x->ndim != 1)) return false;
+  for (int d = 0; d < x->ndim; d++) {
+    int64_t i = 0;
+    const int64_t n = x->shape[d];
+    if (list) lua_rawgeti(L, 2, d + 1);
+    const bool is = lua_type(L, list ? -1 : 2) == LUA_TNUMBER && ty_is_whole(lua_tonumber(L, list ? -1 : 2), &i);
+    if (list) lua_pop(L, 1);
+    if (!is || i == 0 || i > n || i < -n) return false;
+    *offset += (i < 0 ? i + n : i - 1) * x->stride[d];
+  }
+  for (lua_pushnil(L); list && lua_next(L, 2); lua_pop(L, 1)) fields++;
+  if (!list) lua_pop(L, 1);
+  return !list || fields == x->ndim;
+}
+
 int ty_index_get(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
   ty_args a;
+  int64_t at;
   ty_tensor *x = ty_check_any(L, 1, "index", "the tensor");
   lua_settop(L, 2);
-  if (x->ndim == 1 && lua_type(L, 2) == LUA_TNUMBER) {    /* v[i], without making a view */
-    int64_t i = whole(L, 2), n = x->shape[0];
-    if (i == 0) return ty_throw(L, "index: index 0: indices begin at 1");
-    if (i > n || i < -n) return out_of_range(L, i, 1, x);
+  if (element_of(L, x, &at)) {             /* without making views */
     ty_settle(L, "an element is read");
     x = ty_check(L, 1, "index", "the tensor");
-    ty_push_element(L, x, x->offset + (i < 0 ? i + n : i - 1) * x->stride[0]);
+    ty_push_element(L, x, at);
     return 1;
   }
   ty_pace(L, s);
@@ -344,6 +363,24 @@ static void without_lead(lua_State *L, ty_state *s) {
   lua_replace(L, 3);
 }
 
+/* Writes the number or boolean at 3 where nothing but memory is concerned: no gradient, no program, no dtype that it doesn't fit. */
+static bool put_element(lua_State *L, const ty_ctx *ctx, ty_tensor *x) {
+  const ty_storage *m = x->storage;
+  int64_t at, v = 0;
+  const bool truth = lua_type(L, 3) == LUA_TBOOLEAN, number = lua_type(L, 3) == LUA_TNUMBER;
+  if (!(x->dtype == TY_BOOL ? truth : number) || ctx->program || m->program || m->pending || x->whole || x->scaled || x->copied ||
+      x->handed_on || x->unrecorded || x->base || ty_needs_grad(x) || ty_device_of(x)->gpu >= 0 || !ty_is_contiguous(x)) return false;
+  const double d = truth ? lua_toboolean(L, 3) : lua_tonumber(L, 3);
+  const bool floats = ty_is_float((ty_dtype)x->dtype);
+  if (!floats && (!ty_is_whole(d, &v) || (x->dtype == TY_I32 && v != (int32_t)v) || (x->dtype == TY_U8 && v != (uint8_t)v))) return false;
+  if (!element_of(L, x, &at)) return false;
+  char *to = (char *)m->data + at * ty_itemsize(x);
+  if (floats) ty_set(to, (ty_dtype)x->dtype, d);
+  else ty_set_int(to, (ty_dtype)x->dtype, v);
+  ty_changed(x);
+  return true;
+}
+
 int ty_index_set(lua_State *L) {
   ty_state *s = ty_state_of(L);
   path p;
@@ -351,6 +388,7 @@ int ty_index_set(lua_State *L) {
   ty_tensor *x = ty_check_any(L, 1, "index", "the tensor");
   lua_settop(L, 3);
   int t = lua_type(L, 3);
+  if (put_element(L, ty_ctx_of(L, s), x)) return 0;
   if (t == LUA_TTABLE) list_at(L, s, 3, x);
   else if (ty_is_handle(L, 3)) ty_check_any(L, 3, "index", "the value");
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
