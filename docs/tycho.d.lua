@@ -3711,6 +3711,21 @@ function tycho.unsqueeze_(x, dim) end
 ---@return tycho.Tensor
 function Tensor:unsqueeze_(dim) end
 
+--- `(x, dim:dim, start:int, length:int)` length elements of dim from start on
+---@param x tycho.Tensor
+---@param dim integer
+---@param start integer
+---@param length integer
+---@return tycho.Tensor
+function tycho.narrow(x, dim, start, length) end
+
+--- `(dim:dim, start:int, length:int)` length elements of dim from start on
+---@param dim integer
+---@param start integer
+---@param length integer
+---@return tycho.Tensor
+function Tensor:narrow(dim, start, length) end
+
 --- `(x, dim0:dim, dim1:dim)` dims dim0 and dim1 exchanged
 ---@param x tycho.Tensor
 ---@param dim0 integer
@@ -3871,21 +3886,6 @@ function tycho.view_as(x, other) end
 ---@param other tycho.Tensor
 ---@return tycho.Tensor
 function Tensor:view_as(other) end
-
---- `(x, dim:int, start:int, length:int)` length elements of dim from start on
----@param x tycho.Tensor
----@param dim integer
----@param start integer
----@param length integer
----@return tycho.Tensor
-function tycho.narrow(x, dim, start, length) end
-
---- `(dim:int, start:int, length:int)` length elements of dim from start on
----@param dim integer
----@param start integer
----@param length integer
----@return tycho.Tensor
-function Tensor:narrow(dim, start, length) end
 
 --- `(x, size:any, dim:int=1)` a list of parts of size elements (or of the sizes in a list) along dim
 ---@param x tycho.Tensor

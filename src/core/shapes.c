@@ -1,7 +1,7 @@
-/* Functions of shape that models call at every turn: reshape, flatten, squeeze, unsqueeze, transpose, t.
+/* Functions of shape that models call at every turn: reshape, flatten, squeeze, unsqueeze, narrow, transpose, t.
  *
- * Idea: rows as those of ops.def, but each is made of the ops view, permute and clone, which is what tapes and programs hold of them; here
- * the sizes are computed. Invariant: an error names the function that was called. */
+ * Idea: rows as those of ops.def, but each is made of the ops view, slice, permute and clone, which is what tapes and programs hold of
+ * them; here the sizes are computed. Invariant: an error names the function that was called. */
 #include <string.h>
 #include "shape.h"
 
@@ -80,6 +80,24 @@ static ty_status unsqueeze(ty_call *c) {
   return view(c, x, n, size);
 }
 
+static ty_status narrow(ty_call *c) {
+  ty_tensor *x = c->in[0].t;
+  const int64_t length = c->at[2].i;
+  int64_t first = c->at[1].i;
+  if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor has nothing to narrow");
+  TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
+  const int64_t n = x->shape[c->at[0].i];
+  if (first == 0) return ty_fail(c, "argument 3 (start) is index 0: indices begin at 1");
+  if (first < 0) first += n + 1;
+  if (first < 1 || length < 0 || length > n || first - 1 > n - length)
+    return ty_fail(c, "elements %lld to %lld are out of range for dim %lld of shape %s", (long long)first, (long long)(first + length - 1),
+      (long long)c->at[0].i + 1, ty_shape_of(x));
+  ty_attr at[4] = {[TY_AT_slice_dim] = {.set = true, .i = c->at[0].i}, [TY_AT_slice_first] = {.set = true, .i = first},
+    [TY_AT_slice_last] = {.set = true, .i = first + length - 1}, [TY_AT_slice_step] = {.set = true, .i = 1}};
+  if (!length) at[TY_AT_slice_first].i = 1, at[TY_AT_slice_last].i = 0;
+  return ty_call_op2(c->ctx, TY_OP_slice, ty_op_tensor(x), (ty_operand){0}, at, NULL, &c->out[0]);
+}
+
 /* Dims a and b exchanged. */
 static ty_status swapped(ty_call *c, int64_t a, int64_t b) {
   ty_tensor *x = c->in[0].t;
@@ -106,5 +124,6 @@ ty_op ty_shape_functions[] = {
   {.name = "flatten", .made = flatten, .sig = "x, start_dim:dim=1, end_dim:dim=-1", .doc = "dims start_dim to end_dim as one"},
   {.name = "squeeze", .made = squeeze, .sig = "x, dim:dims?", .doc = "without dims of size 1 (all of them where dim is nil)"},
   {.name = "unsqueeze", .made = unsqueeze, .sig = "x, dim:dim", .doc = "with a dim of size 1 more, at dim"},
+  {.name = "narrow", .made = narrow, .sig = "x, dim:dim, start:int, length:int", .doc = "length elements of dim from start on"},
   {.name = "transpose", .made = transpose, .sig = "x, dim0:dim, dim1:dim", .doc = "dims dim0 and dim1 exchanged"},
   {.name = "t", .made = t, .sig = "x", .doc = "a matrix transposed"}, {0}};

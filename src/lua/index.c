@@ -271,8 +271,8 @@ static int anchors_of(lua_State *L, int first, int second) {
   return anchors;
 }
 
-/* Where in x's storage the element is that the key at 2 names: a number for a vector, a list of numbers for each dim. False: it names another
- * thing, or none there is. */
+/* Where in x's storage the element is that the key at 2 names: a number for a vector, a list of numbers for each dim. False: it names
+ * another thing, or none there is. */
 static bool element_of(lua_State *L, const ty_tensor *x, int64_t *offset) {
   const bool list = lua_type(L, 2) == LUA_TTABLE;
   int fields = 0;

@@ -89,11 +89,11 @@ end
 
 -- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast;
 -- method = false: no method; list = true: of tensors, which may also follow one another; inplace = true: the result has
--- x's shape, and there is a form with a trailing _; calls = true: it calls a function of the user's, who may keep what that makes.
--- Everything else that fn makes and doesn't return ends with the call.
+-- x's shape, and there is a form with a trailing _; scope = false: it makes nothing but its results, or calls a function of the user's, who
+-- may keep what that makes. Else what fn makes and doesn't return ends with the call.
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
-  local f = core.define(name, signature, options.float32 and lib.in_float32(fn) or fn, not options.calls)
+  local f = core.define(name, signature, options.float32 and lib.in_float32(fn) or fn, options.scope ~= false)
   if options.list then f = of_list(f) end
   lib.functions[name] = f
   lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}

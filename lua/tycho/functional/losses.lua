@@ -364,4 +364,4 @@ def("triplet_margin_with_distance_loss",
     local d, e = between(anchor, near), between(anchor, far)
     if swap then e = ops.minimum(e, between(near, far)) end
     return reduced(ops.relu(d - e + margin), reduction)
-  end, {nn = true, float32 = true, calls = true})
+  end, {nn = true, float32 = true, scope = false})

@@ -7,6 +7,7 @@ local modes = require "tycho.modes"
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, MAKES, LIST = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES, lib.LIST
 local F = lib.functions
+local VIEWS = {scope = false}                              -- they make nothing but what they give
 
 -- y, made of x; a copy where it is a view of x and PyTorch's is none: whoever changes one doesn't mean the other.
 local function fresh(y, x) return M.shares_memory(y, x) and ops.clone(y) or y end
@@ -19,11 +20,11 @@ def("contiguous",
   function(x, format)
     if format == "preserve" or M.is_contiguous(x, format) then return x end
     return ops.clone(x, {memory_format = format})
-  end)
+  end, VIEWS)
 def("adjoint", "x", "matrices transposed", function(x)
   if M.dim(x) < 2 then fail("adjoint", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
   return M.transpose(x, -2, -1)
-end)
+end, VIEWS)
 -- In place: x has another shape from then on; with a history it is the view of what it was.
 for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
@@ -90,19 +91,9 @@ def("movedim",
       end
     end
     return ops.permute(x, order)
-  end)
-def("expand_as", "x, other", "expanded to other's shape", function(x, other) return ops.expand(x, other.shape) end)
-def("view_as", "x, other", "viewed in other's shape", function(x, other) return ops.view(x, other.shape) end)
-def("narrow", "x, dim:int, start:int, length:int", "length elements of dim from start on", function(x, dim, first, length)
-  local n = x.shape[wrap("narrow", dim, M.dim(x))]
-  if first == 0 then fail("narrow", "argument 3 (start) is index 0: indices begin at 1") end
-  if first < 0 then first = first + n + 1 end
-  if first < 1 or length < 0 or first + length - 1 > n then
-    fail("narrow", "elements %d to %d are out of range for dim %d of shape %s", first, first + length - 1, dim,
-      tostring(x.shape))
-  end
-  return ops.slice(x, dim, first, first + length - 1)
-end)
+  end, VIEWS)
+def("expand_as", "x, other", "expanded to other's shape", function(x, other) return ops.expand(x, other.shape) end, VIEWS)
+def("view_as", "x, other", "viewed in other's shape", function(x, other) return ops.view(x, other.shape) end, VIEWS)
 def("split", "x, size:any, dim:int=1", "a list of parts of size elements (or of the sizes in a list) along dim", function(x, size, dim)
   dim = wrap("split", dim, M.dim(x))
   local n, parts, first = x.shape[dim], {}, 1
@@ -119,11 +110,11 @@ def("split", "x, size:any, dim:int=1", "a list of parts of size elements (or of 
   end
   if total ~= n then fail("split", "the sizes add up to %d; dim %d of shape %s has %d", total, dim, tostring(x.shape), n) end
   for i, s in ipairs(size) do
-    parts[i] = M.narrow(x, dim, first, s)
+    if s == 0 then parts[i] = ops.slice(x, dim, 1, 0) else parts[i] = ops.slice(x, dim, first, first + s - 1) end
     first = first + s
   end
   return parts
-end)
+end, VIEWS)
 def("chunk", "x, n:int, dim:int=1", "a list of at most n parts of equal size along dim (the last may be smaller)", function(x, n, dim)
   if n < 1 then fail("chunk", "argument 2 (n) must be at least 1, got %d", n) end
   local size = x.shape[wrap("chunk", dim, M.dim(x))]
@@ -131,12 +122,12 @@ def("chunk", "x, n:int, dim:int=1", "a list of at most n parts of equal size alo
   local empty = {}
   for i = 1, n do empty[i] = 0 end
   return M.split(x, empty, dim)
-end)
+end, VIEWS)
 def("unbind", "x, dim:int=1", "the list of slices along dim", function(x, dim)
   local parts = {}
   for i = 1, x.shape[wrap("unbind", dim, M.dim(x))] do parts[i] = ops.select(x, dim, i) end
   return parts
-end)
+end, VIEWS)
 def("tile", "x, repeats:sizes", "x repeated along each dim, or the last (PyTorch's Tensor.repeat, and tile)", function(x, repeats)
   local shape, n = x.shape, math.max(#repeats, M.dim(x))
   while #shape < n do table.insert(shape, 1, 1) end
@@ -208,7 +199,7 @@ def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given siz
   end
   return ops.view(x, shape)
 end)
-def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end)
+def("broadcast_to", "x, size:sizes", "expanded to size", function(x, size) return ops.expand(x, size) end, VIEWS)
 def("broadcast_tensors", "tensors:tensors", "the tensors, all expanded to one shape, as so many results", function(list)
   local shapes, out = {}, {}
   for i, x in ipairs(list) do shapes[i] = x.shape end
