@@ -10431,7 +10431,7 @@ function tycho.optim.Adam(params, options) end
 ---@return tycho.Optimizer
 function tycho.optim.AdamW(params, options) end
 
---- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, momentum_decay and the betas, of which group.beta1_seen remembers what a schedule has changed.
+--- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, momentum_decay and the betas, of which a state's beta1_seen remembers what a schedule has changed.
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer

@@ -173,7 +173,9 @@ describe("vmap", function()
     nets[2](x):sum():backward()
     helper.close(stacked["0.weight"].grad[2], nets[2][1].weight.grad)
     helper.fails("item 2 must be a module", func.stack_module_state, {nets[1], 3})
-    helper.fails("differ in '0.bias'", func.stack_module_state, {nn.Sequential(nn.Linear(1, 1)), nn.Sequential(nn.Linear(1, 1, false))})
+    helper.fails("module 2 lacks 'bias', which module 1 has", func.stack_module_state, {nn.Linear(1, 1), nn.Linear(1, 1, false)})
+    helper.fails("'bias' of module 2 has shape 1", func.stack_module_state, {nn.Linear(1, 1, false), nn.Linear(1, 1)})
+    helper.fails("module 1 has 2x1 and float32", func.stack_module_state, {nn.Linear(1, 2), nn.Linear(1, 3)})
   end)
 
   it("draws as it is told to", function()
@@ -213,6 +215,25 @@ describe("vmap", function()
     helper.close(outside, tycho.zeros(3, {device = D}))
   end)
 
+  it("has examples without dims count as numbers", function()
+    local function both(fn, a, b)
+      helper.close(vmap(fn, {false, 1})(a, b), rows(function(i) return fn(a, b:select(1, i)) end, b:size(1)))
+    end
+    local half, big = tycho.tensor({0.001, 2}, {dtype = "float16", device = D}), tycho.tensor({1e5, 3}, {device = D})
+    both(tycho.mul, half, big)
+    local bytes, whole = tycho.tensor({250, 3}, {dtype = "uint8", device = D}), tycho.tensor({300, 2}, {dtype = "int64", device = D})
+    both(tycho.lt, bytes, whole)
+    both(tycho.add, tycho.tensor({1, 2}, {dtype = "int64", device = D}), big)
+    both(function(a, b) return a:clone():add_(b) end, half, big)
+    both(function(a, b) return a:masked_fill(a:gt(1), b) end, half, tycho.tensor({5, 3}, {device = D}))
+  end)
+
+  it("leaves its arguments as they are", function()
+    local a = tycho.ones(2, 3, {device = D})
+    vmap(function(e) return e:requires_grad_() * 2 end)(a)
+    assert.is_false(a.requires_grad)
+  end)
+
   it("goes with autocast, compile and traces", function()
     local w = tycho.randn(3, 4, {device = D})
     local function f(e) return (e:unsqueeze(1):matmul(w)):relu():sum() end
@@ -223,6 +244,7 @@ describe("vmap", function()
       x = x + 1
       helper.close(step(x), vmap(f)(x))
     end
+    helper.close(vmap(tycho.compile(f))(x), vmap(f)(x))
     local traced = tycho.jit.trace(vmap(f), x)
     helper.close(traced(x * 2), vmap(f)(x * 2))
   end)
@@ -237,11 +259,14 @@ describe("vmap", function()
       ["none of the arguments"] = function() vmap(tycho.abs)(3) end,
       ["randomness must be"] = function() vmap(tycho.abs, {randomness = "some"}) end,
       ["argument 1 must be a function"] = function() vmap(3) end,
+      ["chunk_size must be a whole number from 1, got 0"] = function() vmap(tycho.abs, {chunk_size = 0}) end,
+      ["in_dims lists 2 arguments, the function is called with 1"] = function() vmap(tycho.abs, {1, 1})(x) end,
       ["argument 1 of shape 3"] = function() vmap(function(a) return a:matmul(tycho.zeros(2, 2, {device = D})) end)(x) end} do
       helper.fails(text, f)
     end
     local kept
     vmap(function(a) kept = a; return a end)(x)
+    assert.equal("[float32 tensor of size 3: one of vmap's examples]", tostring(kept))
     helper.fails("outside of it", function() return kept + 1 end)
     helper.fails("mapped by vmap", function() return kept:totable() end)
     vmap(function(a) kept = coroutine.wrap(function() return pcall(tycho.add, a, 1) end)(); return a end)(x)

@@ -433,7 +433,7 @@ function Compiled:__tostring() return "compiled function" end -- luacheck: no se
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
   -- part of another one's record, of the user's graph, or looked at for anomalies
-  if program.active() or gpu.capturing() or modes.watching or core.saved_hooks() then return self.fn(...) end
+  if program.active() or core.is_mapping() or gpu.capturing() or modes.watching or core.saved_hooks() then return self.fn(...) end
   local args = pack(...)
   if self.steps == 1 then
     local text, flat = tables.apart(args, self.trees)

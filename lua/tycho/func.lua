@@ -185,14 +185,18 @@ function func.stack_module_state(models)
     local lists, out = {}, {}
     for i, m in ipairs(models) do
       if not module.is_module(m) then fail("stack_module_state: item %d must be a module, got %s", i, options.shown(m)) end
-      local n = 0
+      local left = {}
+      for name in pairs(lists) do left[name] = true end
       for name, x in m["named_" .. kind](m) do
-        lists[name] = lists[name] or {}
-        lists[name][i], n = M.detach(x), n + 1
+        if i == 1 then lists[name] = {} end
+        local first = lists[name] and (lists[name][1] or x)
+        if not first or first.shape ~= x.shape or first.dtype ~= x.dtype then
+          fail("stack_module_state: '%s' of module %d has shape %s and dtype %s; module 1 has %s", name, i, tostring(x.shape), x.dtype,
+            first and ("%s and %s"):format(tostring(first.shape), first.dtype) or "none")
+        end
+        lists[name][i], left[name] = M.detach(x), nil
       end
-      for name, list in pairs(lists) do
-        if #list ~= i then fail("stack_module_state: module %d and others differ in '%s'", i, name) end
-      end
+      if next(left) then fail("stack_module_state: module %d lacks '%s', which module 1 has", i, next(left)) end
     end
     for name, list in pairs(lists) do out[name] = core.keep(core.ops.stack(list)):requires_grad_(kind == "parameters") end
     return out

@@ -44,6 +44,9 @@ end
 
 local function examples(args, in_dims)
   local size, whose
+  if type(in_dims) == "table" and #in_dims > args.n then
+    fail("vmap: in_dims lists %d arguments, the function is called with %d", #in_dims, args.n)
+  end
   for i = 1, args.n do
     each(args[i], dims_of(in_dims, i), "argument " .. i, function(x, d, what)
       check_dim(x, d, what, 0)
@@ -62,7 +65,7 @@ local function run(fn, in_dims, out_dims, randomness, size, args)
     local mapped = {}
     for i = 1, args.n do
       mapped[i] = each(args[i], dims_of(in_dims, i), "argument " .. i, function(x, d)
-        return core.map_in(d == 1 and x or M.movedim(x, d, 1))
+        return core.map_in(d == 1 and ops.expand(x, x.shape) or M.movedim(x, d, 1))        -- a view: x itself stays as it is
       end)
     end
     local out = {n = 0}
@@ -113,6 +116,7 @@ return function(fn, in_dims, out_dims, o)
   elseif has_names(out_dims) then out_dims, o = nil, out_dims end
   o = options.fill("vmap", o, {in_dims = in_dims or 1, out_dims = out_dims or 1, randomness = "error", chunk_size = false})
   in_dims, out_dims = o.in_dims, o.out_dims
+  if o.chunk_size then options.whole("vmap", "chunk_size", o.chunk_size, 1) end
   if o.randomness ~= "error" and o.randomness ~= "different" and o.randomness ~= "same" then
     fail("vmap: randomness must be 'error', 'different' or 'same', got %s", options.shown(o.randomness))
   end

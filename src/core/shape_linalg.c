@@ -75,6 +75,19 @@ ty_status ty_infer_lu(ty_call *c) {
   return TY_OK;
 }
 
+ty_status ty_infer_order_of_rows(ty_call *c) {
+  const ty_tensor *p = c->in[0].t;
+  const int64_t m = c->at[TY_AT_order_of_rows_m].i;
+  int64_t shape[TY_MAXDIM];
+  TY_TRY(ty_need_dtype(c, 0, TY_I64));
+  if (p->ndim < 1 || m < 0 || m > SIDE_MOST || p->shape[p->ndim - 1] > m)
+    return ty_fail(c, "pivots have shape %s; each names one of %lld rows", ty_shape_of(p), (long long)m);
+  memcpy(shape, p->shape, sizeof *shape * (size_t)p->ndim);
+  shape[p->ndim - 1] = m;
+  ty_set_shape(&c->meta[0], TY_I64, p->ndim, shape);
+  return TY_OK;
+}
+
 ty_status ty_infer_eigen_rows(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   TY_TRY(squares(c, 0, SIDE_MOST));

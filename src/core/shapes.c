@@ -84,13 +84,14 @@ static ty_status narrow(ty_call *c) {
   ty_tensor *x = c->in[0].t;
   const int64_t length = c->at[2].i;
   int64_t first = c->at[1].i;
+  const int64_t start = first;
   if (x->ndim == 0) return ty_fail(c, "a 0-dim tensor has nothing to narrow");
   TY_TRY(ty_norm_dim(c, &c->at[0].i, x->ndim, x));
   const int64_t n = x->shape[c->at[0].i];
   if (first == 0) return ty_fail(c, "argument 3 (start) is index 0: indices begin at 1");
   if (first < 0) first += n + 1;
   if (first < 1 || length < 0 || length > n || first - 1 > n - length)
-    return ty_fail(c, "elements %lld to %lld are out of range for dim %lld of shape %s", (long long)first, (long long)(first + length - 1),
+    return ty_fail(c, "a start of %lld and a length of %lld are out of range for dim %lld of shape %s", (long long)start, (long long)length,
       (long long)c->at[0].i + 1, ty_shape_of(x));
   ty_attr at[4] = {[TY_AT_slice_dim] = {.set = true, .i = c->at[0].i}, [TY_AT_slice_first] = {.set = true, .i = first},
     [TY_AT_slice_last] = {.set = true, .i = first + length - 1}, [TY_AT_slice_step] = {.set = true, .i = 1}};

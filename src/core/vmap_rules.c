@@ -54,26 +54,27 @@ static int highest_rank(const ty_vmap_call *m) {
   return rank;
 }
 
-/* An example without dims counts as a number among dtypes; all of them, which have one, would not. */
-static ty_status as_number(ty_vmap_call *m, int i) {
-  ty_tensor *t = ty_vmap_example(m, i), *v;
-  if (!ty_vmap_maps(m, t) || t->ndim || t->dtype == m->one.common || t->dtype == TY_BOOL || m->one.op->dtype == TY_D_FIRST) return TY_OK;
-  ty_attr at[2] = {{.set = true, .i = m->one.common}, {.set = true, .i = TY_PRESERVE}};
-  TY_TRY(ty_call_op2(m->one.ctx, TY_OP_cast, m->w[i], (ty_operand){0}, at, NULL, &v));
-  ty_vmap_take(m, i, v);
-  return TY_OK;
-}
-
+/* Examples without dims count as numbers among dtypes; all of them, which have one, don't: the result may have to become narrower. */
 static ty_status pointwise(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
   const bool first = m->one.op->dtype == TY_D_FIRST || m->one.op->id == TY_OP_copy;
   const int rank = highest_rank(m);
+  const uint8_t dtype = m->one.meta[0].dtype;
+  ty_tensor *all, *cast;
   for (int i = 0; i < m->one.nin; i++) {
     if (i == 0 && first) TY_TRY(ty_vmap_spread(m, 0));
     else ty_vmap_plainly(m, i);
     TY_TRY(ty_vmap_laid_for(m, i, rank));
-    if (m->one.op->cls == TY_C_POINTWISE) TY_TRY(as_number(m, i));
   }
-  return ty_vmap_run(m, into, out);
+  if (into) return ty_vmap_run(m, into, out);
+  TY_TRY(ty_vmap_apply(m, &all));
+  if (all->dtype != dtype) {
+    ty_attr at[2] = {{.set = true, .i = dtype}, {.set = true, .i = TY_PRESERVE}};
+    const ty_status s = ty_call_op2(m->one.ctx, TY_OP_cast, ty_op_tensor(all), (ty_operand){0}, at, NULL, &cast);
+    ty_release(all);
+    TY_TRY(s);
+    all = cast;
+  }
+  return ty_vmap_results(m, &all, out);
 }
 
 static ty_status reduce(ty_vmap_call *m, ty_tensor **out) {
@@ -297,7 +298,7 @@ static ty_status draw(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
   return ty_vmap_run(m, into, out);
 }
 
-static bool has_sizes(const ty_op *op) {    /* an argument names all of a result's */
+static bool has_sizes(const ty_op *op) {    /* an argument names all of a result's sizes, as gradients' ops have it */
   bool has = false;
   for (int k = 0; k < op->nparam; k++) has = has || op->param[k].type == TY_P_INTS;
   return has;

@@ -90,24 +90,39 @@ static int solve(const job *j, int64_t i, char *work) {
   return 0;
 }
 
+/* Row r has been exchanged with row exchanged[r] - 1, r by r. False: there is no such row. */
+static bool order_rows(int64_t *order, int m, const int64_t *exchanged, int k) {
+  for (int r = 0; r < m; r++) order[r] = r + 1;
+  for (int r = 0; r < k; r++) {
+    const int64_t with = exchanged[r], was = order[r];
+    if (with < 1 || with > m) return false;
+    order[r] = order[with - 1];
+    order[with - 1] = was;
+  }
+  return true;
+}
+
+static ty_status order_all_rows(ty_call *c, const ty_tensor *pivots) {
+  const int m = (int)c->at[TY_AT_order_of_rows_m].i, k = (int)pivots->shape[pivots->ndim - 1];
+  const int64_t n = m ? ty_numel(c->out[0]) / m : 0, *p = ty_data(pivots);
+  for (int64_t i = 0; i < n; i++)
+    if (!order_rows((int64_t *)ty_data(c->out[0]) + i * m, m, p + i * k, k))
+      return ty_fail(c, "argument 2 (pivots) names a row that isn't one of 1 to %d", m);
+  return TY_OK;
+}
+
 /* Of any shape; singular ones have factors too. work: the matrix by columns, and an int for each exchange. */
 static int lu(const job *j, int64_t i, char *work) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n);
   int *pivot = (int *)(work + rounded((size_t)m * (size_t)n * (size_t)j->size)), info;
   int64_t *exchanged = (int64_t *)j->out2 + i * k, *order = (int64_t *)j->out3 + i * m;
-  for (int r = 0; r < m; r++) order[r] = r + 1;
-  if (!k) return 0;
+  if (!k) return !order_rows(order, m, NULL, 0);
   turn(j, work, j->a + i * j->step_a, m, n);
   if (j->k) dgetrf_(&m, &n, (double *)work, &m, pivot, &info);
   else sgetrf_(&m, &n, (float *)work, &m, pivot, &info);
   turn(j, j->out + i * j->step_out, work, n, m);
-  for (int r = 0; r < k; r++) {
-    const int64_t was = order[r];
-    exchanged[r] = pivot[r];
-    order[r] = order[pivot[r] - 1];
-    order[pivot[r] - 1] = was;
-  }
-  return 0;
+  for (int r = 0; r < k; r++) exchanged[r] = pivot[r];
+  return !order_rows(order, m, exchanged, k);
 }
 
 static int log_determinant(const job *j, int64_t i, char *work) {
@@ -299,7 +314,7 @@ ty_status ty_cpu_linalg(ty_call *c) {
   ty_tensor *a, *b = NULL;
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &a));
   ty_status s = c->nin > 1 ? ty_contiguous(c->ctx, c->in[1].t, &b) : TY_OK;
-  if (s == TY_OK) s = run(c, a, b);
+  if (s == TY_OK) s = c->op->id == TY_OP_order_of_rows ? order_all_rows(c, a) : run(c, a, b);
   ty_release(a);
   ty_release(b);
   return s;

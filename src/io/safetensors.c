@@ -42,7 +42,6 @@ static int *write_order(const ty_named *list, int n) {
   return order;
 }
 
-
 /* 16 digits each. NULL: out of memory. */
 static char *tensor_sums(const ty_named *list, int n, const int *order) {
   char *s = malloc((size_t)n * DIGITS + 1);

@@ -368,8 +368,9 @@ static bool put_element(lua_State *L, const ty_ctx *ctx, ty_tensor *x) {
   const ty_storage *m = x->storage;
   int64_t at, v = 0;
   const bool truth = lua_type(L, 3) == LUA_TBOOLEAN, number = lua_type(L, 3) == LUA_TNUMBER;
-  if (!(x->dtype == TY_BOOL ? truth : number) || ctx->program || m->program || m->pending || x->whole || x->scaled || x->copied ||
-      x->handed_on || x->unrecorded || x->base || ty_needs_grad(x) || ty_device_of(x)->gpu >= 0 || !ty_is_contiguous(x)) return false;
+  const bool settled = !ctx->program && !ctx->account->active && !m->program && !m->pending;
+  const bool plain = !x->whole && !x->scaled && !x->copied && !x->handed_on && !x->unrecorded && !x->base && !ty_needs_grad(x);
+  if (!settled || !plain || !(x->dtype == TY_BOOL ? truth : number) || ty_device_of(x)->gpu >= 0 || !ty_is_contiguous(x)) return false;
   const double d = truth ? lua_toboolean(L, 3) : lua_tonumber(L, 3);
   const bool floats = ty_is_float((ty_dtype)x->dtype);
   if (!floats && (!ty_is_whole(d, &v) || (x->dtype == TY_I32 && v != (int32_t)v) || (x->dtype == TY_U8 && v != (uint8_t)v))) return false;

@@ -306,6 +306,10 @@ static int tostring_event(lua_State *L) {
   ty_handle *h = ty_is_handle(L, 1);
   if (!h) return ty_throw(L, "tostring: a tensor is needed, got %s", luaL_typename(L, 1));
   if (!h->t) { lua_pushstring(L, h->state == TY_FREED ? "[freed tensor]" : "[tensor released at the end of its scope]"); return 1; }
+  if (h->t->whole) {
+    lua_pushfstring(L, "[%s tensor of size %s: one of vmap's examples]", ty_dtype_names[h->t->dtype], ty_shape_of(h->t));
+    return 1;
+  }
   ty_private(L, TY_R_FORMAT);
   lua_pushvalue(L, 1);
   lua_call(L, 1, 1);

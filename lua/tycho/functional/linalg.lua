@@ -43,24 +43,19 @@ def("linalg.cholesky",
     local l = computed(ops.cholesky_factor, x)
     return upper and T(l) or l
   end, NO_METHOD)
--- Exchanges of rows, by what each was exchanged with, as the order that the rows come in then.
-local function order_of(pivots, m)
-  local batch, n = {unpack(pivots.shape, 1, M.dim(pivots) - 1)}, 1
-  for _, size in ipairs(batch) do n = n * size end
-  local lists, out = M.reshape(M.cpu(pivots), n, cols(pivots)):totable(), {}
-  for b, list in ipairs(lists) do
-    local order = {}
-    for r = 1, m do order[r] = r end
-    for r, with in ipairs(list) do
-      if with < 1 or with > m then fail("linalg.lu_solve", "argument 2 (pivots) has %d, which is no row of %d", with, m) end
-      order[r], order[with] = order[with], order[r]
-    end
-    out[b] = order
+-- The order of rows that exchanges give: order[i] is the row that comes i-th then.
+local function order_of(who, lu, pivots)
+  need_matrix(who, lu)
+  pivots = lib.indices(who, 2, pivots)
+  local want = {unpack(lu.shape, 1, M.dim(lu) - 2)}
+  want[#want + 1] = math.min(rows(lu), cols(lu))
+  if M.dim(pivots) ~= #want or table.concat(want, "x") ~= table.concat(pivots.shape, "x") then
+    fail(who, "argument 2 (pivots) has shape %s; argument 1 of shape %s has %s of them", tostring(pivots.shape), tostring(lu.shape),
+      table.concat(want, "x"))
   end
-  batch[#batch + 1] = m
-  if n * m == 0 then return ops.zeros(batch, {dtype = "int64", device = pivots.device}) end
-  return M.to(M.view(core.from_value(out, "int64"), batch), pivots.device)
+  return computed(ops.order_of_rows, pivots, rows(lu))
 end
+local function beside(order, x) return ops.expand(M.unsqueeze(order, -1), x.shape) end
 local function parts_of(lu, order)
   local m, n = rows(lu), cols(lu)
   local k = math.min(m, n)
@@ -76,27 +71,28 @@ def("linalg.lu_factor",
     return lu, pivots
   end, NO_METHOD)
 def("linalg.lu", "x", "P, L and U of x = P L U: a permutation, a lower triangle of units, an upper one", function(x)
+  need_matrix("linalg.lu", x)
   local lu, _, order = computed(ops.lu_factors, x)
   return parts_of(lu, order)
 end, NO_METHOD)
 def("lu_unpack", "lu, pivots", "P, L and U of what linalg.lu_factor gives", function(lu, pivots)
-  need_matrix("lu_unpack", lu)
-  return parts_of(lu, order_of(lib.indices("lu_unpack", 2, pivots), rows(lu)))
+  return parts_of(lu, order_of("lu_unpack", lu, pivots))
 end, {method = false})
 def("linalg.lu_solve", "lu, pivots, b, *, left:bool=true, adjoint:bool=false",
   "x of a x = b (left=false: x a = b; adjoint: with a^T) by what linalg.lu_factor gives of a",
   function(lu, pivots, b, left, adjoint)
     need_square("linalg.lu_solve", lu)
-    local p, l, u = parts_of(lu, order_of(lib.indices("linalg.lu_solve", 2, pivots), rows(lu)))
-    local solve = F["linalg.solve_triangular"]
+    local order, solve = order_of("linalg.lu_solve", lu, pivots), F["linalg.solve_triangular"]
     if not left then b, adjoint = T(b), not adjoint end
+    lu, b = lib.expand_batches("linalg.lu_solve", lu, b)
     local x
     if adjoint then
-      x = solve(T(u), b, {upper = false})
-      x = ops.matmul(p, solve(T(l), x, {upper = true, unitriangular = true}))
+      x = solve(T(lu), b, {upper = false})
+      x = solve(T(lu), x, {upper = true, unitriangular = true})
+      x = ops.scatter(ops.zeros(x.shape, {dtype = x.dtype, device = x.device}), -2, beside(order, x), x)
     else
-      x = solve(l, ops.matmul(T(p), b), {upper = false, unitriangular = true})
-      x = solve(u, x, {upper = true})
+      x = solve(lu, ops.gather(b, -2, beside(order, b)), {upper = false, unitriangular = true})
+      x = solve(lu, x, {upper = true})
     end
     return left and x or T(x)
   end, NO_METHOD)

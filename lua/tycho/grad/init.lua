@@ -497,7 +497,7 @@ local NONE = [[
   rng_state set_rng_state uniform normal exponential multinomial bernoulli drawn augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step
   nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
-  multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope]]
+  multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope order_of_rows]]
 
 -- Registers a function under the operands it differentiates; its parameters' names are read from the function.
 local function register(op, n, operands, fn)

@@ -49,7 +49,7 @@ end
 
 ---- NAdam, RAdam, Adamax, Adadelta ----
 -- Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, momentum_decay and the betas, of
--- which group.beta1_seen remembers what a schedule has changed.
+-- which a state's beta1_seen remembers what a schedule has changed.
 local NAdam = new_class("NAdam",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3,
     decoupled_weight_decay = false, maximize = false, master_weights = false})
@@ -66,26 +66,28 @@ for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_
     [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
   function class:new_state(p, _, s) s[names[1]], s[names[2]] = like(p), like(p) end
 end
--- group.beta1_seen is {steps, the last one's beta1, the logarithm of what all multiply to over as many of the last}.
+-- beta1_seen of a parameter's state is {steps, the last one's beta1, the logarithm of what all multiply to over as many of the last}. Steps
+-- that a GradScaler skips count here.
 local function with_beta(seen, beta)
   local n, last, log = unpack(seen or {0, beta, 0})
   if last > 0 and beta > 0 then log = log + n * (math.log(last) - math.log(beta)) end
   return {n + 1, beta, log}
 end
--- PyTorch's states have the product with the schedule's factors.
-function NAdam:took_over(group, s)
+-- PyTorch's states have the product with the schedule's factors. s: as saved, t: what becomes of it.
+function NAdam:took_over(group, s, t) -- luacheck: no self
   local n, beta, product = s.step, group.betas[1], s.mu_product
-  if not n or not product or group.beta1_seen or beta <= 0 then return end
+  if not n or not product or s.beta1_seen or beta <= 0 then return end
   n, product = core.is_tensor(n) and n:item() or n, core.is_tensor(product) and product:item() or product
   local log = math.log(product) - n * math.log(beta)
   for i = 1, n do log = log - math.log(1 - 0.5 * 0.96 ^ (i * group.momentum_decay)) end
-  group.beta1_seen = {n, beta, math.abs(log) < 1e-6 * n and 0 or log}        -- the file has it in float32
+  t.beta1_seen = {n, beta, math.abs(log) < 1e-6 * n and 0 or log}            -- the file has it in float32
 end
 function NAdam:update(group, b)
-  group.beta1_seen = with_beta(group.beta1_seen, group.betas[1])
+  local seen = with_beta(b.state[1].beta1_seen, group.betas[1])
+  for _, s in ipairs(b.state) do s.beta1_seen = seen end
   ops.nadam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step,
     b.lr, b.found, b.scale, group.betas[1], group.betas[2], group.eps, group.weight_decay,
-    group.decoupled_weight_decay, group.momentum_decay, group.maximize, math.exp(group.beta1_seen[3]))
+    group.decoupled_weight_decay, group.momentum_decay, group.maximize, math.exp(seen[3]))
 end
 function RAdam:update(group, b)
   ops.radam_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"), b.copies or nil, b.step,

@@ -92,6 +92,7 @@ function Optimizer:load_state_dict(d)
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
           elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end         -- older files have one
         end
+        if self.took_over then self:took_over(d.param_groups[i], s, t) end
         local count = s.step or 1                         -- PyTorch's SGD doesn't count
         count = core.is_tensor(count) and count:item() or count
         local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
@@ -116,11 +117,6 @@ function Optimizer:load_state_dict(d)
     end
   end
   self.state, self.sharers = new, shared
-  n = 0
-  for _, group in ipairs(self.param_groups) do
-    if self.took_over and states[n + 1] then self:took_over(group, states[n + 1]) end
-    n = n + #group.params
-  end
 end
 
 -- Raises if load_state_dict would.
