@@ -126,6 +126,14 @@ function helper.golden(name)
   return cases
 end
 
+-- The function that PyTorch's samples call so: a method, or one of the library's, as nn.functional.relu.
+function helper.named(name)
+  if core.methods[name] then return core.methods[name] end
+  local at = tycho
+  for part in name:gmatch "[^.]+" do at = at[part] end
+  return at
+end
+
 -- Runs a case's call, of a function or of one that is named, on the given tensors; results as a list.
 function helper.run(name, case, inputs)
   local function value(a)

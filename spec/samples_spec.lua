@@ -1,14 +1,6 @@
 -- Calls from PyTorch's own tests: what its developers thought of for each operator. spec/golden_samples.py says which, and what they give.
 local tycho = require "tycho"
-local core = require "tycho.core"
 local helper = require "spec.helper"
-
-local function named(name)
-  if core.methods[name] then return core.methods[name] end
-  local at = tycho
-  for part in name:gmatch "[^.]+" do at = at[part] end
-  return at
-end
 
 describe("PyTorch's samples", function()
   local by_name, names = {}, {}
@@ -20,7 +12,7 @@ describe("PyTorch's samples", function()
   end
   for _, name in ipairs(names) do
     it(name, function()
-      local fn = named(name)
+      local fn = helper.named(name)
       for _, case in ipairs(by_name[name]) do
         for layout in pairs {contiguous = 1, transposed = not name:find "view" or nil} do
           local inputs, leaf = {}, {}

@@ -5,13 +5,6 @@ local helper = require "spec.helper"
 local func, nn, vmap = tycho.func, tycho.nn, tycho.func.vmap
 local D = helper.device
 
-local function named(name)
-  if core.methods[name] then return core.methods[name] end
-  local at = tycho
-  for part in name:gmatch "[^.]+" do at = at[part] end
-  return at
-end
-
 -- What they do depends on values, or they have a backward of their own.
 local UNMAPPED = {masked_scatter = true, equal = true, allclose = true, nonzero = true, unique_consecutive = true, argwhere = true,
   masked_select = true, histogram = true, histc = true, quantile = "tensor", nanquantile = "tensor", unique = true,
@@ -54,7 +47,7 @@ describe("vmap of PyTorch's samples", function()
   for _, name in ipairs(names) do
     it(name, function()
       for _, case in ipairs(by_name[name]) do
-        local function fn(...) return unpack(helper.run(named(name), case, {...})) end
+        local function fn(...) return unpack(helper.run(helper.named(name), case, {...})) end
         for way, is_mapped in pairs {all = function() return true end, first = function(k) return k == 1 end,
           rest = function(k) return k > 1 end} do
           local xs, mapped, dims, leaves, any = {}, {}, {}, {}, false
