@@ -9672,7 +9672,7 @@ function tycho.func.hessian(fn, argnums) end
 ---@param models any
 function tycho.func.stack_module_state(models) end
 
---- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with a dim more, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results have it. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
+--- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with a dim more, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
 ---@param fn any
 ---@param in_dims? any
 ---@param out_dims? any

@@ -99,6 +99,21 @@ describe("vmap", function()
     tycho.manual_seed(1)
     x, y = tycho.randn(5, 3, {device = D}), tycho.randn(5, 3, {device = D})
   end)
+
+  it("says which result differs from example to example where out_dims leave it out", function()
+    local function two(a) return a + 1, {a * 2, y} end
+    local why = "result 2%[1%] differs from example to example: out_dims must say which dim that is"
+    for _, dims in ipairs {{1}, {1, false}, {1, {false, 1}}} do
+      assert.error_matches(function() tycho.func.vmap(two, 1, dims)(x) end, why)
+    end
+    local _, list = tycho.func.vmap(two, 1, {1, {1, false}})(x)
+    assert.same({{5, 3}, {5, 3}}, {list[1]:size(), list[2]:size()})
+    _, list = tycho.func.vmap(two, {in_dims = 1, out_dims = {1, {1, false}}, chunk_size = 2})(x)
+    assert.same({{5, 3}, {5, 3}}, {list[1]:size(), list[2]:size()})
+    assert.equal(y, tycho.func.vmap(function() return y end, 1, false)(x))
+    local outer = tycho.func.vmap(function(a) return (tycho.func.vmap(function() return a end, 1, false)(y)) end)
+    helper.close(outer(x), x, "the outer vmap's example is the same for all of the inner one")
+  end)
   local function rows(fn, n)
     local list = {}
     for i = 1, n or 5 do list[i] = fn(i) end

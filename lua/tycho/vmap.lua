@@ -12,9 +12,13 @@ local function plain_table(v) return type(v) == "table" and getmetatable(v) == n
 
 local function has_names(t) return plain_table(t) and type(next(t)) == "string" end
 
--- v with fn(tensor, dim) in the tensors' places; dims: a number for all of them, or a table like v. what: v, for errors.
-local function each(v, dims, what, fn)
-  if dims == nil or dims == false then return v end
+-- v with fn(tensor, dim) in the tensors' places; dims: a number for all of them, or a table like v. what: v, for errors. without, if given,
+-- looks at what dims leave out.
+local function each(v, dims, what, fn, without)
+  if dims == nil or dims == false then
+    if without then without(v, what) end
+    return v
+  end
   if core.is_tensor(v) then
     if type(dims) ~= "number" then fail("vmap: %s is a tensor; its dim must be a number or false, got %s", what, options.shown(dims)) end
     return fn(v, dims, what)
@@ -24,7 +28,7 @@ local function each(v, dims, what, fn)
   for k, x in pairs(v) do
     local d = dims
     if type(d) == "table" then d = d[k] end
-    out[k] = each(x, d, ("%s[%s]"):format(what, tostring(k)), fn)
+    out[k] = each(x, d, ("%s[%s]"):format(what, tostring(k)), fn, without)
   end
   return out
 end
@@ -34,6 +38,12 @@ local function check_dim(x, d, what, room)
   if d == 0 or d % 1 ~= 0 or d > n or d < -n then
     fail("vmap: dim %s is out of range for %s of shape %s", tostring(d), what, tostring(x.shape))
   end
+end
+
+-- Raises where v, a result without a dim of examples, differs from example to example.
+local function need_same(v, what)
+  if core.is_mapped(v, true) then fail("vmap: %s differs from example to example: out_dims must say which dim that is", what) end
+  if plain_table(v) then for k, x in pairs(v) do need_same(x, ("%s[%s]"):format(what, tostring(k))) end end
 end
 
 -- Of argument, or result, i.
@@ -76,7 +86,7 @@ local function run(fn, in_dims, out_dims, randomness, size, args)
         check_dim(y, d, what, 1)
         y = core.map_out(y)
         return d == 1 and y or M.movedim(y, 1, d)
-      end)
+      end, need_same)
     end
     return out
   end)
@@ -87,13 +97,15 @@ local function joined(parts, out_dims, n)
   local out = {n = n}
   local function join(values, dims)
     local first = values[1]
-    if core.is_tensor(first) then return #values == 1 and first or ops.cat(values, dims or 1) end
-    if not plain_table(first) then return first end
+    if not dims or not (core.is_tensor(first) or plain_table(first)) then return first end
+    if core.is_tensor(first) then return #values == 1 and first or ops.cat(values, dims) end
     local t = {}
     for k in pairs(first) do
       local of = {}
       for i, v in ipairs(values) do of[i] = v[k] end
-      t[k] = join(of, type(dims) == "table" and dims[k] or dims)
+      local d = dims
+      if type(d) == "table" then d = d[k] end
+      t[k] = join(of, d)
     end
     return t
   end
@@ -108,13 +120,16 @@ end
 -- vmap(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size}): a function of fn's arguments with a dim more, that of the examples,
 -- which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with
 -- a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results
--- have it. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each
--- example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
+-- have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside.
+-- randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time,
+-- where memory is short.
 return function(fn, in_dims, out_dims, o)
   options.expect("vmap", 1, fn, modes.callable(fn), "a function")
   if has_names(in_dims) then in_dims, o = nil, in_dims
   elseif has_names(out_dims) then out_dims, o = nil, out_dims end
-  o = options.fill("vmap", o, {in_dims = in_dims or 1, out_dims = out_dims or 1, randomness = "error", chunk_size = false})
+  if in_dims == nil then in_dims = 1 end                 -- false: none
+  if out_dims == nil then out_dims = 1 end
+  o = options.fill("vmap", o, {in_dims = in_dims, out_dims = out_dims, randomness = "error", chunk_size = false})
   in_dims, out_dims = o.in_dims, o.out_dims
   if o.chunk_size then options.whole("vmap", "chunk_size", o.chunk_size, 1) end
   if o.randomness ~= "error" and o.randomness ~= "different" and o.randomness ~= "same" then

@@ -209,9 +209,9 @@ static int map_in_all(lua_State *L) {
   return in_all(ctx, ctx->map, ty_check(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-static int is_mapped(lua_State *L) {     /* -> whether a tensor is one of vmap's examples */
+static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of that vmap's alone */
   const ty_tensor *t = ty_test(L, 1);
-  lua_pushboolean(L, t && t->whole);
+  lua_pushboolean(L, t && t->whole && (!lua_toboolean(L, 2) || t->map == mapping(L, ty_state_of(L))->map->id));
   return 1;
 }
 static int is_mapping(lua_State *L) {    /* -> whether the coroutine is within a vmap */
