@@ -11446,11 +11446,14 @@ function classes.Dataset:size() end
 ---@param i any
 function classes.Dataset:get(i) end
 
---- `(module, data)` a dataset that worker processes make for themselves: require(module) gives a function, which is called with data, a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i).
+--- `(module, data)` a dataset that worker processes make for themselves: require(module) gives a function, which is called with data, a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i), or with iter() alone.
 ---@param module any
 ---@param data any
 ---@return tycho.Dataset
 function tycho.data.Dataset(module, data) end
+
+--- in a worker process {id, num_workers}, id from 1, else nil. A dataset with iter() that asks, before its first item, has a share of its own in each worker, as it makes it; one that doesn't is gone over by all, and each makes some of its batches.
+function tycho.data.get_worker_info() end
 
 --- `(dataset)` all positions in order. dataset: or a number of items; so for those below.
 ---@param dataset any

@@ -19,8 +19,9 @@ local function collate(...)
   end
   return told(pcall(require "tycho.data.collate", ...))
 end
+local remote = require "tycho.data.remote"
 local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
-  Dataset = require("tycho.data.remote").Dataset, collate = collate, default_collate = collate,
+  Dataset = remote.Dataset, get_worker_info = remote.get_worker_info, collate = collate, default_collate = collate,
   DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 

@@ -8,7 +8,7 @@ local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
 local remote = require "tycho.data.remote"
-local streamed = require "tycho.data.stream"
+local new_stream = require("tycho.data.stream").new
 local options = require "tycho.options"
 local generator = require "tycho.generator"
 local fail = options.fail
@@ -152,8 +152,7 @@ end
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
-  local streams = type(dataset) == "table" and type(dataset.iter) == "function" and not dataset.get and
-    not makes_batches(dataset)
+  local streams = source.streams(remote.is(dataset) and dataset.dataset_here or dataset)
   if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or makes_batches(dataset)))) then
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
   end
@@ -174,7 +173,14 @@ local function new(dataset, ...)
   self.seed = generator.seed_of("DataLoader", self)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
-  if streams then return streamed(dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same) end
+  if streams then
+    local recipe = remote.recipe(dataset)
+    if self.num_workers > 0 and not recipe then
+      fail("DataLoader: workers can't read this dataset with iter(): it goes to them as tycho.data.Dataset(\"module\", {plain data})")
+    end
+    return new_stream(recipe and dataset.dataset_here or dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same,
+      function() return remote.start(recipe, self.num_workers, self.timeout) end)
+  end
   if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
   if self.batch_sampler then
     for _, k in ipairs {"shuffle", "sampler", "drop_last"} do
@@ -192,7 +198,7 @@ local function new(dataset, ...)
   end
   if self.num_workers > 0 then
     local made, why = source.of(dataset)
-    if not made and why ~= "it is empty" and not remote.is((source.base(dataset))) then
+    if not made and why ~= "it is empty" and not remote.recipe((source.base(dataset))) then
       fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors \z
         on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", \z
         {plain data}), which workers make anew", why)
@@ -222,8 +228,9 @@ function DataLoader:engine()
   local e = {loader = self, epoch = self.epoch, pin = pin, place = pin and pinned or same, ahead = self.num_workers * self.prefetch_factor}
   local base, within = source.base(self.dataset)
   if self.dataset._begin then self.dataset._begin() end
-  if remote.is(base) and self.num_workers > 0 then
-    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(base, self.num_workers, self.timeout) end
+  local recipe = self.num_workers > 0 and remote.recipe(base)
+  if recipe then
+    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(recipe, self.num_workers, self.timeout) end
     e.pool, e.base = self.pool, self.pool.last                  -- its batches' numbers follow on those of earlier epochs
     return setmetatable(e, Processes), within
   end

@@ -3,12 +3,15 @@
 -- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the
 -- data, and answers each request for a batch with the collated fields. Before each item Tycho's generator and
 -- math.random get a seed of (loader's seed, epoch, place, item), here as there, so that items are the same whoever
--- makes them.
+-- makes them. Of a dataset with iter() each worker goes over the whole, and makes its own batches' share of it: the loader's
+-- batches, in turn; unless the dataset asks get_worker_info which worker it is in: then what it gives there is that worker's.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
+local ops = core.ops
 local samplers = require "tycho.data.samplers"
 local collate = require "tycho.data.collate"
 local source = require "tycho.data.source"
+local items_of = require("tycho.data.stream").items_of
 local saving = require "tycho.saving"
 local tree = require "tycho.tree"
 local remote = {}
@@ -50,10 +53,35 @@ local function build(module, data)
       type(make)), 0)
   end
   local dataset = make(tree.map(data, function(x) return x end))         -- a copy, which may be made into an object
-  if type(dataset) ~= "table" or type(dataset.size) ~= "function" or type(dataset.get) ~= "function" then
-    error(("Dataset: what module '%s' made must have size() and get(i)"):format(module), 0)
+  local indexed = type(dataset) == "table" and type(dataset.size) == "function" and type(dataset.get) == "function"
+  if not indexed and not source.streams(dataset) then
+    error(("Dataset: what module '%s' made must have size() and get(i), or iter()"):format(module), 0)
   end
   return dataset
+end
+
+-- What a worker needs to make a dataset: a module and its data, or of a ConcatDataset a list of such. nil: it can't.
+function remote.recipe(dataset)
+  if remote.is(dataset) then return {module = dataset.module, data = dataset.data} end
+  local parts = type(dataset) == "table" and source.concatenated[dataset]
+  if not parts or rawget(dataset, "get") ~= nil then return nil end
+  local out = {parts = {}}
+  for i, part in ipairs(parts) do
+    local base, at = source.base(part)
+    local one = remote.recipe(base)
+    if not one then return nil end
+    out.parts[i] = {of = one, at = at}
+  end
+  return out
+end
+local function from_recipe(recipe)
+  if recipe.module then return build(recipe.module, recipe.data) end
+  local data, list = require "tycho.data", {}
+  for i, part in ipairs(recipe.parts) do
+    list[i] = from_recipe(part.of)
+    if part.at then list[i] = data.Subset(list[i], part.at) end
+  end
+  return data.ConcatDataset(list)
 end
 
 local Dataset = {}
@@ -74,7 +102,7 @@ function Dataset:size() return self.dataset_here:size() end
 function Dataset:get(i) return self.dataset_here:get(i) end
 
 -- Dataset(module, data): a dataset that worker processes make for themselves: require(module) gives a function, which is called with data,
--- a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i).
+-- a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i), or with iter() alone.
 function remote.Dataset(module, data)
   if type(module) == "function" then
     local info = debug.getinfo(module, "S")
@@ -131,6 +159,43 @@ end
 local function open(text, memory) return saving.unpack(text, memory) end
 
 ---- the worker's side: luajit -e 'require("tycho.data.remote").work()' ----
+local info                               -- what get_worker_info gives
+local stream                             -- where a dataset with iter() stands: {run=, next=, asked=, shared=, passed=, held=, over=}
+
+-- get_worker_info(): in a worker process {id, num_workers}, id from 1, else nil. A dataset with iter() that asks, before its first item,
+-- has a share of its own in each worker, as it makes it; one that doesn't is gone over by all, and each makes some of its batches.
+function remote.get_worker_info()
+  if not info then return nil end
+  if stream and not stream.asked then    -- from here on each worker's draws are its own
+    stream.asked = true
+    samplers.reseed(core.mix_seeds(ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item(), info.id))
+  end
+  return {id = info.id, num_workers = info.num_workers}
+end
+
+local function step(process)
+  core.process_note(process, stream.passed + 1)
+  local item = stream.held
+  if item == nil and not stream.over then item = stream.next() end
+  stream.held, stream.over, stream.passed = nil, item == nil, stream.passed + 1
+  return item
+end
+-- The items of a batch of a dataset with iter(): none after the last.
+local function next_items(dataset, request, process)
+  if not stream or stream.run ~= request.run then
+    stream = {run = request.run, passed = 0}
+    stream.next = items_of(dataset, request.seed, request.epoch, function() return stream.asked and info.id or 0 end)
+    stream.held = step(process)                 -- by now it has asked, if it ever does
+    stream.passed, stream.shared = 0, not stream.asked
+  end
+  if stream.shared then
+    while not stream.over and stream.passed < (request.batch - 1) * request.size do step(process) end
+  end
+  local items = {}
+  while not stream.over and #items < request.size do items[#items + 1] = step(process) end
+  return request.whole and #items < request.size and {} or items
+end
+
 function remote.work()
   require "tycho"                          -- whole, whatever the dataset's module asks for
   local process = core.process_enter()
@@ -143,8 +208,16 @@ function remote.work()
       local ok, answer = pcall(function()
         local request = open(text, memory)
         if tag == 0 then
-          dataset = build(request.module, request.data)
-          return {size = dataset:size()}
+          info = request.info
+          dataset = from_recipe(request.recipe)
+          return {}
+        end
+        if request.run then
+          local items = next_items(dataset, request, process)
+          if #items == 0 then return {empty = true} end
+          if request.apart then return {items = items} end
+          local fields = {collate(items, "cpu")}
+          return {n = table.maxn(fields), fields = fields}
         end
         local indices = request.indices:totable()
         local items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
@@ -179,8 +252,8 @@ Pool.__index = Pool
 
 local START = 60                -- seconds that a worker may take to make its dataset, at least
 
--- Workers for a Dataset. timeout: seconds that one item may take.
-function remote.start(dataset, n, timeout)
+-- Workers for a recipe. timeout: seconds that one item may take.
+function remote.start(recipe, n, timeout)
   -- last: the number of the batch asked for last
   local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, last = 0}, Pool)
   local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1", "TYCHO_WORKER=1"}
@@ -188,7 +261,7 @@ function remote.start(dataset, n, timeout)
     local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env),
       number = k, waiting = 1, said = -1, waited = 0}
     self.workers[k] = w
-    send(w.process, 0, {module = dataset.module, data = dataset.data}, true)
+    send(w.process, 0, {recipe = recipe, info = {id = k, num_workers = n}}, true)
   end
   return self
 end

@@ -103,6 +103,11 @@ local function own(dataset)
   return have.source
 end
 
+-- Whether a dataset is read as it comes: it has iter(), and neither get(i) nor batches.
+function source.streams(d)
+  return type(d) == "table" and type(d.iter) == "function" and not d.get and type(d.batch) ~= "function"
+end
+
 -- The source of datasets, one after the other. It is made anew each time: parts may have got other transforms.
 local function joined(datasets)
   local parts = {}

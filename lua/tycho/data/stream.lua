@@ -14,27 +14,32 @@ local Stream = {}
 Stream.__index = Stream
 Stream.__tostring = function(l) return ("DataLoader(a stream, batches of %d)"):format(l.batch_size) end
 
--- o: a DataLoader's options, filled in and checked. place: brings a batch to pinned memory, or hands it on.
-local function new(dataset, o, place)
+-- o: a DataLoader's options, filled in and checked. place: brings a batch to pinned memory, or hands it on. start(): worker processes.
+local function new(dataset, o, place, start)
   for _, k in ipairs {"shuffle", "sampler", "batch_sampler"} do
     if o[k] then fail("DataLoader: a dataset with iter() has an order of its own; %s can't be asked for", k) end
   end
-  if o.num_workers > 0 then fail("DataLoader: a dataset with iter() is read in this process; num_workers must be 0") end
   return setmetatable({dataset = dataset, batch_size = o.batch_size, drop_last = o.drop_last, collate = o.collate,
-    seed = o.seed, place = place, epoch = 0, position = 0}, Stream)
+    seed = o.seed, place = place, epoch = 0, position = 0, start = start, ahead = o.num_workers * o.prefetch_factor}, Stream)
 end
 
 function Stream:size() fail("DataLoader: a dataset with iter() doesn't say how many items it has") end
-function Stream:close() end -- luacheck: no self
+-- Ends worker processes now; a later iter() starts them anew.
+function Stream:close()
+  if self.pool then self.pool:stop() end
+  self.pool = nil
+end
 
--- The epoch's items, each a list of fields with n; nil after the last.
-local function items_of(self)
-  local seed, count = core.mix_seeds(self.seed, self.epoch), 0
+-- The epoch's items, each a list of fields with n; nil after the last. share(): a worker's number, where it draws for itself, else 0.
+local function items_of(dataset, seed, epoch, share)
+  local count = 0
+  seed = core.mix_seeds(seed, epoch)
   local function drawn(fn, ...)
     count = count + 1
-    return samplers.seeded(core.mix_seeds(seed, count), fn, ...)
+    local mine = share and share() or 0
+    return samplers.seeded(core.mix_seeds(mine > 0 and core.mix_seeds(seed, mine) or seed, count), fn, ...)
   end
-  local step, state, control = drawn(self.dataset.iter, self.dataset)
+  local step, state, control = drawn(dataset.iter, dataset)
   if not require("tycho.modes").callable(step) then
     fail("DataLoader: the dataset's iter() must return an iterator, a function, got %s", options.shown(step))
   end
@@ -45,15 +50,10 @@ local function items_of(self)
   return function() return fields(drawn(step, state, control)) end
 end
 
-function Stream:iter()
-  if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end
-  self.resuming = false
-  local next_item, ended = items_of(self), false
-  for _ = 1, self.position * self.batch_size do ended = ended or next_item() == nil end
-  local function given(...)
-    if (...) == nil then fail("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch") end
-    return ...
-  end
+-- The epoch's batches, from `from` on, made here: each a list of items; nil after the last.
+local function made_here(self, from)
+  local next_item, ended = items_of(self.dataset, self.seed, self.epoch), false
+  for _ = 1, from * self.batch_size do ended = ended or next_item() == nil end
   return function()
     local list = {}
     while not ended and #list < self.batch_size do
@@ -61,12 +61,66 @@ function Stream:iter()
       ended = item == nil
       list[#list + 1] = item
     end
-    if #list == 0 or (self.drop_last and #list < self.batch_size) then
+    if #list > 0 and not (self.drop_last and #list < self.batch_size) then return (self.collate or collate)(list) end
+  end
+end
+
+-- The same, made by worker processes, which are asked in turn, until all of them are through.
+local function made_there(self, from)
+  if not self.pool or #self.pool.workers == 0 then self.pool = self.start() end
+  local pool = self.pool
+  pool:forget()
+  local base, asked, taken, given, over = pool.last, 0, 0, 0, {}
+  local n, run = #pool.workers, base + 1
+  local function answer()
+    while asked - taken < self.ahead do
+      asked = asked + 1
+      pool:submit(base + asked, {run = run, batch = asked, size = self.batch_size, seed = self.seed, epoch = self.epoch,
+        whole = self.drop_last or nil, apart = self.collate and true or nil})
+    end
+    taken = taken + 1
+    local got
+    repeat got = pool:take(base + taken) until got
+    return got
+  end
+  local function batch()
+    if self.pool ~= pool or #pool.workers == 0 then
+      error("DataLoader: this epoch's workers have been stopped: the loader was closed, or an error was raised", 0)
+    end
+    if pool.last ~= base + asked then error("DataLoader: another loop has taken this loader's workers", 0) end
+    while #over < n do
+      local got = answer()
+      if got.empty then
+        local who = (base + taken - 1) % n + 1
+        if not over[who] then over[who], over[#over + 1] = true, who end
+      else
+        given = given + 1
+        if given > from then
+          if got.items then return self.collate(got.items) end
+          return unpack(got.fields, 1, got.n)
+        end
+      end
+    end
+  end
+  return batch
+end
+
+function Stream:iter()
+  if not self.resuming and self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end
+  self.resuming = false
+  local next_batch, ended = (self.ahead > 0 and made_there or made_here)(self, self.position), false
+  local function given(...)
+    if select("#", ...) == 0 then
+      ended = true
       if self.position ~= 0 then self.epoch, self.position = self.epoch + 1, 0 end
       return nil
     end
+    if (...) == nil then fail("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch") end
     self.position = self.position + 1
-    return given(self.place((self.collate or collate)(list)))
+    return self.place(...)
+  end
+  return function()
+    if not ended then return given(next_batch()) end
   end
 end
 
@@ -82,4 +136,4 @@ function Stream:load_state_dict(d)
 end
 
 options.methods(Stream, "loader", function(self) return type(self) == "table" and self.dataset ~= nil end)
-return new
+return {new = new, items_of = items_of}
