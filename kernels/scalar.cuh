@@ -1,17 +1,17 @@
 /* Scalar functions by their argument's type, for kernels that are templates.
  *
- * Invariant: float's are the elementary functions that the CPU and fused kernels have too (core/elementary.h), so that bits agree. */
+ * Invariant: they are the elementary functions that the CPU and fused kernels have too (core/elementary.h), so that bits agree. */
 #ifndef TY_SCALAR_CUH
 #define TY_SCALAR_CUH
 #include "device.cuh"
 
 static __device__ __forceinline__ float exp_of(float x) { return exp_f32(x); }
-static __device__ __forceinline__ double exp_of(double x) { return exp(x); }
+static __device__ __forceinline__ double exp_of(double x) { return exp_f64(x); }
 /* exp(x) for x of 0 at most */
 static __device__ __forceinline__ float exp_down(float x) { return ty_exp_down_f32(x); }
 static __device__ __forceinline__ double exp_down(double x) { return ty_exp_down_f64(x); }
 static __device__ __forceinline__ float log_of(float x) { return log_f32(x); }
-static __device__ __forceinline__ double log_of(double x) { return log(x); }
+static __device__ __forceinline__ double log_of(double x) { return log_f64(x); }
 static __device__ __forceinline__ float root(float x) { return sqrt_f32(x); }
 static __device__ __forceinline__ double root(double x) { return sqrt(x); }
 static __device__ __forceinline__ float larger(float a, float b) { return max_f32(a, b); }

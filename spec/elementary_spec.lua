@@ -120,3 +120,37 @@ describe("float32 functions", function()
     end
   end)
 end)
+
+describe("float64 functions", function()
+  local ffi = require "ffi"
+  ffi.cdef "double exp(double); double exp2(double); double expm1(double); double log(double); double log1p(double); double tanh(double);"
+  local edges = {0, 1 / (-1 / 0), 5e-324, -5e-324, 2.2250738585072014e-308, 1e-310, -1e-310, 1, -1, 0.5, -0.5, 2, -2,
+    1 - 2 ^ -53, 1 + 2 ^ -52, 709.782712893384, 709.7827128933841, -708.4, -745.1, -745.14,
+    -746, 1023.9999, 1024, -1022, -1074, -1075, -1076, 19, 20, -37, -40, 499, 501, 2 ^ 53, 1.7e308, -1.7e308, INF, -INF, NAN}
+
+  local most = {exp = 1, exp2 = 1, expm1 = 1.5, log = 1, log1p = 1.5, tanh = 3}
+  for name, units in pairs(most) do
+    it("have " .. name .. " within " .. units .. " units of libm's last place", function()
+      tycho.manual_seed(8)
+      local o = {dtype = "float64", device = "cpu"}
+      local n, parts = 5000, {tycho.tensor(edges, o)}
+      for _, scale in ipairs {0.4, 3, 40, 700, 1100} do parts[#parts + 1] = (tycho.rand(n, o) * 2 - 1) * scale end
+      for _, range in ipairs {{-1074, 1023}, {-60, 4}} do
+        parts[#parts + 1] = (tycho.rand(n, o) * (range[2] - range[1]) + range[1]):exp2() * (tycho.rand(n, o) - 0.3):sign()
+      end
+      parts[#parts + 1] = 1 + (tycho.rand(n, o) - 0.5) * 2 ^ -20
+      local x = tycho.cat(parts, 1)
+      local on = helper.on_device(x)
+      local y = on[name](on):cpu()
+      local px, py = x:data(), y:data()
+      for i = 0, #x - 1 do
+        local got, truth = py[i], ffi.C[name](px[i])
+        local _, e = math.frexp(truth)
+        local near = math.abs(got - truth) <= units * 2 ^ math.max(e - 53, -1074)
+        if not (near or got == truth or (got ~= got and truth ~= truth)) or (truth == 0 and got == 0 and 1 / got ~= 1 / truth) then
+          error(("%s(%.17g) is %.17g, not %.17g"):format(name, px[i], got, truth))
+        end
+      end
+    end)
+  end
+end)

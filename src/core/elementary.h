@@ -1,9 +1,9 @@
-/* The elementary functions of float32, and what the compilers of all backends need to share them.
+/* The elementary functions of float32, the commonest of float64, and what the compilers of all backends need to share them.
  *
  * Idea: polynomials without branches or calls, so that a compiler turns a loop over them into vector code, and so that every
  * backend computes the same. Products are fused only where fma is written (contraction is off). Within 1 to 4 units in
  * the last place of the truth: spec/elementary_spec.lua says which. Coefficients: Cephes (exp, log, sin, cos), N. Juffa (erf), Eigen
- * (tanh), Giles (erfinv); the others are fitted, to the smallest largest relative error. */
+ * (tanh), Giles (erfinv), Sun's fdlibm (float64's log); the others are fitted, to the smallest largest relative error. */
 #ifndef TY_ELEMENTARY_H
 #define TY_ELEMENTARY_H
 
@@ -18,6 +18,7 @@ typedef unsigned long long uint64_t;
 #define INT64_MAX 9223372036854775807ll
 #define INT64_MIN (-INT64_MAX - 1)
 #define FLT_MIN 1.17549435e-38f
+#define DBL_MIN 2.2250738585072014e-308
 #define INFINITY ty_float(0x7f800000u)
 #define NAN ty_float(0x7fffffffu)
 #define __builtin_fmaf fmaf
@@ -390,5 +391,83 @@ TY_INLINE float erfinv_f32(float x) {
   p = __builtin_fmaf(p, a, 1.50140941f);     q = __builtin_fmaf(q, b, 2.83297682f);
   float y = (w < 5.0f ? p : q) * x;
   return x == 1.0f || x == -1.0f ? x * INFINITY : y;
+}
+
+/* ---- float64: what training computes most; the others are libm's (math.h) ---- */
+
+TY_INLINE uint64_t ty_bits_f64(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
+TY_INLINE double ty_double(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
+TY_INLINE double ty_horner_f64(double p, double x, double c3, double c2, double c1, double c0) {
+  p = __builtin_fma(__builtin_fma(p, x, c3), x, c2);
+  return __builtin_fma(__builtin_fma(p, x, c1), x, c0);
+}
+
+/* 2^k for whole k of -1022 to 1023: the sum's low bits are the exponent */
+TY_INLINE double ty_power_f64(double k) { return ty_double(ty_bits_f64(k + 6755399441056767.0) << 52); }
+/* y * 2^k for whole k of -2000 to 2000: two steps reach denormals and inf */
+TY_INLINE double ty_scaled_f64(double y, double k) {
+  const double h = k * 0.5 + 6755399441055744.0 - 6755399441055744.0;
+  return y * ty_power_f64(h) * ty_power_f64(k - h);
+}
+/* e^r - 1 - r for |r| <= log(2) / 2, by its series */
+TY_INLINE double ty_exp_rest_f64(double r) {
+  double p = ty_horner_f64(1.0 / 6227020800, r, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880);
+  p = ty_horner_f64(p, r, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120);
+  return __builtin_fma(__builtin_fma(__builtin_fma(p, r, 1.0 / 24), r, 1.0 / 6), r, 0.5) * r * r;
+}
+/* x = k log(2) + r + *low, k whole */
+TY_INLINE double ty_exp_part_f64(double x, double *k, double *low) {
+  *k = __builtin_fma(x, 1.4426950408889634, 6755399441055744.0) - 6755399441055744.0;
+  const double high = __builtin_fma(*k, -0.693147180559945286, x), less = *k * 2.319046813846299558e-17, r = high - less;
+  *low = high - r - less;
+  return r;
+}
+TY_INLINE double exp_f64(double x) {
+  const double c = __builtin_fabs(x) > 750.0 ? __builtin_copysign(750.0, x) : x;
+  double k, low, r = ty_exp_part_f64(c, &k, &low);
+  return ty_scaled_f64(ty_exp_rest_f64(r) + r + 1.0, k);
+}
+TY_INLINE double ty_exp_down_f64(double x) { return exp_f64(x); }
+TY_INLINE double exp2_f64(double x) {
+  const double c = __builtin_fabs(x) > 1100.0 ? __builtin_copysign(1100.0, x) : x;
+  const double k = c + 6755399441055744.0 - 6755399441055744.0, r = (c - k) * 0.69314718055994531;
+  return ty_scaled_f64(ty_exp_rest_f64(r) + r + 1.0, k);
+}
+/* e^x - 1 for |x| <= 500 */
+TY_INLINE double ty_expm1_part_f64(double x) {
+  double k, low, r = ty_exp_part_f64(x, &k, &low), s = ty_power_f64(k);
+  return __builtin_fma(s, ty_exp_rest_f64(r) + low, __builtin_fma(s, r, s - 1.0));
+}
+TY_INLINE double expm1_f64(double x) {
+  double y = ty_expm1_part_f64(x < -40.0 ? -40.0 : x > 500.0 ? 500.0 : x);
+  y = x > 500.0 ? exp_f64(x) : y;
+  return x != x || x == 0 ? x : y;
+}
+
+/* x = m 2^k, m in sqrt(1/2) .. sqrt(2): log(m) = f - (f^2 / 2 - q (f^2 / 2 + R(q^2))), f = m - 1, q = f / (2 + f) */
+TY_INLINE double log_f64(double x) {
+  const double y = x < DBL_MIN ? x * 18014398509481984.0 : x;           /* denormals */
+  const uint64_t u = ty_bits_f64(y), t = (u - 0x3fe6a09e667f3bcdull + 0x4000000000000000ull) >> 52;       /* k + 1024 */
+  const double k = ty_double(0x4330000000000000ull + t) - (x < DBL_MIN ? 4503599627371574.0 : 4503599627371520.0);
+  const double f = ty_double(u - (t << 52) + 0x4000000000000000ull) - 1.0;
+  const double q = f / (2.0 + f), z = q * q, h = 0.5 * f * f;
+  double r = ty_horner_f64(1.479819860511658591e-01, z, 1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01,
+    2.857142874366239149e-01);
+  r = __builtin_fma(__builtin_fma(r, z, 3.999999999940941908e-01), z, 6.666666666666735130e-01) * z;
+  const double low = __builtin_fma(q, h + r, k * 1.90821492927058770002e-10);
+  r = k * 6.93147180369123816490e-01 - ((h - low) - f);
+  r = x == 0.0 ? -INFINITY : r;
+  r = x < 0.0 ? NAN : r;
+  return x == INFINITY || x != x ? x : r;
+}
+TY_INLINE double log1p_f64(double x) {
+  double u = 1.0 + x, y = log_f64(u) + (x - (u - 1.0)) / u;
+  y = u == 1.0 ? x : y;
+  y = x == -1.0 ? -INFINITY : y;
+  return x == INFINITY ? x : y;
+}
+TY_INLINE double tanh_f64(double x) {
+  const double a = __builtin_fabs(x), t = ty_expm1_part_f64(a > 22.0 ? 44.0 : 2.0 * a);      /* from 19.1 on the result rounds to 1 */
+  return x == 0 ? x : __builtin_copysign(t / (t + 2.0), x);
 }
 #endif

@@ -1,7 +1,7 @@
 /* The scalar functions that expressions in ops.def reach as M(f): f_f32, f_f64 and f_i64.
  *
- * Idea: float32 has elementary.h; float64 defers to libm; special functions are in special.h. Also here: the 16-bit conversions and the
- * Philox generator, one definition for all backends. */
+ * Idea: elementary.h has float32's and the commonest of float64; the rest of float64 defers to libm; special functions are in special.h.
+ * Also here: the 16-bit conversions and the Philox generator, one definition for all backends. */
 #ifndef TY_MATH_H
 #define TY_MATH_H
 
@@ -14,14 +14,13 @@ TY_INLINE int64_t ty_whole(double v) {
   return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v;
 }
 
-/* ---- float64: libm; and the rest ---- */
+/* ---- float64 by libm; and the rest ---- */
 
 #define TY_LIBM(f) TY_INLINE double f##_f64(double x) { return f(x); }
-TY_LIBM(exp) TY_LIBM(expm1) TY_LIBM(exp2) TY_LIBM(log) TY_LIBM(log1p) TY_LIBM(log2) TY_LIBM(log10)
+TY_LIBM(log2) TY_LIBM(log10)
 TY_LIBM(sin) TY_LIBM(cos) TY_LIBM(tan) TY_LIBM(asin) TY_LIBM(acos) TY_LIBM(atan)
-TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(tanh) TY_LIBM(asinh) TY_LIBM(acosh) TY_LIBM(atanh) TY_LIBM(erf) TY_LIBM(erfc)
+TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(asinh) TY_LIBM(acosh) TY_LIBM(atanh) TY_LIBM(erf) TY_LIBM(erfc)
 #undef TY_LIBM
-TY_INLINE double ty_exp_down_f64(double x) { return exp(x); }
 TY_INLINE double erfinv_f64(double x) {
   double y = (double)erfinv_f32((float)x), scale = 0.88622692545275801;   /* sqrt(pi) / 2 */
   if (!(x > -1 && x < 1)) return x == 1 || x == -1 ? x * INFINITY : NAN;
@@ -72,7 +71,7 @@ TY_INLINE float ty_normal_f32(float x) {
   float tail = p * t * ty_bell_f32(x);
   return x > 0 ? 1.0f - tail : tail;
 }
-TY_INLINE double ty_bell_f64(double x) { return exp(x * x * -0.5); }
+TY_INLINE double ty_bell_f64(double x) { return exp_f64(x * x * -0.5); }
 TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf(x * 0.7071067811865476)); }
 
 /* Division's rests, exact. near_: without a call, where |a / b| is below TY_NEAR: the quotient is at most one too large then, and
