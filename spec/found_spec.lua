@@ -543,4 +543,39 @@ describe("found by a demanding user", function()
     helper.fails("'init' isn't called", function() function O:init() end end)
     helper.fails("'get_lr' isn't called", function() function S:get_lr() end end)
   end)
+
+  it("isclose and allclose of whole numbers don't wrap around", function()
+    local function I(v, dtype) return T(v, {dtype = dtype}) end
+    assert.is_false(tycho.allclose(I({2 ^ 31 - 1}, "int32"), I({-1}, "int32")))
+    assert.is_false(tycho.allclose(I({0}, "int32"), I({-2 ^ 31}, "int32")))
+    assert.is_false(tycho.allclose(I({2 ^ 62}, "int64"), I({-2 ^ 62}, "int64")))
+    assert.is_false(tycho.allclose(I({2 ^ 53}, "int64"), I({2 ^ 53}, "int64") + 1, {rtol = 0, atol = 0}))
+    assert.is_true(tycho.allclose(I({7, 200}, "uint8"), I({8, 199}, "uint8"), {atol = 1}))
+    assert.is_true(tycho.isclose(I({1000000}, "int64"), I({1000001}, "int64")):item())
+  end)
+
+  it("div truncates what is whole by a negative number or a boolean", function()
+    local function trunc(a, b) return tycho.div(a, b, {rounding_mode = "trunc"}):totable() end
+    assert.same({253, 252}, trunc(T({7, 9}, {dtype = "uint8"}), -2))                  -- -3 and -4, as bytes
+    assert.same({-3, 3, 0}, trunc(T({7, -7, 1}, {dtype = "int32"}), -2))
+    assert.same({-3, -2}, trunc(-7, T({2, 3}, {dtype = "int64"})))
+    assert.same({7, -8}, trunc(T({7, -8}, {dtype = "int32"}), true))
+    assert.same({2, -1}, trunc(true, T {0.5, -0.7}))
+  end)
+
+  it("take counts negative positions from the end", function()
+    assert.same({{3, 1}, {6, 2}}, T({{1, 2, 3}, {4, 5, 6}}):take(T({{3, 1}, {-1, -5}}, {dtype = "int64"})):totable())
+  end)
+
+  it("quantile has a gradient by q", function()
+    local q = T({0.25, 0.5}, {requires_grad = true})
+    tycho.quantile(T {1, 2, 5, 9}, q):sum():backward()
+    assert.same({3, 9}, q.grad:totable())
+    local x, p = T({{1, 2, 5}, {4, 0, 3}}, {requires_grad = true, dtype = "float64"}), T(0.3, {requires_grad = true, dtype = "float64"})
+    assert.is_true(tycho.autograd.gradcheck(function(v, part) return tycho.quantile(v, part, 2) end, {x, p}))
+  end)
+
+  it("masked_scatter asks for a mask of booleans", function()
+    helper.fails("must be a bool tensor, got float32", tycho.masked_scatter, T {1, 2}, T {1, 0}, T {5, 6})
+  end)
 end)

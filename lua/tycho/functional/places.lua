@@ -64,7 +64,7 @@ end
 def("take",
   "x, index",
   "the elements that index names in row-major order",
-  function(x, index) return M.view(ops.gather(M.flatten(x), 1, M.flatten(lib.indices("take", 2, index))), index.shape) end)
+  function(x, index) return ops.index(M.flatten(x), {lib.indices("take", 2, index)}, 1) end)
 def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; other dims broadcast", function(x, index, dim)
   if not dim then return F.take_along_dim(M.flatten(x), M.flatten(index), 1) end
   index = lib.indices("take_along_dim", 2, index)
@@ -84,6 +84,7 @@ def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; ot
   return ops.gather(ops.expand(x, sx), dim, ops.expand(index, si))
 end)
 def("masked_scatter", "x, mask, src", "x with src's elements, in order, where mask is true", function(x, mask, src)
+  if mask.dtype ~= "bool" then fail("masked_scatter", "argument 2 (mask) must be a bool tensor, got %s", mask.dtype) end
   x, mask = F.broadcast_tensors({x, mask})
   local at = ops.nonzero(M.flatten(mask)):view(-1)
   local n = M.numel(at)

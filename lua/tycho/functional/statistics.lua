@@ -54,6 +54,7 @@ local function quantile(name, ignore)
       if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
       if type(q) == "table" then q = core.from_value(q, "float64") end
       local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
+      local tracked = core.is_tensor(q) and q.requires_grad and M.to(M.flatten(q), x)
       local whole = not dim and x
       if M.dim(x) == 0 then whole = x end
       if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
@@ -68,7 +69,7 @@ local function quantile(name, ignore)
         if type(part) ~= "number" or not (part >= 0 and part <= 1) then
           fail(name, "argument 2 (q) must lie in 0..1, got %s", tostring(part))
         end
-        local at = last * part
+        local at = last * (tracked and M.select(tracked, 1, k) or part)
         if how == "nearest" then at = ops.round(at) end
         local low, high = how == "higher" and ops.ceil(at) or ops.floor(at), how == "lower" and ops.floor(at) or ops.ceil(at)
         local a = read(low)

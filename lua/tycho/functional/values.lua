@@ -321,7 +321,13 @@ end)
 def("isclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false", "true where |a - b| <= atol + rtol |b|",
   function(a, b, rtol, atol, equal_nan)
     if a.dtype == "bool" and b.dtype == "bool" then return ops.eq(a, b) end
-    local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(a - b), ops.le(ops.abs(a - b), ops.abs(b) * rtol + atol)))
+    local gap, scale
+    if M.is_floating_point(a) or M.is_floating_point(b) then gap, scale = ops.abs(a - b), b
+    else                                                   -- int64's difference is exact, and float64's doesn't wrap around
+      scale = M.double(b)
+      gap = ops.maximum(M.double(ops.abs(M.long(a) - M.long(b))), ops.abs(M.double(a) - scale))
+    end
+    local near = ops.logical_or(ops.eq(a, b), ops.logical_and(ops.isfinite(gap), ops.le(gap, ops.abs(scale) * rtol + atol)))
     return equal_nan and ops.logical_or(near, ops.logical_and(ops.isnan(a), ops.isnan(b))) or near
   end)
 def("allclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false",
@@ -421,6 +427,8 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
   function(a, b, mode)
     if mode == "floor" then return ops.floor_divide(a, b) end
     if mode == "none" then return ops.div(a, b) end
+    if type(a) == "boolean" then a = a and 1 or 0 end
+    if type(b) == "boolean" then b = b and 1 or 0 end
     local function whole(x) if core.is_tensor(x) then return not M.is_floating_point(x) end return x % 1 == 0 end
     if not whole(a) or not whole(b) then
       local q = ops.trunc(ops.div(a, b))
@@ -431,8 +439,9 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
       end
       return q
     end
-    local q = ops.floor_divide(a, b)
-    return q + ops.logical_and(ops.lt(q, 0), ops.ne(ops.remainder(a, b), 0))
+    local function below(x) if core.is_tensor(x) then return ops.lt(x, 0) end return x < 0 end
+    local negative = ops.ne(below(a), below(b))            -- the quotient; that of bytes doesn't show it
+    return ops.floor_divide(a, b) + ops.logical_and(negative, ops.ne(ops.remainder(a, b), 0))
   end, PLACE)
 local rounded_ = M.div_
 M.div_ = core.define("div_", "a, b:operand, *, rounding_mode:enum(none,trunc,floor)=none", function(a, b, mode)
