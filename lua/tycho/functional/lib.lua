@@ -103,7 +103,7 @@ function lib.def(name, signature, doc, fn, options)
     local function in_place(x, ...)
       -- what backward needs of x is what x was
       local y = f(core.is_grad_enabled() and core.is_tensor(x) and x.requires_grad and core.ops.clone(x) or x, ...)
-      if M.is_floating_point(y) and not M.is_floating_point(x) then
+      if (M.is_floating_point(y) and not M.is_floating_point(x)) or (x.dtype == "bool" and y.dtype ~= "bool") then
         fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype)
       end
       return M.copy_(x, y)

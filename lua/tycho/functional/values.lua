@@ -417,7 +417,7 @@ def("clamp", "x, min:operand?, max:operand?", "x limited to min..max; either may
 end, {inplace = true})
 local with_tensors = M.clamp_
 M.clamp_ = core.define("clamp_", "x, min:operand?, max:operand?", function(x, min, max)
-  if core.is_tensor(min) or core.is_tensor(max) or min ~= min or max ~= max then return with_tensors(x, min, max) end
+  if core.is_tensor(min) or core.is_tensor(max) or min ~= min or max ~= max or x.dtype == "bool" then return with_tensors(x, min, max) end
   need_held(x, min, max)
   return ops.clamp_(x, min, max)
 end)
