@@ -74,6 +74,14 @@ describe("worker processes #cpu", function()
   it("tell a dataset with iter() what is wrong", function()
     fails("worker 1, item 5: spec/fixtures/lines.lua:16: a bad line", read, data.Dataset("lines", {n = 8, fails = 5}),
       {batch_size = 2, num_workers = 2})
+    local lines = data.Dataset("lines", {n = 8})
+    local neither = "size: module 'lines' made a dataset with iter(), which has neither size() nor get(i)"
+    fails(neither, function() return lines:size() end)
+    fails(neither, data.ConcatDataset, {lines})
+    fails(neither, data.Subset, lines, {1})
+    fails("get: module 'lines' made a dataset with iter()", function() return lines:get(1) end)
+    fails("get_worker_info: a dataset with iter() must ask before its first item", read, data.Dataset("lines", {n = 8, asks_at = 3}),
+      {batch_size = 2, num_workers = 2})
     fails("workers can't read this dataset with iter()", data.DataLoader, {iter = function() end}, {num_workers = 1})
     local failed = data.DataLoader(data.Dataset("lines", {n = 8, fails = 1}), {num_workers = 1}):iter()
     fails("item 1: ", failed)
@@ -92,6 +100,12 @@ describe("worker processes #cpu", function()
     local set = data.ConcatDataset {data.Dataset("squares", {n = 5}), data.Subset(data.Dataset("squares", {n = 9}), {8, 7})}
     local want = read(set, {batch_size = 3, shuffle = true, seed = 2})
     assert.same(want, read(set, {batch_size = 3, shuffle = true, seed = 2, num_workers = 2}))
+    local ints = data.Dataset("ints", {n = 4})
+    for workers = 0, 1 do
+      local l = data.DataLoader(data.ConcatDataset {ints, ints}, {batch_size = 3, num_workers = workers})
+      assert.equal("int32", (l:iter()()).dtype)
+      l:close()
+    end
     local part = data.Subset(set, {7, 1, 6})
     assert.same(read(part, {batch_size = 2, seed = 1}), read(part, {batch_size = 2, seed = 1, num_workers = 1}))
     fails("workers can't make this dataset's items", data.DataLoader,

@@ -433,15 +433,14 @@ TY_INLINE double exp2_f64(double x) {
   const double k = c + 6755399441055744.0 - 6755399441055744.0, r = (c - k) * 0.69314718055994531;
   return ty_scaled_f64(ty_exp_rest_f64(r) + r + 1.0, k);
 }
-/* e^x - 1 for |x| <= 500 */
+/* e^x - 1 for x of -40 to 710: twice the half, so that 2^k doesn't overflow before the result does; |x| no less than 1e-300 */
 TY_INLINE double ty_expm1_part_f64(double x) {
-  double k, low, r = ty_exp_part_f64(x, &k, &low), s = ty_power_f64(k);
-  return __builtin_fma(s, ty_exp_rest_f64(r) + low, __builtin_fma(s, r, s - 1.0));
+  double k, low, r = ty_exp_part_f64(x, &k, &low), s = ty_power_f64(k - 1.0);
+  return 2.0 * __builtin_fma(s, ty_exp_rest_f64(r) + low, __builtin_fma(s, r, s - 0.5));
 }
 TY_INLINE double expm1_f64(double x) {
-  double y = ty_expm1_part_f64(x < -40.0 ? -40.0 : x > 500.0 ? 500.0 : x);
-  y = x > 500.0 ? exp_f64(x) : y;
-  return x != x || x == 0 ? x : y;
+  const double y = ty_expm1_part_f64(x < -40.0 ? -40.0 : x > 710.0 ? 710.0 : x);
+  return __builtin_fabs(x) < 1e-300 ? x : y;
 }
 
 /* x = m 2^k, m in sqrt(1/2) .. sqrt(2): log(m) = f - (f^2 / 2 - q (f^2 / 2 + R(q^2))), f = m - 1, q = f / (2 + f) */
@@ -468,6 +467,6 @@ TY_INLINE double log1p_f64(double x) {
 }
 TY_INLINE double tanh_f64(double x) {
   const double a = __builtin_fabs(x), t = ty_expm1_part_f64(a > 22.0 ? 44.0 : 2.0 * a);      /* from 19.1 on the result rounds to 1 */
-  return x == 0 ? x : __builtin_copysign(t / (t + 2.0), x);
+  return a < 1e-9 ? x : __builtin_copysign(t / (t + 2.0), x);
 }
 #endif

@@ -49,7 +49,7 @@ local function told(ok, ...)
 end
 local function collated(loader, items) return told(pcall(loader.collate, items)) end
 
-local function makes_batches(dataset) return type(dataset.batch) == "function" end       -- of positions, by itself
+local makes_batches = source.makes_batches
 
 ---- engines ----
 local Here = {ahead = 1}               -- batches by Lua, in the calling thread
@@ -152,7 +152,8 @@ end
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
-  local streams = source.streams(remote.is(dataset) and dataset.dataset_here or dataset)
+  local here = remote.is(dataset) and dataset.dataset_here or dataset
+  local streams = source.streams(here)
   if type(dataset) ~= "table" or not (streams or (type(dataset.size) == "function" and (dataset.get or makes_batches(dataset)))) then
     fail("DataLoader: argument 1 must be a dataset with size() and get(i), or with iter()")
   end
@@ -173,13 +174,13 @@ local function new(dataset, ...)
   self.seed = generator.seed_of("DataLoader", self)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
+  self.recipe = self.num_workers > 0 and remote.recipe((source.base(dataset))) or nil      -- what worker processes make it by
   if streams then
-    local recipe = remote.recipe(dataset)
-    if self.num_workers > 0 and not recipe then
+    if self.num_workers > 0 and not self.recipe then
       fail("DataLoader: workers can't read this dataset with iter(): it goes to them as tycho.data.Dataset(\"module\", {plain data})")
     end
-    return new_stream(recipe and dataset.dataset_here or dataset, self, self.pin_memory and core.gpu.is_available() and pinned or same,
-      function() return remote.start(recipe, self.num_workers, self.timeout) end)
+    return new_stream(here, self, self.pin_memory and core.gpu.is_available() and pinned or same,
+      function() return remote.start(self.recipe, self.num_workers, self.timeout) end)
   end
   if self.sampler and self.shuffle then fail("DataLoader: sampler and shuffle exclude each other") end
   if self.batch_sampler then
@@ -196,9 +197,9 @@ local function new(dataset, ...)
     if not ok then fail(made) end
     self.sampler = made
   end
-  if self.num_workers > 0 then
+  if self.num_workers > 0 and not self.recipe then
     local made, why = source.of(dataset)
-    if not made and why ~= "it is empty" and not remote.recipe((source.base(dataset))) then
+    if not made and why ~= "it is empty" then
       fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors \z
         on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", \z
         {plain data}), which workers make anew", why)
@@ -228,9 +229,8 @@ function DataLoader:engine()
   local e = {loader = self, epoch = self.epoch, pin = pin, place = pin and pinned or same, ahead = self.num_workers * self.prefetch_factor}
   local base, within = source.base(self.dataset)
   if self.dataset._begin then self.dataset._begin() end
-  local recipe = self.num_workers > 0 and remote.recipe(base)
-  if recipe then
-    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(recipe, self.num_workers, self.timeout) end
+  if self.recipe then
+    if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(self.recipe, self.num_workers, self.timeout) end
     e.pool, e.base = self.pool, self.pool.last                  -- its batches' numbers follow on those of earlier epochs
     return setmetatable(e, Processes), within
   end

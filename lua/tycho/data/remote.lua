@@ -3,8 +3,8 @@
 -- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the
 -- data, and answers each request for a batch with the collated fields. Before each item Tycho's generator and
 -- math.random get a seed of (loader's seed, epoch, place, item), here as there, so that items are the same whoever
--- makes them. Of a dataset with iter() each worker goes over the whole, and makes its own batches' share of it: the loader's
--- batches, in turn; unless the dataset asks get_worker_info which worker it is in: then what it gives there is that worker's.
+-- makes them. Of a dataset with iter() each worker goes over all items, and makes the batches that it is asked for; unless
+-- the dataset asks get_worker_info which worker it is in: then all that it gives there is that worker's.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local ops = core.ops
@@ -96,10 +96,17 @@ Dataset.__index = function(self, k)
   if type(v) == "function" then return nil end
   return v
 end
+local function indexed(self, name)
+  local here = self.dataset_here
+  if source.streams(here) then
+    fail("%s: module '%s' made a dataset with iter(), which has neither size() nor get(i)", name, self.module)
+  end
+  return here
+end
 -- How many items the dataset has; it is made in this process too for that.
-function Dataset:size() return self.dataset_here:size() end
+function Dataset:size() return indexed(self, "size"):size() end
 -- Item i, made in this process.
-function Dataset:get(i) return self.dataset_here:get(i) end
+function Dataset:get(i) return indexed(self, "get"):get(i) end
 
 -- Dataset(module, data): a dataset that worker processes make for themselves: require(module) gives a function, which is called with data,
 -- a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i), or with iter() alone.
@@ -115,7 +122,9 @@ function remote.Dataset(module, data)
   end
   local ok, e = pcall(plain, data or {}, "data", {})
   if not ok then fail(e) end
-  return setmetatable({module = module, data = data or {}}, Dataset)
+  local self = setmetatable({module = module, data = data or {}}, Dataset)
+  source.remade[self] = true
+  return self
 end
 function remote.is(dataset) return type(dataset) == "table" and getmetatable(dataset) == Dataset end
 
@@ -166,6 +175,9 @@ local stream                             -- where a dataset with iter() stands: 
 -- has a share of its own in each worker, as it makes it; one that doesn't is gone over by all, and each makes some of its batches.
 function remote.get_worker_info()
   if not info then return nil end
+  if stream and stream.shared then
+    fail("get_worker_info: a dataset with iter() must ask before its first item; without, its batches are shared out among the workers")
+  end
   if stream and not stream.asked then    -- from here on each worker's draws are its own
     stream.asked = true
     samplers.reseed(core.mix_seeds(ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item(), info.id))
@@ -185,7 +197,7 @@ local function next_items(dataset, request, process)
   if not stream or stream.run ~= request.run then
     stream = {run = request.run, passed = 0}
     stream.next = items_of(dataset, request.seed, request.epoch, function() return stream.asked and info.id or 0 end)
-    stream.held = step(process)                 -- by now it has asked, if it ever does
+    stream.held = step(process)          -- by now it has asked, if it is to have a share
     stream.passed, stream.shared = 0, not stream.asked
   end
   if stream.shared then
@@ -212,18 +224,21 @@ function remote.work()
           dataset = from_recipe(request.recipe)
           return {}
         end
+        local indices, items
         if request.run then
-          local items = next_items(dataset, request, process)
-          if #items == 0 then return {empty = true} end
-          if request.apart then return {items = items} end
-          local fields = {collate(items, "cpu")}
-          return {n = table.maxn(fields), fields = fields}
+          items = next_items(dataset, request, process)
+          if request.dropped or #items == 0 then return {empty = #items == 0} end
+        else
+          indices = request.indices:totable()
+          items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
         end
-        local indices = request.indices:totable()
-        local items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
         if request.apart then return {items = items} end
-        local fields = {whole(dataset, items, "cpu", indices)}
-        core.process_note(process, indices[#indices])
+        local fields
+        if request.run then fields = {collate(items, "cpu")}
+        else
+          fields = {whole(dataset, items, "cpu", indices)}
+          core.process_note(process, indices[#indices])
+        end
         return {n = table.maxn(fields), fields = fields}
       end)
       if ok then ok, answer = pcall(send, process, tag, answer, true) end

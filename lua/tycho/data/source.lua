@@ -8,8 +8,9 @@ local options = require "tycho.options"
 local fail = options.fail
 local ops = core.ops
 local promote_types = require("tycho.functional.lib").promote_types
--- ConcatDatasets and StackDatasets: what they are of
-local source = {concatenated = setmetatable({}, {__mode = "k"}), stacked = setmetatable({}, {__mode = "k"})}
+-- ConcatDatasets and StackDatasets: what they are of; and modules' (remote.lua), which stand for their dataset_here
+local source = {concatenated = setmetatable({}, {__mode = "k"}), stacked = setmetatable({}, {__mode = "k"}),
+  remade = setmetatable({}, {__mode = "k"})}
 local ours = setmetatable({}, {__mode = "k"})    -- classes
 
 -- A class of datasets, which print as their name and size. set[i], which PyTorch has, is told what is meant.
@@ -103,9 +104,11 @@ local function own(dataset)
   return have.source
 end
 
+-- Whether a dataset makes batches of positions by itself.
+function source.makes_batches(d) return type(d.batch) == "function" end
 -- Whether a dataset is read as it comes: it has iter(), and neither get(i) nor batches.
 function source.streams(d)
-  return type(d) == "table" and type(d.iter) == "function" and not d.get and type(d.batch) ~= "function"
+  return type(d) == "table" and type(d.iter) == "function" and not d.get and not source.makes_batches(d)
 end
 
 -- The source of datasets, one after the other. It is made anew each time: parts may have got other transforms.
@@ -162,6 +165,7 @@ end
 function source.dtypes(dataset)
   local base, out = dataset, {}
   while is_subset(base) do base = rawget(base, "dataset") end
+  if source.remade[base] then return source.dtypes(base.dataset_here) end
   if source.stacked[base] then
     local n = 0
     for _, d in ipairs(source.stacked[base]) do

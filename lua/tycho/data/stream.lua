@@ -50,7 +50,7 @@ local function items_of(dataset, seed, epoch, share)
   return function() return fields(drawn(step, state, control)) end
 end
 
--- The epoch's batches, from `from` on, made here: each a list of items; nil after the last.
+-- The epoch's batches behind the first `from`, made here; nothing after the last.
 local function made_here(self, from)
   local next_item, ended = items_of(self.dataset, self.seed, self.epoch), false
   for _ = 1, from * self.batch_size do ended = ended or next_item() == nil end
@@ -70,29 +70,30 @@ local function made_there(self, from)
   if not self.pool or #self.pool.workers == 0 then self.pool = self.start() end
   local pool = self.pool
   pool:forget()
-  local base, asked, taken, given, over = pool.last, 0, 0, 0, {}
-  local n, run = #pool.workers, base + 1
+  local base, asked, taken, given = pool.last, 0, 0, 0
+  local n, through, left = #pool.workers, {}, #pool.workers        -- through: by worker, whether it has no more; left: how many have
   local function answer()
     while asked - taken < self.ahead do
       asked = asked + 1
-      pool:submit(base + asked, {run = run, batch = asked, size = self.batch_size, seed = self.seed, epoch = self.epoch,
-        whole = self.drop_last or nil, apart = self.collate and true or nil})
+      pool:submit(base + asked, {run = base, batch = asked, size = self.batch_size, seed = self.seed, epoch = self.epoch,
+        whole = self.drop_last or nil, apart = self.collate and true or nil, dropped = asked <= from or nil})
     end
     taken = taken + 1
     local got
     repeat got = pool:take(base + taken) until got
     return got
   end
-  local function batch()
+  return function()
     if self.pool ~= pool or #pool.workers == 0 then
-      error("DataLoader: this epoch's workers have been stopped: the loader was closed, or an error was raised", 0)
+      fail("DataLoader: this epoch's workers have been stopped: the loader was closed, or an error was raised")
     end
-    if pool.last ~= base + asked then error("DataLoader: another loop has taken this loader's workers", 0) end
-    while #over < n do
-      local got = answer()
+    if pool.last ~= base + asked then fail("DataLoader: another loop has taken this loader's workers") end
+    while left > 0 do
+      local ok, got = pcall(answer)
+      if not ok then fail(options.bare(got)) end
       if got.empty then
-        local who = (base + taken - 1) % n + 1
-        if not over[who] then over[who], over[#over + 1] = true, who end
+        local who = taken % n
+        if not through[who] then through[who], left = true, left - 1 end
       else
         given = given + 1
         if given > from then
@@ -102,7 +103,6 @@ local function made_there(self, from)
       end
     end
   end
-  return batch
 end
 
 function Stream:iter()

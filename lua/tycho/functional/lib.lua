@@ -106,6 +106,9 @@ function lib.def(name, signature, doc, fn, options)
       if (M.is_floating_point(y) and not M.is_floating_point(x)) or (x.dtype == "bool" and y.dtype ~= "bool") then
         fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype)
       end
+      if y.shape ~= x.shape then                   -- copy_ would broadcast it
+        fail("%s_: the result of shape %s doesn't fit in place into shape %s", name, tostring(y.shape), tostring(x.shape))
+      end
       return M.copy_(x, y)
     end
     lib.functions[name .. "_"], M[name .. "_"] = in_place, in_place

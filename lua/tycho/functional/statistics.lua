@@ -54,7 +54,7 @@ local function quantile(name, ignore)
       if not M.is_floating_point(x) then fail(name, "argument 1 must have a floating dtype, got %s", x.dtype) end
       if type(q) == "table" then q = core.from_value(q, "float64") end
       local parts, out = core.is_tensor(q) and M.totable(M.flatten(q)) or {q}, {}
-      local tracked = core.is_tensor(q) and q.requires_grad and M.to(M.flatten(q), x)
+      local tracked = core.is_tensor(q) and q.requires_grad and M.to(M.flatten(q), x)      -- for q's own gradient
       local whole = not dim and x
       if M.dim(x) == 0 then whole = x end
       if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
