@@ -1,16 +1,14 @@
-/* Attention of few queries, as a model has that generates: keys and values are read once, which is what it costs.
+/* Attention of few queries, as a model has that generates: keys and values are read once, which is what it costs. Of 16 bits, where rows
+ * aren't wide, by tensor cores (attention_few_mma.cu).
  *
- * Idea: lanes side by side hold a row of keys by packs of 16 bytes, so that a warp has several keys at once; such a team goes over its
- * keys with the running maximum, sum and weighted values, as tiles do. A head's keys are cut into sections, a block each, where heads
- * alone would be few blocks; a second launch joins them.
- * Invariant: which keys a team has, and the order of joining, depend on the shapes alone. */
-#include "attention.cuh"
-#include "rows.cuh"
+ * Idea: lanes side by side hold a row of keys by packs of 16 bytes, so that a warp has several keys at once: a team. Where there are
+ * several sections (attention_few.cuh) a second launch joins them. */
+#include "attention_few.cuh"
 
-#define THREADS 128
 /* keys that a team has read before it computes; of several queries fewer, for more blocks then have room */
 #define KEYS_AT_ONCE(queries) ((queries) > 1 ? 2 : 4)
-#define ENOUGH 1024              /* blocks */
+#define ENOUGH 1024              /* blocks; with tensor cores a GPU has some 400 at once */
+#define MMA_ENOUGH 768
 #define SECTIONS 64
 
 #define PACK(D) (16 / (int)sizeof(D))
@@ -22,34 +20,12 @@ template <class T, int N> struct seen { T top, sum, acc[N]; };
 /* a b + c rounded once, which is one instruction: half of a generating model's are of this kind */
 static __device__ __forceinline__ float fused(float a, float b, float c) { return fmaf(a, b, c); }
 static __device__ __forceinline__ double fused(double a, double b, double c) { return fma(a, b, c); }
-template <class T> static __device__ __forceinline__ T higher(T a, T b) { return b > a || b != b ? b : a; }
-/* what a sum of exp(score - top) is multiplied with to become one of exp(score - all) */
-template <class T> static __device__ __forceinline__ T down_to(T top, T all) { return top == (T)-INFINITY ? (T)0 : exp_of(top - all); }
-
-/* One pack of a row as it lies there, 0 beyond its width; and its elements. */
-template <class D> static __device__ __forceinline__ uint4 word_at(const D *row, int64_t c, int64_t width) {
-  if (c >= width) return {0, 0, 0, 0};
-  TY_ALIGNED(row + c, sizeof(uint4));
-  return *(const uint4 *)(row + c);
-}
 template <class D> static __device__ __forceinline__ void unpack(typename stored<D>::type *v, const uint4 &word) {
   pack<D, PACK(D)> d;
   memcpy(&d, &word, sizeof d);
 #pragma unroll
   for (int k = 0; k < PACK(D); k++) v[k] = stored<D>::in(d.d[k]);
 }
-
-/* An element of a query's result, when all of its keys have been seen. */
-template <class T> static __device__ __forceinline__ void put_result(const ty_k_attention &a, int64_t head, int64_t i, int64_t c,
-  T sum, T acc) {
-  store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + c * a.o.stride[3], sum == 0 ? (T)0 : acc / sum);
-}
-template <class T> static __device__ __forceinline__ void put_log_sum(const ty_k_attention &a, int64_t row, T top, T sum) {
-  ((T *)a.lse)[row] = sum == 0 ? (T)INFINITY : top + log_of(sum);      /* no key to attend to: the result is 0, as PyTorch's */
-}
-
-/* How many keys there are to see: those after the last query are seen by none. */
-static __host__ __device__ __forceinline__ int64_t keys_of(const ty_k_attention &a) { return a.causal && a.lq < a.lk ? a.lq : a.lk; }
 
 /* A block has up to QUERIES queries of a head and one section of its keys. */
 template <class D, int LANES, int QUERIES> __global__ void __launch_bounds__(THREADS, sizeof(D) == 8 ? 1 : LANES == 8 ? 3 : 4)
@@ -123,25 +99,7 @@ sections(const ty_k_attention a) {
 #pragma unroll
     for (int n = 0; n < N; n++) accs[team][i][c + n] = mine[i].acc[n];
   }
-  __syncthreads();
-  for (int i = 0; i < QUERIES && i0 + i < a.lq; i++) {
-    const int64_t row = head * a.lq + i0 + i;
-    T *const part = (T *)a.parts + (row * a.sections + blockIdx.y) * (a.dv + 2);       /* top, sum, weighted values */
-    T top = (T)-INFINITY, sum = 0;
-    for (int t = 0; t < TEAMS; t++) top = higher(top, tops[t][i]);
-    for (int t = 0; t < TEAMS; t++) sum += sums[t][i] * down_to(tops[t][i], top);
-    for (int64_t w = threadIdx.x; w < a.dv; w += THREADS) {
-      T acc = 0;
-      for (int t = 0; t < TEAMS; t++) acc += accs[t][i][w] * down_to(tops[t][i], top);
-      if (a.sections > 1) part[2 + w] = acc;
-      else put_result(a, head, i0 + i, w, sum, acc);
-    }
-    if (threadIdx.x) continue;
-    if (a.sections > 1) {
-      part[0] = top;
-      part[1] = sum;
-    } else put_log_sum(a, row, top, sum);
-  }
+  finish<QUERIES>(a, head, i0, tops, sums, accs);
 }
 
 /* A block has a query. */
@@ -172,13 +130,18 @@ static bool packs(const ty_k_heads &t, int64_t width, int64_t n) {
   return width > 0 && width % n == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0;
 }
 
+/* Whether tensor cores take it. */
+static bool by_mma(const ty_k_attention &a) {
+  return (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.d <= MMA_WIDEST && a.dv <= MMA_WIDEST;
+}
+
 bool ty_k_attention_few(ty_k_attention *a) {
   const int64_t n = 16 / bytes_of(a->dtype), keys = keys_of(*a);
   if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX / TY_K_FEW || !lanes_of(*a) ||
       !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
     return false;
-  const int64_t step = THREADS / lanes_of(*a) * KEYS_AT_ONCE(a->lq), steps = (keys + step - 1) / step;
-  int64_t sections = ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
+  const int64_t step = by_mma(*a) ? MMA_STEP : THREADS / lanes_of(*a) * KEYS_AT_ONCE(a->lq), steps = (keys + step - 1) / step;
+  int64_t sections = by_mma(*a) ? MMA_ENOUGH / a->heads : ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
   sections = sections > steps / 2 ? steps / 2 : sections;              /* a section of one step joins as much as it computes */
   sections = sections < 1 ? 1 : sections > SECTIONS ? SECTIONS : sections;
   a->each = (steps + sections - 1) / sections * step;
@@ -190,18 +153,22 @@ template <class D, int LANES, int QUERIES> static cudaError_t launch(const ty_k_
   const dim3 grid((unsigned)(a.heads * ((a.lq + QUERIES - 1) / QUERIES)), (unsigned)a.sections);
   return TY_LAUNCH((sections<D, LANES, QUERIES>), grid, THREADS, s, a);
 }
+template <class D, int LANES> static cudaError_t launch_lanes(const ty_k_attention &a, cudaStream_t s) {
+  return a.lq == 1 ? launch<D, LANES, 1>(a, s) : launch<D, LANES, 4>(a, s);
+}
 template <class D> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
-  typedef typename stored<D>::type T;
-  const int lanes = lanes_of(a);
-#define WITH_LANES(L) (a.lq == 1 ? launch<D, L, 1>(a, s) : launch<D, L, 4>(a, s))
-  const cudaError_t e = lanes == 8 ? WITH_LANES(8) : lanes == 16 ? WITH_LANES(16) : WITH_LANES(32);
-#undef WITH_LANES
-  if (e != cudaSuccess || a.sections == 1) return e;
-  return TY_LAUNCH(join<T>, blocks_for(a.heads * a.lq, 1), THREADS, s, a);
+  if constexpr (sizeof(D) > 2) {
+    const int lanes = lanes_of(a);
+    if (lanes < 32) return lanes == 8 ? launch_lanes<D, 8>(a, s) : launch_lanes<D, 16>(a, s);
+  }
+  return launch_lanes<D, 32>(a, s);
 }
 
 cudaError_t ty_k_attend_few(const ty_k_attention *p, cudaStream_t s) {
   const ty_k_attention a = *p;
 #define ATTEND(D, G) attend<D>(a, s)
-  return WITH_DTYPE(a.dtype, ATTEND, 1);
+  const cudaError_t e = by_mma(a) ? ty_k_attend_few_mma(a, s) : WITH_DTYPE(a.dtype, ATTEND, 1);
+  if (e != cudaSuccess || a.sections == 1) return e;
+  const unsigned blocks = blocks_for(a.heads * a.lq, 1);
+  return a.dtype == TY_F64 ? TY_LAUNCH(join<double>, blocks, THREADS, s, a) : TY_LAUNCH(join<float>, blocks, THREADS, s, a);
 }

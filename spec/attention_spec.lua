@@ -137,7 +137,8 @@ describe("attention", function()
 
   it("of few queries equals it written out, however many keys", function()
     tycho.manual_seed(8)
-    for _, case in ipairs {{1, 700, 64, 64}, {1, 3, 8, 8}, {5, 300, 24, 40}, {16, 130, 128, 256}, {3, 17, 6, 6}, {4, 9, 16, 8}} do
+    for _, case in ipairs {{1, 700, 64, 64}, {1, 3, 8, 8}, {5, 300, 24, 40}, {16, 130, 128, 256}, {3, 17, 6, 6}, {4, 9, 16, 8},
+        {4, 200, 128, 128}, {12, 70, 128, 96}} do
       local lq, lk, d, e = unpack(case)
       for _, dtype in ipairs {"float32", "float64", "float16", "bfloat16"} do
         local tolerance = ({float32 = 1e-5, float64 = 1e-10, float16 = 1e-2, bfloat16 = 5e-2})[dtype]
@@ -156,6 +157,14 @@ describe("attention", function()
           helper.close(y:to(wide), p:matmul(v:to(wide)), ("%s, mask: %s, %d queries, %d keys"):format(dtype, name, lq, lk), tolerance)
         end
       end
+    end
+    for _, dtype in ipairs {"float16", "bfloat16"} do              -- the same random numbers in every dtype
+      local q, k = tycho.randn(2, 2, 5, 16):to(dtype), tycho.randn(2, 2, 90, 16):to(dtype)
+      local function run(type)
+        tycho.manual_seed(4)
+        return tycho.scaled_dot_product_attention(q:to(type), k:to(type), k:to(type), nil, 0.3)
+      end
+      helper.close(run(dtype):float(), run("float32"), dtype .. ", dropout", dtype == "float16" and 1e-2 or 5e-2)
     end
     local q = tycho.ones(1, 1, 1, 8)
     assert.is_true(tycho.scaled_dot_product_attention(q, q * (0 / 0), q):isnan():all():item())

@@ -38,6 +38,7 @@ thread_local block_run run;                /* plain data: an access costs no che
 
 thread_local sim_place *sim_here;
 thread_local unsigned long long sim_exchanged[1024];
+alignas(16) thread_local unsigned char sim_shared[1024 * 32];
 
 /* save = this stack; continue on the other: what a call keeps is kept */
 extern "C" void sim_switch(void **save, void *to);

@@ -44,6 +44,14 @@ template <class T> static inline T sim_exchange(T v, unsigned from) {
   sim_barrier();
   return v;
 }
+/* What every thread of a block gives, by threads; to be read until the caller's next barrier. */
+extern thread_local unsigned char sim_shared[1024 * 32];
+template <class T> static inline const T *sim_share(const T &v) {
+  static_assert(sizeof(T) <= 32, "some registers");
+  __builtin_memcpy(sim_shared + sim_thread() * sizeof v, &v, sizeof v);
+  sim_barrier();
+  return (const T *)sim_shared;
+}
 template <class T> static inline T __shfl_sync(unsigned, T v, unsigned lane, unsigned width) {
   const unsigned t = sim_thread();
   return sim_exchange(v, t - t % width + lane);
