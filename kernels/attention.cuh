@@ -1,7 +1,7 @@
 /* What attention's kernels have in common: a score, what dropout keeps of it, its gradient.
  *
- * Invariant: dropout's element (n, h, i, j) takes random word ((n H + h) Lq + i) Lk + j of the stream at the offset that is kept with the
- * result, as on the CPU, whichever kernel asks. */
+ * Invariant: dropout's row (n, h, i) takes its random blocks (core/math.h) of the stream at the offset that is kept with the result, as on
+ * the CPU, whichever kernel asks. */
 #ifndef TY_ATTENTION_CUH
 #define TY_ATTENTION_CUH
 #include "scalar.cuh"
@@ -21,31 +21,34 @@ template <class T> static __device__ __forceinline__ T score(const ty_k_attentio
   return s + load<T>(a.mask.p, a.mask_dtype, at);
 }
 
-/* 0, or what a kept probability is multiplied with, by its random word */
-template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attention &a, uint32_t word) {
-  return word >> 8 >= a.least ? (T)a.kept : (T)0;
+/* 0, or what a kept probability is multiplied with, by its random bits */
+template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attention &a, uint32_t half) {
+  return half >= a.least ? (T)a.kept : (T)0;
 }
-static __device__ __forceinline__ uint32_t random_word(const ty_k_attention &a, uint64_t word) {
-  uint32_t r[4];
-  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
-  return word & 2 ? word & 1 ? r[3] : r[2] : word & 1 ? r[1] : r[0];
+/* The random words of key j and those beside it, on query i of a head. */
+static __device__ __forceinline__ void draw(uint32_t *r, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
+  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + (uint64_t)(head * a.lq + i) * ty_drop_blocks(a.lk) + (uint64_t)j / 8, r);
 }
 template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
-  return a.dropout <= 0 ? (T)1 : kept_of<T>(a, random_word(a, (uint64_t)((head * a.lq + i) * a.lk + j)));
+  if (a.dropout <= 0) return 1;
+  uint32_t r[4];
+  draw(r, a, head, i, j);
+  const uint32_t low = j & 2 ? r[1] : r[0], high = j & 2 ? r[3] : r[2], word = j & 4 ? high : low;
+  return kept_of<T>(a, j & 1 ? word >> 16 : word & 0xffffu);
 }
 
-/* keep of columns j .. j + 3: one block of random words where they lie in one */
+/* keep of columns j .. j + 3, j being a multiple of 4 */
 template <class T> static __device__ __forceinline__ void keep_some(T *kept, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
-  const uint64_t word = (uint64_t)((head * a.lq + i) * a.lk + j);
   uint32_t r[4];
-  if (a.dropout <= 0 || word % 4) {
 #pragma unroll
-    for (int k = 0; k < 4; k++) kept[k] = keep<T>(a, head, i, j + k);
-    return;
+  for (int k = 0; k < 4; k++) kept[k] = 1;
+  if (a.dropout <= 0) return;
+  draw(r, a, head, i, j);
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    const uint32_t word = j & 4 ? r[2 + k / 2] : r[k / 2];
+    kept[k] = kept_of<T>(a, k % 2 ? word >> 16 : word & 0xffffu);
   }
-  ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + word / 4, r);
-#pragma unroll
-  for (int k = 0; k < 4; k++) kept[k] = kept_of<T>(a, r[k]);
 }
 
 /* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in).

@@ -7,8 +7,8 @@
 
 /* keys that a team has read before it computes; of several queries fewer, for more blocks then have room */
 #define KEYS_AT_ONCE(queries) ((queries) > 1 ? 2 : 4)
-#define ENOUGH 1024              /* blocks; with tensor cores a GPU has some 400 at once */
-#define MMA_ENOUGH 768
+#define ENOUGH 1024              /* blocks */
+#define MMA_ENOUGH(queries) ((queries) > 8 ? 528 : 396)      /* as many as a GPU of 132 processors has at once, or twice that */
 #define SECTIONS 64
 
 #define PACK(D) (16 / (int)sizeof(D))
@@ -104,14 +104,24 @@ sections(const ty_k_attention a) {
 
 /* A block has a query. */
 template <class T> __global__ void __launch_bounds__(THREADS) join(const ty_k_attention a) {
+  __shared__ T tops[SECTIONS], sums[SECTIONS];
   const int64_t row = blockIdx.x, step = a.dv + 2;
   const T *const part = (const T *)a.parts + row * a.sections * step;
+  if ((int)threadIdx.x < a.sections) {
+    tops[threadIdx.x] = part[threadIdx.x * step];
+    sums[threadIdx.x] = part[threadIdx.x * step + 1];
+  }
+  __syncthreads();
   T top = (T)-INFINITY, sum = 0;
-  for (int s = 0; s < a.sections; s++) top = higher(top, part[s * step]);
-  for (int s = 0; s < a.sections; s++) sum += part[s * step + 1] * down_to(part[s * step], top);
+  for (int s = 0; s < a.sections; s++) top = higher(top, tops[s]);
+  __syncthreads();
+  if ((int)threadIdx.x < a.sections) tops[threadIdx.x] = down_to(tops[threadIdx.x], top);     /* what a section counts for */
+  __syncthreads();
+  for (int s = 0; s < a.sections; s++) sum += sums[s] * tops[s];
   for (int64_t w = threadIdx.x; w < a.dv; w += THREADS) {
     T acc = 0;
-    for (int s = 0; s < a.sections; s++) acc += part[s * step + 2 + w] * down_to(part[s * step], top);
+#pragma unroll 8
+    for (int s = 0; s < a.sections; s++) acc += part[s * step + 2 + w] * tops[s];
     put_result(a, row / a.lq, row % a.lq, w, sum, acc);
   }
   if (threadIdx.x == 0) put_log_sum(a, row, top, sum);
@@ -141,7 +151,7 @@ bool ty_k_attention_few(ty_k_attention *a) {
       !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
     return false;
   const int64_t step = by_mma(*a) ? MMA_STEP : THREADS / lanes_of(*a) * KEYS_AT_ONCE(a->lq), steps = (keys + step - 1) / step;
-  int64_t sections = by_mma(*a) ? MMA_ENOUGH / a->heads : ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
+  int64_t sections = by_mma(*a) ? MMA_ENOUGH(a->lq) / a->heads : ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
   sections = sections > steps / 2 ? steps / 2 : sections;              /* a section of one step joins as much as it computes */
   sections = sections < 1 ? 1 : sections > SECTIONS ? SECTIONS : sections;
   a->each = (steps + sections - 1) / sections * step;

@@ -50,8 +50,8 @@ template <class D, int WIDTH, int SETS> __global__ void __launch_bounds__(THREAD
     for (int i = 0; i < CHUNKS; i++)
 #pragma unroll
       for (int s = 0; s < SETS; s++) {
-        multiply_add<D>(x[s], k[0][i].x, k[1][i].x, k[0][i].y, k[1][i].y, q[s][i].x, q[s][i].y);
-        multiply_add<D>(x[s], k[0][i].z, k[1][i].z, k[0][i].w, k[1][i].w, q[s][i].z, q[s][i].w);
+        multiply_add<D, true>(x[s], k[0][i].x, k[1][i].x, k[0][i].y, k[1][i].y, q[s][i].x, q[s][i].y);
+        multiply_add<D, true>(x[s], k[0][i].z, k[1][i].z, k[0][i].w, k[1][i].w, q[s][i].z, q[s][i].w);
       }
     if (j0 + MMA_STEP < to) take_keys(j + MMA_STEP);
     uint32_t weight[SETS][2];
@@ -97,7 +97,7 @@ template <class D, int WIDTH, int SETS> __global__ void __launch_bounds__(THREAD
       for (int t = 0; t < 4; t++)
 #pragma unroll
         for (int s = 0; s < SETS; s++)
-          multiply_add<D>(acc[s][p][t], lows(w[0][t], w[1][t]), highs(w[0][t], w[1][t]), lows(w[2][t], w[3][t]), highs(w[2][t], w[3][t]),
+          multiply_add<D, true>(acc[s][p][t], lows(w[0][t], w[1][t]), highs(w[0][t], w[1][t]), lows(w[2][t], w[3][t]), highs(w[2][t], w[3][t]),
             weight[s][0], weight[s][1]);
     }
   }

@@ -1,7 +1,6 @@
 /* What a library's attention is given beside q, k and v, and what it leaves undone (src/cuda/dnn_attention.c).
  *
- * Idea: a mask becomes numbers to add and dropout factors of 0 and 1, so that random numbers are those of every other way. A library
- * may multiply scores by log2(e): what is added stays far from the ends of float32. It may also take exponentials as ex2(s log2(e) -
+ * Idea: a mask becomes numbers to add. A library may multiply scores by log2(e): what is added stays far from the ends of float32. It may also take exponentials as ex2(s log2(e) -
  * top log2(e)), where only the second product is rounded: of two equal large numbers that rest is large, and overflows (NaN), but where
  * they are powers of two. A row that sees no key comes out as the mean of all values, and shows by its log-sum-exp: it is made 0
  * afterwards, as PyTorch's.
@@ -11,7 +10,6 @@
 #include "attention.cuh"
 
 #define THREADS 256
-#define SOME 8                   /* neighbours that a thread makes */
 #define STEEP -0x1p30f           /* up to here the rest is less than 64 */
 #define FAR -0x1p100f
 #define NEVER -0x1p101f
@@ -30,30 +28,6 @@ static __global__ void __launch_bounds__(THREADS) biases(const ty_k_attention a,
   else *to = v == -INFINITY ? NEVER : v < FAR ? FAR : v < STEEP ? ty_float(ty_bits(v) & 0xff800000u) : v;
 }
 
-template <class D> static __global__ void __launch_bounds__(THREADS) keeps(const ty_k_attention a, const ty_k_attention_given x,
-  int64_t n) {
-  int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i >= n) return;
-  pack<D, SOME> out;
-  D *const to = (D *)x.kept + i * SOME;
-  const int64_t j = innermost(i, x.ld / SOME, n > INT32_MAX) * SOME;
-  const uint64_t word = (uint64_t)((x.head * a.lq + i) * a.lk + j), block = (uint64_t)a.rng[1] + word / 4;
-  uint32_t r[SOME];
-  if (word % 4 == 0) {
-    ty_philox((uint64_t)a.rng[0], block, r);
-    ty_philox((uint64_t)a.rng[0], block + 1, r + 4);
-  } else
-#pragma unroll 1
-    for (int k = 0; k < SOME; k++) {
-      const uint32_t one = random_word(a, word + k);
-#pragma unroll
-      for (int m = 0; m < SOME; m++) if (m == k) r[m] = one;
-    }
-#pragma unroll
-  for (int k = 0; k < SOME; k++) out.d[k] = stored<D>::out(r[k] >> 8 >= a.least ? 1.0f : 0.0f);
-  put_pack(to, out);
-}
-
 static __global__ void __launch_bounds__(THREADS) unseen(const ty_k_attention a) {
   const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (row >= a.heads * a.lq || !(((const float *)a.lse)[row] < UNSEEN)) return;
@@ -69,14 +43,6 @@ cudaError_t ty_k_attention_bias(const ty_k_attention *p, const ty_k_attention_gi
   const ty_k_attention_given x = *given;
   const int64_t n = x.shape[0] * x.shape[1] * x.shape[2] * x.ld;
   return TY_LAUNCH(biases, blocks_for(n, THREADS), THREADS, s, a, x, n);
-}
-
-cudaError_t ty_k_attention_kept(const ty_k_attention *p, const ty_k_attention_given *given, cudaStream_t s) {
-  const ty_k_attention a = *p;
-  const ty_k_attention_given x = *given;
-  const int64_t n = a.heads * a.lq * (x.ld / SOME);
-  return a.dtype == TY_F16 ? TY_LAUNCH(keeps<half16>, blocks_for(n, THREADS), THREADS, s, a, x, n)
-    : TY_LAUNCH(keeps<brain16>, blocks_for(n, THREADS), THREADS, s, a, x, n);
 }
 
 cudaError_t ty_k_attention_unseen(const ty_k_attention *p, cudaStream_t s) {

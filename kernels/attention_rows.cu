@@ -130,7 +130,7 @@ static __global__ void remember(ty_k_generator *g, int64_t *rng, uint64_t blocks
 /* ---- launchers ---- */
 
 cudaError_t ty_k_attention_begin(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s) {
-  const uint64_t blocks = (uint64_t)(a->heads * a->lq * a->lk + 3) / 4;
+  const uint64_t blocks = (uint64_t)(a->heads * a->lq) * ty_drop_blocks(a->lk);
   int64_t *const rng = a->rng;
   return TY_LAUNCH(remember, 1, 1, s, g, rng, blocks);
 }

@@ -483,8 +483,8 @@ typedef struct {
   int dtype, mask_dtype, causal;
   int64_t heads, h, lq, lk, d, dv;                       /* heads: N times h */
   double scale, dropout;
-  double kept;                                           /* 1 / (1 - dropout) */
-  uint32_t least;                                        /* ty_least_kept(dropout) */
+  double kept;                                           /* ty_kept_half(dropout) */
+  uint32_t least;                                        /* ty_least_half(dropout) */
   ty_k_heads q, k, v, mask, o, g, dq, dk, dvalue;        /* forward: g.p is NULL, o is written */
   void *lse, *delta;                                     /* heads x lq, float64 for float64, else float32 */
   int64_t *rng;                                          /* seed, offset: with dropout kept by forward and read by backward, else unset */
@@ -493,6 +493,10 @@ typedef struct {
   void *parts;                                           /* of more than one section: heads x lq x sections x (dv + 2), as lse */
 } ty_k_attention;
 TY_K cudaError_t ty_k_attend(const ty_k_attention *a, cudaStream_t s);             /* by tiles; backward: after the deltas */
+
+/* ---- attention in 16 bits by tensor cores (attention_mma.cu) ---- */
+TY_K bool ty_k_attention_mma(const ty_k_attention *a);       /* whether it is to be had so */
+TY_K cudaError_t ty_k_attend_mma(const ty_k_attention *a, cudaStream_t s);         /* as ty_k_attend, but it makes the deltas */
 
 /* ---- attention of few queries, forward (attention_few.cu) ---- */
 #define TY_K_FEW 16
@@ -513,14 +517,11 @@ typedef struct {
 TY_K cudaError_t ty_k_attention_rows(const ty_k_attention_scores *r, cudaStream_t s);
 
 /* ---- attention by a library (attention_given.cu): what it is given beside q, k and v, and what it leaves undone ----
- * bias: what the mask adds to scores, of `shape`, which has 1 where it is the same for all; kept: 1, or 0 where dropout drops, of a's
- * (16-bit) dtype, heads x lq x lk. Rows are ld apart. head: the first one's number among all heads, for dropout. */
+ * bias: what the mask adds to scores, of `shape`, which has 1 where it is the same for all. Rows are ld apart. */
 typedef struct {
   float *bias;
-  void *kept;
-  int64_t shape[4], ld, head;
+  int64_t shape[4], ld;
 } ty_k_attention_given;
 TY_K cudaError_t ty_k_attention_bias(const ty_k_attention *a, const ty_k_attention_given *x, cudaStream_t s);
-TY_K cudaError_t ty_k_attention_kept(const ty_k_attention *a, const ty_k_attention_given *x, cudaStream_t s);
 TY_K cudaError_t ty_k_attention_unseen(const ty_k_attention *a, cudaStream_t s);   /* rows that see no key, as the bias has it: 0 */
 #endif

@@ -1,4 +1,4 @@
-/* Products of 16-bit numbers by tensor cores: what a warp's lanes hold of small matrices, added up in float32.
+/* Products of 16-bit numbers by tensor cores: what a warp's lanes hold of small matrices, added up in float32; and how these come there.
  *
  * Idea: of a warp lane 4 r + c has row r and r + 8 of the first factor and of the sum, and column r of the second; of these, numbers 2 c
  * and 2 c + 1 of each eight along the other dim, two in a register. Which numbers stand where along what is summed over is free, so long as
@@ -46,24 +46,30 @@ struct sim_factors { uint32_t a[4], b[2]; };
 template <class D> static inline float sim_half(uint32_t word, int k) { return stored<D>::in(D{(uint16_t)(word >> 16 * k)}); }
 #endif
 
-/* c += a b: (16, 16) times (16, 8). a: rows r and r + 8 of the first eight along the sum, then of the second; b: the first eight, the
+/* c += a b: (16, 16) times (16, 8). IN_ORDER: it stays where it stands among what reads memory. FIRST: c = a b, which needs no zeros. a: rows r and r + 8 of the first eight along the sum, then of the second; b: the first eight, the
    second; c: columns 2 c and 2 c + 1 of row r, then of row r + 8. */
-template <class D> static __device__ __forceinline__ void multiply_add(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
+template <class D, bool IN_ORDER = false, bool FIRST = false> static __device__ __forceinline__ void multiply_add(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
   uint32_t b0, uint32_t b1) {
 #ifdef TY_SIM
   const sim_factors *const warp = sim_share(sim_factors{{a0, a1, a2, a3}, {b0, b1}}) + sim_thread() / 32 * 32;
   const unsigned lane = sim_thread() % 32;
-  for (int i = 0; i < 4; i++)
+  for (int i = 0; i < 4; i++) {
+    if (FIRST) c[i] = 0;
     for (unsigned k = 0; k < 16; k++) {
       const unsigned from = k % 8 / 2, column = lane % 4 * 2 + i % 2;
       c[i] += sim_half<D>(warp[lane / 4 * 4 + from].a[i / 2 + k / 8 * 2], k % 2) * sim_half<D>(warp[column * 4 + from].b[k / 8], k % 2);
     }
+  }
   sim_barrier();
 #else
-#define TY_MMA(type) asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
-  "{%0, %1, %2, %3};" : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
-  if constexpr (std::is_same_v<D, brain16>) TY_MMA("bf16");
-  else TY_MMA("f16");
+#define TY_MMA(how, type) how("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, " \
+  "{%10, %11, %12, %13};" : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3]) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), \
+  "f"(FIRST ? 0 : c[0]), "f"(FIRST ? 0 : c[1]), "f"(FIRST ? 0 : c[2]), "f"(FIRST ? 0 : c[3]))
+  constexpr bool brain = std::is_same_v<D, brain16>;
+  if constexpr (IN_ORDER && brain) TY_MMA(asm volatile, "bf16");
+  else if constexpr (IN_ORDER) TY_MMA(asm volatile, "f16");
+  else if constexpr (brain) TY_MMA(asm, "bf16");
+  else TY_MMA(asm, "f16");
 #undef TY_MMA
 #endif
 }
@@ -80,6 +86,70 @@ static __device__ __forceinline__ uint32_t turned(uint32_t v) {
   uint32_t to;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(to) : "r"(v));
   return to;
+#endif
+}
+
+/* A place in shared memory, counted by 16 bytes: what instructions take there has 32 bits, a pointer 64. */
+#ifdef TY_SIM
+typedef uint4 *shared_place;
+static inline shared_place shared(uint4 *p) { return p; }
+#else
+struct shared_place {
+  uint32_t at;
+  __device__ __forceinline__ shared_place operator+(int n) const { return {at + (uint32_t)n * 16}; }
+};
+static __device__ __forceinline__ shared_place shared(uint4 *p) { return {(uint32_t)__cvta_generic_to_shared(p)}; }
+#endif
+
+/* Four (8, 8) matrices from shared memory, whose rows lanes 0 to 7, 8 to 15 and so on point to: 2 c and 2 c + 1 of row r of each; TURNED:
+   of column r. */
+template <bool TURNED> static __device__ __forceinline__ void take_matrices(uint32_t (&to)[4], shared_place row) {
+#ifdef TY_SIM
+  const uint16_t *const *const warp = (const uint16_t *const *)sim_share(row) + sim_thread() / 32 * 32;
+  const unsigned r = sim_thread() % 32 / 4, c = sim_thread() % 4;
+  for (int m = 0; m < 4; m++)
+    to[m] = TURNED ? warp[m * 8 + 2 * c][r] | (uint32_t)warp[m * 8 + 2 * c + 1][r] << 16
+      : warp[m * 8 + r][2 * c] | (uint32_t)warp[m * 8 + r][2 * c + 1] << 16;
+  sim_barrier();
+#else
+  if (TURNED)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]),
+      "=r"(to[3]) : "r"(row.at) : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]),
+      "=r"(to[3]) : "r"(row.at) : "memory");
+#endif
+}
+
+/* 16 bytes to shared memory, or zeros unless `has`; they are there for the thread after wait_for<N>, but what came after the last N
+   `bring_away`s. */
+static __device__ __forceinline__ void bring(shared_place to, const void *from, bool has) {
+#ifdef TY_SIM
+  if (has) TY_ALIGNED(from, sizeof *to);
+  *to = has ? *(const uint4 *)from : uint4{0, 0, 0, 0};
+#else
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to.at), "l"(from), "r"(has ? 16 : 0) : "memory");
+#endif
+}
+static __device__ __forceinline__ void bring_away() {
+#ifndef TY_SIM
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int N> static __device__ __forceinline__ void wait_for() {
+#ifndef TY_SIM
+  asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
+#endif
+}
+
+/* 2^x, to some units of the last place: for what becomes a number of 16 bits. */
+static __device__ __forceinline__ float exp2_near(float x) {
+#ifdef TY_SIM
+  return exp2f(x);
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 #endif
 }
 #endif

@@ -21,10 +21,6 @@ static float score_of(const given_attention &w, int64_t head, int64_t i, int64_t
   return s * (float)a.scale + (w.x.bias ? w.x.bias[((batch * n[1] + h) * n[2] + row) * w.x.ld + j] : 0);
 }
 
-static float kept_at(const given_attention &w, int64_t head, int64_t i, int64_t j) {
-  return w.x.kept ? load<float>(w.x.kept, w.a.dtype, (head * w.a.lq + i) * w.x.ld + j) : 1;
-}
-
 static __global__ void attended(const given_attention w) {
   const ty_k_attention &a = w.a;
   const int64_t at = (int64_t)blockIdx.x * blockDim.x + threadIdx.x, head = at / a.lq, i = at % a.lq;
@@ -32,15 +28,15 @@ static __global__ void attended(const given_attention w) {
   float top = -INFINITY, sum = 0, o[WIDEST] = {};
   for (int64_t j = 0; j < a.lk; j++) top = fmaxf(top, score_of(w, head, i, j));
   for (int64_t j = 0; j < a.lk; j++) {
-    const float p = expf(score_of(w, head, i, j) - top), seen = p * kept_at(w, head, i, j) * (float)(1 / (1 - a.dropout));
+    const float p = expf(score_of(w, head, i, j) - top);
     sum += p;
-    for (int64_t k = 0; k < a.d; k++) o[k] += seen * number_of(w, a.v, head, j, k);
+    for (int64_t k = 0; k < a.d; k++) o[k] += p * number_of(w, a.v, head, j, k);
   }
   ((float *)a.lse)[at] = top + logf(sum);
   for (int64_t k = 0; k < a.d; k++) store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + k, o[k] / sum);
 }
 
-/* What key j gets of query i, without dropout: the weight that v saw, and the score's gradient. */
+/* What key j gets of query i: the weight that v saw, and the score's gradient. */
 static void gradients(const given_attention &w, int64_t head, int64_t i, int64_t j, float *seen, float *ds) {
   const ty_k_attention &a = w.a;
   const float p = expf(score_of(w, head, i, j) - ((const float *)a.lse)[head * a.lq + i]);

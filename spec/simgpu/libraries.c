@@ -35,12 +35,11 @@ ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_str
 
 int64_t ty_dnn_given_at_once(void) { return 20000; }         /* so that batches go several ways */
 
-ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken) {
-  *taken = sim_odd_seed() && ty_is_16bit((ty_dtype)a->dtype) && (a->g.p ? a->mask.p && a->dropout == 0 : a->mask.p || a->dropout > 0) &&
-    a->d == a->dv && a->d > 0 && a->d <= 256 &&
+ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
+  *taken = sim_odd_seed() && ty_is_16bit((ty_dtype)a->dtype) && a->mask.p && a->dropout == 0 && a->d == a->dv && a->d > 0 && a->d <= 256 &&
     a->q.stride[3] == 1 && a->k.stride[3] == 1 && a->v.stride[3] == 1 && (!a->g.p || a->g.stride[3] == 1);
   if (!*taken) return TY_OK;
-  ty_given x = ty_given_of(a, head);
+  ty_given x = ty_given_of(a);
   ty_status st = ty_give(c, gpu, a, s->s, &x);
   if (st == TY_OK) st = ty_launched(c, gpu, sim_attend(a, &x.k, s->s));
   ty_given_end(&x);

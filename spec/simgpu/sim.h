@@ -65,6 +65,13 @@ template <class T> static inline T __shfl_up_sync(unsigned, T v, unsigned up) {
   return sim_exchange(v, t % 32 >= up ? t - up : t);
 }
 template <class T> static inline T __shfl_xor_sync(unsigned, T v, unsigned far) { return sim_exchange(v, sim_thread() ^ far); }
+static inline int __any_sync(unsigned, int v) {
+  const int *const warp = sim_share(v) + sim_thread() / 32 * 32;
+  int any = 0;
+  for (int lane = 0; lane < 32; lane++) any |= warp[lane];
+  sim_barrier();
+  return any;
+}
 /* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
 template <class T> static inline T sim_add(T *p, T v) {
   T old = *p, next;

@@ -1,8 +1,8 @@
 /* softmax(q k^T * scale + mask) v, tile by tile, so that memory grows with the length and not with its square.
  *
  * Idea (Dao et al. 2022): for a tile of queries keep the running maximum and sum of each row while tiles of keys pass; the
- * backward pass makes the probabilities again from the rows' log-sum-exp. Dropout's element (n, h, i, j) takes random word
- * ((n H + h) Lq + i) Lk + j of the stream at the offset that the third result keeps, so that backward draws the same ones.
+ * backward pass makes the probabilities again from the rows' log-sum-exp. Dropout's row (n, h, i) takes its random blocks of
+ * the stream (core/math.h) from the offset that the third result keeps, so that backward draws the same ones.
  * Invariant: one thread works on a head; nothing it writes is another's. */
 #include <math.h>
 #include <omp.h>
@@ -58,15 +58,16 @@ static int64_t seen(const job *j, int64_t i, int64_t k0, int64_t nk) { return j-
 
 static void clear(const job *j, char *row, int64_t from, int64_t to) { memset(row + from * j->size, 0, (size_t)((to - from) * j->size)); }
 
-/* row[b] *= 0 or 1 / (1 - drop), for keys k0.. of query i */
+/* row[b] = 0, or what is kept of it, for keys k0.. of query i */
 static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, char *row) {
-  uint64_t first = (uint64_t)((head * j->lq + i) * j->lk + k0);
+  const uint64_t first = j->offset + (uint64_t)(head * j->lq + i) * ty_drop_blocks(j->lk);
+  const uint32_t least = ty_least_half(j->drop);
+  const double by = ty_kept_half(j->drop);
   uint32_t r[4] = {0};
-  const double keep = j->k == TY_IN_F32 ? (double)(float)(1 / (1 - j->drop)) : 1 / (1 - j->drop);
   for (int64_t b = 0; b < nk; b++) {
-    uint64_t word = first + (uint64_t)b;
-    if (b == 0 || (word & 3) == 0) ty_philox(j->seed, j->offset + word / 4, r);
-    put(row, j->k, b, ty_uniform(r[word & 3]) >= j->drop ? at(row, j->k, b) * keep : 0);
+    const int64_t key = k0 + b;
+    if (b == 0 || key % 8 == 0) ty_philox(j->seed, first + (uint64_t)key / 8, r);
+    put(row, j->k, b, ty_half_word(r, key) >= least ? at(row, j->k, b) * (j->k == TY_IN_F32 ? (double)(float)by : by) : 0);
   }
 }
 
@@ -138,7 +139,7 @@ static ty_status forward(ty_call *c) {
   ty_status s = prepare(c, 0, &j, held);
   int64_t *rng = ty_data(c->out[2]), tiles = s == TY_OK ? (j.lq + j.tq - 1) / j.tq : 0;
   if (s == TY_OK && j.drop > 0) {
-    const ty_generator g = ty_cpu_take((uint64_t)(j.heads * j.lq * j.lk + 3) / 4);
+    const ty_generator g = ty_cpu_take((uint64_t)(j.heads * j.lq) * ty_drop_blocks(j.lk));
     j.seed = g.seed;
     j.offset = g.offset;
   }

@@ -1,6 +1,7 @@
-/* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else as products, else to the own kernel by tiles.
+/* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else, of 16 bits, to the own kernel by tensor cores
+ * (dropout), else as products, else to the own kernel by tiles.
  *
- * Idea: as products (float32, wide heads, dropout's gradients), scores are in memory for some heads at a time, so many as fill a device.
+ * Idea: as products (float32, wide heads), scores are in memory for some heads at a time, so many as fill a device.
  * Scores are float32 also of 16-bit operands.
  * Invariant: dropout's random numbers and rows that see no key come out alike in every way (kernels/attention.cuh). */
 #include <string.h>
@@ -19,24 +20,16 @@ static ty_k_heads heads_of(const ty_tensor *t) {
 /* ---- by a library ---- */
 
 ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, ty_given *x) {
-  const int64_t n = x->k.shape[0] * x->k.shape[1] * x->k.shape[2] * x->k.ld, m = a->heads * a->lq * x->k.ld;
+  const int64_t n = x->k.shape[0] * x->k.shape[1] * x->k.shape[2] * x->k.ld;
   if (a->mask.p) {
     TY_TRY(ty_new(c, gpu, TY_F32, 1, &n, &x->bias));
     x->k.bias = ty_data(x->bias);
     TY_TRY(ty_launched(c, gpu, ty_k_attention_bias(a, &x->k, s)));
   }
-  if (a->dropout > 0) {
-    TY_TRY(ty_new(c, gpu, (ty_dtype)a->dtype, 1, &m, &x->kept));
-    x->k.kept = ty_data(x->kept);
-    TY_TRY(ty_launched(c, gpu, ty_k_attention_kept(a, &x->k, s)));
-  }
   return TY_OK;
 }
 
-void ty_given_end(ty_given *x) {
-  ty_release(x->bias);
-  ty_release(x->kept);
-}
+void ty_given_end(ty_given *x) { ty_release(x->bias); }
 
 /* a's batches from `first` on, n of them */
 static ty_k_attention batches_of(const ty_k_attention *a, int64_t first, int64_t n) {
@@ -53,10 +46,9 @@ static ty_k_attention batches_of(const ty_k_attention *a, int64_t first, int64_t
 
 /* For how many batches at once there is room for what is given, and in a call: about as many each time. 0: not even for one. */
 static int64_t batches_at_once(const ty_k_attention *a) {
-  const ty_given x = ty_given_of(a, 0);
+  const ty_given x = ty_given_of(a);
   const int64_t batches = a->heads / a->h, most = ty_dnn_given_at_once();
   int64_t n = TY_MIN(batches, TY_DNN_BATCHES);
-  if (a->dropout > 0) n = TY_MIN(n, most / TY_MAX(a->h * a->lq * x.k.ld, 1));
   if (a->mask.p) {
     const int64_t numbers = x.k.shape[1] * x.k.shape[2] * x.k.ld;
     const bool spread = a->g.p && a->mask.stride[2] == 0;      /* one for all queries, of which each is given a copy */
@@ -72,7 +64,7 @@ static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_str
   *taken = n > 0;
   for (int64_t i = 0; i < batches && *taken; i += n) {
     const ty_k_attention b = batches_of(a, i, TY_MIN(n, batches - i));
-    TY_TRY(ty_dnn_attend(c, gpu, &b, i * a->h, s, taken));
+    TY_TRY(ty_dnn_attend(c, gpu, &b, s, taken));
   }
   return *taken && a->mask.p && !a->g.p ? ty_launched(c, gpu, ty_k_attention_unseen(a, s->s)) : TY_OK;
 }
@@ -195,6 +187,7 @@ static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream
   const int64_t each = a->lq * a->lk;
   const bool small = each == 0 || (a->lq <= SHORT && a->lk <= SHORT);
   bool done = false;
+  if (ty_k_attention_mma(a)) return ty_launched(c, gpu, ty_k_attend_mma(a, s));
   if (!small && each <= TY_SCORES_IN_MEMORY && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
   return done ? TY_OK : ty_launched(c, gpu, ty_k_attend(a, s));
 }
@@ -210,7 +203,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i,
                       .scale = c->at[TY_AT_attention_scale].f, .dropout = c->at[TY_AT_attention_dropout].f,
-                      .kept = 1 / (1 - c->at[TY_AT_attention_dropout].f), .least = ty_least_kept(c->at[TY_AT_attention_dropout].f),
+                      .kept = ty_kept_half(c->at[TY_AT_attention_dropout].f), .least = ty_least_half(c->at[TY_AT_attention_dropout].f),
                       .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = k->shape[2],
                       .d = q->shape[3], .dv = v->shape[3], .q = heads_of(q), .k = heads_of(k), .v = heads_of(v)};
   if (mask) { a.mask = heads_of(mask); a.mask_dtype = mask->dtype; }
@@ -242,7 +235,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
-  ty_status st = ty_launched(c, gpu, ty_k_attention_deltas(&a, s));
+  ty_status st = ty_k_attention_mma(&a) ? TY_OK : ty_launched(c, gpu, ty_k_attention_deltas(&a, s));
   if (st == TY_OK) st = attend(c, gpu, &a, s);
   ty_release(delta);
   return st;

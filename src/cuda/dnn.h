@@ -7,11 +7,11 @@
 #include "cuda.h"
 
 /* What attention is given beside q, k and v; memory is made when it is known to be used. */
-typedef struct { ty_k_attention_given k; ty_tensor *bias, *kept; } ty_given;
-static inline ty_given ty_given_of(const ty_k_attention *a, int64_t head) {
+typedef struct { ty_k_attention_given k; ty_tensor *bias; } ty_given;
+static inline ty_given ty_given_of(const ty_k_attention *a) {
   const int64_t shape[4] = {a->h ? a->heads / a->h : 0, a->h, a->lq, a->lk};
   /* seen on an H200: of a mask that is one for all queries cuDNN 9.19 makes right results and wrong gradients */
-  ty_given x = {.k = {.head = head, .ld = (a->lk + 7) / 8 * 8}};           /* rows begin at 16 bytes */
+  ty_given x = {.k = {.ld = (a->lk + 7) / 8 * 8}};           /* rows begin at 16 bytes */
   for (int i = 0; i < 4; i++) x.k.shape[i] = i < (a->g.p ? 2 : 3) && a->mask.stride[i] == 0 ? 1 : shape[i];
   return x;
 }
@@ -23,8 +23,8 @@ void ty_given_end(ty_given *x);
 #define TY_DNN_BATCHES 65535         /* of attention in one call, and heads: the dims of a grid that go over them end there */
 
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken);
-int64_t ty_dnn_given_at_once(void);                        /* so many of dropout's factors, or half as many of a mask's numbers */
-/* head: the number that a's first head has among all. Rows that see no key are left to ty_k_attention_unseen. */
-ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken);
+int64_t ty_dnn_given_at_once(void);                        /* so many of a mask's numbers */
+/* Without dropout. Rows that see no key are left to ty_k_attention_unseen. */
+ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken);
 size_t ty_dnn_version(void);
 #endif

@@ -3,15 +3,15 @@
  * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its
  * log-sum-exp, product; backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by
  * their strides. The query's gradient is summed up in float32 memory of the caller's, in no fixed order; where
- * determinism is asked for it isn't, and the library then keeps the square of the length. A mask is added as numbers, dropout is a
- * factor for each score (kernels/attention_given.cu). What isn't offered here (other dtypes, wide heads, gradients with dropout)
- * src/cuda/attention.c gives to products or kernels. */
+ * determinism is asked for it isn't, and the library then keeps the square of the length. A mask is added as numbers
+ * (kernels/attention_given.cu). What isn't offered here (other dtypes, wide heads, dropout) src/cuda/attention.c gives to products or
+ * kernels. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
 
 enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV, UID_KEEPS,
-  UID_SUMS, UID_BIAS, UID_KEPT, UID_BY };
+  UID_SUMS, UID_BIAS };
 #define F CUDNN_DATA_FLOAT
 #define PATIENCE 100                     /* calls of one shape without gradients: a text that grows has each length once a layer */
 
@@ -88,18 +88,10 @@ static ty_desc scores(ty_dnn_graph *g, const attended *w, const shapes *d, ty_de
   return ty_dnn_point(g, CUDNN_POINTWISE_BINARY_SELECT, F, -1, s, low, sees, ty_dnn_inner(g, F, d->s));
 }
 
-/* Dropout's factors, 0 and 1, and the number that what is kept is multiplied with. */
-static ty_desc kept_of(ty_dnn_graph *g, const attended *w, const shapes *d) {
-  const int64_t ld = w->given.k.ld, strides[4] = {d->s[1] * d->s[2] * ld, d->s[2] * ld, ld, 1};
-  return ty_dnn_tensor(g, UID_KEPT, ty_dnn_type(w->a.dtype), d->s, strides, TY_DNN_REAL);
-}
-static ty_desc by_of(ty_dnn_graph *g, const shapes *d) { return ty_dnn_tensor(g, UID_BY, F, d->one, d->one, TY_DNN_VALUE); }
-
 static void forward(ty_dnn_graph *g, const void *what) {
   const attended *const w = what;
   const ty_k_attention *const a = &w->a;
   const cudnnDataType_t type = ty_dnn_type(a->dtype);
-  const bool drops = a->dropout > 0;
   const shapes d = shapes_of(a);
   ty_desc q = heads(g, UID_Q, a->dtype, d.q, &a->q, false), kt = heads(g, UID_KT, a->dtype, d.kt, &a->k, true),
     v = heads(g, UID_V, a->dtype, d.v, &a->v, false);
@@ -110,12 +102,7 @@ static void forward(ty_dnn_graph *g, const void *what) {
   ty_desc e = unary(g, CUDNN_POINTWISE_EXP, binary(g, CUDNN_POINTWISE_SUB, s, top, F, d.s), d.s);
   ty_desc sum = reduction(g, CUDNN_REDUCE_TENSOR_ADD, e, ty_dnn_inner(g, F, d.row));
   ty_dnn_point(g, CUDNN_POINTWISE_ADD, F, -1, top, unary(g, CUDNN_POINTWISE_LOG, sum, d.row), NULL, lse);
-  ty_desc p = binary(g, CUDNN_POINTWISE_DIV, e, sum, drops ? F : type, d.s);
-  if (drops) {
-    p = binary(g, CUDNN_POINTWISE_MUL, p, by_of(g, &d), F, d.s);
-    p = binary(g, CUDNN_POINTWISE_MUL, p, kept_of(g, w, &d), type, d.s);
-  }
-  product(g, p, v, o);
+  product(g, binary(g, CUDNN_POINTWISE_DIV, e, sum, type, d.s), v, o);
 }
 
 /* Where the kernels add up the query's gradient: float32, in tiles. */
@@ -168,14 +155,12 @@ static bool fits(const ty_k_heads *t) {
   return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
 }
 
-/* What plans are offered for, but kernels don't do. Seen on an H200 (cuDNN 9.19): gradients with dropout's factors are wrong beside a mask.
- * Reported: one key; more heads than a grid's second dim holds; gradients of one query; and, on sm_90, gradients where 64 keys are in the
+/* What plans are offered for, but kernels don't do. Reported: one key; more heads than a grid's second dim holds; gradients of one query; and, on sm_90, gradients where 64 keys are in the
  * last 128: those that aren't there have a score of 0, unless causality hides them, whose exponential overflows beside a log-sum-exp below
  * -88, as a mask of the lowest numbers makes it: NaN. Without a mask that is rare, and goes on where there are only the tiles else. */
 static bool done_right(const ty_k_attention *a) {
   if (a->lk == 1 || a->h > TY_DNN_BATCHES) return false;
   if (!a->g.p) return true;
-  if (a->dropout > 0) return false;
   const bool rest = a->lk % 128 == 64 && !(a->causal && a->lq <= a->lk);
   return a->lq > 1 && !(rest && (a->mask.p || a->lq * a->lk <= TY_SCORES_IN_MEMORY));
 }
@@ -184,7 +169,7 @@ static ty_dnn_key key_of(const attended *w) {
   const ty_k_attention *const a = &w->a;
   const int64_t *const n = w->given.k.shape;
   const int masked = a->mask.p ? 1 + (n[0] == 1) + 2 * (n[1] == 1) + 4 * (n[2] == 1) : 0;
-  ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (w->sums != NULL) + 4 * (a->dropout > 0) + 8 * masked, a->dtype, a->causal, a->heads,
+  ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (w->sums != NULL) + 8 * masked, a->dtype, a->causal, a->heads,
     a->h, a->lq, a->lk, a->d, a->dv}};
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   for (int i = 0; i < 8; i++)
@@ -199,27 +184,25 @@ static ty_status ready(ty_call *c, int gpu, ty_dnn_pack *p, void *more) {
   attended *const w = more;
   TY_TRY(ty_give(c, gpu, &w->a, w->s, &w->given));
   if (w->given.bias) GIVE(UID_BIAS, w->given.k.bias);
-  if (w->given.kept) GIVE(UID_KEPT, w->given.k.kept);
   return TY_OK;
 }
 
-ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, int64_t head, ty_stream *s, bool *taken) {
+ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
   const bool back = a->g.p, repeats = ty_core->flags->deterministic || ty_core->flags->cudnn_deterministic;
-  float scale = (float)a->scale, low = -FLT_MAX, keeps = 1, by = (float)(1 / (1 - a->dropout));
+  float scale = (float)a->scale, low = -FLT_MAX, keeps = 1;
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
   *taken = false;
-  if (!ty_is_16bit((ty_dtype)a->dtype) || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
+  if (!ty_is_16bit((ty_dtype)a->dtype) || a->dropout > 0 || a->d != a->dv || a->d % 8 || a->d > 256) return TY_OK;
   if (a->heads * a->lq * a->lk == 0 || !done_right(a)) return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;
   /* A plan that training, a graph or the promise of the same bits each time needs is made at once; so is one without which there are only
      the tiles, which take as long as a plan does. */
   const bool once = a->lq * a->lk <= TY_SCORES_IN_MEMORY && !back && !c->ctx->grad_enabled && !ty_captures(gpu) && !repeats;
-  attended w = {.a = *a, .given = ty_given_of(a, head), .s = s->s};
+  attended w = {.a = *a, .given = ty_given_of(a), .s = s->s};
   ty_dnn_pack pack = {.dtype = a->dtype, .patience = once ? PATIENCE : 0, .ready = ready, .more = &w}, *const p = &pack;
   GIVE(UID_Q, a->q.p); GIVE(UID_KT, a->k.p); GIVE(UID_O, a->o.p); GIVE(UID_LSE, a->lse); GIVE(UID_SCALE, &scale);
   if (a->causal) GIVE(UID_LOW, &low);
-  if (a->dropout > 0) GIVE(UID_BY, &by);
   if (!back) GIVE(UID_V, a->v.p);
   else {
     GIVE(UID_KEEPS, &keeps);

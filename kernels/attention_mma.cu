@@ -1,0 +1,465 @@
+/* Attention in 16 bits and its gradients by tensor cores, tile by tile (Dao 2023), where a library's kernels don't serve: with dropout,
+ * whose random numbers are the CPU's.
+ *
+ * Idea: a warp has 16 rows, queries or (for k's and v's gradients) keys; the others pass through shared memory by tiles, the next of which
+ * is on its way meanwhile. What comes out of one product as a sum is the next one's first factor where it stands (mma.cuh), so that weights
+ * stay in registers. Of dropout's random blocks each is made by one lane, and lanes tell each other which keys are kept, a bit each.
+ * Invariant: no sum needs atomics, so the same bits come each time; warps of a block go along to every product and barrier. */
+#include "attention.cuh"
+#include "mma.cuh"
+#include "rows.cuh"
+
+#define WARPS 4
+#define THREADS (32 * WARPS)
+#define ROWS 16                  /* of a warp */
+#define SIDE (ROWS * WARPS)      /* of a block */
+#define TILE 4096                /* numbers of a tile: 64 rows of 64, 32 of 128 */
+#define LOG2_E 1.44269504088896341f
+#define LN_2 0.693147180559945309f
+#define FAR 8                    /* powers of two: weights of 256 are far from the ends of 16 bits */
+
+/* Where 16 bytes of a tile lie: those of eight rows above each other, and of a row, in all banks. */
+template <int WIDTH> static __device__ __forceinline__ int place(int row, int chunk) { return row * (WIDTH / 8) + (chunk ^ (row & 7)); }
+
+/* What a thread brings of a head's rows into tiles, one after another: 0 beyond rows and width. */
+template <class D, int WIDTH> struct bringer {
+  static constexpr int CHUNKS = WIDTH / 8, STEP = THREADS / CHUNKS;      /* rows between two of a thread's */
+  const D *from;
+  int64_t stride;
+  int left;                                /* rows from its first on; 0: beyond the width */
+  __device__ __forceinline__ bringer(const ty_k_heads &t, int64_t base, int row, int rows, int64_t width) {
+    const int chunk = (int)threadIdx.x % CHUNKS, first = row + (int)threadIdx.x / CHUNKS;
+    const bool has = chunk * 8 < width;
+    stride = t.stride[2];
+    from = (const D *)t.p + base + (has ? first * stride + chunk * 8 : 0);
+    left = has ? rows - first : 0;
+  }
+  __device__ __forceinline__ void bring_next(shared_place tile) {
+    const int row = (int)threadIdx.x / CHUNKS, chunk = (int)threadIdx.x % CHUNKS;
+#pragma unroll
+    for (int i = 0; i < TILE / WIDTH / STEP; i++) {
+      bring(tile + place<WIDTH>(row + i * STEP, chunk), left > i * STEP ? from + i * STEP * stride : from, left > i * STEP);
+    }
+    left -= TILE / WIDTH;
+    if (left > 0) from += TILE / WIDTH * stride;
+  }
+};
+
+/* First factors: rows r and r + 8 of the warp's, from where they lie. */
+template <class D, int WIDTH> static __device__ __forceinline__ void take_rows(uint32_t (&to)[WIDTH / 16][4], const ty_k_heads &t,
+  int64_t base, int64_t row, int64_t rows, int64_t width) {
+  const int c = (int)threadIdx.x % 4;
+#pragma unroll
+  for (int s = 0; s < WIDTH / 16; s++)
+#pragma unroll
+    for (int m = 0; m < 4; m++) {
+      const int64_t i = row + m % 2 * 8, at = s * 16 + m / 2 * 8 + 2 * c;
+      to[s][m] = i < rows && at < width ? *(const uint32_t *)((const D *)t.p + base + i * t.stride[2] + at) : 0;
+    }
+}
+
+/* sum + the products of two numbers and two */
+template <class D> static __device__ __forceinline__ float add_pair(uint32_t a, uint32_t b, float sum) {
+  sum = fmaf(stored<D>::in(D{(uint16_t)a}), stored<D>::in(D{(uint16_t)b}), sum);
+  return fmaf(stored<D>::in(D{(uint16_t)(a >> 16)}), stored<D>::in(D{(uint16_t)(b >> 16)}), sum);
+}
+
+/* x = the warp's rows times 16 N rows of a tile, from r0 on. */
+template <class D, int WIDTH, int N> static __device__ __forceinline__ void dots(float (&x)[N][2][4], const uint32_t (&a)[WIDTH / 16][4],
+  shared_place tile, int r0) {
+  const int lane = (int)threadIdx.x % 32;
+#pragma unroll
+  for (int s = 0; s < WIDTH / 16; s++) {
+    const shared_place row = tile + place<WIDTH>(lane / 16 * 8 + lane % 8, 2 * s + lane / 8 % 2);
+#pragma unroll
+    for (int u = 0; u < N; u++) {          /* no product waits for the one before */
+      uint32_t b[4];
+      take_matrices<false>(b, row + (r0 + u * 16) * (WIDTH / 8));
+      if (s == 0) {
+        multiply_add<D, false, true>(x[u][0], a[s][0], a[s][1], a[s][2], a[s][3], b[0], b[1]);
+        multiply_add<D, false, true>(x[u][1], a[s][0], a[s][1], a[s][2], a[s][3], b[2], b[3]);
+      } else {
+        multiply_add<D>(x[u][0], a[s][0], a[s][1], a[s][2], a[s][3], b[0], b[1]);
+        multiply_add<D>(x[u][1], a[s][0], a[s][1], a[s][2], a[s][3], b[2], b[3]);
+      }
+    }
+  }
+}
+
+/* acc += x, of the warp's rows and 16 columns, times as many rows of a tile, from r0 on. */
+template <class D, int WIDTH> static __device__ __forceinline__ void gather(float (&acc)[WIDTH / 8][4], const float (&x)[2][4],
+  shared_place tile, int r0) {
+  const int lane = (int)threadIdx.x % 32;
+  const uint32_t a0 = two_of<D>(x[0][0], x[0][1]), a1 = two_of<D>(x[0][2], x[0][3]), a2 = two_of<D>(x[1][0], x[1][1]),
+    a3 = two_of<D>(x[1][2], x[1][3]);
+#pragma unroll
+  for (int n = 0; n < WIDTH / 8; n += 2) {
+    uint32_t b[4];
+    take_matrices<true>(b, tile + place<WIDTH>(lane % 16, n + lane / 16) + r0 * (WIDTH / 8));
+    multiply_add<D>(acc[n], a0, a1, a2, a3, b[0], b[1]);
+    multiply_add<D>(acc[n + 1], a0, a1, a2, a3, b[2], b[3]);
+  }
+}
+
+template <class D, int WIDTH> static __device__ __forceinline__ void put_rows(const float (&acc)[WIDTH / 8][4], const ty_k_heads &t,
+  int64_t base, int64_t row, int64_t rows, int64_t width, float low, float high) {
+  const int c = (int)threadIdx.x % 4;
+#pragma unroll
+  for (int n = 0; n < WIDTH / 8; n++) {
+    D *const to = (D *)t.p + base + row * t.stride[2] + n * 8 + 2 * c;
+    if (n * 8 >= width) continue;
+    if (row < rows) *(uint32_t *)to = two_of<D>(acc[n][0] * low, acc[n][1] * low);
+    if (row + 8 < rows) *(uint32_t *)(to + 8 * t.stride[2]) = two_of<D>(acc[n][2] * high, acc[n][3] * high);
+  }
+}
+
+/* Dropout's stream. */
+struct stream { uint64_t seed, offset; uint32_t blocks, least; };
+static __device__ __forceinline__ stream stream_of(const ty_k_attention &a) {
+  if (a.dropout <= 0) return {0, 0, 0, 0};
+  return {(uint64_t)a.rng[0], (uint64_t)a.rng[1], (uint32_t)ty_drop_blocks(a.lk), a.least << 16};
+}
+/* Which keys it keeps: eight in each of N blocks of random words, block(m), a bit each from the 8 m-th on. The blocks are made together
+   (ty_philox): a round's numbers are for all. */
+template <int N, class F> static __device__ __forceinline__ uint32_t kept_in(const stream &d, const F &block) {
+  uint32_t w[N][4], k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32), kept = 0;
+#pragma unroll
+  for (int m = 0; m < N; m++) {
+    const uint64_t b = d.offset + block(m);
+    w[m][0] = (uint32_t)b;
+    w[m][1] = (uint32_t)(b >> 32);
+    w[m][2] = w[m][3] = 0;
+  }
+#pragma unroll
+  for (int round = 0; round < 10; round++) {
+#pragma unroll
+    for (int m = 0; m < N; m++) ty_philox_round(w[m], k0, k1);
+    ty_philox_next(&k0, &k1);
+  }
+#pragma unroll
+  for (int m = 0; m < N; m++)
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (w[m][k] << 16 >= d.least) kept |= 1u << (8 * m + 2 * k);
+      if (w[m][k] >= d.least) kept |= 2u << (8 * m + 2 * k);
+    }
+  return kept;
+}
+
+/* Bits of kept scores where rows are queries and columns keys from j on, N eights of them; row: the first query's number among all heads'.
+   Of row h and column 2 c + e of eight n: bit 8 (n / 2) + e of to[h][n % 2]. */
+template <int N> static __device__ __forceinline__ void keep_queries(uint32_t (&to)[2][2], const stream &d, int64_t row, int j) {
+  const int lane = (int)threadIdx.x % 32, c = lane % 4;
+  const uint64_t first = (uint64_t)(row + c % 2 * 8) * d.blocks + (uint32_t)(j / 8 + c / 2);
+  const uint32_t mine = kept_in<N / 2>(d, [&](int m) { return first + 2 * m; });
+#pragma unroll
+  for (int k = 0; k < 4; k++) to[k % 2][k / 2] = __shfl_sync(0xffffffffu, mine, lane / 4 * 4 + k, 32) >> 2 * c;
+}
+
+/* The same where rows are keys and columns queries; j: the first of the warp's keys. Of row h and column 2 c + e of eight n: bit 8 (n / 2)
+   of to[h][e][n % 2]. */
+template <int N> static __device__ __forceinline__ void keep_keys(uint32_t (&to)[2][2][2], const stream &d, int64_t row, int j) {
+  const int lane = (int)threadIdx.x % 32, r = lane / 4, c = lane % 4;
+  const uint64_t first = (uint64_t)(row + r / 4 * 8 + 2 * c + r % 2) * d.blocks + (uint32_t)(j / 8 + r / 2 % 2);
+  const uint32_t mine = kept_in<N / 2>(d, [&](int m) { return first + (uint64_t)(16 * m) * d.blocks; });
+#pragma unroll
+  for (int k = 0; k < 8; k++) to[k / 2 % 2][k % 2][k / 4] = __shfl_sync(0xffffffffu, mine, k * 4 + c, 32) >> r;
+}
+
+/* What scores are multiplied with to count in powers of two, and their sign, which the warp's rows take; of masked ones, which `unseen`
+   makes, neither is left. */
+template <bool MASKED> static __device__ __forceinline__ float factor_of(const ty_k_attention &a) {
+  return MASKED ? 1 : fabsf((float)a.scale) * LOG2_E;
+}
+template <bool MASKED, int N> static __device__ __forceinline__ void take_sign(uint32_t (&rows)[N][4], const ty_k_attention &a) {
+  if (MASKED || a.scale > 0) return;
+#pragma unroll
+  for (int s = 0; s < N; s++)
+#pragma unroll
+    for (int m = 0; m < 4; m++) rows[s][m] ^= 0x80008000u;
+}
+/* A product as it is, where query i sees key j; else -inf. */
+template <bool MASKED> static __device__ __forceinline__ float seen(const ty_k_attention &a, int64_t head, int i, int j, float dot) {
+  if (MASKED) return score<float>(a, head, i, j, dot) * LOG2_E;
+  return j < (int)a.lk && (!a.causal || j <= i) ? dot : -INFINITY;
+}
+
+template <class D, int WIDTH, bool MASKED> __global__ void __launch_bounds__(THREADS, WIDTH == 64 ? 3 : 2)
+forward_mma(const ty_k_attention a) {
+  constexpr int KEYS = TILE / WIDTH, EIGHTS = KEYS / 8;
+  __shared__ uint4 kt[2][TILE / 8], vt[2][TILE / 8];
+  const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
+  const unsigned tiles = (unsigned)((a.lq + SIDE - 1) / SIDE);
+  const int64_t head = blockIdx.x / tiles;
+  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(tiles - 1 - blockIdx.x % tiles) * SIDE,      /* those of most keys first */
+    first = q0 + warp * ROWS, i = first + r, end = a.causal && q0 + SIDE < lk ? q0 + SIDE : lk;
+  const stream drop = stream_of(a);
+  const bool drops = drop.blocks != 0;
+  const float factor = factor_of<MASKED>(a);
+  uint32_t q[WIDTH / 16][4];
+  float acc[WIDTH / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, low[2] = {0, 0};
+  const shared_place keys = shared(kt[0]), values = shared(vt[0]);
+  bringer<D, WIDTH> from_k(a.k, base_of(a.k, a.h, head), 0, lk, a.d), from_v(a.v, base_of(a.v, a.h, head), 0, lk, a.dv);
+  const auto bring_both = [&](int to) {
+    from_k.bring_next(keys + to * (TILE / 8));
+    from_v.bring_next(values + to * (TILE / 8));
+    bring_away();
+  };
+  bring_both(0);
+  take_rows<D, WIDTH>(q, a.q, base_of(a.q, a.h, head), i, lq, a.d);
+  take_sign<MASKED>(q, a);
+  for (int k0 = 0; k0 < end; k0 += KEYS) {
+    const int now = k0 / KEYS % 2;
+    if (k0 + KEYS < end) {
+      bring_both(1 - now);
+      wait_for<1>();
+    } else wait_for<0>();
+    __syncthreads();
+    uint32_t kept[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
+    float x[EIGHTS / 2][2][4], highest[2];
+    if (drops) keep_queries<EIGHTS>(kept, drop, head * lq + i, k0);
+    dots<D, WIDTH>(x, q, keys + now * (TILE / 8), 0);
+    if (MASKED || k0 + KEYS > lk || (a.causal && k0 + KEYS - 1 > first))
+#pragma unroll
+      for (int n = 0; n < EIGHTS; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          float &s = x[n / 2][n % 2][e];
+          s = seen<MASKED>(a, head, i + e / 2 * 8, k0 + n * 8 + 2 * c + e % 2, s);
+        }
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      float high = top[h];                 /* a NaN needs no place in it: its weight is one */
+#pragma unroll
+      for (int n = 0; n < EIGHTS; n++) high = fmaxf(high, fmaxf(x[n / 2][n % 2][2 * h], x[n / 2][n % 2][2 * h + 1]));
+#pragma unroll
+      for (int far = 1; far < 4; far *= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, far));
+      highest[h] = high;
+    }
+    /* Weights count from the highest score that was known, unless one is far above: all of it cancels out in the end. */
+    const bool far = (highest[0] - top[0]) * factor > FAR || (highest[1] - top[1]) * factor > FAR;
+    if (__any_sync(0xffffffffu, far))
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        low[h] = highest[h] == -INFINITY ? 0 : -highest[h] * factor;
+        const float old = exp2_near(fmaf(top[h], factor, low[h]));
+        top[h] = highest[h];
+        sum[h] *= old;
+#pragma unroll
+        for (int n = 0; n < WIDTH / 8; n++) {
+          acc[n][2 * h] *= old;
+          acc[n][2 * h + 1] *= old;
+        }
+      }
+#pragma unroll
+    for (int u = 0; u < EIGHTS / 2; u++) {
+#pragma unroll
+      for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          const float p = exp2_near(fmaf(x[u][t][e], factor, low[e / 2]));
+          sum[e / 2] += p;
+          x[u][t][e] = kept[e / 2][t] & 1u << (8 * u + e % 2) ? p : 0;
+        }
+      gather<D, WIDTH>(acc, x[u], values + now * (TILE / 8), u * 16);
+    }
+    __syncthreads();                       /* all have read what the tile after next takes the place of */
+  }
+  float by[2];
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+#pragma unroll
+    for (int far = 1; far < 4; far *= 2) sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], far);
+    const bool none = sum[h] == 0;         /* no key to attend to: the result is 0, as PyTorch's */
+    by[h] = none ? 0 : (drops ? (float)a.kept : 1) / sum[h];
+    if (c == 0 && i + 8 * h < lq) ((float *)a.lse)[head * lq + i + 8 * h] = none ? INFINITY : top[h] * factor * LN_2 + log_of(sum[h]);
+  }
+  put_rows<D, WIDTH>(acc, a.o, base_of(a.o, a.h, head), i, lq, a.dv, by[0], by[1]);
+}
+
+/* q's gradient: rows are queries. Their deltas are made here, for the keys' kernel too. */
+template <class D, int WIDTH, bool MASKED> __global__ void __launch_bounds__(THREADS, WIDTH == 64 ? 3 : 2)
+query_gradient_mma(const ty_k_attention a) {
+  constexpr int KEYS = TILE / WIDTH, EIGHTS = KEYS / 8;
+  __shared__ uint4 kt[2][TILE / 8], vt[2][TILE / 8];
+  const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
+  const unsigned tiles = (unsigned)((a.lq + SIDE - 1) / SIDE);
+  const int64_t head = blockIdx.x / tiles;
+  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(tiles - 1 - blockIdx.x % tiles) * SIDE,
+    first = q0 + warp * ROWS, i = first + r, end = a.causal && q0 + SIDE < lk ? q0 + SIDE : lk;
+  const stream drop = stream_of(a);
+  const bool drops = drop.blocks != 0;
+  const float factor = factor_of<MASKED>(a), by = drops ? (float)a.kept : 1;
+  uint32_t q[WIDTH / 16][4], g[WIDTH / 16][4];
+  float acc[WIDTH / 8][4] = {}, low[2], delta[2] = {0, 0};
+  const shared_place keys = shared(kt[0]), values = shared(vt[0]);
+  bringer<D, WIDTH> from_k(a.k, base_of(a.k, a.h, head), 0, lk, a.d), from_v(a.v, base_of(a.v, a.h, head), 0, lk, a.dv);
+  const auto bring_both = [&](int to) {
+    from_k.bring_next(keys + to * (TILE / 8));
+    from_v.bring_next(values + to * (TILE / 8));
+    bring_away();
+  };
+  bring_both(0);
+  take_rows<D, WIDTH>(q, a.q, base_of(a.q, a.h, head), i, lq, a.d);
+  take_sign<MASKED>(q, a);
+  take_rows<D, WIDTH>(g, a.g, base_of(a.g, a.h, head), i, lq, a.dv);
+  {
+    uint32_t o[WIDTH / 16][4];
+    take_rows<D, WIDTH>(o, a.o, base_of(a.o, a.h, head), i, lq, a.dv);
+#pragma unroll
+    for (int s = 0; s < WIDTH / 16; s++)
+#pragma unroll
+      for (int m = 0; m < 4; m++) delta[m % 2] = add_pair<D>(o[s][m], g[s][m], delta[m % 2]);
+  }
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const bool has = i + 8 * h < lq;
+#pragma unroll
+    for (int far = 1; far < 4; far *= 2) delta[h] += __shfl_xor_sync(0xffffffffu, delta[h], far);
+    if (c == 0 && has) ((float *)a.delta)[head * lq + i + 8 * h] = delta[h];
+    low[h] = has ? ((const float *)a.lse)[head * lq + i + 8 * h] * -LOG2_E : -INFINITY;
+  }
+  for (int k0 = 0; k0 < end; k0 += KEYS) {
+    const int now = k0 / KEYS % 2;
+    if (k0 + KEYS < end) {
+      bring_both(1 - now);
+      wait_for<1>();
+    } else wait_for<0>();
+    __syncthreads();
+    const bool all = !MASKED && k0 + KEYS <= lk && (!a.causal || k0 + KEYS - 1 <= first);
+    uint32_t kept[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
+    if (drops) keep_queries<EIGHTS>(kept, drop, head * lq + i, k0);
+#pragma unroll
+    for (int half = 0; half < EIGHTS / 4; half++) {
+      float x[2][2][4], dp[2][2][4];
+      dots<D, WIDTH>(x, q, keys + now * (TILE / 8), half * 32);
+      dots<D, WIDTH>(dp, g, values + now * (TILE / 8), half * 32);
+      if (!all)
+#pragma unroll
+        for (int n = 0; n < 4; n++)
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            float &s = x[n / 2][n % 2][e];
+            s = seen<MASKED>(a, head, i + e / 2 * 8, k0 + half * 32 + n * 8 + 2 * c + e % 2, s);
+          }
+#pragma unroll
+      for (int u = 0; u < 2; u++) {
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            const float p = exp2_near(fmaf(x[u][t][e], factor, low[e / 2]));
+            const bool keeps = kept[e / 2][t] & 1u << (8 * (2 * half + u) + e % 2);
+            x[u][t][e] = p * fmaf(keeps ? by : 0, dp[u][t][e], -delta[e / 2]);
+          }
+        gather<D, WIDTH>(acc, x[u], keys + now * (TILE / 8), half * 32 + u * 16);
+      }
+    }
+    __syncthreads();
+  }
+  put_rows<D, WIDTH>(acc, a.dq, base_of(a.dq, a.h, head), i, lq, a.d, (float)a.scale, (float)a.scale);
+}
+
+/* k's and v's gradients: rows are keys. */
+template <class D, int WIDTH, bool MASKED> __global__ void __launch_bounds__(THREADS, WIDTH == 64 ? 3 : 2)
+key_gradients_mma(const ty_k_attention a) {
+  constexpr int QUERIES = TILE / WIDTH, EIGHTS = QUERIES / 8;
+  __shared__ uint4 qt[2][TILE / 8], gt[2][TILE / 8];
+  __shared__ float low[2][QUERIES], delta[2][QUERIES];
+  const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
+  const unsigned tiles = (unsigned)((a.lk + SIDE - 1) / SIDE);
+  const int64_t head = blockIdx.x / tiles;
+  const int lq = (int)a.lq, lk = (int)a.lk, k0 = (int)(blockIdx.x % tiles) * SIDE, first = k0 + warp * ROWS, j = first + r,
+    begin = a.causal ? k0 : 0;             /* earlier queries don't see these keys */
+  const stream drop = stream_of(a);
+  const bool drops = drop.blocks != 0;
+  const float factor = factor_of<MASKED>(a), by = drops ? (float)a.kept : 1;
+  uint32_t k[WIDTH / 16][4], v[WIDTH / 16][4];
+  float acc_k[WIDTH / 8][4] = {}, acc_v[WIDTH / 8][4] = {};
+  const shared_place queries = shared(qt[0]), grads = shared(gt[0]);
+  bringer<D, WIDTH> from_q(a.q, base_of(a.q, a.h, head), begin, lq, a.d), from_g(a.g, base_of(a.g, a.h, head), begin, lq, a.dv);
+  const auto bring_both = [&](int q0, int to) {
+    from_q.bring_next(queries + to * (TILE / 8));
+    from_g.bring_next(grads + to * (TILE / 8));
+    bring_away();
+    if (threadIdx.x < QUERIES) {
+      const int i = q0 + (int)threadIdx.x;
+      low[to][threadIdx.x] = i < lq ? ((const float *)a.lse)[head * lq + i] * -LOG2_E : -INFINITY;
+      delta[to][threadIdx.x] = i < lq ? ((const float *)a.delta)[head * lq + i] : 0;
+    }
+  };
+  if (begin < lq) bring_both(begin, 0);
+  take_rows<D, WIDTH>(k, a.k, base_of(a.k, a.h, head), j, lk, a.d);
+  take_sign<MASKED>(k, a);
+  take_rows<D, WIDTH>(v, a.v, base_of(a.v, a.h, head), j, lk, a.dv);
+  for (int q0 = begin; q0 < lq; q0 += QUERIES) {
+    const int now = (q0 - begin) / QUERIES % 2;
+    if (q0 + QUERIES < lq) {
+      bring_both(q0 + QUERIES, 1 - now);
+      wait_for<1>();
+    } else wait_for<0>();
+    __syncthreads();
+    const bool all = !MASKED && first + ROWS <= lk && (!a.causal || first + ROWS - 1 <= q0);
+    uint32_t kept[2][2][2] = {{{~0u, ~0u}, {~0u, ~0u}}, {{~0u, ~0u}, {~0u, ~0u}}};
+    if (drops) keep_keys<EIGHTS>(kept, drop, head * lq + q0, first);
+#pragma unroll
+    for (int u = 0; u < EIGHTS / 2; u++) {
+      float x[1][2][4], dp[1][2][4];
+      dots<D, WIDTH>(x, k, queries + now * (TILE / 8), u * 16);
+      dots<D, WIDTH>(dp, v, grads + now * (TILE / 8), u * 16);
+      if (!all)
+#pragma unroll
+        for (int t = 0; t < 2; t++)
+#pragma unroll
+          for (int e = 0; e < 4; e++)
+            x[0][t][e] = seen<MASKED>(a, head, q0 + u * 16 + t * 8 + 2 * c + e % 2, j + e / 2 * 8, x[0][t][e]);
+#pragma unroll
+      for (int t = 0; t < 2; t++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          const int at = u * 16 + t * 8 + 2 * c + e % 2;
+          const float p = exp2_near(fmaf(x[0][t][e], factor, low[now][at]));
+          const bool keeps = kept[e / 2][e % 2][t] & 1u << 8 * u;
+          x[0][t][e] = p * fmaf(keeps ? by : 0, dp[0][t][e], -delta[now][at]);
+          dp[0][t][e] = keeps ? p : 0;
+        }
+      gather<D, WIDTH>(acc_v, dp[0], grads + now * (TILE / 8), u * 16);
+      gather<D, WIDTH>(acc_k, x[0], queries + now * (TILE / 8), u * 16);
+    }
+    __syncthreads();
+  }
+  put_rows<D, WIDTH>(acc_k, a.dk, base_of(a.dk, a.h, head), j, lk, a.d, (float)a.scale, (float)a.scale);
+  put_rows<D, WIDTH>(acc_v, a.dvalue, base_of(a.dvalue, a.h, head), j, lk, a.dv, by, by);
+}
+
+/* ---- launchers ---- */
+
+static bool packs(const ty_k_heads &t, int64_t width) {
+  for (int i = 0; i < 3; i++)
+    if (t.stride[i] % 8) return false;
+  return !t.p || (width > 0 && width % 8 == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0);
+}
+static int64_t blocks_of(const ty_k_attention &a, int64_t rows) { return a.heads * ((rows + SIDE - 1) / SIDE); }
+
+bool ty_k_attention_mma(const ty_k_attention *p) {
+  const ty_k_attention &a = *p;
+  return (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.scale != 0 && a.d <= 128 && a.dv <= 128 && a.lq > 0 && a.lk > 0 && a.heads > 0 &&
+    (a.lq > a.lk ? a.lq : a.lk) < INT32_MAX - SIDE && blocks_of(a, a.lq > a.lk ? a.lq : a.lk) <= INT32_MAX && packs(a.q, a.d) && packs(a.k, a.d) && packs(a.v, a.dv) && packs(a.o, a.dv) &&
+    packs(a.g, a.dv) && packs(a.dq, a.d) && packs(a.dk, a.d) && packs(a.dvalue, a.dv);
+}
+
+template <class D, int WIDTH, bool MASKED> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
+  if (!a.g.p) return TY_LAUNCH((forward_mma<D, WIDTH, MASKED>), (unsigned)blocks_of(a, a.lq), THREADS, s, a);
+  const cudaError_t e = TY_LAUNCH((query_gradient_mma<D, WIDTH, MASKED>), (unsigned)blocks_of(a, a.lq), THREADS, s, a);
+  return e != cudaSuccess ? e : TY_LAUNCH((key_gradients_mma<D, WIDTH, MASKED>), (unsigned)blocks_of(a, a.lk), THREADS, s, a);
+}
+template <class D, int WIDTH> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
+  return a.mask.p ? attend<D, WIDTH, true>(a, s) : attend<D, WIDTH, false>(a, s);
+}
+
+cudaError_t ty_k_attend_mma(const ty_k_attention *p, cudaStream_t s) {
+  const ty_k_attention a = *p;
+  const bool narrow = a.d <= 64 && a.dv <= 64;
+#define ATTEND(D) (narrow ? attend<D, 64>(a, s) : attend<D, 128>(a, s))
+  return a.dtype == TY_F16 ? ATTEND(half16) : ATTEND(brain16);
+}
