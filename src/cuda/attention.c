@@ -7,9 +7,8 @@
 #include <string.h>
 #include "dnn.h"
 
-#define SCORES ((int64_t)16 << 20)      /* in memory at once: fewer heads leave most of a large GPU idle in their products */
+#define SCORES ((int64_t)32 << 20)      /* in memory at once: fewer heads leave most of a large GPU idle in their products */
 #define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
-
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
