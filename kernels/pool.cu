@@ -77,8 +77,8 @@ template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS)
   store(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), acc);
 }
 
-/* The same of four channels side by side; T: float. */
-template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) forward_fours(const ty_k_pooling a,
+/* The same of four channels side by side; T: float. TWO: whole windows of two by two, whose pixels are all on their way at once. */
+template <class T, class S, bool TWO, class R> __global__ void __launch_bounds__(THREADS) forward_fours(const ty_k_pooling a,
   const sizes<S> of, const R read) {
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
   if (i >= a.n * a.c * a.oh * a.ow) return;
@@ -94,16 +94,28 @@ template <class T, class S, class R> __global__ void __launch_bounds__(THREADS) 
     from[k] = first;
     channel[k] = read.template at<T>(o.c + k, a.dtype);
   }
-  for (S p = r.lo; p < r.hi; p += (S)a.dilation[0]) for (S q = s.lo; q < s.hi; q += (S)a.dilation[1]) {
-    T v[4];
-    load_four(v, a.x, a.dtype, offset_of(a.xs, o.n, o.c, p, q));
+  const auto see = [&](const T *pixel, S at) {
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      v[k] = channel[k].of(v[k]);
-      if (!a.max) acc[k] += v[k];
-      else if (v[k] > acc[k] || v[k] != v[k]) { acc[k] = v[k]; from[k] = p * (S)a.w + q + 1; }
+      const T v = channel[k].of(pixel[k]);
+      if (!a.max) acc[k] += v;
+      else if (v > acc[k] || v != v) { acc[k] = v; from[k] = at; }
     }
-  }
+  };
+  if (TWO) {
+    T v[4][4];
+    int64_t at[4];
+#pragma unroll
+    for (int m = 0; m < 4; m++) at[m] = offset_of(a.xs, o.n, o.c, r.lo + m / 2, s.lo + m % 2);
+    load_fours(v, a.x, a.dtype, at);
+#pragma unroll
+    for (int m = 0; m < 4; m++) see(v[m], first + (S)(m / 2) * (S)a.w + m % 2);
+  } else
+    for (S p = r.lo; p < r.hi; p += (S)a.dilation[0]) for (S q = s.lo; q < s.hi; q += (S)a.dilation[1]) {
+      T v[4];
+      load_four(v, a.x, a.dtype, offset_of(a.xs, o.n, o.c, p, q));
+      see(v, p * (S)a.w + q + 1);
+    }
   if (!a.max) for (int k = 0; k < 4; k++) acc[k] = acc[k] * ((T)1 / (a.divisor ? (T)a.divisor : (T)((int64_t)r.count * s.count)));
   store_channels(a.y, a.dtype, offset_of(a.ys, o.n, o.c, o.y, o.x), a.ys[1], acc);
   if (a.copy) store_channels(a.copy, a.dtype, offset_of(a.cs, o.n, o.c, o.y, o.x), a.cs[1], acc);
@@ -142,6 +154,15 @@ template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_
 
 /* ---- launchers ---- */
 
+/* Whether each window is two by two pixels, all there. */
+static bool whole_twos(const ty_k_pooling &a) {
+  bool whole = !a.adaptive;
+  const int64_t size[2] = {a.h, a.w}, out[2] = {a.oh, a.ow};
+  for (int d = 0; d < 2; d++)
+    whole = whole && a.kernel[d] == 2 && a.dilation[d] == 1 && a.padding[d] == 0 && (out[d] - 1) * a.stride[d] + 2 <= size[d];
+  return whole;
+}
+
 template <class T, class S, class R> static cudaError_t launch(const ty_k_pooling &p, const R &how, cudaStream_t s) {
   const ty_k_pooling a = p;
   const R read = how;
@@ -150,7 +171,7 @@ template <class T, class S, class R> static cudaError_t launch(const ty_k_poolin
   const sizes<S> of = sizes_of<S>(a, a.back);
   if constexpr (sizeof(T) == 4)
     if (channels_by_fours(a) && (a.max || !a.back)) {
-      auto down = forward_fours<T, S, R>;
+      auto down = whole_twos(a) ? forward_fours<T, S, true, R> : forward_fours<T, S, false, R>;
       auto up = backward_fours<T, S>, whole = backward_windows<T, S>;
       const unsigned windows = blocks_for(a.n * a.c * a.oh * a.ow, THREADS * 4);
       if (!a.back) return TY_LAUNCH(down, windows, THREADS, s, a, of, read);

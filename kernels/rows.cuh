@@ -44,6 +44,21 @@ template <class T> static __device__ __forceinline__ void load_four(T *v, const 
     for (int k = 0; k < 4; k++) v[k] = dtype == TY_F16 ? half_to_float(x.d[k]) : ty_bf16_to_f32(x.d[k]);
   }
 }
+/* N times four, from addresses of elements: all are on their way before the first is looked at. */
+template <int N, class T> static __device__ __forceinline__ void load_fours(T (&v)[N][4], const void *p, int dtype, const int64_t (&at)[N]) {
+  if (bytes_of(dtype) != 2) {
+#pragma unroll
+    for (int m = 0; m < N; m++) load_four(v[m], p, dtype, at[m]);
+    return;
+  }
+  pack<uint16_t, 4> w[N];
+#pragma unroll
+  for (int m = 0; m < N; m++) w[m] = take_pack<uint16_t, 4>((const uint16_t *)p + at[m]);
+#pragma unroll
+  for (int m = 0; m < N; m++)
+#pragma unroll
+    for (int k = 0; k < 4; k++) v[m][k] = dtype == TY_F16 ? half_to_float(w[m].d[k]) : ty_bf16_to_f32(w[m].d[k]);
+}
 template <class T> static __device__ __forceinline__ void store_four(void *p, int dtype, int64_t i, const T *v) {
   if (dtype == TY_F32) {
     pack<float, 4> x;
