@@ -483,7 +483,7 @@ typedef struct {
   int dtype, mask_dtype, causal;
   int64_t heads, h, lq, lk, d, dv;                       /* heads: N times h */
   double scale, dropout;
-  double kept;                                           /* ty_kept_half(dropout) */
+  double kept;                                           /* 1 / (1 - dropout) */
   uint32_t least;                                        /* ty_least_half(dropout) */
   ty_k_heads q, k, v, mask, o, g, dq, dk, dvalue;        /* forward: g.p is NULL, o is written */
   void *lse, *delta;                                     /* heads x lq, float64 for float64, else float32 */

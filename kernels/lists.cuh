@@ -6,19 +6,19 @@
 #define THREADS 256
 #define CHUNK TY_K_CHUNK
 
-/* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. size: of chunks */
-static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk, int size = CHUNK) {
+/* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
+static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk) {
   for (int t = 0; t < count; t++) {
-    const int64_t chunks = (n[t] + size - 1) / size;
+    const int64_t chunks = (n[t] + CHUNK - 1) / CHUNK;
     if (chunk < chunks) return t;
     chunk -= chunks;
   }
   return count;
 }
 
-static int64_t chunks_of(const int64_t *n, int count, int size = CHUNK) {
+static int64_t chunks_of(const int64_t *n, int count) {
   int64_t chunks = 0;
-  for (int t = 0; t < count; t++) chunks += (n[t] + size - 1) / size;
+  for (int t = 0; t < count; t++) chunks += (n[t] + CHUNK - 1) / CHUNK;
   return chunks;
 }
 #endif

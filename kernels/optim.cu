@@ -8,8 +8,6 @@
 #include "rows.cuh"
 #include "scalar.cuh"
 
-#define FEW_CHUNKS 1024          /* a GPU has room for them all */
-
 struct rates { ty_step_rates c; bool skip; };
 
 static __device__ __forceinline__ float update(int op, int has, const ty_step_rates &c, float g, float p, float *v) {
@@ -37,11 +35,11 @@ static __device__ __forceinline__ int list_dtype(const ty_k_step &a, int k) {
   return k == 1 ? a.grad_dtype : k == TY_K_COPY ? a.copy_dtype : a.dtype;
 }
 
-template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a, int size) {
+template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const ty_k_step a) {
   __shared__ rates shared;
   int64_t chunk = blockIdx.x;
-  const int t = find_chunk(a.n, a.count, chunk, size);
-  const int64_t from = chunk * size, to = t == a.count ? from : a.n[t] - from < size ? a.n[t] : from + size;
+  const int t = find_chunk(a.n, a.count, chunk);
+  const int64_t from = chunk * CHUNK, to = t == a.count ? from : a.n[t] - from < CHUNK ? a.n[t] : from + CHUNK;
   bool by_fours = sizeof(T) == 4 && t < a.count;
   int has = 0;
   for (int k = 0; k < 3 && t < a.count; k++) has |= a.p[2 + k][t] ? 1 << k : 0;
@@ -99,14 +97,12 @@ static __global__ void scale_update(const ty_k_scaling a) {
 cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   const ty_k_step a = *p;
   int64_t chunks = chunks_of(a.n, a.count);
-  const int size = chunks < FEW_CHUNKS ? CHUNK / 4 : CHUNK;      /* of few, threads have four elements, all on their way at once */
-  if (size < CHUNK) chunks = chunks_of(a.n, a.count, size);
   if (chunks == 0 && !a.ticket) return cudaSuccess;
   if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
   switch (a.op) {
 #define STEP(op) \
-    case op: return a.dtype == TY_F64 ? TY_LAUNCH((step<double, op>), (unsigned)chunks, THREADS, s, a, size) \
-      : TY_LAUNCH((step<float, op>), (unsigned)chunks, THREADS, s, a, size);
+    case op: return a.dtype == TY_F64 ? TY_LAUNCH((step<double, op>), (unsigned)chunks, THREADS, s, a) \
+      : TY_LAUNCH((step<float, op>), (unsigned)chunks, THREADS, s, a);
     STEP(TY_OP_sgd_step) STEP(TY_OP_rmsprop_step) STEP(TY_OP_adagrad_step) STEP(TY_OP_adadelta_step)
     STEP(TY_OP_adamw_step) STEP(TY_OP_nadam_step) STEP(TY_OP_radam_step) STEP(TY_OP_adamax_step)
 #undef STEP

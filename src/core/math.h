@@ -215,8 +215,6 @@ TY_INLINE uint32_t ty_least_half(double drop) {
   return n < 65535.0 ? (uint32_t)n : 65535u;
 }
 TY_INLINE uint32_t ty_half_word(const uint32_t block[4], int64_t key) { return block[key % 8 / 2] >> key % 2 * 16 & 0xffffu; }
-/* what a kept one is multiplied with */
-TY_INLINE double ty_kept_half(double drop) { return 65536.0 / (65536.0 - (double)ty_least_half(drop)); }
 TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
 /* float64's, from two words: [0, 1) in 53 bits; (0, 1) in 52 and a half. */
 TY_INLINE double ty_uniform_f64(uint32_t high, uint32_t low) { return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53; }

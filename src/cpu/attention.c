@@ -62,7 +62,7 @@ static void clear(const job *j, char *row, int64_t from, int64_t to) { memset(ro
 static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, char *row) {
   const uint64_t first = j->offset + (uint64_t)(head * j->lq + i) * ty_drop_blocks(j->lk);
   const uint32_t least = ty_least_half(j->drop);
-  const double by = ty_kept_half(j->drop);
+  const double by = 1 / (1 - j->drop);
   uint32_t r[4] = {0};
   for (int64_t b = 0; b < nk; b++) {
     const int64_t key = k0 + b;

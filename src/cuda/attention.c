@@ -202,7 +202,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i,
                       .scale = c->at[TY_AT_attention_scale].f, .dropout = c->at[TY_AT_attention_dropout].f,
-                      .kept = ty_kept_half(c->at[TY_AT_attention_dropout].f), .least = ty_least_half(c->at[TY_AT_attention_dropout].f),
+                      .kept = 1 / (1 - c->at[TY_AT_attention_dropout].f), .least = ty_least_half(c->at[TY_AT_attention_dropout].f),
                       .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = k->shape[2],
                       .d = q->shape[3], .dv = v->shape[3], .q = heads_of(q), .k = heads_of(k), .v = heads_of(v)};
   if (mask) { a.mask = heads_of(mask); a.mask_dtype = mask->dtype; }
