@@ -45,7 +45,8 @@ template <class T> static __device__ __forceinline__ void load_four(T *v, const 
   }
 }
 /* N times four, from addresses of elements: all are on their way before the first is looked at. */
-template <int N, class T> static __device__ __forceinline__ void load_fours(T (&v)[N][4], const void *p, int dtype, const int64_t (&at)[N]) {
+template <int N, class T> static __device__ __forceinline__ void load_fours(T (&v)[N][4], const void *p, int dtype,
+  const int64_t (&at)[N]) {
   if (bytes_of(dtype) != 2) {
 #pragma unroll
     for (int m = 0; m < N; m++) load_four(v[m], p, dtype, at[m]);

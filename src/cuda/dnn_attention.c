@@ -155,9 +155,10 @@ static bool fits(const ty_k_heads *t) {
   return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
 }
 
-/* What plans are offered for, but kernels don't do. Reported: one key; more heads than a grid's second dim holds; gradients of one query; and, on sm_90, gradients where 64 keys are in the
- * last 128: those that aren't there have a score of 0, unless causality hides them, whose exponential overflows beside a log-sum-exp below
- * -88, as a mask of the lowest numbers makes it: NaN. Without a mask that is rare, and goes on where there are only the tiles else. */
+/* What plans are offered for, but kernels don't do. Reported: one key; more heads than a grid's second dim holds; gradients of one query;
+ * and, on sm_90, gradients where 64 keys are in the last 128: those that aren't there have a score of 0, unless causality hides them, whose
+ * exponential overflows beside a log-sum-exp below -88, as a mask of the lowest numbers makes it: NaN. Without a mask that is rare, and
+ * goes on where there are only the tiles else. */
 static bool done_right(const ty_k_attention *a) {
   if (a->lk == 1 || a->h > TY_DNN_BATCHES) return false;
   if (!a->g.p) return true;
