@@ -11,6 +11,13 @@ static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h
   return head * t.stride[0] + at * t.stride[1];
 }
 
+/* Whether rows of so many numbers are packs of n, which 16 bytes hold. */
+static inline bool by_packs(const ty_k_heads &t, int64_t width, int64_t n) {
+  for (int i = 0; i < 3; i++)
+    if (t.stride[i] % n) return false;
+  return width > 0 && width % n == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0;
+}
+
 /* The score of query i and key j from their product; -inf where i doesn't see j. */
 template <class T> static __device__ __forceinline__ T score(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T dot) {
   if (i >= a.lq || j >= a.lk || (a.causal && j > i)) return (T)-INFINITY;

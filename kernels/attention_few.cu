@@ -134,12 +134,6 @@ static int lanes_of(const ty_k_attention &a) {
   return width <= 8 * n ? 8 : width <= 16 * n ? 16 : width <= 32 * n ? 32 : 0;
 }
 
-static bool packs(const ty_k_heads &t, int64_t width, int64_t n) {
-  for (int i = 0; i < 3; i++)
-    if (t.stride[i] % n) return false;
-  return width > 0 && width % n == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0;
-}
-
 /* Whether tensor cores take it. */
 static bool by_mma(const ty_k_attention &a) {
   return (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.d <= MMA_WIDEST && a.dv <= MMA_WIDEST;
@@ -148,7 +142,7 @@ static bool by_mma(const ty_k_attention &a) {
 bool ty_k_attention_few(ty_k_attention *a) {
   const int64_t n = 16 / bytes_of(a->dtype), keys = keys_of(*a);
   if (a->g.p || a->lq < 1 || a->lq > TY_K_FEW || keys < 1 || a->heads < 1 || a->heads > INT32_MAX / TY_K_FEW || !lanes_of(*a) ||
-      !packs(a->q, a->d, n) || !packs(a->k, a->d, n) || !packs(a->v, a->dv, n))
+      !by_packs(a->q, a->d, n) || !by_packs(a->k, a->d, n) || !by_packs(a->v, a->dv, n))
     return false;
   const int64_t step = by_mma(*a) ? MMA_STEP : THREADS / lanes_of(*a) * KEYS_AT_ONCE(a->lq), steps = (keys + step - 1) / step;
   int64_t sections = by_mma(*a) ? MMA_ENOUGH(a->lq) / a->heads : ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));

@@ -97,8 +97,8 @@ template <class D, int WIDTH, int SETS> __global__ void __launch_bounds__(THREAD
       for (int t = 0; t < 4; t++)
 #pragma unroll
         for (int s = 0; s < SETS; s++)
-          multiply_add<D, true>(acc[s][p][t], lows(w[0][t], w[1][t]), highs(w[0][t], w[1][t]), lows(w[2][t], w[3][t]), highs(w[2][t], w[3][t]),
-            weight[s][0], weight[s][1]);
+          multiply_add<D, true>(acc[s][p][t], lows(w[0][t], w[1][t]), highs(w[0][t], w[1][t]), lows(w[2][t], w[3][t]),
+            highs(w[2][t], w[3][t]), weight[s][0], weight[s][1]);
     }
   }
 #pragma unroll
@@ -125,7 +125,8 @@ template <class D, int WIDTH, int SETS> __global__ void __launch_bounds__(THREAD
 
 template <class D, int WIDTH> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {
   const dim3 grid((unsigned)a.heads, (unsigned)a.sections);
-  return a.lq <= 8 ? TY_LAUNCH((sections_mma<D, WIDTH, 1>), grid, THREADS, s, a) : TY_LAUNCH((sections_mma<D, WIDTH, 2>), grid, THREADS, s, a);
+  return a.lq <= 8 ? TY_LAUNCH((sections_mma<D, WIDTH, 1>), grid, THREADS, s, a)
+    : TY_LAUNCH((sections_mma<D, WIDTH, 2>), grid, THREADS, s, a);
 }
 
 cudaError_t ty_k_attend_few_mma(const ty_k_attention &a, cudaStream_t s) {

@@ -1,9 +1,9 @@
 /* What a library's attention is given beside q, k and v, and what it leaves undone (src/cuda/dnn_attention.c).
  *
- * Idea: a mask becomes numbers to add. A library may multiply scores by log2(e): what is added stays far from the ends of float32. It may also take exponentials as ex2(s log2(e) -
- * top log2(e)), where only the second product is rounded: of two equal large numbers that rest is large, and overflows (NaN), but where
- * they are powers of two. A row that sees no key comes out as the mean of all values, and shows by its log-sum-exp: it is made 0
- * afterwards, as PyTorch's.
+ * Idea: a mask becomes numbers to add. A library may multiply scores by log2(e): what is added stays far from the ends of float32. It
+ * may also take exponentials as ex2(s log2(e) - top log2(e)), where only the second product is rounded: of two equal large numbers that
+ * rest is large, and overflows (NaN), but where they are powers of two. A row that sees no key comes out as the mean of all values, and
+ * shows by its log-sum-exp: it is made 0 afterwards, as PyTorch's.
  * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR, and is a power
  * of two beyond STEEP. (A row of FAR alone is the mean, forward; its log-sum-exp has lost the number of keys, and with it the gradient, as
  * elsewhere.) */

@@ -172,11 +172,11 @@ template <bool MASKED> static __device__ __forceinline__ float factor_of(const t
   return MASKED ? 1 : fabsf((float)a.scale) * LOG2_E;
 }
 template <bool MASKED, int N> static __device__ __forceinline__ void take_sign(uint32_t (&rows)[N][4], const ty_k_attention &a) {
-  if (MASKED || a.scale > 0) return;
+  if (!MASKED && a.scale < 0)
 #pragma unroll
-  for (int s = 0; s < N; s++)
+    for (int s = 0; s < N; s++)
 #pragma unroll
-    for (int m = 0; m < 4; m++) rows[s][m] ^= 0x80008000u;
+      for (int m = 0; m < 4; m++) rows[s][m] ^= 0x80008000u;
 }
 /* A product as it is, where query i sees key j; else -inf. */
 template <bool MASKED> static __device__ __forceinline__ float seen(const ty_k_attention &a, int64_t head, int i, int j, float dot) {
@@ -434,18 +434,16 @@ key_gradients_mma(const ty_k_attention a) {
 
 /* ---- launchers ---- */
 
-static bool packs(const ty_k_heads &t, int64_t width) {
-  for (int i = 0; i < 3; i++)
-    if (t.stride[i] % 8) return false;
-  return !t.p || (width > 0 && width % 8 == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0);
-}
 static int64_t blocks_of(const ty_k_attention &a, int64_t rows) { return a.heads * ((rows + SIDE - 1) / SIDE); }
 
 bool ty_k_attention_mma(const ty_k_attention *p) {
   const ty_k_attention &a = *p;
-  return (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.scale != 0 && a.d <= 128 && a.dv <= 128 && a.lq > 0 && a.lk > 0 && a.heads > 0 &&
-    (a.lq > a.lk ? a.lq : a.lk) < INT32_MAX - SIDE && blocks_of(a, a.lq > a.lk ? a.lq : a.lk) <= INT32_MAX && packs(a.q, a.d) && packs(a.k, a.d) && packs(a.v, a.dv) && packs(a.o, a.dv) &&
-    packs(a.g, a.dv) && packs(a.dq, a.d) && packs(a.dk, a.d) && packs(a.dvalue, a.dv);
+  const int64_t most = a.lq > a.lk ? a.lq : a.lk;
+  bool fit = (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.scale != 0 && a.d <= 128 && a.dv <= 128 && a.lq > 0 && a.lk > 0 &&
+    a.heads > 0 && most < INT32_MAX - SIDE && blocks_of(a, most) <= INT32_MAX;
+  for (const ty_k_heads *t : {&a.q, &a.k, &a.dq, &a.dk}) fit = fit && (!t->p || by_packs(*t, a.d, 8));
+  for (const ty_k_heads *t : {&a.v, &a.o, &a.g, &a.dvalue}) fit = fit && (!t->p || by_packs(*t, a.dv, 8));
+  return fit;
 }
 
 template <class D, int WIDTH, bool MASKED> static cudaError_t attend(const ty_k_attention &a, cudaStream_t s) {

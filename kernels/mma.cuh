@@ -46,10 +46,11 @@ struct sim_factors { uint32_t a[4], b[2]; };
 template <class D> static inline float sim_half(uint32_t word, int k) { return stored<D>::in(D{(uint16_t)(word >> 16 * k)}); }
 #endif
 
-/* c += a b: (16, 16) times (16, 8). IN_ORDER: it stays where it stands among what reads memory. FIRST: c = a b, which needs no zeros. a: rows r and r + 8 of the first eight along the sum, then of the second; b: the first eight, the
-   second; c: columns 2 c and 2 c + 1 of row r, then of row r + 8. */
-template <class D, bool IN_ORDER = false, bool FIRST = false> static __device__ __forceinline__ void multiply_add(float (&c)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3,
-  uint32_t b0, uint32_t b1) {
+/* c += a b: (16, 16) times (16, 8). a: rows r and r + 8 of the first eight along the sum, then of the second; b: the first eight, the
+   second; c: columns 2 c and 2 c + 1 of row r, then of row r + 8. IN_ORDER: it stays where it stands among what reads memory. FIRST:
+   c = a b, which needs no zeros. */
+template <class D, bool IN_ORDER = false, bool FIRST = false> static __device__ __forceinline__ void multiply_add(float (&c)[4],
+  uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
 #ifdef TY_SIM
   const sim_factors *const warp = sim_share(sim_factors{{a0, a1, a2, a3}, {b0, b1}}) + sim_thread() / 32 * 32;
   const unsigned lane = sim_thread() % 32;
