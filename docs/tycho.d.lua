@@ -50,6 +50,8 @@ local classes = {}
 tycho.linalg = {}
 tycho.fft = {}
 tycho.special = {}
+tycho.signal = {}
+tycho.signal.windows = {}
 --- `(x)` -x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -6263,27 +6265,6 @@ function tycho.fft.fftshift(x, dim) end
 ---@return tycho.Tensor
 function tycho.fft.ifftshift(x, dim) end
 
---- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Hann window of n elements; periodic=false: a symmetric one
----@param n integer
----@param periodic? boolean|table
----@param options? table
----@return tycho.Tensor
-function tycho.hann_window(n, periodic, options) end
-
---- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Hamming window of n elements; periodic=false: a symmetric one
----@param n integer
----@param periodic? boolean|table
----@param options? table
----@return tycho.Tensor
-function tycho.hamming_window(n, periodic, options) end
-
---- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Blackman window of n elements; periodic=false: a symmetric one
----@param n integer
----@param periodic? boolean|table
----@param options? table
----@return tycho.Tensor
-function tycho.blackman_window(n, periodic, options) end
-
 --- `(x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
 ---@param x tycho.Tensor
 ---@param n_fft integer
@@ -6333,6 +6314,108 @@ function tycho.istft(x, n_fft, hop_length, win_length, window, center, normalize
 ---@param length? integer|table
 ---@return tycho.Tensor
 function Tensor:istft(n_fft, hop_length, win_length, window, center, normalized, onesided, length) end
+
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Hann window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.hann_window(n, periodic, options) end
+
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Hamming window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.hamming_window(n, periodic, options) end
+
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Blackman window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.blackman_window(n, periodic, options) end
+
+--- `(n:int, periodic:bool=true, *, dtype:dtype?, device:device?)` the Bartlett window of n elements; periodic=false: a symmetric one
+---@param n integer
+---@param periodic? boolean|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.bartlett_window(n, periodic, options) end
+
+--- `(n:int, periodic:bool=true, beta:number=12, *, dtype:dtype?, device:device?)` the Kaiser window of n elements; a larger beta: a narrower one
+---@param n integer
+---@param periodic? boolean|table
+---@param beta? number|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.kaiser_window(n, periodic, beta, options) end
+
+--- `(n:int, *, sym:bool=true, dtype:dtype?, device:device?)` the Hann window of n elements; sym=false: one period of many
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.hann(n, options) end
+
+--- `(n:int, *, sym:bool=true, dtype:dtype?, device:device?)` the Hamming window of n elements; sym=false: one period of many
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.hamming(n, options) end
+
+--- `(n:int, *, sym:bool=true, dtype:dtype?, device:device?)` the Blackman window of n elements; sym=false: one period of many
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.blackman(n, options) end
+
+--- `(n:int, *, sym:bool=true, dtype:dtype?, device:device?)` the Bartlett window of n elements; sym=false: one period of many
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.bartlett(n, options) end
+
+--- `(n:int, *, sym:bool=true, dtype:dtype?, device:device?)` the Nuttall window of n elements; sym=false: one period of many
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.nuttall(n, options) end
+
+--- `(n:int, *, sym:bool=true, dtype:dtype?, device:device?)` the Cosine window of n elements; sym=false: one period of many
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.cosine(n, options) end
+
+--- `(n:int, *, beta:number=12, sym:bool=true, dtype:dtype?, device:device?)` the Kaiser window; a larger beta: a narrower one
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.kaiser(n, options) end
+
+--- `(n:int, *, std:number=1, sym:bool=true, dtype:dtype?, device:device?)` the Gaussian window of standard deviation std, in elements
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.gaussian(n, options) end
+
+--- `(n:int, *, center:number?, tau:number=1, sym:bool=true, dtype:dtype?, device:device?)` exp(-|k - center| / tau) for k = 0 .. n - 1; center, which only a window with sym=false may have, defaults to the middle
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.exponential(n, options) end
+
+--- `(n:int, *, a:any, sym:bool=true, dtype:dtype?, device:device?)` sums of cosines: of a's numbers the i-th is the weight of cos(2 pi (i - 1) k / (n - 1)), with the other sign for each second one
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.general_cosine(n, options) end
+
+--- `(n:int, *, alpha:number=0.54, sym:bool=true, dtype:dtype?, device:device?)` alpha - (1 - alpha) cos(2 pi k / (n - 1))
+---@param n integer
+---@param options? table
+---@return tycho.Tensor
+function tycho.signal.windows.general_hamming(n, options) end
 
 --- `(x)` derivative of lgamma
 ---@param x tycho.Tensor

@@ -205,6 +205,7 @@ end
 place "linalg"
 place "fft"
 place "special"
+place "signal.windows"
 for _, title in ipairs(order) do
   for _, r in ipairs(groups[title] or {}) do
     local names, gives = {r.name}, "tycho.Tensor" .. (r.results > 1 and ", tycho.Tensor" or "")

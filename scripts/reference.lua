@@ -372,7 +372,7 @@ local function walk(path, t, home, seen)
   end
   seen[t] = path
   for _, name in ipairs(sorted(t, is_function)) do
-    local of_ops = path == "" or path == "linalg" or path == "fft" or path == "special"
+    local of_ops = path == "" or path == "linalg" or path == "fft" or path == "special" or path == "signal.windows"
     if path ~= "nn.functional" and not is_op(path == "" and name or path .. "." .. name, t[name], of_ops) then
       add(path, name, t[name], home, nil, "function")
     end
@@ -432,8 +432,8 @@ function M.collect(root)
   for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then op_names[op.name] = true end end
   for _, f in ipairs(functional.signatures) do op_names[f.name] = true end
   for name in pairs(op_names) do
-    local place, within = name:match "^(%l+)%.(.*)"
-    local f = place and tycho[place][within] or rawget(tycho, name) or core.methods[name]
+    local place, last = functional.place(tycho, name)
+    local f = rawget(place, last) or core.methods[name]
     local known = f and op_functions[f]
     if f and not (known and (#known < #name or known:find "%.")) then op_functions[f] = name end
   end

@@ -47,8 +47,20 @@ for n in (1, 6, 7):
     add("fft.fftfreq", lambda: fft.fftfreq(n, 0.5), [], args=[n, 0.5])
     add("fft.rfftfreq", lambda: fft.rfftfreq(n, dtype=f64), [], args=[n], opts={"dtype": "float64"})
     for periodic in (True, False):
-        for window in ("hann", "hamming", "blackman"):
+        for window in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
             add(window + "_window", lambda: getattr(torch, window + "_window")(n, periodic), [], args=[n, periodic])
+        add("kaiser_window", lambda: torch.kaiser_window(n, periodic, 3.5, dtype=f64), [], args=[n, periodic, 3.5], opts={"dtype": "float64"})
+        if not hasattr(torch, "signal") or n == 1:              # PyTorch 1.13 has none; some divide by 0 there
+            continue
+        W = torch.signal.windows
+        for window, o in (("hann", {}), ("hamming", {}), ("blackman", {}), ("bartlett", {}), ("nuttall", {}), ("cosine", {}), ("kaiser", {}),
+                          ("kaiser", {"beta": 5.0}), ("gaussian", {"std": 1.7}), ("exponential", {"tau": 2.5}),
+                          ("general_hamming", {"alpha": 0.6}), ("general_cosine", {"a": [0.3, 0.4, 0.2]})):
+            add("signal.windows." + window, lambda: getattr(W, window)(n, sym=not periodic, dtype=f64, **o), [], args=[n],
+                opts=dict(o, sym=not periodic, dtype="float64"))
+        if periodic:
+            add("signal.windows.exponential", lambda: W.exponential(n, center=1.0, sym=False, dtype=f64), [], args=[n],
+                opts={"center": 1, "sym": False, "dtype": "float64"})
 add("fft.fftshift", lambda x: fft.fftshift(x, (0, 1)), [R(3, 4, 2)], args=["$1", [1, 2]])
 add("fft.ifftshift", lambda x: fft.ifftshift(x, 0), [R(3, 4)], args=["$1", [1]])
 

@@ -46,9 +46,10 @@ tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
 local functional = require "tycho.functional"
 tycho.linalg, tycho.fft, tycho.special = options.told({}, "linalg"), options.told({}, "fft"), options.told({}, "special")
+tycho.signal = options.told({windows = options.told({}, "signal.windows")}, "signal")
 for name, fn in pairs(functional.functions) do
-  local place, within = name:match "^(%l+)%.(.*)"
-  if place then tycho[place][within] = fn else tycho[name] = fn end
+  local place, last = functional.place(tycho, name)
+  place[last] = fn
 end
 require "tycho.grad"
 

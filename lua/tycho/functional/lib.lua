@@ -14,6 +14,12 @@ local lib = {
   NN = {nn = true}, MAKES = {method = false}, LIST = {method = false, list = true}, LOSS = {nn = true, float32 = true},
 }
 
+-- The table below root where the function of that name is, and its name there: tycho.signal.windows and "hann".
+function lib.place(root, name)
+  for step in name:gmatch "(%l+)%." do root = root[step] end
+  return root, name:match "[^.]*$"
+end
+
 -- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
 function lib.in_float32(fn)
   local function widen(x)

@@ -228,23 +228,6 @@ def("fft.ifftshift", "x, dim:ints", "the inverse of fft.fftshift", function(x, d
   return shifted("fft.ifftshift", x, dim, false)
 end, SPECTRAL)
 
----- windows ----
--- Sums of cosines: weights of cos(2 pi j k / n), with n - 1 instead of n where it isn't one period of many.
-for _, w in ipairs {{0.5, -0.5, name = "hann"}, {0.54, -0.46, name = "hamming"}, {0.42, -0.5, 0.08, name = "blackman"}} do
-  local name = w.name
-  def(name .. "_window", "n:int, periodic:bool=true, *, dtype:dtype?, device:device?",
-    ("the %s window of n elements; periodic=false: a symmetric one"):format(name:gsub("^%l", string.upper)),
-    function(n, periodic, dtype, device)
-      if n < 0 then fail(name .. "_window", "argument 1 must be a whole number from 0, got %d", n) end
-      local o = {dtype = "float64", device = device or core.gpu.default_device()}
-      if n < 2 then return M.to(ops.ones({n}, o), dtype or "float32") end
-      local angle = ops.range(0, n - 1, 1, o) * (2 * math.pi / (periodic and n or n - 1))
-      local y = ops.cos(angle) * w[2] + w[1]
-      if w[3] then y = y + ops.cos(angle * 2) * w[3] end
-      return M.to(y, dtype or "float32")
-    end, lib.MAKES)
-end
-
 ---- spectra of pieces ----
 -- The window in the middle of n_fft elements.
 local function window_of(name, window, win_length, n_fft, like)
