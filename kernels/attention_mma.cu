@@ -45,6 +45,26 @@ template <class D, int WIDTH> struct bringer {
   }
 };
 
+/* Two lists of rows that go together, keys and values or queries and gradients: two tiles of each, of which one is on its way while the
+   other is used. */
+template <class D, int WIDTH> struct pairs {
+  bringer<D, WIDTH> from_one, from_other;
+  shared_place one, other;
+  __device__ __forceinline__ void bring(int to) {
+    from_one.bring_next(one + to * (TILE / 8));
+    from_other.bring_next(other + to * (TILE / 8));
+    bring_away();
+  }
+  /* Tiles `now` are there then, for the whole block; more: others come after them. */
+  __device__ __forceinline__ void ready(int now, bool more) {
+    if (more) {
+      bring(1 - now);
+      wait_for<1>();
+    } else wait_for<0>();
+    __syncthreads();
+  }
+};
+
 /* First factors: rows r and r + 8 of the warp's, from where they lie. */
 template <class D, int WIDTH> static __device__ __forceinline__ void take_rows(uint32_t (&to)[WIDTH / 16][4], const ty_k_heads &t,
   int64_t base, int64_t row, int64_t rows, int64_t width) {
@@ -189,36 +209,28 @@ forward_mma(const ty_k_attention a) {
   constexpr int KEYS = TILE / WIDTH, EIGHTS = KEYS / 8;
   __shared__ uint4 kt[2][TILE / 8], vt[2][TILE / 8];
   const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
-  const unsigned tiles = (unsigned)((a.lq + SIDE - 1) / SIDE);
-  const int64_t head = blockIdx.x / tiles;
-  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(tiles - 1 - blockIdx.x % tiles) * SIDE,      /* those of most keys first */
+  const unsigned blocks = (unsigned)((a.lq + SIDE - 1) / SIDE);
+  const int64_t head = blockIdx.x / blocks;
+  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(blocks - 1 - blockIdx.x % blocks) * SIDE,      /* those of most keys first */
     first = q0 + warp * ROWS, i = first + r, end = a.causal && q0 + SIDE < lk ? q0 + SIDE : lk;
   const stream drop = stream_of(a);
   const bool drops = drop.blocks != 0;
   const float factor = factor_of<MASKED>(a);
   uint32_t q[WIDTH / 16][4];
   float acc[WIDTH / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, low[2] = {0, 0};
-  const shared_place keys = shared(kt[0]), values = shared(vt[0]);
-  bringer<D, WIDTH> from_k(a.k, base_of(a.k, a.h, head), 0, lk, a.d), from_v(a.v, base_of(a.v, a.h, head), 0, lk, a.dv);
-  const auto bring_both = [&](int to) {
-    from_k.bring_next(keys + to * (TILE / 8));
-    from_v.bring_next(values + to * (TILE / 8));
-    bring_away();
-  };
-  bring_both(0);
+  pairs<D, WIDTH> tiles = {{a.k, base_of(a.k, a.h, head), 0, lk, a.d}, {a.v, base_of(a.v, a.h, head), 0, lk, a.dv}, shared(kt[0]),
+    shared(vt[0])};
+  tiles.bring(0);
   take_rows<D, WIDTH>(q, a.q, base_of(a.q, a.h, head), i, lq, a.d);
   take_sign<MASKED>(q, a);
   for (int k0 = 0; k0 < end; k0 += KEYS) {
     const int now = k0 / KEYS % 2;
-    if (k0 + KEYS < end) {
-      bring_both(1 - now);
-      wait_for<1>();
-    } else wait_for<0>();
-    __syncthreads();
+    tiles.ready(now, k0 + KEYS < end);
+    const shared_place keys = tiles.one + now * (TILE / 8), values = tiles.other + now * (TILE / 8);
     uint32_t kept[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
     float x[EIGHTS / 2][2][4], highest[2];
     if (drops) keep_queries<EIGHTS>(kept, drop, head * lq + i, k0);
-    dots<D, WIDTH>(x, q, keys + now * (TILE / 8), 0);
+    dots<D, WIDTH>(x, q, keys, 0);
     if (MASKED || k0 + KEYS > lk || (a.causal && k0 + KEYS - 1 > first))
 #pragma unroll
       for (int n = 0; n < EIGHTS; n++)
@@ -261,7 +273,7 @@ forward_mma(const ty_k_attention a) {
           sum[e / 2] += p;
           x[u][t][e] = kept[e / 2][t] & 1u << (8 * u + e % 2) ? p : 0;
         }
-      gather<D, WIDTH>(acc, x[u], values + now * (TILE / 8), u * 16);
+      gather<D, WIDTH>(acc, x[u], values, u * 16);
     }
     __syncthreads();                       /* all have read what the tile after next takes the place of */
   }
@@ -283,23 +295,18 @@ query_gradient_mma(const ty_k_attention a) {
   constexpr int KEYS = TILE / WIDTH, EIGHTS = KEYS / 8;
   __shared__ uint4 kt[2][TILE / 8], vt[2][TILE / 8];
   const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
-  const unsigned tiles = (unsigned)((a.lq + SIDE - 1) / SIDE);
-  const int64_t head = blockIdx.x / tiles;
-  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(tiles - 1 - blockIdx.x % tiles) * SIDE,
+  const unsigned blocks = (unsigned)((a.lq + SIDE - 1) / SIDE);
+  const int64_t head = blockIdx.x / blocks;
+  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(blocks - 1 - blockIdx.x % blocks) * SIDE,
     first = q0 + warp * ROWS, i = first + r, end = a.causal && q0 + SIDE < lk ? q0 + SIDE : lk;
   const stream drop = stream_of(a);
   const bool drops = drop.blocks != 0;
   const float factor = factor_of<MASKED>(a), by = drops ? (float)a.kept : 1;
   uint32_t q[WIDTH / 16][4], g[WIDTH / 16][4];
   float acc[WIDTH / 8][4] = {}, low[2], delta[2] = {0, 0};
-  const shared_place keys = shared(kt[0]), values = shared(vt[0]);
-  bringer<D, WIDTH> from_k(a.k, base_of(a.k, a.h, head), 0, lk, a.d), from_v(a.v, base_of(a.v, a.h, head), 0, lk, a.dv);
-  const auto bring_both = [&](int to) {
-    from_k.bring_next(keys + to * (TILE / 8));
-    from_v.bring_next(values + to * (TILE / 8));
-    bring_away();
-  };
-  bring_both(0);
+  pairs<D, WIDTH> tiles = {{a.k, base_of(a.k, a.h, head), 0, lk, a.d}, {a.v, base_of(a.v, a.h, head), 0, lk, a.dv}, shared(kt[0]),
+    shared(vt[0])};
+  tiles.bring(0);
   take_rows<D, WIDTH>(q, a.q, base_of(a.q, a.h, head), i, lq, a.d);
   take_sign<MASKED>(q, a);
   take_rows<D, WIDTH>(g, a.g, base_of(a.g, a.h, head), i, lq, a.dv);
@@ -321,19 +328,16 @@ query_gradient_mma(const ty_k_attention a) {
   }
   for (int k0 = 0; k0 < end; k0 += KEYS) {
     const int now = k0 / KEYS % 2;
-    if (k0 + KEYS < end) {
-      bring_both(1 - now);
-      wait_for<1>();
-    } else wait_for<0>();
-    __syncthreads();
+    tiles.ready(now, k0 + KEYS < end);
+    const shared_place keys = tiles.one + now * (TILE / 8), values = tiles.other + now * (TILE / 8);
     const bool all = !MASKED && k0 + KEYS <= lk && (!a.causal || k0 + KEYS - 1 <= first);
     uint32_t kept[2][2] = {{~0u, ~0u}, {~0u, ~0u}};
     if (drops) keep_queries<EIGHTS>(kept, drop, head * lq + i, k0);
 #pragma unroll
     for (int half = 0; half < EIGHTS / 4; half++) {
       float x[2][2][4], dp[2][2][4];
-      dots<D, WIDTH>(x, q, keys + now * (TILE / 8), half * 32);
-      dots<D, WIDTH>(dp, g, values + now * (TILE / 8), half * 32);
+      dots<D, WIDTH>(x, q, keys, half * 32);
+      dots<D, WIDTH>(dp, g, values, half * 32);
       if (!all)
 #pragma unroll
         for (int n = 0; n < 4; n++)
@@ -352,7 +356,7 @@ query_gradient_mma(const ty_k_attention a) {
             const bool keeps = kept[e / 2][t] & 1u << (8 * (2 * half + u) + e % 2);
             x[u][t][e] = p * fmaf(keeps ? by : 0, dp[u][t][e], -delta[e / 2]);
           }
-        gather<D, WIDTH>(acc, x[u], keys + now * (TILE / 8), half * 32 + u * 16);
+        gather<D, WIDTH>(acc, x[u], keys, half * 32 + u * 16);
       }
     }
     __syncthreads();
@@ -367,46 +371,43 @@ key_gradients_mma(const ty_k_attention a) {
   __shared__ uint4 qt[2][TILE / 8], gt[2][TILE / 8];
   __shared__ float low[2][QUERIES], delta[2][QUERIES];
   const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
-  const unsigned tiles = (unsigned)((a.lk + SIDE - 1) / SIDE);
-  const int64_t head = blockIdx.x / tiles;
-  const int lq = (int)a.lq, lk = (int)a.lk, k0 = (int)(blockIdx.x % tiles) * SIDE, first = k0 + warp * ROWS, j = first + r,
+  const unsigned blocks = (unsigned)((a.lk + SIDE - 1) / SIDE);
+  const int64_t head = blockIdx.x / blocks;
+  const int lq = (int)a.lq, lk = (int)a.lk, k0 = (int)(blockIdx.x % blocks) * SIDE, first = k0 + warp * ROWS, j = first + r,
     begin = a.causal ? k0 : 0;             /* earlier queries don't see these keys */
   const stream drop = stream_of(a);
   const bool drops = drop.blocks != 0;
   const float factor = factor_of<MASKED>(a), by = drops ? (float)a.kept : 1;
   uint32_t k[WIDTH / 16][4], v[WIDTH / 16][4];
   float acc_k[WIDTH / 8][4] = {}, acc_v[WIDTH / 8][4] = {};
-  const shared_place queries = shared(qt[0]), grads = shared(gt[0]);
-  bringer<D, WIDTH> from_q(a.q, base_of(a.q, a.h, head), begin, lq, a.d), from_g(a.g, base_of(a.g, a.h, head), begin, lq, a.dv);
-  const auto bring_both = [&](int q0, int to) {
-    from_q.bring_next(queries + to * (TILE / 8));
-    from_g.bring_next(grads + to * (TILE / 8));
-    bring_away();
-    if (threadIdx.x < QUERIES) {
-      const int i = q0 + (int)threadIdx.x;
-      low[to][threadIdx.x] = i < lq ? ((const float *)a.lse)[head * lq + i] * -LOG2_E : -INFINITY;
-      delta[to][threadIdx.x] = i < lq ? ((const float *)a.delta)[head * lq + i] : 0;
-    }
+  pairs<D, WIDTH> tiles = {{a.q, base_of(a.q, a.h, head), begin, lq, a.d}, {a.g, base_of(a.g, a.h, head), begin, lq, a.dv}, shared(qt[0]),
+    shared(gt[0])};
+  const auto take_rates = [&](int q0, int to) {
+    if (threadIdx.x >= QUERIES) return;
+    const int i = q0 + (int)threadIdx.x;
+    low[to][threadIdx.x] = i < lq ? ((const float *)a.lse)[head * lq + i] * -LOG2_E : -INFINITY;
+    delta[to][threadIdx.x] = i < lq ? ((const float *)a.delta)[head * lq + i] : 0;
   };
-  if (begin < lq) bring_both(begin, 0);
+  if (begin < lq) {
+    tiles.bring(0);
+    take_rates(begin, 0);
+  }
   take_rows<D, WIDTH>(k, a.k, base_of(a.k, a.h, head), j, lk, a.d);
   take_sign<MASKED>(k, a);
   take_rows<D, WIDTH>(v, a.v, base_of(a.v, a.h, head), j, lk, a.dv);
   for (int q0 = begin; q0 < lq; q0 += QUERIES) {
     const int now = (q0 - begin) / QUERIES % 2;
-    if (q0 + QUERIES < lq) {
-      bring_both(q0 + QUERIES, 1 - now);
-      wait_for<1>();
-    } else wait_for<0>();
-    __syncthreads();
+    if (q0 + QUERIES < lq) take_rates(q0 + QUERIES, 1 - now);
+    tiles.ready(now, q0 + QUERIES < lq);
+    const shared_place queries = tiles.one + now * (TILE / 8), grads = tiles.other + now * (TILE / 8);
     const bool all = !MASKED && first + ROWS <= lk && (!a.causal || first + ROWS - 1 <= q0);
     uint32_t kept[2][2][2] = {{{~0u, ~0u}, {~0u, ~0u}}, {{~0u, ~0u}, {~0u, ~0u}}};
     if (drops) keep_keys<EIGHTS>(kept, drop, head * lq + q0, first);
 #pragma unroll
     for (int u = 0; u < EIGHTS / 2; u++) {
       float x[1][2][4], dp[1][2][4];
-      dots<D, WIDTH>(x, k, queries + now * (TILE / 8), u * 16);
-      dots<D, WIDTH>(dp, v, grads + now * (TILE / 8), u * 16);
+      dots<D, WIDTH>(x, k, queries, u * 16);
+      dots<D, WIDTH>(dp, v, grads, u * 16);
       if (!all)
 #pragma unroll
         for (int t = 0; t < 2; t++)
@@ -423,8 +424,8 @@ key_gradients_mma(const ty_k_attention a) {
           x[0][t][e] = p * fmaf(keeps ? by : 0, dp[0][t][e], -delta[now][at]);
           dp[0][t][e] = keeps ? p : 0;
         }
-      gather<D, WIDTH>(acc_v, dp[0], grads + now * (TILE / 8), u * 16);
-      gather<D, WIDTH>(acc_k, x[0], queries + now * (TILE / 8), u * 16);
+      gather<D, WIDTH>(acc_v, dp[0], grads, u * 16);
+      gather<D, WIDTH>(acc_k, x[0], queries, u * 16);
     }
     __syncthreads();
   }
