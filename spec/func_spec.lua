@@ -64,6 +64,29 @@ describe("func", function()
     close(w.grad, tycho.tensor {-0.96}, "through the step", 1e-6)
   end)
 
+  it("takes derivatives of what jvp gives, by primals and by tangents", function()
+    local p, v = tycho.tensor {1, 2}, tycho.tensor {1, 1}
+    local function power(t) return t ^ 3 end
+    local function along(t) return (select(2, func.jvp(power, {t}, {v}))) end
+    local six = tycho.tensor {6, 12}
+    close(func.grad(function(t) return along(t):sum() end)(p), six, "grad of jvp", 0)
+    close(select(2, func.jvp(along, {p}, {v})), six, "jvp of jvp", 0)
+    close(func.jacfwd(along)(p), six:diag(), "jacfwd of jvp", 0)
+    close(func.jacrev(along)(p), six:diag(), "jacrev of jvp", 0)
+    close(func.hessian(function(t) return along(t):sum() end)(p), tycho.tensor {{6, 0}, {0, 6}}, "hessian of jvp", 0)
+    close(func.grad(function(t) return (func.jvp(power, {t}, {v})):sum() end)(p), tycho.tensor {3, 12}, "grad of jvp's value", 0)
+    close(func.grad(function(t) return (select(2, func.jvp(power, {p}, {t}))):sum() end)(v), tycho.tensor {3, 12}, "grad by the tangent", 0)
+    local rows = tycho.tensor {{1, 2}, {3, 4}}
+    close(func.vmap(func.grad(function(t) return along(t):sum() end))(rows), rows * 6, "vmap of grad of jvp", 0)
+    local w, q = tycho.tensor({1, 1}, {requires_grad = true}), tycho.tensor({1, 2}, {requires_grad = true})
+    local _, t = func.jvp(function(a) return a ^ 3 * w end, {q}, {q * 1})        -- 3 q^3 w
+    local dq, dw = unpack(tycho.grad(t:sum(), {q, w}))
+    close(dq, tycho.tensor {9, 36}, "leaf", 0)
+    close(dw, tycho.tensor {3, 24}, "captured", 0)
+    tycho.no_grad(function() assert.is_false((func.jvp(power, {q}, {v})).requires_grad) end)
+    assert.is_false((func.jvp(power, {p}, {v})).requires_grad)
+  end)
+
   it("second derivatives of several results", function()
     local a, b = tycho.tensor({1, 2}, {dtype = "float64"}), tycho.tensor({3, -1, 2}, {dtype = "float64"})
     local function fn(u, v) return tycho.outer(u * u, v * v * v) end                -- y[i][j] = u_i^2 v_j^3

@@ -130,7 +130,13 @@ function func.vjp(fn, ...)
   return unpack(results)
 end
 -- jvp(fn, primals, tangents): fn's result for a list of arguments, and its derivative along a list of directions.
-function func.jvp(fn, primals, tangents) return functional.jvp(fn, primals, tangents, nil, core.is_grad_enabled()) end
+function func.jvp(fn, primals, tangents)
+  local records, create = core.is_grad_enabled(), false
+  for _, given in ipairs {primals, tangents} do
+    for _, x in ipairs(type(given) == "table" and given or {given}) do create = create or core.is_tensor(x) and x.requires_grad end
+  end
+  return functional.jvp(fn, primals, tangents, {create_graph = records and create}, records)
+end
 -- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
 -- named, in its place: shaped(place, list) for each.
 local function derivatives(who, fn, argnums, derive, shaped)
