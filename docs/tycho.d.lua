@@ -6265,7 +6265,7 @@ function tycho.fft.fftshift(x, dim) end
 ---@return tycho.Tensor
 function tycho.fft.ifftshift(x, dim) end
 
---- `(x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
+--- `(x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true, return_complex:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
 ---@param x tycho.Tensor
 ---@param n_fft integer
 ---@param hop_length? integer|table
@@ -6275,10 +6275,11 @@ function tycho.fft.ifftshift(x, dim) end
 ---@param pad_mode? string|table
 ---@param normalized? boolean|table
 ---@param onesided? boolean|table
+---@param return_complex? boolean|table
 ---@return tycho.Tensor
-function tycho.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
+function tycho.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex) end
 
---- `(n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
+--- `(n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true, return_complex:bool=true)` spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)
 ---@param n_fft integer
 ---@param hop_length? integer|table
 ---@param win_length? integer|table
@@ -6287,8 +6288,9 @@ function tycho.stft(x, n_fft, hop_length, win_length, window, center, pad_mode, 
 ---@param pad_mode? string|table
 ---@param normalized? boolean|table
 ---@param onesided? boolean|table
+---@param return_complex? boolean|table
 ---@return tycho.Tensor
-function Tensor:stft(n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided) end
+function Tensor:stft(n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex) end
 
 --- `(x, n_fft:int, hop_length:int?, win_length:int?, window?, center:bool=true, normalized:bool=false, onesided:bool=true, length:int?)` the elements whose stft is x, pairs (N, n_fft / 2 + 1, pieces, 2), nearest by least squares; length: how many (what the pieces hold)
 ---@param x tycho.Tensor

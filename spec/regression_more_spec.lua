@@ -352,4 +352,24 @@ describe("regressions", function()
       assert.equal(0, f(tycho.zeros(0), 1, T({}, i64), tycho.ones(0)):numel())
     end
   end)
+
+  it("traces recurrent layers without a batch, and lengths beside a table of positions that ends", function()
+    for _, name in ipairs {"RNN", "GRU", "LSTM"} do
+      local layer = nn[name](4, 6, {num_layers = 2, bidirectional = true})
+      local traced = tycho.jit.trace(layer, tycho.randn(6, 4))
+      for _, length in ipairs {6, 3, 9} do
+        local x = tycho.randn(length, 4)
+        helper.close((traced(x)), (layer(x)), name, 0)
+      end
+    end
+    local words, positions = nn.Embedding(17, 4), nn.Embedding(32, 4)
+    local function model(ids) return words(ids) + positions(tycho.range(1, ids:size(2), {dtype = "int64"})) end
+    for _, n in ipairs {4, 5, 16, 31, 32} do
+      local traced = tycho.jit.trace(model, tycho.randint(1, 17, {1, n}))
+      for _, length in ipairs {1, 9, 32} do
+        local ids = tycho.randint(1, 17, {2, length})
+        helper.close(traced(ids), model(ids), ("%d of a trace of %d"):format(length, n), 0)
+      end
+    end
+  end)
 end)

@@ -240,10 +240,13 @@ local function following(x, p, size)
   return times % 1 == 0 and times >= 1 and {size = times, of = p.dims} or nil
 end
 
+-- A second size below n, from 4 on: where more elements than n are refused, as a table of positions may end there.
+local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
+
 -- The other dims of the first input whose size numbers follow: a list; and these numbers' places, the batch's and all, where all sizes may
 -- change together. batch: the dim of each input.
 local function growing_dims(model, copies, a, free, batch, follows)
-  local first, places, found, fixed = copies[1].shape, {}, {}, {}
+  local first, places, found, fixed, ends = copies[1].shape, {}, {}, {}, {}
   for _, d in ipairs(free) do fixed[d] = true end
   if batch then fixed[batch[1]] = true end
   local function changed(sizes, batch_size)
@@ -258,9 +261,14 @@ local function growing_dims(model, copies, a, free, batch, follows)
   for d, n in ipairs(first) do
     local function grown_to(size)
       local ok, b = changed({[d] = size})
-      return ok and generalise(a, b, n, size)
+      return ok and generalise(a, b, n, size), ok
     end
-    local grown = not fixed[d] and n > 1 and grown_to(larger(n))
+    local grown, fits = false, true
+    if not fixed[d] and n > 1 then grown, fits = grown_to(larger(n)) end
+    if not fits and n > 3 then
+      ends[d] = true
+      grown = grown_to(less(n))
+    end
     local again = grown and (smaller(n) == n and grown or grown_to(smaller(n)))
     local alike = again and #again == #grown
     for k, g in ipairs(alike and grown or {}) do
@@ -275,7 +283,7 @@ local function growing_dims(model, copies, a, free, batch, follows)
   if batch then note(places, follows, 0) end
   local sizes, batch_size = {}, batch and larger(first[batch[1]]) or nil
   for _, list in ipairs {free, found} do
-    for _, d in ipairs(list) do sizes[d] = 2 * first[d] + d end
+    for _, d in ipairs(list) do sizes[d] = ends[d] and less(first[d]) or 2 * first[d] + d end
   end
   local ok, b = changed(sizes, batch_size)
   local function old(d) return first[d == 0 and batch[1] or d] end

@@ -251,7 +251,8 @@ local function steps_of(name, n_fft, hop)
   return hop
 end
 
-def("stft", PIECES .. "pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true",
+def("stft", PIECES .. "pad_mode:enum(constant,reflect,replicate,circular)=reflect, normalized:bool=false, onesided:bool=true, \z
+  return_complex:bool=true",
   "spectra of pieces of n_fft elements, hop_length (n_fft / 4) apart: of (L) or (N, L) real elements pairs (N, n_fft / 2 + 1, pieces, 2)",
   function(x, n_fft, hop, win_length, window, center, pad_mode, normalized, onesided)
     hop = steps_of("stft", n_fft, hop)
