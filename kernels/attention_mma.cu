@@ -16,6 +16,7 @@
 #define TILE 4096                /* numbers of a tile: 64 rows of 64, 32 of 128 */
 #define LOG2_E 1.44269504088896341f
 #define LN_2 0.693147180559945309f
+/* Products and differences aren't contracted: the highest score's weight is 1 whatever its rounding. */
 #define FAR 8                    /* powers of two: weights of 256 are far from the ends of 16 bits */
 
 /* Where 16 bytes of a tile lie: those of eight rows above each other, and of a row, in all banks. */
@@ -200,8 +201,9 @@ template <bool MASKED, int N> static __device__ __forceinline__ void take_sign(u
 }
 /* A product as it is, where query i sees key j; else -inf. */
 template <bool MASKED> static __device__ __forceinline__ float seen(const ty_k_attention &a, int64_t head, int i, int j, float dot) {
-  if (MASKED) return score<float>(a, head, i, j, dot) * LOG2_E;
-  return j < (int)a.lk && (!a.causal || j <= i) ? dot : -INFINITY;
+  if (!MASKED) return i < (int)a.lq && j < (int)a.lk && (!a.causal || j <= i) ? dot : -INFINITY;
+  const float x = score<float>(a, head, i, j, dot);      /* the lowest numbers are seen: no infinity comes of them, and NaN stays one */
+  return x == -INFINITY ? x : fmaxf(x * LOG2_E, -0x1p127f) + (x - x);
 }
 
 template <class D, int WIDTH, bool MASKED> __global__ void __launch_bounds__(THREADS, WIDTH == 64 ? 3 : 2)
@@ -254,7 +256,7 @@ forward_mma(const ty_k_attention a) {
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         low[h] = highest[h] == -INFINITY ? 0 : -highest[h] * factor;
-        const float old = exp2_near(fmaf(top[h], factor, low[h]));
+        const float old = exp2_near(top[h] * factor + low[h]);
         top[h] = highest[h];
         sum[h] *= old;
 #pragma unroll
@@ -269,7 +271,7 @@ forward_mma(const ty_k_attention a) {
       for (int t = 0; t < 2; t++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          const float p = exp2_near(fmaf(x[u][t][e], factor, low[e / 2]));
+          const float p = exp2_near(x[u][t][e] * factor + low[e / 2]);
           sum[e / 2] += p;
           x[u][t][e] = kept[e / 2][t] & 1u << (8 * u + e % 2) ? p : 0;
         }
@@ -352,7 +354,7 @@ query_gradient_mma(const ty_k_attention a) {
         for (int t = 0; t < 2; t++)
 #pragma unroll
           for (int e = 0; e < 4; e++) {
-            const float p = exp2_near(fmaf(x[u][t][e], factor, low[e / 2]));
+            const float p = exp2_near(x[u][t][e] * factor + low[e / 2]);
             const bool keeps = kept[e / 2][t] & 1u << (8 * (2 * half + u) + e % 2);
             x[u][t][e] = p * fmaf(keeps ? by : 0, dp[u][t][e], -delta[e / 2]);
           }
@@ -400,7 +402,7 @@ key_gradients_mma(const ty_k_attention a) {
     if (q0 + QUERIES < lq) take_rates(q0 + QUERIES, 1 - now);
     tiles.ready(now, q0 + QUERIES < lq);
     const shared_place queries = tiles.one + now * (TILE / 8), grads = tiles.other + now * (TILE / 8);
-    const bool all = !MASKED && first + ROWS <= lk && (!a.causal || first + ROWS - 1 <= q0);
+    const bool all = !MASKED && q0 + QUERIES <= lq && first + ROWS <= lk && (!a.causal || first + ROWS - 1 <= q0);
     uint32_t kept[2][2][2] = {{{~0u, ~0u}, {~0u, ~0u}}, {{~0u, ~0u}, {~0u, ~0u}}};
     if (drops) keep_keys<EIGHTS>(kept, drop, head * lq + q0, first);
 #pragma unroll
@@ -419,7 +421,7 @@ key_gradients_mma(const ty_k_attention a) {
 #pragma unroll
         for (int e = 0; e < 4; e++) {
           const int at = u * 16 + t * 8 + 2 * c + e % 2;
-          const float p = exp2_near(fmaf(x[0][t][e], factor, low[now][at]));
+          const float p = exp2_near(x[0][t][e] * factor + low[now][at]);
           const bool keeps = kept[e / 2][e % 2][t] & 1u << 8 * u;
           x[0][t][e] = p * fmaf(keeps ? by : 0, dp[0][t][e], -delta[now][at]);
           dp[0][t][e] = keeps ? p : 0;
@@ -440,7 +442,7 @@ static int64_t blocks_of(const ty_k_attention &a, int64_t rows) { return a.heads
 bool ty_k_attention_mma(const ty_k_attention *p) {
   const ty_k_attention &a = *p;
   const int64_t most = a.lq > a.lk ? a.lq : a.lk;
-  bool fit = (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.scale != 0 && a.d <= 128 && a.dv <= 128 && a.lq > 0 && a.lk > 0 &&
+  bool fit = (a.dtype == TY_F16 || a.dtype == TY_BF16) && (float)a.scale != 0 && a.d <= 128 && a.dv <= 128 && a.lq > 0 && a.lk > 0 &&
     a.heads > 0 && most < INT32_MAX - SIDE && blocks_of(a, most) <= INT32_MAX;
   for (const ty_k_heads *t : {&a.q, &a.k, &a.dq, &a.dk}) fit = fit && (!t->p || by_packs(*t, a.d, 8));
   for (const ty_k_heads *t : {&a.v, &a.o, &a.g, &a.dvalue}) fit = fit && (!t->p || by_packs(*t, a.dv, 8));
