@@ -47,11 +47,11 @@ local tycho = {}
 -- What functions give: methods by the names in reference.md.
 local classes = {}
 
-tycho.linalg = {}
 tycho.fft = {}
-tycho.special = {}
+tycho.linalg = {}
 tycho.signal = {}
 tycho.signal.windows = {}
+tycho.special = {}
 --- `(x)` -x
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -7588,7 +7588,7 @@ function tycho.gumbel_softmax(x, tau, hard, dim) end
 ---@return tycho.Tensor
 function Tensor:gumbel_softmax(tau, hard, dim) end
 
---- `(q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); dropout_p is rounded to 1 / 65536
+--- `(q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, not by what the rest is multiplied, goes by dropout_p rounded to 1 / 65536
 ---@param q tycho.Tensor
 ---@param k tycho.Tensor
 ---@param v tycho.Tensor
@@ -7599,7 +7599,7 @@ function Tensor:gumbel_softmax(tau, hard, dim) end
 ---@return tycho.Tensor
 function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal, options) end
 
---- `(k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); dropout_p is rounded to 1 / 65536
+--- `(k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false)` softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, not by what the rest is multiplied, goes by dropout_p rounded to 1 / 65536
 ---@param k tycho.Tensor
 ---@param v tycho.Tensor
 ---@param attn_mask? tycho.Tensor|table

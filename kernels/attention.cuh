@@ -36,6 +36,7 @@ template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attent
 static __device__ __forceinline__ void draw(uint32_t *r, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + (uint64_t)(head * a.lq + i) * ty_drop_blocks(a.lk) + (uint64_t)j / 8, r);
 }
+/* Picked by conditions: ty_half_word's index would put the words into memory. */
 template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   if (a.dropout <= 0) return 1;
   uint32_t r[4];

@@ -1,5 +1,5 @@
-/* Attention in 16 bits and its gradients by tensor cores, tile by tile (Dao 2023), where a library's kernels don't serve: with dropout,
- * whose random numbers are the CPU's.
+/* Attention in 16 bits and its gradients by tensor cores, tile by tile (Dao 2023), for all that a library isn't asked for or doesn't take
+ * (src/cuda/attention.c): dropout, whose random numbers are the CPU's, before all.
  *
  * Idea: a warp has 16 rows, queries or (for k's and v's gradients) keys; the others pass through shared memory by tiles, the next of which
  * is on its way meanwhile. What comes out of one product as a sum is the next one's first factor where it stands (mma.cuh), so that weights
@@ -7,7 +7,6 @@
  * Invariant: no sum needs atomics, so the same bits come each time; warps of a block go along to every product and barrier. */
 #include "attention.cuh"
 #include "mma.cuh"
-#include "rows.cuh"
 
 #define WARPS 4
 #define THREADS (32 * WARPS)
@@ -16,8 +15,7 @@
 #define TILE 4096                /* numbers of a tile: 64 rows of 64, 32 of 128 */
 #define LOG2_E 1.44269504088896341f
 #define LN_2 0.693147180559945309f
-/* Products and differences aren't contracted: the highest score's weight is 1 whatever its rounding. */
-#define FAR 8                    /* powers of two: weights of 256 are far from the ends of 16 bits */
+#define RISE 8                   /* powers of two: weights of 256 are far from the ends of 16 bits */
 
 /* Where 16 bytes of a tile lie: those of eight rows above each other, and of a row, in all banks. */
 template <int WIDTH> static __device__ __forceinline__ int place(int row, int chunk) { return row * (WIDTH / 8) + (chunk ^ (row & 7)); }
@@ -27,7 +25,7 @@ template <class D, int WIDTH> struct bringer {
   static constexpr int CHUNKS = WIDTH / 8, STEP = THREADS / CHUNKS;      /* rows between two of a thread's */
   const D *from;
   int64_t stride;
-  int left;                                /* rows from its first on; 0: beyond the width */
+  int left;                                /* rows from its first on; 0 or less: nothing is there */
   __device__ __forceinline__ bringer(const ty_k_heads &t, int64_t base, int row, int rows, int64_t width) {
     const int chunk = (int)threadIdx.x % CHUNKS, first = row + (int)threadIdx.x / CHUNKS;
     const bool has = chunk * 8 < width;
@@ -187,7 +185,7 @@ template <int N> static __device__ __forceinline__ void keep_keys(uint32_t (&to)
   for (int k = 0; k < 8; k++) to[k / 2 % 2][k % 2][k / 4] = __shfl_sync(0xffffffffu, mine, k * 4 + c, 32) >> r;
 }
 
-/* What scores are multiplied with to count in powers of two, and their sign, which the warp's rows take; of masked ones, which `unseen`
+/* What scores are multiplied with to count in powers of two, and their sign, which the warp's rows take; of masked ones, which `seen`
    makes, neither is left. */
 template <bool MASKED> static __device__ __forceinline__ float factor_of(const ty_k_attention &a) {
   return MASKED ? 1 : fabsf((float)a.scale) * LOG2_E;
@@ -206,6 +204,28 @@ template <bool MASKED> static __device__ __forceinline__ float seen(const ty_k_a
   return x == -INFINITY ? x : fmaxf(x * LOG2_E, -0x1p127f) + (x - x);
 }
 
+/* Products of 16 N columns from `column` on with rows `row` and row + 8: -inf where a query doesn't see a key. TURNED: rows are keys. */
+template <bool MASKED, bool TURNED, int N> static __device__ __forceinline__ void hide(float (&x)[N][2][4], const ty_k_attention &a,
+  int64_t head, int row, int column) {
+#pragma unroll
+  for (int n = 0; n < 2 * N; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      float &s = x[n / 2][n % 2][e];
+      const int r = row + e / 2 * 8, c = column + n * 8 + (int)threadIdx.x % 4 * 2 + e % 2;
+      s = TURNED ? seen<MASKED>(a, head, c, r, s) : seen<MASKED>(a, head, r, c, s);
+    }
+}
+
+/* A score's weight, beside low = -(another's) * factor. The product is rounded as that one was (fmaf wouldn't): equal scores weigh 1. */
+static __device__ __forceinline__ float weight_of(float x, float factor, float low) { return exp2_near(x * factor + low); }
+
+/* Keys from here on are seen by none of a block's queries, of which q0 is the first. */
+static __device__ __forceinline__ int keys_end(const ty_k_attention &a, int q0) {
+  const int64_t last = q0 + SIDE < a.lq ? q0 + SIDE : a.lq;
+  return (int)(a.causal && last < a.lk ? last : a.lk);
+}
+
 template <class D, int WIDTH, bool MASKED> __global__ void __launch_bounds__(THREADS, WIDTH == 64 ? 3 : 2)
 forward_mma(const ty_k_attention a) {
   constexpr int KEYS = TILE / WIDTH, EIGHTS = KEYS / 8;
@@ -214,13 +234,13 @@ forward_mma(const ty_k_attention a) {
   const unsigned blocks = (unsigned)((a.lq + SIDE - 1) / SIDE);
   const int64_t head = blockIdx.x / blocks;
   const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(blocks - 1 - blockIdx.x % blocks) * SIDE,      /* those of most keys first */
-    first = q0 + warp * ROWS, i = first + r, end = a.causal && q0 + SIDE < lk ? q0 + SIDE : lk;
+    first = q0 + warp * ROWS, i = first + r, end = keys_end(a, q0);
   const stream drop = stream_of(a);
   const bool drops = drop.blocks != 0;
   const float factor = factor_of<MASKED>(a);
   uint32_t q[WIDTH / 16][4];
   float acc[WIDTH / 8][4] = {}, top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, low[2] = {0, 0};
-  pairs<D, WIDTH> tiles = {{a.k, base_of(a.k, a.h, head), 0, lk, a.d}, {a.v, base_of(a.v, a.h, head), 0, lk, a.dv}, shared(kt[0]),
+  pairs<D, WIDTH> tiles = {{a.k, base_of(a.k, a.h, head), 0, end, a.d}, {a.v, base_of(a.v, a.h, head), 0, end, a.dv}, shared(kt[0]),
     shared(vt[0])};
   tiles.bring(0);
   take_rows<D, WIDTH>(q, a.q, base_of(a.q, a.h, head), i, lq, a.d);
@@ -233,14 +253,7 @@ forward_mma(const ty_k_attention a) {
     float x[EIGHTS / 2][2][4], highest[2];
     if (drops) keep_queries<EIGHTS>(kept, drop, head * lq + i, k0);
     dots<D, WIDTH>(x, q, keys, 0);
-    if (MASKED || k0 + KEYS > lk || (a.causal && k0 + KEYS - 1 > first))
-#pragma unroll
-      for (int n = 0; n < EIGHTS; n++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-          float &s = x[n / 2][n % 2][e];
-          s = seen<MASKED>(a, head, i + e / 2 * 8, k0 + n * 8 + 2 * c + e % 2, s);
-        }
+    if (MASKED || k0 + KEYS > lk || (a.causal && k0 + KEYS - 1 > first)) hide<MASKED, false>(x, a, head, i, k0);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
       float high = top[h];                 /* a NaN needs no place in it: its weight is one */
@@ -251,12 +264,12 @@ forward_mma(const ty_k_attention a) {
       highest[h] = high;
     }
     /* Weights count from the highest score that was known, unless one is far above: all of it cancels out in the end. */
-    const bool far = (highest[0] - top[0]) * factor > FAR || (highest[1] - top[1]) * factor > FAR;
-    if (__any_sync(0xffffffffu, far))
+    const bool rises = (highest[0] - top[0]) * factor > RISE || (highest[1] - top[1]) * factor > RISE;
+    if (__any_sync(0xffffffffu, rises))
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         low[h] = highest[h] == -INFINITY ? 0 : -highest[h] * factor;
-        const float old = exp2_near(top[h] * factor + low[h]);
+        const float old = weight_of(top[h], factor, low[h]);
         top[h] = highest[h];
         sum[h] *= old;
 #pragma unroll
@@ -271,7 +284,7 @@ forward_mma(const ty_k_attention a) {
       for (int t = 0; t < 2; t++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          const float p = exp2_near(x[u][t][e] * factor + low[e / 2]);
+          const float p = weight_of(x[u][t][e], factor, low[e / 2]);
           sum[e / 2] += p;
           x[u][t][e] = kept[e / 2][t] & 1u << (8 * u + e % 2) ? p : 0;
         }
@@ -300,13 +313,13 @@ query_gradient_mma(const ty_k_attention a) {
   const unsigned blocks = (unsigned)((a.lq + SIDE - 1) / SIDE);
   const int64_t head = blockIdx.x / blocks;
   const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(blocks - 1 - blockIdx.x % blocks) * SIDE,
-    first = q0 + warp * ROWS, i = first + r, end = a.causal && q0 + SIDE < lk ? q0 + SIDE : lk;
+    first = q0 + warp * ROWS, i = first + r, end = keys_end(a, q0);
   const stream drop = stream_of(a);
   const bool drops = drop.blocks != 0;
   const float factor = factor_of<MASKED>(a), by = drops ? (float)a.kept : 1;
   uint32_t q[WIDTH / 16][4], g[WIDTH / 16][4];
   float acc[WIDTH / 8][4] = {}, low[2], delta[2] = {0, 0};
-  pairs<D, WIDTH> tiles = {{a.k, base_of(a.k, a.h, head), 0, lk, a.d}, {a.v, base_of(a.v, a.h, head), 0, lk, a.dv}, shared(kt[0]),
+  pairs<D, WIDTH> tiles = {{a.k, base_of(a.k, a.h, head), 0, end, a.d}, {a.v, base_of(a.v, a.h, head), 0, end, a.dv}, shared(kt[0]),
     shared(vt[0])};
   tiles.bring(0);
   take_rows<D, WIDTH>(q, a.q, base_of(a.q, a.h, head), i, lq, a.d);
@@ -340,21 +353,14 @@ query_gradient_mma(const ty_k_attention a) {
       float x[2][2][4], dp[2][2][4];
       dots<D, WIDTH>(x, q, keys, half * 32);
       dots<D, WIDTH>(dp, g, values, half * 32);
-      if (!all)
-#pragma unroll
-        for (int n = 0; n < 4; n++)
-#pragma unroll
-          for (int e = 0; e < 4; e++) {
-            float &s = x[n / 2][n % 2][e];
-            s = seen<MASKED>(a, head, i + e / 2 * 8, k0 + half * 32 + n * 8 + 2 * c + e % 2, s);
-          }
+      if (!all) hide<MASKED, false>(x, a, head, i, k0 + half * 32);
 #pragma unroll
       for (int u = 0; u < 2; u++) {
 #pragma unroll
         for (int t = 0; t < 2; t++)
 #pragma unroll
           for (int e = 0; e < 4; e++) {
-            const float p = exp2_near(x[u][t][e] * factor + low[e / 2]);
+            const float p = weight_of(x[u][t][e], factor, low[e / 2]);
             const bool keeps = kept[e / 2][t] & 1u << (8 * (2 * half + u) + e % 2);
             x[u][t][e] = p * fmaf(keeps ? by : 0, dp[u][t][e], -delta[e / 2]);
           }
@@ -410,18 +416,13 @@ key_gradients_mma(const ty_k_attention a) {
       float x[1][2][4], dp[1][2][4];
       dots<D, WIDTH>(x, k, queries, u * 16);
       dots<D, WIDTH>(dp, v, grads, u * 16);
-      if (!all)
-#pragma unroll
-        for (int t = 0; t < 2; t++)
-#pragma unroll
-          for (int e = 0; e < 4; e++)
-            x[0][t][e] = seen<MASKED>(a, head, q0 + u * 16 + t * 8 + 2 * c + e % 2, j + e / 2 * 8, x[0][t][e]);
+      if (!all) hide<MASKED, true>(x, a, head, j, q0 + u * 16);
 #pragma unroll
       for (int t = 0; t < 2; t++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
           const int at = u * 16 + t * 8 + 2 * c + e % 2;
-          const float p = exp2_near(x[0][t][e] * factor + low[now][at]);
+          const float p = weight_of(x[0][t][e], factor, low[now][at]);
           const bool keeps = kept[e / 2][e % 2][t] & 1u << 8 * u;
           x[0][t][e] = p * fmaf(keeps ? by : 0, dp[0][t][e], -delta[now][at]);
           dp[0][t][e] = keeps ? p : 0;

@@ -202,10 +202,7 @@ local function place(path)                                   -- a table within t
 end
 
 -- Ops, their in-place forms, other names of both.
-place "linalg"
-place "fft"
-place "special"
-place "signal.windows"
+for _, path in ipairs(functional.places) do place(path) end
 for _, title in ipairs(order) do
   for _, r in ipairs(groups[title] or {}) do
     local names, gives = {r.name}, "tycho.Tensor" .. (r.results > 1 and ", tycho.Tensor" or "")

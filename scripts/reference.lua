@@ -372,7 +372,7 @@ local function walk(path, t, home, seen)
   end
   seen[t] = path
   for _, name in ipairs(sorted(t, is_function)) do
-    local of_ops = path == "" or path == "linalg" or path == "fft" or path == "special" or path == "signal.windows"
+    local of_ops = path == "" or require("tycho.functional").places[path]
     if path ~= "nn.functional" and not is_op(path == "" and name or path .. "." .. name, t[name], of_ops) then
       add(path, name, t[name], home, nil, "function")
     end

@@ -45,8 +45,10 @@ tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
 local functional = require "tycho.functional"
-tycho.linalg, tycho.fft, tycho.special = options.told({}, "linalg"), options.told({}, "fft"), options.told({}, "special")
-tycho.signal = options.told({windows = options.told({}, "signal.windows")}, "signal")
+for _, path in ipairs(functional.places) do
+  local place, last = functional.place(tycho, path)
+  place[last] = options.told({}, path)
+end
 for name, fn in pairs(functional.functions) do
   local place, last = functional.place(tycho, name)
   place[last] = fn

@@ -37,7 +37,6 @@ thread_local block_run run;                /* plain data: an access costs no che
 }  // namespace
 
 thread_local sim_place *sim_here;
-thread_local unsigned long long sim_exchanged[1024];
 alignas(16) thread_local unsigned char sim_shared[1024 * 32];
 
 /* save = this stack; continue on the other: what a call keeps is kept */

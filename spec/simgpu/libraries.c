@@ -33,7 +33,7 @@ ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_str
   return TY_OK;
 }
 
-int64_t ty_dnn_given_at_once(void) { return 20000; }         /* so that batches go several ways */
+int64_t ty_dnn_given_at_once(void) { return 10000; }         /* so that batches go several ways */
 
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
   *taken = sim_odd_seed() && ty_is_16bit((ty_dtype)a->dtype) && a->mask.p && a->dropout == 0 && a->d == a->dv && a->d > 0 && a->d <= 256 &&

@@ -32,25 +32,20 @@ extern thread_local sim_place *sim_here;
 #define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)    /* as a device's fault, it ends the kernel */
 void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
-/* What a whole block calls together, so that its barriers serve. */
-extern thread_local unsigned long long sim_exchanged[1024];
 static inline unsigned sim_thread() { return sim_here->thread.x + sim_here->thread.y * sim_here->block_dim.x; }
-template <class T> static inline T sim_exchange(T v, unsigned from) {
-  static_assert(sizeof(T) <= sizeof *sim_exchanged, "a register or two");
-  const unsigned t = sim_thread();
-  __builtin_memcpy(&sim_exchanged[t], &v, sizeof v);
-  sim_barrier();
-  __builtin_memcpy(&v, &sim_exchanged[from], sizeof v);
-  sim_barrier();
-  return v;
-}
-/* What every thread of a block gives, by threads; to be read until the caller's next barrier. */
+/* What every thread of a block gives, by threads; to be read until the caller's next barrier. A whole block calls, so that its barriers
+   serve. */
 extern thread_local unsigned char sim_shared[1024 * 32];
 template <class T> static inline const T *sim_share(const T &v) {
   static_assert(sizeof(T) <= 32, "some registers");
   __builtin_memcpy(sim_shared + sim_thread() * sizeof v, &v, sizeof v);
   sim_barrier();
   return (const T *)sim_shared;
+}
+template <class T> static inline T sim_exchange(T v, unsigned from) {
+  const T got = sim_share(v)[from];
+  sim_barrier();
+  return got;
 }
 template <class T> static inline T __shfl_sync(unsigned, T v, unsigned lane, unsigned width) {
   const unsigned t = sim_thread();

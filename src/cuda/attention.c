@@ -1,5 +1,5 @@
 /* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else, of 16 bits, to the own kernel by tensor cores
- * (dropout), else as products, else to the own kernel by tiles.
+ * (dropout, what cuDNN refuses), else as products, else to the own kernel by tiles.
  *
  * Idea: as products (float32, wide heads), scores are in memory for some heads at a time, so many as fill a device.
  * Scores are float32 also of 16-bit operands.
@@ -51,8 +51,8 @@ static int64_t batches_at_once(const ty_k_attention *a) {
   if (a->mask.p) {
     const int64_t numbers = x.k.shape[1] * x.k.shape[2] * x.k.ld;
     const bool spread = a->g.p && a->mask.stride[2] == 0;      /* one for all queries, of which each is given a copy */
-    if (numbers > (spread ? most / 2 : INT32_MAX)) return 0;
-    if (x.k.shape[0] > 1) n = TY_MIN(n, most / 2 / TY_MAX(numbers, 1));
+    if (numbers > (spread ? most : INT32_MAX)) return 0;
+    if (x.k.shape[0] > 1) n = TY_MIN(n, most / TY_MAX(numbers, 1));
   }
   const int64_t runs = n ? (batches + n - 1) / n : 0;
   return runs ? (batches + runs - 1) / runs : 0;
@@ -187,6 +187,7 @@ static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream
   const bool small = each == 0 || (a->lq <= SHORT && a->lk <= SHORT);
   bool done = false;
   if (ty_k_attention_mma(a)) return ty_launched(c, gpu, ty_k_attend_mma(a, s));
+  if (a->g.p) TY_TRY(ty_launched(c, gpu, ty_k_attention_deltas(a, s)));
   if (!small && each <= TY_SCORES_IN_MEMORY && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
   return done ? TY_OK : ty_launched(c, gpu, ty_k_attend(a, s));
 }
@@ -234,8 +235,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
-  ty_status st = ty_k_attention_mma(&a) ? TY_OK : ty_launched(c, gpu, ty_k_attention_deltas(&a, s));
-  if (st == TY_OK) st = attend(c, gpu, &a, s);
+  const ty_status st = attend(c, gpu, &a, s);
   ty_release(delta);
   return st;
 }

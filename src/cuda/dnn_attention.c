@@ -170,6 +170,7 @@ static ty_dnn_key key_of(const attended *w) {
   const ty_k_attention *const a = &w->a;
   const int64_t *const n = w->given.k.shape;
   const int masked = a->mask.p ? 1 + (n[0] == 1) + 2 * (n[1] == 1) + 4 * (n[2] == 1) : 0;
+  /* 4 isn't used: plans that were saved once had dropout there */
   ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (w->sums != NULL) + 8 * masked, a->dtype, a->causal, a->heads,
     a->h, a->lq, a->lk, a->d, a->dv}};
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
@@ -178,7 +179,7 @@ static ty_dnn_key key_of(const attended *w) {
   return k;
 }
 
-int64_t ty_dnn_given_at_once(void) { return (int64_t)256 << 20; }
+int64_t ty_dnn_given_at_once(void) { return (int64_t)128 << 20; }
 
 #define GIVE(id, at) (p->uid[p->n] = (id), p->data[p->n++] = (void *)(at))
 static ty_status ready(ty_call *c, int gpu, ty_dnn_pack *p, void *more) {

@@ -32,4 +32,15 @@ for name in ([[
   lib.functions["special." .. shown] = lib.functions[own] or core.ops[own]
 end
 
+-- The tables of tycho that functions are in, those that others are in first: "fft", "signal", "signal.windows" ...; also by name.
+lib.places = {}
+for name in pairs(lib.functions) do
+  for at in name:gmatch "()%." do
+    local place = name:sub(1, at - 1)
+    if not lib.places[place] then table.insert(lib.places, place) end
+    lib.places[place] = true
+  end
+end
+table.sort(lib.places)
+
 return lib

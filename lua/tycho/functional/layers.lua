@@ -512,8 +512,8 @@ end
 -- takes the plain way.
 def("scaled_dot_product_attention",
   "q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false",
-  "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); dropout_p is rounded to \z
-    1 / 65536",
+  "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, \z
+    not by what the rest is multiplied, goes by dropout_p rounded to 1 / 65536",
   function(q, k, v, mask, p, causal, scale, gqa)
     local n = M.dim(q)
     if n < 2 or M.dim(k) ~= n or M.dim(v) ~= n then
