@@ -235,6 +235,14 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
 
 _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
 
+ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on) {
+  if (ctx->program) TY_TRY(ty_program_requires(ctx, t, on));
+  t->requires_grad = on;
+  ty_release(t->base);                     /* a leaf of its own: changes of the base don't rewrite its history */
+  t->base = NULL;
+  return TY_OK;
+}
+
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
   ty_tensor *const before = leaf->grad;
@@ -509,7 +517,7 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   return s;
 }
 
-ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others) {
+static ty_status reached_now(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others) {
   pass p = {.ctx = ctx};
   for (int k = 0; k < nroot; k++) TY_TRY(ty_history(ctx, roots[k]));
   hold(roots, NULL, nroot, leaves, nleaf, true);
@@ -524,6 +532,11 @@ ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leav
   hold(roots, NULL, nroot, leaves, nleaf, false);
   forget(&p);
   return s;
+}
+
+ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others) {
+  return ctx->program ? ty_program_reached(ctx, roots, nroot, leaves, nleaf, reached, others, reached_now)
+    : reached_now(ctx, roots, nroot, leaves, nleaf, reached, others);
 }
 
 static int by_id(const void *a, const void *b) {

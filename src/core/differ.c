@@ -75,6 +75,15 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   }
   if (e->kind == EVENT_FUNCTION)
     return ty_program_function(ctx, e->function, e->actual, e->nroot, e->actual + e->nroot, e->nin - e->nroot);
+  if (e->kind == EVENT_REACHED) {
+    const int nleaf = e->nin - e->nroot;
+    bool others, *found = ty_malloc(sizeof(bool) * (size_t)TY_MAX(nleaf, 1));
+    if (!found) return ty_program_no_memory(ctx);
+    s = ty_reached(ctx, e->actual, e->nroot, e->actual + e->nroot, nleaf, found, &others);
+    ty_free(found);
+    return s;
+  }
+  if (e->kind == EVENT_LEAF) return ty_set_requires_grad(ctx, e->actual[0], e->on);
   if (e->kind == EVENT_GRAD) {
     ty_tensor *leaf = e->leaf[0].leaf;
     TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));
@@ -100,6 +109,18 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   }
   ty_free(result);
   return s;
+}
+
+/* The first n events have made no leaves, nor ended any. */
+static void rewind_leaves(ty_recording *r, int n) {
+  while (n-- > 0) {
+    const event *e = &r->event[n];
+    if (e->kind != EVENT_LEAF) continue;
+    e->actual[0]->requires_grad = !e->on;
+    if (e->own < 0) continue;
+    ty_release(e->actual[0]->grad);
+    e->actual[0]->grad = ty_retain(e->had);
+  }
 }
 
 void ty_clear_pending(ty_recording *r) {
@@ -128,6 +149,7 @@ static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
   memcpy(stream, ctx->stream, sizeof stream);
   ty_clear_pending(was);
   ty_rewind_grads(was);
+  rewind_leaves(was, n);
   ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
   for (int i = 0; i < n && s == TY_OK; i++) s = redo(ctx, p, &was->event[i]);
   ty_modes_set(ctx, &modes);

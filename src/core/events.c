@@ -21,27 +21,40 @@ static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   memcpy(e->stream, ctx->stream, sizeof e->stream);
   e->into = -1;
   for (int i = 0; i < TY_MAXOUT; i++) e->vout[i] = -1;
-  char *mem = ty_malloc((sizeof(ty_operand) + sizeof(int) + sizeof(bool) + sizeof(ty_tensor *)) * (size_t)TY_MAX(nin, 1));
+  char *mem = ty_malloc((sizeof(ty_operand) + sizeof(ty_tensor *) + sizeof(int) * 2) * (size_t)TY_MAX(nin, 1));
   if (!mem) return NULL;
   e->in = (ty_operand *)mem;
   e->actual = (ty_tensor **)(e->in + TY_MAX(nin, 1));
   e->vin = (int *)(e->actual + TY_MAX(nin, 1));
-  e->needs = (bool *)(e->vin + TY_MAX(nin, 1));
-  for (int i = 0; i < nin; i++) { e->vin[i] = -1; e->actual[i] = NULL; e->needs[i] = false; }
+  e->needs = (int *)(e->vin + TY_MAX(nin, 1));
+  for (int i = 0; i < nin; i++) { e->vin[i] = -1; e->actual[i] = NULL; e->needs[i] = NO_GRADIENT; }
   r->nevent++;
   return e;
 }
 
+/* Where t is among the leaves that the call has made, or -1. */
+static int own_leaf(const ty_recording *r, const ty_tensor *t) {
+  int k = r->nown;
+  while (k-- > 0 && r->own[k] != t) {}
+  return k;
+}
+
+static int need_of(const ty_recording *r, const ty_tensor *t) {
+  if (!ty_needs_grad(t)) return NO_GRADIENT;
+  const int own = t->requires_grad ? own_leaf(r, t) : -1;
+  return own >= 0 ? OWN_LEAF + own : t->requires_grad ? IS_LEAF : ITS_HISTORY_DOES;
+}
+
 static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if (!t) return true;
-  e->needs[i] = ty_needs_grad(t);
+  e->needs[i] = need_of(p->r, t);
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
   value *v = &p->r->value[e->vin[i]];
   const store *st = &p->r->store[v->store];
   if (st->internal && !st->visible) ty_program_die(p, "a value is used that was made within backward");
-  if (t->requires_grad && !v->leaf) v->leaf = ty_retain(t);
+  if (e->needs[i] == IS_LEAF && !v->leaf) v->leaf = ty_retain(t);
   if (!e->needs[i] && !v->plain && !st->internal && !st->input && t->storage->program != p) v->plain = ty_retain(t);
-  if (t->requires_grad && v->leaf != t) ty_program_die(p, "two leaves share memory");
+  if (e->needs[i] == IS_LEAF && v->leaf != t) ty_program_die(p, "two leaves share memory");
   if (t->node && t->node->seq < p->node && e->modes.grad_enabled && e->kind != EVENT_DETACH)
     ty_program_die(p, "a tensor from outside has a history");        /* another one in the next call */
   return true;
@@ -138,7 +151,8 @@ static bool same_modes(const ty_ctx *ctx, const event *e) {
 
 static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
   if (e->vin[i] < 0 || !t) return e->vin[i] < 0 && !t;
-  return ty_is_value(p, e->vin[i], t) && ty_needs_grad(t) == e->needs[i] && (!t->requires_grad || p->r->value[e->vin[i]].leaf == t);
+  return ty_is_value(p, e->vin[i], t) && need_of(p->r, t) == e->needs[i] &&
+    (e->needs[i] != IS_LEAF || p->r->value[e->vin[i]].leaf == t);
 }
 
 static bool same_operand(const ty_program *p, const event *e, int i, const ty_operand *in) {
@@ -297,7 +311,13 @@ ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int ni
 
 /* ---- gradients ---- */
 
-static bool leaf_room(event *e) { return ty_grow(&e->leaf, e->nleaf + 1, &e->leaf_room, sizeof(leaf_change)); }
+/* A place for what happens to leaf's gradient; NULL: out of memory. */
+static leaf_change *new_change(ty_program *p, event *e, ty_tensor *leaf) {
+  if (!ty_grow(&e->leaf, e->nleaf + 1, &e->leaf_room, sizeof(leaf_change))) return NULL;
+  leaf_change *l = &e->leaf[e->nleaf++];
+  *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .after = -1, .own = own_leaf(p->r, leaf)};
+  return l;
+}
 
 static leaf_change *changed_leaf(event *e, const ty_tensor *leaf) {
   for (int k = 0; k < e->nleaf; k++)
@@ -322,11 +342,12 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
     l->scaled = leaf->grad->scaled;
     l->kept = l->kept && leaf->grad == before;
   } else {
-    if (!leaf_room(e)) return ty_program_no_memory(ctx);
-    l = &e->leaf[e->nleaf++];
-    *l = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .scaled = leaf->grad->scaled, .kept = leaf->grad == before};
+    if (!(l = new_change(p, e, leaf))) return ty_program_no_memory(ctx);
+    l->scaled = leaf->grad->scaled;
+    l->kept = leaf->grad == before;
     if (before && (l->before = ty_visible(p, before)) < 0) return ty_program_no_memory(ctx);
   }
+  l->needs = ty_needs_grad(leaf->grad);
   return (l->after = ty_visible(p, leaf->grad)) < 0 ? ty_program_no_memory(ctx) : TY_OK;
 }
 
@@ -340,7 +361,6 @@ static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty
   bool ok = true;
   for (int i = 0; ok && i < nroot; i++) ok = note_operand(p, e, i, roots[i]) && note_operand(p, e, nroot + i, grads ? grads[i] : NULL);
   for (int i = 0; ok && i < ninput; i++) ok = note_operand(p, e, 2 * nroot + i, inputs[i]);
-  if (o.create_graph) ty_program_die(p, "create_graph is asked for");
   return ok ? TY_OK : ty_program_no_memory(ctx);
 }
 
@@ -368,7 +388,7 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
   for (int i = 0; i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->kept) {
-      ty_tensor *g = new_placeholder(p, l->after, false);
+      ty_tensor *g = new_placeholder(p, l->after, l->needs);
       if (!g) return ty_program_no_memory(ctx);
       ty_release(l->leaf->grad);
       l->leaf->grad = g;
@@ -378,7 +398,7 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
   }
   for (int i = 0; i < ninput; i++) {
     if (e->vresult[i] < 0) continue;
-    if (!(result[i] = new_placeholder(p, e->vresult[i], false))) return drop(ctx, result, ninput);
+    if (!(result[i] = new_placeholder(p, e->vresult[i], e->result_needs[i]))) return drop(ctx, result, ninput);
     e->result_placeholder[i] = ty_retain(result[i]);
   }
   return TY_OK;
@@ -387,12 +407,14 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
 static ty_status note_results(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
   if (!ninput) return TY_OK;
   e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
+  e->result_needs = ty_malloc(sizeof(bool) * (size_t)ninput);
   e->result_placeholder = ty_malloc(sizeof(ty_tensor *) * (size_t)ninput);
-  e->nresult = e->vresult && e->result_placeholder ? ninput : 0;
+  e->nresult = e->vresult && e->result_needs && e->result_placeholder ? ninput : 0;
   if (!e->nresult) return drop(ctx, result, ninput);
   for (int i = 0; i < ninput; i++) e->result_placeholder[i] = NULL;
   for (int i = 0; i < ninput; i++) {
     e->vresult[i] = result[i] ? ty_visible(p, result[i]) : -1;
+    e->result_needs[i] = ty_needs_grad(result[i]);
     if (result[i] && e->vresult[i] < 0) return drop(ctx, result, ninput);
   }
   return TY_OK;
@@ -427,6 +449,37 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   return s != TY_OK || p->dead ? s : note_results(ctx, p, &p->r->event[at], ninput, result);
 }
 
+/* The events before have made the graph: where they agree, what is found in it does. */
+ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others,
+                             ty_reached_now now) {
+  ty_program *p = ctx->program;
+  const int n = nroot + nleaf;
+  if (p->broken) return ty_program_broken(ctx);
+  if (p->dead || p->within || p->backward) return now(ctx, roots, nroot, leaves, nleaf, reached, others);
+  event *e = p->mode == TY_CHECK ? next_event(p) : event_new(ctx, p, EVENT_REACHED, n);
+  if (p->mode == TY_CHECK) {
+    bool same = e && e->kind == EVENT_REACHED && e->nroot == nroot && e->nin == n && same_modes(ctx, e);
+    for (int i = 0; same && i < n; i++) same = is_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
+    if (!same) {
+      TY_TRY(ty_diverge(ctx, p, "another part of the graph is looked at"));
+      return ty_program_reached(ctx, roots, nroot, leaves, nleaf, reached, others, now);
+    }
+    for (int i = 0; i < n; i++) e->actual[i] = ty_retain(i < nroot ? roots[i] : leaves[i - nroot]);
+    memcpy(reached, e->result_needs, sizeof(bool) * (size_t)nleaf);
+    *others = e->result_needs[nleaf];
+    p->at++;
+    return TY_OK;
+  }
+  bool ok = e != NULL;
+  for (int i = 0; ok && i < n; i++) ok = note_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
+  if (!ok || !(e->result_needs = ty_malloc(sizeof(bool) * (size_t)(nleaf + 1)))) return ty_program_no_memory(ctx);
+  e->nroot = nroot;
+  TY_TRY(now(ctx, roots, nroot, leaves, nleaf, reached, others));
+  memcpy(e->result_needs, reached, sizeof(bool) * (size_t)nleaf);
+  e->result_needs[nleaf] = *others;
+  return TY_OK;
+}
+
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
   ty_program *p = ctx->program;
   if (!p || p->dead || p->within) return TY_OK;
@@ -445,8 +498,49 @@ ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
     return ty_program_grad(ctx, leaf, grad);
   }
   event *e = event_new(ctx, p, EVENT_GRAD, 1);
-  if (!e || !note_operand(p, e, 0, grad) || !leaf_room(e)) return ty_program_no_memory(ctx);
-  e->leaf[e->nleaf++] = (leaf_change){.leaf = ty_retain(leaf), .before = -1, .after = -1};
+  return e && note_operand(p, e, 0, grad) && new_change(p, e, leaf) ? TY_OK : ty_program_no_memory(ctx);
+}
+
+/* ---- leaves ---- */
+
+void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {
+  ty_release(r->own[own]);
+  r->own[own] = ty_retain(t);
+  for (int i = 0; i < r->nevent; i++)
+    for (int k = 0; k < r->event[i].nleaf; k++) {
+      leaf_change *l = &r->event[i].leaf[k];
+      if (l->own != own) continue;
+      ty_release(l->leaf);
+      l->leaf = ty_retain(t);
+    }
+}
+
+ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {
+  ty_program *p = ctx->program;
+  if (p->broken) return ty_program_broken(ctx);
+  if (p->dead || p->within || p->inner || p->backward) return TY_OK;
+  if (p->mode == TY_CHECK) {
+    event *e = next_event(p);
+    if (!e || e->kind != EVENT_LEAF || e->on != on || !is_operand(p, e, 0, t)) {
+      TY_TRY(ty_diverge(ctx, p, "requires_grad differs"));
+      return ty_program_requires(ctx, t, on);
+    }
+    e->actual[0] = ty_retain(t);
+    e->had = ty_retain(t->grad);
+    if (e->own >= 0) ty_take_leaf(p->r, e->own, t);
+    p->at++;
+    return TY_OK;
+  }
+  ty_recording *r = p->r;
+  event *e = event_new(ctx, p, EVENT_LEAF, 1);
+  if (!e || !note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
+  e->on = on;
+  e->own = -1;
+  const store *st = &r->store[r->value[e->vin[0]].store];
+  if (!on || !(st->internal || st->input || st->constant || t->detached)) return TY_OK;
+  if (!ty_grow(&r->own, r->nown + 1, &r->own_room, sizeof *r->own)) return ty_program_no_memory(ctx);
+  e->own = r->nown;
+  r->own[r->nown++] = ty_retain(t);
   return TY_OK;
 }
 
@@ -467,6 +561,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
       return ty_program_detach(ctx, t, out);
     }
     if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);
+    (*out)->detached = true;
     e->actual[0] = ty_retain(t);
     e->placeholder[0] = ty_retain(*out);
     p->at++;
@@ -476,5 +571,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     event *e = event_new(ctx, p, EVENT_DETACH, 1);
     if (!e || !note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   }
-  return (*out = ty_alias(t)) ? TY_OK : ty_program_no_memory(ctx);
+  if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);
+  (*out)->detached = true;
+  return TY_OK;
 }

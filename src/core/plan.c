@@ -198,7 +198,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nevent; i++)
     for (int k = 0; k < r->event[i].nleaf; k++) {
       ty_tensor *leaf = r->event[i].leaf[k].leaf;
-      bool known = false;
+      bool known = r->event[i].leaf[k].own >= 0;
       for (int j = 0; j < r->nentry && !known; j++) known = r->entry[j].leaf == leaf;
       if (known) continue;
       if (!ty_grow(&r->entry, r->nentry + 1, &r->entry_room, sizeof(entry))) return ty_program_no_memory(ctx);
@@ -331,11 +331,13 @@ static void let_go(event *e) {
   for (int i = 0; i < e->nleaf; i++) { ty_release(e->leaf[i].placeholder); e->leaf[i].placeholder = NULL; }
   for (int i = 0; i < e->nresult; i++) { ty_release(e->result_placeholder[i]); e->result_placeholder[i] = NULL; }
   ty_release(e->target);
-  e->target = NULL;
+  ty_release(e->had);
+  e->target = e->had = NULL;
 }
 
 void ty_plan_let_go(ty_recording *r) {
   for (int i = 0; i < r->nevent; i++) let_go(&r->event[i]);
+  for (int i = 0; i < r->nown; i++) ty_take_leaf(r, i, NULL);
 }
 
 static void free_event(event *e) {
@@ -347,6 +349,7 @@ static void free_event(event *e) {
   ty_free(e->at);
   ty_free(e->leaf);
   ty_free(e->vresult);
+  ty_free(e->result_needs);
   ty_free(e->result_placeholder);
 }
 
@@ -388,6 +391,7 @@ void ty_plan_free(ty_recording *r) {
   ty_free(r->block);
   ty_free(r->input);
   ty_free(r->result);
+  ty_free(r->own);
   ty_free(r->store);
   ty_free(r->map.slot);
   ty_free(r->value);

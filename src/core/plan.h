@@ -51,10 +51,13 @@ void ty_step_free(step *k);
 /* of a context; streams apart, which replays choose anew. place: the device that `device` meant then. */
 typedef struct { bool grad_enabled; uint8_t autocast[2]; int device, place; } modes;
 
-typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION } event_kind;
+typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION, EVENT_LEAF, EVENT_REACHED } event_kind;
 
-/* kept: the gradient was added to in place */
-typedef struct { ty_tensor *leaf, *placeholder; int before, after; bool scaled, kept; } leaf_change;
+/* kept: the gradient was added to in place; needs: it has a history; own: the leaf's place among those
+   made within the call, or -1 */
+typedef struct { ty_tensor *leaf, *placeholder; int before, after, own; bool scaled, kept, needs; } leaf_change;
+
+typedef enum { NO_GRADIENT, ITS_HISTORY_DOES, IS_LEAF, OWN_LEAF } need;
 
 typedef struct {
   event_kind kind;
@@ -62,7 +65,7 @@ typedef struct {
   int nin, first;          /* first: its first step */
   ty_operand *in;
   int *vin;                /* values, or -1 */
-  bool *needs;             /* which need gradients */
+  int *needs;              /* what they need: a need, or one more for each leaf made within the call */
   ty_span *span;
   ty_attr *at;
   int into;
@@ -72,10 +75,13 @@ typedef struct {
   modes modes;
   void *stream[TY_MAXGPU];
   ty_backward_opts opts;   /* backward: roots, their gradients, inputs are the operands */
-  int nroot, nresult;      /* nroot, of a function: how many of its operands are what it was given */
+  int nroot, nresult;      /* nroot, of a function: how many of its operands are what it was given; reached: how many are outputs */
   ty_function function;
-  bool with_inputs;
+  bool with_inputs, on;    /* on, of a leaf: whether it is one from here on */
+  int own;                 /* its place among those made within the call, or -1 */
+  ty_tensor *had;          /* its gradient then, of the call in check */
   int *vresult;
+  bool *result_needs;      /* reached: what was found of the leaves, and of others */
   leaf_change *leaf;
   int nleaf, leaf_room;
   char *failed;            /* the op failed, with this message, and had done nothing */
@@ -119,6 +125,7 @@ struct ty_recording {
   event *event;  int nevent, event_room;
   group *group;  int ngroup, group_room;   /* every step once, in the order of the run */
   int *input, ninput, *result, nresult;   /* their values */
+  ty_tensor **own; int nown, own_room;    /* leaves that the function makes, which are others in each call; NULL outside of calls */
   entry *entry;  int nentry, entry_room;   /* leaves that the record gives gradients, and those they had when the call began */
   ty_tensor **block; int nblock, block_room;   /* memory that values share, also those of the program's other records */
 };
@@ -163,6 +170,7 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
 ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
+void ty_take_leaf(ty_recording *r, int own, ty_tensor *t);  /* t, or none, is this leaf of those that are made within the call */
 void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a placeholder, is what t is from now on */
 void ty_clear_pending(ty_recording *r);
 

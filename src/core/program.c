@@ -446,6 +446,7 @@ static bool assign_grads(ty_program *p) {
     const event *e = &r->event[i];
     for (int k = 0; k < e->nleaf; k++) {
       const leaf_change *l = &e->leaf[k];
+      if (l->own >= 0) continue;           /* gone with its call */
       ty_tensor *g = NULL, *now = l->leaf->grad;
       if (e->kind == EVENT_GRAD) {
         if (e->vin[0] >= 0 && !(g = ty_alias(r->value[e->vin[0]].t))) return false;
@@ -453,6 +454,7 @@ static bool assign_grads(ty_program *p) {
         if (l->before < 0 ? now != NULL : !now || !ty_is_value(p, l->before, now)) return false;
         if (l->kept) { now->scaled = l->scaled; continue; }
         if (!(g = ty_alias(r->value[l->after].t))) return false;
+        if (l->needs && !ty_mark_graph_used(g)) { ty_release(g); return false; }
         g->scaled = l->scaled;
       }
       ty_release(now);

@@ -1,11 +1,11 @@
 /* Recorded programs: what a function did, so that it can be done again without asking it anew.
  *
  * Idea: while a program records, apply keeps two lists. Events are what the function asked for: op calls, backward passes, gradients
- * assigned. Steps are what the devices did for it, gradient rules and all. A later call of the function is compared with the events, and
- * each op hands out a placeholder for its result; when all agreed, the steps run over fixed memory. A function may go several ways (every
- * fourth call steps the optimizer), so a program has several recordings. At the first difference the events so far are compared with
- * another one, whose placeholders take the places of those that were handed out; where none is left they are done as if nothing had been
- * recorded, the placeholders become their results, and recording begins anew.
+ * assigned, leaves made. Steps are what the devices did for it, gradient rules and all. A later call of the function is compared with the
+ * events, and each op hands out a placeholder for its result; when all agreed, the steps run over fixed memory. A function may go several
+ * ways (every fourth call steps the optimizer), so a program has several recordings. At the first difference the events so far are
+ * compared with another one, whose placeholders take the places of those that were handed out; where none is left they are done as if
+ * nothing had been recorded, the placeholders become their results, and recording begins anew.
  *
  * Invariants: outside of record and check a program is at rest; a placeholder's data is there only once the steps have run; memory that
  * somebody has kept is never shared between two values, and recordings of one program share all other. What can't be recorded (a value
@@ -60,9 +60,13 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
 ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b));
 ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs,
                               int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now);
+typedef ty_status (*ty_reached_now)(ty_ctx *, ty_tensor **, int, ty_tensor **, int, bool *, bool *);
+ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others,
+                             ty_reached_now now);
 /* backward has given leaf its gradient; before: the one it had */
 ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before);
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad);       /* grad, or NULL, is being assigned */
+ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on);              /* t is about to become a leaf, or none */
 ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);         /* an alias of t without history */
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);  /* as ty_record_function */
 /* How many hold the memory of t, an input, but for the program's recordings: tensors, graphs. */

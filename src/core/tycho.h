@@ -142,6 +142,7 @@ struct ty_tensor {
   bool copied;             /* such a copy, which is no view: not to be changed in place */
   bool handed_on;          /* an argument of an autograd.Function as its result, a change of which that wouldn't know */
   bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
+  bool detached;           /* by detach(): a handle of its own to what others have */
   bool in_block;           /* made together with a storage: one piece of memory */
   uint32_t map;            /* within vmap: the id of the one that whole belongs to */
   ty_tensor *whole;        /* within vmap: the tensor of all examples, of which this shows one's shape; else NULL (vmap.c) */
@@ -563,6 +564,8 @@ typedef struct { uint64_t key; bool internal; int kept; } ty_function;
 ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
 bool ty_mark_graph_used(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */
+/* t, which has no history, becomes a leaf that requires grad, or no longer is one. */
+ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on);
 void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);

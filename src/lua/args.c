@@ -548,10 +548,9 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
     h->t = out[i];
     if (a->made.pinned && ty_to_pinned(L, ctx, &h->t) != TY_OK) return ty_raise(L, ctx);
     if (!a->made.requires_grad) continue;
-    ty_settle(L, "a leaf is made");
     if (!ty_is_float((ty_dtype)h->t->dtype))
       return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[h->t->dtype]);
-    h->t->requires_grad = true;
+    if (ty_set_requires_grad(ctx, h->t, true) != TY_OK) return ty_raise(L, ctx);
     ty_register(L, a->result + i);
   }
   for (int i = 0; i < nout; i++) {

@@ -203,13 +203,8 @@ static int set_requires_grad(lua_State *L, const char *who, bool on) {
   if (on && !ty_is_float((ty_dtype)t->dtype))
     return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
-  if (t->node || t->requires_grad == on) return 0;
-  ty_settle(L, "requires_grad is changed");
-  t = of_all(ty_check_any(L, 1, who, "the tensor"));
-  t->requires_grad = on;
-  ty_release(t->base);                   /* a leaf of its own: changes of the base don't rewrite its history */
-  t->base = NULL;
-  return 0;
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  return ty_set_requires_grad(ctx, t, on) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 /* The gradient at index i, or nil, becomes t's. */
