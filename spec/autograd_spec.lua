@@ -31,6 +31,18 @@ describe("autograd", function()
     assert.same({1, 1}, g:totable())
   end)
 
+  it("requires_grad_() leaves a result a result", function()
+    local x = leaf {1, 2}
+    local y = (x * 2):requires_grad_()
+    assert.is_false(y.is_leaf)
+    assert.same({3, 3}, tycho.grad((y * 3):sum(), y):totable())
+    ;(y * 3):sum():backward()
+    assert.same({6, 6}, x.grad:totable())
+    local v = tycho.ones(4):requires_grad_():view(2, 2):requires_grad_()
+    assert.is_false(v.is_leaf)
+    fails("detach", function() y:requires_grad_(false) end)
+  end)
+
   it("wants a gradient for more than one element", function()
     local x = leaf {1, 2}
     fails("one element", function() (x * 2):backward() end)

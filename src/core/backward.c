@@ -236,6 +236,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
 _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
 
 ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on) {
+  if (t->node || t->requires_grad == on) return TY_OK;
   if (ctx->program) TY_TRY(ty_program_requires(ctx, t, on));
   t->requires_grad = on;
   ty_release(t->base);                     /* a leaf of its own: changes of the base don't rewrite its history */

@@ -564,7 +564,7 @@ typedef struct { uint64_t key; bool internal; int kept; } ty_function;
 ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);
 void ty_node_release(ty_node *n);
 bool ty_mark_graph_used(ty_tensor *t);                            /* t becomes a result whose graph has been used; false: out of memory */
-/* t, which has no history, becomes a leaf that requires grad, or no longer is one. */
+/* t becomes a leaf that requires grad, or no longer is one; with a history it stays a result. */
 ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on);
 void ty_node_finish(ty_node *n);                         /* its backward has run: saved tensors go */
 /* Operand i (or result i) as it was when the call ran; a new reference. */
