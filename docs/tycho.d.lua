@@ -6081,6 +6081,47 @@ function tycho.gradient(x, options) end
 ---@return tycho.Tensor
 function Tensor:gradient(options) end
 
+--- `(x, ind:int=2)` y of tensordot(y, tensordot(x, z, k), ind) = z: x's inverse as a map from its dims after ind (k many) to the first ind
+---@param x tycho.Tensor
+---@param ind? integer|table
+---@return tycho.Tensor
+function tycho.linalg.tensorinv(x, ind) end
+
+--- `(a, b, dims:ints?)` x of tensordot(a, x, x's dims) = b; dims: those of a that are moved to its end first
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param dims? integer[]|table
+---@return tycho.Tensor
+function tycho.linalg.tensorsolve(a, b, dims) end
+
+--- `(x, tau)` the first columns of H1 H2 ..., Hi = I - tau_i v v^T, where v is column i of x below its diagonal, with 1 there
+---@param x tycho.Tensor
+---@param tau tycho.Tensor
+---@return tycho.Tensor
+function tycho.linalg.householder_product(x, tau) end
+
+--- `(x, q:int=6, niter:int=2, m:tensor?)` U, S, V of x (less m) nearly U diag(S) V^T, of the q largest singular values, by a random projection and niter iterations
+---@param x tycho.Tensor
+---@param q? integer|table
+---@param niter? integer|table
+---@param m? tycho.Tensor|table
+---@return tycho.Tensor
+function tycho.svd_lowrank(x, q, niter, m) end
+
+--- `(x, q:int?, center:bool=true, niter:int=2)` svd_lowrank of x less, where center, its columns' means: V's columns are the principal directions; q: 6, or x's smaller size
+---@param x tycho.Tensor
+---@param q? integer|table
+---@param center? boolean|table
+---@param niter? integer|table
+---@return tycho.Tensor
+function tycho.pca_lowrank(x, q, center, niter) end
+
+--- `(x, n:int?)` the powers of vectors' elements as rows, from 0 to n - 1 (n: their size)
+---@param x tycho.Tensor
+---@param n? integer|table
+---@return tycho.Tensor
+function tycho.linalg.vander(x, n) end
+
 --- `(x, n:int?, increasing:bool=false)` the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up
 ---@param x tycho.Tensor
 ---@param n? integer|table
@@ -7805,6 +7846,25 @@ function tycho.max_unpool3d(x, indices, kernel_size, stride, padding, output_siz
 ---@param output_size? any
 ---@return tycho.Tensor
 function Tensor:max_unpool3d(indices, kernel_size, stride, padding, output_size) end
+
+--- `(x, scale:any, zero_point:any, quant_min:int, quant_max:int)` x rounded to scale (q - zero_point), q whole from quant_min to quant_max; scale and zero_point: numbers, or tensors of one element
+---@param x tycho.Tensor
+---@param scale any
+---@param zero_point any
+---@param quant_min integer
+---@param quant_max integer
+---@return tycho.Tensor
+function tycho.fake_quantize_per_tensor_affine(x, scale, zero_point, quant_min, quant_max) end
+
+--- `(x, scale:tensor, zero_point:tensor, axis:int, quant_min:int, quant_max:int)` the same with a scale and a zero_point for each index of dim axis: vectors
+---@param x tycho.Tensor
+---@param scale tycho.Tensor
+---@param zero_point tycho.Tensor
+---@param axis integer
+---@param quant_min integer
+---@param quant_max integer
+---@return tycho.Tensor
+function tycho.fake_quantize_per_channel_affine(x, scale, zero_point, axis, quant_min, quant_max) end
 
 --- `(x, y, *, weight:tensor?, reduction:enum(none,mean,sum)=mean)` squared differences, times weight; with weights the mean is a weighted one
 ---@param x tycho.Tensor
@@ -9575,7 +9635,7 @@ tycho.autograd = {}
 ---@param options? table
 function tycho.autograd.backward(outputs, grads, retain_graph, create_graph, options) end
 
---- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements; is_grads_batched: they have a dim before the outputs', and so have the results: a pass for each index of it. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 ---@param outputs any
 ---@param inputs any
 ---@param grad_outputs? any
@@ -9584,7 +9644,7 @@ function tycho.autograd.backward(outputs, grads, retain_graph, create_graph, opt
 ---@param options? table
 function tycho.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, options) end
 
---- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements; is_grads_batched: they have a dim before the outputs', and so have the results: a pass for each index of it. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 ---@param outputs any
 ---@param inputs any
 ---@param grad_outputs? any
@@ -9737,6 +9797,10 @@ function tycho.func.vjp(fn, ...) end
 ---@param primals any
 ---@param tangents any
 function tycho.func.jvp(fn, primals, tangents) end
+
+--- `(fn, ...)` fn's results for these arguments, and last a function that gives, of a direction for each argument, the results' derivatives along them: jvp of many directions at one place, for which fn is called once.
+---@param fn any
+function tycho.func.linearize(fn, ...) end
 
 --- `(fn, argnums=1)` a function of fn's arguments that gives the Jacobian of fn's result with respect to the argument of that number: a tensor; for a table of tensors such a table; for a list of numbers as many.
 ---@param fn any
@@ -10238,6 +10302,10 @@ function tycho.nn.utils.fuse_linear_bn_eval(linear, bn) end
 ---@param prefix any
 function tycho.nn.utils.consume_prefix_in_state_dict_if_present(state, prefix) end
 
+--- `(nn.Linear, 3, 4)` the module that the class makes, for values that are to be loaded: no random number counts as drawn.
+---@param nn any
+function tycho.nn.utils.skip_init(nn) end
+
 tycho.nn.utils.rnn = {}
 --- `(list, batch_first=false, padding_value=0, padding_side="right")` tensors (L_i, *) as one (L, N, *), or (N, L, *), of the longest one's L.
 ---@param list any
@@ -10504,13 +10572,13 @@ function tycho.nn.init.orthogonal_(x, gain, options) end
 ---@return tycho.Optimizer
 function tycho.optim.SGD(params, options) end
 
---- `(params, {lr=0.001, amsgrad=false, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017) multiplies p by 1 - lr weight_decay.
+--- `(params, {lr=0.001, amsgrad=false, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017), and Adam with decoupled_weight_decay, multiplies p by 1 - lr weight_decay.
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Adam(params, options) end
 
---- `(params, {lr=0.001, amsgrad=false, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0.01})` Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017) multiplies p by 1 - lr weight_decay.
+--- `(params, {lr=0.001, amsgrad=false, betas={0.9, 0.999}, decoupled_weight_decay=true, eps=1e-08, master_weights=false, maximize=false, weight_decay=0.01})` Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017), and Adam with decoupled_weight_decay, multiplies p by 1 - lr weight_decay.
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
@@ -11459,6 +11527,10 @@ function tycho.data.Subset(dataset, indices) end
 --- `({a, b, ...})` the items of one dataset after another's.
 ---@param options? table
 function tycho.data.ConcatDataset(options) end
+
+--- `({a, b, ...})` the items of one dataset with iter() after another's, itself one with iter().
+---@param options? table
+function tycho.data.ChainDataset(options) end
 
 --- `(a, b, ...)` item i has the fields of a's item i, then b's, and so on.
 ---@param a any
@@ -12726,5 +12798,10 @@ tycho.testing = {}
 ---@param expected any
 ---@param options? table
 function tycho.testing.assert_close(actual, expected, options) end
+
+--- `(shape, {dtype="float32", device="cpu", low=, high=, requires_grad=false, exclude_zero=false, noncontiguous=false})` a tensor of random values from low up to high, which it doesn't reach: from -9 to 9, of uint8 from 0 to 9, of booleans both. exclude_zero: 0 is 1 (the least number of a floating dtype there is). noncontiguous: its elements lie two apart.
+---@param shape any
+---@param options? table
+function tycho.testing.make_tensor(shape, options) end
 
 return tycho

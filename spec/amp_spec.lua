@@ -233,6 +233,7 @@ describe("GradScaler", function()
                            function(p) return optim.SGD(p, {lr = 0.01, momentum = 0.9, nesterov = true}) end,
                            function(p) return optim.RMSprop(p, {momentum = 0.5, centered = true}) end,
                            function(p) return optim.Adagrad(p, {lr_decay = 0.1}) end,
+                           function(p) return optim.Adam(p, {decoupled_weight_decay = true, weight_decay = 0.1}) end,
                            function(p) return optim.NAdam(p, {decoupled_weight_decay = true, weight_decay = 0.1}) end,
                            function(p) return optim.RAdam(p, {maximize = true}) end,
                            function(p) return optim.Adamax(p, {weight_decay = 0.1}) end,

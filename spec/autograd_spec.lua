@@ -31,6 +31,18 @@ describe("autograd", function()
     assert.same({1, 1}, g:totable())
   end)
 
+  it("takes several gradients of the outputs at once", function()
+    local x, w = leaf {1, 2, 3}, leaf {4}
+    local y = x * x * w
+    local jacobian = tycho.grad(y, x, tycho.eye(3, {dtype = "float64"}), {is_grads_batched = true, retain_graph = true})
+    assert.same({{8, 0, 0}, {0, 16, 0}, {0, 0, 24}}, jacobian:totable())
+    local none, some = tycho.zeros(2, 3, {dtype = "float64"}), tycho.tensor({1, 2}, {dtype = "float64"})
+    local both = tycho.grad({y, y:sum()}, {x, w}, {grad_outputs = {none, some}, is_grads_batched = true})
+    assert.same({{8, 16, 24}, {16, 32, 48}}, both[1]:totable())
+    assert.same({{14}, {28}}, both[2]:totable())
+    fails("gradient 1 must have one dim and then the output's shape 3, got 3", tycho.grad, x * 2, x, x:detach(), {is_grads_batched = true})
+  end)
+
   it("requires_grad_() leaves a result a result", function()
     local x = leaf {1, 2}
     local y = (x * 2):requires_grad_()

@@ -64,6 +64,29 @@ describe("func", function()
     close(w.grad, tycho.tensor {-0.96}, "through the step", 1e-6)
   end)
 
+  it("linearizes a function at one place, for which it is called once", function()
+    local calls = 0
+    local function f(a, b)
+      calls = calls + 1
+      return (a * b):sin(), a:sum()
+    end
+    local a, b = tycho.randn(3), tycho.randn(3)
+    local y, z, push = func.linearize(f, a, b)
+    close(y, (a * b):sin())
+    close(z, a:sum())
+    for _ = 1, 3 do
+      local s, t = tycho.randn(3), tycho.randn(3)
+      local along, of_sum = push(s, t)
+      close(along, (a * b):cos() * (a * t + b * s))
+      close(of_sum, s:sum())
+      assert.is_false(along.requires_grad)
+    end
+    assert.equal(1, calls)
+    local w = tycho.randn(3):requires_grad_()
+    local _, along = func.linearize(function(p) return p * w end, a)
+    close(tycho.grad(along(b):sum(), w), b)
+  end)
+
   it("takes derivatives of what jvp gives, by primals and by tangents", function()
     local p, v = tycho.tensor {1, 2}, tycho.tensor {1, 1}
     local function power(t) return t ^ 3 end

@@ -70,6 +70,18 @@ add("linalg.cond", lambda x: la.cond(x, "fro"), [matrices((3, 3), f64)], args=["
 add("linalg.norm", la.norm, [matrices((3, 2, 4), f64)]); add("linalg.norm", lambda x: la.norm(x, 3, dim=1), [matrices((3, 2), f64)], args=["$1", 3, 2]); add("linalg.norm", lambda x: la.norm(x, "nuc"), [matrices((3, 2), f64)], args=["$1", "nuc"])
 add("linalg.norm", lambda x: la.norm(x, math.inf), [matrices((3,), f64)], args=["$1", "inf"]); add("linalg.norm", lambda x: la.norm(x, 1, (1, 2), True), [matrices((3, 2, 4), f64)], args=["$1", 1, [2, 3], True])
 add("linalg.vector_norm", la.vector_norm, [matrices((3, 2), f64)]); add("linalg.vector_norm", lambda x: la.vector_norm(x, 1, 0, True), [matrices((3, 2), f64)], args=["$1", 1, 1, True])
+for dt in (torch.float64, torch.float32):
+    x = matrices((6, 2, 3), dt)
+    add("linalg.tensorinv", lambda x: la.tensorinv(x, ind=1), [x], args=["$1", 1]); add("linalg.tensorinv", la.tensorinv, [matrices((2, 3, 3, 2), dt)]) if dt == f64 else None
+    add("linalg.tensorsolve", la.tensorsolve, [matrices((2, 3, 6), dt), matrices((2, 3), dt, salt=1)]); add("linalg.tensorsolve", lambda a, b: la.tensorsolve(a, b, dims=(0, 2)), [matrices((2, 4, 2), dt), matrices((4,), dt, salt=1)], args=["$1", "$2", [1, 3]])
+    add("linalg.householder_product", la.householder_product, [matrices((2, 4, 3), dt), matrices((2, 3), dt, salt=1)]); add("linalg.householder_product", la.householder_product, [matrices((3, 3), dt), matrices((2,), dt, salt=1)])
+    add("linalg.vander", la.vander, [R(3).to(dt)]); add("linalg.vander", lambda x: la.vander(x, N=4), [R(2, 3).to(dt)], opts={"n": 4})
+add("linalg.vander", la.vander, [torch.tensor([1, 2, -3])], grad=False)
+for dt in (torch.float32,):
+    x, scale, zero = R(3, 4).to(dt) * 3, torch.tensor([0.1, 0.25, 0.5, 0.3]), torch.tensor([0, 1, 3, 2], dtype=torch.int32)
+    add("fake_quantize_per_tensor_affine", lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), [x], args=["$1", 0.1, 3, -8, 7], check_grad=False)
+    add("fake_quantize_per_tensor_affine", lambda x, s, z: torch.fake_quantize_per_tensor_affine(x, s.detach(), z, 0, 15), [x, torch.tensor(0.25), torch.tensor(4, dtype=torch.int32)], args=["$1", "$2", "$3", 0, 15], grad=False)
+    add("fake_quantize_per_channel_affine", lambda x, s, z: torch.fake_quantize_per_channel_affine(x, s.detach(), z, 1, 0, 15), [x, scale, zero], args=["$1", "$2", "$3", 2, 0, 15], grad=False)
 add("linalg.diagonal", la.diagonal, [R(2, 3, 4)]); add("linalg.diagonal", lambda x: la.diagonal(x, offset=-1), [R(2, 3, 3)], args=["$1", {"offset": -1}])
 add("linalg.diagonal", lambda x: la.diagonal(x, dim1=0, dim2=2), [R(2, 3, 4)], args=["$1", {"dim1": 1, "dim2": 3}])
 add("linalg.vecdot", la.vecdot, [R(3, 4), R(3, 4, salt=1)]); add("linalg.vecdot", lambda a, b: la.vecdot(a, b, dim=0), [R(3, 4), R(3, 4, salt=1)], args=["$1", "$2", 1])

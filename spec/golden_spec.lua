@@ -9,7 +9,7 @@ local functional = require "tycho.functional"
 local elsewhere = {
   rand = "random_spec", randn = "random_spec", randint = "random_spec", randperm = "random_spec", uniform = "random_spec", normal = "random_spec",
   bernoulli = "random_spec", exponential = "random_spec", multinomial = "random_spec", randint_like = "random_spec", gumbel_softmax = "random_spec", rand_like = "random_spec", randn_like = "random_spec", empty_like = "its elements are anything",
-  copy = "tensor_spec", fill = "tensor_spec", ["linalg.cross"] = "samples_spec",
+  svd_lowrank = "linalg_spec", pca_lowrank = "linalg_spec", copy = "tensor_spec", fill = "tensor_spec", ["linalg.cross"] = "samples_spec",
 }
 -- Internal ops that users reach by another name.
 local also = {"index", "max_dim", "min_dim"}

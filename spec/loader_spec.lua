@@ -75,4 +75,26 @@ describe("loaders #cpu", function()
     assert.same({1, 2}, y:totable())
     assert.same({"a", "b"}, z)
   end)
+
+  it("read datasets with iter() one after another", function()
+    local function numbers(n, from)
+      return {iter = function()
+        local i = 0
+        return function()
+          i = i + 1
+          if i <= n then return tycho.tensor({from + i}), i end
+        end
+      end}
+    end
+    local chain = data.ChainDataset {numbers(3, 10), numbers(0, 20), numbers(2, 30)}
+    for _ = 1, 2 do
+      local out = {}
+      for x, i in chain:iter() do out[#out + 1] = {x:item(), i} end
+      assert.same({{11, 1}, {12, 2}, {13, 3}, {31, 1}, {32, 2}}, out)
+    end
+    local sizes = {}
+    for x in data.DataLoader(chain, {batch_size = 2}):iter() do sizes[#sizes + 1] = #x end
+    assert.same({2, 2, 1}, sizes)
+    helper.fails("ChainDataset: 2 in the list has no iter()", data.ChainDataset, {chain, {}})
+  end)
 end)

@@ -542,4 +542,33 @@ describe("data", function()
     end
     helper.fails("rounding_mode", tycho.div, a, 2, {rounding_mode = "up"})
   end)
+
+  it("skip_init draws no random numbers", function()
+    tycho.manual_seed(3)
+    local want = tycho.rand(2)
+    tycho.manual_seed(3)
+    local net = nn.utils.skip_init(nn.Linear, 3, 4, {bias = false})
+    helper.close(tycho.rand(2), want, nil, 0)
+    assert.equal("4x3", tostring(net.weight.shape))
+    helper.fails("skip_init: argument 1 must be a class of modules", nn.utils.skip_init, 3)
+  end)
+
+  it("Adam with decoupled_weight_decay is AdamW, whose state it takes", function()
+    local function run(class, o, state)
+      local w = nn.Parameter(tycho.tensor {1, -2, 3})
+      local opt = class({w}, o)
+      if state then opt:load_state_dict(state) end
+      for i = 1, 3 do
+        w.grad = tycho.tensor {i, 1, -i}
+        opt:step()
+      end
+      return w:detach(), opt:state_dict()
+    end
+    local want, state = run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3})
+    helper.close(run(tycho.optim.Adam, {lr = 0.1, weight_decay = 0.3, decoupled_weight_decay = true}), want, nil, 0)
+    assert.is_true(state.param_groups[1].decoupled_weight_decay)
+    state.param_groups[1].decoupled_weight_decay = nil                   -- of an earlier version
+    helper.close(run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3}, state), (run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3},
+      (select(2, run(tycho.optim.AdamW, {lr = 0.1, weight_decay = 0.3}))))), nil, 0)
+  end)
 end)

@@ -54,4 +54,20 @@ describe("assert_close", function()
     a.self, b.self = a, b
     close(a, b)
   end)
+
+  it("makes tensors of random values", function()
+    local make = tycho.testing.make_tensor
+    for _, dtype in ipairs {"float32", "float16", "bfloat16", "float64", "int64", "int32", "uint8"} do
+      local x = make({300, 20}, {dtype = dtype, exclude_zero = true})
+      local low, high = x:double():min():item(), x:double():max():item()
+      assert.equal(dtype, x.dtype)
+      assert.is_true(low >= (dtype == "uint8" and 1 or -9) and low <= (dtype == "uint8" and 1 or -8) and high > 8 and high <= 9)
+      assert.is_false(x:eq(0):any():item())
+    end
+    local x = make({2, 3}, {noncontiguous = true, requires_grad = true, low = 2, high = 4})
+    assert.same({"2x3", false, true, true}, {tostring(x.shape), x:is_contiguous(), x.requires_grad, x.is_leaf})
+    assert.is_true(x:ge(2):all():item() and x:le(4):all():item())
+    assert.equal("bool", make(5, {dtype = "bool"}).dtype)
+    fails("low must be below high, got 3 and 1", make, {2}, {low = 3, high = 1})
+  end)
 end)

@@ -64,13 +64,38 @@ autograd.backward = core.define("autograd.backward",
     onto("autograd.backward", list(outputs), by_output("autograd.backward", grads, outputs), inputs, retain, create)
   end)
 
+-- autograd.grad for each row of the outputs' gradients, stacked.
+local function by_row(outputs, inputs, grads, retain, o)
+  local n, rows = nil, {}
+  for i, g in ipairs(grads) do
+    local y = list(outputs)[i]
+    local size = core.is_tensor(g) and g.shape[1]
+    if not size or M.dim(g) ~= M.dim(y) + 1 or (n and size ~= n) or size == 0 then
+      fail("grad: is_grads_batched: gradient %d must have %s and then the output's shape %s, got %s", i,
+        n and ("a dim of %d"):format(n) or "one dim", tostring(y.shape), core.is_tensor(g) and tostring(g.shape) or options.shown(g))
+    end
+    n = size
+  end
+  for k = 1, n do
+    o.grad_outputs, o.retain_graph = {}, retain or k < n
+    for i, g in ipairs(grads) do o.grad_outputs[i] = core.ops.select(g, 1, k) end
+    for i, x in pairs(autograd.grad(list(outputs), list(inputs), o)) do
+      rows[i] = rows[i] or {}
+      rows[i][k] = x
+    end
+  end
+  for i, parts in pairs(rows) do rows[i] = core.ops.stack(parts) end
+  return core.is_tensor(inputs) and rows[1] or rows
+end
+
 -- Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs:
--- the gradients of the outputs, needed where one has several elements. An input that wasn't used is an error; allow_unused: nil;
+-- the gradients of the outputs, needed where one has several elements; is_grads_batched: they have a dim before the outputs', and so have
+-- the results: a pass for each index of it. An input that wasn't used is an error; allow_unused: nil;
 -- materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
 autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
-    allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true",
-  function(outputs, inputs, grads, retain, create, unused, zeros, only)
+    allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false",
+  function(outputs, inputs, grads, retain, create, unused, zeros, only, batched)
     if not only then fail("grad: only_inputs must be true, got false; gradients of all leaves come with backward()") end
     for k, v in pairs {outputs = outputs, inputs = inputs} do
       if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then
@@ -78,6 +103,10 @@ autograd.grad = core.define("grad",
       end
     end
     if retain == nil then retain = create end
+    if batched then
+      return by_row(outputs, inputs, by_output("grad", grads, outputs), retain, {create_graph = create, allow_unused = unused,
+        materialize_grads = zeros})
+    end
     local out = run(list(outputs), by_output("grad", grads, outputs), list(inputs), retain, create)
     for i, x in ipairs(list(inputs)) do
       if not out[i] and (zeros or not unused and core.reached(list(outputs), {x})[1]) then

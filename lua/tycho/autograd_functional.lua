@@ -121,21 +121,29 @@ function functional.vjp(fn, inputs, v, o)
   end)
 end
 
+-- fn's results at the inputs, a list, and a function that gives the Jacobian times v, which has the inputs' shapes: the gradient, by its
+-- weights, of a gradient, of which all but the last pass is done once.
+function functional._linearized(who, fn, inputs, create, captured)
+  return enable_grad(function()
+    local xs = prepared(who, fn, inputs, create)
+    local outputs, weights = results(who, fn(unpack(xs))), {}
+    create = create or captured and weighted.captured(outputs, xs)
+    for i, y in ipairs(outputs) do weights[i] = weighted.leaf(ops.zeros(y.shape, {dtype = y.dtype, device = y.device})) end
+    local g = weighted.grad(outputs, xs, weights, true)
+    if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
+    return outputs, function(v)
+      return enable_grad(weighted.grad, g, weights, beside(who, v, xs), create)
+    end
+  end)
+end
+
 -- jvp(fn, inputs, v, {create_graph=false}): fn's results, and the Jacobian times v, which has the inputs' shapes. By the gradient of a
 -- gradient.
 function functional.jvp(fn, inputs, v, o, captured)
-  local create = given("jvp", o)
-  return enable_grad(function()
-    local xs = prepared("jvp", fn, inputs, create)
-    local outputs, weights = results("jvp", fn(unpack(xs))), {}
-    create = create or captured and weighted.captured(outputs, xs)
-    v = beside("jvp", v, xs)
-    for i, y in ipairs(outputs) do weights[i] = weighted.leaf(ops.zeros(y.shape, {dtype = y.dtype, device = y.device})) end
-    local out = weighted.grad(weighted.grad(outputs, xs, weights, true), weights, v, create)
-    if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end
-    if #outputs == 1 then return outputs[1], out[1] end
-    return outputs, out
-  end)
+  local outputs, push = functional._linearized("jvp", fn, inputs, given("jvp", o), captured)
+  local out = push(v)
+  if #outputs == 1 then return outputs[1], out[1] end
+  return outputs, out
 end
 
 -- hvp(fn, inputs, v, {create_graph=false}): the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is

@@ -137,6 +137,16 @@ function func.jvp(fn, primals, tangents)
   end
   return functional.jvp(fn, primals, tangents, {create_graph = records and create}, records)
 end
+-- linearize(fn, ...): fn's results for these arguments, and last a function that gives, of a direction for each argument, the results'
+-- derivatives along them: jvp of many directions at one place, for which fn is called once.
+function func.linearize(fn, ...)
+  local primals, create = {...}, false
+  for _, x in ipairs(primals) do create = create or core.is_tensor(x) and x.requires_grad end
+  local records = core.is_grad_enabled()
+  local outputs, push = functional._linearized("linearize", fn, primals, records and create, records)
+  outputs[#outputs + 1] = function(...) return unpack(push {...}) end
+  return unpack(outputs)
+end
 -- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
 -- named, in its place: shaped(place, list) for each.
 local function derivatives(who, fn, argnums, derive, shaped)

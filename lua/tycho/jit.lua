@@ -71,6 +71,7 @@ function Traced:forward(...)
   local value, given, batch = {}, {...}, nil
   local name = p.takes and "tensor" or "argument"
   local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
+  while n > takes and given[n] == nil do n = n - 1 end               -- an argument that may be left out
   if n ~= takes then fail("Traced: it takes %d argument%s, got %d", takes, takes == 1 and "" or "s", n) end
   if p.takes then
     local flat = {}

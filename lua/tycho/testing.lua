@@ -1,6 +1,7 @@
 -- Comparisons for tests, after torch.testing: an error that says where two values differ, and by how much.
 local core = require "tycho.core"
 local options = require "tycho.options"
+local lib = require "tycho.functional.lib"
 local modes = require "tycho.modes"
 local ops, M = core.ops, core.methods
 local fail, shown = options.fail, options.shown
@@ -91,6 +92,35 @@ function testing.assert_close(actual, expected, o)
   if (o.rtol == false) ~= (o.atol == false) then fail("assert_close: rtol and atol are given together, or neither") end
   for _, name in ipairs {"rtol", "atol"} do if o[name] then options.number("assert_close", name, o[name], 0) end end
   modes.no_grad(compare, actual, expected, o, "", {})
+end
+
+-- The values that make_tensor draws from, by dtype, where low and high aren't given: PyTorch's.
+local RANGES = {bool = {0, 2}, uint8 = {0, 10}}
+-- make_tensor(shape, {dtype="float32", device="cpu", low=, high=, requires_grad=false, exclude_zero=false, noncontiguous=false}): a tensor
+-- of random values from low up to high, which it doesn't reach: from -9 to 9, of uint8 from 0 to 9, of booleans both. exclude_zero: 0 is 1
+-- (the least number of a floating dtype there is). noncontiguous: its elements lie two apart.
+function testing.make_tensor(shape, o)
+  o = options.fill("make_tensor", o, {dtype = "float32", device = false, low = false, high = false, requires_grad = false,
+    exclude_zero = false, noncontiguous = false})
+  if core.is_tensor(shape) or type(shape) ~= "table" and type(shape) ~= "number" then
+    fail("make_tensor: argument 1 (shape) must be a list of sizes, got %s", shown(shape))
+  end
+  local sizes, range = type(shape) == "number" and {shape} or {unpack(shape)}, RANGES[o.dtype] or {-9, o.dtype:find "float" and 9 or 10}
+  local low, high = o.low or range[1], o.high or range[2]
+  for _, name in ipairs {"low", "high"} do if o[name] then options.number("make_tensor", name, o[name]) end end
+  if low >= high then fail("make_tensor: low must be below high, got %g and %g", low, high) end
+  local wide = o.noncontiguous and #sizes > 0
+  if wide then sizes[#sizes] = sizes[#sizes] * 2 end
+  local x
+  if o.dtype:find "float" then
+    x = ops.rand(sizes, {dtype = o.dtype == "float64" and "float64" or "float32", device = o.device or nil})
+    x = M.clamp(M.to(x * (high - low) + low, o.dtype), low, high)
+  else x = M.to(ops.randint(math.floor(low), math.ceil(high) - 1, sizes, {device = o.device or nil}), o.dtype) end
+  if o.exclude_zero then
+    x = ops.masked_fill(x, ops.eq(x, 0), lib.RANGE[o.dtype] and lib.RANGE[o.dtype].tiny or 1)
+  end
+  if wide then x = ops.slice(x, -1, 1, -1, 2) end
+  return core.keep(x:detach()):requires_grad_(o.requires_grad)
 end
 
 return options.told(testing, "testing")

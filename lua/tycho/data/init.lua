@@ -137,6 +137,32 @@ function data.ConcatDataset(list, ...)
   return self
 end
 
+-- ChainDataset{a, b, ...}: the items of one dataset with iter() after another's, itself one with iter().
+function data.ChainDataset(list)
+  if type(list) ~= "table" or list.iter then
+    fail("ChainDataset: one list of datasets with iter() is needed, such as ChainDataset{a, b}")
+  end
+  options.items("ChainDataset", "argument 1", list)
+  for i, d in ipairs(list) do
+    if type(d) ~= "table" or not d.iter then fail("ChainDataset: %d in the list has no iter()", i) end
+  end
+  return {iter = function()
+    local at, step, state, control = 0, nil, nil, nil
+    local function item(...)                               -- or, where there is none, the next dataset's first
+      control = (...)
+      if control ~= nil then return ... end
+      at, step = at + 1, nil
+      if not list[at] then return nil end
+      step, state, control = list[at]:iter()
+      return item(step(state, control))
+    end
+    return function()
+      if step then return item(step(state, control)) end
+      return item()
+    end
+  end}
+end
+
 local Stack = source.class "StackDataset"
 function Stack:size() return self.datasets[1]:size() end
 function Stack:get(i)

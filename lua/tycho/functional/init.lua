@@ -2,7 +2,7 @@
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "windows", "special", "places", "layers",
-    "volumes", "sampling", "losses", "linear_cross_entropy"} do
+    "volumes", "sampling", "quantize", "losses", "linear_cross_entropy"} do
   require("tycho.functional." .. family)
 end
 

@@ -475,6 +475,102 @@ def("gradient",
     end
     return out
   end)
+---- products of sizes, reflections, low ranks ----
+local function product(sizes, first, last)
+  local n = 1
+  for i = first, last do n = n * sizes[i] end
+  return n
+end
+local function joined(...)
+  local out = {}
+  for _, list in ipairs {...} do for _, n in ipairs(list) do out[#out + 1] = n end end
+  return out
+end
+def("linalg.tensorinv",
+  "x, ind:int=2",
+  "y of tensordot(y, tensordot(x, z, k), ind) = z: x's inverse as a map from its dims after ind (k many) to the first ind",
+  function(x, ind)
+    local name, n = "linalg.tensorinv", M.dim(x)
+    if ind < 1 then fail(name, "argument 2 (ind) must be 1 or more, got %d", ind) end
+    local to, from = {unpack(x.shape, 1, math.min(ind, n))}, {unpack(x.shape, ind + 1)}
+    local rows_, cols_ = product(x.shape, 1, math.min(ind, n)), product(x.shape, ind + 1, n)
+    if rows_ ~= cols_ then
+      fail(name, "shape %s: the first %d dims have %d elements, the others %d", tostring(x.shape), ind, rows_, cols_)
+    end
+    return M.reshape(F["linalg.inv"](M.reshape(x, rows_, cols_)), joined(from, to))
+  end, NO_METHOD)
+def("linalg.tensorsolve", "a, b, dims:ints?", "x of tensordot(a, x, x's dims) = b; dims: those of a that are moved to its end first",
+  function(a, b, dims)
+    local name = "linalg.tensorsolve"
+    if dims then
+      local last = {}
+      for i in ipairs(dims) do last[i] = M.dim(a) - #dims + i end
+      a = M.movedim(a, dims, last)
+    end
+    local shape = {unpack(a.shape, M.dim(b) + 1)}
+    local n = product(shape, 1, #shape)
+    if n ~= M.numel(b) or M.numel(a) ~= n * n then
+      fail(name, "shapes %s and %s: the dims of argument 1 after argument 2's must have %d elements, and the first ones too",
+        tostring(a.shape), tostring(b.shape), M.numel(b))
+    end
+    return M.reshape(F["linalg.solve"](M.reshape(a, n, n), M.reshape(b, n)), shape)
+  end, NO_METHOD)
+def("linalg.householder_product",
+  "x, tau",
+  "the first columns of H1 H2 ..., Hi = I - tau_i v v^T, where v is column i of x below its diagonal, with 1 there",
+  function(x, tau)
+    need_matrix("linalg.householder_product", x)
+    local m, n, k = rows(x), cols(x), tau.shape[M.dim(tau)] or 0
+    if M.dim(tau) ~= M.dim(x) - 1 or n > m or k > n then
+      fail("linalg.householder_product", "shapes %s and %s: a matrix of at least as many rows as columns, and a vector of at most as many",
+        tostring(x.shape), tostring(tau.shape))
+    end
+    local q = ops.expand(columns(eye(m, x), 1, n), x.shape)
+    local v = ops.tril(x, -1) + columns(eye(m, x), 1, n)
+    for i = k, 1, -1 do
+      local column = columns(v, i, i)
+      q = q - M.unsqueeze(columns(tau, i, i), -1) * ops.matmul(column, ops.matmul(T(column), q))
+    end
+    return q
+  end, NO_METHOD)
+
+-- Columns that span, nearly, what x's largest singular values do (Halko, Martinsson and Tropp 2009, algorithm 4.4).
+local function near_range(x, q, niter)
+  local function basis(y) return (F["linalg.qr"](y)) end
+  local y = basis(ops.matmul(x, ops.randn({cols(x), q}, {dtype = x.dtype, device = x.device})))
+  for _ = 1, niter do y = basis(ops.matmul(x, basis(ops.matmul(T(x), y)))) end
+  return y
+end
+local function lowrank(name, x, q, niter)
+  need_matrix(name, x)
+  if q < 0 or q > math.min(rows(x), cols(x)) then fail(name, "q must be 0 to %d, got %d", math.min(rows(x), cols(x)), q) end
+  if niter < 0 then fail(name, "niter must be 0 or more, got %d", niter) end
+  local wide = rows(x) < cols(x)
+  if wide then x = T(x) end
+  local range = near_range(x, q, niter)
+  local u, s, vt = F["linalg.svd"](ops.matmul(T(range), x), false)
+  u = ops.matmul(range, u)
+  if wide then return T(vt), s, u end
+  return u, s, T(vt)
+end
+def("svd_lowrank", "x, q:int=6, niter:int=2, m:tensor?",
+  "U, S, V of x (less m) nearly U diag(S) V^T, of the q largest singular values, by a random projection and niter iterations",
+  function(x, q, niter, m) return lowrank("svd_lowrank", m and x - m or x, q, niter) end, NO_METHOD)
+def("pca_lowrank", "x, q:int?, center:bool=true, niter:int=2",
+  "svd_lowrank of x less, where center, its columns' means: V's columns are the principal directions; q: 6, or x's smaller size",
+  function(x, q, center, niter)
+    need_matrix("pca_lowrank", x)
+    return lowrank("pca_lowrank", center and x - ops.mean(x, -2, true) or x, q or math.min(6, rows(x), cols(x)), niter)
+  end, NO_METHOD)
+
+def("linalg.vander", "x, n:int?", "the powers of vectors' elements as rows, from 0 to n - 1 (n: their size)", function(x, n)
+  n = n or x.shape[M.dim(x)] or 0
+  if M.dim(x) < 1 or n < 2 then
+    fail("linalg.vander", "argument 1 must have dims, and n be 2 or more, got shape %s and %d", tostring(x.shape), n)
+  end
+  local wide = M.is_floating_point(x) and x or M.long(x)
+  return ops.pow(M.unsqueeze(wide, -1), ops.range(0, n - 1, 1, {dtype = wide.dtype, device = x.device}))
+end, NO_METHOD)
 def("vander", "x, n:int?, increasing:bool=false", "the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up",
   function(x, n, increasing)
     need("vander", 1, x, 1)

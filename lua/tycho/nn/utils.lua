@@ -2,7 +2,8 @@
 --
 -- Invariant: what goes over gradients waits for no device; numbers that it gives are tensors there.
 local core = require "tycho.core"
-local no_grad = require("tycho.modes").no_grad
+local modes = require "tycho.modes"
+local no_grad = modes.no_grad
 local devices = require "tycho.devices"
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
@@ -206,6 +207,12 @@ function utils.consume_prefix_in_state_dict_if_present(state, prefix)
   end
   for name in pairs(moved) do state[name] = nil end
   for name, t in pairs(moved) do state[name:sub(#prefix + 1)] = t end
+end
+
+-- skip_init(nn.Linear, 3, 4): the module that the class makes, for values that are to be loaded: no random number counts as drawn.
+function utils.skip_init(class, ...)
+  options.expect("skip_init", 1, class, modes.callable(class), "a class of modules, such as nn.Linear")
+  return require("tycho").fork_rng(class, ...)
 end
 
 -- Sequences of several lengths: padded, cut again, packed.

@@ -31,11 +31,12 @@ function SGD:update(group, b)
 end
 
 ---- Adam, AdamW ----
--- Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017) multiplies p by 1 - lr weight_decay.
+-- Kingma and Ba 2014. Adam adds weight_decay p to the gradient; AdamW (Loshchilov and Hutter 2017), and Adam with decoupled_weight_decay,
+-- multiplies p by 1 - lr weight_decay.
 for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   local Adam = new_class(name,
-    {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, maximize = false,
-      master_weights = false})
+    {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, decoupled_weight_decay = name == "AdamW",
+      maximize = false, master_weights = false})
   Adam.optional = {{name = "max_exp_avg_sq", asked = function(group) return group.amsgrad end}}
   function Adam:new_state(p, _, s)
     s.exp_avg, s.exp_avg_sq = like(p), like(p)
@@ -43,7 +44,7 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   function Adam:update(group, b)
     ops.adamw_step(b.params, b.grads, field(b.state, "exp_avg"), field(b.state, "exp_avg_sq"),
       group.amsgrad and field(b.state, "max_exp_avg_sq") or nil, b.copies or nil, b.step, b.lr, b.found, b.scale,
-      group.betas[1], group.betas[2], group.eps, group.weight_decay, name == "AdamW", group.maximize)
+      group.betas[1], group.betas[2], group.eps, group.weight_decay, group.decoupled_weight_decay, group.maximize)
   end
 end
 
