@@ -240,13 +240,25 @@ static void hold(event *e, const ty_call *c, ty_tensor *into) {
   e->target = into ? ty_retain(into) : NULL;
 }
 
+/* Why the call is another one than was recorded; a number that changes is what users can do something about. */
+static void say_difference(const ty_call *c, const event *e, char *why, size_t n) {
+  snprintf(why, n, "%s differs", c->op->shown);
+  if (!e || e->kind != EVENT_APPLY || e->op != c->op || e->nin != c->nin) return;
+  for (int i = 0; i < c->nin; i++)
+    if (ty_is_number(&c->in[i]) && ty_is_number(&e->in[i]) && c->in[i].f != e->in[i].f) {
+      snprintf(why, n, "%s differs: a number is %.6g, and was %.6g; in a tensor of no dims it may change", c->op->shown, c->in[i].f,
+        e->in[i].f);
+      return;
+    }
+}
+
 static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
   event *e = next_event(p);
   if (!agrees(c, e, into)) {
-    char why[96];
-    snprintf(why, sizeof why, "%s differs", c->op->shown);
+    char why[160];
+    say_difference(c, e, why, sizeof why);
     TY_TRY(ty_diverge(c->ctx, p, why));
     return ty_program_apply(c, b, into, out, now);
   }
