@@ -246,7 +246,7 @@ describe("compile", function()
       return function(x) k = k + 1; return x * k end, nil, function() return {tycho.randn(4)} end
     end, 20)
     assert.is_false(compiled(f))
-    assert.is_truthy(f:report()[1].why:find("differed from the record each time: mul differs: a number is 9, and was 8", 1, true))
+    assert.is_truthy(f:report()[1].why:find("differed from the record each time: mul differs: a number is ", 1, true))
   end)
 
   it("runs as it is what reads values, depends on data, has hooks or needs its graph afterwards", function()
