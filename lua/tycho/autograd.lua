@@ -208,14 +208,15 @@ Context.__index = Context
 -- save_for_backward(x, ...): in forward: keeps tensors among its arguments and results for backward, which gets them by saved_tensors().
 function Context:save_for_backward(...)
   self._saved = {n = select("#", ...), ...}
-  self._versions, self._like = {}, {}
+  self._versions, self._memory, self._like = {}, {}, {}
   local hooks = core.saved_hooks()
   for i = 1, self._saved.n do
     local x = self._saved[i]
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
-      self._versions[i] = M._version(x)
-      core.keep(x)                                       -- whatever scope it was made in
+      self._versions[i], self._memory[i] = M._version(x)
+      if modes.call then core.scope_take(modes.call, x)  -- backward is in the compiled call too, or the call isn't recorded
+      else core.keep(x) end                              -- whatever scope it was made in
       if hooks then
         self._like[i] = {x.dtype, x.shape, x.device}
         self._saved[i] = hooks[1](x.is_leaf and x.requires_grad and x or M.detach(x))
@@ -244,8 +245,11 @@ function Context:saved_tensors()
     return unpack(out, 1, s.n)
   end
   for i = 1, s.n do
-    if s[i] and M._version(s[i]) ~= self._versions[i] then
-      fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")
+    if s[i] then
+      local version, memory = M._version(s[i])           -- a compiled call's tensors may come to lie elsewhere
+      if version ~= self._versions[i] and memory == self._memory[i] then
+        fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")
+      end
     end
   end
   return unpack(s, 1, s.n)

@@ -351,7 +351,10 @@ local function call_and_run(self, v, args)
   local scope = core.scope_begin()
   local handed = {n = given.n}                           -- fn may keep what it is given
   for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
+  local outer = modes.call
+  modes.call = scope
   local done, ok, results, way, why = pcall(record_or_check, self, v, handed, list, scope)
+  modes.call = outer
   if not done then
     core.scope_end(scope)
     error(ok, 0)

@@ -301,10 +301,9 @@ static ty_status run_node(pass *p, int i, bool retain) {
     if (n->done)
       s = ty_error(ctx,
         "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
-    else if (!n->op && !n->internal && ctx->program) s = ty_program_settle(ctx, "autograd.Function runs Lua in backward");
     if (s == TY_OK && !n->done && !add_to_part(p, n, gout[0], &s)) {
       ctx->scaled = p->scaled && n->internal;          /* a user's own passes within have losses of their own */
-      s = ctx->host->rule(ctx, n, gout, needs, gin);
+      s = !n->op && !n->internal && ctx->program ? ty_program_rule(ctx, n, gout, needs, gin) : ctx->host->rule(ctx, n, gout, needs, gin);
       ctx->scaled = false;
     }
     if (!retain && s == TY_OK) ty_node_finish(n);

@@ -30,7 +30,7 @@ void ty_become(ty_tensor *h, ty_tensor *t) {
 
 /* *placeholder, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
 static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
-  event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->at - 1];
+  event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->agreed];
   ty_become(placeholder, t);
   if (!e) return;
   ty_tensor **at = NULL;
@@ -45,8 +45,8 @@ static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
   ty_release(t);
 }
 
-/* One event that agreed is asked for again. */
-static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
+ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
+  event *e = &was->event[i];
   ty_status s = TY_OK;
   ty_modes_set(ctx, &e->modes);
   ctx->device = e->modes.place;
@@ -95,7 +95,8 @@ static ty_status redo(ty_ctx *ctx, ty_program *p, event *e) {
   const int nin = e->nin - 2 * e->nroot;
   ty_tensor **result = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(nin, 1));
   if (!result) return ty_program_no_memory(ctx);
-  s = ty_backward(ctx, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts);
+  s = ty_told(ctx, p, was, i + 1, e->end, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin,
+    result, e->opts, NULL);
   for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->placeholder || !l->leaf->grad) continue;
@@ -140,21 +141,19 @@ static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
   return s;
 }
 
-/* What has agreed with p's recording is asked for again: of another one, or, where p is dead, for good. */
-static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
+/* The first n events that agreed with p's recording are asked for again: of another one, or, where p is dead, for good. */
+static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_recording *was = p->r;
-  const int n = p->at;
   const modes modes = ty_modes_now(ctx);
   void *stream[TY_MAXGPU];
   memcpy(stream, ctx->stream, sizeof stream);
   ty_clear_pending(was);
   ty_rewind_grads(was);
-  rewind_leaves(was, n);
+  rewind_leaves(was, p->at);
   ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
-  for (int i = 0; i < n && s == TY_OK; i++) s = redo(ctx, p, &was->event[i]);
+  for (int i = 0; i < n && s == TY_OK; i = was->event[i].end) s = ty_redo(ctx, p, was, i);
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
-  ty_plan_let_go(was);
   if (s != TY_OK) {
     ty_program_die(p, "a call that had gone well failed when it was done again");
     p->broken = true;
@@ -162,15 +161,39 @@ static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
   return s;
 }
 
+static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
+  ty_recording *was = p->r;
+  const ty_status s = redo_first(ctx, p, p->at);
+  ty_plan_let_go(was);
+  return s;
+}
+
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
   snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
+  if (p->rules) { p->broken = true; return ty_program_broken(ctx); }
   return redo_all(ctx, p);
+}
+
+ty_status ty_part_ways(ty_ctx *ctx, ty_program *p, int n) {
+  if (!p->broken) {                        /* it has failed by itself, and will again */
+    snprintf(p->why, sizeof p->why, "an autograd.Function's backward failed");
+    p->broken = p->ends = true;
+  }
+  if (p->rules) return ty_program_broken(ctx);
+  p->dead = p->ends;
+  p->broken = p->ends = false;
+  return redo_first(ctx, p, n);
 }
 
 ty_status ty_program_settle(ty_ctx *ctx, const char *what) {
   ty_program *p = ctx->program;
   if (p && p->broken) return ty_program_broken(ctx);
   if (!p || p->dead || p->within) return TY_OK;
+  if (p->rules && p->mode == TY_CHECK) {
+    snprintf(p->why, sizeof p->why, "%s", what);
+    p->broken = p->ends = true;
+    return ty_program_broken(ctx);
+  }
   ty_program_die(p, what);
   return p->mode == TY_CHECK ? redo_all(ctx, p) : TY_OK;
 }

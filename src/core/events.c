@@ -10,7 +10,7 @@
 
 /* ---- events ---- */
 
-static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
+event *ty_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   ty_recording *r = p->r;
   if (!ty_grow(&r->event, r->nevent + 1, &r->event_room, sizeof(event))) return NULL;
   event *e = &r->event[r->nevent];
@@ -28,7 +28,7 @@ static event *event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   e->vin = (int *)(e->actual + TY_MAX(nin, 1));
   e->needs = (int *)(e->vin + TY_MAX(nin, 1));
   for (int i = 0; i < nin; i++) { e->vin[i] = -1; e->actual[i] = NULL; e->needs[i] = NO_GRADIENT; }
-  r->nevent++;
+  e->end = ++r->nevent;
   return e;
 }
 
@@ -45,7 +45,7 @@ static int need_of(const ty_recording *r, const ty_tensor *t) {
   return own >= 0 ? OWN_LEAF + own : t->requires_grad ? IS_LEAF : ITS_HISTORY_DOES;
 }
 
-static bool note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
+bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if (!t) return true;
   e->needs[i] = need_of(p->r, t);
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
@@ -83,7 +83,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
   ty_op *op = c->op;
-  event *e = event_new(c->ctx, p, EVENT_APPLY, c->nin);
+  event *e = ty_event_new(c->ctx, p, EVENT_APPLY, c->nin);
   if (!e) return ty_program_no_memory(c->ctx);
   const int at = r->nevent - 1;
   e->op = op;
@@ -95,7 +95,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   for (int i = 0; ok && i < c->nin; i++) {
     e->in[i] = c->in[i];
     e->in[i].t = NULL;
-    ok = note_operand(p, e, i, c->in[i].t);
+    ok = ty_note_operand(p, e, i, c->in[i].t);
   }
   if (ok && into) ok = (e->into = ty_visible(p, into)) >= 0;
   if (ok && into) e->into_needs = ty_needs_grad(into);
@@ -145,11 +145,11 @@ bool ty_is_rate(const ty_op *op, int slot) { return op->cls == TY_C_OPTIM && !st
 /* An optimizer's numbers (betas, weight decay), which schedules change: the steps take them as they come. */
 static bool is_setting(const ty_op *op, int i) { return op->cls == TY_C_OPTIM && op->param[i].type == TY_P_NUMBER; }
 
-static bool same_modes(const ty_ctx *ctx, const event *e) {
+bool ty_in_modes(const ty_ctx *ctx, const event *e) {
   return ty_modes_same(ctx, &e->modes) && !memcmp(ctx->stream, e->stream, sizeof e->stream);
 }
 
-static bool is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
+bool ty_is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t) {
   if (e->vin[i] < 0 || !t) return e->vin[i] < 0 && !t;
   return ty_is_value(p, e->vin[i], t) && need_of(p->r, t) == e->needs[i] &&
     (e->needs[i] != IS_LEAF || p->r->value[e->vin[i]].leaf == t);
@@ -158,7 +158,7 @@ static bool is_operand(const ty_program *p, const event *e, int i, const ty_tens
 static bool same_operand(const ty_program *p, const event *e, int i, const ty_operand *in) {
   const ty_operand *was = &e->in[i];
   if (in->kind != was->kind) return false;
-  if (in->kind == TY_TENSOR) return is_operand(p, e, i, in->t);
+  if (in->kind == TY_TENSOR) return ty_is_operand(p, e, i, in->t);
   return in->kind == TY_NONE || (!memcmp(&in->f, &was->f, sizeof in->f) && in->i == was->i);
 }
 
@@ -166,7 +166,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
   const ty_program *p = c->ctx->program;
   const ty_op *op = c->op;
   if (!e || e->kind != EVENT_APPLY || e->op != op || e->nin != c->nin || (e->into >= 0) != (into != NULL) ||
-      !same_modes(c->ctx, e))
+      !ty_in_modes(c->ctx, e))
     return false;
   if (op->has_list && memcmp(e->span, c->span, sizeof(ty_span) * (size_t)op->nin)) return false;
   for (int i = 0; i < c->nin; i++)
@@ -181,7 +181,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
 }
 
 /* What stands for value v until the steps have run. */
-static ty_tensor *new_placeholder(ty_program *p, int v, bool needs) {
+ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs) {
   ty_tensor *t = ty_alias(p->r->value[v].t);
   if (t && needs && !ty_mark_graph_used(t)) { ty_release(t); return NULL; }
   return t;
@@ -192,7 +192,10 @@ static void pending_change(ty_tensor *t, const ty_op *op) {
   ty_keep_mark(t, op);
 }
 
-static event *next_event(ty_program *p) { return p->at < p->r->nevent ? &p->r->event[p->at] : NULL; }
+event *ty_next_event(ty_program *p) { return p->at < p->r->nevent ? &p->r->event[p->at] : NULL; }
+
+/* The next event has agreed. */
+void ty_agreed(ty_program *p) { p->agreed = p->at++; }
 
 /* The call's learning rates and settings, which may have changed, go to the steps. */
 static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
@@ -221,7 +224,7 @@ static ty_status change_in_place(const ty_call *c, event *e, ty_tensor *into) {
 static ty_status hand_out(const ty_call *c, event *e, ty_tensor **out) {
   const int n = c->op->nout;
   for (int j = 0; j < n; j++)
-    if (!(out[j] = new_placeholder(c->ctx->program, e->vout[j], e->out_needs[j]))) return drop(c->ctx, out, j);
+    if (!(out[j] = ty_new_placeholder(c->ctx->program, e->vout[j], e->out_needs[j]))) return drop(c->ctx, out, j);
   for (int j = 0; j < n; j++) {
     out[j]->own_layout = e->own_layout[j];
     if (e->based) {
@@ -255,7 +258,7 @@ static void say_difference(const ty_call *c, const event *e, char *why, size_t n
 static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
   ty_program *p = c->ctx->program;
   ty_recording *r = p->r;
-  event *e = next_event(p);
+  event *e = ty_next_event(p);
   if (!agrees(c, e, into)) {
     char why[160];
     say_difference(c, e, why, sizeof why);
@@ -279,7 +282,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     ty_each_mutated(c, pending_change);
   }
   hold(e, c, into);
-  p->at++;
+  ty_agreed(p);
   return e->failed ? TY_ERR : TY_OK;
 }
 
@@ -293,32 +296,6 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   }
   TY_TRY(up_to_date(c, into));
   return p->mode == TY_CHECK ? check_apply(c, b, into, out, now) : record_apply(c, b, into, out, now);
-}
-
-/* One of the library's own autograd.Functions has been called, whose results have no history yet. Its operands and then its results are
-   the event's operands. What it does in backward follows from these and from the events before, which are its forward's. */
-ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
-  ty_program *p = ctx->program;
-  if (p->broken) return ty_program_broken(ctx);
-  if (p->dead || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
-  event *e = p->mode == TY_CHECK ? next_event(p) : event_new(ctx, p, EVENT_FUNCTION, nin + nout);
-  if (p->mode == TY_CHECK) {
-    bool same = e && e->kind == EVENT_FUNCTION && e->nin == nin + nout && e->nroot == nin && same_modes(ctx, e);
-    for (int i = 0; same && i < nin + nout; i++) same = is_operand(p, e, i, i < nin ? in[i] : out[i - nin]);
-    if (!same) {
-      TY_TRY(ty_diverge(ctx, p, "an autograd.Function differs"));
-      return ty_program_function(ctx, f, in, nin, out, nout);
-    }
-    for (int i = 0; i < nin + nout; i++) e->actual[i] = ty_retain(i < nin ? in[i] : out[i - nin]);
-    p->at++;
-  } else {
-    bool ok = e != NULL;
-    for (int i = 0; ok && i < nin + nout; i++) ok = note_operand(p, e, i, i < nin ? in[i] : out[i - nin]);
-    if (!ok) return ty_program_no_memory(ctx);
-    e->nroot = nin;
-  }
-  e->function = f;
-  return ty_record_function(ctx, f, in, nin, out, nout);
 }
 
 /* ---- gradients ---- */
@@ -348,7 +325,7 @@ static void forget_leaf(event *e, const ty_tensor *leaf) {
 ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
   ty_program *p = ctx->program;
   if (!p || p->mode != TY_RECORD || p->dead || p->backward != 1) return TY_OK;
-  event *e = &p->r->event[p->r->nevent - 1];
+  event *e = &p->r->event[p->pass];
   leaf_change *l = changed_leaf(e, leaf);
   if (l) {
     l->scaled = leaf->grad->scaled;
@@ -365,14 +342,15 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
 
 static ty_status note_backward(ty_ctx *ctx, ty_program *p, ty_tensor **roots, ty_tensor **grads, int nroot,
   ty_tensor **inputs, int ninput, ty_backward_opts o) {
-  event *e = event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
+  event *e = ty_event_new(ctx, p, EVENT_BACKWARD, 2 * nroot + ninput);
   if (!e) return ty_program_no_memory(ctx);
   e->opts = o;
   e->nroot = nroot;
   e->with_inputs = inputs != NULL;
   bool ok = true;
-  for (int i = 0; ok && i < nroot; i++) ok = note_operand(p, e, i, roots[i]) && note_operand(p, e, nroot + i, grads ? grads[i] : NULL);
-  for (int i = 0; ok && i < ninput; i++) ok = note_operand(p, e, 2 * nroot + i, inputs[i]);
+  for (int i = 0; ok && i < nroot; i++)
+    ok = ty_note_operand(p, e, i, roots[i]) && ty_note_operand(p, e, nroot + i, grads ? grads[i] : NULL);
+  for (int i = 0; ok && i < ninput; i++) ok = ty_note_operand(p, e, 2 * nroot + i, inputs[i]);
   return ok ? TY_OK : ty_program_no_memory(ctx);
 }
 
@@ -380,13 +358,13 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
   ty_tensor **inputs, int ninput, ty_backward_opts o) {
   const ty_program *p = ctx->program;
   if (!e || e->kind != EVENT_BACKWARD || e->nroot != nroot || e->nin != 2 * nroot + ninput ||
-      e->with_inputs != (inputs != NULL) || !same_modes(ctx, e))
+      e->with_inputs != (inputs != NULL) || !ty_in_modes(ctx, e))
     return false;
   if (memcmp(&o, &e->opts, sizeof o)) return false;
   for (int i = 0; i < nroot; i++)
-    if (!is_operand(p, e, i, roots[i]) || !is_operand(p, e, nroot + i, grads ? grads[i] : NULL)) return false;
+    if (!ty_is_operand(p, e, i, roots[i]) || !ty_is_operand(p, e, nroot + i, grads ? grads[i] : NULL)) return false;
   for (int i = 0; i < ninput; i++)
-    if (!is_operand(p, e, 2 * nroot + i, inputs[i])) return false;
+    if (!ty_is_operand(p, e, 2 * nroot + i, inputs[i])) return false;
   for (int i = 0; i < e->nleaf; i++) {
     const leaf_change *l = &e->leaf[i];
     const ty_tensor *g = l->leaf->grad;
@@ -400,7 +378,7 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
   for (int i = 0; i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->kept) {
-      ty_tensor *g = new_placeholder(p, l->after, l->needs);
+      ty_tensor *g = ty_new_placeholder(p, l->after, l->needs);
       if (!g) return ty_program_no_memory(ctx);
       ty_release(l->leaf->grad);
       l->leaf->grad = g;
@@ -410,13 +388,13 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
   }
   for (int i = 0; i < ninput; i++) {
     if (e->vresult[i] < 0) continue;
-    if (!(result[i] = new_placeholder(p, e->vresult[i], e->result_needs[i]))) return drop(ctx, result, ninput);
+    if (!(result[i] = ty_new_placeholder(p, e->vresult[i], e->result_needs[i]))) return drop(ctx, result, ninput);
     e->result_placeholder[i] = ty_retain(result[i]);
   }
   return TY_OK;
 }
 
-static ty_status note_results(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
+ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
   if (!ninput) return TY_OK;
   e->vresult = ty_malloc(sizeof(int) * (size_t)ninput);
   e->result_needs = ty_malloc(sizeof(bool) * (size_t)ninput);
@@ -438,7 +416,7 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   if (p->broken) return ty_program_broken(ctx);
   if (p->within || p->backward || p->dead) return now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   if (p->mode == TY_CHECK) {
-    event *e = next_event(p);
+    event *e = ty_next_event(p);
     if (!backward_agrees(ctx, e, roots, grads, nroot, inputs, ninput, o)) {
       TY_TRY(ty_diverge(ctx, p, "backward differs"));
       return ty_program_backward(ctx, roots, grads, nroot, inputs, ninput, result, o, now);
@@ -448,17 +426,36 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
       e->actual[2 * nroot + i] = ty_retain(inputs[i]);
       result[i] = NULL;
     }
-    TY_TRY(hand_out_gradients(ctx, p, e, ninput, result));
-    p->at++;
-    return TY_OK;
+    ty_agreed(p);
+    if (e->end > p->at) {                  /* what a user's functions do within it is compared, too */
+      int known;
+      const ty_status s = ty_ask_rules(ctx, p, e, o, &known);
+      if (s != TY_OK || p->broken) {
+        ty_recording *const was = p->r;
+        const int pass = (int)(e - was->event);
+        const bool within = p->rules > 0, more = p->told && p->tell < p->told_end;     /* the pass is done again already */
+        ty_status again = ty_part_ways(ctx, p, pass);
+        if (within) return again;
+        if (again == TY_OK)
+          again = ty_told(ctx, p, more ? p->told : was, more ? p->told_first : pass + 1, more ? p->told_end : known, roots, grads, nroot,
+            inputs, ninput, result, o, now);
+        ty_plan_let_go(was);
+        return again;
+      }
+      p->agreed = (int)(e - p->r->event);
+    }
+    return hand_out_gradients(ctx, p, e, ninput, result);
   }
   TY_TRY(note_backward(ctx, p, roots, grads, nroot, inputs, ninput, o));
-  const int at = p->r->nevent - 1;
+  const int at = p->r->nevent - 1, outer = p->pass;
+  p->pass = at;
   p->backward++;
   ty_status s = now(ctx, roots, grads, nroot, inputs, ninput, result, o);
   p->backward--;
+  p->pass = outer;
+  p->r->event[at].end = p->r->nevent;
   if (s != TY_OK) ty_program_die(p, "a backward pass failed");
-  return s != TY_OK || p->dead ? s : note_results(ctx, p, &p->r->event[at], ninput, result);
+  return s != TY_OK || p->dead ? s : ty_note_gradients(ctx, p, &p->r->event[at], ninput, result);
 }
 
 /* The events before have made the graph: where they agree, what is found in it does. */
@@ -468,10 +465,10 @@ ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tenso
   const int n = nroot + nleaf;
   if (p->broken) return ty_program_broken(ctx);
   if (p->dead || p->within || p->backward) return now(ctx, roots, nroot, leaves, nleaf, reached, others);
-  event *e = p->mode == TY_CHECK ? next_event(p) : event_new(ctx, p, EVENT_REACHED, n);
+  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_REACHED, n);
   if (p->mode == TY_CHECK) {
-    bool same = e && e->kind == EVENT_REACHED && e->nroot == nroot && e->nin == n && same_modes(ctx, e);
-    for (int i = 0; same && i < n; i++) same = is_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
+    bool same = e && e->kind == EVENT_REACHED && e->nroot == nroot && e->nin == n && ty_in_modes(ctx, e);
+    for (int i = 0; same && i < n; i++) same = ty_is_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
     if (!same) {
       TY_TRY(ty_diverge(ctx, p, "another part of the graph is looked at"));
       return ty_program_reached(ctx, roots, nroot, leaves, nleaf, reached, others, now);
@@ -479,11 +476,11 @@ ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tenso
     for (int i = 0; i < n; i++) e->actual[i] = ty_retain(i < nroot ? roots[i] : leaves[i - nroot]);
     memcpy(reached, e->result_needs, sizeof(bool) * (size_t)nleaf);
     *others = e->result_needs[nleaf];
-    p->at++;
+    ty_agreed(p);
     return TY_OK;
   }
   bool ok = e != NULL;
-  for (int i = 0; ok && i < n; i++) ok = note_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
+  for (int i = 0; ok && i < n; i++) ok = ty_note_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
   if (!ok || !(e->result_needs = ty_malloc(sizeof(bool) * (size_t)(nleaf + 1)))) return ty_program_no_memory(ctx);
   e->nroot = nroot;
   TY_TRY(now(ctx, roots, nroot, leaves, nleaf, reached, others));
@@ -494,23 +491,24 @@ ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tenso
 
 ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
   ty_program *p = ctx->program;
+  if (p && p->broken) return ty_program_broken(ctx);
   if (!p || p->dead || p->within) return TY_OK;
   if (p->backward) {
-    if (p->mode == TY_RECORD && !grad) forget_leaf(&p->r->event[p->r->nevent - 1], leaf);
+    if (p->mode == TY_RECORD && !grad) forget_leaf(&p->r->event[p->pass], leaf);
     return TY_OK;
   }
   if (p->mode == TY_CHECK) {
-    event *e = next_event(p);
-    if (e && e->kind == EVENT_GRAD && e->leaf[0].leaf == leaf && is_operand(p, e, 0, grad)) {
+    event *e = ty_next_event(p);
+    if (e && e->kind == EVENT_GRAD && e->leaf[0].leaf == leaf && ty_is_operand(p, e, 0, grad)) {
       e->actual[0] = ty_retain(grad);
-      p->at++;
+      ty_agreed(p);
       return TY_OK;
     }
     TY_TRY(ty_diverge(ctx, p, "an assigned gradient differs"));
     return ty_program_grad(ctx, leaf, grad);
   }
-  event *e = event_new(ctx, p, EVENT_GRAD, 1);
-  return e && note_operand(p, e, 0, grad) && new_change(p, e, leaf) ? TY_OK : ty_program_no_memory(ctx);
+  event *e = ty_event_new(ctx, p, EVENT_GRAD, 1);
+  return e && ty_note_operand(p, e, 0, grad) && new_change(p, e, leaf) ? TY_OK : ty_program_no_memory(ctx);
 }
 
 /* ---- leaves ---- */
@@ -532,20 +530,20 @@ ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {
   if (p->broken) return ty_program_broken(ctx);
   if (p->dead || p->within || p->inner || p->backward) return TY_OK;
   if (p->mode == TY_CHECK) {
-    event *e = next_event(p);
-    if (!e || e->kind != EVENT_LEAF || e->on != on || !is_operand(p, e, 0, t)) {
+    event *e = ty_next_event(p);
+    if (!e || e->kind != EVENT_LEAF || e->on != on || !ty_is_operand(p, e, 0, t)) {
       TY_TRY(ty_diverge(ctx, p, "requires_grad differs"));
       return ty_program_requires(ctx, t, on);
     }
     e->actual[0] = ty_retain(t);
     e->had = ty_retain(t->grad);
     if (e->own >= 0) ty_take_leaf(p->r, e->own, t);
-    p->at++;
+    ty_agreed(p);
     return TY_OK;
   }
   ty_recording *r = p->r;
-  event *e = event_new(ctx, p, EVENT_LEAF, 1);
-  if (!e || !note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
+  event *e = ty_event_new(ctx, p, EVENT_LEAF, 1);
+  if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   e->on = on;
   e->own = -1;
   const store *st = &r->store[r->value[e->vin[0]].store];
@@ -565,10 +563,11 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     ty_release(whole);
     return s;
   }
+  if (p && p->broken) return ty_program_broken(ctx);
   const bool idle = !p || p->dead || p->within || p->inner || p->backward;
   if (!idle && p->mode == TY_CHECK) {
-    event *e = next_event(p);
-    if (!e || e->kind != EVENT_DETACH || !is_operand(p, e, 0, t)) {
+    event *e = ty_next_event(p);
+    if (!e || e->kind != EVENT_DETACH || !ty_is_operand(p, e, 0, t)) {
       TY_TRY(ty_diverge(ctx, p, "detach differs"));
       return ty_program_detach(ctx, t, out);
     }
@@ -576,12 +575,12 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     (*out)->detached = true;
     e->actual[0] = ty_retain(t);
     e->placeholder[0] = ty_retain(*out);
-    p->at++;
+    ty_agreed(p);
     return TY_OK;
   }
   if (!idle) {
-    event *e = event_new(ctx, p, EVENT_DETACH, 1);
-    if (!e || !note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
+    event *e = ty_event_new(ctx, p, EVENT_DETACH, 1);
+    if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   }
   if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);
   (*out)->detached = true;

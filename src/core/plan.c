@@ -332,7 +332,10 @@ static void let_go(event *e) {
   for (int i = 0; i < e->nresult; i++) { ty_release(e->result_placeholder[i]); e->result_placeholder[i] = NULL; }
   ty_release(e->target);
   ty_release(e->had);
+  ty_node_release(e->node);
   e->target = e->had = NULL;
+  e->node = NULL;
+  if (e->kind == EVENT_RULE) { ty_free(e->failed); e->failed = NULL; }
 }
 
 void ty_plan_let_go(ty_recording *r) {
@@ -350,6 +353,7 @@ static void free_event(event *e) {
   ty_free(e->leaf);
   ty_free(e->vresult);
   ty_free(e->result_needs);
+  ty_free(e->wanted);
   ty_free(e->result_placeholder);
 }
 

@@ -1,4 +1,4 @@
-/* What program.c, events.c, differ.c and plan.c share: a program's parts. */
+/* What program.c, events.c, rules.c, differ.c and plan.c share: a program's parts. */
 #ifndef TY_PLAN_H
 #define TY_PLAN_H
 #include <stdio.h>
@@ -51,7 +51,7 @@ void ty_step_free(step *k);
 /* of a context; streams apart, which replays choose anew. place: the device that `device` meant then. */
 typedef struct { bool grad_enabled; uint8_t autocast[2]; int device, place; } modes;
 
-typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION, EVENT_LEAF, EVENT_REACHED } event_kind;
+typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNCTION, EVENT_LEAF, EVENT_REACHED, EVENT_RULE } event_kind;
 
 /* kept: the gradient was added to in place; needs: it has a history; own: the leaf's place among those
    made within the call, or -1 */
@@ -63,6 +63,9 @@ typedef struct {
   event_kind kind;
   ty_op *op;
   int nin, first;          /* first: its first step */
+  int end;                 /* the event after it, and after those within it: a backward pass has users' functions, and they what they do */
+  int of;                  /* of a rule: whose it is, a function's event */
+  bool *wanted;            /* of a rule: which gradients are */
   ty_operand *in;
   int *vin;                /* values, or -1 */
   int *needs;              /* what they need: a need, or one more for each leaf made within the call */
@@ -75,7 +78,8 @@ typedef struct {
   modes modes;
   void *stream[TY_MAXGPU];
   ty_backward_opts opts;   /* backward: roots, their gradients, inputs are the operands */
-  int nroot, nresult;      /* nroot, of a function: how many of its operands are what it was given; reached: how many are outputs */
+  int nroot, nresult;      /* nroot, of a function: how many of its operands are what it was given; reached: how many are outputs;
+                              of a rule: how many gradients it gives */
   ty_function function;
   bool with_inputs, on;    /* on, of a leaf: whether it is one from here on */
   int own;                 /* its place among those made within the call, or -1 */
@@ -84,9 +88,11 @@ typedef struct {
   bool *result_needs;      /* reached: what was found of the leaves, and of others */
   leaf_change *leaf;
   int nleaf, leaf_room;
-  char *failed;            /* the op failed, with this message, and had done nothing */
+  char *failed;            /* the op failed, with this message, and had done nothing; of a rule, in check: it did */
+  int last;                /* of a rule: the event after those within it that agreed, in check */
   /* of the call in check, references: */
   ty_tensor **actual, *target, *placeholder[TY_MAXOUT], **result_placeholder;
+  ty_node *node;           /* of a function: its own */
 } event;
 
 typedef struct { ty_tensor *leaf, *grad; bool scaled; } entry;
@@ -133,12 +139,18 @@ struct ty_recording {
 struct ty_program {
   ty_program_mode mode;
   bool dead;               /* the call can't be recorded */
-  bool broken;             /* nor go on: what had agreed failed when it was asked for again, and placeholders stay what they are */
+  bool broken;             /* nor go on: what had agreed failed when it was asked for again, and placeholders stay what they are; or, for
+                              the time being, a user's function within a backward pass differs, which is to be done again */
+  bool ends;               /* what a user's function did then can't be recorded */
   bool fuses;
   bool trusting;           /* guard = "inputs": arguments may be memory that others can write to */
   int most;                /* so many records are kept */
   int within, inner, backward;   /* depth of kernels, of apply, of backward passes */
-  int at;                  /* the next event to compare */
+  int at, agreed;          /* the next event to compare, and the last that agreed */
+  int pass;                /* the event of the backward pass that records */
+  int rules;               /* depth of users' functions that are compared within one */
+  ty_recording *told;      /* where such functions' answers are from while a pass is done again: events from told_first up to told_end, */
+  int told_first, tell, told_end;          /* of which tell is next */
   uint64_t calls, checked, node;   /* this call's number; the first storage and the first node that were made in it */
   int numbers;             /* that records have got */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
@@ -163,8 +175,25 @@ int ty_visible(ty_program *p, ty_tensor *t);             /* as ty_value_of, of w
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t);   /* whether t is what value v stood for */
 bool ty_is_rate(const ty_op *op, int slot);              /* whether that operand is a learning rate */
 bool ty_is_number(const ty_operand *o);
+event *ty_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin);
+event *ty_next_event(ty_program *p);
+void ty_agreed(ty_program *p);
+bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t);
+bool ty_is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t);
+bool ty_in_modes(const ty_ctx *ctx, const event *e);
+ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs);
+ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int n, ty_tensor **result);
+/* rules.c. *known: the event after those functions within e, a backward pass, that have answered. */
+ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o, int *known);
+/* The pass, with functions' answers from events of `by`. now NULL: as if the caller asked for it. */
+ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int end, ty_tensor **roots, ty_tensor **grads, int nroot,
+  ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now);
 /* The call has gone another way (differ.c): what agreed so far is compared with a recording that it hasn't been, or recorded anew. */
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
+/* A user's function within the backward pass that is event n isn't as recorded: the same of what was before the pass. The pass and
+ * ty_plan_let_go are left to the caller; all of it, which an error says, where such a function is within another one. */
+ty_status ty_part_ways(ty_ctx *ctx, ty_program *p, int n);
+ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i);   /* one event that had agreed is asked for again */
 /* The call is to be compared with r, which comes first then; or, in a new one, recorded. */
 ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **input, int ninput);
 ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);

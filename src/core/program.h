@@ -69,6 +69,8 @@ ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad);       
 ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on);              /* t is about to become a leaf, or none */
 ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);         /* an alias of t without history */
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);  /* as ty_record_function */
+/* A user's function is asked for its gradients, as by the host's rule. */
+ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool *needs, ty_tensor **gin);
 /* How many hold the memory of t, an input, but for the program's recordings: tensors, graphs. */
 int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
 /* Something happens that a program can't hold, or the host wants values: what is due is done, and the program is dead. */

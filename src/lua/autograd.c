@@ -239,11 +239,11 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   for (int j = 0; j < n->nout; j++) {
     if (r->gout[j]) { ty_new_handle(L, r->s)->t = ty_retain(r->gout[j]); continue; }
     if (unmade || n->meta[n->nin + j].dtype == TY_NDTYPE) { lua_pushnil(L); continue; }
-    ty_tensor *z;
+    const ty_meta *m = &n->meta[n->nin + j];
+    ty_attr at[3] = {{.set = true, .n = m->ndim}, {.set = true, .i = m->dtype}, {.set = true, .i = m->device}};
+    memcpy(at[TY_AT_zeros_size].v, m->shape, sizeof(int64_t) * m->ndim);
     ty_handle *h = ty_new_handle(L, r->s);
-    if (ty_empty(r->ctx, ty_devices[n->meta[n->nin + j].device], &n->meta[n->nin + j], &z) != TY_OK) return ty_raise(L, r->ctx);
-    h->t = z;
-    if (ty_fill_into(r->ctx, z, ty_op_int(0)) != TY_OK) return ty_raise(L, r->ctx);
+    if (ty_apply(r->ctx, &ty_ops[TY_OP_zeros], NULL, 0, NULL, at, NULL, &h->t) != TY_OK) return ty_raise(L, r->ctx);
   }
   const int base = lua_gettop(L) - n->nout - 2;
   if (n->internal) {                       /* its operands, by place, for the time of the call */
@@ -465,8 +465,8 @@ static int is_view(lua_State *L) {
 static int hand_on(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s);
-  h->t = ty_alias(ty_check(L, 1, "Function", "argument 1"));
-  if (!h->t) return ty_throw(L, "Function: out of memory");
+  ty_ctx *ctx = ty_ctx_of(L, s);
+  if (ty_program_detach(ctx, ty_check(L, 1, "Function", "argument 1"), &h->t) != TY_OK) return ty_raise(L, ctx);
   h->t->handed_on = ty_is_float((ty_dtype)h->t->dtype);
   return 1;
 }
@@ -490,7 +490,6 @@ static int record(lua_State *L) {
   lua_getfield(L, 1, "_function");
   lua_getfield(L, -1, "internal");
   const bool internal = lua_toboolean(L, -1);
-  if (!internal) ty_settle(L, "an autograd.Function is called");
   const ty_function f = {ty_new_key(L, s, 1), internal, kept};
   bool any = false;                        /* from here to the record nothing allocates in Lua: finalizers may free tensors */
   for (int i = 0; i < nin; i++) { lua_rawgeti(L, 2, i + 1); in[i] = ty_test(L, -1); any = any || ty_needs_grad(in[i]); lua_pop(L, 1); }

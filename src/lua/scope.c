@@ -164,6 +164,16 @@ static int keep_values(lua_State *L) { /* keeps its arguments beyond every scope
   return n;
 }
 
+/* scope_take(scope, tensor): it ends with this scope, whichever inner one it was made in */
+static int scope_take(lua_State *L) {
+  ty_scope *sc = lua_touserdata(L, 1);
+  ty_handle *h = ty_is_handle(L, 2);
+  if (!h || !h->t || !h->scope) return 0;
+  ty_scope_detach(h);
+  if (sc && sc->L == L) ty_scope_enter(sc, h);
+  return 0;
+}
+
 static int scope_count(lua_State *L) {   /* scope -> how many tensors have come to it */
   const ty_scope *sc = lua_touserdata(L, 1);
   lua_pushinteger(L, sc ? (lua_Integer)sc->count : 0);
@@ -231,6 +241,7 @@ void ty_open_scope(lua_State *L) {
   ty_add(L, "scope_count", scope_count);
   ty_add(L, "scope_left", scope_left);
   ty_add(L, "scope_keep", scope_keep);
+  ty_add(L, "scope_take", scope_take);
   ty_add(L, "scope_let_go", scope_let_go);
   ty_add(L, "keep", keep_values);
 }

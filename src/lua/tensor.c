@@ -105,10 +105,11 @@ static int is_channels_last(lua_State *L) {
   lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));
   return 1;
 }
-static int version(lua_State *L) {
+static int version(lua_State *L) {       /* x -> how often its memory has been changed, and a number of that memory */
   const ty_tensor *t = ty_check_any(L, 1, "version", "argument 1");
   lua_pushnumber(L, (lua_Number)ty_version(t) + t->storage->pending);
-  return 1;
+  lua_pushnumber(L, (lua_Number)t->storage->id);
+  return 2;
 }
 
 static int length(lua_State *L) {
