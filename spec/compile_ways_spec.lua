@@ -526,4 +526,39 @@ describe("compiled ways", function()
     end
     assert.is_true(helper.compiled(g))
   end)
+
+  it("which switches the modes of its modules has a way for each", function()
+    local net
+    local function make(every)
+      return function()
+        net = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+        local opt, k = optim.SGD(net:parameters(), {lr = 0.1}), 0
+        return function(x)
+          k = k + 1
+          if k % every == 0 then net:eval() else net:train() end
+          local loss = net(x):pow(2):mean()
+          opt:zero_grad()
+          loss:backward()
+          opt:step()
+          return loss:detach()
+        end, function() return {net[1].weight:detach(), net[2].running_mean} end, function() return {tycho.randn(8, 4)} end
+      end
+    end
+    for every = 2, 3 do
+      local calls, all = ways(same(make(every), 24))
+      assert.is_true(all)
+      assert.equal(2, #calls)
+      assert.equal(23, total(calls))
+    end
+  end)
+
+  it("says which operand is another one from call to call", function()
+    local average = tycho.zeros(1)
+    local f = tycho.compile(function(x)
+      average = average * 0.9 + x:mean() * 0.1
+      return average
+    end)
+    for _ = 1, 20 do f(tycho.ones(3)) end
+    assert.is_truthy(f:report()[1].why:find("operand 1 is another tensor from call to call", 1, true))
+  end)
 end)

@@ -463,4 +463,27 @@ describe("what PyTorch users write", function()
       helper.fails("bernoulli: argument 1 must hold probabilities, from 0 to 1, got 1.5", tycho.bernoulli, tycho.tensor {0.5, 1.5})
     end
   end)
+
+  it("attention says which argument doesn't fit", function()
+    local x, fails = tycho.ones(5, 2, 4), helper.fails
+    fails("TransformerDecoderLayer: argument 2 (memory) must be a tensor, what an encoder gives, got nil", nn.TransformerDecoderLayer(4, 2), x)
+    fails("argument 2 (memory)", nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 1), x)
+    fails("query, key and value are 2, 3 and 3 sequences", nn.TransformerDecoderLayer(4, 2), x, tycho.ones(5, 3, 4))
+    fails("key_padding_mask has shape 5x2; 2x5 is needed", nn.TransformerEncoderLayer(4, 2), x,
+      {src_key_padding_mask = tycho.zeros(5, 2):bool()})
+    fails("attn_mask has shape 4x5; 5x5 is needed, or 4x5x5", nn.MultiheadAttention(4, 2), x, {attn_mask = tycho.zeros(4, 5):bool()})
+    local net = nn.MultiheadAttention(4, 2)
+    for _, mask in ipairs {tycho.zeros(5, 5), tycho.zeros(4, 5, 5), tycho.zeros(2, 5, 5):bool()} do net(x, {attn_mask = mask}) end
+    net(tycho.ones(5, 4), {key_padding_mask = tycho.zeros(5):bool()})
+  end)
+
+  it("a grid that changes nothing is on the pixels", function()
+    local theta = tycho.tensor({1, 0, 0, 0, 1, 0}):view(1, 2, 3)
+    for _, n in ipairs {7, 28, 100} do
+      local line = tycho.linspace(-1, 1, n) * (n - 1) / n                 -- PyTorch's places, rounded as there
+      local grid = F.affine_grid(theta, {1, 1, n, n}, {align_corners = false})
+      helper.close(grid[{1, 1, {}, 1}], line, nil, 0)
+      helper.close(grid[{1, {}, 1, 2}], line, nil, 0)
+    end
+  end)
 end)

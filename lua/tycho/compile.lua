@@ -263,13 +263,17 @@ local function as_recorded(way)
   return true
 end
 
--- What pcall(fn, ...) gives, as a list, of a call by which the variant learns the modes of the modules that run.
+-- What pcall(fn, ...) gives, as a list, of a call by which the variant learns which modules run in the modes that they came in.
 local function observed(v, fn, ...)
-  local seen = {}
-  local ended = module.observe(function(m) seen[#seen + 1], seen[m] = m, m.training end)
+  local seen, own = {}, {}                 -- own: fn has switched them itself
+  local ended = module.observe(function(m)
+    if not own[m] and seen[m] == nil then seen[#seen + 1], seen[m] = m, m.training end
+  end, function(m) own[m] = true end)
   local out = pack(pcall(fn, ...))
   ended()
-  for _, m in ipairs(seen) do if m.training == seen[m] then v.modules[m] = m.training end end     -- others fn switches itself
+  for _, m in ipairs(seen) do
+    if m.training == seen[m] or own[m] then v.modules[m] = seen[m] end
+  end
   return out
 end
 
@@ -398,7 +402,8 @@ local function variant_for(self, args)
     end
   end
   if #self.variants >= self.max_variants then
-    self.why = ("there are more than %d variants: arguments differ from call to call"):format(self.max_variants)
+    self.why = ("there are more than %d variants: shapes or dtypes of arguments, other values among them, or modes of modules differ from \z
+      call to call ({max_variants=} allows more)"):format(self.max_variants)
     for i = 1, args.n do                   -- a leaf is known by itself, as parameters are
       if core.is_tensor(args[i]) and args[i].requires_grad and not rawequal(args[i], self.variants[1].args[i]) then
         self.why = ("argument %d requires a gradient, and is another tensor from call to call"):format(i)

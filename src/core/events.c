@@ -243,16 +243,21 @@ static void hold(event *e, const ty_call *c, ty_tensor *into) {
   e->target = into ? ty_retain(into) : NULL;
 }
 
-/* Why the call is another one than was recorded; a number that changes is what users can do something about. */
-static void say_difference(const ty_call *c, const event *e, char *why, size_t n) {
-  snprintf(why, n, "%s differs", c->op->shown);
+/* Why the call is another one than was recorded, where users can do something about it: a number that changes, a tensor of theirs that is
+ * another one each time. */
+static void say_difference(const ty_program *p, const ty_call *c, const event *e, char *why, size_t n) {
+  const char *const op = c->op->shown;
+  snprintf(why, n, "%s differs", op);
   if (!e || e->kind != EVENT_APPLY || e->op != c->op || e->nin != c->nin) return;
-  for (int i = 0; i < c->nin; i++)
-    if (ty_is_number(&c->in[i]) && ty_is_number(&e->in[i]) && c->in[i].f != e->in[i].f) {
-      snprintf(why, n, "%s differs: a number is %.6g, and was %.6g; in a tensor of no dims it may change", c->op->shown, c->in[i].f,
-        e->in[i].f);
-      return;
-    }
+  for (int i = 0; i < c->nin; i++) {
+    const ty_operand *now = &c->in[i], *was = &e->in[i];
+    if (ty_is_number(now) && ty_is_number(was) && now->f != was->f)
+      snprintf(why, n, "%s differs: a number is %.6g, and was %.6g; in a tensor of no dims it may change", op, now->f, was->f);
+    else if (now->t && e->vin[i] >= 0 && !p->r->store[p->r->value[e->vin[i]].store].internal && !ty_is_value(p, e->vin[i], now->t))
+      snprintf(why, n, "%s differs: operand %d is another tensor from call to call; as an argument it may be", op, i + 1);
+    else continue;
+    return;
+  }
 }
 
 static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out, ty_apply_now now) {
@@ -261,7 +266,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
   event *e = ty_next_event(p);
   if (!agrees(c, e, into)) {
     char why[160];
-    say_difference(c, e, why, sizeof why);
+    say_difference(p, c, e, why, sizeof why);
     TY_TRY(ty_diverge(c->ctx, p, why));
     return ty_program_apply(c, b, into, out, now);
   }

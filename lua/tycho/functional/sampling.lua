@@ -112,7 +112,11 @@ def("affine_grid",
         tostring(theta.shape))
     end
     local o = {dtype = theta.dtype, device = theta.device}
-    local function line(k) return k > 1 and ops.linspace(-1, 1, k, o) * (align and 1 or (k - 1) / k) or ops.zeros({k}, o) end
+    local function line(k)                 -- rounded as PyTorch's: a map that changes nothing has places on pixels, where slopes jump
+      if k < 2 then return ops.zeros({k}, o) end
+      local x = ops.linspace(-1, 1, k, o)
+      return align and x or x * (k - 1) / k
+    end
     local whole, count, parts = {unpack(size, 3)}, 1, {}
     for i = dims, 1, -1 do                 -- x first
       local shape = {}

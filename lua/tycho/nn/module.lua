@@ -16,7 +16,7 @@ Module.__index = Module
 local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({}, {__mode = "k"})
 local observers = {}                 -- see exports.observe
 local observer                       -- called with each module and its results, where there are any
-local function tell_observers(...) for _, fn in pairs(observers) do fn(...) end end
+local function tell_observers(...) for _, o in pairs(observers) do o.ran(...) end end
 local said = ""                      -- the place of the last error, which each module around it looks for
 local exports = {}
 -- What programs for Torch7 and for PyTorch look for in modules. Other fields that aren't there are nil: a layer may be optional.
@@ -521,6 +521,7 @@ local on_the_way = {}                     -- modules whose train() is under way,
 function Module:train(on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
   if on_the_way[self] then return self end
+  if observer then for _, o in pairs(observers) do if o.switched then o.switched(self) end end end
   rawset(self, "training", on ~= false)
   on_the_way[self] = true
   options.finally(function() on_the_way[self] = nil end, function()
@@ -586,11 +587,11 @@ end
 -- Whether v is a module.
 function exports.is_module(v) return is_module[v] == true end
 function exports.is_parameter(v) return is_parameter[v] == true end
--- fn(module, results...) is called after each forward, until what this gives is called. Several may be at once, and end in any order: a
--- coroutine begins within another's.
-function exports.observe(fn)
+-- ran(module, results...) is called after each forward, and switched(module), if given, before each train() and eval(), until what this
+-- gives is called. Several may be at once, and end in any order: a coroutine begins within another's.
+function exports.observe(ran, switched)
   local id = {}
-  observers[id] = fn
+  observers[id] = {ran = ran, switched = switched}
   observer = tell_observers
   return function()
     observers[id] = nil

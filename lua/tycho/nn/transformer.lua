@@ -31,6 +31,21 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
   return added(mask) + added(p)
 end
 
+-- Masks that don't fit are told here, by their names, before the ops see what has become of them.
+local function check_masks(attn_mask, padding, alone, n, heads, rows, cols)
+  if attn_mask then
+    local d = M.dim(attn_mask)
+    local most = d == 3 and attn_mask.shape[1]
+    if d < 2 or d > 3 or attn_mask.shape[d - 1] ~= rows or attn_mask.shape[d] ~= cols or (most and most ~= n and most ~= n * heads) then
+      fail("MultiheadAttention: attn_mask has shape %s; %dx%d is needed, or %dx%dx%d", tostring(attn_mask.shape), rows, cols, n * heads, rows,
+        cols)
+    end
+  end
+  if padding and not (padding.shape[M.dim(padding)] == cols and M.dim(padding) <= 2 and M.numel(padding) == n * cols) then
+    fail("MultiheadAttention: key_padding_mask has shape %s; %s%d is needed", tostring(padding.shape), alone and "" or n .. "x", cols)
+  end
+end
+
 local MHA = layer("MultiheadAttention")
 -- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, {kdim=, vdim=,
 -- batch_first=false}): mha(query, key=query, value=query, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true,
@@ -107,8 +122,13 @@ function MHA:forward(query, key, value, o)
     value = v_is_k and key or turned(value)
   end
   local n, E, h = query.shape[1], self.embed_dim, self.num_heads
+  if key.shape[1] ~= n or value.shape[1] ~= n or value.shape[2] ~= key.shape[2] then
+    fail("MultiheadAttention: query, key and value are %d, %d and %d sequences, of %d keys and %d values; these must be alike", n,
+      key.shape[1], value.shape[1], key.shape[2], value.shape[2])
+  end
   local q, k, v = projected(self, query, key, value)
   local S = k.shape[2]
+  check_masks(o.attn_mask or nil, o.key_padding_mask or nil, alone, n, h, query.shape[2], S)
   if self.bias_k then
     k = ops.cat({k, M.to(ops.expand(self.bias_k, n, 1, E), k.dtype)}, 2)
     v = ops.cat({v, M.to(ops.expand(self.bias_v, n, 1, E), v.dtype)}, 2)
@@ -191,6 +211,9 @@ local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_
   tgt_is_causal=false, memory_is_causal=false"
 function DecoderLayer:forward(x, memory, ...)
   local o = arguments("TransformerDecoderLayer", TARGET, ...)
+  if not core.is_tensor(memory) then
+    fail("TransformerDecoderLayer: argument 2 (memory) must be a tensor, what an encoder gives, got %s", lib.shown(memory))
+  end
   local function attend(y)
     return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask,
       is_causal = o.tgt_is_causal, need_weights = false})))
