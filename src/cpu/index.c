@@ -269,7 +269,7 @@ static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tens
 }
 
 static ty_status put_in(ty_call *c) {
-  ty_tensor *x = c->in[0].t, *o = c->out[0], *v = c->in[1].t, *same = NULL;
+  ty_tensor *x = c->in[0].t, *o = c->out[0], *v = c->in[1].t, *same = NULL, *laid = NULL;
   bool add = c->at[TY_AT_index_put_accumulate].i;
   plan p;
   ty_meta m = {.dtype = x->dtype};
@@ -310,9 +310,16 @@ static ty_status put_in(ty_call *c) {
     s = begin(c);
     int64_t row = ty_numel(&p.rest);
     ty_dtype d = (ty_dtype)o->dtype;
-    bool rows = p.place == 0 && rest_is_run(&p) && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1)) &&
-      (!add || d == TY_F32 || d == TY_F64);
+    const bool by_rows = p.place == 0 && rest_is_run(&p) && (!add || d == TY_F32 || d == TY_F64);
+    bool rows = by_rows && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1));
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
+    if (by_rows && !rows && same && row && s == TY_OK) {       /* a sum's gradient, which is repeated: its rows as memory has them */
+      m.dtype = x->dtype;
+      s = ty_empty(c->ctx, x->storage->backend, &m, &laid);
+      if (s == TY_OK) s = ty_copy_into(c->ctx, laid, &b);
+      if (s == TY_OK) b = *laid;
+      rows = s == TY_OK;
+    }
     slabs by;
     const bool in_slabs = !rows && (!add || d == TY_F32 || d == TY_F64) && as_slabs(c, o, &b, &by);
     if (s == TY_OK && rows) put_rows(&p, o, &b, row, add);
@@ -326,6 +333,7 @@ static ty_status put_in(ty_call *c) {
     ty_scratch_free(p.offset);
   }
   ty_release(same);
+  ty_release(laid);
   return s;
 }
 
