@@ -10390,6 +10390,10 @@ function tycho.nn.utils.parametrize.is_parametrized(module, name) end
 ---@param parametrization any
 function tycho.nn.utils.parametrize.register_parametrization(module, name, parametrization) end
 
+--- `(fn, ...)` calls fn(...) and gives its results; within it each parametrized tensor is computed once, when it is first asked for, whatever becomes of its originals: for weights that a forward pass uses several times, as a recurrent net's.
+---@param fn any
+function tycho.nn.utils.parametrize.cached(fn, ...) end
+
 --- `(module, name, leave_parametrized=true)` module[name] is a parameter again, of its present value or, with leave_parametrized = false, the original. Gives the module.
 ---@param module any
 ---@param name any

@@ -94,6 +94,33 @@ describe("what changes in use", function()
     assert.is_true(traced(x):equal(nn.Sequential(traced):clone()(x)))
   end)
 
+  it("a parametrized weight is computed once within cached()", function()
+    local calls, Twice = 0, nn.Module:extend("Twice")
+    function Twice:forward(w) -- luacheck: no self
+      calls = calls + 1
+      return w * 2
+    end
+    local parametrize = nn.utils.parametrize
+    local net, x = nn.Linear(3, 3), tycho.randn(2, 3)
+    parametrize.register_parametrization(net, "weight", Twice())
+    local want = net(net(net(x)))
+    calls = 0
+    local y = parametrize.cached(function()
+      assert.is_true(rawequal(net.weight, parametrize.cached(function() return net.weight end)))
+      return net(tycho.scope(function() return net(net(x)) end))
+    end)
+    assert.equal(1, calls)
+    helper.close(y, want, nil, 0)
+    y:sum():backward()
+    local cached = net.parametrizations.weight.original.grad
+    net.parametrizations.weight.original.grad = nil
+    want:sum():backward()
+    helper.close(cached, net.parametrizations.weight.original.grad)
+    assert.is_false(rawequal(net.weight, net.weight))
+    assert.is_false((pcall(parametrize.cached, error, "no")))
+    assert.is_false(rawequal(net.weight, net.weight))
+  end)
+
   it("parameters stay themselves when they are parametrized, and when they no longer are", function()
     local rnn, x = nn.utils, tycho.randn(2, 3)
     local function steps(change)
