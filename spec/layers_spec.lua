@@ -466,7 +466,8 @@ describe("what PyTorch users write", function()
 
   it("attention says which argument doesn't fit", function()
     local x, fails = tycho.ones(5, 2, 4), helper.fails
-    fails("TransformerDecoderLayer: argument 2 (memory) must be a tensor, what an encoder gives, got nil", nn.TransformerDecoderLayer(4, 2), x)
+    fails("TransformerDecoderLayer: argument 2 (memory) must be a tensor, what an encoder gives, got nil",
+      nn.TransformerDecoderLayer(4, 2), x)
     fails("argument 2 (memory)", nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 1), x)
     fails("query, key and value are 2, 3 and 3 sequences", nn.TransformerDecoderLayer(4, 2), x, tycho.ones(5, 3, 4))
     fails("key_padding_mask has shape 5x2; 2x5 is needed", nn.TransformerEncoderLayer(4, 2), x,

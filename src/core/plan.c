@@ -207,6 +207,29 @@ static ty_status make_leaves(ty_ctx *ctx, ty_recording *r) {
   return TY_OK;
 }
 
+/* Tensors from outside that are gradients. */
+static void find_gradients(ty_recording *r) {
+  for (int i = 0; i < r->nevent; i++)
+    for (int k = 0; k < r->event[i].nleaf; k++) {
+      const leaf_change *l = &r->event[i].leaf[k];
+      if (l->before >= 0 && l->own < 0) r->value[l->before].grad_of = l->leaf;
+    }
+  for (int i = 0; i < r->nvalue; i++) {
+    const ty_tensor *leaf = r->value[i].leaf;
+    for (int j = 0; leaf && leaf->grad && j < r->nvalue; j++)
+      if (r->value[j].plain == leaf->grad) r->value[j].grad_of = r->value[i].leaf;
+  }
+  for (int i = 0; i < r->nvalue; i++) {
+    value *v = &r->value[i];
+    const store *st = &r->store[v->store];
+    if (st->internal || st->input || st->constant || !v->t) v->grad_of = NULL;
+    if (!v->grad_of) continue;
+    ty_release(v->plain);
+    v->plain = NULL;
+    atomic_fetch_add_explicit(&v->t->storage->lent, 1, memory_order_relaxed);
+  }
+}
+
 ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   if (r->fuses) TY_TRY(ty_fuse_exchange(ctx, r));
   if (r->fuses) TY_TRY(ty_fuse_split(ctx, r));
@@ -221,6 +244,7 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   TY_TRY(make_steps(ctx, r));
   ty_fuse_places(r);
   r->moved = true;
+  find_gradients(r);
   return make_leaves(ctx, r);
 }
 
@@ -230,7 +254,7 @@ static int own_holders(const store *st) { return st->users + 1; }      /* its va
 static int holders_in(const ty_recording *r, int at, const ty_storage *s) {
   int n = 0;
   for (int v = at < 0 ? -1 : r->store[at].value; v >= 0; v = r->value[v].next)
-    n += (r->value[v].t && r->value[v].t->storage == s) + (r->value[v].plain && r->value[v].plain->storage == s);
+    n += (r->value[v].t && r->value[v].t->storage == s && !r->value[v].grad_of) + (r->value[v].plain && r->value[v].plain->storage == s);
   return n;
 }
 /* That the program's other recordings hold, which have seen it as a tensor from outside. */
@@ -386,6 +410,8 @@ void ty_plan_free(ty_recording *r) {
   for (int i = 0; i < r->nevent; i++) free_event(&r->event[i]);
   ty_fuse_free(r);
   for (int i = 0; i < r->nstep; i++) ty_step_free(&r->step[i]);
+  for (int i = 0; i < r->nvalue; i++)
+    if (r->value[i].grad_of) atomic_fetch_sub_explicit(&r->value[i].t->storage->lent, 1, memory_order_relaxed);
   for (int i = 0; i < r->nvalue; i++) { ty_release(r->value[i].t); ty_release(r->value[i].leaf); ty_release(r->value[i].plain); }
   for (int i = 0; i < r->nstore; i++) {
     if (r->store[i].memory && r->store[i].visible) r->store[i].memory->storage->program = NULL;

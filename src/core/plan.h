@@ -34,6 +34,9 @@ typedef struct {
   ty_tensor *plain;        /* external ones': the first tensor that it was where it needed none */
   ty_tensor *t;            /* external values: the tensor; internal ones': from plan.c on */
   int store, next;         /* next: an older value in the same store, or -1 */
+  /* the leaf whose gradient, from outside of the call, it was: the next call's may be another tensor. Of its memory it is no holder whom
+     others would make room for (storage.lent). */
+  ty_tensor *grad_of;
 } value;
 
 typedef struct {
@@ -200,6 +203,7 @@ ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninp
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
 void ty_take_leaf(ty_recording *r, int own, ty_tensor *t);  /* t, or none, is this leaf of those that are made within the call */
+void ty_follow_gradient(ty_recording *r, int v);         /* v is its leaf's gradient as that is now, where this can be */
 void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a placeholder, is what t is from now on */
 void ty_clear_pending(ty_recording *r);
 

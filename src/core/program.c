@@ -229,13 +229,17 @@ void ty_program_free(ty_program *p) {
   ty_free(p);
 }
 
-/* Input i is in t's memory from now on, and so are the values that are views of it. */
-static void bind(ty_recording *r, int i, ty_tensor *t) {
-  const ty_tensor *was = r->value[r->input[i]].t;
+/* A value from outside is in t's memory from now on, and so are the values that are views of it. */
+static void bind(ty_recording *r, int value, ty_tensor *t) {
+  const ty_tensor *was = r->value[value].t;
   const int64_t moved = t->offset - was->offset;
   if (t->storage == was->storage && !moved) return;
-  for (int v = r->store[r->value[r->input[i]].store].value; v >= 0; v = r->value[v].next) {
+  for (int v = r->store[r->value[value].store].value; v >= 0; v = r->value[v].next) {
     ty_tensor *w = r->value[v].t;
+    if (r->value[v].grad_of) {
+      atomic_fetch_sub_explicit(&w->storage->lent, 1, memory_order_relaxed);
+      atomic_fetch_add_explicit(&t->storage->lent, 1, memory_order_relaxed);
+    }
     ty_storage_retain(t->storage);
     ty_storage_release(w->storage);
     w->storage = t->storage;
@@ -243,6 +247,18 @@ static void bind(ty_recording *r, int i, ty_tensor *t) {
     r->value[v].like.offset += moved;
   }
   r->moved = r->moved || r->gpu;           /* a graph keeps addresses */
+}
+
+void ty_follow_gradient(ty_recording *r, int v) {
+  const ty_tensor *w = r->value[v].t, *g = r->value[v].grad_of->grad;
+  if (!g || (g->storage == w->storage && g->offset == w->offset) || g->dtype != w->dtype || g->ndim != w->ndim || !TY_SAME_SHAPE(g, w) ||
+      memcmp(g->stride, w->stride, sizeof(int64_t) * w->ndim) || ty_device_of(g) != ty_device_of(w))
+    return;
+  if (g->storage->exposed || g->storage->drop) return;   /* others may write to it */
+  if (r->gpu && !g->storage->program) return;            /* another address each time: a graph would be made anew each time */
+  for (int i = 0; i < r->nvalue; i++)      /* it is there as something else */
+    if (r->value[i].store != r->value[v].store && r->value[i].t && r->value[i].t->storage == g->storage) return;
+  bind(r, v, (ty_tensor *)g);
 }
 
 modes ty_modes_now(const ty_ctx *ctx) {
@@ -371,7 +387,9 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
   p->at = 0;
   r->tried = p->calls;
   if (ninput != r->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, r->ninput);
-  for (int i = 0; i < ninput; i++) bind(r, i, input[i]);
+  for (int i = 0; i < ninput; i++) bind(r, r->input[i], input[i]);
+  for (int v = 0; v < r->nvalue; v++)
+    if (r->value[v].grad_of) ty_follow_gradient(r, v);
   for (int i = 0; i < r->nentry; i++) {
     ty_tensor *g = r->entry[i].leaf->grad;
     r->entry[i].grad = ty_retain(g);

@@ -263,7 +263,7 @@ void ty_swap_memory(ty_storage *a, ty_storage *b) {
   b->data = inside ? b->small : data;
   b->block = block;
 }
-int ty_storage_holders(const ty_storage *s) { return atomic_load(&s->refs) / 2; }
+int ty_storage_holders(const ty_storage *s) { return atomic_load(&s->refs) / 2 - atomic_load_explicit(&s->lent, memory_order_relaxed); }
 
 static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
   long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;

@@ -110,6 +110,7 @@ typedef struct { atomic_int refs; atomic_uint count; atomic_bool ready; } ty_lau
 
 typedef struct ty_storage {
   atomic_int refs;         /* as tensor.c counts them: ty_storage_retain, ty_storage_release */
+  atomic_int lent;         /* holders that will let go when asked: see value.grad_of in plan.h */
   atomic_uint version;     /* counts changes in place; saved tensors compare it */
   uint16_t pending;        /* changes that a compiled function's call has announced, and not yet made */
   const ty_program *program;   /* whose memory it is: that of a compiled function's values, which each run writes anew */
@@ -414,7 +415,7 @@ void ty_storage_release(ty_storage *s);
 void ty_swap_memory(ty_storage *a, ty_storage *b);       /* of as many bytes, of a device, neither a part of another or foreign */
 uint64_t ty_next_node(void);           /* the seq of the next node to be recorded */
 uint64_t ty_next_storage(void);        /* storages made from now on have this id, or a larger one */
-int ty_storage_holders(const ty_storage *s);   /* how many tensors, and others, have it */
+int ty_storage_holders(const ty_storage *s);   /* how many tensors, and others, have it for good */
 void ty_hooks_free(ty_hooks *h);
 void ty_account_release(ty_account *a);
 /* A second tensor of the same storage and geometry, without history. NULL: out of memory. */

@@ -14,8 +14,7 @@ local M = core.methods
 local Module = {_name = "Module"}
 Module.__index = Module
 local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({}, {__mode = "k"})
-local observers = {}                 -- see exports.observe
-local observer                       -- called with each module and its results, where there are any
+local observers, observer = {}, nil  -- see exports.observe; called with each module and its results, where there are any
 local function tell_observers(...) for _, o in pairs(observers) do o.ran(...) end end
 local said = ""                      -- the place of the last error, which each module around it looks for
 local exports = {}

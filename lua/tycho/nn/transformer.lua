@@ -37,8 +37,8 @@ local function check_masks(attn_mask, padding, alone, n, heads, rows, cols)
     local d = M.dim(attn_mask)
     local most = d == 3 and attn_mask.shape[1]
     if d < 2 or d > 3 or attn_mask.shape[d - 1] ~= rows or attn_mask.shape[d] ~= cols or (most and most ~= n and most ~= n * heads) then
-      fail("MultiheadAttention: attn_mask has shape %s; %dx%d is needed, or %dx%dx%d", tostring(attn_mask.shape), rows, cols, n * heads, rows,
-        cols)
+      fail("MultiheadAttention: attn_mask has shape %s; %dx%d is needed, or %dx%dx%d", tostring(attn_mask.shape), rows, cols, n * heads,
+        rows, cols)
     end
   end
   if padding and not (padding.shape[M.dim(padding)] == cols and M.dim(padding) <= 2 and M.numel(padding) == n * cols) then
