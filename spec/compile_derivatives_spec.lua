@@ -286,4 +286,31 @@ describe("compile, derivatives within", function()
     assert.same(want, got)
     assert.is_true(calls < 5)
   end)
+
+  it("parameters that are frozen and thawed keep their gradients, whichever way the call goes", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      local options = guard == "inputs" and {guard = guard} or nil
+      same(function()
+        local w, i = nn.Parameter(tycho.ones(2)), 0
+        return function(x)
+          i, w.grad = i + 1, nil
+          tycho.sum(x * w):backward()
+          w:requires_grad_(false)
+          w:requires_grad_(true)
+          return guard == "full" and i % 5 == 0 and x * 3 or x * 2, w.grad
+        end, function() return {w.grad} end, function() return {tycho.rand(2)} end
+      end, 13, options)
+      same(function()
+        local w = nn.Parameter(tycho.ones(2))
+        w:requires_grad_(false)
+        return function(x)
+          w.grad = nil
+          w:requires_grad_(true)
+          tycho.sum(x * w):backward()
+          w:requires_grad_(false)
+          return x * 2
+        end, function() return {w.grad, tostring(w.requires_grad)} end, function() return {tycho.rand(2)} end
+      end, 9, options)
+    end
+  end)
 end)

@@ -264,4 +264,78 @@ describe("compile, autograd.Functions", function()
     collectgarbage "restart"
     assert.is_true(after - before < 64 * 64 * 4 * 10, ("%d bytes more"):format(after - before))
   end)
+
+  it("an answer of backward holds for all recordings that the call is compared with", function()
+    local n = 0
+    local function scaled(every)
+      return Function {
+        forward = function(ctx, x)
+          ctx:save_for_backward(x)
+          return x * 1
+        end,
+        backward = function(ctx, g)
+          local x = ctx:saved_tensors()
+          if n % every == 0 then g = g * 2 end
+          return g * x
+        end}
+    end
+    local A, B = scaled(4), scaled(3)
+    same(function()
+      local w = nn.Parameter(tycho.ones(3))
+      n = 0
+      return function(x)
+        n, w.grad = n + 1, nil
+        B(A(w * x)):sum():backward()
+        return w.grad
+      end, nil, function() return {tycho.rand(3)} end
+    end, 26)
+  end)
+
+  it("backward sees the gradients that the pass has given before it, and may set them", function()
+    for _, act in ipairs {function(w) w.grad = nil end, function(w, g) w.grad = g * 7 end, function(w) return w.grad ~= nil end} do
+      for _, guard in ipairs {"full", "inputs"} do
+        same(function()
+          local one, other, seen = nn.Parameter(tycho.ones(2)), nn.Parameter(tycho.ones(2)), nil
+          local F = Function {
+            forward = function(_, x) return x * 2 end,
+            backward = function(_, g)
+              seen = act(other, g)
+              return g * 2
+            end}
+          return function(x)
+            one.grad, other.grad = nil, nil
+            tycho.sum(other * F(one) * x):backward()
+            return one.grad, tostring(other.grad and other.grad:clone():sum() ~= nil), seen
+          end, function() return {other.grad or one.grad} end, function() return {tycho.rand(2)} end
+        end, 7, guard == "inputs" and {guard = guard} or nil)
+      end
+    end
+  end)
+
+  it("what differs within a pcall in backward is asked for again, with the context that it had", function()
+    for _, act in ipairs {function(out, i) if i % 4 == 0 then out:sum():item() end end, function(out, i) return out * i end} do
+      same(function()
+        local w, i = nn.Parameter(tycho.ones(3)), 0
+        local F = Function {
+          forward = function(ctx, x)
+            ctx.k = 1
+            ctx:save_for_backward(x)
+            return x * 1
+          end,
+          backward = function(ctx, g)
+            local x = ctx:saved_tensors()
+            ctx.k = ctx.k + 1
+            local out = g * x * ctx.k
+            pcall(act, out, i)
+            if i % 5 == 0 then out = out + 1 end
+            return out
+          end}
+        return function(x)
+          i, w.grad = i + 1, nil
+          F(w * x):sum():backward()
+          return w.grad
+        end, nil, function() return {tycho.rand(3)} end
+      end, 14)
+    end
+  end)
 end)

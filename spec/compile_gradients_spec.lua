@@ -162,4 +162,19 @@ describe("compile, gradients from outside", function()
     end
     for i, g in pairs(kept) do helper.close(g, tycho.full({4}, 2 * i), "kept " .. i, 0) end
   end)
+
+  it("a gradient that is added to in place, and kept in the same call", function()
+    same(function(compile)
+      local w, v = nn.Parameter(tycho.ones(2)), nn.Parameter(tycho.ones(2))
+      local step = compile(function(x)
+        if w.grad then v.grad = w.grad end
+        tycho.sum(w * x):backward()
+        w.grad = w.grad * 0.5
+      end)
+      return function(i)
+        step(tycho.full({2}, i))
+        return v.grad or w, w.grad
+      end
+    end, 12)
+  end)
 end)

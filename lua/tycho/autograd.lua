@@ -262,8 +262,20 @@ function Context:mark_dirty(...) self._dirty = {...} end
 -- false: for a result that nothing used backward gets nil rather than zeros.
 function Context:set_materialize_grads(on) self._unmade = not on end
 
+-- In a compiled call a backward that differs from what was recorded is asked again, with the context that it had.
+local function as_before(ctx, before, ok, ...)
+  if core.program.broken() then
+    for k in pairs(ctx) do ctx[k] = before[k] end
+    for k, v in pairs(before) do ctx[k] = v end
+  end
+  if not ok then error(..., 0) end
+  return ...
+end
 core.set_private("function", function(ctx, ...)
-  return ctx._function.backward(ctx, ...)
+  if not modes.call then return ctx._function.backward(ctx, ...) end
+  local before = {}
+  for k, v in pairs(ctx) do before[k] = v end
+  return as_before(ctx, before, pcall(ctx._function.backward, ctx, ...))
 end)
 
 options.colon(Context, "ctx", function(self) return getmetatable(self) == Context end)

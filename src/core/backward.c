@@ -234,6 +234,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
 }
 
 _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
+_Atomic uint64_t ty_detached;
 
 ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on) {
   if (t->node || t->requires_grad == on) return TY_OK;

@@ -148,8 +148,8 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   void *stream[TY_MAXGPU];
   memcpy(stream, ctx->stream, sizeof stream);
   ty_clear_pending(was);
-  ty_rewind_grads(was);
   rewind_leaves(was, p->at);
+  ty_rewind_grads(was);
   ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
   for (int i = 0; i < n && s == TY_OK; i = was->event[i].end) s = ty_redo(ctx, p, was, i);
   ty_modes_set(ctx, &modes);

@@ -339,6 +339,7 @@ ty_status ty_program_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *before) {
     if (!(l = new_change(p, e, leaf))) return ty_program_no_memory(ctx);
     l->scaled = leaf->grad->scaled;
     l->kept = leaf->grad == before;
+    l->at = p->r->nevent;
     if (before && (l->before = ty_visible(p, before)) < 0) return ty_program_no_memory(ctx);
   }
   l->needs = ty_needs_grad(leaf->grad);
@@ -378,10 +379,10 @@ static bool backward_agrees(ty_ctx *ctx, const event *e, ty_tensor **roots, ty_t
   return true;
 }
 
-/* Backward agrees: leaves and results get placeholders, or, where backward added to a gradient in place, that is still to come. */
-static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
+ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to) {
   for (int i = 0; i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
+    if (l->given || l->at > to) continue;
     if (!l->kept) {
       ty_tensor *g = ty_new_placeholder(p, l->after, l->needs);
       if (!g) return ty_program_no_memory(ctx);
@@ -390,7 +391,13 @@ static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ni
       l->placeholder = ty_retain(g);
     } else l->leaf->grad->storage->pending++;
     l->leaf->grad->scaled = l->scaled;
+    l->given = true;
   }
+  return TY_OK;
+}
+
+static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
+  TY_TRY(ty_hand_out_leaves(ctx, p, e, e->end));
   for (int i = 0; i < ninput; i++) {
     if (e->vresult[i] < 0) continue;
     if (!(result[i] = ty_new_placeholder(p, e->vresult[i], e->result_needs[i]))) return drop(ctx, result, ninput);
@@ -516,49 +523,6 @@ ty_status ty_program_grad(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *grad) {
   return e && ty_note_operand(p, e, 0, grad) && new_change(p, e, leaf) ? TY_OK : ty_program_no_memory(ctx);
 }
 
-/* ---- leaves ---- */
-
-void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {
-  ty_release(r->own[own]);
-  r->own[own] = ty_retain(t);
-  for (int i = 0; i < r->nevent; i++)
-    for (int k = 0; k < r->event[i].nleaf; k++) {
-      leaf_change *l = &r->event[i].leaf[k];
-      if (l->own != own) continue;
-      ty_release(l->leaf);
-      l->leaf = ty_retain(t);
-    }
-}
-
-ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {
-  ty_program *p = ctx->program;
-  if (p->broken) return ty_program_broken(ctx);
-  if (p->dead || p->within || p->inner || p->backward) return TY_OK;
-  if (p->mode == TY_CHECK) {
-    event *e = ty_next_event(p);
-    if (!e || e->kind != EVENT_LEAF || e->on != on || !ty_is_operand(p, e, 0, t)) {
-      TY_TRY(ty_diverge(ctx, p, "requires_grad differs"));
-      return ty_program_requires(ctx, t, on);
-    }
-    e->actual[0] = ty_retain(t);
-    e->had = ty_retain(t->grad);
-    if (e->own >= 0) ty_take_leaf(p->r, e->own, t);
-    ty_agreed(p);
-    return TY_OK;
-  }
-  ty_recording *r = p->r;
-  event *e = ty_event_new(ctx, p, EVENT_LEAF, 1);
-  if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
-  e->on = on;
-  e->own = -1;
-  const store *st = &r->store[r->value[e->vin[0]].store];
-  if (!on || !(st->internal || st->input || st->constant || t->detached)) return TY_OK;
-  if (!ty_grow(&r->own, r->nown + 1, &r->own_room, sizeof *r->own)) return ty_program_no_memory(ctx);
-  e->own = r->nown;
-  r->own[r->nown++] = ty_retain(t);
-  return TY_OK;
-}
-
 ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   ty_program *p = ctx->program;
   if (t->whole) {
@@ -577,7 +541,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
       return ty_program_detach(ctx, t, out);
     }
     if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);
-    (*out)->detached = true;
+    (*out)->detached = ++ty_detached;
     e->actual[0] = ty_retain(t);
     e->placeholder[0] = ty_retain(*out);
     ty_agreed(p);
@@ -588,6 +552,6 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
     if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
   }
   if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);
-  (*out)->detached = true;
+  (*out)->detached = ++ty_detached;
   return TY_OK;
 }

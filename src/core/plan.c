@@ -352,7 +352,11 @@ ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r) {
 static void let_go(event *e) {
   for (int i = 0; i < e->nin; i++) { ty_release(e->actual[i]); e->actual[i] = e->in[i].t = NULL; }
   for (int j = 0; j < TY_MAXOUT; j++) { ty_release(e->placeholder[j]); e->placeholder[j] = NULL; }
-  for (int i = 0; i < e->nleaf; i++) { ty_release(e->leaf[i].placeholder); e->leaf[i].placeholder = NULL; }
+  for (int i = 0; i < e->nleaf; i++) {
+    ty_release(e->leaf[i].placeholder);
+    e->leaf[i].placeholder = NULL;
+    e->leaf[i].given = false;
+  }
   for (int i = 0; i < e->nresult; i++) { ty_release(e->result_placeholder[i]); e->result_placeholder[i] = NULL; }
   ty_release(e->target);
   ty_release(e->had);

@@ -58,7 +58,8 @@ typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNC
 
 /* kept: the gradient was added to in place; needs: it has a history; own: the leaf's place among those
    made within the call, or -1 */
-typedef struct { ty_tensor *leaf, *placeholder; int before, after, own; bool scaled, kept, needs; } leaf_change;
+/* at: the event after those that came before; given: it has been handed out, in the call in check */
+typedef struct { ty_tensor *leaf, *placeholder; int before, after, own, at; bool scaled, kept, needs, given; } leaf_change;
 
 typedef enum { NO_GRADIENT, ITS_HISTORY_DOES, IS_LEAF, OWN_LEAF } need;
 
@@ -124,6 +125,7 @@ struct ty_recording {
   bool gpu, moved;         /* gpu: there are steps on one, whose number is home; others may be on the CPU, but pass nothing to those */
   int home;
   uint64_t begun;          /* the first storage that was made in it */
+  bool asks;               /* the function must be asked each time: it switches leaves, or sets gradients within backward */
   int hooks, leaf_hooks;   /* how many hooks had been registered; on leaves, when its own were last looked at */
   bool unmade;             /* kernels have been left half-made: memory has ended */
   modes recorded;          /* at its begin */
@@ -155,6 +157,7 @@ struct ty_program {
   ty_recording *told;      /* where such functions' answers are from while a pass is done again: events from told_first up to told_end, */
   int told_first, tell, told_end;          /* of which tell is next */
   uint64_t calls, checked, node;   /* this call's number; the first storage and the first node that were made in it */
+  uint64_t detached;       /* how many tensors detach() had made before it */
   int numbers;             /* that records have got */
   ty_ctx *ctx;             /* the coroutine's that records or compares */
   ty_program *next;        /* of those that do so on this thread */
@@ -186,6 +189,9 @@ bool ty_is_operand(const ty_program *p, const event *e, int i, const ty_tensor *
 bool ty_in_modes(const ty_ctx *ctx, const event *e);
 ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs);
 ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int n, ty_tensor **result);
+/* Backward, which e is, has agreed: its leaves get placeholders, or, where it added to a gradient in place, that is still to come.
+ * Those whose turn came before event `to`, and have not been. */
+ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to);
 /* rules.c. *known: the event after those functions within e, a backward pass, that have answered. */
 ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o, int *known);
 /* The pass, with functions' answers from events of `by`. now NULL: as if the caller asked for it. */

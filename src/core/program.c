@@ -15,6 +15,7 @@ ty_status ty_program_die(ty_program *p, const char *why) {
   return TY_OK;
 }
 
+bool ty_program_is_broken(const ty_ctx *ctx) { return ctx->program && ctx->program->broken; }
 ty_status ty_program_broken(ty_ctx *ctx) {
   return ty_error(ctx, "compile: %s: the call can't go on", ctx->program->why);
 }
@@ -255,6 +256,7 @@ void ty_follow_gradient(ty_recording *r, int v) {
       memcmp(g->stride, w->stride, sizeof(int64_t) * w->ndim) || ty_device_of(g) != ty_device_of(w))
     return;
   if (g->storage->exposed || g->storage->drop) return;   /* others may write to it */
+  if (g->storage->program == r->program) return;         /* of this function's own calls, which its recordings account for */
   if (r->gpu && !g->storage->program) return;            /* another address each time: a graph would be made anew each time */
   for (int i = 0; i < r->nvalue; i++)      /* it is there as something else */
     if (r->value[i].store != r->value[v].store && r->value[i].t && r->value[i].t->storage == g->storage) return;
@@ -404,6 +406,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
     return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
   p->checked = ty_next_storage();
   p->node = ty_next_node();
+  p->detached = ty_detached;
   p->calls++;
   p->dead = p->broken = false;
   p->why[0] = 0;
@@ -489,7 +492,7 @@ static bool assign_grads(ty_program *p) {
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run) {
   ty_recording *r = p->r;
   *run = false;
-  if (!r || !is_current(r) || !ty_modes_same(ctx, &r->recorded)) return TY_OK;
+  if (!r || r->asks || !is_current(r) || !ty_modes_same(ctx, &r->recorded)) return TY_OK;
   for (int i = 0; i < r->nvalue; i++) {
     const value *v = &r->value[i];
     if (v->leaf && (!v->leaf->requires_grad || v->leaf->storage != v->t->storage || !ty_same_geometry(v->leaf, v->t))) return TY_OK;

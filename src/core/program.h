@@ -17,6 +17,7 @@
 
 /* What a recorded backward pass, or step, doesn't know of: hooks on modules and optimizers, by anyone; and on leaves. */
 extern _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
+extern _Atomic uint64_t ty_detached;                     /* tensors that detach() has made */
 
 typedef enum { TY_IDLE, TY_RECORD, TY_CHECK } ty_program_mode;
 
@@ -71,6 +72,7 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);        
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);  /* as ty_record_function */
 /* A user's function is asked for its gradients, as by the host's rule. */
 ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool *needs, ty_tensor **gin);
+bool ty_program_is_broken(const ty_ctx *ctx);            /* what is done now will be done again */
 /* How many hold the memory of t, an input, but for the program's recordings: tensors, graphs. */
 int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
 /* Something happens that a program can't hold, or the host wants values: what is due is done, and the program is dead. */

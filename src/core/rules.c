@@ -64,7 +64,7 @@ static ty_status answer(ty_ctx *ctx, ty_program *p, ty_node *n, ty_tensor **gout
     for (int k = 0; k < n->nin && s == TY_OK; k++) gin[k] = needs[k] ? ty_retain(e->result_placeholder[k]) : NULL;
     ty_modes_set(ctx, &modes);
     memcpy(ctx->stream, stream, sizeof stream);
-    p->tell = e->end;
+    if (s == TY_OK && !p->broken) p->tell = e->end;
   }
   p->told = by;
   return s;
@@ -113,6 +113,8 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
   p->backward++;
   p->pass = pass;
   p->r->event[at].end = p->r->nevent;
+  for (int i = at + 1; i < p->r->nevent; i++)
+    p->r->asks = p->r->asks || p->r->event[i].kind == EVENT_GRAD || p->r->event[i].kind == EVENT_BACKWARD;
   return s != TY_OK || p->dead ? s : ty_note_gradients(ctx, p, &p->r->event[at], n->nin, gin);
 }
 
@@ -154,7 +156,10 @@ ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o,
   ctx->autocast[0] = ctx->autocast[1] = 0;
   ctx->scaled = false;
   p->rules++;
-  for (*known = p->at; s == TY_OK && !p->broken && p->at < end;) s = ask(ctx, p, o.retain_graph, known);
+  for (*known = p->at; s == TY_OK && !p->broken && p->at < end;) {
+    s = ty_hand_out_leaves(ctx, p, e, p->at);            /* as they come in the pass itself */
+    if (s == TY_OK) s = ask(ctx, p, o.retain_graph, known);
+  }
   p->rules--;
   ty_modes_set(ctx, &was);
   ctx->retains = retains;

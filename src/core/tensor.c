@@ -384,7 +384,8 @@ ty_tensor *ty_alias(const ty_tensor *t) {
   if (!a) return NULL;
   *a = *t;
   atomic_init(&a->refs, 1);
-  a->requires_grad = a->unrecorded = a->in_block = a->handed_on = a->detached = false;
+  a->requires_grad = a->unrecorded = a->in_block = a->handed_on = false;
+  a->detached = 0;
   a->node = NULL;
   a->base = NULL;
   a->grad = NULL;

@@ -143,8 +143,8 @@ struct ty_tensor {
   bool copied;             /* such a copy, which is no view: not to be changed in place */
   bool handed_on;          /* an argument of an autograd.Function as its result, a change of which that wouldn't know */
   bool scaled;             /* a leaf's gradient of a loss that a GradScaler multiplied */
-  bool detached;           /* by detach(): a handle of its own to what others have */
   bool in_block;           /* made together with a storage: one piece of memory */
+  uint64_t detached;       /* by detach(), the so-many-th: a handle of its own to what others have; else 0 */
   uint32_t map;            /* within vmap: the id of the one that whole belongs to */
   ty_tensor *whole;        /* within vmap: the tensor of all examples, of which this shows one's shape; else NULL (vmap.c) */
   ty_storage *storage;

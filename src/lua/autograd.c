@@ -268,7 +268,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
   }
   const bool retained = r->ctx->retains;
-  if (retained && !n->internal) return 0;
+  if ((retained && !n->internal) || ty_program_is_broken(r->ctx)) return 0;
   ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
   ty_get_keyed(L, n->key);
   if (!lua_istable(L, -1)) return 0;

@@ -445,6 +445,11 @@ static int program_settle(lua_State *L) {
   return 0;
 }
 
+static int program_broken(lua_State *L) { /* whether what is done now will be done again */
+  lua_pushboolean(L, ty_program_is_broken(ty_ctx_of(L, ty_state_of(L))));
+  return 1;
+}
+
 void ty_open_program(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } all[] = {{"new", program_new}, {"begin", program_begin},
     {"aliased", program_aliased}, {"finish", program_end}, {"ready", program_ready}, {"run", program_run},
@@ -456,7 +461,8 @@ void ty_open_program(lua_State *L) {
     {"at_rest", program_at_rest}, {"hooked", program_hooked}, {"capture", program_capture}, {"ran", program_ran},
     {"same", program_same}, {"input_holders", program_input_holders},
     {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
-    {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle}};
+    {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
+    {"broken", program_broken}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   lua_setfield(L, -2, "program");

@@ -1,0 +1,49 @@
+/* Leaves that a program's function makes, or ends, itself.
+ *
+ * Idea: a leaf made within the call is another tensor in each, so the recording has a place for it (r->own), and operands and gradients
+ * name that place. Invariant: outside of calls these places are empty, so that nobody's memory is held by them. */
+#include "plan.h"
+
+void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {
+  ty_release(r->own[own]);
+  r->own[own] = ty_retain(t);
+  for (int i = 0; i < r->nevent; i++)
+    for (int k = 0; k < r->event[i].nleaf; k++) {
+      leaf_change *l = &r->event[i].leaf[k];
+      if (l->own != own) continue;
+      ty_release(l->leaf);
+      l->leaf = ty_retain(t);
+    }
+}
+
+ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {
+  ty_program *p = ctx->program;
+  if (p->broken) return ty_program_broken(ctx);
+  if (p->dead || p->within || p->inner || p->backward) return TY_OK;
+  if (p->mode == TY_CHECK) {
+    event *e = ty_next_event(p);
+    if (!e || e->kind != EVENT_LEAF || e->on != on || !ty_is_operand(p, e, 0, t)) {
+      TY_TRY(ty_diverge(ctx, p, "requires_grad differs"));
+      return ty_program_requires(ctx, t, on);
+    }
+    e->actual[0] = ty_retain(t);
+    e->had = ty_retain(t->grad);
+    if (e->own >= 0) ty_take_leaf(p->r, e->own, t);
+    ty_agreed(p);
+    return TY_OK;
+  }
+  ty_recording *r = p->r;
+  event *e = ty_event_new(ctx, p, EVENT_LEAF, 1);
+  if (!e || !ty_note_operand(p, e, 0, t)) return ty_program_no_memory(ctx);
+  e->on = on;
+  e->own = -1;
+  const store *st = &r->store[r->value[e->vin[0]].store];
+  if (!on || !(st->internal || st->input || st->constant || t->detached > p->detached)) {
+    r->asks = true;
+    return TY_OK;
+  }
+  if (!ty_grow(&r->own, r->nown + 1, &r->own_room, sizeof *r->own)) return ty_program_no_memory(ctx);
+  e->own = r->nown;
+  r->own[r->nown++] = ty_retain(t);
+  return TY_OK;
+}
