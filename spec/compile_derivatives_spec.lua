@@ -158,49 +158,14 @@ local programs = {
 }
 
 describe("compile, derivatives within", function()
+  local made = {}
   for name, make in pairs(programs) do
-    local function runs(act)
-      return function()
-        local program, i = make(), 0
-        return function(...)
-          i = i + 1
-          local at = 0
-          return program.step(function(x)
-            at = at + 1
-            act(i, at, x)
-          end, ...)
-        end, program.state, program.arguments
-      end
+    made[name] = function(here)
+      local p = make()
+      return function(...) return p.step(here, ...) end, p.state, p.arguments
     end
-
-    it(name .. ": as recorded", function()
-      local f = same(runs(function() end), 8)
-      local all = {}
-      for i, r in ipairs(f:report()) do
-        assert.is_true(r.compiled, tostring(r.why))
-        all[i] = r.calls
-      end
-      assert.equal(7, all[1])
-    end)
-
-    it(name .. ": read, or left, in the middle", function()
-      for place = 1, 3 do
-        same(runs(function(i, at, x)
-          if at ~= place then return end
-          if i % 4 == 0 then x:sum():item() end                          -- nothing of the call is compiled
-          if i % 4 == 2 then tycho.relu(x:detach()) end                  -- another way
-        end), 13)
-        local caught = same(function()                                   -- fails, is caught, and goes on
-          local step, state, arguments = runs(function(i, at) if at == place and i % 5 == 0 then error("once") end end)()
-          return function(...)
-            local out = {pcall(step, ...)}
-            return unpack(out, 2)
-          end, state, arguments
-        end, 13)
-        assert.is_true(#caught:report() > 0)
-      end
-    end)
   end
+  helper.compiled_programs(made, 3)
 
   it("what the function keeps of a call stays, leaves and their gradients too", function()
     local net = mlp(3, 8, 1)

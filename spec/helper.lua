@@ -202,6 +202,49 @@ function helper.compiled_same(make, n, options)
   return compare(run(false))
 end
 
+-- Two cases for each program, by name: every call goes as recorded; and calls that differ at a place in the middle, which leave what they
+-- leave uncompiled. make(here) gives what compiled_same's does; here(x) is a place, of which there are so many at most.
+function helper.compiled_programs(programs, places)
+  local it = require("busted").it
+  local function runs(make, act)
+    return function()
+      local i, at = 0, 0
+      local step, state, arguments = make(function(x)
+        at = at + 1
+        act(i, at, x)
+      end)
+      return function(...)
+        i, at = i + 1, 0
+        return step(...)
+      end, state, arguments
+    end
+  end
+  for name, make in pairs(programs) do
+    it(name .. ": as recorded", function()
+      local r = helper.compiled_same(runs(make, function() end), 8):report()[1]
+      if not r.compiled then error(tostring(r.why)) end
+      if r.calls ~= 7 then error(("%d calls went as recorded, expected 7"):format(r.calls)) end
+    end)
+    it(name .. ": read, or left, in the middle", function()
+      for place = 1, places do
+        helper.compiled_same(runs(make, function(i, at, x)
+          if at ~= place then return end
+          if i % 4 == 0 then x:sum():item() end                          -- nothing of the call is compiled
+          if i % 4 == 2 then tycho.relu(x:detach()) end                  -- another way
+        end), 13)
+        helper.compiled_same(function()                                  -- fails, is caught, and goes on
+          local step, state, arguments = runs(make, function(i, at) if at >= place and i % 5 == 0 then error("once") end end)()
+          return function(...)
+            local out = {pcall(step, ...)}
+            if not out[1] then assert(out[2]:find "once", out[2]) end
+            return unpack(out, 2)
+          end, state, arguments
+        end, 13)
+      end
+    end)
+  end
+end
+
 function helper.compiled(f, i) return f:report()[i or 1].compiled end
 
 -- Files of specs: a fresh folder, to be removed by the spec; a file's bytes; a file of these bytes.

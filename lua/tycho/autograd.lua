@@ -72,7 +72,7 @@ local function by_row(outputs, inputs, grads, retain, o)
     local size = core.is_tensor(g) and g.shape[1]
     if not size or M.dim(g) ~= M.dim(y) + 1 or (n and size ~= n) or size == 0 then
       fail("grad: is_grads_batched: gradient %d must have %s and then the output's shape %s, got %s", i,
-        n and ("a dim of %d"):format(n) or "one dim", tostring(y.shape), core.is_tensor(g) and tostring(g.shape) or options.shown(g))
+        n and ("a dim of %d"):format(n) or "one dim", tostring(y.shape), core.is_tensor(g) and tostring(g.shape) or options.shown(g or nil))
     end
     n = size
   end
@@ -214,7 +214,7 @@ function Context:save_for_backward(...)
     local x = self._saved[i]
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
-      self._versions[i], self._memory[i] = M._version(x)
+      self._versions[i], self._memory[i] = M._version(x), core.memory_of(x)
       if modes.call then core.scope_take(modes.call, x)  -- backward is in the compiled call too, or the call isn't recorded
       else core.keep(x) end                              -- whatever scope it was made in
       if hooks then
@@ -245,11 +245,9 @@ function Context:saved_tensors()
     return unpack(out, 1, s.n)
   end
   for i = 1, s.n do
-    if s[i] then
-      local version, memory = M._version(s[i])           -- a compiled call's tensors may come to lie elsewhere
-      if version ~= self._versions[i] and memory == self._memory[i] then
-        fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")
-      end
+    -- a compiled call's tensors may come to lie elsewhere
+    if s[i] and M._version(s[i]) ~= self._versions[i] and core.memory_of(s[i]) == self._memory[i] then
+      fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")
     end
   end
   return unpack(s, 1, s.n)

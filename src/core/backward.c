@@ -440,7 +440,6 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
       return ty_error(p->ctx,
         "backward: part of what the output was computed from comes from within a compiled function, which keeps no graph: run backward "
         "there too, or detach() it");
-  p->ctx->scaled = false;
   for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
   for (int i = 0; i < p->n; i++)
     if (p->e[i].needed && p->e[i].uses == 0) heap_push(p, i);
@@ -483,6 +482,22 @@ static void forget(pass *p) {
   ty_free(p->heap);
 }
 
+ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o) {
+  const ty_pass_modes was = {ctx->grad_enabled, ctx->scaled, ctx->retains, {ctx->autocast[0], ctx->autocast[1]}};
+  ctx->grad_enabled = o.create_graph;
+  ctx->retains = o.retain_graph || o.create_graph;
+  ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes that forward chose */
+  ctx->scaled = false;                     /* but within some of the library's rules */
+  return was;
+}
+
+void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was) {
+  ctx->grad_enabled = was.grad_enabled;
+  ctx->retains = was.retains;
+  ctx->scaled = was.scaled;
+  memcpy(ctx->autocast, was.autocast, sizeof was.autocast);
+}
+
 static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
                       ty_tensor **result, ty_backward_opts o) {
   for (int k = 0; k < nroot; k++) {
@@ -499,18 +514,11 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
     if (!ty_needs_grad(inputs[k])) return ty_error(ctx, "grad: input %d doesn't require grad", k + 1);
     result[k] = NULL;
   }
-  const bool mode = ctx->grad_enabled, scaled = ctx->scaled, retains = ctx->retains;
-  const uint8_t cast[2] = {ctx->autocast[0], ctx->autocast[1]};
-  ctx->grad_enabled = o.create_graph;
-  ctx->retains = o.retain_graph || o.create_graph;
-  ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes that forward chose */
+  const ty_pass_modes was = ty_enter_pass(ctx, o);
   hold(roots, grads, nroot, inputs, ninput, true);
-  pass p = {.ctx = ctx, .scaled = scaled};
+  pass p = {.ctx = ctx, .scaled = was.scaled};
   ty_status s = drive(&p, roots, grads, nroot, inputs, ninput, result, o);
-  ctx->grad_enabled = mode;
-  ctx->retains = retains;
-  ctx->scaled = scaled;
-  memcpy(ctx->autocast, cast, sizeof cast);
+  ty_leave_pass(ctx, was);
   if (s != TY_OK)
     for (int k = 0; k < ninput; k++) { ty_release(result[k]); result[k] = NULL; }
   hold(roots, grads, nroot, inputs, ninput, false);

@@ -155,6 +155,21 @@ bool ty_is_operand(const ty_program *p, const event *e, int i, const ty_tensor *
     (e->needs[i] != IS_LEAF || p->r->value[e->vin[i]].leaf == t);
 }
 
+bool ty_same_operands(ty_program *p, const event *e, ty_tensor **a, int na, ty_tensor **b, int nb) {
+  bool same = e->nin == na + nb && e->nroot == na && ty_in_modes(p->ctx, e);
+  for (int i = 0; same && i < na + nb; i++) same = ty_is_operand(p, e, i, i < na ? a[i] : b[i - na]);
+  return same;
+}
+bool ty_note_operands(ty_program *p, event *e, ty_tensor **a, int na, ty_tensor **b, int nb) {
+  bool ok = true;
+  for (int i = 0; ok && i < na + nb; i++) ok = ty_note_operand(p, e, i, i < na ? a[i] : b[i - na]);
+  e->nroot = na;
+  return ok;
+}
+void ty_hold_operands(event *e, ty_tensor **a, int na, ty_tensor **b, int nb) {
+  for (int i = 0; i < na + nb; i++) e->actual[i] = ty_retain(i < na ? a[i] : b[i - na]);
+}
+
 static bool same_operand(const ty_program *p, const event *e, int i, const ty_operand *in) {
   const ty_operand *was = &e->in[i];
   if (in->kind != was->kind) return false;
@@ -474,27 +489,22 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
 ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others,
                              ty_reached_now now) {
   ty_program *p = ctx->program;
-  const int n = nroot + nleaf;
   if (p->broken) return ty_program_broken(ctx);
   if (p->dead || p->within || p->backward) return now(ctx, roots, nroot, leaves, nleaf, reached, others);
-  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_REACHED, n);
+  event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_REACHED, nroot + nleaf);
   if (p->mode == TY_CHECK) {
-    bool same = e && e->kind == EVENT_REACHED && e->nroot == nroot && e->nin == n && ty_in_modes(ctx, e);
-    for (int i = 0; same && i < n; i++) same = ty_is_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
-    if (!same) {
+    if (!e || e->kind != EVENT_REACHED || !ty_same_operands(p, e, roots, nroot, leaves, nleaf)) {
       TY_TRY(ty_diverge(ctx, p, "another part of the graph is looked at"));
       return ty_program_reached(ctx, roots, nroot, leaves, nleaf, reached, others, now);
     }
-    for (int i = 0; i < n; i++) e->actual[i] = ty_retain(i < nroot ? roots[i] : leaves[i - nroot]);
+    ty_hold_operands(e, roots, nroot, leaves, nleaf);
     memcpy(reached, e->result_needs, sizeof(bool) * (size_t)nleaf);
     *others = e->result_needs[nleaf];
     ty_agreed(p);
     return TY_OK;
   }
-  bool ok = e != NULL;
-  for (int i = 0; ok && i < n; i++) ok = ty_note_operand(p, e, i, i < nroot ? roots[i] : leaves[i - nroot]);
-  if (!ok || !(e->result_needs = ty_malloc(sizeof(bool) * (size_t)(nleaf + 1)))) return ty_program_no_memory(ctx);
-  e->nroot = nroot;
+  if (!e || !ty_note_operands(p, e, roots, nroot, leaves, nleaf)) return ty_program_no_memory(ctx);
+  if (!(e->result_needs = ty_malloc(sizeof(bool) * (size_t)(nleaf + 1)))) return ty_program_no_memory(ctx);
   TY_TRY(now(ctx, roots, nroot, leaves, nleaf, reached, others));
   memcpy(e->result_needs, reached, sizeof(bool) * (size_t)nleaf);
   e->result_needs[nleaf] = *others;

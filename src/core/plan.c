@@ -224,6 +224,7 @@ static void find_gradients(ty_recording *r) {
     const store *st = &r->store[v->store];
     if (st->internal || st->input || st->constant || !v->t) v->grad_of = NULL;
     if (!v->grad_of) continue;
+    r->follows = true;
     ty_release(v->plain);
     v->plain = NULL;
     atomic_fetch_add_explicit(&v->t->storage->lent, 1, memory_order_relaxed);

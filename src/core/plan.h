@@ -125,6 +125,7 @@ struct ty_recording {
   bool gpu, moved;         /* gpu: there are steps on one, whose number is home; others may be on the CPU, but pass nothing to those */
   int home;
   uint64_t begun;          /* the first storage that was made in it */
+  bool follows;            /* there are values with grad_of */
   bool asks;               /* the function must be asked each time: it switches leaves, or sets gradients within backward */
   int hooks, leaf_hooks;   /* how many hooks had been registered; on leaves, when its own were last looked at */
   bool unmade;             /* kernels have been left half-made: memory has ended */
@@ -186,6 +187,9 @@ event *ty_next_event(ty_program *p);
 void ty_agreed(ty_program *p);
 bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t);
 bool ty_is_operand(const ty_program *p, const event *e, int i, const ty_tensor *t);
+bool ty_same_operands(ty_program *p, const event *e, ty_tensor **a, int na, ty_tensor **b, int nb);   /* those of a and then of b */
+bool ty_note_operands(ty_program *p, event *e, ty_tensor **a, int na, ty_tensor **b, int nb);
+void ty_hold_operands(event *e, ty_tensor **a, int na, ty_tensor **b, int nb);
 bool ty_in_modes(const ty_ctx *ctx, const event *e);
 ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs);
 ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int n, ty_tensor **result);
@@ -209,7 +213,6 @@ ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninp
 void ty_rewind_grads(ty_recording *r);                   /* the leaves have their gradients of the call's begin */
 void ty_forget_grads(ty_recording *r);
 void ty_take_leaf(ty_recording *r, int own, ty_tensor *t);  /* t, or none, is this leaf of those that are made within the call */
-void ty_follow_gradient(ty_recording *r, int v);         /* v is its leaf's gradient as that is now, where this can be */
 void ty_become(ty_tensor *h, ty_tensor *t);             /* h, a placeholder, is what t is from now on */
 void ty_clear_pending(ty_recording *r);
 

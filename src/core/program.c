@@ -250,7 +250,8 @@ static void bind(ty_recording *r, int value, ty_tensor *t) {
   r->moved = r->moved || r->gpu;           /* a graph keeps addresses */
 }
 
-void ty_follow_gradient(ty_recording *r, int v) {
+/* v is its leaf's gradient as that is now, where this can be. */
+static void follow_gradient(ty_recording *r, int v) {
   const ty_tensor *w = r->value[v].t, *g = r->value[v].grad_of->grad;
   if (!g || (g->storage == w->storage && g->offset == w->offset) || g->dtype != w->dtype || g->ndim != w->ndim || !TY_SAME_SHAPE(g, w) ||
       memcmp(g->stride, w->stride, sizeof(int64_t) * w->ndim) || ty_device_of(g) != ty_device_of(w))
@@ -390,8 +391,8 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
   r->tried = p->calls;
   if (ninput != r->ninput) return ty_error(ctx, "compile: %d inputs, %d were recorded", ninput, r->ninput);
   for (int i = 0; i < ninput; i++) bind(r, r->input[i], input[i]);
-  for (int v = 0; v < r->nvalue; v++)
-    if (r->value[v].grad_of) ty_follow_gradient(r, v);
+  for (int v = 0; v < r->nvalue && r->follows; v++)
+    if (r->value[v].grad_of) follow_gradient(r, v);
   for (int i = 0; i < r->nentry; i++) {
     ty_tensor *g = r->entry[i].leaf->grad;
     r->entry[i].grad = ty_retain(g);

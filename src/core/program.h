@@ -72,6 +72,10 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);        
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout);  /* as ty_record_function */
 /* A user's function is asked for its gradients, as by the host's rule. */
 ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool *needs, ty_tensor **gin);
+/* The modes of a backward pass, and those that there were. */
+typedef struct { bool grad_enabled, scaled, retains; uint8_t autocast[2]; } ty_pass_modes;
+ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
+void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
 bool ty_program_is_broken(const ty_ctx *ctx);            /* what is done now will be done again */
 /* How many hold the memory of t, an input, but for the program's recordings: tensors, graphs. */
 int ty_program_input_holders(const ty_program *p, const ty_tensor *t);

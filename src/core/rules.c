@@ -15,21 +15,13 @@ ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int ni
   if (p->dead || p->within || p->inner || p->backward) return ty_record_function(ctx, f, in, nin, out, nout);
   event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_FUNCTION, nin + nout);
   if (p->mode == TY_CHECK) {
-    bool same = e && e->kind == EVENT_FUNCTION && e->nin == nin + nout && e->nroot == nin && e->function.internal == f.internal &&
-      ty_in_modes(ctx, e);
-    for (int i = 0; same && i < nin + nout; i++) same = ty_is_operand(p, e, i, i < nin ? in[i] : out[i - nin]);
-    if (!same) {
+    if (!e || e->kind != EVENT_FUNCTION || e->function.internal != f.internal || !ty_same_operands(p, e, in, nin, out, nout)) {
       TY_TRY(ty_diverge(ctx, p, "an autograd.Function differs"));
       return ty_program_function(ctx, f, in, nin, out, nout);
     }
-    for (int i = 0; i < nin + nout; i++) e->actual[i] = ty_retain(i < nin ? in[i] : out[i - nin]);
+    ty_hold_operands(e, in, nin, out, nout);
     ty_agreed(p);
-  } else {
-    bool ok = e != NULL;
-    for (int i = 0; ok && i < nin + nout; i++) ok = ty_note_operand(p, e, i, i < nin ? in[i] : out[i - nin]);
-    if (!ok) return ty_program_no_memory(ctx);
-    e->nroot = nin;
-  }
+  } else if (!e || !ty_note_operands(p, e, in, nin, out, nout)) return ty_program_no_memory(ctx);
   e->function = f;
   const int at = (int)(e - p->r->event);
   TY_TRY(ty_record_function(ctx, f, in, nin, out, nout));
@@ -147,22 +139,15 @@ static ty_status ask(ty_ctx *ctx, ty_program *p, bool retain, int *known) {
 }
 
 ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o, int *known) {
-  const modes was = ty_modes_now(ctx);
-  const bool retains = ctx->retains, scaled = ctx->scaled;
+  const ty_pass_modes was = ty_enter_pass(ctx, o);
   const int end = e->end;
   ty_status s = TY_OK;
-  ctx->grad_enabled = o.create_graph;      /* as in the pass itself */
-  ctx->retains = o.retain_graph || o.create_graph;
-  ctx->autocast[0] = ctx->autocast[1] = 0;
-  ctx->scaled = false;
   p->rules++;
   for (*known = p->at; s == TY_OK && !p->broken && p->at < end;) {
     s = ty_hand_out_leaves(ctx, p, e, p->at);            /* as they come in the pass itself */
     if (s == TY_OK) s = ask(ctx, p, o.retain_graph, known);
   }
   p->rules--;
-  ty_modes_set(ctx, &was);
-  ctx->retains = retains;
-  ctx->scaled = scaled;
+  ty_leave_pass(ctx, was);
   return s;
 }

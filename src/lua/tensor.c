@@ -105,11 +105,14 @@ static int is_channels_last(lua_State *L) {
   lua_pushboolean(L, t->own_layout && ty_is_channels_last(t));
   return 1;
 }
-static int version(lua_State *L) {       /* x -> how often its memory has been changed, and a number of that memory */
+static int version(lua_State *L) {
   const ty_tensor *t = ty_check_any(L, 1, "version", "argument 1");
   lua_pushnumber(L, (lua_Number)ty_version(t) + t->storage->pending);
-  lua_pushnumber(L, (lua_Number)t->storage->id);
-  return 2;
+  return 1;
+}
+static int memory_of(lua_State *L) {     /* x -> the number of its memory, which no other has */
+  lua_pushnumber(L, (lua_Number)ty_check_any(L, 1, "memory_of", "argument 1")->storage->id);
+  return 1;
 }
 
 static int length(lua_State *L) {
@@ -473,6 +476,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   lua_pop(L, 1);
   ty_add(L, "is_tensor", is_tensor);
   ty_add(L, "data_ptr", data_ptr);
+  ty_add(L, "memory_of", memory_of);
   ty_add(L, "view_of", view_of);
   ty_add(L, "set_data", set_data);
   ty_add(L, "replace_grad", replace_grad);

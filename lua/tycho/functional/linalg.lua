@@ -481,23 +481,19 @@ local function product(sizes, first, last)
   for i = first, last do n = n * sizes[i] end
   return n
 end
-local function joined(...)
-  local out = {}
-  for _, list in ipairs {...} do for _, n in ipairs(list) do out[#out + 1] = n end end
-  return out
-end
 def("linalg.tensorinv",
   "x, ind:int=2",
   "y of tensordot(y, tensordot(x, z, k), ind) = z: x's inverse as a map from its dims after ind (k many) to the first ind",
   function(x, ind)
     local name, n = "linalg.tensorinv", M.dim(x)
     if ind < 1 then fail(name, "argument 2 (ind) must be 1 or more, got %d", ind) end
-    local to, from = {unpack(x.shape, 1, math.min(ind, n))}, {unpack(x.shape, ind + 1)}
-    local rows_, cols_ = product(x.shape, 1, math.min(ind, n)), product(x.shape, ind + 1, n)
+    local shape, first = {unpack(x.shape, ind + 1)}, math.min(ind, n)
+    for i = 1, first do shape[#shape + 1] = x.shape[i] end
+    local rows_, cols_ = product(x.shape, 1, first), product(x.shape, ind + 1, n)
     if rows_ ~= cols_ then
       fail(name, "shape %s: the first %d dims have %d elements, the others %d", tostring(x.shape), ind, rows_, cols_)
     end
-    return M.reshape(F["linalg.inv"](M.reshape(x, rows_, cols_)), joined(from, to))
+    return M.reshape(F["linalg.inv"](M.reshape(x, rows_, cols_)), shape)
   end, NO_METHOD)
 def("linalg.tensorsolve", "a, b, dims:ints?", "x of tensordot(a, x, x's dims) = b; dims: those of a that are moved to its end first",
   function(a, b, dims)
@@ -563,20 +559,21 @@ def("pca_lowrank", "x, q:int?, center:bool=true, niter:int=2",
     return lowrank("pca_lowrank", center and x - ops.mean(x, -2, true) or x, q or math.min(6, rows(x), cols(x)), niter)
   end, NO_METHOD)
 
+local function powers(x, n, downward)
+  local k = ops.range(0, n - 1, 1, {dtype = M.is_floating_point(x) and x.dtype or "int64", device = x.device})
+  return ops.pow(M.unsqueeze(x, -1), downward and ops.flip(k, 1) or k)
+end
 def("linalg.vander", "x, n:int?", "the powers of vectors' elements as rows, from 0 to n - 1 (n: their size)", function(x, n)
   n = n or x.shape[M.dim(x)] or 0
   if M.dim(x) < 1 or n < 2 then
     fail("linalg.vander", "argument 1 must have dims, and n be 2 or more, got shape %s and %d", tostring(x.shape), n)
   end
-  local wide = M.is_floating_point(x) and x or M.long(x)
-  return ops.pow(M.unsqueeze(wide, -1), ops.range(0, n - 1, 1, {dtype = wide.dtype, device = x.device}))
+  return powers(x, n)
 end, NO_METHOD)
 def("vander", "x, n:int?, increasing:bool=false", "the powers of a vector's elements as rows, from n - 1 (n: its size) down to 0, or up",
   function(x, n, increasing)
     need("vander", 1, x, 1)
     n = n or #x
     if n < 0 then fail("vander", "argument 2 (n) must not be negative, got %d", n) end
-    local k = ops.range(0, math.max(n - 1, 0), 1, {dtype = M.is_floating_point(x) and x.dtype or "int64", device = x.device})
-    if n == 0 then return ops.slice(ops.pow(M.unsqueeze(x, 2), k), 2, 1, 0) end
-    return ops.pow(M.unsqueeze(x, 2), increasing and k or ops.flip(k, 1))
+    return n == 0 and ops.slice(powers(x, 1), 2, 1, 0) or powers(x, n, not increasing)
   end)
