@@ -8210,6 +8210,10 @@ function tycho.linear_cross_entropy(x, linear_weight, target, options) end
 ---@return tycho.Tensor
 function Tensor:linear_cross_entropy(linear_weight, target, options) end
 
+tycho.distributions = {}
+tycho.distributions.transforms = {}
+tycho.distributions.Transform = {}
+tycho.distributions.transforms.Transform = tycho.distributions.Transform
 tycho.nn = {}
 tycho.nn.functional = {}
 tycho.nn.functional.adaptive_avg_pool1d = tycho.adaptive_avg_pool1d
@@ -9821,6 +9825,10 @@ function tycho.func.hessian(fn, argnums) end
 ---@param models any
 function tycho.func.stack_module_state(models) end
 
+--- `(root)` the batch norms in a module keep no running statistics from now on, and go by the batch in evaluation too: so calls write nothing, as vmap needs. Gives root. Errors where it isn't a module.
+---@param root any
+function tycho.func.replace_all_batch_norm_modules_(root) end
+
 --- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with a dim more, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
 ---@param fn any
 ---@param in_dims? any
@@ -10463,7 +10471,14 @@ function tycho.nn.utils.prune.random_structured(module, name, amount, dim) end
 ---@param importance_scores? any
 function tycho.nn.utils.prune.ln_structured(module, name, amount, n, dim, importance_scores) end
 
---- `(parameters, pruning_method=prune.L1Unstructured, amount=)` of the parameters in a list of {module, name} together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random).
+tycho.nn.utils.prune.BasePruningMethod = {}
+--- `(self, name, signature)` A method of one's own: local Every = BasePruningMethod:extend("Every", "n=2"), whose second argument has the arguments' names in order, with defaults; they are self's fields in Every:compute_mask(t, default_mask), which gives the mask: t has the scores (the parameter, unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}), also with importance_scores=, or as global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are vectors of the others; Every.PRUNING_TYPE = "structured": the slices along self.dim that aren't 0, "global": all elements.
+---@param self any
+---@param name any
+---@param signature any
+function tycho.nn.utils.prune.BasePruningMethod.extend(self, name, signature) end
+
+--- `(parameters, pruning_method=prune.L1Unstructured, amount=)` of the parameters in a list of {module, name} together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random; a class that BasePruningMethod:extend has made: those that it names, with its arguments in the table of options).
 ---@param parameters any
 ---@param pruning_method? any
 ---@param amount? any
@@ -10639,13 +10654,29 @@ function classes.Optimizer:add_param_group(options) end
 ---@param options? table
 function classes.Optimizer:zero_grad(options) end
 
---- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+--- `(fn)` fn(optimizer) is called before each step. Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_step_pre_hook(fn) end
+
+--- `(fn)` fn(optimizer) is called after each step. Gives a handle with remove().
 ---@param fn any
 function classes.Optimizer:register_step_post_hook(fn) end
 
---- `(fn)` fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
+--- `(fn)` fn(optimizer) is called before state_dict makes one. Gives a handle with remove().
 ---@param fn any
-function classes.Optimizer:register_step_pre_hook(fn) end
+function classes.Optimizer:register_state_dict_pre_hook(fn) end
+
+--- `(fn)` fn(optimizer, d) is called with each state dict that is made, and may change it, or give another in its place. Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_state_dict_post_hook(fn) end
+
+--- `(fn)` fn(optimizer, d) is called before a state dict is loaded, and may give another in its place. Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_load_state_dict_pre_hook(fn) end
+
+--- `(fn)` fn(optimizer) is called after a state dict is loaded. Gives a handle with remove().
+---@param fn any
+function classes.Optimizer:register_load_state_dict_post_hook(fn) end
 
 --- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; with gradients on; its result, the loss, is given back.
 ---@param closure? any
@@ -10718,7 +10749,7 @@ function tycho.optim.swa_utils.update_bn(loader, model, device) end
 
 tycho.optim.lr_scheduler = {}
 tycho.optim.lr_scheduler.LRScheduler = {}
---- `(self, name, signature)` A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i): the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults.
+--- `(self, name, signature)` A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i): the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults. Or with a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, of self.base_lrs and self.optimizer.param_groups.
 ---@param self any
 ---@param name any
 ---@param signature any
@@ -12140,7 +12171,6 @@ function classes.Distribution:expand(options) end
 ---@param options? table
 function classes.Distribution:enumerate_support(options) end
 
-tycho.distributions = {}
 --- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, as far as there are such. Parameters are numbers or tensors, which broadcast; {validate_args = false} leaves out the check of log_prob's values.
 ---@param loc any
 ---@param scale any
@@ -12388,10 +12418,24 @@ function tycho.distributions.TransformedDistribution(base_distribution, transfor
 ---@return tycho.Distribution
 function tycho.distributions.LogisticNormal(loc, scale) end
 
+--- `(name, signature)` A distribution of one's own: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose second argument has the parameters' names in order, with defaults, and whose methods are computed by ops: draw(shape), draws of all these dims, as functions of the parameters where has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p) as far as there are such; and get.mean(self), get.variance(self), get.mode(self), which make fields. support, a constraint, says where values are: log_prob is asked for these alone; arg_constraints = {a = constraints.positive} where parameters are. Parameters become tensors of one shape in self; a class whose draws have dims of their own has init(o), with the arguments by name, which sets self's tensors, self.batch_shape and self.event_shape. Classes of the library and of one's own can be extended too: distributions.Normal:extend("Mine").
+---@param name any
+---@param signature any
+function classes.Distribution:extend(name, signature) end
+
+--- The base of all: its method extend makes a class. Calling it is an error.
+---@return tycho.Distribution
+function tycho.distributions.Distribution() end
+
+--- `(self, name, signature)` A transform of one's own: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument has the arguments' names in order, with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y) of all but the last domain.event_dim dims; init(self), which looks at arguments, and forward_shape(shape) and inverse_shape(shape) where sizes change. Fields, with what they are if they aren't set: domain and codomain, constraints (constraints.real; real_vector takes the last dim together, as coupling layers do), bijective (true), sign (where numbers keep their order 1, where they turn it around -1).
+---@param self any
+---@param name any
+---@param signature any
+function tycho.distributions.Transform.extend(self, name, signature) end
+
 --- `(...)` y = exp(x)
 function tycho.distributions.ExpTransform(...) end
 
-tycho.distributions.transforms = {}
 --- `(...)` y = exp(x)
 function tycho.distributions.transforms.ExpTransform(...) end
 

@@ -13,7 +13,7 @@ local INTERNAL = {}
 for name in ([[data.transforms.steps distributed.group_of distributed.within distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
   Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
   LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:restart DataLoader:order DataLoader:engine
-  DistributedDataParallel:clone]]):gmatch "%S+" do INTERNAL[name] = true end
+  DistributedDataParallel:clone Distribution:draw Distribution:log_prob]]):gmatch "%S+" do INTERNAL[name] = true end
 -- Methods that all classes of a kind have: of layers, datasets, distributions.
 local USUAL = {init = true, extra_repr = true, reset_parameters = true, fields = true, learn = true}
 
@@ -40,8 +40,8 @@ local SECTIONS = {
   {"Boxes", "vision"},
   {"Distributions", "distributions/init", "distributions/base", "distributions/elementary", "distributions/gamma",
     "distributions/composed", "distributions/vectors", "distributions/matrices", "distributions/circular", "distributions/relaxed",
-    "distributions/transformed", "distributions/transforms", "distributions/transforms_vectors", "distributions/constraints",
-    "distributions/registry", "distributions/divergences"},
+    "distributions/transformed", "distributions/own", "distributions/transforms", "distributions/transforms_vectors",
+    "distributions/constraints", "distributions/registry", "distributions/divergences"},
   {"Saving", "saving", "numpy"},
   {"Checkpoints", "checkpoint"},
   {"Profiles", "profiler", "benchmark"},

@@ -441,4 +441,125 @@ describe("distributions", function()
     local mixed = D.MixtureSameFamily(D.Categorical(shares), D.Independent(D.Normal(tycho.zeros(3, 2), 1), 1))
     helper.fails("MixtureSameFamily: there is no cdf of it", mixed.cdf, mixed, tycho.ones(2))
   end)
+
+  ---- a program's own ----
+  local function Kumaraswamy()
+    local K = D.Distribution:extend("Own", "a, b=1")
+    K.arg_constraints, K.support, K.has_rsample = {a = C.positive, b = C.positive}, C.unit_interval, true
+    function K:draw(shape) return (1 - (1 - tycho.rand(shape, double)) ^ (1 / self.b)) ^ (1 / self.a) end
+    function K:log_prob(x) return tycho.log(self.a * self.b) + tycho.log(x) * (self.a - 1) + tycho.log1p(-x ^ self.a) * (self.b - 1) end
+    K.get.mode = function(self) return ((self.a - 1) / (self.a * self.b - 1)) ^ (1 / self.a) end
+    return K
+  end
+  it("are made by a program", function()
+    local K = Kumaraswamy()
+    local a, b = leaf(tycho.tensor({2, 3}, double)), tycho.tensor({{1.5}, {4}}, double)
+    local own, known = K(a, b), D.Kumaraswamy(a, b)
+    assert.same({2, 2}, own.batch_shape)
+    helper.close(own:log_prob(0.3), known:log_prob(0.3), "log_prob", 1e-12)
+    helper.close(own.mode, known.mode, "mode", 1e-12)
+    helper.close(tycho.grad(own:log_prob(0.3):sum(), a), tycho.grad(known:log_prob(0.3):sum(), a), "its gradient", 1e-10)
+    helper.close(own:rsample(n):mean(1), known.mean, "draws", 0.02 * wider)
+    assert.is_true(own:rsample().requires_grad)
+    assert.is_false(own:sample().requires_grad)
+    assert.same({3, 2, 2}, own:expand({3, 2, 2}):sample().shape)
+    helper.close(D.Independent(own, 1):log_prob(own:expand({2, 2}).mode), own:log_prob(own.mode):sum(-1), "Independent", 1e-12)
+    assert.equal("Own(a=2, b=1)", tostring(K(2)))
+    D.register_kl(K, K, function(p, q) return p.a - q.a end)
+    assert.equal(1, D.kl_divergence(K(3, 1), K(2, 1)):item())
+    helper.fails("Own: b must be above 0", K, 1, -1)
+    helper.fails("Own: log_prob: a value must be in 0..1", own.log_prob, own, 2)
+    helper.fails("Own: there is no mean of it", function() return own.mean end)
+    helper.fails("Own: argument 'a' is missing", K)
+    helper.fails("has draw(shape), which sample and rsample call", function() function K:rsample() end end) -- luacheck: no self
+    helper.fails("'Normal' is one of the library's", D.Distribution.extend, D.Distribution, "Normal", "a")
+    helper.fails("it is called with a colon", D.Distribution.extend, "Mine")
+    helper.fails("Half: a method draw(shape) is needed", function() D.Distribution:extend("Half", "a")(1):sample() end)
+  end)
+
+  it("have what a program's class is a kind of", function()
+    local Far = D.Normal:extend("Far")
+    function Far:draw(shape) return D.Normal.draw(self, shape) + 1000 end
+    local far = Far(tycho.zeros(2), 1)
+    assert.is_true(tycho.all(far:sample(5):gt(900)):item())
+    assert.same({0, 0}, far.mean:totable())
+    helper.close(D.kl_divergence(far, D.Normal(1, 1)), tycho.tensor {0.5, 0.5}, "as its parent's", 1e-6)
+    local OnSphere = D.Distribution:extend("OnSphere", "dim")          -- draws with a dim of their own
+    OnSphere.support = C.real_vector
+    function OnSphere:init(o) self.batch_shape, self.event_shape = {}, {o.dim} end
+    function OnSphere:draw(shape) return tycho.nn.functional.normalize(tycho.randn(shape), {dim = -1}) end -- luacheck: no self
+    local s = OnSphere(3):sample(7)
+    assert.same({7, 3}, s.shape)
+    helper.close(s:square():sum(-1), tycho.ones(7), "of length 1", 1e-5)
+    local Lost = D.Distribution:extend("Lost")
+    function Lost:init() end -- luacheck: no self
+    helper.fails("Lost: its init must set self.batch_shape", Lost)
+  end)
+
+  it("are transformed by a program's transforms: a flow of coupling layers learns", function()
+    local nn = tycho.nn
+    local Coupling = T.Transform:extend("Coupling", "net, first")
+    Coupling.domain, Coupling.codomain = C.real_vector, C.real_vector
+    function Coupling:parts(v)
+      local a, b = v:narrow(-1, 1, 1), v:narrow(-1, 2, 1)
+      if not self.first then a, b = b, a end
+      return a, b, unpack(self.net(a):chunk(2, -1))
+    end
+    function Coupling:joined(a, b) return tycho.cat(self.first and {a, b} or {b, a}, -1) end
+    function Coupling:forward(x)
+      local a, b, scale, shift = self:parts(x)
+      return self:joined(a, b * scale:exp() + shift)
+    end
+    function Coupling:inverse(y)
+      local a, b, scale, shift = self:parts(y)
+      return self:joined(a, (b - shift) * (-scale):exp())
+    end
+    function Coupling:log_abs_det_jacobian(x)
+      local _, _, scale = self:parts(x)
+      return scale:sum(-1)
+    end
+    tycho.manual_seed(3)
+    local layers, params = {}, {}
+    for i = 1, 4 do
+      local net = nn.Sequential(nn.Linear(1, 16), nn.Tanh(), nn.Linear(16, 2))
+      layers[i] = Coupling(net, i % 2 == 1)
+      for _, p in ipairs(net:parameters()) do params[#params + 1] = p end
+    end
+    local flow = D.TransformedDistribution(D.MultivariateNormal(tycho.zeros(2), tycho.eye(2)), layers)
+    assert.same({2}, flow.event_shape)
+    local x = tycho.randn(5, 2)
+    local whole = T.ComposeTransform(layers)
+    helper.close(whole.inv(whole(x)), x, "there and back", 1e-4)
+    local slope = tycho.stack((function()
+      local out = {}
+      for i = 1, 5 do out[i] = select(2, tycho.linalg.slogdet(tycho.autograd.functional.jacobian(whole, x:select(1, i)))) end
+      return out
+    end)())
+    helper.close(whole:log_abs_det_jacobian(x, whole(x)), slope, "the Jacobian's determinant", 1e-4)
+    local u = tycho.randn(256, 1)
+    local data = tycho.cat({u, u:square() + tycho.randn(256, 1) * 0.3}, -1)
+    local opt, from, loss = tycho.optim.Adam(params, {lr = 0.02}), nil, nil
+    for _ = 1, helper.simulated and 15 or 60 do
+      opt:zero_grad()
+      loss = -flow:log_prob(data):mean()
+      loss:backward()
+      opt:step()
+      from = from or loss:item()
+    end
+    assert.is_true(loss:item() < from - 0.5, ("%g to %g"):format(from, loss:item()))
+    assert.same({9, 2}, flow:sample(9).shape)
+  end)
+
+  it("tell what a program's transform lacks", function()
+    local Y = T.Transform:extend("Y", "alpha=2")
+    helper.fails("Y: a method forward(x) is needed", Y(), 1)
+    helper.fails("has forward(x); '_call' isn't called", function() function Y:_call() end end) -- luacheck: no self
+    function Y:forward(x) return x * self.alpha end
+    assert.equal(6, Y(3)(2):item())
+    helper.fails("Y: a method inverse(y) is needed", Y().inv, 1)
+    helper.fails("Y: forward needs a tensor or a number", Y(), "x")
+    helper.fails("Y: unknown option 'alpa'", Y, {alpa = 2})
+    helper.fails("an argument can't be named 'slope'", T.Transform.extend, T.Transform, "Z", "slope")
+    helper.fails("'ExpTransform' is one of the library's", T.Transform.extend, T.Transform, "ExpTransform")
+  end)
 end)

@@ -140,6 +140,29 @@ describe("func", function()
   end)
 end)
 
+describe("func", function()
+  it("takes running statistics out of batch norms, which can be mapped then", function()
+    tycho.manual_seed(2)
+    local net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 1))
+    local x = tycho.randn(5, 6, 3)                         -- five batches of six
+    local want = tycho.stack({net(x:select(1, 1)), net(x:select(1, 2))}):detach()
+    assert.equal(net, func.replace_all_batch_norm_modules_(net))
+    assert.is_nil(net:state_dict()["1.running_mean"])
+    net:eval()
+    close(net(x:select(1, 1)):detach(), want:select(1, 1), "by the batch in evaluation", 1e-6)
+    local params = {}
+    for name, p in net:named_parameters() do params[name] = p:detach() end
+    local out = func.vmap(function(batch) return func.functional_call(net, params, batch) end)(x)
+    close(out:narrow(1, 1, 2), want, "mapped", 1e-5)
+    local function loss(ps, batch) return func.functional_call(net, ps, batch):square():sum() end
+    local grads = func.vmap(func.grad(loss), {false, 1})(params, x)
+    assert.same({5, 4, 3}, grads["0.weight"].shape)
+    local one = func.grad(loss)(params, x:select(1, 3))
+    close(grads["0.weight"]:select(1, 3), one["0.weight"], "its gradient", 1e-4)
+    helper.fails("replace_all_batch_norm_modules_: argument 1 must be a module", func.replace_all_batch_norm_modules_, {})
+  end)
+end)
+
 describe("prune", function()
   local function linear()
     local m = nn.Linear(3, 4)
@@ -168,6 +191,48 @@ describe("prune", function()
     assert.is_true(rawequal(w, m.weight))
     close(m.weight:detach(), tycho.tensor {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, -8, 9}}, "for good", 0)
     assert.is_false(prune.is_pruned(m))
+  end)
+
+  it("goes by a method of one's own", function()
+    local Every = prune.BasePruningMethod:extend("Every", "n=2")
+    function Every:compute_mask(_, mask) -- luacheck: no self
+      mask:view(-1):slice(1, 1, nil, self.n):fill_(0)
+      return mask
+    end
+    local m = linear()
+    Every.apply(m, "weight")
+    close(m.weight_mask, tycho.tensor {{0, 1, 0}, {1, 0, 1}, {0, 1, 0}, {1, 0, 1}}, "each second", 0)
+    Every.apply(m, "weight", {n = 4})          -- of those that are left
+    close(m.weight_mask, tycho.tensor {{0, 0, 0}, {1, 0, 1}, {0, 1, 0}, {0, 0, 1}}, "each fourth of the rest", 0)
+    local Rows = prune.BasePruningMethod:extend("Rows", "dim=1")
+    Rows.PRUNING_TYPE = "structured"
+    local seen = {}
+    function Rows:compute_mask(t, mask) -- luacheck: no self
+      seen[#seen + 1] = t:totable()
+      mask:select(1, 1):zero_()
+      return mask
+    end
+    Rows.apply(m, "weight")
+    close(m.weight_mask, tycho.tensor {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 0, 1}}, "the first row that is left", 0)
+    assert.same({{{-4, 5, -6}, {0.5, -0.25, 0.75}, {7, -8, 9}}}, seen)
+    local a, b = linear(), linear()
+    prune.global_unstructured({{a, "weight"}, {b, "weight"}}, Every, {n = 5})
+    close(a.weight_mask, tycho.tensor {{0, 1, 1}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1}}, "over two: the first", 0)
+    close(b.weight_mask, tycho.tensor {{1, 1, 1}, {0, 1, 1}, {1, 1, 0}, {1, 1, 1}}, "over two: the second", 0)
+    prune.global_unstructured({{a, "weight"}}, {pruning_method = Every, n = 100})
+    assert.equal(0, a.weight_mask[{1, 2}])
+    local Scores = prune.BasePruningMethod:extend("Scores", "least")
+    function Scores:compute_mask(t) return t:ge(self.least) end
+    local c = linear()
+    Scores.apply(c, "weight", 3, {importance_scores = c.weight:detach():abs()})
+    close(c.weight_mask, tycho.tensor {{0, 0, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}}, "by scores", 0)
+    helper.fails("Scores: argument 'least' is missing", Scores.apply, c, "weight")
+    helper.fails("the PRUNING_TYPE of pruning_method must be 'unstructured'", prune.global_unstructured, {{a, "weight"}}, Rows)
+    local Wrong = prune.BasePruningMethod:extend("Wrong")
+    helper.fails("Wrong: a method compute_mask(t, default_mask) is needed", Wrong.apply, c, "bias")
+    function Wrong:compute_mask() return 1 end -- luacheck: no self
+    helper.fails("Wrong: compute_mask must give a mask of shape 4, got 1", Wrong.apply, c, "bias")
+    assert.is_nil(c.bias_mask)
   end)
 
   it("goes at random, over several modules, by scores and by masks", function()

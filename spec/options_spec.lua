@@ -347,6 +347,29 @@ describe("optimizers", function()
     close(q:detach(), tycho.tensor({want}, {dtype = "float64"}), "Rprop", 1e-14)
   end)
 
+  it("are scheduled by a program's get_lr", function()
+    local S = optim.lr_scheduler
+    local Warm = S.LRScheduler:extend("Warm", "factor=0.5")     -- as PyTorch's: all groups at once
+    function Warm:get_lr()
+      local out = {}
+      for i, group in ipairs(self.optimizer.param_groups) do
+        out[i] = self.last_epoch == 0 and self.base_lrs[i] or group.lr * self.factor
+      end
+      return out
+    end
+    local opt = optim.SGD({{params = {parameter(1)}, lr = 8}, {params = {parameter(1)}}}, {lr = 1})
+    local s = Warm(opt)
+    s:step()
+    s:step()
+    assert.same({2, 0.25}, s:get_last_lr())
+    local chained = S.SequentialLR(opt, {S.ConstantLR(opt), Warm(opt)}, {1})
+    chained:step()
+    assert.same({8, 1}, chained:get_last_lr())
+    local Wrong = S.LRScheduler:extend "Wrong"
+    function Wrong:get_lr() return {1} end -- luacheck: no self
+    fails("Wrong: get_lr must give a list of 2 rates, one for each group, got 1", Wrong, opt)
+  end)
+
   it("call hooks around a step", function()
     local p = parameter(1)
     p.grad = tycho.ones(1)
@@ -364,6 +387,30 @@ describe("optimizers", function()
     assert.same({"after", true, -3}, seen[4])
     assert.equal(4, #seen)
     fails("register_step_post_hook: argument 1 must be a function", function() opt:register_step_post_hook(5) end)
+  end)
+
+  it("call hooks around state dicts", function()
+    local p = parameter(1)
+    p.grad = tycho.ones(1)
+    local opt, seen = optim.SGD({p}, {lr = 1, momentum = 0.5}), {}
+    opt:step()
+    opt:register_state_dict_pre_hook(function(o) seen[#seen + 1] = o == opt and "asked" end)
+    local named = opt:register_state_dict_post_hook(function(_, d) d.name = "mine" end)
+    assert.equal("mine", opt:state_dict().name)
+    opt:register_state_dict_post_hook(function(_, d) return {inner = d} end)
+    local d = opt:state_dict()
+    assert.equal("mine", d.inner.name)
+    local before = opt:register_load_state_dict_pre_hook(function(_, given) return given.inner end)
+    opt:register_load_state_dict_post_hook(function(o) seen[#seen + 1] = o == opt and "loaded" end)
+    opt.param_groups[1].lr = 5
+    opt:load_state_dict(d)
+    assert.equal(1, opt.param_groups[1].lr)
+    assert.same({"asked", "asked", "loaded"}, seen)
+    before.remove()
+    named.remove()
+    assert.is_nil(opt:state_dict().inner.name)
+    assert.is_false((pcall(opt.load_state_dict, opt, d)))
+    fails("register_state_dict_post_hook: argument 1 must be a function", function() opt:register_state_dict_post_hook(5) end)
   end)
 
   it("limit gradients by a norm that is computed before", function()

@@ -220,6 +220,20 @@ function func.stack_module_state(models)
   return stacked "parameters", stacked "buffers"
 end
 
+-- func.replace_all_batch_norm_modules_(root): the batch norms in a module keep no running statistics from now on, and go by the batch in
+-- evaluation too: so calls write nothing, as vmap needs. Gives root. Errors where it isn't a module.
+function func.replace_all_batch_norm_modules_(root)
+  if not module.is_module(root) then
+    fail("replace_all_batch_norm_modules_: argument 1 must be a module, got %s", options.shown(root))
+  end
+  for _, m in ipairs(root:modules()) do
+    if m.num_batches_tracked ~= nil and m.running_mean ~= nil then
+      m.running_mean, m.running_var, m.num_batches_tracked, m.track_running_stats = nil, nil, nil, false
+    end
+  end
+  return root
+end
+
 -- func.vmap: a file of its own.
 func.vmap = require "tycho.vmap"
 

@@ -34,6 +34,9 @@ for _, name in ipairs {"cdf", "icdf", "entropy"} do
   -- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
+for name, call in pairs {draw = "draw(shape)", log_prob = "log_prob(x)"} do     -- of a program's own
+  Distribution[name] = function(self) fail("%s: a method %s is needed", self._name, call) end
+end
 local function is_distribution(v) return type(v) == "table" and rawget(v, "batch_shape") ~= nil end
 -- One of dist's floating tensors, or of those that the distributions it is made of have, float64 if any is; nil where there is none.
 local function parameter_of(dist)
@@ -45,8 +48,9 @@ local function parameter_of(dist)
   end
   return found
 end
--- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own.
-local function class(name, signature, parent)
+-- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own. Gives the class, and what
+-- is called to make one, which is distributions' of that name unless it is a user's own.
+local function class(name, signature, parent, own)
   local get = setmetatable({}, {__index = parent and parent.get})
   local c = setmetatable({_name = name, _parent = parent, get = get}, {__index = parent or Distribution, __newindex = function(t, k, v)
     if k == "entropy" or k == "expand" then v = options.method(name, "dist", k, is_distribution, v)
@@ -87,15 +91,18 @@ local function class(name, signature, parent)
     if #out == 0 or not one then out[1] = ("batch %s, event %s"):format(tostring(self.batch_shape), tostring(self.event_shape)) end
     return ("%s(%s)"):format(name, table.concat(out, ", ", 1, one and #out or 1))
   end
-  distributions[name] = setmetatable({}, {__index = c, __call = function(_, ...)
+  c._signature = signature
+  local made = setmetatable({}, {__index = c, __call = function(_, ...)
     local self = setmetatable({event_shape = {}}, c)
     local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=true", ...)
     self.validate = o.validate_args
     self:init(o)
+    if self.finish then self:finish() end    -- of a program's own
     self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
     return self
   end})
-  return c
+  if not own then distributions[name] = made end
+  return c, made
 end
 
 -- Numbers become tensors as the others are; all take one shape. What has it is itself: a distribution that is made once of a parameter can
@@ -234,6 +241,7 @@ local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, li
 options.colon(Distribution, "dist", is_distribution)
 
 -- KL: how much is lost where q stands for p, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
-return {distributions = distributions, constraints = constraints, class = class, together = together, need = need,
+return {distributions = distributions, Distribution = Distribution, constraints = constraints, class = class,
+  together = together, need = need,
   parameters = parameters, supports = supports, same = same, joined = joined, one_given = one_given, one_of = one_of,
   open_unit = open_unit, drawn = drawn, is_distribution = is_distribution, wider = wider, KL = {}}

@@ -2,7 +2,7 @@
 local options = require "tycho.options"
 local base = require "tycho.distributions.base"
 for _, family in ipairs {"elementary", "gamma", "composed", "vectors", "matrices", "circular", "relaxed", "transforms_vectors",
-  "transformed", "divergences"} do require("tycho.distributions." .. family) end
+  "transformed", "divergences", "own"} do require("tycho.distributions." .. family) end
 base.distributions.constraints = base.constraints
 -- torch.distributions has transforms by their names too
 for name, make in pairs(base.distributions.transforms) do

@@ -14,7 +14,7 @@ local C = constraints
 
 local HAS = "it has forward, inverse, inv, log_abs_det_jacobian, domain, codomain, event_dim, bijective, sign, forward_shape and " ..
   "inverse_shape"
-local transforms, by_name, inverse_of = {}, {}, nil
+local transforms, inverse_of = {}, nil
 local function is_transform(v) return type(v) == "table" and rawget(getmetatable(v) or {}, "is_transform") == true end
 
 ---- what all transforms have ----
@@ -40,7 +40,7 @@ local function field(t, self, k)
   local v = t[k]
   if v == nil then v = Transform[k] end
   if v == nil and get[k] then return get[k](self) end
-  if v == nil then fail("%s has no '%s'; %s", tostring(self), tostring(k), HAS) end
+  if v == nil and not t.own then fail("%s has no '%s'; %s", tostring(self), tostring(k), HAS) end
   return v
 end
 
@@ -62,26 +62,34 @@ local function of_sizes(name, what, fn)
   end
 end
 
+-- A method of a transform's, which looks at what it is given; what isn't one is itself.
+local function checking(name, k, v)
+  if v ~= nil and (k == "forward" or k == "inverse" or k == "slope") then return of_values(name, k, v) end
+  if v ~= nil and (k == "forward_shape" or k == "inverse_shape") then return of_sizes(name, k, v) end
+  return v
+end
 -- A transform by its name, its arguments' signature and a table: forward, inverse, slope; init(self) looks at the arguments; get.name(self)
--- makes a field. Each takes cache_size, 0 or 1, besides: see TransformedDistribution.
+-- makes a field. Each takes cache_size, 0 or 1, besides: see TransformedDistribution. own: a program's own, whose further fields are nil.
+-- Gives t, the class, and a function that makes one, which is transforms' of that name unless it is a program's.
 local function transform(name, signature, t)
   t.is_transform, t._name = true, name
   function t.__index(self, k)
     if k == "inv" then return inverse_of(self) end
     return field(t, self, k)
   end
-  for _, k in ipairs {"forward", "inverse", "slope"} do t[k] = t[k] and of_values(name, k, t[k]) end
-  for _, k in ipairs {"forward_shape", "inverse_shape"} do t[k] = of_sizes(name, k, t[k] or Transform[k]) end
+  for _, k in ipairs {"forward", "inverse", "slope"} do t[k] = checking(name, k, t[k]) end
+  for _, k in ipairs {"forward_shape", "inverse_shape"} do t[k] = checking(name, k, t[k] or Transform[k]) end
   function t.__call(self, x) return self:forward(x) end
   function t.__tostring() return name end
-  transforms[name] = function(...)
+  local function make(...)
     local self = setmetatable(options.arguments(name, signature .. (signature == "" and "" or ", ") .. "cache_size=0", ...), t)
     local cache = options.whole(name, "cache_size", self.cache_size, 0)
     if cache > 1 then fail("%s: cache_size must be 0 or 1, got %d", name, cache) end
     if t.init then t.init(self, name) end
     return self
   end
-  by_name[name] = t
+  if not t.own then transforms[name] = make end
+  return t, make
 end
 local Inverse = {is_transform = true, get = {}}
 function Inverse.__index(self, k) return field(Inverse, self, k) end
@@ -432,5 +440,5 @@ transform("StackTransform", "tseq, dim=1", {
 -- What leaves everything as it is
 transforms.identity_transform = transforms.ComposeTransform({})
 
-return {transforms = transforms, by_name = by_name, define = transform, is_transform = is_transform, check_list = check_list,
+return {transforms = transforms, define = transform, checking = checking, is_transform = is_transform, check_list = check_list,
   sum_last = sum_last, same = same}

@@ -55,8 +55,8 @@ local function apply(m, name, mask)
   return made.install(m, name, "prune", function(self) return self[name .. "_orig"] * self[name .. "_mask"] end)
 end
 
-local function scores_for(who, given, w)
-  if given == nil then return ops.abs(w) end
+local function scores_for(who, given, w, own)
+  if given == nil then return own and w or ops.abs(w) end
   if not core.is_tensor(given) or given.shape ~= w.shape then
     fail("%s: importance_scores must be a tensor of shape %s, got %s", who, tostring(w.shape),
       core.is_tensor(given) and "shape " .. tostring(given.shape) or options.shown(given))
@@ -137,13 +137,71 @@ function prune.ln_structured(m, ...)
 end
 
 prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstructured"
+
+---- methods of a program's own ----
+local Method, KINDS = {PRUNING_TYPE = "unstructured"}, {unstructured = true, structured = true, global = true}
+local function is_method(c) return type(c) == "table" and getmetatable(c) and getmetatable(c).is_pruning_method == true end
+-- What a method makes of a mask: it is asked for what isn't held at 0 yet, unless it is global.
+local function asked(method, name, t, mask)
+  local function ask(scores, default)
+    local new = method:compute_mask(scores, M.clone(default))
+    if not core.is_tensor(new) or new.shape ~= default.shape then
+      fail("%s: compute_mask must give a mask of shape %s, got %s", name, tostring(default.shape),
+        core.is_tensor(new) and "shape " .. tostring(new.shape) or options.shown(new))
+    end
+    return M.to(ops.ne(new, 0), mask.device, mask.dtype)
+  end
+  local kind, left = method.PRUNING_TYPE, ops.ne(mask, 0)
+  if not KINDS[kind] then fail("%s: PRUNING_TYPE must be 'unstructured', 'structured' or 'global', got %s", name, options.shown(kind)) end
+  if kind == "global" or ops.all(left):item() then return mask * ask(t, mask) end
+  if kind == "unstructured" then
+    return M.masked_scatter(mask, left, ask(M.masked_select(t, left), M.masked_select(mask, left)))
+  end
+  local dim, others = lib.wrap(name, options.whole(name, "dim", method.dim or -1, -M.dim(mask)), M.dim(mask)), {}
+  for d = 1, M.dim(mask) do if d ~= dim then others[#others + 1] = d end end
+  local kept = M.squeeze(M.nonzero(#others > 0 and ops.any(left, others) or left), 2)
+  return M.index_copy(mask, dim, kept, M.index_select(mask, dim, kept) * ask(M.index_select(t, dim, kept), M.index_select(mask, dim, kept)))
+end
+prune.BasePruningMethod = {}
+-- A method of one's own: local Every = BasePruningMethod:extend("Every", "n=2"), whose second
+-- argument has the arguments' names in order, with defaults; they are self's fields in Every:compute_mask(t, default_mask), which gives
+-- the mask: t has the scores (the parameter, unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}),
+-- also with importance_scores=, or as global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are
+-- vectors of the others; Every.PRUNING_TYPE = "structured": the slices along self.dim that aren't 0, "global": all elements.
+function prune.BasePruningMethod:extend(name, signature) -- luacheck: no self
+  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
+  local class = setmetatable({}, {__index = Method})
+  function class:compute_mask() fail("%s: a method compute_mask(t, default_mask) is needed", name) end -- luacheck: no self
+  signature = signature or ""
+  local made_of = "module, name" .. (signature == "" and "" or ", " .. signature) .. (signature:find("*", 1, true) and "" or ", *")
+  function class.apply(m, ...)
+    local given = setmetatable(options.arguments(name, made_of .. ", importance_scores=nil", m, ...), {__index = class})
+    local w, mask = parts_of(name, m, given.name)
+    return apply(m, given.name, no_grad(asked, given, name, scores_for(name, given.importance_scores, w, true), mask))
+  end
+  return setmetatable(class, {__index = Method, is_pruning_method = true, __tostring = function() return "class " .. name end,
+    __call = function(_, ...) return setmetatable(options.arguments(name, signature, ...), {__index = class}) end})
+end
+
 -- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of the parameters in a list of {module, name}
--- together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random).
-function prune.global_unstructured(parameters, ...)
-  local o = options.arguments("global_unstructured", "pruning_method=L1Unstructured, *, amount", ...)
-  if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
-    fail("global_unstructured: pruning_method must be prune.L1Unstructured or prune.RandomUnstructured, got %s",
-      options.shown(o.pruning_method))
+-- together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random; a class that BasePruningMethod:extend
+-- has made: those that it names, with its arguments in the table of options).
+function prune.global_unstructured(parameters, method, named)
+  local who, own, o = "global_unstructured", nil, nil
+  if type(method) == "table" and not is_method(method) and named == nil then method, named = method.pruning_method, method end
+  if is_method(method) then
+    local rest = {}
+    for k, v in pairs(named or {}) do if k ~= "pruning_method" then rest[k] = v end end
+    own = method(rest)
+    if own.PRUNING_TYPE ~= "unstructured" then
+      fail("%s: the PRUNING_TYPE of pruning_method must be 'unstructured', got %s", who, options.shown(own.PRUNING_TYPE))
+    end
+  else
+    o = options.arguments(who, "pruning_method=L1Unstructured, *, amount", not (named and named.pruning_method) and method or nil, named)
+    if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
+      fail("%s: pruning_method must be prune.L1Unstructured, prune.RandomUnstructured or a class of one's own, got %s", who,
+        options.shown(o.pruning_method))
+    end
   end
   if type(parameters) ~= "table" or #parameters == 0 then fail("global_unstructured: argument 1 must be a list of {module, name}") end
   local masks, scores = {}, {}
@@ -152,17 +210,19 @@ function prune.global_unstructured(parameters, ...)
       if type(p) ~= "table" then fail("global_unstructured: item %d of argument 1 must be {module, name}, got %s", i, options.shown(p)) end
       local w, mask = parts_of("global_unstructured", p[1], p[2])
       masks[i] = mask
-      scores[i] = M.reshape(o.pruning_method == "RandomUnstructured" and ops.rand(w.shape, {device = w.device}) or ops.abs(w), -1)
+      local score = own and w or o.pruning_method == "RandomUnstructured" and ops.rand(w.shape, {device = w.device}) or ops.abs(w)
+      scores[i] = M.reshape(score, -1)
     end
     local flat = {}
     for i, mask in ipairs(masks) do flat[i] = M.reshape(mask, -1) end
     local all = ops.cat(flat, 1)
-    all = without_least(all, ops.cat(scores, 1), count_of("global_unstructured", o.amount, ops.sum(all):item()))
+    if own then all = asked(own, "global_unstructured", ops.cat(scores, 1), all)
+    else all = without_least(all, ops.cat(scores, 1), count_of("global_unstructured", o.amount, ops.sum(all):item())) end
     local from = 0
     for i, mask in ipairs(masks) do
-      local n = M.numel(mask)
-      masks[i] = M.reshape(M.clone(ops.slice(all, 1, from + 1, from + n)), unpack(mask.shape))
-      from = from + n
+      local count = M.numel(mask)
+      masks[i] = M.reshape(M.clone(ops.slice(all, 1, from + 1, from + count)), unpack(mask.shape))
+      from = from + count
     end
   end)
   for i, p in ipairs(parameters) do apply(p[1], p[2], masks[i]) end

@@ -52,14 +52,16 @@ end
 schedulers.LRScheduler = {}
 -- A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i):
 -- the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch /
--- self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults.
+-- self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults. Or with a method
+-- Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, of self.base_lrs and self.optimizer.param_groups.
 function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
   local class, made = new_class(name, signature or "", true)
-  function class:lr_at() fail("%s: a method lr_at(epoch, base, i) is needed", self._name) end
+  function class:lr_at() fail("%s: a method lr_at(epoch, base, i), or get_lr(), is needed", self._name) end
   getmetatable(made).__newindex = function(_, k, v)
-    if k == "init" or k == "get_lr" then
-      fail("%s: a schedule of one's own has lr_at(epoch, base, i), and its arguments' names from extend; '%s' isn't called", name, k)
+    if k == "init" then
+      fail("%s: a schedule of one's own has lr_at(epoch, base, i), or get_lr(), and its arguments' names from extend; 'init' isn't called",
+        name)
     end
     class[k] = v
   end
@@ -94,11 +96,21 @@ local function rates_of(optimizer)
   for i, g in ipairs(optimizer.param_groups) do out[i] = core.is_tensor(g.lr) and core.keep(core.ops.clone(g.lr)) or g.lr end
   return out
 end
+-- The rates that a program's own get_lr gives; nil where there is none.
+local function rates_asked(self)
+  if not self.get_lr then return nil end
+  local rates, n = self:get_lr(), #self.optimizer.param_groups
+  if type(rates) ~= "table" or core.is_tensor(rates) or #rates ~= n then
+    fail("%s: get_lr must give a list of %d rates, one for each group, got %s", self._name, n,
+      type(rates) == "table" and #rates or options.shown(rates))
+  end
+  return rates
+end
 function Scheduler:set()
   fill_bases(self)
-  local new = {}                           -- all before any: groups may share a tensor
+  local new, own = {}, rates_asked(self)   -- all before any: groups may share a tensor
   for i, g in ipairs(self.optimizer.param_groups) do
-    new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i)
+    new[i] = own and own[i] or self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i)
     if not core.is_tensor(new[i]) then options.number(self._name, "the rate of epoch " .. tostring(self.last_epoch), new[i]) end
   end
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
@@ -119,7 +131,8 @@ end
 -- Begins anew at epoch 0, whatever the rate is.
 function Scheduler:restart()
   self.last_epoch = 0
-  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, self:lr_at(0, self.base_lrs[i], i)) end
+  local own = rates_asked(self)
+  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, own and own[i] or self:lr_at(0, self.base_lrs[i], i)) end
   self.last_lr = rates_of(self.optimizer)
 end
 -- A list of the rates that it set last, one for each group.

@@ -282,37 +282,63 @@ function Optimizer:apply_gradients(scaling)
   end
 end
 
--- A step that goes between hooks: the optimizer's own, or a GradScaler's, which applies the gradients.
-local function between(self, hooks)
-  for _, method in ipairs {"step", "apply_gradients"} do
-    local inner = self[method]             -- LBFGS applies none
+---- hooks: what is called before and after a step, or around a state dict ----
+-- The methods that each kind goes around: a GradScaler's step applies gradients, and LBFGS applies none.
+local AROUND = {step = {"step", "apply_gradients"}, state_dict = {"state_dict"}, load_state_dict = {"load_state_dict"}}
+-- From now on the optimizer's methods of this kind go between the hooks in lists. What a hook of the state dict that is loaded, or of the
+-- one that was made, gives takes its place.
+local function between(self, kind, lists)
+  for _, method in ipairs(AROUND[kind]) do
+    local inner = self[method]
     self[method] = inner and function(opt, given)
-      if hooks.under_way then return inner(opt, given) end
-      hooks.under_way = true
-      return options.finally(function() hooks.under_way = nil end, function()
-        for _, h in ipairs {unpack(hooks.pre)} do h.fn(opt, given) end        -- they may remove themselves
-        local loss = inner(opt, given)
-        for _, h in ipairs {unpack(hooks.post)} do h.fn(opt, given) end
-        return loss
+      if lists.under_way then return inner(opt, given) end
+      lists.under_way = true
+      return options.finally(function() lists.under_way = nil end, function()
+        for _, h in ipairs {unpack(lists.pre)} do                              -- they may remove themselves
+          local new = h.fn(opt, given)
+          if kind == "load_state_dict" and new ~= nil then given = new end
+        end
+        local result = inner(opt, given)
+        for _, h in ipairs {unpack(lists.post)} do
+          local new = h.fn(opt, kind == "state_dict" and result or given)
+          if kind == "state_dict" and new ~= nil then result = new end
+        end
+        return result
       end)
     end
   end
 end
-for _, when in ipairs {"pre", "post"} do
-  local name = "register_step_" .. when .. "_hook"
-  -- fn(optimizer) is called before each step (pre) or after it (post). Gives a handle with remove().
-  Optimizer[name] = function(self, fn)
-    options.expect(name, 1, fn, callable(fn), "a function")
-    if not self.step_hooks then
-      self.step_hooks = {pre = {}, post = {}}
-      between(self, self.step_hooks)
-    end
-    local list, h = self.step_hooks[when], {fn = fn}
-    list[#list + 1] = h
-    program.hooked()
-    function h.remove() program.hooked() for i, other in ipairs(list) do if other == h then table.remove(list, i) return end end end
-    return h
+local function register(self, name, kind, when, fn)
+  options.expect(name, 1, fn, callable(fn), "a function")
+  self.hooks = self.hooks or {}
+  local lists = self.hooks[kind]
+  if not lists then
+    lists = {pre = {}, post = {}}
+    self.hooks[kind] = lists
+    between(self, kind, lists)
   end
+  local list, h = lists[when], {fn = fn}
+  list[#list + 1] = h
+  program.hooked()
+  function h.remove() program.hooked() for i, other in ipairs(list) do if other == h then table.remove(list, i) return end end end
+  return h
+end
+-- fn(optimizer) is called before each step. Gives a handle with remove().
+function Optimizer:register_step_pre_hook(fn) return register(self, "register_step_pre_hook", "step", "pre", fn) end
+-- fn(optimizer) is called after each step. Gives a handle with remove().
+function Optimizer:register_step_post_hook(fn) return register(self, "register_step_post_hook", "step", "post", fn) end
+-- fn(optimizer) is called before state_dict makes one. Gives a handle with remove().
+function Optimizer:register_state_dict_pre_hook(fn) return register(self, "register_state_dict_pre_hook", "state_dict", "pre", fn) end
+-- fn(optimizer, d) is called with each state dict that is made, and may change it, or give another in its place. Gives a handle with
+-- remove().
+function Optimizer:register_state_dict_post_hook(fn) return register(self, "register_state_dict_post_hook", "state_dict", "post", fn) end
+-- fn(optimizer, d) is called before a state dict is loaded, and may give another in its place. Gives a handle with remove().
+function Optimizer:register_load_state_dict_pre_hook(fn)
+  return register(self, "register_load_state_dict_pre_hook", "load_state_dict", "pre", fn)
+end
+-- fn(optimizer) is called after a state dict is loaded. Gives a handle with remove().
+function Optimizer:register_load_state_dict_post_hook(fn)
+  return register(self, "register_load_state_dict_post_hook", "load_state_dict", "post", fn)
 end
 -- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first;
 -- with gradients on; its result, the loss, is given back.
