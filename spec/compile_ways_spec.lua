@@ -561,4 +561,19 @@ describe("compiled ways", function()
     for _ = 1, 20 do f(tycho.ones(3)) end
     assert.is_truthy(f:report()[1].why:find("operand 1 is another tensor from call to call", 1, true))
   end)
+
+  it("says what read a value, and where", function()
+    local x, labels = tycho.ones(2, 3), tycho.tensor({1, 2}, {dtype = "int64"})
+    for text, fn in pairs {
+        ["item() is called (spec/"] = function() return x:sum():item() end,
+        ["one_hot: item() is called (spec/"] = function() return nn.functional.one_hot(labels) * 2 end,
+        ["ctc_loss: totable() is called (spec/"] = function()
+          return nn.functional.ctc_loss(tycho.zeros(4, 2, 3), labels:view(2, 1), labels * 0 + 4, labels * 0 + 1)
+        end} do
+      local f = tycho.compile(fn)
+      for _ = 1, 4 do f() end
+      local why = f:report()[1].why
+      assert.equal(text, why:sub(1, #text))
+    end
+  end)
 end)

@@ -110,6 +110,8 @@ const char *ty_path_at(lua_State *L, int index);             /* a file's name; r
 /* Pushes "file:line: " of the nearest line that isn't the library's own, or "". Gives the name of the function made of
    ops that was called there, or NULL. */
 const char *ty_push_location(lua_State *L);
+/* The same; *called: what that line calls the function of the library's that has been called there, where it is more than one of C's. */
+const char *ty_push_call(lua_State *L, const char **called);
 int ty_raise(lua_State *L, ty_ctx *c);                    /* c->err as a Lua error */
 /* What the results of a call must keep: adds the environment of the operand at index, where it has one, to the list at anchors; gives
    the result at index what was noted. No relative indices. */

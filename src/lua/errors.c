@@ -9,8 +9,9 @@
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
-const char *ty_push_location(lua_State *L) {
-  lua_Debug ar;
+const char *ty_push_call(lua_State *L, const char **called) {
+  lua_Debug ar, within;
+  bool ours = false, beyond = false;
   size_t n = 0;
   bool found = false;
   const char *name = NULL;
@@ -21,11 +22,21 @@ const char *ty_push_location(lua_State *L) {
     lua_pop(L, 1);
     found = ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
     if (op) name = op->shown;
+    if (found && ours && lua_getinfo(L, "n", &within)) *called = within.name;
+    beyond |= strstr(ar.source, "compile.lua") != NULL;    /* its call is the function's, which a tail call has taken off the stack */
+    ours = ar.currentline > 0 && !beyond;
+    within = ar;
   }
+  if (found && name) *called = name;
   if (found) lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
   else lua_pushliteral(L, "");
   lua_remove(L, -2);
   return name;
+}
+
+const char *ty_push_location(lua_State *L) {
+  const char *called = NULL;
+  return ty_push_call(L, &called);
 }
 
 static int where(lua_State *L) {           /* -> the user's line, "" where there is none, and the op that it has called, or nil */

@@ -427,12 +427,14 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
 void ty_settle(lua_State *L, const char *what) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   if (ctx->program && !ctx->program->dead) {             /* it is told where */
-    char text[160];
-    ty_push_location(L);
-    const char *place = lua_tostring(L, -1);
+    char text[200];
+    const char *called = NULL;
+    ty_push_call(L, &called);
+    const char *place = lua_tostring(L, -1), *by = "", *colon = "";
+    if (called && strncmp(what, called, strlen(called))) { by = called; colon = ": "; }
     const size_t n = strlen(place);
-    if (n > 2) snprintf(text, sizeof text, "%s (%.*s)", what, (int)n - 2, place);
-    else snprintf(text, sizeof text, "%s", what);
+    if (n > 2) snprintf(text, sizeof text, "%s%s%s (%.*s)", by, colon, what, (int)n - 2, place);
+    else snprintf(text, sizeof text, "%s%s%s", by, colon, what);
     lua_pop(L, 1);
     if (ty_program_settle(ctx, text) != TY_OK) ty_raise(L, ctx);
   }
