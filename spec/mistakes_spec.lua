@@ -286,4 +286,26 @@ describe("mistakes", function()
   it("summary of a model of ids", function()
     assert.truthy(nn.summary(nn.Embedding(10, 3), {2, 4}, {dtype = "int64"}):find("2x4x3", 1, true))
   end)
+
+  it("a method called with a dot says so, and labels and matrices that don't fit are named", function()
+    local Own = nn.Module:extend("Own")
+    function Own:init() self.l = nn.Linear(3, 2) end
+    function Own:forward(x) return self.l(x) end
+    local own, x = Own(), tycho.ones(1, 3)
+    helper.fails("a tensor has no 'l', and it is self here: forward is called with a colon",
+      function() local y = own.forward(x) return y end)
+    helper.fails("a tensor has no 'weight', and it is self here: methods are called with a colon", own.l.forward, x)
+    helper.fails("forward: it is called with a colon: net:forward(x), or net(x)", nn.Sequential(own).forward, x)
+    for label = 0, 4, 4 do
+      helper.fails(("ctc_loss: argument 2 (targets) has label %d: labels are from 1 to 3"):format(label), function()
+        local one = tycho.tensor({label}, {dtype = "int64", device = "cpu"})
+        return nn.functional.ctc_loss(tycho.zeros(4, 1, 3, {device = "cpu"}), one:view(1, 1), one * 0 + 4, one * 0 + 1)
+      end)
+    end
+    local zeros = tycho.zeros(2, {device = "cpu"})
+    for _, what in ipairs {"covariance_matrix", "precision_matrix"} do
+      helper.fails(("MultivariateNormal: %s must be positive definite"):format(what), tycho.distributions.MultivariateNormal, zeros,
+        {[what] = tycho.tensor({{1, 2}, {2, 1}}, {device = "cpu"})})
+    end
+  end)
 end)

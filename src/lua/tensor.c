@@ -180,6 +180,12 @@ static int unknown(lua_State *L, const char *k) {
   if (near) return ty_throw(L, "a tensor has no field or method '%s'; did you mean '%s'?", k, near);
   for (unsigned i = 0; i < sizeof of_modules / sizeof *of_modules; i++)
     if (!strcmp(k, of_modules[i])) return ty_throw(L, "a tensor has no method '%s'; a module's methods are called with a colon", k);
+  lua_Debug ar;                            /* a method that was called with a dot: net.forward(x) */
+  const char *first = lua_getstack(L, 1, &ar) ? lua_getlocal(L, &ar, 1) : NULL;
+  const bool of_self = first && !strcmp(first, "self") && lua_rawequal(L, 1, -1) && lua_getinfo(L, "n", &ar);
+  if (first) lua_pop(L, 1);
+  if (of_self && ar.name) return ty_throw(L, "a tensor has no '%s', and it is self here: %s is called with a colon", k, ar.name);
+  if (of_self) return ty_throw(L, "a tensor has no '%s', and it is self here: methods are called with a colon", k);
   return ty_throw(L, "a tensor has no field or method '%s'", k);
 }
 

@@ -40,8 +40,10 @@ local function scale_tril(name, o, k, why)
     fail("%s: %s must be %s, got %s", name, what, k and ("%dx%d as %s"):format(k, k, why) or "a square matrix, or several",
       core.is_tensor(m) and "shape " .. tostring(m.shape) or options.shown(m))
   end
-  if what == "covariance_matrix" then return cholesky(m) end
-  return what == "scale_tril" and m or cholesky(F["linalg.inv"](m))
+  if what == "scale_tril" then return m end
+  local ok, tril = pcall(function() return cholesky(what == "precision_matrix" and F["linalg.inv"](m) or m) end)
+  if not ok then fail("%s: %s must be positive definite: %s", name, what, options.bare(tril)) end
+  return tril
 end
 
 -- What both have.

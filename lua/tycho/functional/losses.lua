@@ -229,6 +229,12 @@ def("ctc_loss",
     local o = {dtype = "int64", device = x.device}
     local width = 2 * most + 1
     if most > 0 then labels = ops.where(ops.le(M.unsqueeze(ops.range(1, most, 1, o), 1), many), labels, blank) end
+    if most > 0 and lib.looks(labels) then
+      local least, greatest = ops.amin(labels):item(), ops.amax(labels):item()
+      if least < 1 or greatest > classes then
+        fail("ctc_loss", "argument 2 (targets) has label %d: labels are from 1 to %d", least < 1 and least or greatest, classes)
+      end
+    end
     -- blank, label, blank, label ... blank
     local path = ops.full({n, 1}, blank, o)
     if most > 0 then path = ops.cat({path, M.reshape(ops.stack({labels, ops.full({n, most}, blank, o)}, 3), n, 2 * most)}, 2) end

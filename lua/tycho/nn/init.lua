@@ -115,6 +115,7 @@ local function through(m, x, mine)
 end
 function Sequential:forward(x)
   local mine = false
+  if not module.is_module(self) then fail("forward: it is called with a colon: net:forward(x), or net(x)") end
   for i = 1, table.maxn(self) do
     local m = rawget(self, i)
     if m ~= nil then
