@@ -13,13 +13,20 @@ typedef struct {
 TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
   T lane[LANES];
   A wide[LANES];
+  const bool one = r.join(2, 2) == 2;        /* the result is one of them: a maximum or the like */
   int64_t i = 0;
   EACH_OF(LANES, j) lane[j] = r.start;
+  if (one) i = FN(extremes_of)(r.start, r.map, r.join(1, 2) == 2, lane, xs, n);
   for (; i + LANES <= n; i += LANES)
     EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(xs[i + j]));
   if (i < n) {
     TAIL(T, last, xs + i, n - i, r.start);
     EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(last[j]));
+  }
+  if (one) {
+    EACH_OF(16, j) lane[j] = r.join(lane[j], lane[j + 16]);
+    EACH_OF(8, j) eight[j] = (A)r.join(lane[j], lane[j + 8]);
+    return;
   }
   EACH_OF(LANES, j) wide[j] = (A)lane[j];
   EACH_OF(16, j) wide[j] = r.merge(wide[j], wide[j + 16]);
