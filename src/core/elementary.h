@@ -3,7 +3,7 @@
  * Idea: polynomials without branches or calls, so that a compiler turns a loop over them into vector code, and so that every
  * backend computes the same. Products are fused only where fma is written (contraction is off). Within 1 to 4 units in
  * the last place of the truth: spec/elementary_spec.lua says which. Coefficients: Cephes (exp, log, sin, cos), N. Juffa (erf), Eigen
- * (tanh), Giles (erfinv), Sun's fdlibm (float64's log); the others are fitted, to the smallest largest relative error. */
+ * (tanh), Giles (erfinv), Sun's fdlibm (float64's log, sin, cos, atan); the others are fitted, to the smallest largest relative error. */
 #ifndef TY_ELEMENTARY_H
 #define TY_ELEMENTARY_H
 
@@ -443,21 +443,41 @@ TY_INLINE double expm1_f64(double x) {
   return __builtin_fabs(x) < 1e-300 ? x : y;
 }
 
-/* x = m 2^k, m in sqrt(1/2) .. sqrt(2): log(m) = f - (f^2 / 2 - q (f^2 / 2 + R(q^2))), f = m - 1, q = f / (2 + f) */
-TY_INLINE double log_f64(double x) {
+/* x = m 2^k, m in sqrt(1/2) .. sqrt(2), for x > 0 and finite: k, f = m - 1, *h = f^2 / 2 and *tail, of log(m) = f - (*h - *tail) */
+TY_INLINE double ty_log_part_f64(double x, double *f_, double *h, double *tail) {
   const double y = x < DBL_MIN ? x * 18014398509481984.0 : x;           /* denormals */
   const uint64_t u = ty_bits_f64(y), t = (u - 0x3fe6a09e667f3bcdull + 0x4000000000000000ull) >> 52;       /* k + 1024 */
   const double k = ty_double(0x4330000000000000ull + t) - (x < DBL_MIN ? 4503599627371574.0 : 4503599627371520.0);
   const double f = ty_double(u - (t << 52) + 0x4000000000000000ull) - 1.0;
-  const double q = f / (2.0 + f), z = q * q, h = 0.5 * f * f;
+  const double q = f / (2.0 + f), z = q * q;
   double r = ty_horner_f64(1.479819860511658591e-01, z, 1.531383769920937332e-01, 1.818357216161805012e-01, 2.222219843214978396e-01,
     2.857142874366239149e-01);
   r = __builtin_fma(__builtin_fma(r, z, 3.999999999940941908e-01), z, 6.666666666666735130e-01) * z;
-  const double low = __builtin_fma(q, h + r, k * 1.90821492927058770002e-10);
-  r = k * 6.93147180369123816490e-01 - ((h - low) - f);
-  r = x == 0.0 ? -INFINITY : r;
-  r = x < 0.0 ? NAN : r;
-  return x == INFINITY || x != x ? x : r;
+  *f_ = f;
+  *h = 0.5 * f * f;
+  *tail = q * (*h + r);
+  return k;
+}
+/* y, a logarithm of x, and C's rules */
+TY_INLINE double ty_log_edges_f64(double x, double y) {
+  y = x == 0.0 ? -INFINITY : y;
+  y = x < 0.0 ? NAN : y;
+  return x == INFINITY || x != x ? x : y;
+}
+TY_INLINE double log_f64(double x) {
+  double f, h, tail, k = ty_log_part_f64(x, &f, &h, &tail);
+  return ty_log_edges_f64(x, k * 6.93147180369123816490e-01 - ((h - (tail + k * 1.90821492927058770002e-10)) - f));
+}
+/* As ty_log_base */
+TY_INLINE double ty_log_base_f64(double x, double a, double a_low, double b, double b_low) {
+  double f, h, tail, k = ty_log_part_f64(x, &f, &h, &tail);
+  const double high = f - h, low = f - high - h + tail;
+  const double p = high * b, t = __builtin_fma(high, b, -p) + __builtin_fma(high, b_low, low * b), w = k * a, y = w + p, v = y - w;
+  return ty_log_edges_f64(x, y + (t + (p - v) + (w - (y - v)) + k * a_low));
+}
+TY_INLINE double log2_f64(double x) { return ty_log_base_f64(x, 1.0, 0.0, 1.4426950408889634, 2.0355273740931032e-17); }
+TY_INLINE double log10_f64(double x) {
+  return ty_log_base_f64(x, 0.30102999566224753, 1.7336659603752854e-12, 0.4342944819032518, 1.0983196502167651e-17);
 }
 TY_INLINE double log1p_f64(double x) {
   double u = 1.0 + x, y = log_f64(u) + (x - (u - 1.0)) / u;
@@ -468,5 +488,71 @@ TY_INLINE double log1p_f64(double x) {
 TY_INLINE double tanh_f64(double x) {
   const double a = __builtin_fabs(x), t = ty_expm1_part_f64(a > 22.0 ? 44.0 : 2.0 * a);      /* from 19.1 on the result rounds to 1 */
   return a < 1e-9 ? x : __builtin_copysign(t / (t + 2.0), x);
+}
+
+/* Below 1 x and x times a polynomial in x^2; then erfc(t) is, from a polynomial in (t - 2) / (t + 2), e^(-t t) / (1 + 2 t) of it. */
+TY_INLINE double erf_f64(double x) {
+  const double t = __builtin_fabs(x), c = t > 6.0 ? 6.0 : t, s = x * x, d = c + 2.0, q = (c - 2.0) / d;
+  double p = ty_horner_f64(-7.7958988270021422e-10, s, 1.3720064546777686e-8, -1.6208483801871706e-7, 1.6447424703317362e-6,
+    -1.492473690741966e-5);
+  p = ty_horner_f64(p, s, 0.00012055294904839708, -0.00085483259753896921, 0.0052239776071164227, -0.02686617064323777);
+  p = __builtin_fma(__builtin_fma(__builtin_fma(p, s, 0.11283791670945006), s, -0.3761263890318354), s, 0.12837916709551257);
+  double r = ty_horner_f64(4.5678183846995652e-6, q, 4.7801679706659349e-6, -1.3377843610301066e-5, -3.6739685589621614e-5,
+    -1.5054457438053161e-6);
+  r = ty_horner_f64(r, q, 0.0001510872612051129, 0.00020636426368347953, -0.00045434493868878523, -0.0014568136425517456);
+  r = ty_horner_f64(r, q, 0.0012713391657542129, 0.0087226538622736921, -0.0080340150876596877, -0.054220000991780359);
+  r = ty_horner_f64(r, q, 0.16405128003350502, -0.16603039761529105, -0.092763826585746232, 1.2769783815525287);
+  const double far = __builtin_copysign(1.0 - r / __builtin_fma(2.0, c, 1.0) * exp_f64(-c * c), x);
+  return x != x ? x : t > 1.0 ? far : __builtin_fma(p, x, x);
+}
+
+/* Sine (part 0), cosine (1) or tangent (2) of |x| up to TY_NEAR_ANGLE, less k times pi / 2, of which three numbers are taken: the
+ * first leaves no rest. Polynomials: Sun's fdlibm. */
+#define TY_NEAR_ANGLE 1e9
+TY_INLINE double ty_near_circular(double x, int part) {
+  const double m = __builtin_fma(x, 0.63661977236758134, 6755399441055744.0), k = m - 6755399441055744.0;
+  const double r0 = __builtin_fma(k, -1.5707963267948966, x), t = k * 6.123233995736766e-17, r = r0 - t;
+  const double low = (r0 - r) - t - __builtin_fma(k, -1.4973849048591833e-33, __builtin_fma(k, 6.123233995736766e-17, -t)), z = r * r;
+  double s = ty_horner_f64(1.58969099521155010221e-10, z, -2.50507602534068634195e-08, 2.75573137070700676789e-06,
+    -1.98412698298579493134e-04, 8.33333333332248946124e-03);
+  s = r - ((z * (0.5 * low - z * r * s) - low) - z * r * -1.66666666666666324348e-01);
+  double c = ty_horner_f64(-1.13596475577881948265e-11, z, 2.08757232129817482790e-09, -2.75573143513906633035e-07,
+    2.48015872894767294178e-05, -1.38888888888741095749e-03);
+  c = __builtin_fma(c, z, 4.16666666666666019037e-02);
+  const double h = 0.5 * z, w = 1.0 - h;
+  c = w + ((1.0 - w - h) + (z * z * c - r * low));
+  const uint64_t i = (ty_bits_f64(m) & 3) + (uint64_t)(part & 1);
+  const double y = i & 1 ? c : s, over = i & 1 ? -s : c;
+  return part == 2 ? y / over : i & 2 ? -y : y;
+}
+
+/* atan(t), t from 0: of t, of (t - 1) / (t + 1) beside pi / 4, or of -1 / t beside pi / 2, whichever is below tan(pi / 8). Polynomial:
+ * fdlibm. */
+TY_INLINE double atan_f64(double x) {
+  const double t = __builtin_fabs(x), over = t > 2.414213562373095 ? -1.0 : t > 0.41421356237309503 ? t - 1.0 : t;
+  const double under = t > 2.414213562373095 ? t : t > 0.41421356237309503 ? t + 1.0 : 1.0, q = over / under, s = q * q;
+  const double turns = t > 2.414213562373095 ? 2.0 : t > 0.41421356237309503 ? 1.0 : 0.0;       /* of pi / 4 */
+  const double lost = turns == 1.0 ? t - (over + 1.0) - q * (t - (under - 1.0)) : 0.0;          /* by rounding t - 1 and t + 1 */
+  const double low = t == (double)INFINITY ? 0.0 : (__builtin_fma(-q, under, over) + lost) / under * (1.0 - s);
+  double p = ty_horner_f64(1.62858201153657823623e-02, s, -3.65315727442169155270e-02, 4.97687799461593236017e-02,
+    -5.83357013379057348645e-02, 6.66107313738753120669e-02);
+  p = ty_horner_f64(p, s, -7.69187620504482999495e-02, 9.09088713343650656196e-02, -1.11111104054623557880e-01,
+    1.42857142725034663711e-01);
+  p = __builtin_fma(__builtin_fma(p, s, -1.99999999998764832476e-01), s, 3.33333333333329318027e-01) * s;
+  const double y = turns * 0.78539816339744828 - ((q * p - (turns * 3.061616997868383e-17 + low)) - q);
+  return __builtin_copysign(y, x);
+}
+
+/* log |gamma(x)|, in float64, as digits cancel near 1 and 2: by Stirling's series, eight further on, and the recurrence; below 0 by
+ * reflection. (No constant is chosen on the way: compilers would make a branch of it, and no vector code.) */
+TY_INLINE float lgamma_f32(float x_) {
+  const double x = (double)x_, a = x < 0.0 ? 1.0 - x : x, y = a + 8.0, r = 1.0 / y, z = r * r;
+  const double b = a * (a + 7.0), p = b * 0.0625 * (b + 6.0) * (b + 10.0) * (b + 12.0);        /* a (a + 1) ... (a + 7) / 16 */
+  double s = ty_horner_f64(-3617.0 / 122400, z, 1.0 / 156, -691.0 / 360360, 1.0 / 1188, -1.0 / 1680);
+  s = __builtin_fma(__builtin_fma(__builtin_fma(s, z, 1.0 / 1260), z, -1.0 / 360), z, 1.0 / 12) * r;
+  const double l = (y - 0.5) * log_f64(y) - y + (0.91893853320467274 - 2.7725887222397812) + s - log_f64(p);
+  const double whole = x + 6755399441055744.0 - 6755399441055744.0, sine = ty_near_circular((x - whole) * 3.1415926535897932, 0);
+  const double mirrored = 1.1447298858494002 - log_f64(__builtin_fabs(sine)) - l, g = x < 0.0 ? mirrored : l;
+  return (float)(a == (double)INFINITY ? a : x == 1.0 || x == 2.0 ? 0.0 : g);
 }
 #endif

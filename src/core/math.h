@@ -17,10 +17,15 @@ TY_INLINE int64_t ty_whole(double v) {
 /* ---- float64 by libm; and the rest ---- */
 
 #define TY_LIBM(f) TY_INLINE double f##_f64(double x) { return f(x); }
-TY_LIBM(log2) TY_LIBM(log10)
-TY_LIBM(sin) TY_LIBM(cos) TY_LIBM(tan) TY_LIBM(asin) TY_LIBM(acos) TY_LIBM(atan)
-TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(asinh) TY_LIBM(acosh) TY_LIBM(atanh) TY_LIBM(erf) TY_LIBM(erfc)
+TY_LIBM(asin) TY_LIBM(acos) TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(asinh) TY_LIBM(acosh) TY_LIBM(atanh) TY_LIBM(erfc)
 #undef TY_LIBM
+/* near_: without a call, up to TY_NEAR_ANGLE */
+#define TY_ANGLE(f, part) \
+  TY_INLINE double near_##f##_f64(double x) { return ty_near_circular(x, part); } \
+  TY_INLINE float near_##f##_f32(float x) { return f##_f32(x); } \
+  TY_INLINE double f##_f64(double x) { return __builtin_fabs(x) <= TY_NEAR_ANGLE ? ty_near_circular(x, part) : f(x); }
+TY_ANGLE(sin, 0) TY_ANGLE(cos, 1) TY_ANGLE(tan, 2)
+#undef TY_ANGLE
 TY_INLINE double erfinv_f64(double x) {
   double y = (double)erfinv_f32((float)x), scale = 0.88622692545275801;   /* sqrt(pi) / 2 */
   if (!(x > -1 && x < 1)) return x == 1 || x == -1 ? x * INFINITY : NAN;
@@ -56,7 +61,6 @@ TY_INLINE double lgamma_f64(double x) {
   return lgamma_r(x, &sign);
 #endif
 }
-TY_INLINE float lgamma_f32(float x) { return (float)lgamma_f64((double)x); }
 
 /* The normal density and distribution, gelu's parts. The float32 distribution by Abramowitz & Stegun 7.1.26, within 1e-7 of the
  * truth; both take the same exponential, which a compiler computes once, and which is 0 long before the border of 1e30. */
@@ -72,7 +76,7 @@ TY_INLINE float ty_normal_f32(float x) {
   return x > 0 ? 1.0f - tail : tail;
 }
 TY_INLINE double ty_bell_f64(double x) { return exp_f64(x * x * -0.5); }
-TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf(x * 0.7071067811865476)); }
+TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf_f64(x * 0.7071067811865476)); }
 
 /* Division's rests, exact. near_: without a call, where |a / b| is below TY_NEAR: the quotient is at most one too large then, and
  * what it leaves has few digits. */

@@ -29,6 +29,15 @@
       for (int i = 0; i < n; i++) far |= !(M(abs)(as[i] / bs[i]) < TY_NEAR); \
       if (far) for (int i = 0; i < n; i++) o[i] = M(name)(as[i], bs[i]); \
       else for (int i = 0; i < n; i++) o[i] = M(near_##name)(as[i], bs[i]); } }
+#define TURN(name) \
+  static void FN(point_##name)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
+    (void)b_; (void)c_; (void)p_; (void)q_; \
+    for (int64_t from = 0; from < n_; from += PIECE) { \
+      T *o = (T *)o_ + from; const T *xs = (const T *)a_ + from; \
+      const int n = (int)TY_MIN(n_ - from, PIECE); int far = 0; \
+      for (int i = 0; i < n; i++) far |= !(M(abs)(xs[i]) <= (T)TY_NEAR_ANGLE); \
+      if (far) for (int i = 0; i < n; i++) o[i] = M(name)(xs[i]); \
+      else for (int i = 0; i < n; i++) o[i] = M(near_##name)(xs[i]); } }
 #define ARGS1 const T *xs = a_
 #define ARGS2 const T *as = a_, *bs = b_
 #define ARGS3 const T *as = a_, *bs = b_, *cs = c_
@@ -79,6 +88,7 @@
 #define WORD uint64_t
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
+#define ANGLE(name, sg, dt, ac, dm, ex, dc) TURN(name)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "extremes.h"
@@ -93,6 +103,7 @@
 #define WORD uint32_t
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
+#define ANGLE(name, sg, dt, ac, dm, ex, dc) TURN(name)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "extremes.h"
