@@ -73,7 +73,7 @@ all: $(BUILD)/tycho/core.so
 $(BUILD)/tycho/core.so: $(OBJ)
 	@mkdir -p $(@D)
 	$(SAY) LD $@
-	$(RUN)$(CC) -o $@ $^ $(LDFLAGS) $(LDLIBS)
+	$(RUN)$(CC) -o $@ $^ -Wl,--wrap=GOMP_parallel $(LDFLAGS) $(LDLIBS)
 
 src/core/attributes.h: src/core/ops.def scripts/attributes
 	scripts/attributes $< >$@.new && mv $@.new $@
