@@ -168,4 +168,51 @@ describe("cat and stack", function()
       helper.fails("without a copy", function() return tycho.cat({first, x}, 3):narrow(4, 1, 2):view(2, -1) end)
     end
   end)
+
+  it("keep their layout in parts of them, through softmax and resizing, with the same values and gradients", function()
+    local ways = {
+      part = function(x) return x[{{}, {}, {}, {2, -1}}] * 2 end,
+      difference = function(x) return (x[{{}, {}, {2, -1}}] - x[{{}, {}, {1, -2}}]):abs() end,
+      channels = function(x) return x[{{}, {1, 3}}]:exp() end,
+      ["channels by half"] = function(x) return F.glu(x[{{}, {1, 4}}], 2) end,
+      joined = function(x) return tycho.cat({x[{{}, {1, 2}}], x[{{}, {3, 5}}]}, 2) end,
+      padded = function(x) return F.pad(x[{{}, {1, 3}}], {1, 2, 0, 1}) end,
+      softmax = function(x) return x:softmax(2) end,
+      log_softmax = function(x) return x:log_softmax(2) end,
+      ["softmax of rows"] = function(x) return x:softmax(4) end,
+      ["softmax of a part"] = function(x) return x[{{}, {2, 4}}]:log_softmax(2) end,
+      nearest = function(x) return F.interpolate(x, {scale_factor = 2}) end,
+      bilinear = function(x) return F.interpolate(x, {size = {9, 5}, mode = "bilinear"}) end,
+      bicubic = function(x) return F.interpolate(x, {size = {9, 5}, mode = "bicubic"}) end}
+    for _, batch in ipairs {1, 3} do
+      local given = tycho.randn(batch, 2, 6, 7)
+      local w = tycho.randn(5, 2, 1, 1, {requires_grad = true})
+      for name, f in pairs(ways) do
+        local x = F.conv2d(given, w)
+        local y, want = f(x), f(F.conv2d(given, w):contiguous())
+        local g = tycho.randn(unpack(want.shape))
+        helper.close(y:detach(), want:detach(), name, 0)
+        if x:stride(2) == 1 then assert.equal(1, y:stride(2), name) end          -- a backend's convolution may lie in order
+        helper.close(y:view(-1):detach(), want:reshape(-1):detach(), name .. ", seen as a vector", 0)
+        helper.close(tycho.grad(y, w, {grad_outputs = g}), tycho.grad(want, w, {grad_outputs = g}), name .. ", gradient", 1e-4)
+        local twin = y:detach():clone()
+        assert.same(y:stride(), twin:stride(), name)
+      end
+    end
+  end)
+
+  it("are resized as channels-last pictures of the program's own are", function()
+    local x = tycho.randn(2, 6, 5, 20)
+    local seen = x:permute(1, 4, 2, 3)
+    for _, how in ipairs {{scale_factor = 2}, {scale_factor = 2, mode = "bilinear"}, {size = {4, 9}, mode = "bicubic"}} do
+      helper.close(F.interpolate(seen, how), F.interpolate(seen:contiguous(), how), how.mode, 0)
+      local a, b = x:clone():requires_grad_(), x:clone():requires_grad_()
+      local y = F.interpolate(a:permute(1, 4, 2, 3), how)
+      local g = tycho.randn(unpack(y.shape))
+      y:backward(g)
+      F.interpolate(b:permute(1, 4, 2, 3):contiguous(), how):backward(g)
+      helper.close(a.grad, b.grad, how.mode, 1e-6)
+    end
+    helper.close(F.max_pool2d(seen, 2), F.max_pool2d(seen:contiguous(), 2), "max_pool2d", 0)
+  end)
 end)

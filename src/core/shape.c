@@ -125,17 +125,32 @@ void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
   memmove(m->shape, shape, sizeof(int64_t) * (size_t)ndim);
 }
 
-/* Keeps x's order of dims in memory where x is dense. */
+/* Keeps x's order of dims in memory where x is dense, or part of what lies in an op's own order. */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
-  if (x->ndim < 2 || ty_is_contiguous(x) || !ty_is_dense(x)) return;
+  int order[TY_MAXDIM];
+  int64_t n = 1;
+  if (x->ndim < 2 || ty_is_contiguous(x)) return;
+  const bool dense = ty_is_dense(x);
+  if (!dense && !x->own_layout) return;
   m->has_stride = true;
   m->own_layout = x->own_layout;
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+  if (dense) return;
+  ty_sort_dims(x, order);
+  for (int i = x->ndim - 1; i >= 0; i--) { m->stride[order[i]] = n; n *= TY_MAX(m->shape[order[i]], 1); }
 }
 
-/* m, of another size than x, lies as pictures do where x does. */
+/* Whether x, or what x is a part of, lies as pictures do: the channels innermost. */
+static bool like_pictures(const ty_tensor *x) {
+  int order[TY_MAXDIM];
+  if (x->ndim != 4 || ty_is_contiguous(x)) return false;
+  if (!x->own_layout) return ty_is_channels_last(x);
+  ty_sort_dims(x, order);
+  return order[0] == 0 && order[1] == 2 && order[2] == 3;
+}
+/* m, of another size than x, lies so where x does. */
 static void keep_channels_last(ty_meta *m, const ty_tensor *x) {
-  if (x->ndim != 4 || ty_is_contiguous(x) || !ty_is_channels_last(x)) return;
+  if (!like_pictures(x)) return;
   ty_lay_channels_last(m);
   m->own_layout = x->own_layout;
 }
@@ -281,6 +296,8 @@ ty_status ty_infer_softmax(ty_call *c) {
     if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
+  const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;
+  if (like->own_layout) ty_keep_layout(&c->meta[0], like);
   return TY_OK;
 }
 
@@ -410,7 +427,7 @@ ty_status ty_infer_cat(ty_call *c) {
   }
   m->dtype = ty_result_dtype(c->in + start, n);
   keep_channels_last(m, x);
-  for (int i = first + 1; i < n && m->has_stride; i++) m->has_stride = ty_is_channels_last(c->in[start + i].t);
+  for (int i = first + 1; i < n && m->has_stride; i++) m->has_stride = like_pictures(c->in[start + i].t) || ty_is_channels_last(c->in[start + i].t);
   m->own_layout = m->own_layout && m->has_stride;
   return TY_OK;
 }

@@ -144,7 +144,7 @@ ty_status ty_infer_conv2d_input(ty_call *c) {
 
 /* Channels-last goes in, channels-last comes out. */
 static void pool_layout(ty_meta *m, const ty_tensor *x) {
-  if (x->ndim == 4 && x->own_layout && ty_is_channels_last(x)) ty_lay_channels_last(m);
+  if (x->ndim == 4 && !ty_is_contiguous(x) && ty_is_channels_last(x)) ty_lay_channels_last(m);
 }
 
 /* How many windows go along dim k of the last two, of n elements. */

@@ -430,6 +430,26 @@ bool ty_is_dense(const ty_tensor *t) {
   return true;
 }
 
+void ty_sort_dims(const ty_tensor *t, int order[TY_MAXDIM]) {
+  for (int i = 0; i < t->ndim; i++) {
+    int k = i;
+    for (; k > 0 && t->stride[order[k - 1]] < t->stride[i]; k--) order[k] = order[k - 1];
+    order[k] = i;
+  }
+}
+
+int ty_turn_to_memory(ty_tensor *t, int n, int dim) {
+  int order[TY_MAXDIM], at = dim;
+  if (ty_is_contiguous(t)) return dim;
+  ty_sort_dims(t, order);
+  for (int k = 0; k < n; k++) {
+    const ty_tensor was = t[k];
+    for (int i = 0; i < was.ndim; i++) { t[k].shape[i] = was.shape[order[i]]; t[k].stride[i] = was.stride[order[i]]; }
+  }
+  for (int i = 0; i < t->ndim; i++) if (order[i] == dim) at = i;
+  return at;
+}
+
 bool ty_is_channels_last(const ty_tensor *t) {
   int64_t want = t->ndim > 1 ? t->shape[1] : 1;
   if (t->ndim < 2 || (t->shape[1] != 1 && t->stride[1] != 1)) return false;

@@ -437,6 +437,9 @@ static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
   return a->offset == b->offset && a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
+void ty_sort_dims(const ty_tensor *t, int order[TY_MAXDIM]);   /* its dims by their strides, the largest first */
+/* t[0..n), of one number of dims, with these in the order that they have in t[0]'s memory; gives where dim is then. */
+int ty_turn_to_memory(ty_tensor *t, int n, int dim);
 bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost in memory, else in order, dense */
 bool ty_overlaps_itself(const ty_tensor *t);
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);

@@ -486,7 +486,9 @@ static void move_line(const walk *w, const place *line, int64_t from, int64_t to
   bool gather, meeting how, ty_dtype d) {
   const int64_t *p = (const int64_t *)ty_data(w->idx) + line->i, l = line->l, s = line->s;
   const bool even = w->istep == 1 && w->sstep == 1 && w->dstep == 1 && w->lstep == 0;
-  if (how != PUT && d == TY_F32) { MEET(float, f32) }
+  if (gather && !w->istep && w->lstep == 1 && w->sstep == 1)              /* a row, as where an index is expanded */
+    memcpy(small + (s + from) * size, large + (l + from + (*p - 1) * w->dstep) * size, (size_t)((to - from) * size));
+  else if (how != PUT && d == TY_F32) { MEET(float, f32) }
   else if (how != PUT && d == TY_F64) { MEET(double, f64) }
   else if (how != PUT)
     for (int64_t j = from; j < to; j++) {

@@ -337,14 +337,21 @@ ty_status ty_cpu_scan(ty_call *c) {
     back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan,
     c->op->id == TY_OP_cumsum && c->compute != TY_I64 ? columns_cumsum : NULL);
 }
+/* The result's order in memory is that of the operands' dims, too. */
 ty_status ty_cpu_softmax(ty_call *c) {
-  const int dim = (int)c->at[TY_AT_softmax_dim].i;
-  ty_tensor *given = c->in[0].t, *grad = given;
+  ty_tensor *given = c->in[0].t, *grad = given, t[3];
+  ty_operand in[2];
+  ty_call turned = *c;
   /* a sum's gradient: lines side by side need all of it */
   if (c->nin == 2 && ty_overlaps_itself(given)) TY_TRY(ty_contiguous(c->ctx, given, &grad));
-  c->in[0].t = grad;
-  const ty_status s = run_lines(c, dim, ty_compute_dtype((ty_dtype)grad->dtype), 1, line_softmax, columns_softmax);
-  c->in[0].t = given;
+  t[0] = *c->out[0];
+  t[1] = *grad;
+  if (c->nin == 2) t[2] = *c->in[1].t;
+  const int dim = ty_turn_to_memory(t, c->nin + 1, (int)c->at[TY_AT_softmax_dim].i);
+  turned.out[0] = &t[0];
+  turned.in = in;
+  for (int i = 0; i < c->nin; i++) in[i] = ty_op_tensor(&t[i + 1]);
+  const ty_status s = run_lines(&turned, dim, ty_compute_dtype((ty_dtype)grad->dtype), 1, line_softmax, columns_softmax);
   if (grad != given) ty_release(grad);
   return s;
 }

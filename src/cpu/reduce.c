@@ -257,7 +257,7 @@ static int64_t innermost(const dims *d) { return d->n ? llabs(d->stride[d->n - 1
 ty_status ty_cpu_reduce(ty_call *c) {
   const reduction r = reduction_of(c);
   const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);
-  const bool contiguous = ty_is_contiguous(c->in[0].t);
+  const bool contiguous = r.keep.n <= 1 && (r.keep.n == 0 || r.keep.stride[0] == r.red.total);      /* row after row */
   if (r.keep.total == 0) return TY_OK;
   if ((r.id == TY_OP_any || r.id == TY_OP_all) && r.size == 1 && r.red.n == 1 && r.red.stride[0] == 1 && r.red.total >= 16) {
     search_rows(&r);

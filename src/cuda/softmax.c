@@ -1,16 +1,18 @@
 /* Softmax and cross-entropy; to kernels/softmax.cu.
  *
- * Idea: softmax has lines, `inner` apart, cross-entropy rows with the classes last: what lies otherwise is copied first, and results go
- * back by a copy. Invariant: a bad label is found by the kernel (call.c), and the mean is divided on the device. */
+ * Idea: softmax has lines, `inner` apart in the result's memory, cross-entropy rows with the classes last: what lies otherwise is copied
+ * first, and results go back by a copy. Invariant: a bad label is found by the kernel (call.c), and the mean is divided on the device. */
 #include <math.h>
 #include "cuda.h"
 
 /* ---- softmax ---- */
 
 ty_status ty_cuda_softmax(ty_call *c) {
-  const ty_tensor *o = c->out[0];
+  ty_tensor t[3] = {*c->out[0], *c->in[0].t};
+  const ty_tensor *o = &t[0];
   const bool back = c->nin == 2;
-  const int dim = (int)c->at[TY_AT_softmax_dim].i;
+  if (back) t[2] = *c->in[1].t;
+  const int dim = ty_turn_to_memory(t, c->nin + 1, (int)c->at[TY_AT_softmax_dim].i);
   int gpu;
   cudaStream_t s;
   ty_tensor *a = NULL, *b = NULL, *r = NULL;
@@ -18,8 +20,8 @@ ty_status ty_cuda_softmax(ty_call *c) {
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
   ty_lines_of(o, dim, &k.lines, &k.n, &k.inner);
-  ty_status st = ty_contiguous(c->ctx, c->in[0].t, &a);
-  if (st == TY_OK && back) st = ty_contiguous(c->ctx, c->in[1].t, &b);
+  ty_status st = ty_contiguous(c->ctx, &t[1], &a);
+  if (st == TY_OK && back) st = ty_contiguous(c->ctx, &t[2], &b);
   if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
   if (st == TY_OK) {
     k.x = ty_data(back ? b : a);
