@@ -6294,15 +6294,15 @@ function tycho.fft.fftfreq(n, d, options) end
 ---@return tycho.Tensor
 function tycho.fft.rfftfreq(n, d, options) end
 
---- `(x, dim:ints)` frequency 0 in the middle of the dims named
+--- `(x, dim:ints?)` frequency 0 in the middle of the dims named, of all where dim is nil
 ---@param x tycho.Tensor
----@param dim integer[]
+---@param dim? integer[]|table
 ---@return tycho.Tensor
 function tycho.fft.fftshift(x, dim) end
 
---- `(x, dim:ints)` the inverse of fft.fftshift
+--- `(x, dim:ints?)` the inverse of fft.fftshift
 ---@param x tycho.Tensor
----@param dim integer[]
+---@param dim? integer[]|table
 ---@return tycho.Tensor
 function tycho.fft.ifftshift(x, dim) end
 
@@ -9796,13 +9796,13 @@ function tycho.func.grad_and_value(fn, argnums) end
 ---@param fn any
 function tycho.func.vjp(fn, ...) end
 
---- `(fn, primals, tangents)` fn's result for a list of arguments, and its derivative along a list of directions.
+--- `(fn, primals, tangents)` fn's result for a list of arguments, tensors or tables of such, and its derivative along a list of directions like it.
 ---@param fn any
 ---@param primals any
 ---@param tangents any
 function tycho.func.jvp(fn, primals, tangents) end
 
---- `(fn, ...)` fn's results for these arguments, and last a function that gives, of a direction for each argument, the results' derivatives along them: jvp of many directions at one place, for which fn is called once.
+--- `(fn, ...)` fn's results for these arguments, tensors or tables of such, and last a function that gives, of a direction for each argument, the results' derivatives along them: jvp of many directions at one place, for which fn is called once.
 ---@param fn any
 function tycho.func.linearize(fn, ...) end
 
@@ -10136,10 +10136,10 @@ function tycho.nn.ModuleDict:items() end
 --- for name, member in dict:items() do: in the order in which they were given
 function tycho.nn.ParameterDict:items() end
 
---- A list of the names.
+--- A list of the names; also for name in dict:keys() do.
 function tycho.nn.ModuleDict:keys() end
 
---- A list of the names.
+--- A list of the names; also for name in dict:keys() do.
 function tycho.nn.ParameterDict:keys() end
 
 --- A list of the members.
@@ -10640,7 +10640,7 @@ function tycho.optim.RMSprop(params, options) end
 function tycho.optim.Adagrad(params, options) end
 
 tycho.optim.Optimizer = {}
---- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+--- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), which keeps the groups' other settings. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
 ---@param self any
 ---@param name any
 ---@param defaults any
@@ -11587,7 +11587,7 @@ function tycho.data.read_image(path, options) end
 ---@param options? table
 function tycho.data.read_csv(path, options) end
 
---- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker. persistent_workers is taken, and of no effect: they stay until close().
+--- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker, 0: no limit. persistent_workers is taken, and of no effect: they stay until close().
 ---@param dataset any
 ---@param options? table
 ---@return tycho.DataLoader

@@ -5,6 +5,21 @@ local nn, func, prune = tycho.nn, tycho.func, tycho.nn.utils.prune
 local fails, close = helper.fails, helper.close
 
 describe("func", function()
+  it("derives along directions of tables of tensors", function()
+    local w, b, x = tycho.tensor {1, 2, 3}, tycho.tensor {0.5}, tycho.tensor {2, 0, 1}
+    local function f(p, v) return (p.w * v + p.inner.b):square() end
+    local at, along = {w = w, inner = {b = b}}, {w = tycho.tensor {1, 0, 1}, inner = {b = tycho.tensor {2}}}
+    local y, slope = func.jvp(f, {at, x}, {along, tycho.zeros(3)})
+    local inner = w * x + b
+    close(y, inner:square(), "value", 1e-6)
+    close(slope, inner * 2 * (along.w * x + along.inner.b), "slope", 1e-6)
+    local same, push = func.linearize(f, at, x)
+    close(same, y, "linearize's value", 0)
+    close(push(along, tycho.zeros(3)), slope, "linearize's slope", 1e-6)
+    helper.fails("jvp: argument 3 (tangents) must have a tensor for each tensor of the arguments", func.jvp, f, {at, x}, {{w = w}, x})
+    helper.fails("jvp: argument 1 must be a floating tensor or a table of such, got 3", func.jvp, f, {{w = 3}}, {{w = w}})
+  end)
+
   local x = tycho.tensor {1, 2, 3}
   local function cube(t) return (t * t * t):sum() end
 

@@ -308,4 +308,22 @@ describe("mistakes", function()
         {[what] = tycho.tensor({{1, 2}, {2, 1}}, {device = "cpu"})})
     end
   end)
+
+  it("names of other places, tensors for lists, blanks for labels", function()
+    helper.fails("nn has no 'relu': it is tycho.nn.functional.relu", function() return nn.relu end)
+    helper.fails("nn has no 'conv2D'; did you mean 'Conv2d'?", function() return nn.conv2D end)
+    local x = tycho.ones(2)
+    helper.fails("cat: argument 1 (tensors) must be a list of tensors, {a, b}, got tensor", tycho.cat, x, x)
+    helper.fails("squeeze_: argument 1 must be a tensor, got number; a method is called with a colon", tycho.squeeze_, 3)
+    helper.fails("ctc_loss: argument 2 (targets) has label 1, which is the blank", function()
+      local two = tycho.tensor({{1, 2}}, {dtype = "int64", device = "cpu"})
+      return nn.functional.ctc_loss(tycho.zeros(4, 1, 3, {device = "cpu"}), two, {4}, {2})
+    end)
+    local d, seen = nn.ModuleDict {{"a", nn.ReLU()}, {"b", nn.Tanh()}}, {}
+    for _ = 1, 2 do for name in d:keys() do seen[#seen + 1] = name end end
+    assert.equal("a b a b", table.concat(seen, " "))
+    assert.equal("a b", table.concat(d:keys(), " "))
+    assert.same({3, 4, 1, 2}, tycho.fft.fftshift(tycho.range(1, 4)):totable())
+    assert.same({{5, 6, 4}, {2, 3, 1}}, tycho.fft.ifftshift(tycho.range(1, 6):view(2, 3)):totable())
+  end)
 end)

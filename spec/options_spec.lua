@@ -370,6 +370,38 @@ describe("optimizers", function()
     fails("Wrong: get_lr must give a list of 2 rates, one for each group, got 1", Wrong, opt)
   end)
 
+  it("go around another: SAM", function()
+    local SAM = optim.Optimizer:extend("SAM", {rho = 0.05, lr = 0.1})
+    function SAM:init() self.base = optim.SGD(self.param_groups, {momentum = 0.9}) end
+    function SAM:step(closure)
+      local loss, before = closure(), {}
+      tycho.no_grad(function()
+        for _, group in ipairs(self.param_groups) do
+          for _, p in ipairs(group.params) do
+            before[p] = p:clone()
+            p:add_(p.grad / p.grad:norm(), {alpha = group.rho})
+          end
+        end
+      end)
+      closure()
+      tycho.no_grad(function() for p, was in pairs(before) do p:copy_(was) end end)
+      self.base:step()
+      return loss
+    end
+    local w = tycho.tensor({3, 4}, {dtype = "float64", requires_grad = true})
+    local opt = SAM({w}, {rho = 0.5, lr = 0.1})
+    assert.equal(0.5, opt.base.param_groups[1].rho)
+    local function closure()
+      opt:zero_grad()
+      local loss = w:square():sum()
+      loss:backward()
+      return loss
+    end
+    assert.equal(25, opt:step(closure):item())
+    close(w:detach(), tycho.tensor({3 - 0.1 * 2 * 3.3, 4 - 0.1 * 2 * 4.4}, {dtype = "float64"}), "one step", 1e-12)
+    fails("SGD: unknown option 'rho'", optim.SGD, {{params = {parameter(1)}, rho = 0.1}})
+  end)
+
   it("call hooks around a step", function()
     local p = parameter(1)
     p.grad = tycho.ones(1)

@@ -129,22 +129,52 @@ function func.vjp(fn, ...)
   results[#results + 1] = function(...) return unpack(pull(out, {...})) end
   return unpack(results)
 end
--- jvp(fn, primals, tangents): fn's result for a list of arguments, and its derivative along a list of directions.
-function func.jvp(fn, primals, tangents)
-  local records, create = core.is_grad_enabled(), false
-  for _, given in ipairs {primals, tangents} do
-    for _, x in ipairs(type(given) == "table" and given or {given}) do create = create or core.is_tensor(x) and x.requires_grad end
+-- A list's tensors in a row, also those within tables; a function of these that calls fn with the list; whether one requires grad; and
+-- in_order(given): a list like it as such a row.
+local function in_a_row(who, fn, list, tensors)
+  options.expect(who, 1, fn, modes.callable(fn), "a function")
+  local leaves, places, create = {}, {}, false
+  for n, x in ipairs(list) do
+    places[n] = each_tensor(who, n, x, function(leaf)
+      create = create or leaf.requires_grad
+      leaves[#leaves + 1] = leaf
+      return tree.place(#leaves)
+    end)
   end
-  return functional.jvp(fn, primals, tangents, {create_graph = records and create}, records)
+  local function called(...)
+    local with, at = {}, {...}
+    for n in ipairs(places) do with[n] = tree.fill(places[n], at) end
+    return fn(unpack(with, 1, #places))
+  end
+  return leaves, called, create, function(given)
+    local row = {}
+    for n in ipairs(places) do tree.each_place(places[n], given[n], function(i, x) row[i] = x end) end
+    for i in ipairs(leaves) do
+      if not core.is_tensor(row[i]) then fail("%s: %s must have a tensor for each tensor of the arguments", who, tensors) end
+    end
+    return row
+  end
 end
--- linearize(fn, ...): fn's results for these arguments, and last a function that gives, of a direction for each argument, the results'
--- derivatives along them: jvp of many directions at one place, for which fn is called once.
-function func.linearize(fn, ...)
-  local primals, create = {...}, false
-  for _, x in ipairs(primals) do create = create or core.is_tensor(x) and x.requires_grad end
+-- jvp(fn, primals, tangents): fn's result for a list of arguments, tensors or tables of such, and its derivative along a list of
+-- directions like it.
+function func.jvp(fn, primals, tangents)
   local records = core.is_grad_enabled()
-  local outputs, push = functional._linearized("linearize", fn, primals, records and create, records)
-  outputs[#outputs + 1] = function(...) return unpack(push {...}) end
+  if type(primals) ~= "table" or core.is_tensor(primals) then return functional.jvp(fn, primals, tangents, nil, records) end
+  local leaves, called, create, in_order = in_a_row("jvp", fn, primals, "argument 3 (tangents)")
+  if type(tangents) ~= "table" then
+    fail("jvp: argument 3 (tangents) must be a list of directions, one for each argument, got %s", options.shown(tangents))
+  end
+  local row = in_order(tangents)
+  for _, x in ipairs(row) do create = create or x.requires_grad end
+  return functional.jvp(called, leaves, row, {create_graph = records and create}, records)
+end
+-- linearize(fn, ...): fn's results for these arguments, tensors or tables of such, and last a function that gives, of a direction for each
+-- argument, the results' derivatives along them: jvp of many directions at one place, for which fn is called once.
+function func.linearize(fn, ...)
+  local records = core.is_grad_enabled()
+  local leaves, called, create, in_order = in_a_row("linearize", fn, {...}, "the directions")
+  local outputs, push = functional._linearized("linearize", called, leaves, records and create, records)
+  outputs[#outputs + 1] = function(...) return unpack(push(in_order {...})) end
   return unpack(outputs)
 end
 -- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is

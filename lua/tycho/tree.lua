@@ -15,6 +15,11 @@ function tree.map(v, leaf) return map(v, leaf, {}) end
 -- A place in such a table, for item i of a list that comes later; note is its maker's.
 local Place = {}
 function tree.place(i, note) return setmetatable({i, note = note}, Place) end
+-- fn(i, x) for each place i in v, and what stands there in like.
+function tree.each_place(v, like, fn)
+  if getmetatable(v) == Place then fn(v[1], like)
+  elseif type(v) == "table" and type(like) == "table" then for k, x in pairs(v) do tree.each_place(x, like[k], fn) end end
+end
 -- v with the list's items in their places; or what at(i, note) gives.
 function tree.fill(v, at)
   local list = type(at) == "table" and at

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "draws.h"
 #include "fourier.h"
 #include "grid_points.h"
@@ -289,6 +290,7 @@ const char *ty_nearest(const char *name, const char *const *list, int n) {
   int best = far;
   const char *found = NULL;
   for (int i = 0; i < n; i++) {
+    if (!strcasecmp(name, list[i])) return list[i];
     int d = distance(name, list[i]);
     if (len >= 3 && d >= far && strstr(list[i], name)) d = far - 1;          /* part of a longer name */
     if (d >= len || !list[i][1]) continue;           /* nothing in common; a letter is near to anything short */

@@ -17,4 +17,5 @@ void ty_keep_layout(ty_meta *m, const ty_tensor *x);
 ty_dtype ty_result_dtype(const ty_operand *in, int n);
 int64_t ty_view_offset(const ty_call *c);  /* VIEW ops, after their infer rule */
 int ty_index_place(const ty_attr *dims);     /* where the index dims stand in the result of index */
+ty_status ty_infer_same(ty_call *c);          /* of a floating operand's shape and dtype, in order in memory */
 #endif

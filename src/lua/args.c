@@ -342,6 +342,7 @@ static ty_operand number_at(lua_State *L, int index) {
 
 /* How many tensors the list of parameter k has. */
 static int members_of(lua_State *L, const ty_op *op, int k, int index) {
+  if (ty_is_handle(L, index)) bad(L, op, k, "a list of tensors, {a, b}", index);
   if (lua_type(L, index) != LUA_TTABLE) bad(L, op, k, "a list of tensors", index);
   const int n = (int)ty_list_length(L, index);
   if (n < 0) ty_throw(L, "%s: argument %d (%s) is a list with holes: nil in the middle", op->shown, k + 1, op->param[k].name);

@@ -147,7 +147,7 @@ end
 -- is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any
 -- object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a
 -- dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each
--- worker; timeout: seconds that an item may take in a worker. persistent_workers is taken, and of no effect: they stay until
+-- worker; timeout: seconds that an item may take in a worker, 0: no limit. persistent_workers is taken, and of no effect: they stay until
 -- close().
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
@@ -168,9 +168,10 @@ local function new(dataset, ...)
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)
   whole(self, "prefetch_factor", 1)
-  if type(self.timeout) ~= "number" or self.timeout <= 0 or self.timeout ~= self.timeout then
-    fail("DataLoader: timeout must be a number of seconds above 0, got " .. tostring(self.timeout))
+  if type(self.timeout) ~= "number" or self.timeout < 0 or self.timeout ~= self.timeout then
+    fail("DataLoader: timeout must be a number of seconds, 0 for no limit, got " .. tostring(self.timeout))
   end
+  if self.timeout == 0 then self.timeout = math.huge end
   self.seed = generator.seed_of("DataLoader", self)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end

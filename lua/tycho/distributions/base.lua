@@ -48,6 +48,28 @@ local function parameter_of(dist)
   end
   return found
 end
+-- Values' dims broadcast with the batch's, and end as an event's.
+local function fits(dist, what, x)
+  local whole, n = joined(dist.batch_shape, dist.event_shape), M.dim(x)
+  for i = 1, math.min(n, #whole) do
+    local a, b = x.shape[n + 1 - i], whole[#whole + 1 - i]
+    if a ~= b and a ~= 1 and b ~= 1 then
+      fail("%s: %s: a value of shape %s doesn't broadcast with the batch and event shape, %s", dist._name, what, tostring(x.shape),
+        table.concat(whole, "x"))
+    end
+  end
+end
+-- What NaN among a new distribution's parameters is told by: else it would show in a draw, or nowhere.
+local function refuse_nan(dist)
+  for k, v in pairs(dist) do
+    if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then
+      local most = ops.amax(M.detach(v)):item()            -- which NaN is greater than
+      if most ~= most then
+        fail("%s: %s is NaN, or has elements that are", dist._name, dist.arg_constraints[k] and k or "a parameter")
+      end
+    end
+  end
+end
 -- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own. Gives the class, and what
 -- is called to make one, which is distributions' of that name unless it is a user's own.
 local function class(name, signature, parent, own)
@@ -64,6 +86,7 @@ local function class(name, signature, parent, own)
           x = ops.full({}, x, {dtype = like and like.dtype == "float64" and "float64" or "float32", device = "cpu"})    -- checked there
         end
         if not core.is_tensor(x) then fail("%s: %s needs a number or a tensor, got %s", self._name, k, options.shown(x)) end
+        if x.shape ~= self.batch_shape then fits(self, k, x) end
         local checks = (k == "log_prob" or k == "cdf") and self.checked and self.validate and lib.looks(x)
         if checks and not ops.all(self.support:check(x)):item() then
           fail("%s: %s: a value must be %s", self._name, k, type(self.checked) == "string" and self.checked or self.support.text)
@@ -98,6 +121,7 @@ local function class(name, signature, parent, own)
     self.validate = o.validate_args
     self:init(o)
     if self.finish then self:finish() end    -- of a program's own
+    if self.validate then refuse_nan(self) end
     self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
     return self
   end})

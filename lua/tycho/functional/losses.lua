@@ -234,6 +234,9 @@ def("ctc_loss",
       if least < 1 or greatest > classes then
         fail("ctc_loss", "argument 2 (targets) has label %d: labels are from 1 to %d", least < 1 and least or greatest, classes)
       end
+      if ops.sum(ops.eq(labels, blank)):item() > n * most - sum then
+        fail("ctc_loss", "argument 2 (targets) has label %d, which is the blank", blank)
+      end
     end
     -- blank, label, blank, label ... blank
     local path = ops.full({n, 1}, blank, o)

@@ -28,6 +28,7 @@ end, VIEWS)
 -- In place: x has another shape from then on; with a history it is the view of what it was.
 for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
+    if not core.is_tensor(x) then fail(name .. "_", "argument 1 must be a tensor, got %s; a method is called with a colon", type(x)) end
     if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
       fail(name .. "_", "a leaf that requires grad can't take another shape in place")
     end

@@ -215,16 +215,20 @@ end, lib.MAKES)
 -- Dims are named: of pairs, their own must stay.
 local function shifted(name, x, dims, forward)
   local by = {}
+  if not dims then
+    dims = {}
+    for d = 1, M.dim(x) do dims[d] = d end
+  end
   for i, d in ipairs(dims) do
     local n = x.shape[wrap(name, d, M.dim(x))]
     by[i] = forward and math.floor(n / 2) or math.ceil(n / 2)
   end
   return M.roll(x, by, dims)
 end
-def("fft.fftshift", "x, dim:ints", "frequency 0 in the middle of the dims named", function(x, dim)
+def("fft.fftshift", "x, dim:ints?", "frequency 0 in the middle of the dims named, of all where dim is nil", function(x, dim)
   return shifted("fft.fftshift", x, dim, true)
 end, SPECTRAL)
-def("fft.ifftshift", "x, dim:ints", "the inverse of fft.fftshift", function(x, dim)
+def("fft.ifftshift", "x, dim:ints?", "the inverse of fft.fftshift", function(x, dim)
   return shifted("fft.ifftshift", x, dim, false)
 end, SPECTRAL)
 

@@ -39,11 +39,15 @@ local function dict(name, what, is, put, items)
   end
   -- for name, member in dict:items() do: in the order in which they were given
   Dict.items = items
-  -- A list of the names.
+  -- A list of the names; also for name in dict:keys() do.
   function Dict:keys()
     local out = {}
     for k in items(self) do out[#out + 1] = k end
-    return out
+    local i = 0
+    return setmetatable(out, {__call = function()
+      i = out[i + 1] ~= nil and i + 1 or 0
+      return out[i]
+    end})
   end
   -- A list of the members.
   function Dict:values()

@@ -560,5 +560,5 @@ end
 options_of.told(F, "nn.functional", "tycho")
 options_of.told(init, "nn.init")
 options_of.told(nn.utils, "nn.utils")
-return options_of.told(nn, "nn", nil, {
+return options_of.told(nn, "nn", "tycho.nn.functional", {
   DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"})

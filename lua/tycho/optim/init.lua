@@ -137,8 +137,9 @@ optim.Optimizer = {}
 -- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p,
 -- group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by
 -- ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then
--- Lion(net:parameters(), {lr = 1e-3}). Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work
--- with it.
+-- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around
+-- another makes that, self.base = optim.SGD(self.param_groups), which keeps the groups' other settings. Groups, zero_grad, state dicts,
+-- schedulers, GradScaler, float32 masters and compiled steps work with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
   local all = {lr = 1e-3, maximize = false, master_weights = false}
@@ -148,12 +149,7 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   class.hands_out = true                 -- a rule of the user's may keep a gradient
   function class:new_state() end -- luacheck: no self
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
-  getmetatable(made).__newindex = function(_, k, v)
-    if k == "init" then
-      fail("%s: an optimizer of one's own has new_state and rule, and its settings from extend; 'init' isn't called", name)
-    end
-    class[k] = v
-  end
+  getmetatable(made).__newindex = class
   return made
 end
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"

@@ -42,6 +42,7 @@ local function all_of(name, params)
 end
 
 local every_option = {"params", "initial_lr"}            -- of all optimizers
+local made_groups = setmetatable({}, {__mode = "k"})     -- what stands in optimizers' param_groups
 
 -- What net:named_parameters() gives, or a list of its pairs {name, parameter}, as a list; everything else as it is.
 local function list_of(params)
@@ -65,11 +66,12 @@ local function add_group(self, given, known)
   if type(given) ~= "table" or core.is_tensor(given) then
     fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
   end
+  local of_another = made_groups[given]    -- whose other settings this optimizer keeps: as SAM's base takes SAM's groups
   given = without_theirs(name, given, known)
   local initial = given.initial_lr         -- a schedule's, see last_epoch there
   given.initial_lr = nil
   for k in pairs(given) do                 -- what is no optimizer's, nor like that, is the program's own: a name, a factor for its schedule
-    if known[k] == nil and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
+    if known[k] == nil and not of_another and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
   end
   given.params = list_of(given.params)
   if core.is_tensor(given.params) then given.params = {given.params} end
@@ -94,7 +96,7 @@ local function add_group(self, given, known)
     group.params[i] = p
   end
   check_settings(self, group)
-  self.param_groups[#self.param_groups + 1] = group
+  self.param_groups[#self.param_groups + 1], made_groups[group] = group, true
 end
 
 local function text_of(v)
@@ -159,6 +161,7 @@ local function new_class(name, defaults, own)
       options.items(name, "the list of groups", params, ("belongs into a group, or into a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
+    if own and class.init then self:init() end
     return self
   end
   -- add_param_group{params = list, lr = ...}: one more group; settings that it doesn't name are those the optimizer was made with.
