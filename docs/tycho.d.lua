@@ -751,6 +751,44 @@ function tycho.special.gammaln(x) end
 ---@return tycho.Tensor
 function tycho.special.gammaln_(x) end
 
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.digamma(x) end
+
+--- derivative of lgamma
+---@return tycho.Tensor
+function Tensor:digamma() end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.digamma_(x) end
+
+--- derivative of lgamma
+---@return tycho.Tensor
+function Tensor:digamma_() end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.digamma(x) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.digamma_(x) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.psi(x) end
+
+--- `(x)` derivative of lgamma
+---@param x tycho.Tensor
+---@return tycho.Tensor
+function tycho.special.psi_(x) end
+
 --- `(x)` -x * log(x), 0 at 0, -inf below
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -6459,44 +6497,6 @@ function tycho.signal.windows.general_cosine(n, options) end
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.signal.windows.general_hamming(n, options) end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.digamma(x) end
-
---- derivative of lgamma
----@return tycho.Tensor
-function Tensor:digamma() end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.digamma_(x) end
-
---- derivative of lgamma
----@return tycho.Tensor
-function Tensor:digamma_() end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.special.digamma(x) end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.special.digamma_(x) end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.special.psi(x) end
-
---- `(x)` derivative of lgamma
----@param x tycho.Tensor
----@return tycho.Tensor
-function tycho.special.psi_(x) end
 
 --- `(n:int, x)` n-th derivative of digamma
 ---@param n integer

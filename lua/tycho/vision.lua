@@ -169,21 +169,25 @@ end)
 ---- what overlaps ----
 -- Places, from 1, of the boxes that are kept, of n in the order that is given; class: nil, or only boxes of one class suppress each other.
 local function kept(n, order, p, class, threshold)
+  local function numbers() return ffi.new("double[?]", n) end
+  local x1s, y1s, x2s, y2s, kinds = numbers(), numbers(), numbers(), numbers(), numbers()          -- in the order that is given
   local gone, keep, count = ffi.new("uint8_t[?]", n), {}, 0
   for i = 0, n - 1 do
-    local a = tonumber(order[i]) - 1
-    if gone[a] == 0 then
+    local k = tonumber(order[i]) - 1
+    x1s[i], y1s[i], x2s[i], y2s[i] = p[4 * k], p[4 * k + 1], p[4 * k + 2], p[4 * k + 3]
+    if class then kinds[i] = tonumber(class[k]) end
+  end
+  for i = 0, n - 1 do
+    if gone[i] == 0 then
       count = count + 1
-      keep[count] = a + 1
-      local x1, y1, x2, y2 = p[4 * a], p[4 * a + 1], p[4 * a + 2], p[4 * a + 3]
-      local size, kind = (x2 - x1) * (y2 - y1), class and class[a]
+      keep[count] = tonumber(order[i])
+      local x1, y1, x2, y2, kind = x1s[i], y1s[i], x2s[i], y2s[i], kinds[i]
+      local size = (x2 - x1) * (y2 - y1)
       for j = i + 1, n - 1 do
-        local b = tonumber(order[j]) - 1
-        local w = math.min(x2, p[4 * b + 2]) - math.max(x1, p[4 * b])
-        local h = math.min(y2, p[4 * b + 3]) - math.max(y1, p[4 * b + 1])
-        if w > 0 and h > 0 and (not class or class[b] == kind) then
-          local both = w * h
-          if both / (size + (p[4 * b + 2] - p[4 * b]) * (p[4 * b + 3] - p[4 * b + 1]) - both) > threshold then gone[b] = 1 end
+        local a1, b1, a2, b2 = x1s[j], y1s[j], x2s[j], y2s[j]
+        if a1 < x2 and a2 > x1 and b1 < y2 and b2 > y1 and gone[j] == 0 and kinds[j] == kind then
+          local w, h = math.min(x2, a2) - math.max(x1, a1), math.min(y2, b2) - math.max(y1, b1)
+          if w > 0 and h > 0 and w * h / (size + (a2 - a1) * (b2 - b1) - w * h) > threshold then gone[j] = 1 end
         end
       end
     end

@@ -12,6 +12,7 @@ enum {
   TY_AT_threshold_threshold = 0, TY_AT_threshold_value = 1,
   TY_AT_hardtanh_min_val = 0, TY_AT_hardtanh_max_val = 1,
   TY_AT_clamp_min = 0, TY_AT_clamp_max = 1,
+  TY_AT_finite_min = 0, TY_AT_finite_max = 1,
   TY_AT_add_alpha = 0,
   TY_AT_sub_alpha = 0,
   TY_AT_addcmul_value = 0,
@@ -164,40 +165,40 @@ enum {
 #define TY_ATTRIBUTES(X) \
   X(gamma_slope, n) X(leaky_relu, negative_slope) X(elu, alpha) X(softplus, beta) X(softplus, threshold) X(celu, alpha) \
   X(softshrink, lambd) X(hardshrink, lambd) X(threshold, threshold) X(threshold, value) X(hardtanh, min_val) X(hardtanh, max_val) \
-  X(clamp, min) X(clamp, max) X(add, alpha) X(sub, alpha) X(addcmul, value) X(addcdiv, value) X(smooth_l1_backward, beta) \
-  X(softplus_backward, beta) X(softplus_backward, threshold) X(leaky_relu_backward, negative_slope) X(hardtanh_backward, min_val) \
-  X(hardtanh_backward, max_val) X(clamp_backward, min) X(clamp_backward, max) X(smooth_l1_terms, beta) X(sum, dim) \
-  X(sum, keepdim) X(sum, dtype) X(nansum, dim) X(nansum, keepdim) X(nansum, dtype) X(mean, dim) X(mean, keepdim) X(mean, dtype) \
-  X(prod, dim) X(prod, keepdim) X(prod, dtype) X(amax, dim) X(amax, keepdim) X(amin, dim) X(amin, keepdim) X(any, dim) \
-  X(any, keepdim) X(all, dim) X(all, keepdim) X(norm2, dim) X(norm2, keepdim) X(norm2, dtype) X(max_dim, dim) X(max_dim, keepdim) \
-  X(min_dim, dim) X(min_dim, keepdim) X(cumsum, dim) X(cumsum, dtype) X(cumprod, dim) X(cumprod, dtype) X(cummax, dim) \
-  X(cummin, dim) X(logcumsumexp, dim) X(logcumsumexp, dtype) X(cumprod_backward, dim) X(view, size) X(permute, dims) \
-  X(expand, size) X(slice, dim) X(slice, first) X(slice, last) X(slice, step) X(diagonal, offset) X(diagonal, dim1) \
-  X(diagonal, dim2) X(unfold, dim) X(unfold, size) X(unfold, step) X(unfold, dilation) X(select, dim) X(select, index) \
-  X(to_device, device) X(to_device, non_blocking) X(clone, memory_format) X(cast, dtype) X(cast, memory_format) \
-  X(copy, non_blocking) X(tril, k) X(triu, k) X(flip, dims) X(pad_constant, pad) X(pad_constant, value) X(strided_take, layout) \
-  X(strided_take, size) X(strided_take, stride) X(strided_take, offset) X(strided_put, layout) X(strided_put, size) \
-  X(strided_put, stride) X(strided_put, offset) X(overlap_add, dim) X(overlap_add, n) X(overlap_add, step) \
-  X(overlap_add, dilation) X(cat, dim) X(stack, dim) X(empty, size) X(empty, dtype) X(empty, device) X(zeros, size) \
-  X(zeros, dtype) X(zeros, device) X(ones, size) X(ones, dtype) X(ones, device) X(full, size) X(full, value) X(full, dtype) \
-  X(full, device) X(range, first) X(range, last) X(range, step) X(range, dtype) X(range, device) X(linspace, first) \
-  X(linspace, last) X(linspace, steps) X(linspace, dtype) X(linspace, device) X(eye, n) X(eye, m) X(eye, dtype) X(eye, device) \
-  X(rand, size) X(rand, dtype) X(rand, device) X(randn, size) X(randn, dtype) X(randn, device) X(randint, low) X(randint, high) \
-  X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) X(randperm, device) X(uniform, low) \
-  X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) X(multinomial, replacement) \
-  X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) X(augment, random) X(augment, dtype) \
-  X(rng_state, device) X(dropout_mask, p) X(solve_triangle, upper) X(solve_triangle, unit) X(eigen_rows, upper) \
-  X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) X(fourier, kind) X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) \
-  X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) X(index, dims) X(index, ids) X(index_put, dims) \
-  X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) X(scatter_combine, how) \
-  X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) \
-  X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) \
-  X(conv2d_backward_input, size) X(conv2d_backward_input, stride) X(conv2d_backward_input, padding) \
-  X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) X(conv2d_backward_weight, size) \
-  X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) X(conv2d_backward_weight, dilation) \
-  X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) X(max_pool2d_indices, stride) \
-  X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) X(max_pool2d_backward, size) \
-  X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) X(max_pool2d_backward, padding) \
+  X(clamp, min) X(clamp, max) X(finite, min) X(finite, max) X(add, alpha) X(sub, alpha) X(addcmul, value) X(addcdiv, value) \
+  X(smooth_l1_backward, beta) X(softplus_backward, beta) X(softplus_backward, threshold) X(leaky_relu_backward, negative_slope) \
+  X(hardtanh_backward, min_val) X(hardtanh_backward, max_val) X(clamp_backward, min) X(clamp_backward, max) \
+  X(smooth_l1_terms, beta) X(sum, dim) X(sum, keepdim) X(sum, dtype) X(nansum, dim) X(nansum, keepdim) X(nansum, dtype) \
+  X(mean, dim) X(mean, keepdim) X(mean, dtype) X(prod, dim) X(prod, keepdim) X(prod, dtype) X(amax, dim) X(amax, keepdim) \
+  X(amin, dim) X(amin, keepdim) X(any, dim) X(any, keepdim) X(all, dim) X(all, keepdim) X(norm2, dim) X(norm2, keepdim) \
+  X(norm2, dtype) X(max_dim, dim) X(max_dim, keepdim) X(min_dim, dim) X(min_dim, keepdim) X(cumsum, dim) X(cumsum, dtype) \
+  X(cumprod, dim) X(cumprod, dtype) X(cummax, dim) X(cummin, dim) X(logcumsumexp, dim) X(logcumsumexp, dtype) \
+  X(cumprod_backward, dim) X(view, size) X(permute, dims) X(expand, size) X(slice, dim) X(slice, first) X(slice, last) \
+  X(slice, step) X(diagonal, offset) X(diagonal, dim1) X(diagonal, dim2) X(unfold, dim) X(unfold, size) X(unfold, step) \
+  X(unfold, dilation) X(select, dim) X(select, index) X(to_device, device) X(to_device, non_blocking) X(clone, memory_format) \
+  X(cast, dtype) X(cast, memory_format) X(copy, non_blocking) X(tril, k) X(triu, k) X(flip, dims) X(pad_constant, pad) \
+  X(pad_constant, value) X(strided_take, layout) X(strided_take, size) X(strided_take, stride) X(strided_take, offset) \
+  X(strided_put, layout) X(strided_put, size) X(strided_put, stride) X(strided_put, offset) X(overlap_add, dim) X(overlap_add, n) \
+  X(overlap_add, step) X(overlap_add, dilation) X(cat, dim) X(stack, dim) X(empty, size) X(empty, dtype) X(empty, device) \
+  X(zeros, size) X(zeros, dtype) X(zeros, device) X(ones, size) X(ones, dtype) X(ones, device) X(full, size) X(full, value) \
+  X(full, dtype) X(full, device) X(range, first) X(range, last) X(range, step) X(range, dtype) X(range, device) \
+  X(linspace, first) X(linspace, last) X(linspace, steps) X(linspace, dtype) X(linspace, device) X(eye, n) X(eye, m) \
+  X(eye, dtype) X(eye, device) X(rand, size) X(rand, dtype) X(rand, device) X(randn, size) X(randn, dtype) X(randn, device) \
+  X(randint, low) X(randint, high) X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) \
+  X(randperm, device) X(uniform, low) X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) \
+  X(multinomial, replacement) X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) \
+  X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(solve_triangle, upper) X(solve_triangle, unit) \
+  X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) X(fourier, kind) X(softmax, dim) X(softmax, dtype) \
+  X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) X(index, dims) X(index, ids) \
+  X(index_put, dims) X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) \
+  X(scatter_combine, how) X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) \
+  X(topk, largest) X(topk, sorted) X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) \
+  X(conv2d, dilation) X(conv2d, groups) X(conv2d_backward_input, size) X(conv2d_backward_input, stride) \
+  X(conv2d_backward_input, padding) X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) \
+  X(conv2d_backward_weight, size) X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) \
+  X(conv2d_backward_weight, dilation) X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) \
+  X(max_pool2d_indices, stride) X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) \
+  X(max_pool2d_backward, size) X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) X(max_pool2d_backward, padding) \
   X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) X(avg_pool2d, stride) \
   X(avg_pool2d, padding) X(avg_pool2d, ceil_mode) X(avg_pool2d, count_include_pad) X(avg_pool2d, divisor_override) \
   X(avg_pool2d_backward, size) X(avg_pool2d_backward, kernel_size) X(avg_pool2d_backward, stride) X(avg_pool2d_backward, padding) \

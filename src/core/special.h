@@ -60,6 +60,7 @@ TY_CALLED double polygamma_f64(double x, double n) {
   return sign * (n - 2 * floor(n / 2) == 0 ? -sum : sum) + mirror;
 }
 TY_INLINE float polygamma_f32(float x, double n) { return (float)polygamma_f64((double)x, n); }
+TY_INLINE double digamma_f64(double x) { return polygamma_f64(x, 0); }
 
 /* How the logarithm of a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / (x p),
  * with the series of the lower incomplete gamma function P; for large alpha by its normal approximation. */

@@ -9,9 +9,9 @@ local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local fail = options.fail
-local ops, F = core.ops, lib.functions
+local ops = core.ops
 local distributions, KL = base.distributions, base.KL
-local lgamma, digamma = ops.lgamma, F.digamma
+local lgamma, digamma = ops.lgamma, ops.digamma
 local EULER = 0.57721566490153286
 
 ---- what is known of p ----

@@ -10,7 +10,7 @@ local ops, M, F = core.ops, core.methods, lib.functions
 local distributions, class, together, need, parameters, same, joined, one_of, drawn = base.distributions,
   base.class, base.together, base.need, base.parameters, base.same, base.joined, base.one_of, base.drawn
 local KL, C, supports = base.KL, base.constraints, base.supports
-local lgamma, digamma = ops.lgamma, F.digamma
+local lgamma, digamma = ops.lgamma, ops.digamma
 
 local DOUBLE = "float64"
 

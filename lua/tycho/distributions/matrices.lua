@@ -92,7 +92,7 @@ end
 local function log_scale(self) return vectors.log_diagonal(self.scale_tril) * 2 + self.event_shape[1] * math.log(2) end
 local function trace_of_solved(self, x) return ops.sum(ops.diagonal(F.cholesky_solve(x, self.scale_tril), 0, -2, -1), -1) end
 local function digammas(x, n)
-  return ops.sum(F.digamma(M.unsqueeze(x, -1) - ops.range(0, n - 1, 1, same(x)) / 2), -1)
+  return ops.sum(ops.digamma(M.unsqueeze(x, -1) - ops.range(0, n - 1, 1, same(x)) / 2), -1)
 end
 function Wishart:log_prob(x)
   local n, df = self.event_shape[1], self.df

@@ -4,11 +4,11 @@ local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
 local transforms = require("tycho.distributions.transforms").transforms
 local core = require "tycho.core"
-local ops, M, F = core.ops, core.methods, lib.functions
+local ops, M = core.ops, core.methods
 local distributions, class, together, need, parameters, same, open_unit, supports, KL = base.distributions, base.class,
   base.together, base.need, base.parameters, base.same, base.open_unit, base.supports, base.KL
 local C = base.constraints
-local lgamma, digamma = ops.lgamma, F.digamma
+local lgamma, digamma = ops.lgamma, ops.digamma
 local NAN = 0 / 0
 
 ---- of gammas ----

@@ -5,11 +5,10 @@ local ops, M = core.ops, core.methods
 local def, fail = lib.def, lib.fail
 local F = lib.functions
 
-def("digamma", "x", "derivative of lgamma", function(x) return ops.gamma_slope(x, 0) end, {inplace = true})
 -- PyTorch's order, for which the method's differs
 def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)
   if n < 0 or n > 100 then fail("polygamma", "argument 1 (n) must be 0 to 100, got %d", n) end
-  return ops.gamma_slope(x, n)
+  return n == 0 and ops.digamma(x) or ops.gamma_slope(x, n)
 end, {method = false})
 function M.polygamma(x, n) return F.polygamma(n, x) end
 def("mvlgamma", "x, p:int", "logarithm of the multivariate gamma function of dimension p", function(x, p)

@@ -55,7 +55,8 @@ R.log = {x = function(g, x) return g / x end}
 R.log2 = {x = function(g, x) return g / (x * math.log(2)) end}
 R.log10 = {x = function(g, x) return g / (x * math.log(10)) end}
 R.log1p = {x = function(g, x) return g / (x + 1) end}
-R.lgamma = {x = function(g, x) return g * ops.gamma_slope(x, 0) end}
+R.lgamma = {x = function(g, x) return g * ops.digamma(x) end}
+R.digamma = {x = function(g, x) return g * ops.gamma_slope(x, 1) end}
 R.gamma_slope = {x = function(g, x, n) return g * ops.gamma_slope(x, n + 1) end}
 R.sqrt = {x = function(g, out) return g / (out * 2) end}
 R.rsqrt = {x = function(g, out) return g * (out * out * out) * -0.5 end}
@@ -116,6 +117,7 @@ R.hardswish = {x = function(g, x) return ops.hardswish_backward(g, x) end}
 R.hardsigmoid = {x = function(g, x) return ops.hardtanh_backward(g / 6, x, -3, 3) end}
 R.threshold = {x = function(g, x, threshold) return ops.relu_backward(g, x - threshold) end}
 R.hardtanh = {x = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end}
+R.finite = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
 ---- pointwise, two and three operands ----
