@@ -10640,7 +10640,7 @@ function tycho.optim.RMSprop(params, options) end
 function tycho.optim.Adagrad(params, options) end
 
 tycho.optim.Optimizer = {}
---- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), which keeps the groups' other settings. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+--- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
 ---@param self any
 ---@param name any
 ---@param defaults any

@@ -323,6 +323,9 @@ describe("mistakes", function()
     for _ = 1, 2 do for name in d:keys() do seen[#seen + 1] = name end end
     assert.equal("a b a b", table.concat(seen, " "))
     assert.equal("a b", table.concat(d:keys(), " "))
+    local names, pairs_of = d:keys(), {}
+    for one in names do for other in names do pairs_of[#pairs_of + 1] = one .. other end end
+    assert.equal("aa ab ba bb", table.concat(pairs_of, " "))
     assert.same({3, 4, 1, 2}, tycho.fft.fftshift(tycho.range(1, 4)):totable())
     assert.same({{5, 6, 4}, {2, 3, 1}}, tycho.fft.ifftshift(tycho.range(1, 6):view(2, 3)):totable())
   end)

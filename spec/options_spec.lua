@@ -399,6 +399,8 @@ describe("optimizers", function()
     end
     assert.equal(25, opt:step(closure):item())
     close(w:detach(), tycho.tensor({3 - 0.1 * 2 * 3.3, 4 - 0.1 * 2 * 4.4}, {dtype = "float64"}), "one step", 1e-12)
+    optim.lr_scheduler.StepLR(opt, 1, 0.1):step()
+    assert.near(0.01, opt.base.param_groups[1].lr, 1e-15)
     fails("SGD: unknown option 'rho'", optim.SGD, {{params = {parameter(1)}, rho = 0.1}})
   end)
 

@@ -55,10 +55,10 @@ function func.functional_call(net, tensors, ...)
 end
 
 -- Argument n with fn(x) for each tensor x in it; it has no others but floating ones.
-local function each_tensor(who, n, argument, fn)
+local function each_tensor(who, n, argument, fn, what)
   return tree.map(argument, function(x)
     if not core.is_tensor(x) or not M.is_floating_point(x) then
-      fail("%s: argument %d must be a floating tensor or a table of such, got %s", who, n,
+      fail("%s: %s %d must be a floating tensor or a table of such, got %s", who, what or "argument", n,
         core.is_tensor(x) and x.dtype or options.shown(x))
     end
     return fn(x)
@@ -139,7 +139,7 @@ local function in_a_row(who, fn, list, tensors)
       create = create or leaf.requires_grad
       leaves[#leaves + 1] = leaf
       return tree.place(#leaves)
-    end)
+    end, "input")
   end
   local function called(...)
     local with, at = {}, {...}
@@ -148,9 +148,10 @@ local function in_a_row(who, fn, list, tensors)
   end
   return leaves, called, create, function(given)
     local row = {}
+    if #given ~= #places then fail("%s: %s must be as many as the inputs, %d, got %d", who, tensors, #places, #given) end
     for n in ipairs(places) do tree.each_place(places[n], given[n], function(i, x) row[i] = x end) end
     for i in ipairs(leaves) do
-      if not core.is_tensor(row[i]) then fail("%s: %s must have a tensor for each tensor of the arguments", who, tensors) end
+      if not core.is_tensor(row[i]) then fail("%s: %s must have a tensor for each tensor of the inputs", who, tensors) end
     end
     return row
   end
@@ -256,8 +257,9 @@ function func.replace_all_batch_norm_modules_(root)
   if not module.is_module(root) then
     fail("replace_all_batch_norm_modules_: argument 1 must be a module, got %s", options.shown(root))
   end
+  local nn = require "tycho.nn"
   for _, m in ipairs(root:modules()) do
-    if m.num_batches_tracked ~= nil and m.running_mean ~= nil then
+    if nn.isinstance(m, {nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm}) then
       m.running_mean, m.running_var, m.num_batches_tracked, m.track_running_stats = nil, nil, nil, false
     end
   end

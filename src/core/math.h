@@ -19,10 +19,9 @@ TY_INLINE int64_t ty_whole(double v) {
 #define TY_LIBM(f) TY_INLINE double f##_f64(double x) { return f(x); }
 TY_LIBM(asin) TY_LIBM(acos) TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(asinh) TY_LIBM(acosh) TY_LIBM(atanh) TY_LIBM(erfc)
 #undef TY_LIBM
-/* near_: without a call, up to TY_NEAR_ANGLE */
+/* near_: without a call, up to TY_NEAR_ANGLE; float32's have none */
 #define TY_ANGLE(f, part) \
   TY_INLINE double near_##f##_f64(double x) { return ty_near_circular(x, part); } \
-  TY_INLINE float near_##f##_f32(float x) { return f##_f32(x); } \
   TY_INLINE double f##_f64(double x) { return __builtin_fabs(x) <= TY_NEAR_ANGLE ? ty_near_circular(x, part) : f(x); }
 TY_ANGLE(sin, 0) TY_ANGLE(cos, 1) TY_ANGLE(tan, 2)
 #undef TY_ANGLE

@@ -123,19 +123,19 @@ void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
   memmove(m->shape, shape, sizeof(int64_t) * (size_t)ndim);
 }
 
-/* Keeps x's order of dims in memory where x is dense, or part of what lies in an op's own order. */
+/* Keeps x's order of dims in memory where x is dense, or part of what lies in an op's own order: the user, who hasn't chosen that, is to
+ * find it as fast as the whole. */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
-  int order[TY_MAXDIM];
-  int64_t n = 1;
   if (x->ndim < 2 || ty_is_contiguous(x)) return;
-  const bool dense = ty_is_dense(x);
-  if (!dense && !x->own_layout) return;
+  if (ty_is_dense(x)) memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+  else if (x->own_layout) {
+    int order[TY_MAXDIM];
+    int64_t n = 1;
+    ty_sort_dims(x, order);
+    for (int i = x->ndim - 1; i >= 0; i--) { m->stride[order[i]] = n; n *= TY_MAX(m->shape[order[i]], 1); }
+  } else return;
   m->has_stride = true;
   m->own_layout = x->own_layout;
-  memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
-  if (dense) return;
-  ty_sort_dims(x, order);
-  for (int i = x->ndim - 1; i >= 0; i--) { m->stride[order[i]] = n; n *= TY_MAX(m->shape[order[i]], 1); }
 }
 
 /* Whether x, or what x is a part of, lies as pictures do: the channels innermost. */
@@ -294,8 +294,8 @@ ty_status ty_infer_softmax(ty_call *c) {
     if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
-  const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;
-  if (like->own_layout) ty_keep_layout(&c->meta[0], like);
+  const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;      /* backward goes on as forward lay */
+  if (like->own_layout) ty_keep_layout(&c->meta[0], like);   /* else in order, as PyTorch's */
   return TY_OK;
 }
 

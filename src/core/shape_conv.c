@@ -142,7 +142,7 @@ ty_status ty_infer_conv2d_input(ty_call *c) {
 
 /* ---- pooling: over the last two dims of 3 or 4 ---- */
 
-/* Channels-last goes in, channels-last comes out. */
+/* Channels-last goes in, the user's own too, channels-last comes out: as the backend's, so that view() copies it. */
 static void pool_layout(ty_meta *m, const ty_tensor *x) {
   if (x->ndim == 4 && !ty_is_contiguous(x) && ty_is_channels_last(x)) ty_lay_channels_last(m);
 }

@@ -202,12 +202,3 @@ void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn
     fn(arg, ptr, l);
   }
 }
-
-/* What the compiler makes of `omp parallel` (the Makefile has the linker bring it here): a team of one thread costs a system call, 0.7 us,
- * and does nothing that its only thread wouldn't. Beside others it does: the loops ask how many they are. */
-void __real_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags);
-void __wrap_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags);
-void __wrap_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags) {
-  if (threads == 1 && !omp_in_parallel()) fn(data);
-  else __real_GOMP_parallel(fn, data, threads, flags);
-}

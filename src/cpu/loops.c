@@ -29,6 +29,7 @@
       for (int i = 0; i < n; i++) far |= !(M(abs)(as[i] / bs[i]) < TY_NEAR); \
       if (far) for (int i = 0; i < n; i++) o[i] = M(name)(as[i], bs[i]); \
       else for (int i = 0; i < n; i++) o[i] = M(near_##name)(as[i], bs[i]); } }
+/* So of angles, in float64. */
 #define TURN(name) \
   static void FN(point_##name)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
     (void)b_; (void)c_; (void)p_; (void)q_; \
@@ -103,7 +104,6 @@
 #define WORD uint32_t
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
 #define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
-#define ANGLE(name, sg, dt, ac, dm, ex, dc) TURN(name)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "extremes.h"

@@ -23,7 +23,8 @@ const char *ty_push_call(lua_State *L, const char **called) {
     found = ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
     if (op) name = op->shown;
     if (found && ours && lua_getinfo(L, "n", &within)) *called = within.name;
-    beyond |= strstr(ar.source, "compile.lua") != NULL;    /* its call is the function's, which a tail call has taken off the stack */
+    /* a compiled function's call is its function's, which a tail call has taken off the stack */
+    beyond |= own && !strncmp(ar.source, own, n) && strstr(ar.source + n, "compile.lua");
     ours = ar.currentline > 0 && !beyond;
     within = ar;
   }

@@ -431,7 +431,7 @@ void ty_settle(lua_State *L, const char *what) {
     const char *called = NULL;
     ty_push_call(L, &called);
     const char *place = lua_tostring(L, -1), *by = "", *colon = "";
-    if (called && strncmp(what, called, strlen(called))) { by = called; colon = ": "; }
+    if (called && strstr(what, "() is called") && strncmp(what, called, strlen(called))) { by = called; colon = ": "; }
     const size_t n = strlen(place);
     if (n > 2) snprintf(text, sizeof text, "%s%s%s (%.*s)", by, colon, what, (int)n - 2, place);
     else snprintf(text, sizeof text, "%s%s%s", by, colon, what);

@@ -59,15 +59,12 @@ local function fits(dist, what, x)
     end
   end
 end
--- What NaN among a new distribution's parameters is told by: else it would show in a draw, or nowhere.
-local function refuse_nan(dist)
-  for k, v in pairs(dist) do
-    if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then
-      local most = ops.amax(M.detach(v)):item()            -- which NaN is greater than
-      if most ~= most then
-        fail("%s: %s is NaN, or has elements that are", dist._name, dist.arg_constraints[k] and k or "a parameter")
-      end
-    end
+-- What NaN among a new distribution's arguments is told by: else it would show in a draw, or nowhere.
+local function refuse_nan(name, signature, o)
+  for k in signature:gmatch "([%w_]+)[^,]*" do
+    local v = o[k]
+    if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then v = ops.amax(M.detach(v)):item() end
+    if type(v) == "number" and v ~= v then fail("%s: %s is NaN, or has elements that are", name, k) end      -- the greatest, if there is one
   end
 end
 -- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own. Gives the class, and what
@@ -119,9 +116,9 @@ local function class(name, signature, parent, own)
     local self = setmetatable({event_shape = {}}, c)
     local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=true", ...)
     self.validate = o.validate_args
+    if self.validate then refuse_nan(name, signature, o) end
     self:init(o)
     if self.finish then self:finish() end    -- of a program's own
-    if self.validate then refuse_nan(self) end
     self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
     return self
   end})

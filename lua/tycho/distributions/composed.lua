@@ -50,7 +50,7 @@ local function half(name, whole)
   supports(c, C.nonnegative, {checked = false})
   function c:init(o)
     local scale = together(name, o.scale)
-    self.base, self.scale, self.batch_shape = distributions[whole](scale * 0, scale), scale, scale.shape
+    self.base, self.scale, self.batch_shape = distributions[whole](ops.fill(scale:detach(), 0), scale), scale, scale.shape
   end
   function c:draw(shape) return ops.abs(self.base:draw(shape)) end
   function c:log_prob(x)

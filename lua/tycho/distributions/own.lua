@@ -76,7 +76,9 @@ distributions.Distribution = setmetatable({}, {__index = Distribution, __call = 
 end})
 
 local NEEDED = {forward = "forward(x)", inverse = "inverse(y)", slope = "log_abs_det_jacobian(x, y)"}
-local THEIRS = {_call = "forward(x)", _inverse = "inverse(y)", slope = "log_abs_det_jacobian(x, y)"}
+local THEIRS = {_call = NEEDED.forward, _inverse = NEEDED.inverse, slope = NEEDED.slope}
+local THEIR_FIELDS = {domain = true, codomain = true, inv = true, bijective = true, sign = true, event_dim = true, init = true,
+  cache_size = true}
 local Transform = {}
 -- A transform of one's own: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument
 -- has the arguments' names in order, with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y)
@@ -87,7 +89,7 @@ function Transform:extend(name, signature) -- luacheck: no self
   check(name, signature)
   local t, make = chain.define(name, signature or "", {own = true})
   for arg in (signature or ""):gmatch "([%w_]+)[^,]*" do
-    if t[arg] ~= nil or NEEDED[arg] or ("domain codomain inv bijective sign"):find(arg, 1, true) then
+    if t[arg] ~= nil or NEEDED[arg] or THEIR_FIELDS[arg] then
       fail("%s: an argument can't be named '%s': transforms have that themselves", name, arg)
     end
   end

@@ -43,11 +43,9 @@ local function dict(name, what, is, put, items)
   function Dict:keys()
     local out = {}
     for k in items(self) do out[#out + 1] = k end
-    local i = 0
-    return setmetatable(out, {__call = function()
-      i = out[i + 1] ~= nil and i + 1 or 0
-      return out[i]
-    end})
+    local place = {}
+    for i, k in ipairs(out) do place[k] = i end
+    return setmetatable(out, {__call = function(list, _, last) return list[last == nil and 1 or place[last] + 1] end})
   end
   -- A list of the members.
   function Dict:values()

@@ -160,6 +160,7 @@ local function asked(method, name, t, mask)
   local dim, others = lib.wrap(name, options.whole(name, "dim", method.dim or -1, -M.dim(mask)), M.dim(mask)), {}
   for d = 1, M.dim(mask) do if d ~= dim then others[#others + 1] = d end end
   local kept = M.squeeze(M.nonzero(#others > 0 and ops.any(left, others) or left), 2)
+  if M.numel(kept) == 0 then return mask end
   return M.index_copy(mask, dim, kept, M.index_select(mask, dim, kept) * ask(M.index_select(t, dim, kept), M.index_select(mask, dim, kept)))
 end
 prune.BasePruningMethod = {}
@@ -168,8 +169,11 @@ prune.BasePruningMethod = {}
 -- the mask: t has the scores (the parameter, unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}),
 -- also with importance_scores=, or as global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are
 -- vectors of the others; Every.PRUNING_TYPE = "structured": the slices along self.dim that aren't 0, "global": all elements.
-function prune.BasePruningMethod:extend(name, signature) -- luacheck: no self
-  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
+function prune.BasePruningMethod:extend(name, signature)
+  if self ~= prune.BasePruningMethod then fail("extend: it is called with a colon: BasePruningMethod:extend(\"Name\", \"amount\")") end
+  for i, v in pairs {name or false, signature} do
+    if type(v) ~= "string" then fail("extend: argument %d must be a string, got %s", i, options.shown(v)) end
+  end
   local class = setmetatable({}, {__index = Method})
   function class:compute_mask() fail("%s: a method compute_mask(t, default_mask) is needed", name) end -- luacheck: no self
   signature = signature or ""
@@ -188,16 +192,19 @@ end
 -- has made: those that it names, with its arguments in the table of options).
 function prune.global_unstructured(parameters, method, named)
   local who, own, o = "global_unstructured", nil, nil
-  if type(method) == "table" and not is_method(method) and named == nil then method, named = method.pruning_method, method end
+  if named == nil and type(method) == "table" and not is_method(method) then method, named = method.pruning_method, method end
+  if named ~= nil and (type(named) ~= "table" or core.is_tensor(named)) then
+    fail("%s: what the method takes stands in a table, such as {amount = 0.2}, got %s", who, options.shown(named))
+  end
+  local rest = {}
+  for k, v in pairs(named or {}) do if k ~= "pruning_method" then rest[k] = v end end
   if is_method(method) then
-    local rest = {}
-    for k, v in pairs(named or {}) do if k ~= "pruning_method" then rest[k] = v end end
     own = method(rest)
     if own.PRUNING_TYPE ~= "unstructured" then
       fail("%s: the PRUNING_TYPE of pruning_method must be 'unstructured', got %s", who, options.shown(own.PRUNING_TYPE))
     end
   else
-    o = options.arguments(who, "pruning_method=L1Unstructured, *, amount", not (named and named.pruning_method) and method or nil, named)
+    o = options.arguments(who, "pruning_method=L1Unstructured, *, amount", method, rest)
     if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
       fail("%s: pruning_method must be prune.L1Unstructured, prune.RandomUnstructured or a class of one's own, got %s", who,
         options.shown(o.pruning_method))

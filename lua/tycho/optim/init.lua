@@ -138,7 +138,7 @@ optim.Optimizer = {}
 -- group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by
 -- ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then
 -- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around
--- another makes that, self.base = optim.SGD(self.param_groups), which keeps the groups' other settings. Groups, zero_grad, state dicts,
+-- another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts,
 -- schedulers, GradScaler, float32 masters and compiled steps work with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end

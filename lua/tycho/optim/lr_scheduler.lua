@@ -110,7 +110,7 @@ function Scheduler:set()
   fill_bases(self)
   local new, own = {}, rates_asked(self)   -- all before any: groups may share a tensor
   for i, g in ipairs(self.optimizer.param_groups) do
-    new[i] = own and own[i] or self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i)
+    if own then new[i] = own[i] else new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
     if not core.is_tensor(new[i]) then options.number(self._name, "the rate of epoch " .. tostring(self.last_epoch), new[i]) end
   end
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end

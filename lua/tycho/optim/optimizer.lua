@@ -66,7 +66,7 @@ local function add_group(self, given, known)
   if type(given) ~= "table" or core.is_tensor(given) then
     fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
   end
-  local of_another = made_groups[given]    -- whose other settings this optimizer keeps: as SAM's base takes SAM's groups
+  local of_another = made_groups[given] and given        -- as SAM's base takes SAM's groups: one table, for a schedule reaches both
   given = without_theirs(name, given, known)
   local initial = given.initial_lr         -- a schedule's, see last_epoch there
   given.initial_lr = nil
@@ -96,6 +96,10 @@ local function add_group(self, given, known)
     group.params[i] = p
   end
   check_settings(self, group)
+  if of_another then
+    for k, v in pairs(group) do if of_another[k] == nil then of_another[k] = v end end
+    group = of_another
+  end
   self.param_groups[#self.param_groups + 1], made_groups[group] = group, true
 end
 
