@@ -63,8 +63,10 @@ end
 local function refuse_nan(name, signature, o)
   for k in signature:gmatch "([%w_]+)[^,]*" do
     local v = o[k]
-    if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then v = ops.amax(M.detach(v)):item() end
-    if type(v) == "number" and v ~= v then fail("%s: %s is NaN, or has elements that are", name, k) end      -- the greatest, if there is one
+    if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then
+      v = ops.amax(M.detach(v)):item()                     -- NaN, if there is one
+    end
+    if type(v) == "number" and v ~= v then fail("%s: %s is NaN, or has elements that are", name, k) end
   end
 end
 -- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own. Gives the class, and what
