@@ -62,7 +62,7 @@
 
 #define LANES TY_LANES
 #define SIDE 16
-#define SHORT 16                 /* elements of a row that is turned */
+#define SHORT 32                 /* rows of fewer elements are turned */
 #define EACH_OF(n, i) _Pragma("omp simd") for (int i = 0; i < n; i++)          /* else it is unrolled before it is made vector code */
 /* A row's last elements, fewer than LANES, with `none` behind them: by masked loads where there are such. */
 #define TAIL(T, t, s, rest, none) \

@@ -47,12 +47,12 @@ TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t
   T turned[SHORT][SIDE];
   A side[SHORT][SIDE], eight[SIDE * 8];
   for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) {
-    const int m = (int)TY_MIN(rows, SIDE), k = n <= SHORT ? (int)n : 8;
+    const int m = (int)TY_MIN(rows, SIDE), k = n < SHORT ? (int)n : 8;
     if (m < SIDE) {
       memset(turned, 0, sizeof turned);
       memset(eight, 0, sizeof eight);
     }
-    if (n <= SHORT) {
+    if (n < SHORT) {
       if (sizeof(T) == 4) transpose_4(turned, SIDE, xs, n, m, n);
       else transpose_8(turned, SIDE, xs, n, m, n);
       for (int j = 0; j < k; j++)
