@@ -215,4 +215,19 @@ describe("cat and stack", function()
     end
     helper.close(F.max_pool2d(seen, 2), F.max_pool2d(seen:contiguous(), 2), "max_pool2d", 0)
   end)
+
+  if helper.device == "cpu" then it("have their elements in order where their memory is asked for", function()
+    local function conv_of() return tycho.no_grad(function() return F.conv2d(tycho.randn(1, 2, 3, 4), tycho.randn(5, 2, 1, 1)) end) end
+    for _, f in ipairs {function(x) return x end, function(x) return x:softmax(2) end, function(x) return x[{{}, {1, 3}}] * 2 end} do
+      local y = f(conv_of())
+      local want = y:contiguous():view(-1):totable()
+      local p = y:data()
+      for k = 1, #want do assert.equal(want[k], p[k - 1]) end
+      assert.is_true(y:is_contiguous())
+    end
+    local y = conv_of()
+    local part = y[1]                                      -- whose elements lie as they do
+    helper.fails("is not contiguous: call contiguous() first", y.data, y)
+    assert.same({5, 3, 4}, part.shape)
+  end) end
 end)

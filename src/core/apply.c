@@ -92,8 +92,7 @@ static void drop_results(ty_call *c) {
   }
 }
 
-/* Lays t's elements, in a layout that its op chose, in order of dims. *done false: others have that memory too, and nothing is done. */
-static ty_status lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
+ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
   ty_tensor *o;
   const ty_storage *s = t->storage;
   *done = t->own_layout && ty_nbytes(t) == s->nbytes && !ctx->program && ty_storage_holders(s) == 1 &&
@@ -119,7 +118,7 @@ static ty_status make_view(ty_call *c) {
     if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST)
       return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
-    TY_TRY(lay_in_order(c->ctx, x, &m->has_stride));
+    TY_TRY(ty_lay_in_order(c->ctx, x, &m->has_stride));
     ty_contiguous_strides(m->shape, m->ndim, m->stride);
   }
   if (!m->has_stride) {

@@ -438,8 +438,7 @@ static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
 }
 bool ty_is_dense(const ty_tensor *t);  /* no holes and no overlap, in whatever order of dims */
 void ty_sort_dims(const ty_tensor *t, int order[TY_MAXDIM]);   /* its dims by their strides, the largest first */
-/* t[0..n), of one number of dims, with these in the order that they have in t[0]'s memory; gives where dim is then. */
-int ty_turn_to_memory(ty_tensor *t, int n, int dim);
+int ty_turn_to_memory(ty_tensor *t, int n, int dim);   /* t[0..n)'s dims as t[0]'s lie in memory; gives where dim is then */
 bool ty_is_channels_last(const ty_tensor *t);  /* (N, C, ...) with C innermost in memory, else in order, dense */
 bool ty_overlaps_itself(const ty_tensor *t);
 void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride);
@@ -482,6 +481,7 @@ static inline double ty_rounded(double v, ty_dtype d) {    /* to what d holds */
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out);
 /* For backends and the engine: ops on whole tensors, unrecorded. Results are new references. */
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done);   /* of an op's own layout; *done false: others have that memory too */
 /* All operands of a call; out: c->nin, NULL before and where there is none, to be released also where this fails */
 static inline ty_status ty_contiguous_operands(const ty_call *c, ty_tensor **out) {
   ty_status s = TY_OK;

@@ -385,7 +385,9 @@ static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   if (ty_device_of(t)->gpu >= 0 && !lua_toboolean(L, 2))
     return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
-  if (!ty_is_contiguous(t)) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
+  bool laid = ty_is_contiguous(t);
+  if (!laid && ty_lay_in_order(ty_ctx_of(L, ty_state_of(L)), t, &laid) != TY_OK) return ty_raise(L, ty_ctx_of(L, ty_state_of(L)));
+  if (!laid) return ty_throw(L, "data: the tensor of shape %s is not contiguous: call contiguous() first", ty_shape_of(t));
   void **p = ty_new_box(L, storage_ends);
   t = ty_check(L, 1, "data", "argument 1");
   t->storage->exposed = true;
