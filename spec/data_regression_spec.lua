@@ -165,6 +165,9 @@ describe("worker processes #cpu", function()
     for _ in l:iter() do n = n + 1 end
     assert.equal(1500, n)
     l:close()
+    assert.equal(6, #epoch(data.DataLoader(numbers(6), {batch_size = 2, num_workers = 1, timeout = 0})))       -- no limit; processes too:
+    assert.equal(18, #epoch(data.DataLoader(data.Dataset("squares", {n = 6}), {batch_size = 2, num_workers = 1, timeout = 0})))
+    fails("timeout must be a number of seconds, 0 for no limit, got -1", data.DataLoader, numbers(6), {timeout = -1})
     local stuck = data.DataLoader(data.Dataset("squares", {n = 1500, hang = 1}), {num_workers = 1, prefetch_factor = 700, timeout = 1})
     fails("worker 1, item 1: it has hung", function() for _ in stuck:iter() do end end)
   end)

@@ -154,7 +154,7 @@ local parsed = {}
 local function parse(signature)
   local s = parsed[signature]
   if s then return s end
-  s = {order = {}, defaults = {}, known = {}, needed = {}}
+  s = {order = {}, names = {}, defaults = {}, known = {}, needed = {}}
   local positional = true
   for item in signature:gmatch "[^,%s]+" do
     local name, default = item:match "^([%w_]+)=(.*)$"
@@ -165,7 +165,7 @@ local function parse(signature)
       if default == "true" or default == "false" then s.defaults[name] = default == "true"
       elseif default and default ~= "nil" then s.defaults[name] = tonumber(default) or default
       elseif not default then s.needed[#s.needed + 1] = name end
-      s.known[name] = true
+      s.known[name], s.names[#s.names + 1] = true, name
     end
   end
   parsed[signature] = s
@@ -173,6 +173,7 @@ local function parse(signature)
 end
 
 function options.defaults(signature) return parse(signature).defaults end
+function options.names(signature) return parse(signature).names end
 
 -- Whether the n-th and last argument is a table of options, and not a value: a tensor, a module, a shape, something to call, a list.
 local function is_options(v, n, s)

@@ -152,6 +152,8 @@ static inline void put(void *p, ty_loop_type k, int64_t i, double v) {
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
 #define TY_PART 4096       /* elements combined in the loop's type before going to the accumulator's; of longer rows fewer, for digits */
 #define TY_PART_OF(n) ((n) > TY_PART ? TY_PART / 4 : TY_PART)
+/* Whether a reduction's result is one of its elements: however many are combined at a time, in whatever order. */
+static inline bool ty_picks(int id) { return id == TY_OP_amax || id == TY_OP_amin || id == TY_OP_any || id == TY_OP_all; }
 #define TY_LANES 32        /* partial results that a reduction keeps side by side */
 #define TY_COLUMNS 4096    /* elements of lines side by side that are taken at a time */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */

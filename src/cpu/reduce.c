@@ -52,9 +52,6 @@ typedef struct {
   ty_dtype dtype, compute;                 /* of x, of the loops */
 } reduction;
 
-/* Whether results are one of the elements, to any number of digits: however many are combined at a time. */
-static bool one_of_them(int id) { return id == TY_OP_amax || id == TY_OP_amin || id == TY_OP_any || id == TY_OP_all; }
-
 /* acc = combination of elements lo..hi of the reduced dims at x */
 static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi, void *acc) {
   const int64_t most = TY_PART_OF(r->red.total);
@@ -65,7 +62,7 @@ static void reduce_row(const reduction *r, const char *x, int64_t lo, int64_t hi
     int64_t at = lo % inner, n = TY_MIN(inner - at, hi - lo);
     const char *p = x + (offset_of(&r->red, r->red.n - 1, lo / inner) + at * st) * r->size;
     bool straight = r->direct && st == 1;
-    if (!straight || !one_of_them(r->id)) n = TY_MIN(n, most);
+    if (!straight || !ty_picks(r->id)) n = TY_MIN(n, most);
     if (!straight) { r->load(buf, p, st, n); p = (const char *)buf; }
     r->l->row[r->id][r->k](&part, p, n);
     r->l->combine[r->id][r->k](acc, &part, 1);

@@ -7,23 +7,23 @@ typedef struct {
   T start;                                 /* what joins without a change, also when mapped */
   T (*map)(T x), (*join)(T acc, T x);
   A (*merge)(A acc, A x);                  /* join of accumulators */
+  bool picks;                              /* as ty_picks says */
 } REDUCTION;
 
 /* A row as far as it is joined within vectors. */
 TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
   T lane[LANES];
   A wide[LANES];
-  const bool one = r.join(2, 2) == 2;        /* the result is one of them: a maximum or the like */
   int64_t i = 0;
   EACH_OF(LANES, j) lane[j] = r.start;
-  if (one) i = FN(extremes_of)(r.start, r.map, r.join(1, 2) == 2, lane, xs, n);
+  if (r.picks) i = FN(extremes_of)(r.start, r.map, r.join(1, 2) == 2, lane, xs, n);
   for (; i + LANES <= n; i += LANES)
     EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(xs[i + j]));
   if (i < n) {
     TAIL(T, last, xs + i, n - i, r.start);
     EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(last[j]));
   }
-  if (one) {
+  if (r.picks) {
     EACH_OF(16, j) lane[j] = r.join(lane[j], lane[j + 16]);
     EACH_OF(8, j) eight[j] = (A)r.join(lane[j], lane[j + 8]);
     return;
@@ -89,7 +89,7 @@ TY_INLINE void FN(combine_of)(REDUCTION r, A *acc, const A *x, int64_t n) {
 /* The entries of ty_loops (cpu.h) of each op. */
 #define REDUCE(name, ...) \
   TY_INLINE REDUCTION FN(the_##name)(void) { \
-    return (REDUCTION){FN(start_##name)(), FN(map_##name), FN(join_##name), IN_A(join_##name)}; } \
+    return (REDUCTION){FN(start_##name)(), FN(map_##name), FN(join_##name), IN_A(join_##name), ty_picks(TY_OP_##name)}; } \
   static void FN(row_##name)(void *out, const void *x, int64_t n) { FN(row_of)(FN(the_##name)(), out, x, n); } \
   static void FN(rows_##name)(void *out, const void *x, int64_t rows, int64_t n) { FN(rows_of)(FN(the_##name)(), out, x, rows, n); } \
   static void FN(column_##name)(void *acc, const void *x, int64_t n, int64_t rows, int64_t step) { \

@@ -162,6 +162,7 @@ void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *
 /* Before the host reads a tensor's elements, or does what else a compiled function's record can't hold: what has been asked for is done.
    Lua code may run here (gradient rules, finalizers), so tensors are looked at afterwards, as after any allocation of Lua's. */
 void ty_settle(lua_State *L, const char *what);
+void ty_settle_call(lua_State *L, const char *name);    /* the same: what is called */
 
 long long ty_gpu_garbage(void);            /* bytes of results nobody needs that a GPU has room for; 0 while there is none */
 /* position in ty_devices; -1: no device's name. Raises where it isn't there */

@@ -424,22 +424,26 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
   return h->t ? 1 : ty_throw(L, "compile: out of memory");
 }
 
-void ty_settle(lua_State *L, const char *what) {
+/* call: a method that was called, maybe by a function of the library's, which is told then; or NULL, where what says it. */
+static void settle(lua_State *L, const char *what, const char *call) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   if (ctx->program && !ctx->program->dead) {             /* it is told where */
-    char text[200];
-    const char *called = NULL;
-    ty_push_call(L, &called);
-    const char *place = lua_tostring(L, -1), *by = "", *colon = "";
-    if (called && strstr(what, "() is called") && strncmp(what, called, strlen(called))) { by = called; colon = ": "; }
+    char text[200], said[80];
+    const char *by = NULL;
+    ty_push_call(L, &by);
+    const char *place = lua_tostring(L, -1);
     const size_t n = strlen(place);
-    if (n > 2) snprintf(text, sizeof text, "%s%s%s (%.*s)", by, colon, what, (int)n - 2, place);
-    else snprintf(text, sizeof text, "%s%s%s", by, colon, what);
+    const bool within = call && by && strcmp(by, call);
+    if (call) snprintf(said, sizeof said, "%.30s%s%s() is called", within ? by : "", within ? ": " : "", call);
+    if (n > 2) snprintf(text, sizeof text, "%s (%.*s)", call ? said : what, (int)n - 2, place);
+    else snprintf(text, sizeof text, "%s", call ? said : what);
     lua_pop(L, 1);
     if (ty_program_settle(ctx, text) != TY_OK) ty_raise(L, ctx);
   }
   if (!ctx->program && ctx->account->active && ty_programs_interrupt(ctx) != TY_OK) ty_raise(L, ctx);
 }
+void ty_settle(lua_State *L, const char *what) { settle(L, what, NULL); }
+void ty_settle_call(lua_State *L, const char *name) { settle(L, NULL, name); }
 
 /* settle(why): no compiled function's call goes on here */
 static int program_settle(lua_State *L) {

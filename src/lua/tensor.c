@@ -21,7 +21,7 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
 }
 
 static int item(lua_State *L) {
-  ty_settle(L, "item() is called");
+  ty_settle_call(L, "item");
   ty_tensor *t = ty_check(L, 1, "item", "argument 1");
   if (ty_numel(t) != 1) return ty_throw(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
   ty_push_element(L, t, t->offset);
@@ -41,7 +41,7 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 
 static int totable(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_settle(L, "totable() is called");
+  ty_settle_call(L, "totable");
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
   double made = 1;                         /* tables and elements, at each depth */
@@ -381,7 +381,7 @@ static int take_over(lua_State *L) {
 static void storage_ends(void *s) { ty_storage_release(s); }
 
 static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
-  ty_settle(L, "data() is called");
+  ty_settle_call(L, "data");
   ty_tensor *t = ty_check(L, 1, "data", "argument 1");
   if (ty_device_of(t)->gpu >= 0 && !lua_toboolean(L, 2))
     return ty_throw(L, "data: the tensor is on %s: call cpu() first", ty_device_of(t)->name);
@@ -457,7 +457,7 @@ static int manual_seed(lua_State *L) {
   if (lua_type(L, 1) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, 1), &n) || n < 0)
     return ty_throw(L, "manual_seed: argument 1 must be a whole number from 0, got %s",
       lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
-  ty_settle(L, "manual_seed() is called");
+  ty_settle_call(L, "manual_seed");
   const ty_generator g = {(uint64_t)n, 0};
   ty_cpu_seed(g);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));

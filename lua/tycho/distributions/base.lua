@@ -61,7 +61,7 @@ local function fits(dist, what, x)
 end
 -- What NaN among a new distribution's arguments is told by: else it would show in a draw, or nowhere.
 local function refuse_nan(name, signature, o)
-  for k in signature:gmatch "([%w_]+)[^,]*" do
+  for _, k in ipairs(options.names(signature)) do
     local v = o[k]
     if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then
       v = ops.amax(M.detach(v)):item()                     -- NaN, if there is one
@@ -105,7 +105,7 @@ local function class(name, signature, parent, own)
   -- Normal(loc=0, scale=2) where all parameters are of one element
   c.__tostring = function(self)
     local out, one = {}, true
-    for k in signature:gmatch "([%w_]+)[^,]*" do
+    for _, k in ipairs(options.names(signature)) do
       local v = rawget(self, k)
       one = one and not (core.is_tensor(v) and M.numel(v) ~= 1)
       if one and core.is_tensor(v) then out[#out + 1] = ("%s=%g"):format(k, v:item()) end

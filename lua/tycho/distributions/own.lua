@@ -32,7 +32,7 @@ end
 -- Of a class that has no init: all arguments are parameters, which broadcast; a draw is one value of their shape.
 local function plain_init(self, o)
   local names, given = {}, {}
-  for name in self._signature:gmatch "([%w_]+)[^,]*" do
+  for _, name in ipairs(options.names(self._signature)) do
     if o[name] ~= nil then names[#names + 1], given[#given + 1] = name, o[name] end
   end
   given = {base.together(self._name, unpack(given))}
@@ -41,13 +41,13 @@ local function plain_init(self, o)
 end
 
 local CALLED = {sample = "draw(shape)", rsample = "draw(shape)"}
--- A distribution of one's own: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose
--- second argument has the parameters' names in order, with defaults, and whose methods are computed by ops: draw(shape), draws of all
--- these dims, as functions of the parameters where has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p) as far as there are such;
--- and get.mean(self), get.variance(self), get.mode(self), which make fields. support, a constraint, says where values are: log_prob is
--- asked for these alone; arg_constraints = {a = constraints.positive} where parameters are. Parameters become tensors of one shape in
--- self; a class whose draws have dims of their own has init(o), with the arguments by name, which sets self's tensors, self.batch_shape
--- and self.event_shape. Classes of the library and of one's own can be extended too: distributions.Normal:extend("Mine").
+-- A distribution of one's own: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose second argument has the parameters'
+-- names in order, with defaults, and whose methods are computed by ops: draw(shape), draws of all these dims, as functions of the
+-- parameters where has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p) as far as there are such; and get.mean(self),
+-- get.variance(self), get.mode(self), which make fields. support, a constraint, says where values are: log_prob is asked for these alone;
+-- arg_constraints = {a = constraints.positive} where parameters are. Parameters become tensors of one shape in self; a class whose draws
+-- have dims of their own has init(o), with the arguments by name, which sets self's tensors, self.batch_shape and self.event_shape.
+-- Classes of the library and of one's own can be extended too: distributions.Normal:extend("Mine").
 function Distribution:extend(name, signature)
   local meta = type(self) == "table" and getmetatable(self)
   local of = meta and meta.__index
@@ -80,15 +80,15 @@ local THEIRS = {_call = NEEDED.forward, _inverse = NEEDED.inverse, slope = NEEDE
 local THEIR_FIELDS = {domain = true, codomain = true, inv = true, bijective = true, sign = true, event_dim = true, init = true,
   cache_size = true}
 local Transform = {}
--- A transform of one's own: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument
--- has the arguments' names in order, with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y)
--- of all but the last domain.event_dim dims; init(self), which looks at arguments, and forward_shape(shape) and inverse_shape(shape) where
--- sizes change. Fields, with what they are if they aren't set: domain and codomain, constraints (constraints.real; real_vector takes
--- the last dim together, as coupling layers do), bijective (true), sign (where numbers keep their order 1, where they turn it around -1).
+-- A transform of one's own: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument has the arguments' names in order,
+-- with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y) of all but the last domain.event_dim
+-- dims; init(self), which looks at arguments, and forward_shape(shape) and inverse_shape(shape) where sizes change. Fields, with what they
+-- are if they aren't set: domain and codomain, constraints (constraints.real; real_vector takes the last dim together, as coupling layers
+-- do), bijective (true), sign (where numbers keep their order 1, where they turn it around -1).
 function Transform:extend(name, signature) -- luacheck: no self
   check(name, signature)
   local t, make = chain.define(name, signature or "", {own = true})
-  for arg in (signature or ""):gmatch "([%w_]+)[^,]*" do
+  for _, arg in ipairs(options.names(signature or "")) do
     if t[arg] ~= nil or NEEDED[arg] or THEIR_FIELDS[arg] then
       fail("%s: an argument can't be named '%s': transforms have that themselves", name, arg)
     end

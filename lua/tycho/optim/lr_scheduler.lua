@@ -104,6 +104,9 @@ local function rates_asked(self)
     fail("%s: get_lr must give a list of %d rates, one for each group, got %s", self._name, n,
       type(rates) == "table" and #rates or options.shown(rates))
   end
+  for i = 1, n do
+    if not core.is_tensor(rates[i]) then options.number(self._name, "get_lr's rate " .. i, rates[i]) end
+  end
   return rates
 end
 function Scheduler:set()
@@ -132,7 +135,9 @@ end
 function Scheduler:restart()
   self.last_epoch = 0
   local own = rates_asked(self)
-  for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, own and own[i] or self:lr_at(0, self.base_lrs[i], i)) end
+  for i, g in ipairs(self.optimizer.param_groups) do
+    if own then set_rate(g, own[i]) else set_rate(g, self:lr_at(0, self.base_lrs[i], i)) end
+  end
   self.last_lr = rates_of(self.optimizer)
 end
 -- A list of the rates that it set last, one for each group.

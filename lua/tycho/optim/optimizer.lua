@@ -165,7 +165,7 @@ local function new_class(name, defaults, own)
       options.items(name, "the list of groups", params, ("belongs into a group, or into a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
-    if own and class.init then self:init() end
+    if own and rawget(class, "init") then self:init() end
     return self
   end
   -- add_param_group{params = list, lr = ...}: one more group; settings that it doesn't name are those the optimizer was made with.
