@@ -9866,6 +9866,10 @@ function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
 ---@param options? table
 function tycho.nn.Module:register_forward_pre_hook(fn, options) end
 
+--- `(options)` from now on calls of this module go by way of tycho.compile, with its options; a clone() isn't compiled. Gives the module. Where it is not to be changed, tycho.compile(net) gives another module that stands for it.
+---@param options any
+function tycho.nn.Module:compile(options) end
+
 --- `(name)` A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep = Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
 ---@param name any
 function tycho.nn.Module:extend(name) end
@@ -9942,31 +9946,6 @@ function tycho.nn.Module:get_parameter(path) end
 ---@param path any
 function tycho.nn.Module:get_buffer(path) end
 
---- `(target, dtype, o)` to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is: move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
----@param target any
----@param dtype any
----@param o any
-function tycho.nn.Module:to(target, dtype, o) end
-
---- As to("float16").
-function tycho.nn.Module:half() end
-
---- As to("bfloat16").
-function tycho.nn.Module:bfloat16() end
-
---- As to("float32").
-function tycho.nn.Module:float() end
-
---- As to("float64").
-function tycho.nn.Module:double() end
-
---- As to("cpu").
-function tycho.nn.Module:cpu() end
-
---- `(gpu)` To a GPU: a number from 0, a name, or the current one.
----@param gpu any
-function tycho.nn.Module:cuda(gpu) end
-
 --- `(on=true)` training mode, for the module and all within it: dropout drops, batch norm takes the batch's statistics. Gives the module.
 ---@param on? any
 function tycho.nn.Module:train(on) end
@@ -10022,6 +10001,31 @@ function tycho.nn.Module:register_load_state_dict_pre_hook(fn) end
 --- `(fn)` fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
 ---@param fn any
 function tycho.nn.Module:register_load_state_dict_post_hook(fn) end
+
+--- `(target, dtype, o)` to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is: move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
+---@param target any
+---@param dtype any
+---@param o any
+function tycho.nn.Module:to(target, dtype, o) end
+
+--- As to("float16").
+function tycho.nn.Module:half() end
+
+--- As to("bfloat16").
+function tycho.nn.Module:bfloat16() end
+
+--- As to("float32").
+function tycho.nn.Module:float() end
+
+--- As to("float64").
+function tycho.nn.Module:double() end
+
+--- As to("cpu").
+function tycho.nn.Module:cpu() end
+
+--- `(gpu)` To a GPU: a number from 0, a name, or the current one.
+---@param gpu any
+function tycho.nn.Module:cuda(gpu) end
 
 --- `(m)` Adds a member behind the others; gives the list.
 ---@param m any

@@ -24,7 +24,7 @@ local SECTIONS = {
   {"Random generators", "generator"},
   {"Autograd", "autograd", "autograd_functional", "recompute"},
   {"Modules as functions", "func", "vmap"},
-  {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states"},
+  {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states", "nn/moves"},
   {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},

@@ -463,6 +463,26 @@ describe("compile", function()
     helper.fails("unknown option 'gard'; did you mean 'guard'?", tycho.compile, print, {gard = "full"})
   end)
 
+  it("compiles a module where it is, with its hooks, and not its clones", function()
+    local net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    net:requires_grad_(false)
+    assert.equal(net, net:compile({max_variants = 1}))
+    local calls, other = 0, net:clone()
+    for _ = 1, 4 do
+      local x = tycho.randn(3, 2)
+      helper.close(net(x), other(x), "module", 0)
+    end
+    assert.is_true(compiled(rawget(net, "_compiled")))
+    assert.is_nil(rawget(other, "_compiled"))
+    net:register_forward_hook(function(_, _, y) calls = calls + 1 return y * 2 end)
+    local x = tycho.randn(3, 2)
+    for i = 1, 3 do
+      helper.close(net(x), other(x) * 2, "module", 0)
+      assert.equal(i, calls)
+    end
+    helper.fails("unknown option 'gard'; did you mean 'guard'?", net.compile, net, {gard = "full"})
+  end)
+
   it("several steps in one go do what single steps do: dropout, schedule, scaler, clipping", function()
     for _, o in ipairs {{schedule = "inside"}, {autocast = "bfloat16", scaler = true, clip = true}} do
       local function run(k, go)

@@ -339,6 +339,8 @@ local elsewhere = {
   random = "manual_seed, get_rng_state and set_rng_state are tycho's own", accelerator = "tycho.cuda is",
   export = "jit.trace(model, example) is", onnx = "jit.trace(model, example) and traced:save(path) make a file of a model",
   hub = "tycho.load and jit.load read files", models = "examples/resnet18.lua makes one; jit.load reads a file",
+  asarray = "tycho.tensor(list) is, from_ffi takes a pointer", frombuffer = "from_ffi takes a pointer",
+  cholesky = "linalg.cholesky is", qr = "linalg.qr is", lu = "linalg.lu_factor and linalg.lu are", chain_matmul = "linalg.multi_dot is",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
 local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
 return setmetatable(tycho, {__index = function(t, k)

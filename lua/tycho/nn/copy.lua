@@ -55,7 +55,9 @@ function Module:clone()
     local pair = table.remove(plain)
     for k, w in pairs(pair[2]._plain) do pair[1]._plain[k] = deep(w) end
     for k, w in next, pair[2] do           -- what kinds of modules keep beside it
-      if type(k) == "string" and rawget(pair[1], k) == nil and k ~= "_hooks" then rawset(pair[1], k, k == "_made_with" and w or deep(w)) end
+      if type(k) == "string" and rawget(pair[1], k) == nil and k ~= "_hooks" and k ~= "_compiled" then
+        rawset(pair[1], k, k == "_made_with" and w or deep(w))
+      end
     end
   end
   return made

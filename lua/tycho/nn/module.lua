@@ -188,7 +188,12 @@ local function where(self, ok, ...)
   error(message, 0)
 end
 
-local function run(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooks.forward or self.forward, self, ...)) end
+local function as_written(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooks.forward or self.forward, self, ...)) end
+local function run(self, ...)
+  local compiled = rawget(self, "_compiled")
+  if compiled then return compiled(...) end
+  return as_written(self, ...)
+end
 
 -- register_forward_hook(fn, {prepend=false}): fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it
 -- returns, if not nil, takes the results' place. prepend: before the hooks that are there. Gives a handle with remove().
@@ -202,6 +207,13 @@ function Module:register_full_backward_pre_hook(fn, o) return hooks.add(self, "r
 -- register_forward_pre_hook(fn, {prepend=false}): fn(module, inputs) is called before each forward; inputs is a list. What it returns, a
 -- list or the one input, takes their place. Gives a handle with remove().
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
+
+-- compile(options): from now on calls of this module go by way of tycho.compile, with its options; a clone() isn't compiled. Gives the
+-- module. Where it is not to be changed, tycho.compile(net) gives another module that stands for it.
+function Module:compile(o)
+  rawset(self, "_compiled", require "tycho.compile"(function(...) return as_written(self, ...) end, o))
+  return self
+end
 
 -- A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init
 -- assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep =
@@ -468,51 +480,7 @@ function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path
 
 require("tycho.nn.states")(Module, walk)
 
--- to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and
--- buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is:
--- move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
-function Module:to(target, dtype, o)
-  if type(target) == "table" and not core.is_tensor(target) then target, o = nil, target end
-  if type(dtype) == "table" and not core.is_tensor(dtype) then dtype, o = nil, dtype end
-  if o then
-    check("to", o, {device = true, dtype = true, non_blocking = true, memory_format = true})
-    target, dtype = target or o.device or o.dtype, dtype or (target or o.device) and o.dtype
-    if target == nil then return self end
-  end
-  local non_blocking = o and o.non_blocking or dtype == true
-  if dtype and dtype ~= true then return self:to(target, {non_blocking = non_blocking}):to(dtype) end
-  if core.is_tensor(target) then return self:to(target.device):to(target.dtype) end
-  if type(target) == "string" and (target:match("^u?int") or target == "bool") then
-    fail("to: parameters need a floating dtype, got " .. target)
-  end
-  local ok, err = pcall(no_grad, function()
-    for _, kind in ipairs {"parameter", "buffer"} do
-      walk(self, kind, "", {}, function(_, v)
-        local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target, {non_blocking = non_blocking})
-        if not rawequal(new, v) then
-          local grad = v.grad
-          v.grad = nil
-          core.set_data(v, new:detach())
-          if grad then v.grad = M.to(grad, target) end
-        end
-      end)
-    end
-  end)
-  if not ok then fail(err) end
-  return self
-end
--- As to("float16").
-function Module:half() return self:to("float16") end
--- As to("bfloat16").
-function Module:bfloat16() return self:to("bfloat16") end
--- As to("float32").
-function Module:float() return self:to("float32") end
--- As to("float64").
-function Module:double() return self:to("float64") end
--- As to("cpu").
-function Module:cpu() return self:to("cpu") end
--- To a GPU: a number from 0, a name, or the current one.
-function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
+require "tycho.nn.moves"(Module, walk)
 
 local on_the_way = {}                     -- modules whose train() is under way, for a module may hold one that holds it
 -- train(on=true): training mode, for the module and all within it: dropout drops, batch norm takes the batch's statistics. Gives the

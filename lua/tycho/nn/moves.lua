@@ -1,0 +1,59 @@
+-- Modules' moves to other devices and dtypes.
+--
+-- Invariant: a parameter or buffer stays the same tensor, so that optimizers and whoever else has it go on with it: its memory changes.
+local core = require "tycho.core"
+local M = core.methods
+local no_grad = require("tycho.modes").no_grad
+local options = require "tycho.options"
+local check, fail = options.check, options.fail
+
+-- walk: module.lua's, over every part of a kind
+return function(Module, walk)
+
+-- to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and
+-- buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is:
+-- move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
+function Module:to(target, dtype, o)
+  if type(target) == "table" and not core.is_tensor(target) then target, o = nil, target end
+  if type(dtype) == "table" and not core.is_tensor(dtype) then dtype, o = nil, dtype end
+  if o then
+    check("to", o, {device = true, dtype = true, non_blocking = true, memory_format = true})
+    target, dtype = target or o.device or o.dtype, dtype or (target or o.device) and o.dtype
+    if target == nil then return self end
+  end
+  local non_blocking = o and o.non_blocking or dtype == true
+  if dtype and dtype ~= true then return self:to(target, {non_blocking = non_blocking}):to(dtype) end
+  if core.is_tensor(target) then return self:to(target.device):to(target.dtype) end
+  if type(target) == "string" and (target:match("^u?int") or target == "bool") then
+    fail("to: parameters need a floating dtype, got " .. target)
+  end
+  local ok, err = pcall(no_grad, function()
+    for _, kind in ipairs {"parameter", "buffer"} do
+      walk(self, kind, "", {}, function(_, v)
+        local new = (not M.is_floating_point(v) and target:match("float")) and v or M.to(v, target, {non_blocking = non_blocking})
+        if not rawequal(new, v) then
+          local grad = v.grad
+          v.grad = nil
+          core.set_data(v, new:detach())
+          if grad then v.grad = M.to(grad, target) end
+        end
+      end)
+    end
+  end)
+  if not ok then fail(err) end
+  return self
+end
+-- As to("float16").
+function Module:half() return self:to("float16") end
+-- As to("bfloat16").
+function Module:bfloat16() return self:to("bfloat16") end
+-- As to("float32").
+function Module:float() return self:to("float32") end
+-- As to("float64").
+function Module:double() return self:to("float64") end
+-- As to("cpu").
+function Module:cpu() return self:to("cpu") end
+-- To a GPU: a number from 0, a name, or the current one.
+function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
+
+end
