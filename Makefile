@@ -221,7 +221,7 @@ test-gpu: all
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,$(GPU_JOBS)) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
 # They again under compute-sanitizer, each tensor in memory of its own: minutes for some files. TOOL: memcheck, racecheck, initcheck, synccheck;
-# SPECS="spec/rows_spec.lua ..." names some.
+# SPECS="spec/rows_spec.lua ..." names some; PARTS=8 takes the cases of each file apart into so many processes.
 TOOL ?= memcheck
 sanitize-gpu: all
 	TYCHO_CUDA_CACHE=0 TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/$(TOOL).log $(GPU_JOBS) \
