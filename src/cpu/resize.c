@@ -22,38 +22,42 @@ static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool cor
   }
 }
 
-/* A plane of pixels of u neighbouring numbers: rows are blended into a line as wide as the input, then its columns; backward the other
- * way. s: strides of x's rows and pixels, of y's; a pixel's numbers lie side by side. */
+/* What each plane is resized by: the table, n taps a dim, and how rows and pixels of x, of w columns, and of y, of oh by ow, lie. */
+typedef struct {
+  taps rows, cols;
+  int n;
+  int64_t w, oh, ow, x_row, x_pixel, y_row, y_pixel;
+} plan;
+
+/* A plane of pixels of u numbers, which lie side by side: rows are blended into a line as wide as the input, then its columns; backward the
+ * other way. first: what is blended into counts as 0. */
 #define PLANES(T) \
-  static inline void blend_##T(T *restrict to, const T *restrict from, T k, int64_t n, bool first) { \
+  static inline void numbers_##T(T *restrict to, const T *restrict from, T k, int64_t n, bool first) { \
     if (first) { _Pragma("omp simd") for (int64_t j = 0; j < n; j++) to[j] = 0 + k * from[j]; } \
     else { _Pragma("omp simd") for (int64_t j = 0; j < n; j++) to[j] += k * from[j]; } } \
-  static void forward_##T(const T *x, T *y, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, \
-                          int64_t oh, int64_t ow, int64_t u) { \
-    for (int64_t i = 0; i < oh; i++) { \
-      T *o = y + i * s[2]; \
-      for (int r = 0; r < n; r++) { \
-        const T *q = x + rows->at[r][i] * s[0]; const T k = (T)rows->w[r][i]; \
-        if (s[1] == u) blend_##T(line, q, k, w * u, !r); \
-        else if (u > 1) for (int64_t j = 0; j < w; j++) blend_##T(line + j * u, q + j * s[1], k, u, !r); \
-        else for (int64_t j = 0; j < w; j++) line[j] = (r ? line[j] : 0) + k * q[j * s[1]]; } \
-      for (int r = 0; r < n; r++) { \
-        const int32_t *at = cols->at[r]; const double *k = cols->w[r]; \
-        if (u > 1) for (int64_t j = 0; j < ow; j++) blend_##T(o + j * s[3], line + at[j] * u, (T)k[j], u, !r); \
-        else for (int64_t j = 0; j < ow; j++) o[j * s[3]] = (r ? o[j * s[3]] : 0) + (T)k[j] * line[at[j]]; } } } \
-  static void backward_##T(T *x, const T *g, T *line, const taps *rows, const taps *cols, int n, const int64_t *s, int64_t w, \
-                           int64_t oh, int64_t ow, int64_t u) { \
-    for (int64_t i = 0; i < oh; i++) { \
-      const T *p = g + i * s[2]; \
-      memset(line, 0, sizeof(T) * (size_t)(w * u)); \
-      if (u > 1) for (int64_t j = 0; j < ow; j++) \
-        for (int r = 0; r < n; r++) blend_##T(line + cols->at[r][j] * u, p + j * s[3], (T)cols->w[r][j], u, false); \
-      else for (int64_t j = 0; j < ow; j++) for (int r = 0; r < n; r++) line[cols->at[r][j]] += (T)cols->w[r][j] * p[j * s[3]]; \
-      for (int r = 0; r < n; r++) { \
-        T *q = x + rows->at[r][i] * s[0]; const T k = (T)rows->w[r][i]; \
-        if (s[1] == u) blend_##T(q, line, k, w * u, false); \
-        else if (u > 1) for (int64_t j = 0; j < w; j++) blend_##T(q + j * s[1], line + j * u, k, u, false); \
-        else for (int64_t j = 0; j < w; j++) q[j * s[1]] += k * line[j]; } } }
+  static inline __attribute__((always_inline)) void pixel_##T(T *to, const T *from, T k, int64_t u, bool first) { \
+    if (u > 1) numbers_##T(to, from, k, u, first); else *to = (first ? 0 : *to) + k * *from; } \
+  static inline __attribute__((always_inline)) void row_##T(T *to, int64_t to_pixel, const T *from, int64_t from_pixel, T k, int64_t w, int64_t u, bool first) { \
+    if (to_pixel == u && from_pixel == u) numbers_##T(to, from, k, w * u, first); \
+    else for (int64_t j = 0; j < w; j++) pixel_##T(to + j * to_pixel, from + j * from_pixel, k, u, first); } \
+  static inline __attribute__((always_inline)) void gather_##T(const plan *p, const T *x, T *y, T *line, int64_t u) { \
+    for (int64_t i = 0; i < p->oh; i++, y += p->y_row) { \
+      for (int r = 0; r < p->n; r++) \
+        row_##T(line, u, x + p->rows.at[r][i] * p->x_row, p->x_pixel, (T)p->rows.w[r][i], p->w, u, !r); \
+      for (int r = 0; r < p->n; r++) { \
+        const int32_t *at = p->cols.at[r]; const double *k = p->cols.w[r]; \
+        for (int64_t j = 0; j < p->ow; j++) pixel_##T(y + j * p->y_pixel, line + at[j] * u, (T)k[j], u, !r); } } } \
+  static inline __attribute__((always_inline)) void scatter_##T(const plan *p, T *x, const T *y, T *line, int64_t u) { \
+    for (int64_t i = 0; i < p->oh; i++, y += p->y_row) { \
+      memset(line, 0, sizeof(T) * (size_t)(p->w * u)); \
+      for (int64_t j = 0; j < p->ow; j++) for (int r = 0; r < p->n; r++) \
+        pixel_##T(line + p->cols.at[r][j] * u, y + j * p->y_pixel, (T)p->cols.w[r][j], u, false); \
+      for (int r = 0; r < p->n; r++) \
+        row_##T(x + p->rows.at[r][i] * p->x_row, p->x_pixel, line, u, (T)p->rows.w[r][i], p->w, u, false); } } \
+  static void forward_##T(const plan *p, const T *x, T *y, T *line, int64_t u) { \
+    if (u == 1) gather_##T(p, x, y, line, 1); else gather_##T(p, x, y, line, u); }         /* single numbers without a loop */ \
+  static void backward_##T(const plan *p, T *x, const T *y, T *line, int64_t u) { \
+    if (u == 1) scatter_##T(p, x, y, line, 1); else scatter_##T(p, x, y, line, u); }
 PLANES(float)
 PLANES(double)
 
@@ -61,9 +65,10 @@ static ty_status run(ty_call *c) {
   bool back = c->op->id == TY_OP_resize_backward;
   ty_tensor *x = back ? c->out[0] : c->in[0].t, *y = back ? c->in[0].t : c->out[0];   /* x: the input's side, y: the result's */
   const ty_sampling_options how = ty_sampling_options_of(c);
-  int mode = how.mode, n = ty_taps_of(mode), size = ty_itemsize(x);
-  int64_t h = x->shape[2], w = x->shape[3], oh = y->shape[2], ow = y->shape[3];
-  const int64_t s[4] = {x->stride[2], x->stride[3], y->stride[2], y->stride[3]};
+  const int mode = how.mode, size = ty_itemsize(x);
+  const int64_t h = x->shape[2], w = x->shape[3], oh = y->shape[2], ow = y->shape[3];
+  plan plan = {.n = ty_taps_of(mode), .w = w, .oh = oh, .ow = ow, .x_row = x->stride[2], .x_pixel = x->stride[3],
+    .y_row = y->stride[2], .y_pixel = y->stride[3]};
   if (back && x->storage->nbytes) memset(ty_data(x), 0, x->storage->nbytes);
   if (ty_numel(y) == 0) return TY_OK;
   int threads = ty_threads_for(ty_numel(y) * 8);
@@ -76,29 +81,22 @@ static ty_status run(ty_call *c) {
   size_t each = sizeof(double) * (size_t)(oh + ow) * 4, table = each + each / 2;
   char *room = ty_scratch(table + line * (size_t)threads), *lines = room + table;
   if (!room) return ty_no_memory(c->ctx, c->op->shown);
-  taps rows, cols;
   for (int i = 0; i < 4; i++) {
-    rows.w[i] = (double *)(void *)room + i * (oh + ow);
-    cols.w[i] = rows.w[i] + oh;
-    rows.at[i] = (int32_t *)(void *)(room + each) + i * (oh + ow);
-    cols.at[i] = rows.at[i] + oh;
+    plan.rows.w[i] = (double *)(void *)room + i * (oh + ow);
+    plan.cols.w[i] = plan.rows.w[i] + oh;
+    plan.rows.at[i] = (int32_t *)(void *)(room + each) + i * (oh + ow);
+    plan.cols.at[i] = plan.rows.at[i] + oh;
   }
-  make_taps(&rows, h, oh, mode, how.corners, how.factor[0]);
-  make_taps(&cols, w, ow, mode, how.corners, how.factor[1]);
+  make_taps(&plan.rows, h, oh, mode, how.corners, how.factor[0]);
+  make_taps(&plan.cols, w, ow, mode, how.corners, how.factor[1]);
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t p = 0; p < planes; p++) {
     const int64_t img = p / parts, ch = p % parts * u, m = TY_MIN(u, channels - ch);
-    char *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size,
-      *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size;
-    void *buf = lines + line * (size_t)omp_get_thread_num();
-    if (size == 4) {
-      if (back)
-        backward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow, m);
-      else
-        forward_float((float *)(void *)px, (float *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow, m);
-    }
-    else if (back) backward_double((double *)(void *)px, (double *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow, m);
-    else forward_double((double *)(void *)px, (double *)(void *)py, buf, &rows, &cols, n, s, w, oh, ow, m);
+    void *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size,
+      *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size,
+      *buf = lines + line * (size_t)omp_get_thread_num();
+    if (size == 4) back ? backward_float(&plan, px, py, buf, m) : forward_float(&plan, px, py, buf, m);
+    else back ? backward_double(&plan, px, py, buf, m) : forward_double(&plan, px, py, buf, m);
   }
   ty_scratch_free(room);
   return TY_OK;
