@@ -18,27 +18,19 @@
     T *o = o_; ARGS##n; const T p = TO_T(p_), q = TO_T(q_); \
     (void)p; (void)q; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n_; i++) { LOADS##n; o[i] = (T)(expr); } }
-/* A quick pass over each piece where the near form holds, else the exact one. */
+/* A quick pass over each piece where the near form holds throughout, else the exact one. near: whether it holds at i; then the operands. */
 #define PIECE 512
-#define DIVIDE(name) \
+#define NEARLY(name, near, ...) \
   static void FN(point_##name)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
     (void)c_; (void)p_; (void)q_; \
     for (int64_t from = 0; from < n_; from += PIECE) { \
-      T *o = (T *)o_ + from; const T *as = (const T *)a_ + from, *bs = (const T *)b_ + from; \
+      T *o = (T *)o_ + from; const T *as = (const T *)a_ + from, *bs = b_ ? (const T *)b_ + from : NULL; (void)bs; \
       const int n = (int)TY_MIN(n_ - from, PIECE); int far = 0; \
-      for (int i = 0; i < n; i++) far |= !(M(abs)(as[i] / bs[i]) < TY_NEAR); \
-      if (far) for (int i = 0; i < n; i++) o[i] = M(name)(as[i], bs[i]); \
-      else for (int i = 0; i < n; i++) o[i] = M(near_##name)(as[i], bs[i]); } }
-/* So of angles, in float64. */
-#define TURN(name) \
-  static void FN(point_##name)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
-    (void)b_; (void)c_; (void)p_; (void)q_; \
-    for (int64_t from = 0; from < n_; from += PIECE) { \
-      T *o = (T *)o_ + from; const T *xs = (const T *)a_ + from; \
-      const int n = (int)TY_MIN(n_ - from, PIECE); int far = 0; \
-      for (int i = 0; i < n; i++) far |= !(M(abs)(xs[i]) <= (T)TY_NEAR_ANGLE); \
-      if (far) for (int i = 0; i < n; i++) o[i] = M(name)(xs[i]); \
-      else for (int i = 0; i < n; i++) o[i] = M(near_##name)(xs[i]); } }
+      for (int i = 0; i < n; i++) far |= !(near); \
+      if (far) for (int i = 0; i < n; i++) o[i] = M(name)(__VA_ARGS__); \
+      else for (int i = 0; i < n; i++) o[i] = M(near_##name)(__VA_ARGS__); } }
+#define DIVIDED(name) NEARLY(name, M(abs)(as[i] / bs[i]) < TY_NEAR, as[i], bs[i])
+#define TURNED(name) NEARLY(name, M(abs)(as[i]) <= (T)TY_NEAR_ANGLE, as[i])
 #define ARGS1 const T *xs = a_
 #define ARGS2 const T *as = a_, *bs = b_
 #define ARGS3 const T *as = a_, *bs = b_, *cs = c_
@@ -88,8 +80,8 @@
 #define TO_T(v) (T)(v)
 #define WORD uint64_t
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
-#define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
-#define ANGLE(name, sg, dt, ac, dm, ex, dc) TURN(name)
+#define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDED(name)
+#define ANGLE(name, sg, dt, ac, dm, ex, dc) TURNED(name)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "extremes.h"
@@ -103,7 +95,7 @@
 #define S f32
 #define WORD uint32_t
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) FLOATS_##dt(n, name, ex)
-#define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDE(name)
+#define DIVISION(name, sg, dt, ac, dm, ex, dc) DIVIDED(name)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
 #include "extremes.h"

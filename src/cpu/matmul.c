@@ -46,13 +46,15 @@ static void dot(const product *p) {
 
 /* A matrix by a vector, either first: for float64 BLAS's products of matrices take up to four times as long. */
 static void by_vector(const product *p) {
-  const bool left = p->n == 1;             /* the matrix is a, of m rows, else b, of n columns */
-  const double *matrix = (const double *)(left ? p->a : p->b), *vector = (const double *)(left ? p->b : p->a);
-  const int64_t out = left ? p->m : p->n, ld = TY_MAX(left ? p->lda : p->ldb, 1);
-  const bool rows = left ? !p->ta : p->tb; /* whether it lies as rows that each give one result */
-  const int64_t step = left ? (p->tb ? 1 : p->ldb) : p->ta ? p->lda : 1;
-  cblas_dgemv(CblasRowMajor, rows ? CblasNoTrans : CblasTrans, (int)(rows ? out : p->kk), (int)(rows ? p->kk : out), 1, matrix, (int)ld,
-    vector, (int)TY_MAX(step, 1), p->beta, (double *)p->c, (int)(left ? TY_MAX(p->ldc, 1) : 1));
+  product q = *p;
+  if (p->n != 1) {                         /* a row by a matrix: that transposed by a column */
+    q.a = p->b, q.ta = !p->tb, q.lda = p->ldb;
+    q.b = p->a, q.tb = !p->ta, q.ldb = p->lda;
+    q.m = p->n, q.ldc = 1;
+  }
+  cblas_dgemv(CblasRowMajor, q.ta ? CblasTrans : CblasNoTrans, (int)(q.ta ? q.kk : q.m), (int)(q.ta ? q.m : q.kk), 1,
+    (const double *)q.a, (int)TY_MAX(q.lda, 1), (const double *)q.b, q.tb ? 1 : (int)TY_MAX(q.ldb, 1), q.beta, (double *)q.c,
+    (int)TY_MAX(q.ldc, 1));
 }
 
 /* A column by a row, which BLAS and oneDNN pack as if there were more. */

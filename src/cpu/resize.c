@@ -31,23 +31,24 @@ typedef struct {
 
 /* A plane of pixels of u numbers, which lie side by side: rows are blended into a line as wide as the input, then its columns; backward the
  * other way. first: what is blended into counts as 0. */
+#define ALWAYS inline __attribute__((always_inline))
 #define PLANES(T) \
   static inline void numbers_##T(T *restrict to, const T *restrict from, T k, int64_t n, bool first) { \
     if (first) { _Pragma("omp simd") for (int64_t j = 0; j < n; j++) to[j] = 0 + k * from[j]; } \
     else { _Pragma("omp simd") for (int64_t j = 0; j < n; j++) to[j] += k * from[j]; } } \
-  static inline __attribute__((always_inline)) void pixel_##T(T *to, const T *from, T k, int64_t u, bool first) { \
+  static ALWAYS void pixel_##T(T *to, const T *from, T k, int64_t u, bool first) { \
     if (u > 1) numbers_##T(to, from, k, u, first); else *to = (first ? 0 : *to) + k * *from; } \
-  static inline __attribute__((always_inline)) void row_##T(T *to, int64_t to_pixel, const T *from, int64_t from_pixel, T k, int64_t w, int64_t u, bool first) { \
+  static ALWAYS void row_##T(T *to, int64_t to_pixel, const T *from, int64_t from_pixel, T k, int64_t w, int64_t u, bool first) { \
     if (to_pixel == u && from_pixel == u) numbers_##T(to, from, k, w * u, first); \
     else for (int64_t j = 0; j < w; j++) pixel_##T(to + j * to_pixel, from + j * from_pixel, k, u, first); } \
-  static inline __attribute__((always_inline)) void gather_##T(const plan *p, const T *x, T *y, T *line, int64_t u) { \
+  static ALWAYS void gather_##T(const plan *p, const T *x, T *y, T *line, int64_t u) { \
     for (int64_t i = 0; i < p->oh; i++, y += p->y_row) { \
       for (int r = 0; r < p->n; r++) \
         row_##T(line, u, x + p->rows.at[r][i] * p->x_row, p->x_pixel, (T)p->rows.w[r][i], p->w, u, !r); \
       for (int r = 0; r < p->n; r++) { \
         const int32_t *at = p->cols.at[r]; const double *k = p->cols.w[r]; \
         for (int64_t j = 0; j < p->ow; j++) pixel_##T(y + j * p->y_pixel, line + at[j] * u, (T)k[j], u, !r); } } } \
-  static inline __attribute__((always_inline)) void scatter_##T(const plan *p, T *x, const T *y, T *line, int64_t u) { \
+  static ALWAYS void scatter_##T(const plan *p, T *x, const T *y, T *line, int64_t u) { \
     for (int64_t i = 0; i < p->oh; i++, y += p->y_row) { \
       memset(line, 0, sizeof(T) * (size_t)(p->w * u)); \
       for (int64_t j = 0; j < p->ow; j++) for (int r = 0; r < p->n; r++) \
