@@ -5086,23 +5086,6 @@ function tycho.float_power(a, b) end
 ---@return tycho.Tensor
 function Tensor:float_power(b) end
 
---- `(x, n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
----@param x tycho.Tensor
----@param n? integer|table
----@param dim? integer|table
----@param prepend? tycho.Tensor|table
----@param append? tycho.Tensor|table
----@return tycho.Tensor
-function tycho.diff(x, n, dim, prepend, append) end
-
---- `(n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
----@param n? integer|table
----@param dim? integer|table
----@param prepend? tycho.Tensor|table
----@param append? tycho.Tensor|table
----@return tycho.Tensor
-function Tensor:diff(n, dim, prepend, append) end
-
 --- `(a, b, p:number=2)` the p-norm of a - b
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
@@ -5157,6 +5140,79 @@ function tycho.bernoulli_(x, p) end
 ---@param p? any
 ---@return tycho.Tensor
 function Tensor:bernoulli_(p) end
+
+--- `(x, n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
+---@param x tycho.Tensor
+---@param n? integer|table
+---@param dim? integer|table
+---@param prepend? tycho.Tensor|table
+---@param append? tycho.Tensor|table
+---@return tycho.Tensor
+function tycho.diff(x, n, dim, prepend, append) end
+
+--- `(n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
+---@param n? integer|table
+---@param dim? integer|table
+---@param prepend? tycho.Tensor|table
+---@param append? tycho.Tensor|table
+---@return tycho.Tensor
+function Tensor:diff(n, dim, prepend, append) end
+
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.trapezoid(y, x, dim, options) end
+
+--- `(x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:trapezoid(x, dim, options) end
+
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.trapz(y, x, dim, options) end
+
+--- `(x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:trapz(x, dim, options) end
+
+--- `(y, x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
+---@param y tycho.Tensor
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function tycho.cumulative_trapezoid(y, x, dim, options) end
+
+--- `(x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
+---@param x? any
+---@param dim? integer|table
+---@param options? table
+---@return tycho.Tensor
+function Tensor:cumulative_trapezoid(x, dim, options) end
+
+--- `(x, *, spacing:any?, dim:dims?, edge_order:int=1)` a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.gradient(x, options) end
+
+--- `(*, spacing:any?, dim:dims?, edge_order:int=1)` a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each
+---@param options? table
+---@return tycho.Tensor
+function Tensor:gradient(options) end
 
 --- `(x, dim:int?, keepdim:bool=false)` the middle value (the lower of two), without dim of all elements; with dim its index too
 ---@param x tycho.Tensor
@@ -5807,10 +5863,22 @@ function tycho.einsum(equation, a, b, c, d, e, f) end
 ---@return tycho.Tensor
 function tycho.linalg.cholesky(x, options) end
 
+--- `(x, *, upper:bool=false, check_errors:bool=false)` linalg.cholesky, and for each matrix 0 or the order of its first minor that isn't positive: it has no factor, but there is no error
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.cholesky_ex(x, options) end
+
 --- `(x)` L below U of x with rows exchanged, in one matrix, and the row, from 1, that each was exchanged with
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.lu_factor(x) end
+
+--- `(x, *, check_errors:bool=false)` linalg.lu_factor, and for each matrix 0 or which element of U's diagonal is the first 0: such a matrix has no solutions
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.lu_factor_ex(x, options) end
 
 --- `(x)` P, L and U of x = P L U: a permutation, a lower triangle of units, an upper one
 ---@param x tycho.Tensor
@@ -5867,6 +5935,13 @@ function tycho.linalg.svdvals(x) end
 ---@return tycho.Tensor
 function tycho.linalg.solve(a, b, options) end
 
+--- `(a, b, *, left:bool=true, check_errors:bool=false)` linalg.solve, and for each matrix 0 or, where it is singular, which element of U's diagonal is 0: its solution is NaN, and no error
+---@param a tycho.Tensor
+---@param b tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.solve_ex(a, b, options) end
+
 --- `(a, b, *, upper:bool, left:bool=true, unitriangular:bool=false)` x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
@@ -5887,6 +5962,12 @@ function tycho.inverse(x) end
 --- inverses of square matrices
 ---@return tycho.Tensor
 function Tensor:inverse() end
+
+--- `(x, *, check_errors:bool=false)` linalg.inv, and for each matrix 0 or, where it is singular, which element of U's diagonal is 0: its inverse is NaN, and no error
+---@param x tycho.Tensor
+---@param options? table
+---@return tycho.Tensor
+function tycho.linalg.inv_ex(x, options) end
 
 --- `(x)` sign and logarithm of the absolute value of determinants
 ---@param x tycho.Tensor
@@ -6062,62 +6143,6 @@ function tycho.cholesky_inverse(l, upper) end
 ---@param upper? boolean|table
 ---@return tycho.Tensor
 function Tensor:cholesky_inverse(upper) end
-
---- `(y, x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
----@param y tycho.Tensor
----@param x? any
----@param dim? integer|table
----@param options? table
----@return tycho.Tensor
-function tycho.trapezoid(y, x, dim, options) end
-
---- `(x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
----@param x? any
----@param dim? integer|table
----@param options? table
----@return tycho.Tensor
-function Tensor:trapezoid(x, dim, options) end
-
---- `(y, x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
----@param y tycho.Tensor
----@param x? any
----@param dim? integer|table
----@param options? table
----@return tycho.Tensor
-function tycho.trapz(y, x, dim, options) end
-
---- `(x:any?, dim:int=-1, *, dx:number=1)` integral along dim by the trapezoidal rule, at places x or dx apart
----@param x? any
----@param dim? integer|table
----@param options? table
----@return tycho.Tensor
-function Tensor:trapz(x, dim, options) end
-
---- `(y, x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
----@param y tycho.Tensor
----@param x? any
----@param dim? integer|table
----@param options? table
----@return tycho.Tensor
-function tycho.cumulative_trapezoid(y, x, dim, options) end
-
---- `(x:any?, dim:int=-1, *, dx:number=1)` trapezoid up to each place along dim, from the second on
----@param x? any
----@param dim? integer|table
----@param options? table
----@return tycho.Tensor
-function Tensor:cumulative_trapezoid(x, dim, options) end
-
---- `(x, *, spacing:any?, dim:dims?, edge_order:int=1)` a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each
----@param x tycho.Tensor
----@param options? table
----@return tycho.Tensor
-function tycho.gradient(x, options) end
-
---- `(*, spacing:any?, dim:dims?, edge_order:int=1)` a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each
----@param options? table
----@return tycho.Tensor
-function Tensor:gradient(options) end
 
 --- `(x, ind:int=2)` y of tensordot(y, tensordot(x, z, k), ind) = z: x's inverse as a map from its dims after ind (k many) to the first ind
 ---@param x tycho.Tensor

@@ -20,6 +20,10 @@ def spd(*shape, dtype=f64):
     return x @ x.transpose(-2, -1) + shape[-1] * torch.eye(shape[-1], dtype=dtype)
 
 
+def factor_and_info(f):
+    return lambda *args: (f(*args)[0], f(*args)[1].long())
+
+
 def lua(body):
     return "(function() local L = require('tycho').linalg " + body + " end)()"
 
@@ -28,6 +32,10 @@ for dt in (torch.float64, torch.float32):
     A, B = matrices((2, 3, 3), dt) + 3 * torch.eye(3, dtype=dt), matrices((2, 3, 2), dt, salt=1)
     add("linalg.cholesky", la.cholesky, [spd(2, 3, 3, dtype=dt)], check_grad=False)
     add("linalg.cholesky", lambda x: la.cholesky(x, upper=True), [spd(4, 4, dtype=dt)], opts={"upper": True}, check_grad=False)
+    add("linalg.cholesky_ex", factor_and_info(la.cholesky_ex), [spd(2, 3, 3, dtype=dt)], check_grad=False)
+    add("linalg.cholesky_ex", lambda x: la.cholesky_ex(x)[1].long(), [spd(2, 3, 3, dtype=dt) * torch.tensor([1., -1]).to(dt)[:, None, None]], call=lua("local _, info = L.cholesky_ex(x) return info"), grad=False)
+    add("linalg.solve_ex", factor_and_info(la.solve_ex), [A, B]); add("linalg.inv_ex", factor_and_info(la.inv_ex), [A])
+    add("linalg.lu_factor_ex", lambda x: (la.lu_factor(x)[0], la.lu_factor(x)[1].long(), la.lu_factor_ex(x)[2].long()), [A])
     add("linalg.solve", la.solve, [A, B]); add("linalg.solve", la.solve, [A[0], B])
     add("linalg.solve", la.solve, [A, B[:, :, 0]]); add("linalg.solve", la.solve, [A[0], B[0, :, 0]])
     add("linalg.solve", lambda a, b: la.solve(a, b, left=False), [A, B.transpose(1, 2)], opts={"left": False})

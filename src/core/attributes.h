@@ -81,6 +81,8 @@ enum {
     TY_AT_augment_dtype = 5,
   TY_AT_rng_state_device = 0,
   TY_AT_dropout_mask_p = 0,
+  TY_AT_cholesky_factor_check = 0,
+  TY_AT_solve_system_check = 0,
   TY_AT_solve_triangle_upper = 0, TY_AT_solve_triangle_unit = 1,
   TY_AT_eigen_rows_upper = 0,
   TY_AT_qr_rows_complete = 0,
@@ -187,18 +189,19 @@ enum {
   X(randint, low) X(randint, high) X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) \
   X(randperm, device) X(uniform, low) X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) \
   X(multinomial, replacement) X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) \
-  X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(solve_triangle, upper) X(solve_triangle, unit) \
-  X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) X(fourier, kind) X(softmax, dim) X(softmax, dtype) \
-  X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) X(log_softmax_backward, dim) X(index, dims) X(index, ids) \
-  X(index_put, dims) X(index_put, accumulate) X(gather, dim) X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) \
-  X(scatter_combine, how) X(bag, padding) X(sort, dim) X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) \
-  X(topk, largest) X(topk, sorted) X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) \
-  X(conv2d, dilation) X(conv2d, groups) X(conv2d_backward_input, size) X(conv2d_backward_input, stride) \
-  X(conv2d_backward_input, padding) X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) \
-  X(conv2d_backward_weight, size) X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) \
-  X(conv2d_backward_weight, dilation) X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) \
-  X(max_pool2d_indices, stride) X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) \
-  X(max_pool2d_backward, size) X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) X(max_pool2d_backward, padding) \
+  X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) \
+  X(solve_triangle, upper) X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) \
+  X(fourier, kind) X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) \
+  X(log_softmax_backward, dim) X(index, dims) X(index, ids) X(index_put, dims) X(index_put, accumulate) X(gather, dim) \
+  X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) X(scatter_combine, how) X(bag, padding) X(sort, dim) \
+  X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) X(searchsorted, right) \
+  X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) \
+  X(conv2d_backward_input, size) X(conv2d_backward_input, stride) X(conv2d_backward_input, padding) \
+  X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) X(conv2d_backward_weight, size) \
+  X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) X(conv2d_backward_weight, dilation) \
+  X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) X(max_pool2d_indices, stride) \
+  X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) X(max_pool2d_backward, size) \
+  X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) X(max_pool2d_backward, padding) \
   X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) X(avg_pool2d, stride) \
   X(avg_pool2d, padding) X(avg_pool2d, ceil_mode) X(avg_pool2d, count_include_pad) X(avg_pool2d, divisor_override) \
   X(avg_pool2d_backward, size) X(avg_pool2d_backward, kernel_size) X(avg_pool2d_backward, stride) X(avg_pool2d_backward, padding) \

@@ -82,7 +82,10 @@ static int solve(const job *j, int64_t i, char *work) {
   char *lu = work, *x = work + square;
   int *pivot = (int *)(x + rounded((size_t)n * (size_t)more * (size_t)j->size));
   int info = factor(j, i, lu, pivot), wrong;
-  if (info) return info;
+  if (info) {
+    memset(j->out + i * j->step_out, 0xff, (size_t)j->step_out);               /* NaN */
+    return info;
+  }
   turn(j, x, j->b + i * j->step_b, n, more);
   if (j->k) dgetrs_("T", &n, &more, (double *)lu, &n, pivot, (double *)x, &n, &wrong, 1);
   else sgetrs_("T", &n, &more, (float *)lu, &n, pivot, (float *)x, &n, &wrong, 1);
@@ -282,6 +285,9 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   int64_t batches = 1, bad = -1;
   int info = 0;
   for (int i = 0; i < a->ndim - 2; i++) batches *= a->shape[i];
+  const bool tells = one == cholesky || one == solve,
+    check = !tells || c->at[one == solve ? TY_AT_solve_system_check : TY_AT_cholesky_factor_check].i;
+  if (tells) memset(j.out2, 0, sizeof(int64_t) * (size_t)batches);
   if (batches == 0 || (ty_numel(o) == 0 && one != lu)) return TY_OK;
   j.step_a = ty_numel(a) / batches * j.size;
   j.step_b = b ? ty_numel(b) / batches * j.size : 0;
@@ -299,7 +305,8 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   for (int t = 0; t < threads; t++)
     for (int64_t i = batches * t / threads; i < batches * (t + 1) / threads; i++) {
       const int failed = one(&j, i, work + need * (size_t)t);
-      if (failed) {
+      if (tells) ((int64_t *)(void *)j.out2)[i] = failed;
+      if (failed && check) {
         #pragma omp critical(ty_linalg)
         if (bad < 0 || i < bad) { bad = i; info = failed; }
         break;

@@ -1,8 +1,8 @@
 -- Functions made of ops. lib.lua says how they are declared; each file here holds one family.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
-for _, family in ipairs {"shape", "values", "statistics", "products", "linalg", "spectral", "windows", "special", "places", "layers",
-    "volumes", "sampling", "quantize", "losses", "linear_cross_entropy"} do
+for _, family in ipairs {"shape", "values", "slopes", "statistics", "products", "linalg", "spectral", "windows", "special", "places",
+    "layers", "volumes", "sampling", "quantize", "losses", "linear_cross_entropy"} do
   require("tycho.functional." .. family)
 end
 

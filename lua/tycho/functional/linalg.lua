@@ -43,6 +43,13 @@ def("linalg.cholesky",
     local l = computed(ops.cholesky_factor, x)
     return upper and T(l) or l
   end, NO_METHOD)
+def("linalg.cholesky_ex",
+  "x, *, upper:bool=false, check_errors:bool=false",
+  "linalg.cholesky, and for each matrix 0 or the order of its first minor that isn't positive: it has no factor, but there is no error",
+  function(x, upper, check)
+    local l, info = computed(ops.cholesky_factor, x, check)
+    return upper and T(l) or l, info
+  end, NO_METHOD)
 -- The order of rows that exchanges give: order[i] is the row that comes i-th then.
 local function order_of(who, lu, pivots)
   need_matrix(who, lu)
@@ -69,6 +76,17 @@ def("linalg.lu_factor",
   function(x)
     local lu, pivots = computed(ops.lu_factors, x)
     return lu, pivots
+  end, NO_METHOD)
+def("linalg.lu_factor_ex",
+  "x, *, check_errors:bool=false",
+  "linalg.lu_factor, and for each matrix 0 or which element of U's diagonal is the first 0: such a matrix has no solutions",
+  function(x, check)
+    local lu, pivots = computed(ops.lu_factors, x)
+    local counts = ops.ne(ops.diagonal(M.detach(lu), 0, -2, -1), 0)
+    local before = ops.sum(ops.cumprod(M.long(counts), -1), -1)
+    local info = ops.where(ops.lt(before, cols(counts)), before + 1, 0)
+    if check and M.item(ops.any(info)) then fail("linalg.lu_factor_ex", "a matrix is singular") end
+    return lu, pivots, info
   end, NO_METHOD)
 def("linalg.lu", "x", "P, L and U of x = P L U: a permutation, a lower triangle of units, an upper one", function(x)
   need_matrix("linalg.lu", x)
@@ -156,8 +174,16 @@ local function system(name, a, b, left, vectors)
 end
 def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a = b) for square matrices a", function(a, b, left)
   local p, q, shaped = system("linalg.solve", a, b, left, true)
-  return shaped(computed(ops.solve_system, p, q))
+  return shaped((computed(ops.solve_system, p, q)))
 end, NO_METHOD)
+def("linalg.solve_ex",
+  "a, b, *, left:bool=true, check_errors:bool=false",
+  "linalg.solve, and for each matrix 0 or, where it is singular, which element of U's diagonal is 0: its solution is NaN, and no error",
+  function(a, b, left, check)
+    local p, q, shaped = system("linalg.solve_ex", a, b, left, true)
+    local x, info = computed(ops.solve_system, p, q, check)
+    return shaped(x), info
+  end, NO_METHOD)
 def("linalg.solve_triangular",
   "a, b, *, upper:bool, left:bool=true, unitriangular:bool=false",
   "x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read",
@@ -167,8 +193,16 @@ def("linalg.solve_triangular",
   end, NO_METHOD)
 def("linalg.inv", "x", "inverses of square matrices", function(x)
   need_square("linalg.inv", x)
-  return computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape))
+  return (computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape)))
 end, NO_METHOD)
+def("linalg.inv_ex",
+  "x, *, check_errors:bool=false",
+  "linalg.inv, and for each matrix 0 or, where it is singular, which element of U's diagonal is 0: its inverse is NaN, and no error",
+  function(x, check)
+    need_square("linalg.inv_ex", x)
+    local inverse, info = computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape), check)
+    return inverse, info
+  end, NO_METHOD)
 def("linalg.slogdet", "x", "sign and logarithm of the absolute value of determinants", function(x)
   local log, sign = computed(ops.log_determinant, x)
   return sign, log
@@ -399,82 +433,7 @@ def("cholesky_inverse", "l, upper:bool=false", "inverse of the matrix whose Chol
   need_square("cholesky_inverse", l)
   return F.cholesky_solve(ops.expand(eye(cols(l), l), l.shape), l, upper)
 end)
-def("trapezoid",
-  "y, x:any?, dim:int=-1, *, dx:number=1",
-  "integral along dim by the trapezoidal rule, at places x or dx apart",
-  function(y, x, dim, dx)
-    if y.shape[wrap("trapezoid", dim, M.dim(y))] < 2 then return ops.sum(ops.slice(y, dim, 1, 0), dim) * 1.0 end
-    if x == nil then return (ops.sum(y, dim) - (ops.select(y, dim, 1) + ops.select(y, dim, -1)) / 2) * dx end
-    local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
-    if not core.is_tensor(x) then fail("trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end
-    local widths = F.diff(x, 1, M.dim(x) == 1 and 1 or dim)
-    if M.dim(x) == 1 then means = M.transpose(means, dim, -1); dim = -1 end
-    return ops.sum(means * widths, dim)
-  end)
-lib.alias("trapz", "trapezoid")
-def("cumulative_trapezoid",
-  "y, x:any?, dim:int=-1, *, dx:number=1",
-  "trapezoid up to each place along dim, from the second on",
-  function(y, x, dim, dx)
-    dim = wrap("cumulative_trapezoid", dim, M.dim(y))
-    if y.shape[dim] == 0 then return y * 1.0 end
-    local means = (ops.slice(y, dim, 2) + ops.slice(y, dim, 1, -2)) / 2
-    if x == nil then return ops.cumsum(means, dim) * dx end
-    if not core.is_tensor(x) then fail("cumulative_trapezoid", "argument 2 (x) must be a tensor, got %s", type(x)) end
-    local widths = F.diff(x, 1, M.dim(x) == 1 and 1 or dim)
-    if M.dim(x) == 1 then return M.transpose(ops.cumsum(M.transpose(means, dim, -1) * widths, -1), dim, -1) end
-    return ops.cumsum(means * widths, dim)
-  end)
--- The slopes of x along dim d, whose places are h apart, or lie at a vector's elements: by the parabola through three neighbours, at the
--- ends by a line (edge 1) or by that parabola too (edge 2).
-local function slopes(x, d, h, edge)
-  local n = x.shape[d]
-  if n <= edge then fail("gradient", "dim %d has %d elements; with edge_order = %d it must have at least %d", d, n, edge, edge + 1) end
-  local shape = {}
-  for i = 1, M.dim(x) do shape[i] = i == d and -1 or 1 end
-  if core.is_tensor(h) and (M.dim(h) ~= 1 or #h ~= n) then
-    fail("gradient", "the places along dim %d must be a vector of %d, got shape %s", d, n, tostring(h.shape))
-  end
-  -- steps from first to last, as they stand beside x
-  local steps = core.is_tensor(h) and M.view(F.diff(h), shape)
-  local function step(first, last) return steps and ops.slice(steps, d, first, last) or h end
-  local function at(first, last) return ops.slice(x, d, first, last) end
-  local function line(i) return (at(i + 1, i + 1) - at(i, i)) / step(i, i) end
-  local parts = {}
-  if n > 2 then
-    local a, b = step(1, n - 2), step(2, n - 1)
-    parts[1] = at(1, n - 2) * (-b / (a * (a + b))) + at(2, n - 1) * ((b - a) / (a * b)) + at(3, n) * (a / (b * (a + b)))
-  end
-  if edge == 1 then
-    table.insert(parts, 1, line(1))
-    parts[#parts + 1] = line(n - 1)
-  else
-    local a, b, y, z = step(1, 1), step(2, 2), step(n - 2, n - 2), step(n - 1, n - 1)
-    table.insert(parts, 1, at(1, 1) * (-(a * 2 + b) / (a * (a + b))) + at(2, 2) * ((a + b) / (a * b)) - at(3, 3) * (a / (b * (a + b))))
-    parts[#parts + 1] = at(n - 2, n - 2) * (z / (y * (y + z))) - at(n - 1, n - 1) * ((y + z) / (y * z)) +
-      at(n, n) * ((z * 2 + y) / (z * (y + z)))
-  end
-  return ops.cat(parts, d)
-end
-def("gradient",
-  "x, *, spacing:any?, dim:dims?, edge_order:int=1",
-  "a list of x's slopes along each dim; spacing: how far apart places are (1), or a list with that, or a vector of places, for each",
-  function(x, spacing, dims, edge)
-    if edge ~= 1 and edge ~= 2 then fail("gradient", "edge_order must be 1 or 2, got %d", edge) end
-    if not M.is_floating_point(x) then x = M.float(x) end
-    local list, out = {}, {}
-    for i = 1, dims and #dims or M.dim(x) do list[i] = wrap("gradient", dims and dims[i] or i, M.dim(x)) end
-    local each = type(spacing) == "table" and not core.is_tensor(spacing)
-    if each and #spacing ~= #list then fail("gradient", "spacing has %d items for %d dims", #spacing, #list) end
-    for i, d in ipairs(list) do
-      local h = each and spacing[i] or not each and spacing or 1
-      if type(h) ~= "number" and not core.is_tensor(h) then
-        fail("gradient", "spacing must be a number, or a list of numbers or vectors, got %s", lib.shown(h))
-      end
-      out[i] = slopes(x, d, h, edge)
-    end
-    return out
-  end)
+
 ---- products of sizes, reflections, low ranks ----
 local function product(sizes, first, last)
   local n = 1

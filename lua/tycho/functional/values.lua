@@ -500,25 +500,6 @@ def("rsub", "a, b:operand, *, alpha:number=1", "b - alpha * a", function(a, b, a
 def("float_power", "a:operand, b:operand", "a to the power of b in float64", function(a, b)
   return ops.pow(core.is_tensor(a) and M.double(a) or a, core.is_tensor(b) and M.double(b) or b)
 end)
-def("diff", "x, n:int=1, dim:int=-1, prepend:tensor?, append:tensor?",
-  "differences of neighbours along dim, n times; prepend and append: what comes before x and after it",
-  function(x, n, dim, before, after)
-    dim = wrap("diff", dim, M.dim(x))
-    if n < 0 then fail("diff", "n must not be negative, got %d", n) end
-    if n == 0 then return x end
-    if before or after then
-      local parts = {before or x, before and x or after}
-      parts[3] = before and after or nil
-      x = ops.cat(parts, dim)
-    end
-    for _ = 1, n do
-      local size = x.shape[dim]
-      if size == 0 then return x end
-      local later, earlier = ops.slice(x, dim, 2, math.max(size, 1)), ops.slice(x, dim, 1, size - 1 > 0 and size - 1 or 0)
-      x = x.dtype == "bool" and ops.ne(later, earlier) or later - earlier
-    end
-    return x
-  end)
 def("dist", "a, b, p:number=2", "the p-norm of a - b", function(a, b, p) return M.norm(a - b, p) end, {float32 = true})
 def("nonzero", "x, *, as_tuple:bool=false",
   "indices of the elements that are not 0, one row each; as_tuple: a result for each dim",
