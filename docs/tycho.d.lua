@@ -3163,6 +3163,21 @@ function tycho.unfold(x, dim, size, step, options) end
 ---@return tycho.Tensor
 function Tensor:unfold(dim, size, step, options) end
 
+--- `(x, size:ints, stride:ints, storage_offset:int=0)` a contiguous x's elements at storage_offset, from 0, and at these strides from there, which may meet some twice
+---@param x tycho.Tensor
+---@param size integer[]
+---@param stride integer[]
+---@param storage_offset? integer|table
+---@return tycho.Tensor
+function tycho.as_strided(x, size, stride, storage_offset) end
+
+--- `(size:ints, stride:ints, storage_offset:int=0)` a contiguous x's elements at storage_offset, from 0, and at these strides from there, which may meet some twice
+---@param size integer[]
+---@param stride integer[]
+---@param storage_offset? integer|table
+---@return tycho.Tensor
+function Tensor:as_strided(size, stride, storage_offset) end
+
 --- `(x, dim:dim, index:int)` element index of dim; that dim goes away
 ---@param x tycho.Tensor
 ---@param dim integer

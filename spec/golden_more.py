@@ -122,6 +122,7 @@ add("ctc_loss", lambda x, t: F.ctc_loss(x, t, [7, 2, 7], [3, 3, 3], reduction="n
 add("ctc_loss", lambda x, t: F.ctc_loss(x, t, [7, 2, 7], [3, 3, 3], reduction="none"), [speech, torch.tensor([[1, 2, 3], [4, 4, 1], [2, 3, 2]])], args=["$1", "$2", [7, 2, 7], [3, 3, 3]], opts={"reduction": "none"}, index=[2], grad=False)
 add("ctc_loss", lambda x, t: F.ctc_loss(x, t, (6,), (2,)), [torch.log_softmax(R(6, 4), 1), torch.tensor([1, 3])], args=["$1", "$2", [6], [2]], index=[2], grad=False)
 add("channel_shuffle", lambda x: F.channel_shuffle(x, 2), [R(2, 6, 2, 3)], args=["$1", 2]); add("pixel_unshuffle", lambda x: F.pixel_unshuffle(x, 2), [R(1, 2, 4, 6)], args=["$1", 2])
+add("as_strided", lambda x: x.as_strided((2, 3, 2), (4, 1, 1)), [R(3, 4)], call="x:contiguous():as_strided({2, 3, 2}, {4, 1, 1})"); add("as_strided", lambda x: x.as_strided((2, 2), (1, 4), 3), [R(3, 4)], call="x:contiguous():as_strided({2, 2}, {1, 4}, 3)")
 add("unfold", lambda x: x.unfold(1, 3, 2), [R(2, 7)], args=["$1", 2, 3, 2]); add("unfold", lambda x: x.unfold(0, 2, 1), [R(4, 3)], args=["$1", 1, 2, 1])
 for mode in ("reflect", "replicate", "circular"):
     add("pad", lambda x: F.pad(x, (2, 1), mode=mode), [R(2, 3, 4)], args=["$1", [2, 1]], opts={"mode": mode}); add("pad", lambda x: F.pad(x, (1, 0, 1, 2), mode=mode), [R(1, 2, 3, 4)], args=["$1", [1, 0, 1, 2]], opts={"mode": mode})

@@ -46,6 +46,7 @@ enum {
   TY_AT_slice_dim = 0, TY_AT_slice_first = 1, TY_AT_slice_last = 2, TY_AT_slice_step = 3,
   TY_AT_diagonal_offset = 0, TY_AT_diagonal_dim1 = 1, TY_AT_diagonal_dim2 = 2,
   TY_AT_unfold_dim = 0, TY_AT_unfold_size = 1, TY_AT_unfold_step = 2, TY_AT_unfold_dilation = 3,
+  TY_AT_as_strided_size = 0, TY_AT_as_strided_stride = 1, TY_AT_as_strided_storage_offset = 2,
   TY_AT_select_dim = 0, TY_AT_select_index = 1,
   TY_AT_to_device_device = 0, TY_AT_to_device_non_blocking = 1,
   TY_AT_clone_memory_format = 0,
@@ -177,21 +178,22 @@ enum {
   X(cumprod, dim) X(cumprod, dtype) X(cummax, dim) X(cummin, dim) X(logcumsumexp, dim) X(logcumsumexp, dtype) \
   X(cumprod_backward, dim) X(view, size) X(permute, dims) X(expand, size) X(slice, dim) X(slice, first) X(slice, last) \
   X(slice, step) X(diagonal, offset) X(diagonal, dim1) X(diagonal, dim2) X(unfold, dim) X(unfold, size) X(unfold, step) \
-  X(unfold, dilation) X(select, dim) X(select, index) X(to_device, device) X(to_device, non_blocking) X(clone, memory_format) \
-  X(cast, dtype) X(cast, memory_format) X(copy, non_blocking) X(tril, k) X(triu, k) X(flip, dims) X(pad_constant, pad) \
-  X(pad_constant, value) X(strided_take, layout) X(strided_take, size) X(strided_take, stride) X(strided_take, offset) \
-  X(strided_put, layout) X(strided_put, size) X(strided_put, stride) X(strided_put, offset) X(overlap_add, dim) X(overlap_add, n) \
-  X(overlap_add, step) X(overlap_add, dilation) X(cat, dim) X(stack, dim) X(empty, size) X(empty, dtype) X(empty, device) \
-  X(zeros, size) X(zeros, dtype) X(zeros, device) X(ones, size) X(ones, dtype) X(ones, device) X(full, size) X(full, value) \
-  X(full, dtype) X(full, device) X(range, first) X(range, last) X(range, step) X(range, dtype) X(range, device) \
-  X(linspace, first) X(linspace, last) X(linspace, steps) X(linspace, dtype) X(linspace, device) X(eye, n) X(eye, m) \
-  X(eye, dtype) X(eye, device) X(rand, size) X(rand, dtype) X(rand, device) X(randn, size) X(randn, dtype) X(randn, device) \
-  X(randint, low) X(randint, high) X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) \
-  X(randperm, device) X(uniform, low) X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) \
-  X(multinomial, replacement) X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) \
-  X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) \
-  X(solve_triangle, upper) X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) \
-  X(fourier, kind) X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) \
+  X(unfold, dilation) X(as_strided, size) X(as_strided, stride) X(as_strided, storage_offset) X(select, dim) X(select, index) \
+  X(to_device, device) X(to_device, non_blocking) X(clone, memory_format) X(cast, dtype) X(cast, memory_format) \
+  X(copy, non_blocking) X(tril, k) X(triu, k) X(flip, dims) X(pad_constant, pad) X(pad_constant, value) X(strided_take, layout) \
+  X(strided_take, size) X(strided_take, stride) X(strided_take, offset) X(strided_put, layout) X(strided_put, size) \
+  X(strided_put, stride) X(strided_put, offset) X(overlap_add, dim) X(overlap_add, n) X(overlap_add, step) \
+  X(overlap_add, dilation) X(cat, dim) X(stack, dim) X(empty, size) X(empty, dtype) X(empty, device) X(zeros, size) \
+  X(zeros, dtype) X(zeros, device) X(ones, size) X(ones, dtype) X(ones, device) X(full, size) X(full, value) X(full, dtype) \
+  X(full, device) X(range, first) X(range, last) X(range, step) X(range, dtype) X(range, device) X(linspace, first) \
+  X(linspace, last) X(linspace, steps) X(linspace, dtype) X(linspace, device) X(eye, n) X(eye, m) X(eye, dtype) X(eye, device) \
+  X(rand, size) X(rand, dtype) X(rand, device) X(randn, size) X(randn, dtype) X(randn, device) X(randint, low) X(randint, high) \
+  X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) X(randperm, device) X(uniform, low) \
+  X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) X(multinomial, replacement) \
+  X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) X(augment, random) X(augment, dtype) \
+  X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) X(solve_triangle, upper) \
+  X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) X(fourier, kind) \
+  X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) \
   X(log_softmax_backward, dim) X(index, dims) X(index, ids) X(index_put, dims) X(index_put, accumulate) X(gather, dim) \
   X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) X(scatter_combine, how) X(bag, padding) X(sort, dim) \
   X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) X(searchsorted, right) \

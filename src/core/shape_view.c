@@ -169,6 +169,34 @@ ty_status ty_infer_unfold(ty_call *c) {
   return TY_OK;
 }
 
+ty_status ty_infer_as_strided(ty_call *c) {
+  const ty_tensor *x = c->in[0].t;
+  const ty_attr *size = &c->at[TY_AT_as_strided_size], *stride = &c->at[TY_AT_as_strided_stride];
+  const int64_t first = c->at[TY_AT_as_strided_storage_offset].i, n = ty_numel(x);
+  ty_meta *m = &c->meta[0];
+  int64_t last = first, count = 1;
+  if (!ty_is_contiguous(x)) return ty_fail(c, "argument 1 must be contiguous: contiguous() makes it so");
+  if (size->n != stride->n) return ty_fail(c, "%d sizes and %d strides are given", size->n, stride->n);
+  m->dtype = x->dtype;
+  m->ndim = size->n;
+  m->has_stride = true;
+  m->own_layout = false;
+  for (int i = 0; i < size->n; i++) {
+    int64_t reach;
+    if (size->v[i] < 0 || stride->v[i] < 0)
+      return ty_fail(c, "sizes and strides must not be negative, got %lld and %lld", (long long)size->v[i], (long long)stride->v[i]);
+    if (size->v[i] && (__builtin_mul_overflow(size->v[i] - 1, stride->v[i], &reach) || __builtin_add_overflow(last, reach, &last)))
+      last = n;
+    if (__builtin_mul_overflow(count, size->v[i], &count)) return ty_fail(c, "size %s is too large", ty_shape_text(size->v, size->n));
+    m->shape[i] = size->v[i];
+    m->stride[i] = stride->v[i];
+  }
+  if (first < 0 || (count && last >= n))
+    return ty_fail(c, "size %s at strides %s from storage_offset %lld reaches outside of %lld elements", ty_shape_text(size->v, size->n),
+      ty_shape_text(stride->v, stride->n), (long long)first, (long long)n);
+  return TY_OK;
+}
+
 /* unfold's transpose: windows along dim, their elements along the last dim, add up in n elements. */
 ty_status ty_infer_overlap_add(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
@@ -194,5 +222,6 @@ int64_t ty_view_offset(const ty_call *c) {
   }
   if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select)      /* they begin alike */
     return x->offset + c->at[TY_AT_select_index].i * x->stride[c->at[TY_AT_select_dim].i];
+  if (c->op->id == TY_OP_as_strided && ty_numel(x)) return x->offset + c->at[TY_AT_as_strided_storage_offset].i;
   return x->offset;
 }

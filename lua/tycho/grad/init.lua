@@ -314,6 +314,14 @@ R.diagonal = {x = function(g, x_shape, offset, dim1, dim2)
   if M.numel(g) == 0 then return zeros(x_shape, g) end
   return ops.strided_put(zeros(x_shape, g), g, {}, g.shape, at, math.max(-offset, 0) * stride[dim1] + math.max(offset, 0) * stride[dim2])
 end}
+R.as_strided = {x = function(g, x_shape, size, stride, storage_offset)
+  local n, at = 1, ops.full({}, storage_offset + 1, {dtype = "int64", device = g.device})
+  for i, k in ipairs(size) do
+    at = M.unsqueeze(at, -1) + ops.range(0, k - 1, 1, {dtype = "int64", device = g.device}) * stride[i]
+  end
+  for _, k in ipairs(x_shape) do n = n * k end
+  return M.view(ops.scatter_add(zeros({n}, g), 1, M.reshape(at, -1), M.reshape(g, -1)), x_shape)
+end}
 R.unfold = {x = function(g, x_shape, dim, step, dilation) return ops.overlap_add(g, dim, x_shape[dim], step, dilation) end}
 R.overlap_add = {x = function(g, x_shape, dim, step, dilation)
   return ops.unfold(g, dim, x_shape[#x_shape], step, {dilation = dilation})
