@@ -9886,7 +9886,7 @@ function tycho.nn.Parameter(t, requires_grad) end
 ---@param options? table
 function tycho.nn.Buffer(t, options) end
 
---- `(fn, {prepend=false})` fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. Gives a handle with remove().
+--- `(fn, {prepend=false, with_kwargs=false})` fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. with_kwargs: fn(module, inputs, options, output, ...), where options is the table with names that came last, or {}. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_forward_hook(fn, options) end
@@ -9901,7 +9901,7 @@ function tycho.nn.Module:register_full_backward_hook(fn, options) end
 ---@param options? table
 function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
 
---- `(fn, {prepend=false})` fn(module, inputs) is called before each forward; inputs is a list. What it returns, a list or the one input, takes their place. Gives a handle with remove().
+--- `(fn, {prepend=false, with_kwargs=false})` fn(module, inputs) is called before each forward; inputs is a list. What it returns, a list or the one input, takes their place. with_kwargs: fn(module, inputs, options), as above; it may return both anew. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_forward_pre_hook(fn, options) end

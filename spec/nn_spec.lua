@@ -201,6 +201,26 @@ describe("nn", function()
     helper.fails("argument 1 must be a function", function() l:register_forward_hook(3) end)
   end)
 
+  it("hooks may have the options apart", function()
+    local Scale = nn.Module:extend("Scale")
+    function Scale:forward(x, o) return x * (o and o.by or 1) end
+    local net, seen = Scale(), {}
+    local look = net:register_forward_hook(function(_, inputs, o, y) seen = {inputs.n, o.by, y:item()} end, {with_kwargs = true})
+    net(tycho.ones(1), {by = 3})
+    assert.same({1, 3, 3}, seen)
+    net(tycho.ones(1))
+    assert.same({1, nil, 1}, seen)
+    look:remove()
+    local change = net:register_forward_pre_hook(function(_, inputs, o)
+      return {inputs[1] + 1}, {by = (o.by or 1) * 2}
+    end, {with_kwargs = true})
+    assert.same({12, 4}, {net(tycho.ones(1), {by = 3}):item(), net(tycho.ones(1)):item()})
+    change:remove()
+    net:register_forward_pre_hook(function(_, inputs) return inputs[1] * 5 end, {with_kwargs = true})
+    assert.equal(10, net(tycho.ones(1), {by = 2}):item())
+    helper.fails("unknown option 'with_kwargs'", net.register_full_backward_hook, net, print, {with_kwargs = true})
+  end)
+
   it("lists parameters, and adds groups of them to an optimizer", function()
     local Net = nn.Module:extend("Net")
     function Net:init() self.scales = nn.ParameterList {tycho.ones(2), nn.Parameter(tycho.zeros(3))} end

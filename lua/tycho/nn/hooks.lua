@@ -11,6 +11,36 @@ local function pack(...) return {n = select("#", ...), ...} end
 local function now(list) return {unpack(list)} end       -- those that are called may add others, or remove themselves
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
+-- Arguments without the options that come last, and these; options go back behind what a hook gives.
+local function apart(inputs)
+  local last = inputs[inputs.n]
+  if type(last) ~= "table" or getmetatable(last) ~= nil or type(next(last)) ~= "string" then return inputs, {} end
+  return {n = inputs.n - 1, unpack(inputs, 1, inputs.n - 1)}, last
+end
+local function arguments(new, n)
+  if type(new) ~= "table" or getmetatable(new) ~= nil then return pack(new) end
+  n = math.max(table.maxn(new), n)                       -- nil at the end counts
+  return {n = n, unpack(new, 1, n)}
+end
+local function before_forward(self, h, inputs)
+  if not h.with_kwargs then
+    local new = h.fn(self, inputs)
+    return new == nil and inputs or arguments(new, inputs.n)
+  end
+  local list, named = apart(inputs)
+  local new, new_named = h.fn(self, list, named)
+  if new == nil and new_named == nil then return inputs end
+  local out = new == nil and list or arguments(new, list.n)
+  named = new_named or named
+  if next(named) ~= nil then out = {n = out.n + 1, unpack(out, 1, out.n)}; out[out.n] = named end
+  return out
+end
+local function after_forward(self, h, inputs, outputs)
+  if not h.with_kwargs then return passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
+  local list, named = apart(inputs)
+  return passed(outputs, h.fn(self, list, named, unpack(outputs, 1, outputs.n)))
+end
+
 -- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
 -- them back.
 local function passed_through(who, list, fn)
@@ -61,16 +91,10 @@ end
 -- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
 function hooks.forward(self, ...)
   local own, inputs = rawget(self, "_hooks"), pack(...)
-  for _, h in ipairs(now(own.before)) do
-    local new = h.fn(self, inputs)
-    if type(new) == "table" and getmetatable(new) == nil then
-      local n = math.max(table.maxn(new), inputs.n)        -- nil at the end counts
-      inputs = {n = n, unpack(new, 1, n)}
-    elseif new ~= nil then inputs = pack(new) end
-  end
+  for _, h in ipairs(now(own.before)) do inputs = before_forward(self, h, inputs) end
   local outputs = #own.back + #own.before_back > 0 and core.is_grad_enabled() and watched(self, own, inputs) or
     pack(self:forward(unpack(inputs, 1, inputs.n)))
-  for _, h in ipairs(now(own.after)) do outputs = passed(outputs, h.fn(self, inputs, unpack(outputs, 1, outputs.n))) end
+  for _, h in ipairs(now(own.after)) do outputs = after_forward(self, h, inputs, outputs) end
   return unpack(outputs, 1, outputs.n)
 end
 
@@ -83,7 +107,7 @@ end
 local KINDS = {"before", "after", "back", "before_back", "before_state", "after_state", "before_load", "after_load"}
 -- Adds fn; name: the method that was called, when: one of KINDS. Gives a handle with remove().
 function hooks.add(self, name, when, fn, o)
-  if o ~= nil then check(name, o, {prepend = true}) end
+  if o ~= nil then check(name, o, {prepend = true, with_kwargs = when == "before" or when == "after" or nil}) end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   if not rawget(self, "_hooks") then
     rawset(self, "_hooks", {})
@@ -91,7 +115,7 @@ function hooks.add(self, name, when, fn, o)
   end
   hooks.there = true
   core.program.hooked()
-  local list, h = rawget(self, "_hooks")[when], {fn = fn}
+  local list, h = rawget(self, "_hooks")[when], {fn = fn, with_kwargs = o and o.with_kwargs}
   table.insert(list, o and o.prepend and 1 or #list + 1, h)
   function h.remove()
     core.program.hooked()

@@ -195,8 +195,9 @@ local function run(self, ...)
   return as_written(self, ...)
 end
 
--- register_forward_hook(fn, {prepend=false}): fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it
--- returns, if not nil, takes the results' place. prepend: before the hooks that are there. Gives a handle with remove().
+-- register_forward_hook(fn, {prepend=false, with_kwargs=false}): fn(module, inputs, output, ...) is called after each forward; inputs is a
+-- list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. with_kwargs: fn(module, inputs,
+-- options, output, ...), where options is the table with names that came last, or {}. Gives a handle with remove().
 function Module:register_forward_hook(fn, o) return hooks.add(self, "register_forward_hook", "after", fn, o) end
 -- register_full_backward_hook(fn, {prepend=false}): fn(module, grad_inputs, grad_outputs) is called when backward has these gradients:
 -- lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
@@ -204,8 +205,9 @@ function Module:register_full_backward_hook(fn, o) return hooks.add(self, "regis
 -- register_full_backward_pre_hook(fn, {prepend=false}): fn(module, grad_outputs) is called when backward has these, before it goes through
 -- the module; a list that it returns takes their place. Gives a handle with remove().
 function Module:register_full_backward_pre_hook(fn, o) return hooks.add(self, "register_full_backward_pre_hook", "before_back", fn, o) end
--- register_forward_pre_hook(fn, {prepend=false}): fn(module, inputs) is called before each forward; inputs is a list. What it returns, a
--- list or the one input, takes their place. Gives a handle with remove().
+-- register_forward_pre_hook(fn, {prepend=false, with_kwargs=false}): fn(module, inputs) is called before each forward; inputs is a list.
+-- What it returns, a list or the one input, takes their place. with_kwargs: fn(module, inputs, options), as above; it may return both
+-- anew. Gives a handle with remove().
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
 
 -- compile(options): from now on calls of this module go by way of tycho.compile, with its options; a clone() isn't compiled. Gives the
