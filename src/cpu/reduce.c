@@ -76,6 +76,7 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
   const int64_t inner = last < 0 ? 1 : r->red.shape[last], step = last < 0 ? 0 : r->red.stride[last];
   const bool straight = r->direct && stride == 1;
   double part[TY_BLOCK], wide[TY_BLOCK], buf[TY_BLOCK];
+  const int64_t size = ty_loop_size[r->k], together = TY_MAX((int64_t)sizeof buf / (n * size), 1);         /* rows that the buffer takes */
   const ty_loops *l = r->l;
   if (!r->red.total) l->init[r->id][r->k](acc, n);
   for (int64_t i = 0; i < r->red.total;) {
@@ -84,10 +85,10 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
     void *const sum = r->k == TY_IN_F32 ? part : to;
     l->column_init[r->id][r->k](sum, n);
     while (i < e) {
-      const int64_t rows = straight ? TY_MIN(inner - i % inner, e - i) : 1;
+      const int64_t run = TY_MIN(inner - i % inner, e - i), rows = straight ? run : TY_MIN(run, together);
       const char *p = x + (offset_of(&r->red, last, i / inner) + i % inner * step) * r->size;
-      if (!straight) { r->load(buf, p, stride, n); p = (const char *)buf; }
-      l->column[r->id][r->k](sum, p, n, rows, step);
+      for (int64_t j = 0; j < rows && !straight; j++) r->load((char *)buf + j * n * size, p + j * step * r->size, stride, n);
+      l->column[r->id][r->k](sum, straight ? p : (const char *)buf, n, rows, straight ? step : n);
       i += rows;
     }
     if (r->k == TY_IN_F32) l->load[TY_F32][TY_IN_F64](to, part, 1, n);
@@ -122,11 +123,14 @@ static void finish(const reduction *r, int64_t i, double *acc, int64_t n) {
   r->store(r->o + i * r->out_size, 1, acc, n);
 }
 
+#define CONVERTED 128            /* columns of a tile that isn't in the loop's type: so that the buffer takes several rows of it */
+
 /* Neighbours are kept: tiles of them at once. */
 static void by_columns(const reduction *r) {
   const dims *keep = &r->keep;
   const int64_t inner = keep->shape[keep->n - 1], stride = keep->stride[keep->n - 1], outer = keep->total / inner;
-  int64_t tiles = (inner + TY_BLOCK - 1) / TY_BLOCK;
+  const int64_t most = r->direct && stride == 1 ? TY_BLOCK : CONVERTED;
+  int64_t tiles = (inner + most - 1) / most;
   if (inner > 64 && outer * tiles < ty_get_num_threads()) tiles = ty_get_num_threads();   /* narrower tiles, so that each thread has one */
   const int64_t width = (inner + tiles - 1) / tiles;
   const bool narrow = inner <= NARROW && stride == 1 && r->red.n == 1 && r->red.stride[0] == inner;     /* rows without gaps */
