@@ -55,21 +55,24 @@ static void line_extreme(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Running combinations; floats in float64. */
+/* Running combinations; floats in float64. In a loop's type there is no detour. */
+#define CHAIN(T, A, OP) { \
+    const T *x = (const T *)(const void *)ptr[0]; T *o = (T *)(void *)ptr[1]; A acc = product; \
+    for (int64_t i = 0; i < w->n; i++) o[i * w->stride[1]] = (T)(acc = acc OP (A)x[i * w->stride[0]]); \
+    return; }
+#define CHAINS(D, T, A) \
+  if (w->dtype[0] == D && w->dtype[1] == D && product) CHAIN(T, A, *) \
+  if (w->dtype[0] == D && w->dtype[1] == D && id == TY_OP_cumsum) CHAIN(T, A, +)
 static void line_scan(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
-  int id = w->c->op->id;
+  const int id = w->c->op->id;
+  const bool product = id == TY_OP_cumprod;
   (void)line;
-  if (id == TY_OP_cumsum && w->dtype[0] == TY_F32 && w->dtype[1] == TY_F32) {   /* no detour */
-    const float *x = (const float *)(void *)ptr[0];
-    float *o = (float *)(void *)ptr[1];
-    double acc = 0;
-    for (int64_t i = 0; i < w->n; i++) o[i * w->stride[1]] = (float)(acc += (double)x[i * w->stride[0]]);
-    return;
-  }
+  CHAINS(TY_F32, float, double)
+  CHAINS(TY_F64, double, double)
+  CHAINS(TY_I64, int64_t, int64_t)
   void *buf = ty_scratch((size_t)w->n * 8);
   if (!buf) { w->failed = true; return; }
-  bool product = id == TY_OP_cumprod;
   if (w->k == TY_IN_I64) {
     int64_t acc = product, *v = buf;
     w->l->load[w->dtype[0]][2](buf, ptr[0], w->stride[0], w->n);
