@@ -188,6 +188,20 @@ describe("prune", function()
     return m
   end
 
+  it("takes channels by what is left of them", function()
+    local function mask_after(first)
+      local m = nn.Linear(3, 4)
+      tycho.no_grad(function() m.weight:copy_(tycho.sin(tycho.range(1, 12)):view(4, 3)) end)
+      first(m)
+      prune.ln_structured(m, "weight", 2, {n = 2, dim = 1})
+      return m.weight_mask:totable()
+    end
+    assert.same({{1, 1, 0}, {1, 1, 0}, {0, 0, 0}, {0, 0, 0}}, mask_after(function(m) prune.l1_unstructured(m, "weight", 5) end))
+    assert.same({{1, 0, 1}, {1, 0, 1}, {0, 0, 0}, {0, 0, 0}}, mask_after(function(m)
+      prune.custom_from_mask(m, "weight", tycho.tensor {{1, 0, 1}, {1, 0, 1}, {1, 0, 1}, {1, 0, 1}})
+    end))
+  end)
+
   it("takes elements and channels of least size, and what is pruned stays so", function()
     local m = linear()
     prune.l1_unstructured(m, "weight", 0.25)
@@ -232,7 +246,7 @@ describe("prune", function()
     end
     Rows.apply(m, "weight")
     close(m.weight_mask, tycho.tensor {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 0, 1}}, "the first row that is left", 0)
-    assert.same({{{-4, 5, -6}, {0.5, -0.25, 0.75}, {7, -8, 9}}}, seen)
+    assert.same({{{-4, 0, -6}, {0, -0.25, 0}, {0, 0, 9}}}, seen)       -- with the zeros that there are
     local a, b = linear(), linear()
     prune.global_unstructured({{a, "weight"}, {b, "weight"}}, Every, {n = 5})
     close(a.weight_mask, tycho.tensor {{0, 1, 1}, {1, 1, 0}, {1, 1, 1}, {1, 0, 1}}, "over two: the first", 0)

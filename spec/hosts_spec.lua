@@ -53,6 +53,27 @@ describe("hosts #cpu", function()
     assert.truthy(text:find("sound", 1, true) and text:find("ended 0", 1, true), text)
   end)
 
+  it("may load the library anew, while what the old one made is in use", function()
+    local text = run [[
+      local old = require "tycho"
+      local x, net, f = old.ones(2, 2, {requires_grad = true}), old.nn.Linear(2, 2), old.compile(function(v) return v * 2 end)
+      for _ = 1, 5 do
+        for k in pairs(package.loaded) do if k:match "^tycho" then package.loaded[k] = nil end end
+        local new = require "tycho"
+        new.nn.Linear(2, 2)(x):sum():backward()
+        for _ = 1, 3 do f(new.ones(2)) end
+        old.manual_seed(1) collectgarbage() collectgarbage() old.manual_seed(2) new.manual_seed(3)
+        net(new.ones(2, 2)):sum():backward()
+        assert(f(old.ones(2)):sum():item() == 4)
+        old = new
+      end
+      package.loaded["tycho.core"] = nil
+      require "tycho.core"
+      old.nn.Conv2d(1, 4, 3)(old.ones(1, 1, 4, 4)):sum():backward()
+      print "sound"]]
+    assert.truthy(text:find("sound", 1, true) and text:find("ended 0", 1, true), text)
+  end)
+
   it("may catch Ctrl-C themselves again after catch_interrupt, however often it was called", function()
     local text = run([[
       local t, ffi = require "tycho", require "ffi"

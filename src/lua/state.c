@@ -1,4 +1,4 @@
-/* The module's state, one for each Lua state, and its opening.
+/* The module's state, one for each Lua state however often it is opened there, and its opening.
  *
  * Idea: every C function of the module carries the state, a private table and the metatable of handles as upvalues, so that nothing is
  * looked for in the registry. */
@@ -80,6 +80,13 @@ __attribute__((visibility("default"))) int luaopen_tycho_core(lua_State *L);
 int luaopen_tycho_core(lua_State *L) {
   char err[TY_ERRLEN];
   if (ty_ops_init(err) != TY_OK) return ty_throw(L, "tycho: %s", err);
+  lua_pushlightuserdata(L, &ty_ops);
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  if (lua_isuserdata(L, -1)) {           /* opened before, as where package.loaded was emptied: tensors go on from there */
+    lua_getfenv(L, -1);
+    return 1;
+  }
+  lua_pop(L, 1);
   ty_state **box = lua_newuserdata(L, sizeof *box), *s = ty_malloc(sizeof *s);
   ty_account *account = ty_malloc(sizeof *account);
   *box = NULL;
@@ -99,9 +106,7 @@ int luaopen_tycho_core(lua_State *L) {
   lua_pushcfunction(L, state_gc);
   lua_setfield(L, -2, "__gc");
   lua_setmetatable(L, -2);
-  lua_pushlightuserdata(L, &ty_ops);
-  lua_pushvalue(L, -2);
-  lua_rawset(L, LUA_REGISTRYINDEX);
+  const int held = lua_gettop(L);
   lua_pushlightuserdata(L, s);
   lua_newtable(L);                       /* private */
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_HANDLES);
@@ -118,6 +123,11 @@ int luaopen_tycho_core(lua_State *L) {
   lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
   lua_pushcclosure(L, open, TY_UPVALUES);
   lua_call(L, 0, 1);
+  lua_pushvalue(L, -1);
+  lua_setfenv(L, held);
+  lua_pushlightuserdata(L, &ty_ops);
+  lua_pushvalue(L, held);
+  lua_rawset(L, LUA_REGISTRYINDEX);
   return 1;
 }
 

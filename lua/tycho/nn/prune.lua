@@ -35,11 +35,14 @@ local function is_made(m, name)
   local e = m[name .. "_made"]
   return type(e) == "table" and e.kind == "prune"
 end
--- The parameter that m[name] is, or is made of, and its mask; without history.
+-- What m[name] is, with the zeros that it has, and its mask; without history.
 local function parts_of(who, m, name)
   if not module.is_module(m) then fail("%s: argument 1 must be a module, got %s", who, options.shown(m)) end
   if type(name) ~= "string" then fail("%s: argument 2 (name) must be a string, got %s", who, options.shown(name)) end
-  if is_made(m, name) then return m[name .. "_orig"]:detach(), m[name .. "_mask"] end
+  if is_made(m, name) then
+    local mask = m[name .. "_mask"]
+    return m[name .. "_orig"]:detach() * mask, mask
+  end
   local w = made.begin(who, m, name):detach()
   return w, no_grad(ops.fill, w, 1)
 end
