@@ -1427,46 +1427,46 @@ function tycho.hardtanh_(x, min_val, max_val) end
 ---@return tycho.Tensor
 function Tensor:hardtanh_(min_val, max_val) end
 
---- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param x tycho.Tensor
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor
 function tycho.clamp(x, min, max) end
 
---- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor
 function Tensor:clamp(min, max) end
 
---- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param x tycho.Tensor
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor
 function tycho.clamp_(x, min, max) end
 
---- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor
 function Tensor:clamp_(min, max) end
 
---- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(x, min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param x tycho.Tensor
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor
 function tycho.clip(x, min, max) end
 
---- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor
 function Tensor:clip(min, max) end
 
---- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil
+--- `(min:number=-inf, max:number=inf)` x limited to min..max; either may be nil; at the borders the gradient is 0
 ---@param min? number|table
 ---@param max? number|table
 ---@return tycho.Tensor

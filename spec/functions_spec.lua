@@ -525,4 +525,18 @@ describe("dot", function()
     end
     assert.equal(0, tycho.zeros(0):dot(tycho.zeros(0)):item())
   end)
+
+  it("clamp has no gradient at its borders, and where there is none goes on to infinity, as in PyTorch 2.15", function()
+    local inf = math.huge
+    for _, dtype in ipairs {"float32", "float64"} do
+      local x = tycho.tensor({-inf, -1, 0, 0.5, 1, 2, inf, 0 / 0}, {dtype = dtype, requires_grad = true})
+      for i, f in ipairs {function(v) return v:clamp(0) end, function(v) return v:clamp(nil, 1) end, function(v) return v:clamp(0, 1) end,
+          function(v) return v:nan_to_num() end} do
+        x.grad = nil
+        f(x):sum():backward()
+        assert.same(({{0, 0, 0, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 0, 0, 0, 0}, {0, 0, 0, 1, 0, 0, 0, 0}, {0, 1, 1, 1, 1, 1, 0, 0}})[i],
+          x.grad:totable())
+      end
+    end
+  end)
 end)

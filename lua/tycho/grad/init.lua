@@ -117,7 +117,7 @@ R.hardswish = {x = function(g, x) return ops.hardswish_backward(g, x) end}
 R.hardsigmoid = {x = function(g, x) return ops.hardtanh_backward(g / 6, x, -3, 3) end}
 R.threshold = {x = function(g, x, threshold) return ops.relu_backward(g, x - threshold) end}
 R.hardtanh = {x = function(g, x, min_val, max_val) return ops.hardtanh_backward(g, x, min_val, max_val) end}
-R.finite = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
+R.finite = {x = function(g, x, max) return ops.where(ops.le(ops.abs(x), max), g, 0) end}
 R.clamp = {x = function(g, x, min, max) return ops.clamp_backward(g, x, min, max) end}
 
 ---- pointwise, two and three operands ----
