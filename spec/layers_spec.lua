@@ -487,4 +487,11 @@ describe("what PyTorch users write", function()
       helper.close(grid[{1, {}, 1, 2}], line, nil, 0)
     end
   end)
+
+  it("recurrent layers give the states that they have, and no more", function()
+    for name, n in pairs {GRU = 2, RNN = 2, LSTM = 3, GRUCell = 1, RNNCell = 1, LSTMCell = 2} do
+      local x = name:find "Cell" and {tycho.ones(2, 3), tycho.ones(3)} or {tycho.ones(4, 2, 3), tycho.ones(4, 3)}
+      for _, input in ipairs(x) do assert.equal(n, select("#", nn[name](3, 5)(input)), name) end
+    end
+  end)
 end)

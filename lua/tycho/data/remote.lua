@@ -138,9 +138,8 @@ local function gather(dataset, indices, seed, epoch, first, note)
     local got = {pcall(dataset.get, dataset, i)}
     if not got[1] then
       local e = got[2]
-      error(("item %d: %s"):format(i,
-        type(e) == "string" and e or type(e) == "table" and getmetatable(e) and getmetatable(e).__tostring and
-        tostring(e) or "an error that is a " .. type(e)), 0)
+      local text = type(e) == "string" or type(e) == "table" and getmetatable(e) and getmetatable(e).__tostring
+      error(text and ("item %d: %s"):format(i, tostring(e)) or e, 0)         -- an object of the program's goes on to it
     end
     if table.maxn(got) < 2 then error(("item %d: the dataset's get returned nothing"):format(i), 0) end
     items[k] = {unpack(got, 2, table.maxn(got))}

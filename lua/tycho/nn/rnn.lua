@@ -99,6 +99,11 @@ end
 for name, kind in pairs(KINDS) do
   local Layer = layer(name)
   local nonlinear = name == "RNN" and "nonlinearity=tanh, " or ""
+  -- The states that the kind has: one, or two.
+  local function left(h, c)
+    if kind.states == 2 then return h, c end
+    return h
+  end
 
   -- x (L, N, input_size), or (N, L, input_size) with batch_first; also without N; or a packed sequence. local y, h, c = lstm(x, h0, c0);
   -- local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c (D*num_layers, N, H) the last step's; D is 2
@@ -161,12 +166,11 @@ for name, kind in pairs(KINDS) do
       if l < self.num_layers - 1 and self.dropout > 0 then x = F.dropout(x, self.dropout, {training = self.training}) end
     end
     local h, c = ops.stack(last_h, 1), c_in and ops.stack(last_c, 1) or nil
-    if alone then return M.squeeze(x, 2), M.squeeze(h, 2), c and M.squeeze(c, 2) end
+    if alone then return M.squeeze(x, 2), left(M.squeeze(h, 2), c and M.squeeze(c, 2)) end
     if pack then
-      return sequences.with(pack, x), sequences.reordered(h, pack.unsorted_indices),
-        sequences.reordered(c, pack.unsorted_indices)
+      return sequences.with(pack, x), left(sequences.reordered(h, pack.unsorted_indices), sequences.reordered(c, pack.unsorted_indices))
     end
-    return self.batch_first and M.transpose(x, 1, 2) or x, h, c
+    return self.batch_first and M.transpose(x, 1, 2) or x, left(h, c)
   end
   -- Does nothing: the parameters are read where they lie.
   function Layer:flatten_parameters() return self end
@@ -196,8 +200,8 @@ for name, kind in pairs(KINDS) do
     c = kind.states == 2 and state(name .. "Cell", "argument 3 (c)", c, shape, x) or nil
     local _
     _, h, c = run(self, kind, M.unsqueeze(ops.linear(x, self.weight_ih, self.bias_ih), 1), self.weight_hh, self.bias_hh, h, c)
-    if alone then return M.squeeze(h, 1), c and M.squeeze(c, 1) end
-    return h, c
+    if alone then return left(M.squeeze(h, 1), c and M.squeeze(c, 1)) end
+    return left(h, c)
   end
   function Cell:extra_repr()
     return ("%d, %d%s%s"):format(self.input_size, self.hidden_size, self.bias_ih and "" or ", bias=false",
