@@ -10260,23 +10260,29 @@ function tycho.nn.AdaptiveLogSoftmaxWithLoss:log_prob(x) end
 ---@param x any
 function tycho.nn.AdaptiveLogSoftmaxWithLoss:predict(x) end
 
---- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
----@param x any
----@param h0 any
----@param c0 any
-function tycho.nn.GRU:forward(x, h0, c0) end
+--- `(c)` The states that the kind has: one, or two.
+---@param c any
+function tycho.nn.GRU:forward(c) end
 
---- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
----@param x any
----@param h0 any
----@param c0 any
-function tycho.nn.LSTM:forward(x, h0, c0) end
+--- `(c)` The states that the kind has: one, or two.
+---@param c any
+function tycho.nn.GRUCell:forward(c) end
 
---- `(x, h0, c0)` x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
----@param x any
----@param h0 any
----@param c0 any
-function tycho.nn.RNN:forward(x, h0, c0) end
+--- `(c)` The states that the kind has: one, or two.
+---@param c any
+function tycho.nn.LSTM:forward(c) end
+
+--- `(c)` The states that the kind has: one, or two.
+---@param c any
+function tycho.nn.LSTMCell:forward(c) end
+
+--- `(c)` The states that the kind has: one, or two.
+---@param c any
+function tycho.nn.RNN:forward(c) end
+
+--- `(c)` The states that the kind has: one, or two.
+---@param c any
+function tycho.nn.RNNCell:forward(c) end
 
 --- Does nothing: the parameters are read where they lie.
 function tycho.nn.GRU:flatten_parameters() end

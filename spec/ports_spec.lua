@@ -197,7 +197,7 @@ describe("ports: functions", function()
   it("name the function that was called, and the place once", function()
     fails("nll_loss: gather: index 0",
       function() F.nll_loss(tycho.randn(2, 3, cpu), tycho.tensor({0, 1}, {dtype = "int64", device = "cpu"})) end)
-    fails("linalg.inv: linalg.solve: the matrix is singular", tycho.linalg.inv, tycho.ones(2, 2))
+    fails("linalg.inv: the matrix is singular", tycho.linalg.inv, tycho.ones(2, 2))
     local ok, e = pcall(function()
       local x = tycho.ones(3, {requires_grad = true})
       local y = x:exp()

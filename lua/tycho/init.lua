@@ -341,6 +341,7 @@ local elsewhere = {
   hub = "tycho.load and jit.load read files", models = "examples/resnet18.lua makes one; jit.load reads a file",
   asarray = "tycho.tensor(list) is, from_ffi takes a pointer", frombuffer = "from_ffi takes a pointer",
   cholesky = "linalg.cholesky is", qr = "linalg.qr is", lu = "linalg.lu_factor and linalg.lu are", chain_matmul = "linalg.multi_dot is",
+  complex = "fft.complex joins real and imaginary parts", solve = "linalg.solve is", is_nonzero = "x:item() ~= 0 asks that",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
 local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
 return setmetatable(tycho, {__index = function(t, k)

@@ -166,7 +166,10 @@ end
 -- file, whatever its name; the file takes its place when it is whole. max_shard_size, in bytes: a flat table of tensors as several files
 -- and path.index.json, which load takes.
 function saving.save(path, value, o)
-  if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
+  if type(path) ~= "string" then
+    fail("save: argument 1 (path) must be a string, got %s%s", options.shown(path),
+      type(value) == "string" and ": the path comes first" or "")
+  end
   if value == nil then fail("save: argument 2 (value) is missing") end
   o = options.fill("save", o, {max_shard_size = false})
   if o.max_shard_size then

@@ -112,7 +112,8 @@ ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d) {
 ty_status ty_need_index(ty_call *c, int slot) {
   const ty_tensor *t = c->in[slot].t;
   if (t && t->dtype != TY_I64 && t->dtype != TY_I32 && t->dtype != TY_U8)
-    return ty_fail(c, "argument %d must hold indices (int64), got %s", position(c, slot), ty_dtype_names[t->dtype]);
+    return ty_fail(c, "argument %d must hold indices (int64), got %s%s", position(c, slot), ty_dtype_names[t->dtype],
+      ty_is_float((ty_dtype)t->dtype) ? ": long() makes it int64" : "");
   return TY_OK;
 }
 

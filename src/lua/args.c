@@ -36,12 +36,15 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
   /* x.sum() for x:sum(), x.add(1) for x:add(1): the commonest mistake of users who come from Python */
   const ty_handle *first = ty_is_handle(L, 1);      /* without arguments: an empty one, for the result */
-  const bool dot = p->type <= TY_P_OPERAND && !(first && (first->t || first->state != TY_LIVE))
+  const bool dot = p->type <= TY_P_OPERAND && ty_called_by_user(L) && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]): the commonest where one indexes */
   if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
     return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; tonumber(v) makes a number of an integer of the FFI's",
       op->shown, k + 1, p->name, expected);
+  if (p->type == TY_P_SIZES && index && lua_type(L, index) == LUA_TSTRING)
+    return ty_throw(L, "%s: argument %d (%s) must be %s, got %s; options have names: {dtype = ...}, {device = ...}", op->shown, k + 1,
+      p->name, expected, got);
   return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s%s", op->shown, k + 1, p->name, expected, got,
     dot ? "; a method is called with a colon" : "", dot && number ? ", and v[i] of a vector is a number: v:select(1, i) is a tensor" : "");
 }
@@ -54,9 +57,9 @@ static bool takes_list(int type) {
 }
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
-/* A table with a name in it holds options, unless it is an object where one may stand; so does {} where no list may stand. */
+/* A table with a name in it holds options, unless it is a module, or an object where one may stand; so does {} where no list may stand. */
 static bool is_options(lua_State *L, int index, bool list_here) {
-  if (lua_type(L, index) != LUA_TTABLE) return false;
+  if (lua_type(L, index) != LUA_TTABLE || ty_is_module(L, index)) return false;
   if (list_here && lua_getmetatable(L, index)) { lua_pop(L, 1); return false; }
   bool any = false;
   lua_pushnil(L);

@@ -144,7 +144,9 @@ typedef struct {
 void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a);
 /* The same for a function in Lua, up to the stack's top: pushes its nparam arguments in order. */
 void ty_parse_to_stack(lua_State *L, const ty_op *sig, int first);
-const char *ty_type_text(lua_State *L, int index);        /* "tensor", "number", ... for error texts */
+const char *ty_type_text(lua_State *L, int index);        /* "tensor", "module", "number", ... for error texts */
+bool ty_is_module(lua_State *L, int index);
+bool ty_called_by_user(lua_State *L);                     /* the running C function, not by the library's own Lua */
 int ty_push_results(lua_State *L, ty_state *s, const ty_op *op);    /* empty handles for op's results; where the first one stands */
 /* Runs op and pushes its results. */
 int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a);

@@ -35,6 +35,18 @@ const char *ty_push_call(lua_State *L, const char **called) {
   return name;
 }
 
+bool ty_called_by_user(lua_State *L) {
+  lua_Debug ar;
+  size_t n = 0;
+  lua_getfield(L, LUA_REGISTRYINDEX, LIBRARY);
+  const char *own = lua_tolstring(L, -1, &n);
+  bool found = false;
+  for (int level = 1; own && !found && lua_getstack(L, level, &ar) && lua_getinfo(L, "S", &ar); level++) found = *ar.what != 'C';
+  const bool user = !(found && !strncmp(ar.source, own, n));
+  lua_pop(L, 1);
+  return user;
+}
+
 const char *ty_push_location(lua_State *L) {
   const char *called = NULL;
   return ty_push_call(L, &called);
@@ -43,6 +55,16 @@ const char *ty_push_location(lua_State *L) {
 static int where(lua_State *L) {           /* -> the user's line, "" where there is none, and the op that it has called, or nil */
   lua_pushstring(L, ty_push_location(L));
   return 2;
+}
+
+/* How long the name of an op is that a message begins with, where its user knows another function, unless arguments are numbered by it. */
+static size_t inner_name(const char *message) {
+  const char *end = strstr(message, ": ");
+  if (!end || strstr(end, "argument ")) return 0;
+  for (int i = 0; i < TY_NOP; i++)
+    if (strlen(ty_ops[i].shown) == (size_t)(end - message) && !strncmp(message, ty_ops[i].shown, (size_t)(end - message)))
+      return (size_t)(end - message) + 2;
+  return 0;
 }
 
 int ty_throw(lua_State *L, const char *fmt, ...) {
@@ -56,6 +78,7 @@ int ty_throw(lua_State *L, const char *fmt, ...) {
   const size_t n = strlen(place), k = name ? strlen(name) : 0;
   while (n && !strncmp(message, place, n)) message += n;          /* it was said further within */
   const bool named = !name || (!strncmp(message, name, k) && message[k] == ':');
+  if (!named) message += inner_name(message);
   lua_pushfstring(L, named ? "%s%s%s" : "%s%s: %s", place, named ? "" : name, message);
   return lua_error(L);
 }

@@ -14,7 +14,18 @@ ty_tensor *ty_test(lua_State *L, int index) {
   return h ? h->t : NULL;
 }
 
-const char *ty_type_text(lua_State *L, int index) { return ty_is_handle(L, index) ? "tensor" : luaL_typename(L, index); }
+bool ty_is_module(lua_State *L, int index) {
+  if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return false;
+  lua_pushliteral(L, "_class");            /* nn/module.lua */
+  lua_rawget(L, -2);
+  const bool is = lua_istable(L, -1);
+  lua_pop(L, 2);
+  return is;
+}
+
+const char *ty_type_text(lua_State *L, int index) {
+  return ty_is_handle(L, index) ? "tensor" : ty_is_module(L, index) ? "module" : luaL_typename(L, index);
+}
 
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
   ty_tensor *t = ty_check_any(L, index, who, what);
@@ -25,7 +36,7 @@ ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) 
 
 ty_tensor *ty_check_any(lua_State *L, int index, const char *who, const char *what) {
   ty_handle *h = ty_is_handle(L, index);
-  if (!h) ty_throw(L, "%s: %s must be a tensor, got %s%s", who, what, luaL_typename(L, index),
+  if (!h) ty_throw(L, "%s: %s must be a tensor, got %s%s", who, what, ty_type_text(L, index),
     index == 1 && lua_type(L, index) != LUA_TTABLE ? "; a method is called with a colon" : "");
   if (!h->t)
     ty_throw(L,

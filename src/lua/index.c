@@ -113,7 +113,8 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     return;
   }
   if (t->dtype != TY_BOOL)
-    ty_throw(L, "index: an index tensor must have dtype int64, int32 or bool, got %s", ty_dtype_names[t->dtype]);
+    ty_throw(L, "index: an index tensor must have dtype int64, int32 or bool, got %s%s", ty_dtype_names[t->dtype],
+      ty_is_float((ty_dtype)t->dtype) ? ": long() makes it int64" : "");
   ty_tensor *x = current(L, p);
   for (int i = 0; i < t->ndim; i++)
     if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i])

@@ -224,7 +224,7 @@ end
 -- A tensor of indices as int64.
 function lib.indices(name, argument, index)
   if M.is_floating_point(index) or index.dtype == "bool" then
-    lib.fail(name, "argument %s must hold indices (int64), got %s", argument, index.dtype)
+    lib.fail(name, "argument %s must hold indices (int64), got %s: long() makes it int64", argument, index.dtype)
   end
   return M.long(index)
 end

@@ -167,6 +167,9 @@ def("nll_loss",
   "x, target, weight:tensor?, *, ignore_index:int=-100, " .. REDUCTION,
   "minus the log-probability in x of each label",
   function(x, target, weight, ignore_index, reduction)
+    if M.is_floating_point(target) then
+      fail("nll_loss", "argument 2 (target) has dtype %s: class labels must be int64 (target:long())", target.dtype)
+    end
     local rows, labels, shape = class_rows("nll_loss", x, target)
     if weight and (M.dim(weight) ~= 1 or #weight ~= rows.shape[2]) then
       fail("nll_loss", "argument 3 (weight) has shape %s; it must be a vector of %d, one for each class", tostring(weight.shape),

@@ -74,7 +74,9 @@ function Module:check_state_dict(state, o)
   if type(o) == "boolean" then o = {strict = o} end
   o = fill("load_state_dict", o, {strict = true, assign = false})
   local strict = o.strict ~= false
-  if type(state) ~= "table" then fail("load_state_dict: argument 1 must be a table of tensors, got %s", type(state)) end
+  if type(state) ~= "table" or options.is_module(state) then
+    fail("load_state_dict: argument 1 must be a table of tensors, such as state_dict() gives, got %s", options.shown(state))
+  end
   if hooks.there then                      -- these may change it
     local copy = {}
     for k, v in pairs(state) do copy[k] = v end

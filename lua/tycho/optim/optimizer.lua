@@ -63,6 +63,9 @@ end
 
 local function add_group(self, given, known)
   local name, group, seen = self._name, {params = {}}, {}
+  if is_module(given) then
+    fail("%s: group %d is a module; give its parameters: %s({net:parameters(), ...})", name, #self.param_groups + 1, name)
+  end
   if type(given) ~= "table" or core.is_tensor(given) then
     fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
   end
