@@ -73,8 +73,24 @@ OUTER(float, outer_f32)
 OUTER(double, outer_f64)
 #undef OUTER
 
+/* A transposed B of few columns costs the libraries up to five times as much as one that lies as it is read, and of more columns up to
+ * twice where its rows lie a power of 2 apart, in the same few places of the cache: turning it first pays (bench/results/cpu.md). */
+static bool turned_pays(const product *p) {
+  return p->k == TY_IN_F32 && p->tb && p->m >= 16 && p->kk >= 256 && multiplications(p) >= FOR_DNNL_TURNED &&
+    (p->n <= 64 || (p->n <= 512 && p->ldb % 512 == 0));
+}
+
 /* By this thread where it works beside others, else by BLAS's. */
 static void multiply(const product *p) {
+  float *b = turned_pays(p) ? ty_scratch(sizeof *b * (size_t)(p->kk * p->n)) : NULL;
+  if (b) {
+    product q = *p;
+    TY_OF_SIZE(ty_cpu_loops()->transpose, sizeof *b)(b, p->n, p->b, p->ldb, p->n, p->kk);
+    q.tb = 0, q.b = (char *)b, q.ldb = p->n;
+    multiply(&q);
+    ty_scratch_free(b);
+    return;
+  }
   const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
