@@ -73,41 +73,6 @@ OUTER(float, outer_f32)
 OUTER(double, outer_f64)
 #undef OUTER
 
-/* A transposed B of few columns costs the libraries up to five times as much as one that lies as it is read, and of more columns up to
- * twice where its rows lie a power of 2 apart, in the same few places of the cache: turning it first pays (bench/results/cpu.md). */
-static bool turned_pays(const product *p) {
-  return p->k == TY_IN_F32 && p->tb && p->m >= 16 && p->kk >= 256 && multiplications(p) >= FOR_DNNL_TURNED &&
-    (p->n <= 64 || (p->n <= 512 && p->ldb % 512 == 0));
-}
-
-/* By this thread where it works beside others, else by BLAS's. */
-static void multiply(const product *p) {
-  float *b = turned_pays(p) ? ty_scratch(sizeof *b * (size_t)(p->kk * p->n)) : NULL;
-  if (b) {
-    product q = *p;
-    TY_OF_SIZE(ty_cpu_loops()->transpose, sizeof *b)(b, p->n, p->b, p->ldb, p->n, p->kk);
-    q.tb = 0, q.b = (char *)b, q.ldb = p->n;
-    multiply(&q);
-    ty_scratch_free(b);
-    return;
-  }
-  const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
-  const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
-  const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
-  if (p->m == 1 && p->n == 1) { dot(p); return; }
-  if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
-  if (p->k == TY_IN_F32 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
-      ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta,
-      (float *)p->c, p->ldc))
-    return;
-  if (p->k == TY_IN_F32)
-    cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b,
-      ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
-  else
-    cblas_dgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const double *)p->a, lda,
-      (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
-}
-
 /* Rows from .. to - 1 of the result, or columns. */
 static product part_of(product p, bool rows, int64_t from, int64_t to) {
   const int size = ty_loop_size[p.k];
@@ -121,6 +86,54 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
     p.n = to - from;
   }
   return p;
+}
+
+/* Against a transposed B, as a linear layer's weight is, oneDNN takes up to LAST rows of A at full speed. Of more it makes a third to nine
+ * tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a power of 2 apart, in the same few
+ * places of the cache, is turned first (bench/results/cpu.md). */
+#define LAST 15
+static bool against_turned(const product *p) { return p->k == TY_IN_F32 && p->tb && p->m > LAST && multiplications(p) >= FOR_DNNL_TURNED; }
+static bool parts_pay(const product *p) {
+  return against_turned(p) && p->m <= (p->ldb % 256 ? 20 : 32) && p->kk >= 512 && p->n >= 64;
+}
+static bool turning_pays(const product *p) {
+  return against_turned(p) && p->kk >= 256 && (p->n <= 64 || (p->n <= 512 && p->ldb % 512 == 0));
+}
+
+/* By this thread where it works beside others, else by BLAS's. */
+static void multiply(const product *p) {
+  const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
+  if (alone && parts_pay(p)) {
+    const int64_t parts = (p->m + LAST - 1) / LAST;
+    for (int64_t i = 0; i < parts; i++) {
+      const product part = part_of(*p, true, p->m * i / parts, p->m * (i + 1) / parts);
+      multiply(&part);
+    }
+    return;
+  }
+  float *b = turning_pays(p) ? ty_scratch(sizeof *b * (size_t)(p->kk * p->n)) : NULL;
+  if (b) {
+    product q = *p;
+    TY_OF_SIZE(ty_cpu_loops()->transpose, sizeof *b)(b, p->n, p->b, p->ldb, p->n, p->kk);
+    q.tb = 0, q.b = (char *)b, q.ldb = p->n;
+    multiply(&q);
+    ty_scratch_free(b);
+    return;
+  }
+  const CBLAS_TRANSPOSE x = p->ta ? CblasTrans : CblasNoTrans, y = p->tb ? CblasTrans : CblasNoTrans;
+  const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
+  if (p->m == 1 && p->n == 1) { dot(p); return; }
+  if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
+  if (p->k == TY_IN_F32 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
+      ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta,
+      (float *)p->c, p->ldc))
+    return;
+  if (p->k == TY_IN_F32)
+    cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b,
+      ldb, (float)p->beta, (float *)p->c, (int)p->ldc);
+  else
+    cblas_dgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const double *)p->a, lda,
+      (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
 }
 
 /* By a primitive of oneDNN, which shares itself among the threads. */
