@@ -9906,7 +9906,7 @@ function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
 ---@param options? table
 function tycho.nn.Module:register_forward_pre_hook(fn, options) end
 
---- `(options)` from now on calls of this module go by way of tycho.compile, with its options, as evaluation's; in training compile the whole step, for results that keep their graph are computed as written. A clone() isn't compiled. Gives the module. Where it is not to be changed, tycho.compile(net) gives another module that stands for it.
+--- `(options)` from now on calls of this module go by way of tycho.compile, with its options. That speeds up evaluation; in training, where results keep their graph, calls run as written: compile the whole step instead. A clone() isn't compiled. Gives the module. tycho.compile(net) leaves net as it is, and gives a module that stands for it.
 ---@param options any
 function tycho.nn.Module:compile(options) end
 

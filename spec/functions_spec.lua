@@ -537,6 +537,14 @@ describe("dot", function()
         assert.same(({{0, 0, 0, 1, 1, 1, 1, 0}, {1, 1, 1, 1, 0, 0, 0, 0}, {0, 0, 0, 1, 0, 0, 0, 0}, {0, 1, 1, 1, 1, 1, 0, 0}})[i],
           x.grad:totable())
       end
+      for _, f in ipairs {function(v) return v:clamp(inf) end, function(v) return v:clamp(nil, -inf) end} do      -- all of it is beyond
+        x.grad = nil
+        f(x):sum():backward()
+        assert.same({0, 0, 0, 0, 0, 0, 0, 0}, x.grad:totable())
+      end
     end
+    local h = tycho.tensor({65504, 3}, {dtype = "float16", requires_grad = true})
+    h:nan_to_num(1):sum():backward()
+    assert.same({1, 1}, h.grad:totable())
   end)
 end)

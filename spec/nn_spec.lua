@@ -218,6 +218,12 @@ describe("nn", function()
     change:remove()
     net:register_forward_pre_hook(function(_, inputs) return inputs[1] * 5 end, {with_kwargs = true})
     assert.equal(10, net(tycho.ones(1), {by = 2}):item())
+    local other = Scale()
+    other:register_forward_pre_hook(function(_, inputs) inputs[1] = inputs[1] + 1 end, {with_kwargs = true})       -- in place
+    assert.same({4, 2}, {other(tycho.ones(1), {by = 2}):item(), other(tycho.ones(1)):item()})
+    other:register_forward_pre_hook(function() return nil, 3 end, {with_kwargs = true})
+    helper.fails("a hook's options must be a table or nil, got 3", other, tycho.ones(1))
+    helper.fails("with_kwargs must be true or false, got 'no'", other.register_forward_hook, other, print, {with_kwargs = "no"})
     helper.fails("unknown option 'with_kwargs'", net.register_full_backward_hook, net, print, {with_kwargs = true})
   end)
 

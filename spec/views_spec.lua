@@ -101,7 +101,7 @@ describe("views that are changed in place", function()
     windows:zero_()                                        -- it is a view
     assert.equal(0, x[{3, 1}])
     assert.equal(4, tycho.range(1, 5):as_strided({}, {}, 3):item())
-    assert.equal("0x3", tostring(x:as_strided({0, 3}, {1, 1}, 12).shape))
+    assert.equal("0x3", tostring(x:as_strided({0, 3}, {1, 1}, 2 ^ 53 - 1).shape))
     local w = tycho.ones(3, 4, {requires_grad = true})
     local y = w * 1
     y:as_strided({2, 2}, {1, 4}):mul_(3)

@@ -539,7 +539,7 @@ local function as_module(compiled, m)
       return back(v(this, ...))
     end
   end
-  stand_in = setmetatable({}, {__index = index, __newindex = function(_, k, v) m[k] = v end,
+  stand_in = setmetatable({}, {_class = rawget(getmetatable(m), "_class"), __index = index, __newindex = function(_, k, v) m[k] = v end,
     __call = function(_, ...) return compiled(...) end, __tostring = function() return "compiled " .. tostring(m) end})
   module.stand_for(stand_in, m)
   return stand_in

@@ -191,6 +191,7 @@ ty_status ty_infer_as_strided(ty_call *c) {
     m->shape[i] = size->v[i];
     m->stride[i] = stride->v[i];
   }
+  if (!count && first >= 0) c->at[TY_AT_as_strided_storage_offset].i = 0;          /* of nothing */
   if (first < 0 || (count && last >= n))
     return ty_fail(c, "size %s at strides %s from storage_offset %lld reaches outside of %lld elements", ty_shape_text(size->v, size->n),
       ty_shape_text(stride->v, stride->n), (long long)first, (long long)n);

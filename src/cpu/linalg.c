@@ -285,10 +285,12 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   int64_t batches = 1, bad = -1;
   int info = 0;
   for (int i = 0; i < a->ndim - 2; i++) batches *= a->shape[i];
-  const bool tells = one == cholesky || one == solve,
-    check = !tells || c->at[one == solve ? TY_AT_solve_system_check : TY_AT_cholesky_factor_check].i;
-  if (tells) memset(j.out2, 0, sizeof(int64_t) * (size_t)batches);
-  if (batches == 0 || (ty_numel(o) == 0 && one != lu)) return TY_OK;
+  const bool has_info = one == cholesky || one == solve;
+  bool check = true;
+  if (one == cholesky) check = c->at[TY_AT_cholesky_factor_check].i;
+  if (one == solve) check = c->at[TY_AT_solve_system_check].i;
+  if (has_info) memset(j.out2, 0, sizeof(int64_t) * (size_t)batches);
+  if (batches == 0 || (ty_numel(o) == 0 && one != lu && one != solve) || (one == solve && !j.rows)) return TY_OK;
   j.step_a = ty_numel(a) / batches * j.size;
   j.step_b = b ? ty_numel(b) / batches * j.size : 0;
   j.step_out = ty_numel(o) / batches * j.size;
@@ -305,7 +307,7 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   for (int t = 0; t < threads; t++)
     for (int64_t i = batches * t / threads; i < batches * (t + 1) / threads; i++) {
       const int failed = one(&j, i, work + need * (size_t)t);
-      if (tells) ((int64_t *)(void *)j.out2)[i] = failed;
+      if (has_info) ((int64_t *)(void *)j.out2)[i] = failed;
       if (failed && check) {
         #pragma omp critical(ty_linalg)
         if (bad < 0 || i < bad) { bad = i; info = failed; }

@@ -55,22 +55,37 @@ static void line_extreme(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Running combinations; floats in float64. In a loop's type there is no detour. */
-#define CHAIN(T, A, OP) { \
-    const T *x = (const T *)(const void *)ptr[0]; T *o = (T *)(void *)ptr[1]; A acc = product; \
-    for (int64_t i = 0; i < w->n; i++) o[i * w->stride[1]] = (T)(acc = acc OP (A)x[i * w->stride[0]]); \
-    return; }
-#define CHAINS(D, T, A) \
-  if (w->dtype[0] == D && w->dtype[1] == D && product) CHAIN(T, A, *) \
-  if (w->dtype[0] == D && w->dtype[1] == D && id == TY_OP_cumsum) CHAIN(T, A, +)
+/* Running sums and products of x, in A. */
+#define CHAIN(T, A) \
+  static void chain_##T(const T *x, int64_t xs, T *o, int64_t os, int64_t n, bool product) { \
+    A acc = product; \
+    if (product) for (int64_t i = 0; i < n; i++) o[i * os] = (T)(acc = acc * (A)x[i * xs]); \
+    else for (int64_t i = 0; i < n; i++) o[i * os] = (T)(acc = acc + (A)x[i * xs]); }
+CHAIN(float, double)
+CHAIN(double, double)
+CHAIN(int64_t, int64_t)
+#undef CHAIN
+
+/* Where operand and result are of a loop's type already. False: they aren't. */
+static bool chained(const lines *w, char *const *ptr, bool product) {
+  const int64_t xs = w->stride[0], os = w->stride[1], n = w->n;
+  void *x = ptr[0], *o = ptr[1];
+  if (w->dtype[0] != w->dtype[1]) return false;
+  switch (w->dtype[0]) {
+    case TY_F32: chain_float(x, xs, o, os, n, product); return true;
+    case TY_F64: chain_double(x, xs, o, os, n, product); return true;
+    case TY_I64: chain_int64_t(x, xs, o, os, n, product); return true;
+    default: return false;
+  }
+}
+
+/* Running combinations; floats in float64. */
 static void line_scan(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   const int id = w->c->op->id;
   const bool product = id == TY_OP_cumprod;
   (void)line;
-  CHAINS(TY_F32, float, double)
-  CHAINS(TY_F64, double, double)
-  CHAINS(TY_I64, int64_t, int64_t)
+  if (id != TY_OP_logcumsumexp && chained(w, ptr, product)) return;
   void *buf = ty_scratch((size_t)w->n * 8);
   if (!buf) { w->failed = true; return; }
   if (w->k == TY_IN_I64) {

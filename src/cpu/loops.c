@@ -18,7 +18,8 @@
     T *o = o_; ARGS##n; const T p = TO_T(p_), q = TO_T(q_); \
     (void)p; (void)q; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n_; i++) { LOADS##n; o[i] = (T)(expr); } }
-/* A quick pass over each piece where the near form holds throughout, else the exact one. near: whether it holds at i; then the operands. */
+/* A quick pass over each piece where the near form holds throughout, else the exact one. near: whether it holds at i, of as[i] and bs[i];
+ * then the operands, of these too. */
 #define PIECE 512
 #define NEARLY(name, near, ...) \
   static void FN(point_##name)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \

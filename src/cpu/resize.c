@@ -27,7 +27,7 @@ typedef struct {
   taps rows, cols;
   int n;
   int64_t w, oh, ow, x_row, x_pixel, y_row, y_pixel;
-} plan;
+} resizing;
 
 /* A plane of pixels of u numbers, which lie side by side: rows are blended into a line as wide as the input, then its columns; backward the
  * other way. first: what is blended into counts as 0. */
@@ -41,23 +41,23 @@ typedef struct {
   static ALWAYS void row_##T(T *to, int64_t to_pixel, const T *from, int64_t from_pixel, T k, int64_t w, int64_t u, bool first) { \
     if (to_pixel == u && from_pixel == u) numbers_##T(to, from, k, w * u, first); \
     else for (int64_t j = 0; j < w; j++) pixel_##T(to + j * to_pixel, from + j * from_pixel, k, u, first); } \
-  static ALWAYS void gather_##T(const plan *p, const T *x, T *y, T *line, int64_t u) { \
+  static ALWAYS void gather_##T(const resizing *p, const T *x, T *y, T *line, int64_t u) { \
     for (int64_t i = 0; i < p->oh; i++, y += p->y_row) { \
       for (int r = 0; r < p->n; r++) \
         row_##T(line, u, x + p->rows.at[r][i] * p->x_row, p->x_pixel, (T)p->rows.w[r][i], p->w, u, !r); \
       for (int r = 0; r < p->n; r++) { \
         const int32_t *at = p->cols.at[r]; const double *k = p->cols.w[r]; \
         for (int64_t j = 0; j < p->ow; j++) pixel_##T(y + j * p->y_pixel, line + at[j] * u, (T)k[j], u, !r); } } } \
-  static ALWAYS void scatter_##T(const plan *p, T *x, const T *y, T *line, int64_t u) { \
+  static ALWAYS void scatter_##T(const resizing *p, T *x, const T *y, T *line, int64_t u) { \
     for (int64_t i = 0; i < p->oh; i++, y += p->y_row) { \
       memset(line, 0, sizeof(T) * (size_t)(p->w * u)); \
       for (int64_t j = 0; j < p->ow; j++) for (int r = 0; r < p->n; r++) \
         pixel_##T(line + p->cols.at[r][j] * u, y + j * p->y_pixel, (T)p->cols.w[r][j], u, false); \
       for (int r = 0; r < p->n; r++) \
         row_##T(x + p->rows.at[r][i] * p->x_row, p->x_pixel, line, u, (T)p->rows.w[r][i], p->w, u, false); } } \
-  static void forward_##T(const plan *p, const T *x, T *y, T *line, int64_t u) { \
+  static void forward_##T(const resizing *p, const T *x, T *y, T *line, int64_t u) { \
     if (u == 1) gather_##T(p, x, y, line, 1); else gather_##T(p, x, y, line, u); }         /* single numbers without a loop */ \
-  static void backward_##T(const plan *p, T *x, const T *y, T *line, int64_t u) { \
+  static void backward_##T(const resizing *p, T *x, const T *y, T *line, int64_t u) { \
     if (u == 1) scatter_##T(p, x, y, line, 1); else scatter_##T(p, x, y, line, u); }
 PLANES(float)
 PLANES(double)
@@ -68,7 +68,7 @@ static ty_status run(ty_call *c) {
   const ty_sampling_options how = ty_sampling_options_of(c);
   const int mode = how.mode, size = ty_itemsize(x);
   const int64_t h = x->shape[2], w = x->shape[3], oh = y->shape[2], ow = y->shape[3];
-  plan plan = {.n = ty_taps_of(mode), .w = w, .oh = oh, .ow = ow, .x_row = x->stride[2], .x_pixel = x->stride[3],
+  resizing plan = {.n = ty_taps_of(mode), .w = w, .oh = oh, .ow = ow, .x_row = x->stride[2], .x_pixel = x->stride[3],
     .y_row = y->stride[2], .y_pixel = y->stride[3]};
   if (back && x->storage->nbytes) memset(ty_data(x), 0, x->storage->nbytes);
   if (ty_numel(y) == 0) return TY_OK;
@@ -91,13 +91,15 @@ static ty_status run(ty_call *c) {
   make_taps(&plan.rows, h, oh, mode, how.corners, how.factor[0]);
   make_taps(&plan.cols, w, ow, mode, how.corners, how.factor[1]);
   #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t p = 0; p < planes; p++) {
-    const int64_t img = p / parts, ch = p % parts * u, m = TY_MIN(u, channels - ch);
+  for (int64_t j = 0; j < planes; j++) {
+    const int64_t img = j / parts, ch = j % parts * u, m = TY_MIN(u, channels - ch);
     void *px = (char *)ty_data(x) + (img * x->stride[0] + ch * x->stride[1]) * size,
       *py = (char *)ty_data(y) + (img * y->stride[0] + ch * y->stride[1]) * size,
       *buf = lines + line * (size_t)omp_get_thread_num();
-    if (size == 4) back ? backward_float(&plan, px, py, buf, m) : forward_float(&plan, px, py, buf, m);
-    else back ? backward_double(&plan, px, py, buf, m) : forward_double(&plan, px, py, buf, m);
+    if (size == 4 && back) backward_float(&plan, px, py, buf, m);
+    else if (size == 4) forward_float(&plan, px, py, buf, m);
+    else if (back) backward_double(&plan, px, py, buf, m);
+    else forward_double(&plan, px, py, buf, m);
   }
   ty_scratch_free(room);
   return TY_OK;

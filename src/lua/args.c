@@ -42,7 +42,7 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
     return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; tonumber(v) makes a number of an integer of the FFI's",
       op->shown, k + 1, p->name, expected);
-  if (p->type == TY_P_SIZES && index && lua_type(L, index) == LUA_TSTRING)
+  if (p->type == TY_P_SIZES && (op->cls == TY_C_FILL || op->cls == TY_C_RANDOM) && index && lua_type(L, index) == LUA_TSTRING)
     return ty_throw(L, "%s: argument %d (%s) must be %s, got %s; options have names: {dtype = ...}, {device = ...}", op->shown, k + 1,
       p->name, expected, got);
   return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s%s", op->shown, k + 1, p->name, expected, got,

@@ -57,10 +57,11 @@ static int where(lua_State *L) {           /* -> the user's line, "" where there
   return 2;
 }
 
-/* How long the name of an op is that a message begins with, where its user knows another function, unless arguments are numbered by it. */
+/* How long the name of an op is that a message begins with, where its user knows another function; unless arguments, or tensors of a list,
+ * are told by it. */
 static size_t inner_name(const char *message) {
   const char *end = strstr(message, ": ");
-  if (!end || strstr(end, "argument ")) return 0;
+  if (!end || strstr(end, "argument ") || strstr(end, "tensor ")) return 0;
   for (int i = 0; i < TY_NOP; i++)
     if (strlen(ty_ops[i].shown) == (size_t)(end - message) && !strncmp(message, ty_ops[i].shown, (size_t)(end - message)))
       return (size_t)(end - message) + 2;

@@ -169,7 +169,8 @@ static int unknown(lua_State *L, const char *k) {
     {"set_", "detach() shares a tensor's memory, copy_() writes to it"},
     {"new", "new_zeros, new_tensor, empty_like make one of its dtype and device"},
     {"apply_", "ops work on all elements; x:data() is a pointer to them, for loops"},
-    {"map_", "ops work on all elements; x:data() is a pointer to them, for loops"}, {"is_nonzero", "x:item() ~= 0 asks that"},
+    {"map_", "ops work on all elements; x:data() is a pointer to them, for loops"},
+    {"is_nonzero", "x:item() ~= 0 asks that"},
     {"detach_", "x:detach() gives another tensor of the same memory, without history"}};
   const char *names[700];
   int n = 0;

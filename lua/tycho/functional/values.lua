@@ -381,8 +381,8 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
   "NaN and infinities as numbers: posinf and neginf default to the dtype's largest and smallest",
   function(x, nan, posinf, neginf)
     if not M.is_floating_point(x) then return ops.clone(x) end
-    if nan == 0 and not posinf and not neginf then return ops.finite(x, -limits(x), limits(x)) end
-    local y = ops.clamp(x, -limits(x), limits(x))
+    local y = ops.finite(x, -limits(x), limits(x))
+    if nan == 0 and not posinf and not neginf then return y end
     if posinf then y = ops.masked_fill(y, ops.eq(x, math.huge), posinf) end
     if neginf then y = ops.masked_fill(y, ops.eq(x, -math.huge), neginf) end
     return ops.masked_fill(y, ops.isnan(x), nan)

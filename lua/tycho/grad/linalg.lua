@@ -26,8 +26,8 @@ R.cholesky_factor = {x = function(g, out)
   return (p + T(p)) / 4
 end}
 
-R.solve_system = {["a b"] = function(g, a, out)
-  local gb = ops.solve_system(T(a), g)
+R.solve_system = {["a b"] = function(g, a, out, check)
+  local gb = ops.solve_system(T(a), g, check)
   return -ops.matmul(gb, T(out)), gb
 end}
 

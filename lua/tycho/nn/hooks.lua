@@ -11,11 +11,12 @@ local function pack(...) return {n = select("#", ...), ...} end
 local function now(list) return {unpack(list)} end       -- those that are called may add others, or remove themselves
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
--- Arguments without the options that come last, and these; options go back behind what a hook gives.
+-- A list of the arguments without the options that come last, and these.
 local function apart(inputs)
-  local last = inputs[inputs.n]
-  if type(last) ~= "table" or getmetatable(last) ~= nil or type(next(last)) ~= "string" then return inputs, {} end
-  return {n = inputs.n - 1, unpack(inputs, 1, inputs.n - 1)}, last
+  local last, n = inputs[inputs.n], inputs.n
+  local named = type(last) == "table" and getmetatable(last) == nil and type(next(last)) == "string"
+  if named then n = n - 1 end
+  return {n = n, unpack(inputs, 1, n)}, named and last or {}
 end
 local function arguments(new, n)
   if type(new) ~= "table" or getmetatable(new) ~= nil then return pack(new) end
@@ -29,10 +30,14 @@ local function before_forward(self, h, inputs)
   end
   local list, named = apart(inputs)
   local new, new_named = h.fn(self, list, named)
-  if new == nil and new_named == nil then return inputs end
+  if new_named ~= nil and type(new_named) ~= "table" then
+    fail("register_forward_pre_hook: a hook's options must be a table or nil, got %s", options.shown(new_named))
+  end
   local out = new == nil and list or arguments(new, list.n)
   named = new_named or named
-  if next(named) ~= nil then out = {n = out.n + 1, unpack(out, 1, out.n)}; out[out.n] = named end
+  if next(named) == nil then return out end
+  out = {n = out.n + 1, unpack(out, 1, out.n)}
+  out[out.n] = named
   return out
 end
 local function after_forward(self, h, inputs, outputs)
@@ -108,6 +113,9 @@ local KINDS = {"before", "after", "back", "before_back", "before_state", "after_
 -- Adds fn; name: the method that was called, when: one of KINDS. Gives a handle with remove().
 function hooks.add(self, name, when, fn, o)
   if o ~= nil then check(name, o, {prepend = true, with_kwargs = when == "before" or when == "after" or nil}) end
+  if o and o.with_kwargs ~= nil and type(o.with_kwargs) ~= "boolean" then
+    fail("%s: with_kwargs must be true or false, got %s", name, options.shown(o.with_kwargs))
+  end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   if not rawget(self, "_hooks") then
     rawset(self, "_hooks", {})
