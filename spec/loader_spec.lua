@@ -97,4 +97,12 @@ describe("loaders #cpu", function()
     assert.same({2, 2, 1}, sizes)
     helper.fails("ChainDataset: 2 in the list has no iter()", data.ChainDataset, {chain, {}})
   end)
+
+  it("hands a program's error objects on as they are", function()
+    local mine = {code = 3}
+    local items = {size = function() return 4 end, get = function() error(mine) end}
+    local ok, e = pcall(data.DataLoader(items, {batch_size = 2}):iter())
+    assert.is_false(ok)
+    assert.is_true(rawequal(mine, e))
+  end)
 end)

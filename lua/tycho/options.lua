@@ -227,17 +227,11 @@ function options.rng_state(state, offset)
   return seed, offset or 0
 end
 
--- Whether v is a module (nn/module.lua).
-function options.is_module(v)
-  local meta = type(v) == "table" and getmetatable(v)
-  return type(meta) == "table" and rawget(meta, "_class") ~= nil
-end
-
 -- A value in an error's text: what a number or string is, of anything else only its kind.
 function options.shown(v)
   if type(v) == "string" then return "'" .. v .. "'" end
   if type(v) == "number" or type(v) == "boolean" or v == nil then return tostring(v) end
-  return "a " .. (core.is_tensor(v) and "tensor" or options.is_module(v) and "module" or type(v))
+  return "a " .. (core.is_tensor(v) and "tensor" or core.is_module(v) and "module" or type(v))
 end
 
 -- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too;

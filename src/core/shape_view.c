@@ -223,6 +223,6 @@ int64_t ty_view_offset(const ty_call *c) {
   }
   if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select)      /* they begin alike */
     return x->offset + c->at[TY_AT_select_index].i * x->stride[c->at[TY_AT_select_dim].i];
-  if (c->op->id == TY_OP_as_strided && ty_numel(x)) return x->offset + c->at[TY_AT_as_strided_storage_offset].i;
+  if (c->op->id == TY_OP_as_strided) return x->offset + c->at[TY_AT_as_strided_storage_offset].i;
   return x->offset;
 }

@@ -88,11 +88,13 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
   return p;
 }
 
-/* Against a transposed B, as a linear layer's weight is, oneDNN takes up to LAST rows of A at full speed. Of more it makes a third to nine
- * tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a power of 2 apart, in the same few
+/* Against a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. Of more it makes a third to
+ * nine tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a power of 2 apart, in the same few
  * places of the cache, is turned first (bench/results/cpu.md). */
-#define LAST 15
-static bool against_turned(const product *p) { return p->k == TY_IN_F32 && p->tb && p->m > LAST && multiplications(p) >= FOR_DNNL_TURNED; }
+#define AT_ONCE 15
+static bool against_turned(const product *p) {
+  return p->k == TY_IN_F32 && p->tb && p->m > AT_ONCE && multiplications(p) >= FOR_DNNL_TURNED;
+}
 static bool parts_pay(const product *p) {
   return against_turned(p) && p->m <= (p->ldb % 256 ? 20 : 32) && p->kk >= 512 && p->n >= 64;
 }
@@ -104,7 +106,7 @@ static bool turning_pays(const product *p) {
 static void multiply(const product *p) {
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
   if (alone && parts_pay(p)) {
-    const int64_t parts = (p->m + LAST - 1) / LAST;
+    const int64_t parts = (p->m + AT_ONCE - 1) / AT_ONCE;
     for (int64_t i = 0; i < parts; i++) {
       const product part = part_of(*p, true, p->m * i / parts, p->m * (i + 1) / parts);
       multiply(&part);

@@ -9,6 +9,9 @@
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
+/* own, of n characters: what the library's sources begin with; NULL: not known yet. */
+static bool is_ours(const lua_Debug *ar, const char *own, size_t n) { return own && !strncmp(ar->source, own, n); }
+
 const char *ty_push_call(lua_State *L, const char **called) {
   lua_Debug ar, within;
   bool ours = false, beyond = false;
@@ -20,11 +23,11 @@ const char *ty_push_call(lua_State *L, const char **called) {
   for (int level = 0; !found && lua_getstack(L, level, &ar) && lua_getinfo(L, "Slf", &ar); level++) {
     const ty_op *op = ty_defined_at(L, -1);
     lua_pop(L, 1);
-    found = ar.currentline > 0 && !(own && !strncmp(ar.source, own, n));
+    found = ar.currentline > 0 && !is_ours(&ar, own, n);
     if (op) name = op->shown;
     if (found && ours && lua_getinfo(L, "n", &within)) *called = within.name;
     /* a compiled function's call is its function's, which a tail call has taken off the stack */
-    beyond |= own && !strncmp(ar.source, own, n) && strstr(ar.source + n, "compile.lua");
+    beyond |= is_ours(&ar, own, n) && strstr(ar.source + n, "compile.lua");
     ours = ar.currentline > 0 && !beyond;
     within = ar;
   }
@@ -42,7 +45,7 @@ bool ty_called_by_user(lua_State *L) {
   const char *own = lua_tolstring(L, -1, &n);
   bool found = false;
   for (int level = 1; own && !found && lua_getstack(L, level, &ar) && lua_getinfo(L, "S", &ar); level++) found = *ar.what != 'C';
-  const bool user = !(found && !strncmp(ar.source, own, n));
+  const bool user = !(found && is_ours(&ar, own, n));
   lua_pop(L, 1);
   return user;
 }

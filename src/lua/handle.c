@@ -16,7 +16,7 @@ ty_tensor *ty_test(lua_State *L, int index) {
 
 bool ty_is_module(lua_State *L, int index) {
   if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return false;
-  lua_pushliteral(L, "_class");            /* nn/module.lua */
+  lua_pushliteral(L, "_class");            /* in the metatable of each, and of what stands for one (nn/module.lua) */
   lua_rawget(L, -2);
   const bool is = lua_istable(L, -1);
   lua_pop(L, 2);

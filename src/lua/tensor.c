@@ -332,6 +332,11 @@ static int is_tensor(lua_State *L) {
   return 1;
 }
 
+static int is_module(lua_State *L) {       /* a module of nn, or what stands for one */
+  lua_pushboolean(L, ty_is_module(L, 1));
+  return 1;
+}
+
 /* ---- history and memory ---- */
 
 static int detach(lua_State *L) {
@@ -489,6 +494,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   else lua_setfield(L, -2, "free");
   lua_pop(L, 1);
   ty_add(L, "is_tensor", is_tensor);
+  ty_add(L, "is_module", is_module);
   ty_add(L, "data_ptr", data_ptr);
   ty_add(L, "memory_of", memory_of);
   ty_add(L, "view_of", view_of);

@@ -36,20 +36,19 @@ local function computed(op, x, ...)
 end
 
 ---- factors ----
+-- A factor, and what LAPACK says of each matrix, which is an error if check; so below of solutions and inverses.
+local function cholesky(x, upper, check)
+  local l, info = computed(ops.cholesky_factor, x, check)
+  return upper and T(l) or l, info
+end
 def("linalg.cholesky",
   "x, *, upper:bool=false",
   "the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)",
-  function(x, upper)
-    local l = computed(ops.cholesky_factor, x)
-    return upper and T(l) or l
-  end, NO_METHOD)
+  function(x, upper) return (cholesky(x, upper, true)) end, NO_METHOD)
 def("linalg.cholesky_ex",
   "x, *, upper:bool=false, check_errors:bool=false",
   "linalg.cholesky, and for each matrix 0 or the order of its first minor that isn't positive: it has no factor, but there is no error",
-  function(x, upper, check)
-    local l, info = computed(ops.cholesky_factor, x, check)
-    return upper and T(l) or l, info
-  end, NO_METHOD)
+  function(x, upper, check) return cholesky(x, upper, check) end, NO_METHOD)
 -- The order of rows that exchanges give: order[i] is the row that comes i-th then.
 local function order_of(who, lu, pivots)
   need_matrix(who, lu)
@@ -85,7 +84,7 @@ def("linalg.lu_factor_ex",
     local counts = ops.ne(ops.diagonal(M.detach(lu), 0, -2, -1), 0)
     local before = ops.sum(ops.cumprod(M.long(counts), -1), -1)
     local info = ops.where(ops.lt(before, cols(counts)), before + 1, 0)
-    if check and M.item(ops.any(info)) then fail("linalg.lu_factor_ex", "a matrix is singular") end
+    if check and M.item(ops.any(info)) then fail("linalg.lu_factor_ex", "argument 1 has a singular matrix") end
     return lu, pivots, info
   end, NO_METHOD)
 def("linalg.lu", "x", "P, L and U of x = P L U: a permutation, a lower triangle of units, an upper one", function(x)
@@ -172,18 +171,18 @@ local function system(name, a, b, left, vectors)
   a, b = lib.expand_batches(name, a, b)
   return a, b, function(x) return vector and M.squeeze(x, -1) or left and x or T(x) end
 end
+local function solution(name, a, b, left, check)
+  local p, q, shaped = system(name, a, b, left, true)
+  local x, info = computed(ops.solve_system, p, q, check)
+  return shaped(x), info
+end
 def("linalg.solve", "a, b, *, left:bool=true", "x of a x = b (left=false: of x a = b) for square matrices a", function(a, b, left)
-  local p, q, shaped = system("linalg.solve", a, b, left, true)
-  return shaped((computed(ops.solve_system, p, q)))
+  return (solution("linalg.solve", a, b, left, true))
 end, NO_METHOD)
 def("linalg.solve_ex",
   "a, b, *, left:bool=true, check_errors:bool=false",
   "linalg.solve, and for each matrix 0 or, where it is singular, which element of U's diagonal is 0: its solution is NaN, and no error",
-  function(a, b, left, check)
-    local p, q, shaped = system("linalg.solve_ex", a, b, left, true)
-    local x, info = computed(ops.solve_system, p, q, check)
-    return shaped(x), info
-  end, NO_METHOD)
+  function(a, b, left, check) return solution("linalg.solve_ex", a, b, left, check) end, NO_METHOD)
 def("linalg.solve_triangular",
   "a, b, *, upper:bool, left:bool=true, unitriangular:bool=false",
   "x of a x = b (left=false: of x a = b) for triangular matrices a; the other triangle isn't read",
@@ -191,18 +190,16 @@ def("linalg.solve_triangular",
     local p, q, shaped = system("linalg.solve_triangular", a, b, left)
     return shaped(computed(ops.solve_triangle, p, q, upper == left, unit))
   end, NO_METHOD)
-def("linalg.inv", "x", "inverses of square matrices", function(x)
-  need_square("linalg.inv", x)
-  return (computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape)))
-end, NO_METHOD)
+local function inverse(name, x, check)
+  need_square(name, x)
+  local y, info = computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape), check)
+  return y, info
+end
+def("linalg.inv", "x", "inverses of square matrices", function(x) return (inverse("linalg.inv", x, true)) end, NO_METHOD)
 def("linalg.inv_ex",
   "x, *, check_errors:bool=false",
   "linalg.inv, and for each matrix 0 or, where it is singular, which element of U's diagonal is 0: its inverse is NaN, and no error",
-  function(x, check)
-    need_square("linalg.inv_ex", x)
-    local inverse, info = computed(ops.solve_system, x, ops.expand(eye(cols(x), x), x.shape), check)
-    return inverse, info
-  end, NO_METHOD)
+  function(x, check) return inverse("linalg.inv_ex", x, check) end, NO_METHOD)
 def("linalg.slogdet", "x", "sign and logarithm of the absolute value of determinants", function(x)
   local log, sign = computed(ops.log_determinant, x)
   return sign, log

@@ -14,7 +14,7 @@ return function(Module, walk)
 -- buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is:
 -- move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
 function Module:to(target, dtype, o)
-  if options.is_module(target) then
+  if core.is_module(target) then
     fail("to: argument 1 must be a device, a dtype or a tensor, got %s", options.shown(target))
   end
   if type(target) == "table" and not core.is_tensor(target) then target, o = nil, target end

@@ -74,7 +74,7 @@ function Module:check_state_dict(state, o)
   if type(o) == "boolean" then o = {strict = o} end
   o = fill("load_state_dict", o, {strict = true, assign = false})
   local strict = o.strict ~= false
-  if type(state) ~= "table" or options.is_module(state) then
+  if type(state) ~= "table" or core.is_module(state) then
     fail("load_state_dict: argument 1 must be a table of tensors, such as state_dict() gives, got %s", options.shown(state))
   end
   if hooks.there then                      -- these may change it
