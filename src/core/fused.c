@@ -101,7 +101,7 @@ static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
 static int emit(maker *m, ty_op_id id, bool row, int a, int b, int c) {
   ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)(1 + (b >= 0) + (c >= 0)), .in = {(int8_t)a, (int8_t)b, (int8_t)c},
     .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = row};
-  n.p = id == TY_OP_add || id == TY_OP_sub ? 1 : 0;      /* alpha */
+  n.p = id == TY_OP_add || id == TY_OP_sub || id == TY_OP_addcmul ? 1 : 0;      /* alpha, value */
   return new_node(m, n);
 }
 
@@ -147,8 +147,7 @@ static int batch_norm(maker *m, const step *k) {
   const int d = emit(m, TY_OP_sub, false, read_value(m, k->vin[0], m->compute), channels_of(m, k->vin[1], m->compute), -1);
   int a = channels_of(m, k->vin[2], m->compute);
   if (k->vin[3] >= 0) a = emit(m, TY_OP_mul, false, channels_of(m, k->vin[3], m->compute), a, -1);
-  const int y = emit(m, TY_OP_mul, false, d, a, -1);
-  return k->vin[4] >= 0 ? emit(m, TY_OP_add, false, y, channels_of(m, k->vin[4], m->compute), -1) : y;
+  return k->vin[4] < 0 ? emit(m, TY_OP_mul, false, d, a, -1) : emit(m, TY_OP_addcmul, false, channels_of(m, k->vin[4], m->compute), d, a);
 }
 
 static void dropout(maker *m, const step *k, int *out) {

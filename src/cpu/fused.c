@@ -25,6 +25,7 @@ typedef struct {
   int buffer, spread_buffer;
   bool exact, rounds;                                          /* held as in memory; computed too finely for the dtype */
   bool spread;                                                 /* one value a row, that others want as a block */
+  bool steady;                                                 /* made of numbers and channels: may be the same in all blocks */
 } part;
 
 typedef struct {
@@ -145,6 +146,7 @@ static void compute(const kernel *w, int i, blocks *b, char *const *ptr, const i
   for (int k = 0; k < n->nin; k++)
     in[k] = w->part[n->in[k]].spread && (!n->row || n->kind == TY_F_REDUCE) ? b->spread[n->in[k]] : b->in[n->in[k]];
   if (n->row) m = rows;
+  if (b->filled[i]) return;
   b->in[i] = o;
   if (n->kind == TY_F_OP) q->loop(o, in[0], in[1], in[2], m, n->p, n->q);
   else if (n->kind == TY_F_KEEP) keep_block(w, i, b, own, at, m);
@@ -160,6 +162,8 @@ static void compute(const kernel *w, int i, blocks *b, char *const *ptr, const i
   }
   if (dst && o != dst) scatter(w, i, dst, step, own, m);
   if (q->spread) spread(w, i, b, rows);
+  b->filled[i] = q->steady;
+  for (int k = 0; k < n->nin; k++) b->filled[i] = b->filled[i] && b->filled[n->in[k]];
 }
 
 static bool is_source(const ty_fused_node *n) { return n->kind == TY_F_TENSOR || n->kind == TY_F_NUMBER; }
@@ -170,10 +174,11 @@ static void run_block(const kernel *w, blocks *b, char *const *ptr, const int64_
 
 static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const kernel *w = arg;
-  double buf[BUFFERS][TY_BLOCK], narrow[TY_BLOCK];
+  double buf[BUFFERS][TY_BLOCK + 24] __attribute__((aligned(64))), narrow[TY_BLOCK] __attribute__((aligned(64)));
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
   b.first = (ptr[0] - w->it.data[0]) / w->it.size[0] / TY_MAX(w->width, 1);
   b.step = w->width ? 1 : stride[0];
+  /* a buffer holds twice as many of 4 bytes */
   const int64_t each = w->width ? w->width : 1, block = TY_BLOCK / each;
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * each);
 }
@@ -190,7 +195,9 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *stride, int64_t
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * w->width);
 }
 
-static void prepare(part *q, const ty_fused *f, int i) {
+static void prepare(kernel *w, int i) {
+  const ty_fused *f = w->f;
+  part *q = &w->part[i];
   const ty_loops *l = ty_cpu_loops();
   const ty_fused_node *n = &f->node[i];
   const int k = ty_loop_type_of((ty_dtype)n->compute), from = n->nin ? ty_loop_type_of((ty_dtype)f->node[n->in[0]].compute) : 0;
@@ -201,6 +208,9 @@ static void prepare(part *q, const ty_fused *f, int i) {
   if (n->kind == TY_F_OP) q->loop = l->pointwise[n->op->id][k];
   if (n->kind == TY_F_CONVERT) q->convert = l->store[n->dtype][from];
   if (n->kind == TY_F_REDUCE) q->convert = l->store[n->dtype][from == 2 ? 2 : 1];
+  q->steady = n->kind == TY_F_NUMBER || (n->kind == TY_F_TENSOR && f->tensor[n->tensor].channels) ||
+    ((n->kind == TY_F_OP || n->kind == TY_F_CONVERT) && !n->row && n->to < 0);
+  for (int j = 0; j < n->nin; j++) q->steady = q->steady && w->part[n->in[j]].steady;
   for (int j = i + 1; j < f->nnode && n->row && !q->spread; j++)
     for (int a = 0; a < f->node[j].nin; a++)
       q->spread = q->spread || (f->node[j].in[a] == i && (!f->node[j].row || f->node[j].kind == TY_F_REDUCE));
@@ -209,8 +219,8 @@ static void prepare(part *q, const ty_fused *f, int i) {
   else ty_set(&q->number, (ty_dtype)n->compute, n->number.f);
 }
 
-/* A buffer for each node, given on after the node's last use; those of sources stay, for what is the same in all
-   blocks. False: too many. */
+/* A buffer for each node, given on after the node's last use; those of sources, and of what may be the same in all blocks, stay.
+   False: too many. */
 static bool share_buffers(kernel *w) {
   const ty_fused *f = w->f;
   int last[TY_FUSED_NODES], until[BUFFERS], sources = 0;
@@ -219,11 +229,11 @@ static bool share_buffers(kernel *w) {
     for (int k = 0; k < f->node[i].nin; k++) last[f->node[i].in[k]] = i;
   }
   for (int i = 0; i < f->nnode; i++)
-    if (is_source(&f->node[i])) w->part[i].buffer = sources++;
+    if (is_source(&f->node[i]) || w->part[i].steady) w->part[i].buffer = sources++;
   w->buffers = sources;
   for (int i = 0; i < BUFFERS; i++) until[i] = -1;
   for (int i = 0; i < f->nnode; i++) {
-    if (is_source(&f->node[i])) continue;
+    if (is_source(&f->node[i]) || w->part[i].steady) continue;
     int at = sources;
     while (at < BUFFERS && until[at] >= i) at++;
     if (at >= BUFFERS) return false;
@@ -299,7 +309,7 @@ ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
     walk_rows(w);
   }
   for (int i = 0; i < f->nnode; i++) {
-    prepare(&w->part[i], f, i);
+    prepare(w, i);
     w->wide = w->wide || f->node[i].compute != TY_F32;
   }
   return share_buffers(w) ? TY_OK : ty_error(ctx, "too many values at a time");
