@@ -191,6 +191,17 @@ local function mlp(width, guard)
   local x, y = R(128, 784), labels(10, 128)
   return function() step(x, y) end
 end
+local function net_alone()
+  local net = nn.Sequential(nn.Linear(784, 128), nn.LayerNorm(128), nn.GELU(), nn.Dropout(0.1),
+    nn.Linear(128, 128), nn.LayerNorm(128), nn.GELU(), nn.Dropout(0.1), nn.Linear(128, 10))
+  local opt, run = optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9}), tycho.compile(net)
+  local x, y = R(128, 784), labels(10, 128)
+  return function()
+    opt:zero_grad()
+    tycho.cross_entropy(run(x), y):backward()
+    opt:step()
+  end
+end
 local function amp_cnn()
   local net, x, y = cnn(), R(128, 1, 28, 28), labels(10, 128)
   local opt = optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
@@ -212,6 +223,7 @@ for _, peer in ipairs {"eager", "torch.compile"} do
       case(("compiled MLP step, width %d, guard %s, beside %s"):format(width, guard, peer), mlp(width, guard))
     end
   end
+  case("MLP with norms whose net alone is compiled, beside " .. peer, net_alone())
   case("compiled CNN step in bfloat16, beside " .. peer, amp_cnn())
   case("compiled gelu-bias-dropout-add-layer_norm, 16 MB, beside " .. peer, chain())
 end

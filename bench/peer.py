@@ -180,6 +180,29 @@ def mlp(width):
     return step, (R(128, 784), labels(10, 128))
 
 
+def net_alone(compiled):
+    layers = [nn.Linear(784, 128), nn.LayerNorm(128), nn.GELU(), nn.Dropout(0.1), nn.Linear(128, 128), nn.LayerNorm(128), nn.GELU(),
+              nn.Dropout(0.1), nn.Linear(128, 10)]
+    net = nn.Sequential(*layers)
+    opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    x, y, run = R(128, 784), labels(10, 128), []
+
+    def once():
+        opt.zero_grad()
+        F.cross_entropy(run[0](x), y).backward()
+        opt.step()
+
+    def step():
+        if not run:                            # compiled when first asked for, as below
+            if compiled:
+                torch.compiler.reset()
+            run.append(torch.compile(net) if compiled else net)
+            for _ in range(5):
+                once()
+        once()
+    return step
+
+
 def amp_cnn():
     net, x, y = cnn(), R(128, 1, 28, 28), labels(10, 128)
     opt = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
@@ -221,6 +244,7 @@ for compiled in (False, True):
     for width in (128, 32):
         for guard in ("full", "inputs"):
             beside(mlp(width))
+    case(net_alone(compiled))
     beside(amp_cnn())
     beside(chain())
 

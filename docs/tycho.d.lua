@@ -9906,7 +9906,7 @@ function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
 ---@param options? table
 function tycho.nn.Module:register_forward_pre_hook(fn, options) end
 
---- `(options)` from now on calls of this module go by way of tycho.compile, with its options. That speeds up evaluation; in training, where results keep their graph, calls run as written: compile the whole step instead. A clone() isn't compiled. Gives the module. tycho.compile(net) leaves net as it is, and gives a module that stands for it.
+--- `(options)` from now on calls of this module go by way of tycho.compile, with its options, and so does their part of a backward pass; the whole training step as one compiled function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) leaves net as it is, and gives a module that stands for it.
 ---@param options any
 function tycho.nn.Module:compile(options) end
 
@@ -11059,10 +11059,10 @@ function tycho.amp.GradScaler(options) end
 ---@param options? table
 function tycho.amp.debug(fn, options) end
 
---- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), why= (it isn't compiled)}; nil where there is none.
+--- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), backward= (where the results' gradients come from outside: a list of {calls=, steps=, kernels=, nodes=}, an entry for each kind of gradients), why= (it isn't compiled)}; nil where there is none.
 function classes.compiled:report() end
 
---- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+--- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. Backward may be within fn, or outside of it: then it is recorded apart. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 ---@param fn any
 ---@param options? table
 function tycho.compile(fn, options) end

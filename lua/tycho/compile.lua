@@ -9,6 +9,8 @@
 -- recorded call end with each call; which these are the collector says, once for a record.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
+local outside = require "tycho.compile_outside"
+local shared = require "tycho.compile_shared"
 local tables = require "tycho.compile_tables"
 local tree = require "tycho.tree"
 local modes = require "tycho.modes"
@@ -16,29 +18,12 @@ local callable = modes.callable
 local options = require "tycho.options"
 local fail, fill, whole = options.fail, options.fill, options.whole
 local ops, M = core.ops, core.methods
-local program, gpu = core.program, core.gpu
-
-local function debug_print(...)
-  if (os.getenv("TYCHO_DEBUG") or ""):find("compile") then io.stderr:write("compile: ", string.format(...), "\n") end
-end
-
--- What was fused, and why not more.
-local function print_kernels(kernels)
-  if not (os.getenv("TYCHO_DEBUG") or ""):find("fusion") then return end
-  for _, k in ipairs(kernels) do
-    local text = table.concat(k.ops, " ")
-    if k.fused then
-      text = ("%s: %s%d tensors read, %d written"):format(text, k.elements and k.elements .. " elements, " or "",
-        k.reads, k.writes)
-    end
-    io.stderr:write("fusion: ", k.fused and "[" .. text .. "]" or text, k.why and "; not more: " .. k.why or "", "\n")
-  end
-end
-
-local function pack(...) return {n = select("#", ...), ...} end
+local program = core.program
+local debug_print, each_tensor, pack, run = shared.debug_print, shared.each_tensor, shared.pack, shared.run
 
 ---- arguments ----
--- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves.
+-- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves; in
+-- a function whose results' gradients come from outside (self.joins) they are inputs, too, for which leaves of the call's own stand.
 local function same_argument(was, now, trusting)
   if type(was) == "number" and type(now) == "number" and not trusting then return true end       -- what it does is compared
   return rawequal(was, now) or (was ~= was and now ~= now)
@@ -48,7 +33,7 @@ local function fits(self, v, args)
   if v.n ~= args.n then return false end
   for i = 1, v.n do
     local now = args[i]
-    local signature = core.is_tensor(now) and program.signature(now) or nil
+    local signature = core.is_tensor(now) and program.signature(now, self.joins) or nil
     if signature ~= v.signature[i] or (not signature and not same_argument(v.args[i], now, self.guard == "inputs")) then return false end
   end
   for m, training in pairs(v.modules) do if m.training ~= training then return false end end
@@ -81,10 +66,10 @@ end
 
 -- ways: by the numbers of the program's recordings; trusted: the one that fn need not be asked about; misses: calls in a row that went
 -- none of them.
-local function new_variant(args)
+local function new_variant(self, args)
   local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
-    v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
+    v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i], self.joins) or nil
     if not v.signature[i] then v.args[i] = args[i] end
   end
   return v
@@ -118,10 +103,11 @@ local function inputs_of(v, args)
     local a = args[i]
     if not v.signature[i] then given[i] = a
     else
+      if a.requires_grad then a = M.detach(a) end
       if first then
-        local shared = a.device ~= "cpu" or program.exposed(a)            -- others may write to it meanwhile
-        for k = 1, i - 1 do shared = shared or (v.signature[k] and M.shares_memory(a, args[k])) end
-        v.copies[i] = shared
+        local copied = a.device ~= "cpu" or program.exposed(a)            -- others may write to it meanwhile
+        for k = 1, i - 1 do copied = copied or (v.signature[k] and M.shares_memory(a, args[k])) end
+        v.copies[i] = copied
       end
       if v.copies[i] then
         local s = v.static[i]
@@ -151,31 +137,14 @@ local function copy_back(v, args)
 end
 
 ---- results ----
--- Calls visit for each tensor in the results and in plain tables among them, and puts what that gives in its place.
-local function each_tensor(results, visit)
-  local seen = {}
-  local function walk(x)
-    if core.is_tensor(x) then return visit(x) end
-    if type(x) == "table" and getmetatable(x) == nil and not seen[x] then
-      seen[x] = true
-      for k, y in pairs(x) do
-        local z = walk(y)
-        if not rawequal(z, y) then x[k] = z end
-      end
-    end
-    return x
-  end
-  for i = 1, results.n do
-    if results[i] ~= nil then results[i] = walk(results[i]) end
-  end
-  return results
-end
-
 -- A tensor for the caller: of an argument's copy, the argument, or what a view of the copy is of that (a copy, where it lies otherwise);
 -- of memory that the next call writes to, a copy. On the CPU memory that is held when the next call begins is left to its holder.
 local function for_caller(v, args, given, x)
+  for i = 1, args.n do                                   -- fn was given a leaf that stands for it
+    if v.signature[i] and args[i].requires_grad and x.is_leaf and x.requires_grad and program.same(x, given[i]) then return args[i] end
+  end
   for i in pairs(v.static) do
-    if program.same(x, given[i]) then return args[i] end
+    if program.same(x, given[i]) then return args[i].requires_grad and M.detach(args[i]) or args[i] end
     if M.shares_memory(x, given[i]) then return program.seen_in(x, given[i], args[i]) or ops.clone(x) end
   end
   if x.device ~= "cpu" and program.owns(v.program, x) then
@@ -208,31 +177,6 @@ local function filled(v, way, args, given)
 end
 
 ---- running ----
-local function run(v, way)
-  local p = v.program
-  program.ready(p)
-  if not program.on_gpu(p) or not gpu.graphs() then
-    program.rates(p)
-    return program.run(p)
-  end
-  if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has brought other plans
-    way.graph, way.timed_plans, way.graph_holds = nil, gpu.timed_plans_set(), {}
-    for _, s in pairs(v.static) do way.graph_holds[s] = -program.input_holders(p, s.copy) end
-    local home = program.on_gpu(p)
-    local old, graph = gpu.current_stream(home), gpu.graph_begin(home, nil, true)
-    local ok, err = pcall(program.capture, p)
-    gpu.set_stream(old)
-    local nodes = gpu.graph_end(graph, ok)
-    if not ok then error(err, 0) end
-    way.graph, way.nodes = graph, nodes
-    for _, s in pairs(v.static) do way.graph_holds[s] = way.graph_holds[s] + program.input_holders(p, s.copy) end
-    debug_print("captured: %d nodes", nodes)
-  end
-  program.rates(p)
-  gpu.graph_replay(way.graph)
-  program.ran(p)
-end
-
 local function give_up(self, v, why)
   debug_print("not compiled: %s", why)
   v.dead, self.why = true, why
@@ -277,23 +221,52 @@ local function observed(v, fn, ...)
   return out
 end
 
--- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, and the optimizers' steps.
-local function call(self, v, given, list)
-  local updates, before = {}, program.updates
+-- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, the optimizers' steps, and
+-- the leaves that stand for arguments. needs: by argument.
+local function call(self, v, given, list, needs)
+  local updates, before, leaves = {}, program.updates, {}
   local check = program.begin(v.program, list)
   program.updates = updates
+  for i = 1, given.n do
+    if needs[i] then
+      given[i] = M.requires_grad_(M.detach(given[i]))
+      leaves[#leaves + 1] = given[i]
+    end
+  end
   local out
   if check and self.guard ~= "inputs" then out = pack(pcall(self.fn, unpack(given, 1, given.n)))
   else out = observed(v, self.fn, unpack(given, 1, given.n)) end
   program.updates = before
-  return out, check, updates
+  return out, check, updates, leaves
+end
+
+-- Results whose gradients come from outside: the function is recorded anew, up to them.
+local function joins(self, results)
+  local any = false
+  for _, x in ipairs(shared.tensors_of(results)) do any = any or program.needs_graph(x) end
+  if not any or self.joins then return false end
+  self.joins, self.variants = true, {}
+  return true
 end
 
 -- A variant's first call, which makes what is made once.
-local function first_call(self, v, ...)
-  local out = observed(v, self.fn, ...)
+local function first_call(self, v, args)
+  local versions = {}
+  for i = 1, args.n do versions[i] = core.is_tensor(args[i]) and args[i].requires_grad and M._version(args[i]) end
+  local out = observed(v, self.fn, unpack(args, 1, args.n))
   if not out[1] then error(out[2], 0) end
-  return unpack(out, 2, out.n)
+  local results = {n = out.n - 1, unpack(out, 2, out.n)}
+  if joins(self, results) then
+    local modules = v.modules
+    v = new_variant(self, args)
+    v.calls, v.modules, self.variants[1] = 1, modules, v
+  end
+  for i, version in pairs(versions) do
+    if version and self.joins and M._version(args[i]) ~= version then
+      v.dead, self.why = true, "an argument that requires a gradient is changed in place"
+    end
+  end
+  return unpack(results, 1, results.n)
 end
 
 -- What is known of the recording that the call agreed with, or has made: then nothing any more of those that have made room for it.
@@ -307,26 +280,31 @@ local function way_of(v)
   return ways[numbers[1]]
 end
 
--- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil). scope: fn's.
--- What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it for each count of tensors that there have been
--- (more, where a call makes some that no step is for).
-local function record_or_check(self, v, given, list, scope)
+-- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil), and the way
+-- that was recorded. scope: fn's. What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it for each
+-- count of tensors that there have been (more, where a call makes some that no step is for).
+local function record_or_check(self, v, given, list, scope, needs)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
   v.trusted = nil
-  local out, check, updates = call(self, v, given, list)
+  local out, check, updates, leaves = call(self, v, given, list, needs)
   for i = 1, given.n do given[i] = nil end               -- what is left of these fn has kept
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
-  if ok then each_tensor(results, function(x) tensors[#tensors + 1] = x; return x end) end
-  local due = program.finish(v.program, ok, tensors)
-  local dead, said = program.dead(v.program), program.why(v.program) or "?"
-  local way = not dead and way_of(v) or {}
-  if dead then core.scope_let_go(scope, tensors)         -- to the collector, as without compile
+  if ok then tensors = shared.tensors_of(results) end
+  local part, none
+  if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fn, self.fusion, tensors, leaves) end
+  local due = program.finish(v.program, ok, tensors, part and part.skeleton)
+  local dead, said = program.dead(v.program), none or program.why(v.program) or "?"
+  local way, unfinished = not dead and way_of(v) or {}, false
+  if dead then
+    core.scope_let_go(scope, tensors)                    -- to the collector, as without compile
+    if ok and joins(self, results) then return ok, results end
   else
     way.left = way.left or {}
     local count = core.scope_count(scope)
     if way.left[count] == nil or not due then
       collectgarbage()
       way.left[count] = core.scope_left(scope, tensors) or false
+      unfinished = core.scope_unfinished(scope, tensors)
     end
     if way.left[count] then core.scope_keep(scope, way.left[count]) end
   end
@@ -342,22 +320,30 @@ local function record_or_check(self, v, given, list, scope)
     debug_print("not recorded: %s", said)
   else
     debug_print(check and "another way is recorded, of %d steps: %s" or "recorded: %d steps", #program.steps(v.program), said)
-    print_kernels(program.kernels(v.program))
+    shared.print_kernels(program.kernels(v.program))
     if self.guard == "inputs" then way.results = templated(v, results) end
   end
-  if v.misses < self.max_variants then return ok, results, nil, nil end
-  return ok, results, nil, dead and said or "it differed from the record each time: " .. said
+  if part and not dead then
+    local why = outside.refused(part, v.program, unfinished)
+    if why then return ok, results, nil, why end
+    way.part, v.draws = part, v.draws or part.draws
+  end
+  if v.misses < self.max_variants then return ok, results, nil, nil, way end
+  return ok, results, nil, dead and said or "it differed from the record each time: " .. said, way
 end
 
 -- The handles that fn has made end before the steps run: what is held then is what someone has kept.
-local function call_and_run(self, v, args)
+local function call_and_run(self, v, args, begun)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local handed = {n = given.n}                           -- fn may keep what it is given
-  for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
+  local handed, needs = {n = given.n}, {}                -- fn may keep what it is given
+  for i = 1, given.n do
+    handed[i] = v.static[i] and M.detach(given[i]) or given[i]
+    needs[i] = v.signature[i] and args[i].requires_grad
+  end
   local outer = modes.call
   modes.call = scope
-  local done, ok, results, way, why = pcall(record_or_check, self, v, handed, list, scope)
+  local done, ok, results, way, why, made = pcall(record_or_check, self, v, handed, list, scope, needs)
   modes.call = outer
   if not done then
     core.scope_end(scope)
@@ -367,6 +353,8 @@ local function call_and_run(self, v, args)
   if way then run(v, way) end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
+  local part = ok and ((way or made or {}).part)
+  if part then outside.join(part, way and v.program, begun, results) end
   if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
@@ -376,6 +364,7 @@ end
 -- record and not in what follows; and anew once a call has gone another way. Nothing: the record doesn't fit what is now.
 local function trusted(v, way, args)
   if not as_recorded(way) then return nil end
+  local begun = way.part and outside.begun(v.draws, args)
   local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
   local n = 0
@@ -388,7 +377,9 @@ local function trusted(v, way, args)
   way.calls = way.calls + 1
   run(v, way)
   copy_back(v, args)
-  return filled(v, way, args, given)
+  local results = filled(v, way, args, given)
+  if way.part then outside.join(way.part, v.program, begun, results) end
+  return results
 end
 
 local function variant_for(self, args)
@@ -412,7 +403,7 @@ local function variant_for(self, args)
     debug_print("%s", self.why)
     table.remove(self.variants)
   end
-  table.insert(self.variants, 1, new_variant(args))
+  table.insert(self.variants, 1, new_variant(self, args))
   return self.variants[1]
 end
 
@@ -440,8 +431,8 @@ end
 function Compiled:__tostring() return "compiled function" end -- luacheck: no self
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
-  -- part of another one's record, of the user's graph, or looked at for anomalies
-  if program.active() or core.is_mapping() or gpu.capturing() or modes.watching or core.saved_hooks() then return self.fn(...) end
+  -- part of another one's record, a checkpoint, the user's graph, or looked at for anomalies
+  if shared.busy() or core.is_collecting() or core.saved_hooks() then return self.fn(...) end
   local args = pack(...)
   if self.steps == 1 then
     local text, flat = tables.apart(args, self.trees)
@@ -453,25 +444,32 @@ function Compiled.__call(self, ...)
     if not self.refused[why] then debug_print("not compiled: %s", why) end
     self.refused[why], self.why = (self.refused[why] or 0) + 1, why
   else v.calls = v.calls + 1 end
-  if v and v.calls == 1 then return first_call(self, v, ...) end
+  if v and v.calls == 1 then return first_call(self, v, args) end
   -- a coroutine may come in the middle of another's call
-  if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
+  if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, self.joins, ...))) then
     return self.fn(...)
   end
   if v.trusted and program.recorded(v.program) then
     local results = trusted(v, v.trusted, args)
     if results then return unpack(results, 1, results.n) end
   end
-  return modes.scope(call_and_run, self, v, args)     -- what its results are copied from ends with it
+  local begun = self.joins and outside.begun(v.draws, args)
+  return modes.scope(call_and_run, self, v, args, begun)   -- what its results are copied from ends with it
 end
 
+local function counted(way)
+  return ("%d ops, %d kernels"):format(#way.steps, #way.kernels) .. (way.nodes and (", %d nodes"):format(way.nodes) or "")
+end
 -- A report as text, a line for each way.
 local Report = {__tostring = function(ways)
   local lines = {}
   for i, way in ipairs(ways) do
     local what = "as written: " .. (way.why or "not recorded yet")
     if way.compiled then
-      what = ("%d ops, %d kernels"):format(#way.steps, #way.kernels) .. (way.nodes and (", %d nodes"):format(way.nodes) or "")
+      what = counted(way)
+      for _, back in ipairs(way.backward or {}) do
+        what = ("%s; backward from outside: %d calls, %s"):format(what, back.calls, counted(back))
+      end
     end
     lines[i] = ("way %d: %d calls, %s"):format(i, way.calls or 0, what)
   end
@@ -479,7 +477,8 @@ local Report = {__tostring = function(ways)
 end}
 -- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the
 -- recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a
--- GPU), why= (it isn't compiled)}; nil where there is none.
+-- GPU), backward= (where the results' gradients come from outside: a list of {calls=, steps=, kernels=, nodes=}, an entry for each kind of
+-- gradients), why= (it isn't compiled)}; nil where there is none.
 function Compiled:report()
   local out = {}
   for _, v in ipairs(self.variants) do
@@ -487,7 +486,7 @@ function Compiled:report()
     for _, n in ipairs(numbers) do
       local way = v.ways[n] or {}
       out[#out + 1] = {calls = way.calls, compiled = true, steps = program.steps(v.program, n), kernels = program.kernels(v.program, n),
-        nodes = way.nodes}
+        nodes = way.nodes, backward = way.part and outside.report(way.part)}
     end
     if #numbers == 0 then out[#out + 1] = {calls = v.calls, compiled = false, why = self.why} end
   end
@@ -552,7 +551,8 @@ local THEIRS = {mode = true, fullgraph = true, dynamic = true, backend = true}
 -- compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of
 -- arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way,
 -- or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
--- arguments have a row for each. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing.
+-- arguments have a row for each. Backward may be within fn, or outside of it: then it is recorded apart. torch.compile's mode, fullgraph,
+-- dynamic, backend are taken, and change nothing.
 -- TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
 return function(fn, o)
   if type(o) == "table" then

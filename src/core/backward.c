@@ -263,7 +263,7 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
   } else if (ctx->grad_enabled ||
-      (sole_owner(g) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
+      ((sole_owner(g) || ty_program_gives(g)) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
     sum = g;
   else {                               /* someone else may hold this memory: .grad gets its own */
     ty_attr at = {.set = true, .i = 1};

@@ -278,6 +278,18 @@ static bool free_of_holders(const ty_recording *r, const store *st) {
   return n <= own || n <= own + holders_in_others(r, st->memory->storage);
 }
 
+bool ty_program_gives(const ty_tensor *t) {
+  const ty_program *p = t->storage->program;
+  if (!p || t->storage->within || t->storage->backend->gpu >= 0 || atomic_load(&t->refs) != 1) return false;
+  for (const ty_recording *r = p->r; r; r = r->other)
+    for (int i = 0; i < r->nstore; i++) {
+      const store *st = &r->store[i];
+      if (st->memory && st->memory->storage == t->storage)
+        return ty_storage_holders(t->storage) == own_holders(st) + holders_in_others(r, t->storage) + 1;
+    }
+  return false;
+}
+
 /* What someone has kept of values that share memory moves to memory of its own, before the run writes to it; so does what is
    written after all. */
 static ty_status move_out(ty_ctx *ctx, ty_recording *r) {

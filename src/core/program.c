@@ -422,11 +422,11 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
 }
 
 /* The call that is being recorded has given these tensors. */
-static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, int n) {
+static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, int n, bool graph) {
   ty_recording *r = p->r;
   for (int i = 0; i < n; i++)
-    if (result[i]->node && !result[i]->node->ran)
-      return ty_program_die(p, "a result still needs its graph: compile the backward pass too, or detach() the result");
+    if (!graph && result[i]->node && !result[i]->node->ran)
+      return ty_program_die(p, "a result still needs its graph");
   if (!(r->result = ty_malloc(sizeof(int) * (size_t)TY_MAX(n, 1)))) return ty_program_no_memory(ctx);
   r->nresult = n;
   for (int i = 0; i < n && !p->dead; i++)
@@ -434,11 +434,11 @@ static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, in
   return p->dead ? TY_OK : ty_plan_make(ctx, r);
 }
 
-ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run) {
+ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool graph, bool *run) {
   ty_status s = ok || p->broken ? TY_OK : ty_program_settle(ctx, "the function failed");
   if (ok && p->broken) s = ty_program_broken(ctx);
   while (s == TY_OK && !p->dead && p->mode == TY_CHECK && p->at < p->r->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
-  if (s == TY_OK && !p->dead && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult);
+  if (s == TY_OK && !p->dead && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult, graph);
   if (s == TY_OK && !p->dead && p->mode == TY_CHECK && (s = spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
   if (s != TY_OK) ty_program_die(p, "it failed to be planned");
   *run = !p->dead && p->mode == TY_CHECK;

@@ -34,9 +34,9 @@ void ty_program_free(ty_program *p);
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput);
 /* Whether an input is in memory that a recording has as another tensor's: then its steps' order can't be relied on. */
 bool ty_program_aliased(const ty_program *p, const ty_tensor *input);
-/* ok false: the function failed. result: tensors among its results. *run: the events agreed with a recording, which ty_program_run and the
- * others are about from here on. */
-ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool *run);
+/* ok false: the function failed. result: tensors among its results; graph: they may need one still. *run: the events agreed with a
+ * recording, which ty_program_run and the others are about from here on. */
+ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result, int nresult, bool graph, bool *run);
 /* In the place of begin, comparing and end: as if the function had been called and agreed as it did last. *run false: the leaves' gradients
  * aren't what they were when that was recorded, and nothing was done. */
 ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput, bool *run);
@@ -77,6 +77,9 @@ typedef struct { bool grad_enabled, scaled, retains; uint8_t autocast[2]; } ty_p
 ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
 void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
 bool ty_program_is_broken(const ty_ctx *ctx);            /* what is done now will be done again */
+/* Whether t alone holds its memory beside its program, which takes other memory if t is still there when it runs next. Not on a GPU, where
+ * its graph would be made anew. */
+bool ty_program_gives(const ty_tensor *t);
 /* How many hold the memory of t, an input, but for the program's recordings: tensors, graphs. */
 int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
 /* Something happens that a program can't hold, or the host wants values: what is due is done, and the program is dead. */

@@ -201,6 +201,12 @@ void ty_sizes_at(lua_State *L, int index, ty_meta *m);    /* a list of up to 8 s
 /* Pushes the file of a library that is opened at run time, by its module's name, as package.cpath has it; or nil (NULL). library.c */
 const char *ty_push_library(lua_State *L, const char *module);
 
+/* ---- programs and skeletons (program.c, skeleton.c) ---- */
+ty_program *ty_program_at(lua_State *L, int index);
+struct ty_skeleton *ty_skeleton_at(lua_State *L, int index);
+/* The list at the index, as an array with room for more, that lives as long as the call. false in it: NULL. */
+ty_tensor **ty_tensors_at(lua_State *L, int index, int more, int *n);
+
 /* ---- parts of the module: each adds functions to the table on top ---- */
 void ty_open_errors(lua_State *L);
 void ty_open_handles(lua_State *L);
@@ -223,6 +229,7 @@ void ty_open_profile(lua_State *L);
 double ty_now(void);                       /* seconds of a clock that only goes forward */
 void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
+void ty_open_skeleton(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
 bool ty_is_index(lua_State *L, int at);        /* whether x[k] is for these; other strings name fields and methods */
 int ty_index_get(lua_State *L);

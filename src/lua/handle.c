@@ -270,6 +270,15 @@ static int collect(lua_State *L) {       /* collect(list): the tensors among its
   }
   return 0;
 }
+static int is_collecting(lua_State *L) { /* whether what is read now is collected: a checkpoint's function runs */
+  bool collecting = ty_state_of(L)->collects > 0;
+  if (collecting) {
+    push_list(L);
+    collecting = lua_istable(L, -1);
+  }
+  lua_pushboolean(L, collecting);
+  return 1;
+}
 static int address(lua_State *L) {       /* address(x): by which a list knows a tensor */
   lua_pushlightuserdata(L, ty_check(L, 1, "checkpoint", "a tensor"));
   return 1;
@@ -311,6 +320,7 @@ void ty_open_handles(lua_State *L) {
   ty_add(L, "free", handle_free);
   ty_add(L, "collect_into", collect_into);
   ty_add(L, "collected", collected);
+  ty_add(L, "is_collecting", is_collecting);
   ty_add(L, "collect", collect);
   ty_add(L, "address", address);
   ty_add(L, "same", same);

@@ -4,13 +4,14 @@
 #include <string.h>
 #include "binding.h"
 #include "plan.h"
+#include "skeleton.h"
 
 static void program_ends(void *p) { ty_program_free(p); }
-static ty_program *program_at(lua_State *L, int i) { return ty_box_at(L, i, program_ends, "a program"); }
+ty_program *ty_program_at(lua_State *L, int i) { return ty_box_at(L, i, program_ends, "a program"); }
 
 /* A program that has a recording. */
 static ty_program *recorded_at(lua_State *L, int i) {
-  ty_program *p = program_at(L, i);
+  ty_program *p = ty_program_at(L, i);
   if (!p->r) ty_throw(L, "compile: nothing is recorded");
   return p;
 }
@@ -24,18 +25,6 @@ static ty_recording *recording_at(lua_State *L, int i) {
   return r;
 }
 
-/* The list at i, as an array that lives as long as the call. */
-static ty_tensor **tensors_at(lua_State *L, int i, int *n) {
-  luaL_checktype(L, i, LUA_TTABLE);
-  *n = (int)lua_objlen(L, i);
-  ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)TY_MAX(*n, 1));
-  for (int k = 0; k < *n; k++) {
-    lua_rawgeti(L, i, k + 1);
-    t[k] = ty_check(L, -1, "compile", "a tensor");
-    lua_pop(L, 1);
-  }
-  return t;
-}
 
 static int program_new(lua_State *L) {     /* (trusting, fuses, most) */
   void **p = ty_new_box(L, program_ends);
@@ -47,9 +36,9 @@ static int program_new(lua_State *L) {     /* (trusting, fuses, most) */
 /* begin(program, inputs) -> whether it is compared; else it is recorded */
 static int program_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_program *p = program_at(L, 1);
+  ty_program *p = ty_program_at(L, 1);
   int n;
-  ty_tensor **t = tensors_at(L, 2, &n);
+  ty_tensor **t = ty_tensors_at(L, 2, 0, &n);
   ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   if (ty_program_begin(ctx, p, t, n) == TY_OK) {
     lua_pushboolean(L, p->mode == TY_CHECK);
@@ -60,29 +49,33 @@ static int program_begin(lua_State *L) {
   return ty_raise(L, &s->modes.ctx);
 }
 
-/* aliased(program, the function's arguments): one of those that are inputs */
+/* aliased(program, all, the function's arguments): one of those that are inputs; all: also what needs a gradient */
 static int program_aliased(lua_State *L) {
-  const ty_program *p = program_at(L, 1);
+  const ty_program *p = ty_program_at(L, 1);
+  const bool all = lua_toboolean(L, 2);
   bool aliased = false;
-  for (int i = lua_gettop(L); i > 1 && !aliased; i--) {
+  for (int i = lua_gettop(L); i > 2 && !aliased; i--) {
     const ty_tensor *t = ty_test(L, i);
-    aliased = t && !ty_needs_grad(t) && ty_program_aliased(p, t);
+    aliased = t && (all || !ty_needs_grad(t)) && ty_program_aliased(p, t);
   }
   lua_pushboolean(L, aliased);
   return 1;
 }
 
-/* end(program, ok, results) -> whether run() gives the results */
+/* end(program, ok, results, skeleton or nil) -> whether run() gives the results. skeleton: of the results' tape; what that saved is among
+   a recording's results then, behind the others */
 static int program_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_program *p = program_at(L, 1);
-  int n;
-  ty_tensor **t = tensors_at(L, 3, &n);
+  ty_program *p = ty_program_at(L, 1);
+  const bool graph = !lua_isnoneornil(L, 4);
+  int n, nsaved = 0;
+  ty_tensor **saved = graph ? ty_skeleton_saved(ty_skeleton_at(L, 4), &nsaved) : NULL, **t = ty_tensors_at(L, 3, nsaved, &n);
+  for (int i = 0; i < nsaved; i++) t[n++] = saved[i];
   ty_modes *m = ty_own_modes(L, s);
   bool run;
   m->pinned++;
   s->L = L;                                /* finalizers may have run since, in other coroutines */
-  ty_status st = ty_program_end(&m->ctx, p, lua_toboolean(L, 2), t, n, &run);
+  ty_status st = ty_program_end(&m->ctx, p, lua_toboolean(L, 2), t, n, graph, &run);
   m->pinned--;
   memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
   ty_modes_share_again(L, s);
@@ -94,10 +87,10 @@ static int program_end(lua_State *L) {
 /* trust(program, inputs) -> whether run() gives the results */
 static int program_trust(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_program *p = program_at(L, 1);
+  ty_program *p = ty_program_at(L, 1);
   int n;
   bool run;
-  ty_tensor **t = tensors_at(L, 2, &n);
+  ty_tensor **t = ty_tensors_at(L, 2, 0, &n);
   ty_ctx *ctx = ty_ctx_of(L, s);
   if (ty_program_trust(ctx, p, t, n, &run) != TY_OK) return ty_raise(L, ctx);
   lua_pushboolean(L, run);
@@ -108,7 +101,7 @@ static int program_trust(lua_State *L) {
 static int program_numbers(lua_State *L) {
   int n = 0;
   lua_newtable(L);
-  for (const ty_recording *r = program_at(L, 1)->r; r; r = r->other) {
+  for (const ty_recording *r = ty_program_at(L, 1)->r; r; r = r->other) {
     lua_pushinteger(L, r->number);
     lua_rawseti(L, -2, ++n);
   }
@@ -153,24 +146,24 @@ static int program_rates(lua_State *L) {
 }
 
 static int program_why(lua_State *L) {   /* why it is dead, or differed last; nil: neither */
-  const ty_program *p = program_at(L, 1);
+  const ty_program *p = ty_program_at(L, 1);
   if (!p->why[0]) return 0;
   lua_pushstring(L, p->why);
   return 1;
 }
 
-static int program_dead(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->dead); return 1; }
-static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(program_at(L, 1))); return 1; }
+static int program_dead(lua_State *L) { lua_pushboolean(L, ty_program_at(L, 1)->dead); return 1; }
+static int program_recorded(lua_State *L) { lua_pushboolean(L, ty_program_recorded(ty_program_at(L, 1))); return 1; }
 static int program_on_gpu(lua_State *L) {    /* -> the GPU's number, or false */
   const ty_recording *r = recorded_at(L, 1)->r;
   if (r->gpu) lua_pushinteger(L, r->home);
   else lua_pushboolean(L, false);
   return 1;
 }
-static int program_at_rest(lua_State *L) { lua_pushboolean(L, program_at(L, 1)->mode == TY_IDLE); return 1; }
+static int program_at_rest(lua_State *L) { lua_pushboolean(L, ty_program_at(L, 1)->mode == TY_IDLE); return 1; }
 /* Whether a tensor is in the program's memory, which the next run writes to. */
 static int program_owns(lua_State *L) {
-  lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == program_at(L, 1));
+  lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == ty_program_at(L, 1));
   return 1;
 }
 /* Whether, since this was last asked, its memory has changed place, or a step's number. */
@@ -205,12 +198,14 @@ static int program_constant(lua_State *L) {
   return 1;
 }
 
-/* (tensor) -> a string that is equal for tensors of one dtype, device, shape and strides; nil: it needs a gradient */
+/* (tensor, any) -> a string that is equal for tensors of one dtype, device, shape and strides, and as to whether they need a gradient;
+   nil: it needs one, unless any of them may */
 static int program_signature(lua_State *L) {
   const ty_tensor *t = ty_check(L, 1, "compile", "an argument");
+  const bool needs = ty_needs_grad(t);
   struct { int64_t head, at[2 * TY_MAXDIM]; } k = {
-    (int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16, {0}};
-  if (ty_needs_grad(t)) return 0;
+    (int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16 | (int64_t)needs << 32, {0}};
+  if (needs && !lua_toboolean(L, 2)) return 0;
   memcpy(k.at, t->shape, sizeof(int64_t) * t->ndim);
   memcpy(k.at + t->ndim, t->stride, sizeof(int64_t) * t->ndim);
   lua_pushlstring(L, (const char *)&k, sizeof(int64_t) * (size_t)(1 + 2 * t->ndim));
@@ -253,7 +248,7 @@ static int program_same(lua_State *L) {   /* whether both are the same elements 
 }
 
 static int program_input_holders(lua_State *L) {   /* (program, tensor) -> how many others than the program hold an input's memory */
-  lua_pushinteger(L, ty_program_input_holders(program_at(L, 1), ty_check(L, 2, "compile", "argument 2")));
+  lua_pushinteger(L, ty_program_input_holders(ty_program_at(L, 1), ty_check(L, 2, "compile", "argument 2")));
   return 1;
 }
 
@@ -445,6 +440,30 @@ static void settle(lua_State *L, const char *what, const char *call) {
 void ty_settle(lua_State *L, const char *what) { settle(L, what, NULL); }
 void ty_settle_call(lua_State *L, const char *name) { settle(L, NULL, name); }
 
+/* whether a record is being made */
+static int program_records(lua_State *L) {
+  const ty_program *p = ty_program_at(L, 1);
+  lua_pushboolean(L, p->mode == TY_RECORD && !p->dead);
+  return 1;
+}
+
+static int program_draws(lua_State *L) { /* whether a step draws random numbers */
+  const ty_recording *r = recorded_at(L, 1)->r;
+  bool draws = false;
+  for (int i = 0; i < r->nstep; i++) {
+    const int cls = r->step[i].call.op->cls;
+    draws = draws || cls == TY_C_RANDOM || cls == TY_C_ATTENTION;
+  }
+  lua_pushboolean(L, draws);
+  return 1;
+}
+
+static int program_needs_graph(lua_State *L) {   /* (tensor): whether a backward pass from it is still to come */
+  const ty_tensor *t = ty_check(L, 1, "compile", "a result");
+  lua_pushboolean(L, t->node && !t->node->ran);
+  return 1;
+}
+
 /* settle(why): no compiled function's call goes on here */
 static int program_settle(lua_State *L) {
   ty_settle(L, luaL_checkstring(L, 1));
@@ -468,8 +487,9 @@ void ty_open_program(lua_State *L) {
     {"same", program_same}, {"input_holders", program_input_holders},
     {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
-    {"broken", program_broken}};
+    {"broken", program_broken}, {"records", program_records}, {"needs_graph", program_needs_graph}, {"draws", program_draws}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
+  ty_open_skeleton(L);
   lua_setfield(L, -2, "program");
 }

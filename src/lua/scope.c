@@ -205,6 +205,17 @@ static int scope_left(lua_State *L) {
   return n > 0;
 }
 
+/* scope_unfinished(scope, {tensor, ...}) -> whether a tensor that is still there, but for those in the list, needs its graph */
+static int scope_unfinished(lua_State *L) {
+  const ty_scope *sc = lua_touserdata(L, 1);
+  bool any = false;
+  luaL_checktype(L, 2, LUA_TTABLE);
+  for (const ty_handle *h = sc ? sc->first : NULL; h && !any; h = h->next)
+    any = h->t && h->t->node && !h->t->node->ran && !listed(L, 2, h);
+  lua_pushboolean(L, any);
+  return 1;
+}
+
 /* scope_let_go(scope, {tensor, ...}): its tensors outlive every scope, but for those in the list */
 static int scope_let_go(lua_State *L) {
   const ty_scope *sc = lua_touserdata(L, 1);
@@ -240,6 +251,7 @@ void ty_open_scope(lua_State *L) {
   ty_add(L, "scope_outside", scope_outside);
   ty_add(L, "scope_count", scope_count);
   ty_add(L, "scope_left", scope_left);
+  ty_add(L, "scope_unfinished", scope_unfinished);
   ty_add(L, "scope_keep", scope_keep);
   ty_add(L, "scope_take", scope_take);
   ty_add(L, "scope_let_go", scope_let_go);

@@ -210,9 +210,9 @@ function Module:register_full_backward_pre_hook(fn, o) return hooks.add(self, "r
 -- anew. Gives a handle with remove().
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
 
--- compile(options): from now on calls of this module go by way of tycho.compile, with its options. That speeds up evaluation; in training,
--- where results keep their graph, calls run as written: compile the whole step instead. A clone() isn't compiled. Gives the module.
--- tycho.compile(net) leaves net as it is, and gives a module that stands for it.
+-- compile(options): from now on calls of this module go by way of tycho.compile, with its options, and so does their part of a backward
+-- pass; the whole training step as one compiled function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) leaves
+-- net as it is, and gives a module that stands for it.
 function Module:compile(o)
   rawset(self, "_compiled", require "tycho.compile"(function(...) return as_written(self, ...) end, o))
   return self

@@ -1,0 +1,194 @@
+/* Tapes without what they saved (skeleton.h). */
+#include "plan.h"
+#include "skeleton.h"
+
+typedef struct { uint64_t key; ty_node *node; } link;
+typedef struct { ty_node *node; int at, of; ty_tensor like; } place;      /* saved[at] of the node is of store `of`; like: its geometry */
+
+struct ty_skeleton {
+  link *node;      int nnode, node_room;
+  ty_map map;
+  ty_edge *root;   int nroot;
+  place *place;    int nplace, place_room;
+  ty_tensor **saved, *first; int nsaved, saved_room, first_room;          /* of each store: what was saved first, and its geometry */
+  ty_tensor **leaf; int nleaf, leaf_room;
+};
+
+static ty_status no_memory(ty_ctx *ctx) { return ty_no_memory(ctx, "compile"); }
+
+static bool add_node(ty_skeleton *k, ty_node *n) {
+  if (ty_map_find(&k->map, (uintptr_t)n, k->node, sizeof(link)) >= 0) return true;
+  if (!ty_grow(&k->node, k->nnode + 1, &k->node_room, sizeof(link))) return false;
+  k->node[k->nnode] = (link){(uintptr_t)n, n};
+  if (!ty_map_add(&k->map, k->node, k->nnode + 1, sizeof(link))) return false;
+  atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+  k->nnode++;
+  return true;
+}
+
+static bool add_leaf(ty_skeleton *k, ty_tensor *t) {
+  for (int i = 0; i < k->nleaf; i++)
+    if (k->leaf[i] == t) return true;
+  if (!ty_grow(&k->leaf, k->nleaf + 1, &k->leaf_room, sizeof *k->leaf)) return false;
+  k->leaf[k->nleaf++] = ty_retain(t);
+  return true;
+}
+
+static bool add_saved(ty_skeleton *k, ty_node *n, int at) {
+  ty_tensor *t = n->saved[at].t;
+  int of = 0;
+  while (of < k->nsaved && k->saved[of]->storage != t->storage) of++;
+  if (!ty_grow(&k->place, k->nplace + 1, &k->place_room, sizeof(place)) || !ty_grow(&k->saved, of + 1, &k->saved_room, sizeof *k->saved) ||
+      !ty_grow(&k->first, of + 1, &k->first_room, sizeof *k->first))
+    return false;
+  if (of == k->nsaved) {
+    k->first[of] = *t;
+    k->saved[k->nsaved++] = ty_retain(t);
+  }
+  k->place[k->nplace++] = (place){n, at, of, *t};
+  return true;
+}
+
+static const char *refuses(const ty_node *n) {
+  if (n->done) return "part of it has been used";
+  if (!n->op) return n->internal ? "a checkpoint is part of it" : "an autograd.Function is part of it";
+  for (int j = 0; j < n->nout; j++)
+    if (n->hook[j]) return "a gradient has a hook";
+  return NULL;
+}
+
+static bool add_parts(ty_skeleton *k, ty_node *n) {
+  bool ok = true;
+  for (int i = 0; i < n->nin && ok; i++) {
+    if (n->edge[i].node) ok = add_node(k, n->edge[i].node);
+    else if (n->edge[i].leaf) ok = add_leaf(k, n->edge[i].leaf);
+  }
+  for (int i = 0; i < n->nin + n->nout && ok; i++)
+    if (n->saved[i].t) ok = add_saved(k, n, i);
+  return ok;
+}
+
+ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_tensor **own, int nown, ty_skeleton **out, const char **why) {
+  ty_skeleton *k = ty_malloc(sizeof *k);
+  if (!k) return no_memory(ctx);
+  memset(k, 0, sizeof *k);
+  *why = NULL;
+  bool ok = (k->root = ty_malloc(sizeof(ty_edge) * (size_t)TY_MAX(nroot, 1)));
+  for (int i = 0; i < nown && ok; i++) ok = add_leaf(k, own[i]);
+  for (int i = 0; i < nroot && ok; i++) {
+    const ty_status s = ty_history(ctx, root[i]);
+    if (s != TY_OK) { ty_skeleton_free(k); return s; }
+    k->root[k->nroot++] = (ty_edge){root[i]->node, root[i]->out, NULL};
+    ok = add_node(k, root[i]->node);
+  }
+  for (int i = 0; i < k->nnode && ok && !*why; i++) {    /* nodes append themselves: breadth first */
+    *why = refuses(k->node[i].node);
+    ok = *why || add_parts(k, k->node[i].node);
+  }
+  if (ok && !*why) { *out = k; return TY_OK; }
+  ty_skeleton_free(k);
+  return ok ? TY_OK : no_memory(ctx);
+}
+
+static void release_saved(ty_skeleton *k) {
+  for (int i = 0; i < k->nsaved; i++) { ty_release(k->saved[i]); k->saved[i] = NULL; }
+}
+
+void ty_skeleton_free(ty_skeleton *k) {
+  release_saved(k);
+  for (int i = 0; i < k->nleaf; i++) ty_release(k->leaf[i]);
+  for (int i = 0; i < k->nnode; i++) ty_node_release(k->node[i].node);
+  ty_free(k->node);
+  ty_free(k->map.slot);
+  ty_free(k->root);
+  ty_free(k->place);
+  ty_free(k->saved);
+  ty_free(k->first);
+  ty_free(k->leaf);
+  ty_free(k);
+}
+
+ty_tensor **ty_skeleton_leaves(const ty_skeleton *k, int *n) { *n = k->nleaf; return k->leaf; }
+ty_tensor **ty_skeleton_saved(const ty_skeleton *k, int *n) { *n = k->nsaved; return k->saved; }
+
+static void take_out(ty_skeleton *k) {
+  for (int i = 0; i < k->nplace; i++) {
+    ty_saved *s = &k->place[i].node->saved[k->place[i].at];
+    ty_release(s->t);
+    *s = (ty_saved){0};
+  }
+}
+
+void ty_skeleton_empty(ty_skeleton *k) {
+  release_saved(k);
+  take_out(k);
+  for (int i = 0; i < k->nnode; i++) k->node[i].node->gpu = NULL;         /* a pass follows what gives the saved tensors */
+}
+
+/* What lies in t as `like` did in `first`. */
+static ty_tensor *seen_in(ty_tensor *t, const ty_tensor *like, const ty_tensor *first) {
+  ty_tensor *v = ty_alias(t);
+  if (!v) return NULL;
+  v->dtype = like->dtype;
+  v->ndim = like->ndim;
+  v->own_layout = like->own_layout;
+  v->offset += like->offset - first->offset;
+  memcpy(v->shape, like->shape, sizeof v->shape);
+  memcpy(v->stride, like->stride, sizeof v->stride);
+  return v;
+}
+
+/* A record knows t as a view of what it was given. */
+static bool known(ty_program *p, ty_tensor *t) {
+  return !p || p->dead || p->mode != TY_RECORD || ty_value_of(p, t, TY_DERIVED) >= 0;
+}
+
+static bool put_in(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved) {
+  for (int i = 0; i < k->nplace; i++) {
+    const place *q = &k->place[i];
+    ty_tensor *t = seen_in(saved[q->of], &q->like, &k->first[q->of]);
+    if (!t) return false;
+    q->node->saved[q->at] = (ty_saved){.t = t, .from = t->storage->id, .version = ty_version(t)};
+    if (!known(ctx->program, t)) return false;
+  }
+  return true;
+}
+
+static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor **result, ty_tensor **list) {
+  ty_tensor **root = list, **given = root + k->nroot, **leaf = given + k->nroot, **found = leaf + k->nleaf;
+  ty_program *p = ctx->program;
+  ty_status s = TY_OK;
+  int n = 0, m = 0;
+  for (int i = 0; i < k->nroot && s == TY_OK; i++) {
+    if (!grad[i]) continue;
+    if (!(root[n] = ty_alias(grad[i]))) { s = no_memory(ctx); break; }
+    root[n]->node = k->root[i].node;
+    root[n]->out = k->root[i].out;
+    atomic_fetch_add_explicit(&root[n]->node->refs, 1, memory_order_relaxed);
+    given[n++] = grad[i];
+  }
+  for (int i = 0; i < k->nleaf; i++)
+    if (ty_needs_grad(k->leaf[i])) leaf[m++] = k->leaf[i];
+  const ty_backward_opts o = {.retain_graph = true};
+  if (p && s == TY_OK) {                   /* a record has its steps alone */
+    if (p->mode == TY_RECORD && !p->dead && !ty_event_new(ctx, p, EVENT_BACKWARD, 0)) s = no_memory(ctx);
+    p->backward++;
+  }
+  if (s == TY_OK && n && m) s = ty_backward(ctx, root, given, n, leaf, m, found, o);
+  else m = 0;
+  if (p) p->backward--;
+  for (int i = 0, j = 0; i < k->nleaf && s == TY_OK && m; i++)
+    if (ty_needs_grad(k->leaf[i])) result[i] = found[j++];
+  for (int i = 0; i < n; i++) ty_release(root[i]);
+  return s;
+}
+
+ty_status ty_skeleton_run(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved, ty_tensor **grad, ty_tensor **result) {
+  memset(result, 0, sizeof *result * (size_t)k->nleaf);
+  ty_tensor **list = ty_malloc(sizeof *list * (size_t)(2 * k->nroot + 2 * k->nleaf + 1));
+  if (!list) return no_memory(ctx);
+  const ty_status s = put_in(ctx, k, saved) ? pass(ctx, k, grad, result, list) : no_memory(ctx);
+  take_out(k);
+  ty_free(list);
+  return s;
+}
