@@ -432,4 +432,43 @@ describe("compile, backward from outside", function()
     step()
     assert.is_true(held() <= before + 8 * 64 * 64 * 4)
   end)
+
+  it("where memory ends there is an error, nothing leaks, and the next call is right", function()
+    local function sweep(before)                           -- so many calls before the one that fails
+      local failures, n, base = 0, 0, nil
+      local function failing(at)
+        tycho.manual_seed(6)
+        local net = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2))
+        local run, x = tycho.compile(net), tycho.randn(6, 4)
+        local function step(f)
+          net:zero_grad()
+          f(x):pow(2):mean():backward()
+          return net[1].weight.grad
+        end
+        for _ = 1, before do step(run) end
+        core.fail_alloc(at, 1)
+        local ok, err = pcall(step, run)
+        local left = core.fail_alloc(0)
+        if not ok then
+          failures = failures + 1
+          assert.is_truthy(tostring(err):find("out of memory", 1, true), tostring(err))
+        end
+        local want = step(net)
+        for _ = 1, 3 do helper.close(step(run), want, "after allocation " .. at, 0) end
+        return ok and left > 0
+      end
+      failing(2 ^ 30)
+      base = helper.collected()
+      repeat
+        n = n + 1
+        local done = failing(n)
+        local bytes = helper.collected()
+        assert.is_true(bytes <= base, ("allocation %d: %d bytes leaked"):format(n, bytes - base))
+        base = bytes
+      until done or n == 400
+      return failures
+    end
+    local recorded, again = sweep(1), sweep(3)
+    assert.is_true(recorded > 60 and again > 10, ("%d, %d failures"):format(recorded, again))
+  end)
 end)

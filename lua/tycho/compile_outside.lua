@@ -160,7 +160,6 @@ function outside.join(part, p, call, results)
     return x
   end)
   program.join(part.skeleton, p, part.results + 1, {_function = Outside, _unmade = true, _operands = call, part = part}, operands, out)
-  if not p then program.empty(part.skeleton) end
 end
 
 return outside

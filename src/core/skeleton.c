@@ -148,6 +148,7 @@ static bool put_in(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved) {
     const place *q = &k->place[i];
     ty_tensor *t = seen_in(saved[q->of], &q->like, &k->first[q->of]);
     if (!t) return false;
+    ty_release(q->node->saved[q->at].t);   /* it hasn't been emptied where the call failed */
     q->node->saved[q->at] = (ty_saved){.t = t, .from = t->storage->id, .version = ty_version(t)};
     if (!known(ctx->program, t)) return false;
   }

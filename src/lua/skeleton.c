@@ -46,8 +46,6 @@ static int of_results(lua_State *L) {
   return 3;
 }
 
-static int skeleton_empty(lua_State *L) { ty_skeleton_empty(ty_skeleton_at(L, 1)); return 0; }
-
 /* pass(skeleton, what its tape saved, gradients of the results or false) -> gradients of its leaves, or false */
 static int skeleton_pass(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -79,15 +77,17 @@ static int skeleton_pass(lua_State *L) {
 }
 
 /* join(skeleton, program or false, i, context, operands, results): the results' history is one call of the function of that context, whose
-   operands are what the tape saved and then those; what it saved is in the program's results from i on, or, false, is still with it. */
+   operands are what the tape saved and then those; what it saved is in the program's results from i on, or, false, is still with it, and
+   is taken out. */
 static int join(lua_State *L) {
   enum { SKELETON = 1, PROGRAM, FROM, CONTEXT, OPERANDS, RESULTS, ANCHORS };
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   ty_program *p = lua_toboolean(L, PROGRAM) ? ty_program_at(L, PROGRAM) : NULL;
   const int from = (int)luaL_checkinteger(L, FROM) - 1, nin = (int)lua_objlen(L, OPERANDS), nout = (int)lua_objlen(L, RESULTS);
+  ty_skeleton *k = ty_skeleton_at(L, SKELETON);
   int nsaved;
-  ty_tensor **saved = ty_skeleton_saved(ty_skeleton_at(L, SKELETON), &nsaved);
+  ty_tensor **saved = ty_skeleton_saved(k, &nsaved);
   lua_settop(L, RESULTS);
   lua_newtable(L);
   for (int i = 1; i <= nin; i++) {
@@ -109,6 +109,7 @@ static int join(lua_State *L) {
   }
   if (st == TY_OK) st = ty_record_function(ctx, f, in, nsaved + nin, out, nout);
   for (int i = 0; i < given; i++) ty_release(in[i]);
+  if (!p) ty_skeleton_empty(k);
   for (int j = 0; j < made; j++) {
     lua_rawgeti(L, RESULTS, j + 1);
     ty_handle *h = lua_touserdata(L, -1);
@@ -131,7 +132,6 @@ static int join(lua_State *L) {
 
 void ty_open_skeleton(lua_State *L) {
   ty_add(L, "skeleton", of_results);
-  ty_add(L, "empty", skeleton_empty);
   ty_add(L, "pass", skeleton_pass);
   ty_add(L, "join", join);
 }
