@@ -435,7 +435,7 @@ describe("compile, backward from outside", function()
 
   it("where memory ends there is an error, nothing leaks, and the next call is right", function()
     local function sweep(before)                           -- so many calls before the one that fails
-      local failures, n, base = 0, 0, nil
+      local failures, n = 0, 0
       local function failing(at)
         tycho.manual_seed(6)
         local net = nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2))
@@ -458,7 +458,7 @@ describe("compile, backward from outside", function()
         return ok and left > 0
       end
       failing(2 ^ 30)
-      base = helper.collected()
+      local base = helper.collected()
       repeat
         n = n + 1
         local done = failing(n)
