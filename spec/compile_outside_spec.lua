@@ -389,6 +389,25 @@ describe("compile, backward from outside", function()
     end), "changed in place")
   end)
 
+  it("a call that can't be recorded has the graph of its arguments, also what it keeps", function()
+    as_written(same(function(compile)
+      local kept
+      local run = compile(function(x)
+        kept = x * x
+        if kept:sum():item() < 0 then return x end
+        return kept:sin()
+      end)
+      return function(i)
+        local w = tycho.randn(4):requires_grad_()
+        local y = run(i % 2 == 0 and w or w * 3)
+        local loss = y:sum() + kept:pow(2):sum()
+        local g = tycho.grad(loss, w, {create_graph = true})
+        g:pow(2):sum():backward()
+        return y, g, w.grad
+      end
+    end), "item() is called")
+  end)
+
   it("anomalies, hooks for what is saved, jacobians", function()
     same(function(compile)
       local net = mlp(4, 8, 3)
@@ -446,7 +465,7 @@ describe("compile, backward from outside", function()
         local left = core.fail_alloc(0)
         if not ok then
           failures = failures + 1
-          assert.is_truthy(tostring(err):find("out of memory", 1, true), tostring(err))
+          assert.is_truthy(tostring(err):find "out of memory" or tostring(err):find "not enough memory", tostring(err))
         end
         local want = step(net)
         for _ = 1, 3 do helper.close(step(run), want, "after allocation " .. at, 0) end

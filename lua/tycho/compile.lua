@@ -116,7 +116,7 @@ local function inputs_of(v, args)
           s = {copy = core.keep(ops.clone(once(a)))}
           s.tensor = s.copy.shape == a.shape and s.copy or core.keep(ops.expand(s.copy, a.shape))
           v.static[i] = s
-        elseif not (program.marked(s.of, a) and s.own == M._version(s.tensor)) then M.copy_(s.copy, once(a)) end
+        elseif not (s.of and program.marked(s.of, a) and s.own == M._version(s.tensor)) then M.copy_(s.copy, once(a)) end
         s.of, s.own = program.mark(a, s.of), M._version(s.tensor)
         given[i] = s.tensor
       else given[i] = a end
@@ -221,23 +221,24 @@ local function observed(v, fn, ...)
   return out
 end
 
--- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, the optimizers' steps, and
--- the leaves that stand for arguments. needs: by argument.
-local function call(self, v, given, list, needs)
-  local updates, before, leaves = {}, program.updates, {}
+-- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, and the optimizers' steps.
+-- stood: by place, the arguments that leaves are to stand for; gets lists of both.
+local function call(self, v, given, list, stood)
+  local updates, before = {}, program.updates
   local check = program.begin(v.program, list)
   program.updates = updates
+  stood.leaves, stood.arguments = {}, {}
   for i = 1, given.n do
-    if needs[i] then
+    if stood[i] then
       given[i] = M.requires_grad_(M.detach(given[i]))
-      leaves[#leaves + 1] = given[i]
+      stood.leaves[#stood.leaves + 1], stood.arguments[#stood.arguments + 1] = given[i], stood[i]
     end
   end
   local out
   if check and self.guard ~= "inputs" then out = pack(pcall(self.fn, unpack(given, 1, given.n)))
   else out = observed(v, self.fn, unpack(given, 1, given.n)) end
   program.updates = before
-  return out, check, updates, leaves
+  return out, check, updates
 end
 
 -- Results whose gradients come from outside: the function is recorded anew, up to them.
@@ -283,28 +284,34 @@ end
 -- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil), and the way
 -- that was recorded. scope: fn's. What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it for each
 -- count of tensors that there have been (more, where a call makes some that no step is for).
-local function record_or_check(self, v, given, list, scope, needs)
+local function record_or_check(self, v, given, list, scope, stood)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
   v.trusted = nil
-  local out, check, updates, leaves = call(self, v, given, list, needs)
+  local out, check, updates = call(self, v, given, list, stood)
   for i = 1, given.n do given[i] = nil end               -- what is left of these fn has kept
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then tensors = shared.tensors_of(results) end
-  local part, none
-  if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fn, self.fusion, tensors, leaves) end
+  local part, none, useless
+  if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fn, self.fusion, tensors, stood.leaves) end
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
   local dead, said = program.dead(v.program), none or program.why(v.program) or "?"
-  local way, unfinished = not dead and way_of(v) or {}, false
-  if dead then
-    core.scope_let_go(scope, tensors)                    -- to the collector, as without compile
-    if ok and joins(self, results) then return ok, results end
-  else
+  if part and not dead then
+    collectgarbage()
+    useless = outside.refused(part, v.program, core.scope_unfinished(scope, tensors))
+  end
+  if ok and not due and (dead or useless) and #stood.leaves > 0 then
+    program.graft(scope, tensors, stood.leaves, stood.arguments)          -- the graph is the one that there is without compile
+  end
+  if dead or useless then core.scope_let_go(scope, tensors) end           -- to the collector, as without compile
+  if useless then return ok, results, nil, useless end
+  if dead and ok and joins(self, results) then return ok, results end
+  local way = not dead and way_of(v) or {}
+  if not dead then
     way.left = way.left or {}
     local count = core.scope_count(scope)
     if way.left[count] == nil or not due then
       collectgarbage()
       way.left[count] = core.scope_left(scope, tensors) or false
-      unfinished = core.scope_unfinished(scope, tensors)
     end
     if way.left[count] then core.scope_keep(scope, way.left[count]) end
   end
@@ -322,11 +329,7 @@ local function record_or_check(self, v, given, list, scope, needs)
     debug_print(check and "another way is recorded, of %d steps: %s" or "recorded: %d steps", #program.steps(v.program), said)
     shared.print_kernels(program.kernels(v.program))
     if self.guard == "inputs" then way.results = templated(v, results) end
-  end
-  if part and not dead then
-    local why = outside.refused(part, v.program, unfinished)
-    if why then return ok, results, nil, why end
-    way.part, v.draws = part, v.draws or part.draws
+    way.part, v.draws = part, v.draws or (part and part.draws)
   end
   if v.misses < self.max_variants then return ok, results, nil, nil, way end
   return ok, results, nil, dead and said or "it differed from the record each time: " .. said, way
@@ -336,25 +339,25 @@ end
 local function call_and_run(self, v, args, begun)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local handed, needs = {n = given.n}, {}                -- fn may keep what it is given
+  local handed, stood = {n = given.n}, {}                -- fn may keep what it is given
   for i = 1, given.n do
     handed[i] = v.static[i] and M.detach(given[i]) or given[i]
-    needs[i] = v.signature[i] and args[i].requires_grad
+    stood[i] = v.signature[i] and args[i].requires_grad and args[i] or nil
   end
   local outer = modes.call
   modes.call = scope
-  local done, ok, results, way, why, made = pcall(record_or_check, self, v, handed, list, scope, needs)
+  local done, ok, results, way, why, made = pcall(record_or_check, self, v, handed, list, scope, stood)
   modes.call = outer
   if not done then
     core.scope_end(scope)
     error(ok, 0)
   end
+  local part = (way or made or {}).part
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
   if way then run(v, way) end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
-  local part = ok and ((way or made or {}).part)
-  if part then outside.join(part, way and v.program, begun, results) end
+  if ok and part then outside.join(part, way and v.program, begun, results) end
   if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)

@@ -20,4 +20,7 @@ void ty_skeleton_empty(ty_skeleton *k);
 /* saved: as ty_skeleton_saved gave them, in a call like that one; grad: of each root, NULL: none. result: new references, NULL where
  * nothing came. */
 ty_status ty_skeleton_run(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved, ty_tensor **grad, ty_tensor **result);
+
+/* In the histories of nt tensors, what came from leaf[i], which stood for to[i], comes from that. */
+ty_status ty_graft(ty_ctx *ctx, ty_tensor **t, int nt, ty_tensor **leaf, ty_tensor **to, int nleaf);
 #endif

@@ -130,8 +130,36 @@ static int join(lua_State *L) {
   return 0;
 }
 
+/* graft(scope, tensors, leaves, arguments): in the histories of the tensors, and of what is left of the scope's, what came from a leaf
+   comes from the argument that it stood for, which the leaf's handle is from now on */
+static int graft(lua_State *L) {
+  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  const ty_scope *sc = lua_touserdata(L, 1);
+  int n, nleaf, room = 0;
+  for (const ty_handle *h = sc->first; h; h = h->next) room++;
+  ty_tensor **leaf = ty_tensors_at(L, 3, 0, &nleaf), **to = ty_tensors_at(L, 4, 0, &nleaf), **t = ty_tensors_at(L, 2, room, &n);
+  for (const ty_handle *h = sc->first; h && room; h = h->next, room--)
+    if (h->t) t[n++] = h->t;
+  if (ty_graft(ctx, t, n, leaf, to, nleaf) != TY_OK) return ty_raise(L, ctx);
+  for (int i = 0; i < nleaf; i++) {
+    lua_rawgeti(L, 3, i + 1);
+    lua_rawgeti(L, 4, i + 1);
+    ty_handle *h = lua_touserdata(L, -2), *of = lua_touserdata(L, -1);
+    h->t = ty_retain(of->t);
+    ty_release(leaf[i]);
+    if (of->anchored) {
+      lua_getfenv(L, -1);
+      lua_setfenv(L, -3);
+      h->anchored = true;
+    }
+    lua_pop(L, 2);
+  }
+  return 0;
+}
+
 void ty_open_skeleton(lua_State *L) {
   ty_add(L, "skeleton", of_results);
   ty_add(L, "pass", skeleton_pass);
   ty_add(L, "join", join);
+  ty_add(L, "graft", graft);
 }
