@@ -279,6 +279,26 @@ describe("compile, backward from outside", function()
     end), 16, 2)
   end)
 
+  it("hooks of parameters and modules that come late", function()
+    same(function(compile)
+      local net = mlp(4, 8, 2)
+      local run = compile(net)
+      return function(i)
+        if i == 4 then net[1].weight:register_hook(function(g) return g * 3 end) end
+        if i == 6 then net[3].weight:register_post_accumulate_grad_hook(function(p) p.grad:mul_(2) end) end
+        if i == 8 then net[2]:register_forward_hook(function(_, _, y) return y * 2 end) end
+        if i == 10 then net[3]:register_full_backward_hook(function(_, into) return {into[1] * 5} end) end
+        net:zero_grad()
+        local x, y = tycho.randn(5, 4):requires_grad_(), nil
+        x:register_hook(function(g) return g * 2 end)
+        y = x * 1
+        y:register_hook(function(g) return g + 1 end)
+        run(y):pow(2):sum():backward(nil, {create_graph = i % 3 == 0})
+        return net[1].weight.grad, net[3].weight.grad, x.grad
+      end
+    end, 14)
+  end)
+
   it("results that are arguments, leaves, or hold no history", function()
     same(function(compile)
       local w = nn.Parameter(tycho.randn(4))

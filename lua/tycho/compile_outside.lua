@@ -111,7 +111,7 @@ local function with_graph(part, call, grads)
   for k, i in ipairs(part.places) do
     if grads[k] then roots[#roots + 1], given[#given + 1] = tensors[i], grads[k] end
   end
-  return core.backward(roots, given, call.operands, true, true)
+  return core.backward(roots, given, call.operands, true, true, false, true)
 end
 
 local Outside = {internal = true}

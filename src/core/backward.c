@@ -429,6 +429,12 @@ static ty_status hooks(pass *p, int i) {
   return TY_OK;
 }
 
+static bool is_input(const pass *p, int i, ty_tensor **inputs, int n) {
+  while (n-- > 0)
+    if (p->e[i].key == (uintptr_t)key_of(inputs[n])) return true;
+  return false;
+}
+
 /* What a compiled call left behind: its graph ran with the call. */
 static bool keeps_no_graph(const ty_node *n) { return n && n->done && !n->nin; }
 
@@ -447,9 +453,9 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
     int i = heap_pop(p);
     ty_tensor **g = &p->grad[p->e[i].grads];
     for (int k = 0; k < (p->e[i].node ? p->e[i].node->nout : 1); k++) TY_TRY(complete(p, p->e[i].grads + k));
-    TY_TRY(hooks(p, i));
+    if (!o.within || !is_input(p, i, inputs, ninput)) TY_TRY(hooks(p, i));
     for (int k = 0; k < ninput; k++)
-      if (p->e[i].key == (uintptr_t)key_of(inputs[k]))
+      if (is_input(p, i, &inputs[k], 1))
         result[k] = ty_retain(g[inputs[k]->node ? inputs[k]->out : 0]);
     if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
     else if ((!inputs || o.accumulate) && g[0]) {

@@ -174,7 +174,7 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
   }
   for (int i = 0; i < k->nleaf; i++)
     if (ty_needs_grad(k->leaf[i])) leaf[m++] = k->leaf[i];
-  const ty_backward_opts o = {.retain_graph = true};
+  const ty_backward_opts o = {.retain_graph = true, .within = true};
   if (p && s == TY_OK) {                   /* a record has its steps alone */
     if (p->mode == TY_RECORD && !p->dead && !ty_event_new(ctx, p, EVENT_BACKWARD, 0)) s = no_memory(ctx);
     p->backward++;

@@ -574,8 +574,8 @@ void ty_node_finish(ty_node *n);                         /* its backward has run
 /* Operand i (or result i) as it was when the call ran; a new reference. */
 ty_status ty_saved_in(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
 ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int i, ty_tensor **out);
-/* accumulate: inputs are the leaves that alone get their .grad */
-typedef struct { bool retain_graph, create_graph, accumulate; } ty_backward_opts;
+/* accumulate: inputs are the leaves that alone get their .grad; within: the inputs' hooks are for the pass around this one */
+typedef struct { bool retain_graph, create_graph, accumulate, within; } ty_backward_opts;
 /* Gradients of roots (with grads, NULL for a scalar's one) flow to leaves' .grad, or, where inputs are given, into
  * result[] as new references (NULL where unused). */
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
