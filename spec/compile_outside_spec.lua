@@ -289,9 +289,9 @@ describe("compile, backward from outside", function()
         if i == 8 then net[2]:register_forward_hook(function(_, _, y) return y * 2 end) end
         if i == 10 then net[3]:register_full_backward_hook(function(_, into) return {into[1] * 5} end) end
         net:zero_grad()
-        local x, y = tycho.randn(5, 4):requires_grad_(), nil
+        local x = tycho.randn(5, 4):requires_grad_()
         x:register_hook(function(g) return g * 2 end)
-        y = x * 1
+        local y = x * 1
         y:register_hook(function(g) return g + 1 end)
         run(y):pow(2):sum():backward(nil, {create_graph = i % 3 == 0})
         return net[1].weight.grad, net[3].weight.grad, x.grad
