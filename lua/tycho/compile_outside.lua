@@ -14,7 +14,7 @@ local ops, M = core.ops, core.methods
 local program = core.program
 local outside = {}
 
--- Of a record that is being made of fn: what joined() needs; or nil, and why there can be none (nil: no result needs it). tensors: its
+-- Of a record that is being made of fn: what join() needs; or nil, and why there can be none (nil: no result needs it). tensors: its
 -- results; leaves: what stands for the arguments that need a gradient.
 function outside.part(fn, fusion, tensors, leaves)
   local roots, places, place = {}, {}, {}

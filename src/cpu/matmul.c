@@ -8,7 +8,7 @@
 #include <string.h>
 #include "cpu.h"
 
-/* Multiplications, as measured (bench/results/cpu.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the
+/* Multiplications, as measured (bench/results/cpu_history.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the
  * same against a transposed B; from where on several threads are worth it. */
 #define FOR_DNNL 500000
 #define FOR_DNNL_TURNED 100000
@@ -90,7 +90,7 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
 
 /* Against a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. Of more it makes a third to
  * nine tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a power of 2 apart, in the same few
- * places of the cache, is turned first (bench/results/cpu.md). */
+ * places of the cache, is turned first (bench/results/cpu_history.md). */
 #define AT_ONCE 15
 static bool against_turned(const product *p) {
   return p->k == TY_IN_F32 && p->tb && p->m > AT_ONCE && multiplications(p) >= FOR_DNNL_TURNED;
