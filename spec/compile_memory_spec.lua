@@ -365,8 +365,8 @@ describe("compile", function()
   end)
 
   it("leaves nothing behind of a call that runs out of memory on another way than the record's", function()
-    local w, data, failures, n = tycho.randn(4, 4, {requires_grad = true}), tycho.randn(8, 4), 0, 0
-    local function failing(at)
+    local w, data = tycho.randn(4, 4, {requires_grad = true}), tycho.randn(8, 4)
+    local failures = helper.failing_allocations(2, function()
       local other
       local f = tycho.compile(function(x)
         w.grad = nil
@@ -379,25 +379,8 @@ describe("compile", function()
       end)
       for _ = 1, 3 do f(data) end
       other = true
-      core.fail_alloc(at, 2)
-      local ok, err = pcall(f, data)
-      local left = core.fail_alloc(0)
-      w.grad = nil
-      if not ok then
-        failures = failures + 1
-        assert.is_truthy(tostring(err):find("out of memory", 1, true), tostring(err))
-      end
-      return ok and left > 0
-    end
-    failing(2 ^ 30)
-    local base = helper.collected()
-    repeat
-      n = n + 1
-      local done = failing(n)
-      local bytes = helper.collected()
-      assert.is_true(bytes <= base, ("allocation %d: %d bytes leaked"):format(n, bytes - base))
-      base = bytes
-    until done or n == 400
+      return function() f(data) end, function() w.grad = nil end
+    end)
     assert.is_true(failures > 60, failures .. " failures")
   end)
 

@@ -68,6 +68,34 @@ function helper.collected()
   return bytes
 end
 
+-- Allocations that fail, so many in a row from the n-th on, n = 1, 2, ... until there are no more: prepare() gives what allocates, and what
+-- is looked at afterwards (or nothing). It must go well or say what is lacking, and leave no bytes behind. Gives how often it failed.
+function helper.failing_allocations(times, prepare)
+  local failures = 0
+  local function failing(n)
+    local fn, after = prepare()
+    core.fail_alloc(n, times)
+    local ok, err = pcall(fn)
+    local left = core.fail_alloc(0)
+    if not ok then
+      failures = failures + 1
+      if not (tostring(err):find "out of memory" or tostring(err):find "not enough memory") then error(err, 0) end
+    end
+    if after then after() end
+    return ok and left > 0
+  end
+  failing(2 ^ 30)
+  local base, n = helper.collected(), 0
+  repeat
+    n = n + 1
+    local done = failing(n)
+    local bytes = helper.collected()
+    if bytes > base then error(("allocation %d: %d bytes leaked"):format(n, bytes - base), 0) end
+    base = bytes
+  until done or n == 400
+  return failures
+end
+
 -- fn must raise an error that contains pattern (plain text).
 function helper.fails(pattern, fn, ...)
   if helper.device ~= "cpu" then tycho.cuda.set_sync_debug(true) end   -- else a bad index is reported later
