@@ -178,4 +178,20 @@ describe("compile, gradients from outside", function()
       end
     end, 12)
   end)
+
+  it("a view needs a gradient once its base, changed in place, does", function()
+    all_compiled(same(function(compile)
+      local p = nn.Parameter(tycho.ones(3))
+      local fn = compile(function(x)
+        local a = x:sign():round()
+        local b = a[{ {1, 2} }]
+        a:mul_(p)
+        p.grad = nil
+        if not b.requires_grad or b.is_leaf then return x end
+        b:sum():backward()
+        return a:detach(), p.grad
+      end)
+      return function() return fn(tycho.randn(2, 3)) end
+    end, 8), 6)
+  end)
 end)

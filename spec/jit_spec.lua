@@ -579,4 +579,14 @@ describe("a trace file", function()
     loss(x, targets:to(device)):backward()
     helper.close(slopes, x.grad, "its gradient", 1e-6)
   end)
+
+  it("takes an operand that another size would have computed", function()
+    local p, q = tycho.tensor {1, 2, 3}, tycho.tensor {4, 5, 6}
+    local function fn(x)
+      local a = p * 2
+      return x + (x:size(1) == 4 and q or a)
+    end
+    local traced = tycho.jit.trace(fn, tycho.ones(4, 3))
+    assert.is_true(traced(tycho.zeros(4, 3)):equal(fn(tycho.zeros(4, 3))))
+  end)
 end)

@@ -65,6 +65,7 @@ local function same_calls(a, b, agree)
   local function same_value(x, y)
     if pair[x] == nil then                               -- from outside: the same tensor, or one of the same numbers
       local s, t = program.value(a.p, x), program.value(b.p, y)
+      if not s or not t then return false end
       if not program.same(s, t) and (s.dtype ~= t.dtype or s.shape ~= t.shape or not M.equal(s, t)) then return false end
       pair[x] = y
     end

@@ -102,7 +102,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   if (!ok) return ty_program_no_memory(c->ctx);
   e->first = r->nstep;
   ty_tensor *const base = into ? into->base : NULL;
-  const uint32_t history = base ? base->history : 0;
+  const uint32_t history = base ? base->history : into ? into->history : 0;
   const bool base_needs = ty_needs_grad(base);
   p->inner++;
   ty_status s = now(c, b, into, out);
@@ -110,6 +110,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   e = &r->event[at];
   e->moves = base && base->history != history;
   e->gains = e->moves && !base_needs && ty_needs_grad(base);
+  e->anew = into && !base && into->history != history;
   /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
   if (s != TY_OK) {
     if (s == TY_ERR && e->first == r->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
@@ -233,6 +234,7 @@ static ty_status change_in_place(const ty_call *c, event *e, ty_tensor *into) {
   if (e->out_needs[0] && !e->into_needs && !ty_mark_graph_used(into)) return ty_program_no_memory(c->ctx);
   if (e->gains && !ty_mark_graph_used(into->base)) return ty_program_no_memory(c->ctx);
   if (e->moves) into->base->history++;
+  if (e->anew) into->history++;
   return TY_OK;
 }
 

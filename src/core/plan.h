@@ -78,6 +78,7 @@ typedef struct {
   int into;
   bool into_needs, out_needs[TY_MAXOUT], own_layout[TY_MAXOUT];
   bool based, moves, gains;  /* the result is a view with its base's history; into's base has another one after; and gets its first */
+  bool anew;                 /* into, which is no view, has another history after: its views take theirs anew */
   int vout[TY_MAXOUT];
   modes modes;
   void *stream[TY_MAXGPU];

@@ -409,11 +409,11 @@ static int program_events(lua_State *L) {
   return 3;
 }
 
-static int program_value(lua_State *L) { /* (program, value) -> tensor, of a value from outside */
+static int program_value(lua_State *L) { /* (program, value) -> tensor, of a value from outside; nil: a step makes it */
   ty_state *s = ty_state_of(L);
   const ty_recording *r = recorded_at(L, 1)->r;
   const int v = (int)luaL_checkinteger(L, 2) - 1;
-  if (v < 0 || v >= r->nvalue || r->store[r->value[v].store].internal) return ty_throw(L, "compile: value %d isn't from outside", v + 1);
+  if (v < 0 || v >= r->nvalue || r->store[r->value[v].store].internal) return 0;
   ty_handle *h = ty_new_handle(L, s);
   h->t = ty_alias(r->value[v].t);
   return h->t ? 1 : ty_throw(L, "compile: out of memory");
