@@ -22,8 +22,7 @@ local program = core.program
 local debug_print, each_tensor, pack, run = shared.debug_print, shared.each_tensor, shared.pack, shared.run
 
 ---- arguments ----
--- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves; in
--- a function whose results' gradients come from outside (self.joins) they are inputs, too, for which leaves of the call's own stand.
+-- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves.
 local function same_argument(was, now, trusting)
   if type(was) == "number" and type(now) == "number" and not trusting then return true end       -- what it does is compared
   return rawequal(was, now) or (was ~= was and now ~= now)
@@ -33,7 +32,7 @@ local function fits(self, v, args)
   if v.n ~= args.n then return false end
   for i = 1, v.n do
     local now = args[i]
-    local signature = core.is_tensor(now) and program.signature(now, self.joins) or nil
+    local signature = core.is_tensor(now) and program.signature(now) or nil
     if signature ~= v.signature[i] or (not signature and not same_argument(v.args[i], now, self.guard == "inputs")) then return false end
   end
   for m, training in pairs(v.modules) do if m.training ~= training then return false end end
@@ -55,6 +54,8 @@ end
 local function refused(self, args)
   for i = 1, args.n do
     if core.is_tensor(args[i]) then
+      -- what fn does with it besides (keeps it, hooks it, backward within) would meet what stands for it
+      if self.joins and args[i].requires_grad then return "an argument requires a gradient, and backward is outside" end
       for k = 1, i - 1 do
         if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory: a clone() of one doesn't" end
       end
@@ -66,10 +67,10 @@ end
 
 -- ways: by the numbers of the program's recordings; trusted: the one that fn need not be asked about; misses: calls in a row that went
 -- none of them.
-local function new_variant(self, args)
+local function new_variant(args)
   local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
-    v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i], self.joins) or nil
+    v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
     if not v.signature[i] then v.args[i] = args[i] end
   end
   return v
@@ -103,7 +104,6 @@ local function inputs_of(v, args)
     local a = args[i]
     if not v.signature[i] then given[i] = a
     else
-      if a.requires_grad then a = M.detach(a) end
       if first then
         local copied = a.device ~= "cpu" or program.exposed(a)            -- others may write to it meanwhile
         for k = 1, i - 1 do copied = copied or (v.signature[k] and M.shares_memory(a, args[k])) end
@@ -140,11 +140,8 @@ end
 -- A tensor for the caller: of an argument's copy, the argument, or what a view of the copy is of that (a copy, where it lies otherwise);
 -- of memory that the next call writes to, a copy. On the CPU memory that is held when the next call begins is left to its holder.
 local function for_caller(v, args, given, x)
-  for i = 1, args.n do                                   -- fn was given a leaf that stands for it
-    if v.signature[i] and args[i].requires_grad and x.is_leaf and x.requires_grad and program.same(x, given[i]) then return args[i] end
-  end
   for i in pairs(v.static) do
-    if program.same(x, given[i]) then return args[i].requires_grad and M.detach(args[i]) or args[i] end
+    if program.same(x, given[i]) then return args[i] end
     if M.shares_memory(x, given[i]) then return program.seen_in(x, given[i], args[i]) or ops.clone(x) end
   end
   if x.device ~= "cpu" and program.owns(v.program, x) then
@@ -222,18 +219,10 @@ local function observed(v, fn, ...)
 end
 
 -- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, and the optimizers' steps.
--- stood: by place, the arguments that leaves are to stand for; gets lists of both.
-local function call(self, v, given, list, stood)
+local function call(self, v, given, list)
   local updates, before = {}, program.updates
   local check = program.begin(v.program, list)
   program.updates = updates
-  stood.leaves, stood.arguments = {}, {}
-  for i = 1, given.n do
-    if stood[i] then
-      given[i] = M.requires_grad_(M.detach(given[i]))
-      stood.leaves[#stood.leaves + 1], stood.arguments[#stood.arguments + 1] = given[i], stood[i]
-    end
-  end
   local out
   if check and self.guard ~= "inputs" then out = pack(pcall(self.fn, unpack(given, 1, given.n)))
   else out = observed(v, self.fn, unpack(given, 1, given.n)) end
@@ -251,22 +240,11 @@ local function joins(self, results)
 end
 
 -- A variant's first call, which makes what is made once.
-local function first_call(self, v, args)
-  local versions = {}
-  for i = 1, args.n do versions[i] = core.is_tensor(args[i]) and args[i].requires_grad and M._version(args[i]) end
-  local out = observed(v, self.fn, unpack(args, 1, args.n))
+local function first_call(self, v, ...)
+  local out = observed(v, self.fn, ...)
   if not out[1] then error(out[2], 0) end
   local results = {n = out.n - 1, unpack(out, 2, out.n)}
-  if joins(self, results) then
-    local modules = v.modules
-    v = new_variant(self, args)
-    v.calls, v.modules, self.variants[1] = 1, modules, v
-  end
-  for i, version in pairs(versions) do
-    if version and self.joins and M._version(args[i]) ~= version then
-      v.dead, self.why = true, "an argument that requires a gradient is changed in place"
-    end
-  end
+  if joins(self, results) then self.variants[1] = v end
   return unpack(results, 1, results.n)
 end
 
@@ -284,23 +262,20 @@ end
 -- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil), and the way
 -- that was recorded. scope: fn's. What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it for each
 -- count of tensors that there have been (more, where a call makes some that no step is for).
-local function record_or_check(self, v, given, list, scope, stood)
+local function record_or_check(self, v, given, list, scope)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
   v.trusted = nil
-  local out, check, updates = call(self, v, given, list, stood)
+  local out, check, updates = call(self, v, given, list)
   for i = 1, given.n do given[i] = nil end               -- what is left of these fn has kept
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then tensors = shared.tensors_of(results) end
   local part, none, useless
-  if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fn, self.fusion, tensors, stood.leaves) end
+  if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
   local dead, said = program.dead(v.program), none or program.why(v.program) or "?"
   if part and not dead then
     collectgarbage()
-    useless = outside.refused(part, v.program, core.scope_unfinished(scope, tensors))
-  end
-  if ok and not due and (dead or useless) and #stood.leaves > 0 then
-    program.graft(scope, tensors, stood.leaves, stood.arguments)          -- the graph is the one that there is without compile
+    useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, tensors))
   end
   if dead or useless then core.scope_let_go(scope, tensors) end           -- to the collector, as without compile
   if useless then return ok, results, nil, useless end
@@ -329,24 +304,21 @@ local function record_or_check(self, v, given, list, scope, stood)
     debug_print(check and "another way is recorded, of %d steps: %s" or "recorded: %d steps", #program.steps(v.program), said)
     shared.print_kernels(program.kernels(v.program))
     if self.guard == "inputs" then way.results = templated(v, results) end
-    way.part, v.draws = part, v.draws or (part and part.draws)
+    way.part = part
   end
   if v.misses < self.max_variants then return ok, results, nil, nil, way end
   return ok, results, nil, dead and said or "it differed from the record each time: " .. said, way
 end
 
 -- The handles that fn has made end before the steps run: what is held then is what someone has kept.
-local function call_and_run(self, v, args, begun)
+local function call_and_run(self, v, args)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local handed, stood = {n = given.n}, {}                -- fn may keep what it is given
-  for i = 1, given.n do
-    handed[i] = v.static[i] and M.detach(given[i]) or given[i]
-    stood[i] = v.signature[i] and args[i].requires_grad and args[i] or nil
-  end
+  local handed = {n = given.n}                           -- fn may keep what it is given
+  for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
   local outer = modes.call
   modes.call = scope
-  local done, ok, results, way, why, made = pcall(record_or_check, self, v, handed, list, scope, stood)
+  local done, ok, results, way, why, made = pcall(record_or_check, self, v, handed, list, scope)
   modes.call = outer
   if not done then
     core.scope_end(scope)
@@ -357,7 +329,7 @@ local function call_and_run(self, v, args, begun)
   if way then run(v, way) end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
-  if ok and part then outside.join(part, way and v.program, begun, results) end
+  if ok and part then outside.join(part, way and v.program, results) end
   if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
   return unpack(results, 1, results.n)
@@ -367,7 +339,6 @@ end
 -- record and not in what follows; and anew once a call has gone another way. Nothing: the record doesn't fit what is now.
 local function trusted(v, way, args)
   if not as_recorded(way) then return nil end
-  local begun = way.part and outside.begun(v.draws, args)
   local given, list = inputs_of(v, args)
   if not program.trust(v.program, list) then return nil end
   local n = 0
@@ -381,7 +352,7 @@ local function trusted(v, way, args)
   run(v, way)
   copy_back(v, args)
   local results = filled(v, way, args, given)
-  if way.part then outside.join(way.part, v.program, begun, results) end
+  if way.part then outside.join(way.part, v.program, results) end
   return results
 end
 
@@ -406,7 +377,7 @@ local function variant_for(self, args)
     debug_print("%s", self.why)
     table.remove(self.variants)
   end
-  table.insert(self.variants, 1, new_variant(self, args))
+  table.insert(self.variants, 1, new_variant(args))
   return self.variants[1]
 end
 
@@ -447,17 +418,16 @@ function Compiled.__call(self, ...)
     if not self.refused[why] then debug_print("not compiled: %s", why) end
     self.refused[why], self.why = (self.refused[why] or 0) + 1, why
   else v.calls = v.calls + 1 end
-  if v and v.calls == 1 then return first_call(self, v, args) end
+  if v and v.calls == 1 then return first_call(self, v, ...) end
   -- a coroutine may come in the middle of another's call
-  if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, self.joins, ...))) then
+  if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
   end
   if v.trusted and program.recorded(v.program) then
     local results = trusted(v, v.trusted, args)
     if results then return unpack(results, 1, results.n) end
   end
-  local begun = self.joins and outside.begun(v.draws, args)
-  return modes.scope(call_and_run, self, v, args, begun)   -- what its results are copied from ends with it
+  return modes.scope(call_and_run, self, v, args)     -- what its results are copied from ends with it
 end
 
 local function counted(way)

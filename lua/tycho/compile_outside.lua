@@ -2,21 +2,18 @@
 --
 -- Idea: the function is recorded up to its results, and what its tape has saved for backward becomes results of the record too. The tape,
 -- emptied (src/core/skeleton.h), says how backward goes; that is a program of its own, of the saved tensors and of the gradients that
--- come. Between the two is one node of the tape, whose operands are the saved tensors, the arguments that need a gradient and the
--- parameters. Invariant: what is saved is as it was, which the tape's own versions see to; gradients are the ones that the function's own
--- tape would have given, to the bit. A pass whose gradients are to have gradients runs the function again, uncompiled.
+-- come. Between the two is one node of the tape, whose operands are the saved tensors and the parameters. Invariant: what is saved is as it
+-- was, which the tape's own versions see to; gradients are the ones that the function's own tape would have given, to the bit.
 local core = require "tycho.core"
-local modes = require "tycho.modes"
 local fail = require "tycho.options".fail
-local recompute = require "tycho.recompute"
 local shared = require "tycho.compile_shared"
 local ops, M = core.ops, core.methods
 local program = core.program
 local outside = {}
 
--- Of a record that is being made of fn: what join() needs; or nil, and why there can be none (nil: no result needs it). tensors: its
--- results; leaves: what stands for the arguments that need a gradient.
-function outside.part(fn, fusion, tensors, leaves)
+-- Of a record that is being made: what join() needs; or nil, and why there can be none (nil: no result needs it). tensors: its
+-- results.
+function outside.part(fusion, tensors)
   local roots, places, place = {}, {}, {}
   for i, x in ipairs(tensors) do
     if program.needs_graph(x) then
@@ -25,19 +22,23 @@ function outside.part(fn, fusion, tensors, leaves)
     end
   end
   if #roots == 0 then return nil end
-  local skeleton, parameters, saved = program.skeleton(roots, leaves)
+  local skeleton, parameters, saved = program.skeleton(roots)
   if not skeleton then return nil, "a result still needs its graph: " .. parameters end
-  return {fn = fn, fusion = fusion, skeleton = skeleton, results = #tensors, places = places, place = place,
-    parameters = parameters, leaves = #leaves + #parameters, saved = saved, autocasts = modes.autocast(), passes = {}, kinds = 0}
+  return {fusion = fusion, skeleton = skeleton, results = #tensors, places = places, place = place,
+    parameters = parameters, saved = saved, passes = {}, kinds = 0}
 end
 
 -- Why the part can't be used now that it is recorded, or nil. kept: the function has put a tensor elsewhere that needs its graph.
-function outside.refused(part, p, kept)
+function outside.refused(part, p, tensors, kept)
   if kept then return "a tensor that the function keeps still needs its graph" end
   for _, i in ipairs(part.places) do
     if program.result_kind(p, i) ~= "own" then return "a result that is a view of an argument or a parameter still needs its graph" end
+    for k, x in ipairs(tensors) do
+      if k ~= i and not rawequal(x, tensors[i]) and M.shares_memory(x, tensors[i]) then
+        return "results that need their graph share memory"
+      end
+    end
   end
-  part.draws = program.draws(p)
 end
 
 ---- backward ----
@@ -101,27 +102,15 @@ local function pass(part, saved, grads)
   return found
 end
 
--- The same, with a graph of their own: of the function itself, called again with what it had.
-local function with_graph(part, call, grads)
-  if part.draws and not call.states then                 -- another way before it didn't draw
-    fail("compile: this call's random numbers are gone: its gradients can't have gradients; the next call's can")
-  end
-  local out = recompute.again(call.states or {}, part.autocasts, part.fn, unpack(call.args, 1, call.args.n))
-  local tensors, roots, given = shared.tensors_of(out), {}, {}
-  for k, i in ipairs(part.places) do
-    if grads[k] then roots[#roots + 1], given[#given + 1] = tensors[i], grads[k] end
-  end
-  return core.backward(roots, given, call.operands, true, true, false, true)
-end
-
 local Outside = {internal = true}
 function Outside.backward(ctx, ...)
   local part, grads, gradients = ctx.part, {}, {}
   for k = 1, #part.places do grads[k] = (select(k, ...)) or false end
-  local found
-  if core.is_grad_enabled() then found = with_graph(part, ctx._operands, grads)
-  else found = pass(part, ctx._saved, grads) end
-  for i, g in pairs(found) do gradients[part.saved + i] = g or nil end
+  if core.is_grad_enabled() then
+    fail("compile: gradients of gradients don't go through a compiled function whose backward is outside: call it uncompiled, or have all \z
+      within it")
+  end
+  for i, g in pairs(pass(part, ctx._saved, grads)) do gradients[part.saved + i] = g or nil end
   return gradients
 end
 
@@ -137,29 +126,16 @@ function outside.report(part)
 end
 
 ---- forward ----
--- What has to be noted before a call of fn so that with_graph() can call it again as it was. draws: nil, not known.
-function outside.begun(draws, args)
-  return {states = draws ~= false and recompute.generators(false, unpack(args, 1, args.n)) or nil, args = args}
-end
-
 -- The call's results get their history: of the node that stands for the function. p: its program, which has run; or false: the call was
 -- the one that has been recorded.
-function outside.join(part, p, call, results)
-  local args, operands, out, n = call.args, part.parameters, {}, 0
-  if part.leaves > #operands then
-    operands = {}
-    for i = 1, args.n do
-      if core.is_tensor(args[i]) and args[i].requires_grad then operands[#operands + 1] = args[i] end
-    end
-    for _, x in ipairs(part.parameters) do operands[#operands + 1] = x end
-  end
-  call.operands = operands
+function outside.join(part, p, results)
+  local out, n = {}, 0
   shared.each_tensor(results, function(x)
     n = n + 1
     if part.place[n] then out[part.place[n]] = x end
     return x
   end)
-  program.join(part.skeleton, p, part.results + 1, {_function = Outside, _unmade = true, _operands = call, part = part}, operands, out)
+  program.join(part.skeleton, p, part.results + 1, {_function = Outside, _unmade = true, part = part}, part.parameters, out)
 end
 
 return outside

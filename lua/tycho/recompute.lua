@@ -118,22 +118,6 @@ local function computed_again(ctx)
   end
   return results, leaves
 end
--- fn(...), as a list {n=}, with the random numbers (states, of generators()) and the autocast that it had.
-function recompute.again(states, autocasts, fn, ...)
-  local now, casts, before = generators(false, ...), modes.autocast(autocasts), modes.recomputing
-  local grad = core.set_grad_enabled(true)
-  restore(states)
-  modes.recomputing = true
-  local out = {pcall(fn, ...)}
-  modes.recomputing = before
-  core.set_grad_enabled(grad)
-  modes.autocast(casts)
-  restore(now)
-  if not out[1] then error(out[2], 0) end
-  return {n = table.maxn(out) - 1, unpack(out, 2, table.maxn(out))}
-end
-recompute.generators = generators
-
 -- Of results, those that a gradient flows to, and the gradients given for them.
 local function roots_of(out, given)
   local roots, grads = {}, {}

@@ -74,13 +74,12 @@ static bool add_parts(ty_skeleton *k, ty_node *n) {
   return ok;
 }
 
-ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_tensor **own, int nown, ty_skeleton **out, const char **why) {
+ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_skeleton **out, const char **why) {
   ty_skeleton *k = ty_malloc(sizeof *k);
   if (!k) return no_memory(ctx);
   memset(k, 0, sizeof *k);
   *why = NULL;
   bool ok = (k->root = ty_malloc(sizeof(ty_edge) * (size_t)TY_MAX(nroot, 1)));
-  for (int i = 0; i < nown && ok; i++) ok = add_leaf(k, own[i]);
   for (int i = 0; i < nroot && ok; i++) {
     const ty_status s = ty_history(ctx, root[i]);
     if (s != TY_OK) { ty_skeleton_free(k); return s; }
@@ -196,30 +195,4 @@ ty_status ty_skeleton_run(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved, ty_ten
   take_out(k);
   ty_free(list);
   return s;
-}
-
-static void relink(ty_node *n, ty_tensor **leaf, ty_tensor **to, int nleaf) {
-  for (int k = 0; k < n->nin; k++)
-    for (int i = 0; i < nleaf; i++) {
-      ty_edge *e = &n->edge[k];
-      if (e->leaf != leaf[i]) continue;
-      *e = to[i]->requires_grad ? (ty_edge){.leaf = ty_retain(to[i])} : (ty_edge){to[i]->node, to[i]->out, NULL};
-      if (e->node) atomic_fetch_add_explicit(&e->node->refs, 1, memory_order_relaxed);
-      ty_release(leaf[i]);
-      break;
-    }
-}
-
-ty_status ty_graft(ty_ctx *ctx, ty_tensor **t, int nt, ty_tensor **leaf, ty_tensor **to, int nleaf) {
-  nodes all = {0};
-  bool ok = true;
-  ty_status s = TY_OK;
-  for (int i = 0; i < nleaf && s == TY_OK; i++) s = ty_history(ctx, to[i]);
-  for (int i = 0; i < nt && ok; i++) ok = !t[i]->node || add_node(&all, t[i]->node);
-  for (int i = 0; i < all.n && ok; i++)
-    for (int k = 0; k < all.at[i].node->nin && ok; k++)
-      ok = !all.at[i].node->edge[k].node || add_node(&all, all.at[i].node->edge[k].node);
-  for (int i = 0; i < all.n && ok && s == TY_OK; i++) relink(all.at[i].node, leaf, to, nleaf);
-  drop_nodes(&all);
-  return ok ? s : no_memory(ctx);
 }

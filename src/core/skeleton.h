@@ -9,9 +9,8 @@
 
 typedef struct ty_skeleton ty_skeleton;
 
-/* Of the tape of nroot results. own: leaves whose gradients come first, whether the tape has them or not. *why: there can be none, since
- * the tape holds what a replay can't give anew; else NULL. */
-ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_tensor **own, int nown, ty_skeleton **out, const char **why);
+/* Of the tape of nroot results. *why: there can be none, since the tape holds what a replay can't give anew; else NULL. */
+ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_skeleton **out, const char **why);
 void ty_skeleton_free(ty_skeleton *k);
 ty_tensor **ty_skeleton_leaves(const ty_skeleton *k, int *n);      /* those whose gradients ty_skeleton_run gives, in its order */
 /* What the tape saved, a tensor for each storage; until it is emptied. */
@@ -20,7 +19,4 @@ void ty_skeleton_empty(ty_skeleton *k);
 /* saved: as ty_skeleton_saved gave them, in a call like that one; grad: of each root, NULL: none. result: new references, NULL where
  * nothing came. */
 ty_status ty_skeleton_run(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved, ty_tensor **grad, ty_tensor **result);
-
-/* In the histories of nt tensors, what came from leaf[i], which stood for to[i], comes from that. */
-ty_status ty_graft(ty_ctx *ctx, ty_tensor **t, int nt, ty_tensor **leaf, ty_tensor **to, int nleaf);
 #endif

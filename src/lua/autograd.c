@@ -345,11 +345,11 @@ static int list_of(lua_State *L, int index, ty_tensor **t, size_t room, const ch
   return n;
 }
 
-/* backward(outputs, grads (false: none), inputs or nil, retain, create, accumulate, within) -> list of gradients, false where
+/* backward(outputs, grads (false: none), inputs or nil, retain, create, accumulate) -> list of gradients, false where
    an input was not used */
 static int backward(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  lua_settop(L, 7);
+  lua_settop(L, 6);
   bool given = !lua_isnil(L, 3);
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -363,7 +363,7 @@ static int backward(lua_State *L) {
   ty_tensor **roots = lua_newuserdata(L, sizeof(ty_tensor *) * (2 * outs + 2 * ins + 1)), **grads = roots + outs,
     **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = (int)ins;
-  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6), lua_toboolean(L, 7)};
+  ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6), false};
   lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
   int list = lua_gettop(L);
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }

@@ -49,14 +49,13 @@ static int program_begin(lua_State *L) {
   return ty_raise(L, &s->modes.ctx);
 }
 
-/* aliased(program, all, the function's arguments): one of those that are inputs; all: also what needs a gradient */
+/* aliased(program, the function's arguments): one of those that are inputs */
 static int program_aliased(lua_State *L) {
   const ty_program *p = ty_program_at(L, 1);
-  const bool all = lua_toboolean(L, 2);
   bool aliased = false;
-  for (int i = lua_gettop(L); i > 2 && !aliased; i--) {
+  for (int i = lua_gettop(L); i > 1 && !aliased; i--) {
     const ty_tensor *t = ty_test(L, i);
-    aliased = t && (all || !ty_needs_grad(t)) && ty_program_aliased(p, t);
+    aliased = t && !ty_needs_grad(t) && ty_program_aliased(p, t);
   }
   lua_pushboolean(L, aliased);
   return 1;
@@ -447,17 +446,6 @@ static int program_records(lua_State *L) {
   return 1;
 }
 
-static int program_draws(lua_State *L) { /* whether a step draws random numbers */
-  const ty_recording *r = recorded_at(L, 1)->r;
-  bool draws = false;
-  for (int i = 0; i < r->nstep; i++) {
-    const int cls = r->step[i].call.op->cls;
-    draws = draws || cls == TY_C_RANDOM || cls == TY_C_ATTENTION;
-  }
-  lua_pushboolean(L, draws);
-  return 1;
-}
-
 static int program_needs_graph(lua_State *L) {   /* (tensor): whether a backward pass from it is still to come */
   const ty_tensor *t = ty_check(L, 1, "compile", "a result");
   lua_pushboolean(L, t->node && !t->node->ran);
@@ -487,7 +475,7 @@ void ty_open_program(lua_State *L) {
     {"same", program_same}, {"input_holders", program_input_holders},
     {"mark", program_mark}, {"marked", program_marked}, {"seen_in", program_seen_in}, {"rate", program_rate},
     {"trust", program_trust}, {"numbers", program_numbers}, {"result", program_result}, {"settle", program_settle},
-    {"broken", program_broken}, {"records", program_records}, {"needs_graph", program_needs_graph}, {"draws", program_draws}};
+    {"broken", program_broken}, {"records", program_records}, {"needs_graph", program_needs_graph}};
   lua_newtable(L);
   for (unsigned i = 0; i < sizeof all / sizeof *all; i++) ty_add(L, all[i].name, all[i].f);
   ty_open_skeleton(L);

@@ -20,26 +20,31 @@ ty_tensor **ty_tensors_at(lua_State *L, int i, int more, int *n) {
 static void skeleton_ends(void *k) { ty_skeleton_free(k); }
 ty_skeleton *ty_skeleton_at(lua_State *L, int i) { return ty_box_at(L, i, skeleton_ends, "a skeleton"); }
 
-/* skeleton(results, leaves) -> skeleton, the other leaves of the results' tape, how many tensors that saved; or nil, why there can be
+/* skeleton(results) -> skeleton, the leaves of the results' tape, how many tensors that saved; or nil, why there can be
    none */
 static int of_results(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  int nroot, nown, n;
+  int nroot, n;
   const char *why;
-  ty_tensor **root = ty_tensors_at(L, 1, 0, &nroot), **own = ty_tensors_at(L, 2, 0, &nown);
+  ty_tensor **root = ty_tensors_at(L, 1, 0, &nroot);
   void **box = ty_new_box(L, skeleton_ends);
-  if (ty_skeleton_new(ctx, root, nroot, own, nown, (ty_skeleton **)box, &why) != TY_OK) return ty_raise(L, ctx);
+  if (ty_skeleton_new(ctx, root, nroot, (ty_skeleton **)box, &why) != TY_OK) return ty_raise(L, ctx);
+  ty_tensor **found = why ? NULL : ty_skeleton_leaves(*box, &n);
+  const ty_program *p = ctx->program;
+  for (int i = 0; !why && p && i < n; i++)            /* another one in each call */
+    for (int k = 0; k < p->r->nown; k++)
+      if (p->r->own[k] == found[i]) why = "a leaf that the function makes is part of it";
   if (why) {
     lua_pushnil(L);
     lua_pushstring(L, why);
     return 2;
   }
   ty_tensor **leaf = ty_skeleton_leaves(*box, &n);
-  lua_createtable(L, n - nown, 0);
-  for (int i = nown; i < n; i++) {
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
     ty_push_shared(L, s, leaf[i]);
-    lua_rawseti(L, -2, i - nown + 1);
+    lua_rawseti(L, -2, i + 1);
   }
   ty_skeleton_saved(*box, &n);
   lua_pushinteger(L, n);
@@ -130,36 +135,8 @@ static int join(lua_State *L) {
   return 0;
 }
 
-/* graft(scope, tensors, leaves, arguments): in the histories of the tensors, and of what is left of the scope's, what came from a leaf
-   comes from the argument that it stood for, which the leaf's handle is from now on */
-static int graft(lua_State *L) {
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  const ty_scope *sc = lua_touserdata(L, 1);
-  int n, nleaf, room = 0;
-  for (const ty_handle *h = sc->first; h; h = h->next) room++;
-  ty_tensor **leaf = ty_tensors_at(L, 3, 0, &nleaf), **to = ty_tensors_at(L, 4, 0, &nleaf), **t = ty_tensors_at(L, 2, room, &n);
-  for (const ty_handle *h = sc->first; h && room; h = h->next, room--)
-    if (h->t) t[n++] = h->t;
-  if (ty_graft(ctx, t, n, leaf, to, nleaf) != TY_OK) return ty_raise(L, ctx);
-  for (int i = 0; i < nleaf; i++) {
-    lua_rawgeti(L, 3, i + 1);
-    lua_rawgeti(L, 4, i + 1);
-    ty_handle *h = lua_touserdata(L, -2), *of = lua_touserdata(L, -1);
-    h->t = ty_retain(of->t);
-    ty_release(leaf[i]);
-    if (of->anchored) {
-      lua_getfenv(L, -1);
-      lua_setfenv(L, -3);
-      h->anchored = true;
-    }
-    lua_pop(L, 2);
-  }
-  return 0;
-}
-
 void ty_open_skeleton(lua_State *L) {
   ty_add(L, "skeleton", of_results);
   ty_add(L, "pass", skeleton_pass);
   ty_add(L, "join", join);
-  ty_add(L, "graft", graft);
 }
