@@ -232,9 +232,10 @@ end
 
 -- Results whose gradients come from outside: the function is recorded anew, up to them.
 local function joins(self, results)
+  if self.joins then return false end
   local any = false
   for _, x in ipairs(shared.tensors_of(results)) do any = any or program.needs_graph(x) end
-  if not any or self.joins then return false end
+  if not any then return false end
   self.joins, self.variants = true, {}
   return true
 end
@@ -285,7 +286,7 @@ local function record_or_check(self, v, given, list, scope)
     way.left = way.left or {}
     local count = core.scope_count(scope)
     if way.left[count] == nil or not due then
-      collectgarbage()
+      if not part then collectgarbage() end
       way.left[count] = core.scope_left(scope, tensors) or false
     end
     if way.left[count] then core.scope_keep(scope, way.left[count]) end

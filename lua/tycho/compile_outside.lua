@@ -14,17 +14,17 @@ local outside = {}
 -- Of a record that is being made: what join() needs; or nil, and why there can be none (nil: no result needs it). tensors: its
 -- results.
 function outside.part(fusion, tensors)
-  local roots, places, place = {}, {}, {}
+  local roots, places = {}, {}
   for i, x in ipairs(tensors) do
     if program.needs_graph(x) then
       roots[#roots + 1] = x
-      places[#roots], place[i] = i, #roots
+      places[#roots] = i
     end
   end
   if #roots == 0 then return nil end
   local skeleton, parameters, saved = program.skeleton(roots)
   if not skeleton then return nil, "a result still needs its graph: " .. parameters end
-  return {fusion = fusion, skeleton = skeleton, results = #tensors, places = places, place = place,
+  return {fusion = fusion, skeleton = skeleton, results = #tensors, places = places,
     parameters = parameters, saved = saved, passes = {}, kinds = 0}
 end
 
@@ -81,7 +81,7 @@ end
 local function pass(part, saved, grads)
   if shared.busy() then return program.pass(part.skeleton, saved, grads) end
   local kind = ""
-  for _, g in ipairs(grads) do kind = kind .. (g and program.signature(g, true) or "-") end
+  for _, g in ipairs(grads) do kind = kind .. (g and program.signature(g) or "-") end
   local b = part.passes[kind]
   if not b then
     if part.kinds == MOST then return program.pass(part.skeleton, saved, grads) end
@@ -91,7 +91,7 @@ local function pass(part, saved, grads)
   b.calls = b.calls + 1
   grads = seeded(b, grads)
   local inputs = {}
-  for _, g in ipairs(grads) do if g then inputs[#inputs + 1] = M.detach(g) end end
+  for _, g in ipairs(grads) do if g then inputs[#inputs + 1] = g end end
   for _, x in ipairs(saved) do inputs[#inputs + 1] = x end
   if not (b.program and program.recorded(b.program) and program.trust(b.program, inputs)) then
     return record(part, b, inputs, saved, grads)
@@ -104,11 +104,14 @@ end
 
 local Outside = {internal = true}
 function Outside.backward(ctx, ...)
-  local part, grads, gradients = ctx.part, {}, {}
-  for k = 1, #part.places do grads[k] = (select(k, ...)) or false end
   if core.is_grad_enabled() then
     fail("compile: gradients of gradients don't go through a compiled function whose backward is outside: call it uncompiled, or have all \z
       within it")
+  end
+  local part, grads, gradients = ctx.part, {}, {}
+  for k = 1, #part.places do
+    local g = select(k, ...)
+    grads[k] = g and M.detach(g) or false
   end
   for i, g in pairs(pass(part, ctx._saved, grads)) do gradients[part.saved + i] = g or nil end
   return gradients
@@ -129,12 +132,8 @@ end
 -- The call's results get their history: of the node that stands for the function. p: its program, which has run; or false: the call was
 -- the one that has been recorded.
 function outside.join(part, p, results)
-  local out, n = {}, 0
-  shared.each_tensor(results, function(x)
-    n = n + 1
-    if part.place[n] then out[part.place[n]] = x end
-    return x
-  end)
+  local tensors, out = shared.tensors_of(results), {}
+  for k, i in ipairs(part.places) do out[k] = tensors[i] end
   program.join(part.skeleton, p, part.results + 1, {_function = Outside, _unmade = true, part = part}, part.parameters, out)
 end
 

@@ -425,7 +425,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
 static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, int n, bool graph) {
   ty_recording *r = p->r;
   for (int i = 0; i < n; i++)
-    if (!graph && result[i]->node && !result[i]->node->ran)
+    if (!graph && ty_needs_graph(result[i]))
       return ty_program_die(p, "a result still needs its graph");
   if (!(r->result = ty_malloc(sizeof(int) * (size_t)TY_MAX(n, 1)))) return ty_program_no_memory(ctx);
   r->nresult = n;

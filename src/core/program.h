@@ -76,6 +76,7 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
 typedef struct { bool grad_enabled, scaled, retains; uint8_t autocast[2]; } ty_pass_modes;
 ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
 void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
+static inline bool ty_needs_graph(const ty_tensor *t) { return t->node && !t->node->ran; }       /* for a backward pass to come */
 bool ty_program_is_broken(const ty_ctx *ctx);            /* what is done now will be done again */
 /* Whether t alone holds its memory beside its program, which takes other memory if t is still there when it runs next. Not on a GPU, where
  * its graph would be made anew. */

@@ -3,11 +3,10 @@
 #include "skeleton.h"
 
 typedef struct { uint64_t key; ty_node *node; } link;
-typedef struct { link *at; int n, room; ty_map map; } nodes;              /* each once */
 typedef struct { ty_node *node; int at, of; ty_tensor like; } place;      /* saved[at] of the node is of store `of`; like: its geometry */
 
 struct ty_skeleton {
-  nodes nodes;
+  link *node;      int nnode, node_room; ty_map nodes;                    /* each once */
   ty_edge *root;   int nroot;
   place *place;    int nplace, place_room;
   ty_tensor **saved, *first; int nsaved, saved_room, first_room;          /* of each store: what was saved first, and its geometry */
@@ -16,20 +15,14 @@ struct ty_skeleton {
 
 static ty_status no_memory(ty_ctx *ctx) { return ty_no_memory(ctx, "compile"); }
 
-static bool add_node(nodes *all, ty_node *n) {
-  if (ty_map_find(&all->map, (uintptr_t)n, all->at, sizeof(link)) >= 0) return true;
-  if (!ty_grow(&all->at, all->n + 1, &all->room, sizeof(link))) return false;
-  all->at[all->n] = (link){(uintptr_t)n, n};
-  if (!ty_map_add(&all->map, all->at, all->n + 1, sizeof(link))) return false;
+static bool add_node(ty_skeleton *k, ty_node *n) {
+  if (ty_map_find(&k->nodes, (uintptr_t)n, k->node, sizeof(link)) >= 0) return true;
+  if (!ty_grow(&k->node, k->nnode + 1, &k->node_room, sizeof(link))) return false;
+  k->node[k->nnode] = (link){(uintptr_t)n, n};
+  if (!ty_map_add(&k->nodes, k->node, k->nnode + 1, sizeof(link))) return false;
   atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
-  all->n++;
+  k->nnode++;
   return true;
-}
-
-static void drop_nodes(nodes *all) {
-  for (int i = 0; i < all->n; i++) ty_node_release(all->at[i].node);
-  ty_free(all->at);
-  ty_free(all->map.slot);
 }
 
 static bool add_leaf(ty_skeleton *k, ty_tensor *t) {
@@ -55,18 +48,26 @@ static bool add_saved(ty_skeleton *k, ty_node *n, int at) {
   return true;
 }
 
-static const char *refuses(const ty_node *n) {
+static bool is_own(const ty_recording *r, const ty_tensor *leaf) {
+  for (int i = 0; i < r->nown; i++)
+    if (r->own[i] == leaf) return true;
+  return false;
+}
+
+static const char *refuses(const ty_program *p, const ty_node *n) {
   if (n->done) return "part of it has been used";
   if (!n->op) return n->internal ? "a checkpoint is part of it" : "an autograd.Function is part of it";
   for (int j = 0; j < n->nout; j++)
     if (n->hook[j]) return "a gradient has a hook";
+  for (int i = 0; p && i < n->nin; i++)    /* another one in each call */
+    if (n->edge[i].leaf && is_own(p->r, n->edge[i].leaf)) return "a leaf that the function makes is part of it";
   return NULL;
 }
 
 static bool add_parts(ty_skeleton *k, ty_node *n) {
   bool ok = true;
   for (int i = 0; i < n->nin && ok; i++) {
-    if (n->edge[i].node) ok = add_node(&k->nodes, n->edge[i].node);
+    if (n->edge[i].node) ok = add_node(k, n->edge[i].node);
     else if (n->edge[i].leaf) ok = add_leaf(k, n->edge[i].leaf);
   }
   for (int i = 0; i < n->nin + n->nout && ok; i++)
@@ -84,11 +85,11 @@ ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_skeleton 
     const ty_status s = ty_history(ctx, root[i]);
     if (s != TY_OK) { ty_skeleton_free(k); return s; }
     k->root[k->nroot++] = (ty_edge){root[i]->node, root[i]->out, NULL};
-    ok = add_node(&k->nodes, root[i]->node);
+    ok = add_node(k, root[i]->node);
   }
-  for (int i = 0; i < k->nodes.n && ok && !*why; i++) {  /* nodes append themselves: breadth first */
-    *why = refuses(k->nodes.at[i].node);
-    ok = *why || add_parts(k, k->nodes.at[i].node);
+  for (int i = 0; i < k->nnode && ok && !*why; i++) {    /* nodes append themselves: breadth first */
+    *why = refuses(ctx->program, k->node[i].node);
+    ok = *why || add_parts(k, k->node[i].node);
   }
   if (ok && !*why) { *out = k; return TY_OK; }
   ty_skeleton_free(k);
@@ -102,7 +103,9 @@ static void release_saved(ty_skeleton *k) {
 void ty_skeleton_free(ty_skeleton *k) {
   release_saved(k);
   for (int i = 0; i < k->nleaf; i++) ty_release(k->leaf[i]);
-  drop_nodes(&k->nodes);
+  for (int i = 0; i < k->nnode; i++) ty_node_release(k->node[i].node);
+  ty_free(k->node);
+  ty_free(k->nodes.slot);
   ty_free(k->root);
   ty_free(k->place);
   ty_free(k->saved);
@@ -125,7 +128,7 @@ static void take_out(ty_skeleton *k) {
 void ty_skeleton_empty(ty_skeleton *k) {
   release_saved(k);
   take_out(k);
-  for (int i = 0; i < k->nodes.n; i++) k->nodes.at[i].node->gpu = NULL;         /* a pass follows what gives the saved tensors */
+  for (int i = 0; i < k->nnode; i++) k->node[i].node->gpu = NULL;   /* a pass follows what gives the saved tensors */
 }
 
 /* What lies in t as `like` did in `first`. */

@@ -334,7 +334,7 @@ void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
 
 static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **out) {
   ty_saved *s = &n->saved[i];
-  const char *name = n->op ? n->op->name : "Function";
+  const char *name = n->op ? n->op->name : n->internal ? "utils.checkpoint or compile" : "Function";
   if (!s->t && !s->packed)
     return ty_error(ctx,
       "backward: the saved tensors of '%s' were freed by an earlier backward; pass retain_graph=true to the first", name);

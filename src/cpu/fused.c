@@ -12,6 +12,7 @@
 _Static_assert(TY_ITER_MAX > TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 _Static_assert(TY_PART >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 #define BUFFERS 40
+#define APART 24           /* 8-byte places between buffers: blocks 4 KB apart would share the same few lines of the cache */
 #define SHORT 32           /* elements: of rows up to there several make a block, whatever it costs to bring them together */
 
 typedef struct {
@@ -174,11 +175,10 @@ static void run_block(const kernel *w, blocks *b, char *const *ptr, const int64_
 
 static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const kernel *w = arg;
-  double buf[BUFFERS][TY_BLOCK + 24] __attribute__((aligned(64))), narrow[TY_BLOCK] __attribute__((aligned(64)));
+  double buf[BUFFERS][TY_BLOCK + APART] __attribute__((aligned(64))), narrow[TY_BLOCK] __attribute__((aligned(64)));
   blocks b = {.size = sizeof buf[0], .buf = (char *)buf, .narrow = (char *)narrow};
   b.first = (ptr[0] - w->it.data[0]) / w->it.size[0] / TY_MAX(w->width, 1);
   b.step = w->width ? 1 : stride[0];
-  /* a buffer holds twice as many of 4 bytes */
   const int64_t each = w->width ? w->width : 1, block = TY_BLOCK / each;
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * each);
 }

@@ -25,7 +25,6 @@ static ty_recording *recording_at(lua_State *L, int i) {
   return r;
 }
 
-
 static int program_new(lua_State *L) {     /* (trusting, fuses, most) */
   void **p = ty_new_box(L, program_ends);
   *p = ty_program_new(lua_toboolean(L, 1), lua_toboolean(L, 2), (int)luaL_optinteger(L, 3, 1));
@@ -197,14 +196,12 @@ static int program_constant(lua_State *L) {
   return 1;
 }
 
-/* (tensor, any) -> a string that is equal for tensors of one dtype, device, shape and strides, and as to whether they need a gradient;
-   nil: it needs one, unless any of them may */
+/* (tensor) -> a string that is equal for tensors of one dtype, device, shape and strides; nil: it needs a gradient */
 static int program_signature(lua_State *L) {
   const ty_tensor *t = ty_check(L, 1, "compile", "an argument");
-  const bool needs = ty_needs_grad(t);
+  if (ty_needs_grad(t)) return 0;
   struct { int64_t head, at[2 * TY_MAXDIM]; } k = {
-    (int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16 | (int64_t)needs << 32, {0}};
-  if (needs && !lua_toboolean(L, 2)) return 0;
+    (int64_t)t->dtype | (int64_t)t->ndim << 8 | (int64_t)(1 + ty_device_of(t)->gpu) << 16, {0}};
   memcpy(k.at, t->shape, sizeof(int64_t) * t->ndim);
   memcpy(k.at + t->ndim, t->stride, sizeof(int64_t) * t->ndim);
   lua_pushlstring(L, (const char *)&k, sizeof(int64_t) * (size_t)(1 + 2 * t->ndim));
@@ -447,8 +444,7 @@ static int program_records(lua_State *L) {
 }
 
 static int program_needs_graph(lua_State *L) {   /* (tensor): whether a backward pass from it is still to come */
-  const ty_tensor *t = ty_check(L, 1, "compile", "a result");
-  lua_pushboolean(L, t->node && !t->node->ran);
+  lua_pushboolean(L, ty_needs_graph(ty_check(L, 1, "compile", "a result")));
   return 1;
 }
 

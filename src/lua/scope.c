@@ -4,6 +4,7 @@
  * Invariant: a handle is in one scope's list, or in none; its number within the scope tells when it came there. */
 #include <string.h>
 #include "binding.h"
+#include "program.h"
 
 void ty_scope_enter(ty_scope *sc, ty_handle *h) {
   h->scope = sc;
@@ -211,7 +212,7 @@ static int scope_unfinished(lua_State *L) {
   bool any = false;
   luaL_checktype(L, 2, LUA_TTABLE);
   for (const ty_handle *h = sc ? sc->first : NULL; h && !any; h = h->next)
-    any = h->t && h->t->node && !h->t->node->ran && !listed(L, 2, h);
+    any = h->t && ty_needs_graph(h->t) && !listed(L, 2, h);
   lua_pushboolean(L, any);
   return 1;
 }
