@@ -1082,6 +1082,40 @@ function tycho.special.expit(x) end
 ---@return tycho.Tensor
 function tycho.special.expit_(x) end
 
+--- `(x, eps:number=-inf)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.logit(x, eps) end
+
+--- `(eps:number=-inf)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param eps? number|table
+---@return tycho.Tensor
+function Tensor:logit(eps) end
+
+--- `(x, eps:number=-inf)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.logit_(x, eps) end
+
+--- `(eps:number=-inf)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param eps? number|table
+---@return tycho.Tensor
+function Tensor:logit_(eps) end
+
+--- `(x, eps:number=-inf)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.special.logit(x, eps) end
+
+--- `(x, eps:number=-inf)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
+---@param x tycho.Tensor
+---@param eps? number|table
+---@return tycho.Tensor
+function tycho.special.logit_(x, eps) end
+
 --- `(x)` max(x, 0)
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
@@ -4934,40 +4968,6 @@ function tycho.special.sinc(x) end
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.special.sinc_(x) end
-
---- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param x tycho.Tensor
----@param eps? number|table
----@return tycho.Tensor
-function tycho.logit(x, eps) end
-
---- `(eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param eps? number|table
----@return tycho.Tensor
-function Tensor:logit(eps) end
-
---- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param x tycho.Tensor
----@param eps? number|table
----@return tycho.Tensor
-function tycho.logit_(x, eps) end
-
---- `(eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param eps? number|table
----@return tycho.Tensor
-function Tensor:logit_(eps) end
-
---- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param x tycho.Tensor
----@param eps? number|table
----@return tycho.Tensor
-function tycho.special.logit(x, eps) end
-
---- `(x, eps:number?)` log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given
----@param x tycho.Tensor
----@param eps? number|table
----@return tycho.Tensor
-function tycho.special.logit_(x, eps) end
 
 --- `(x)` degrees as radians
 ---@param x tycho.Tensor

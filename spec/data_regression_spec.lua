@@ -212,6 +212,7 @@ describe("worker processes #cpu", function()
     os.execute("rm -rf " .. dir)
     fails("DataLoader: no such thing", function() run(words, 2, {collate = function() error("no such thing", 0) end}) end)
     fails("collate must return the batch", function() run(words, 2, {collate = function() end}) end)
+    fails("DataLoader: worker 1: field 1: item ", function() run(words, 1, {}) end)
     -- a dataset's own, where its items are made
     local own = data.Dataset("words", {n = 6, own = true})
     local here, there = run(own, 0, {}), run(own, 2, {})

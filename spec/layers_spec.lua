@@ -488,6 +488,25 @@ describe("what PyTorch users write", function()
     end
   end)
 
+  it("Sequential hands on all that a member gives", function()
+    local Both = nn.Module:extend("Both")
+    function Both.forward(_, x, y) return x * y, y and x + y end
+    local function values(n, ...)
+      assert.equal(n, select("#", ...))
+      local out = {...}
+      for i = 1, n do out[i] = out[i]:item() end
+      return out
+    end
+    local x, y = tycho.tensor(3), tycho.tensor(2)
+    assert.same({30, 11}, values(2, nn.Sequential(Both(), Both())(x, y)))
+    assert.same({30, 11}, values(2, nn.Checkpoint(nn.Sequential(Both(), Both()), {segments = 2})(x, y)))
+    local sequence, places = tycho.randn(2, 3, 4), nn.MaxPool1d(2, {return_indices = true})
+    assert.equal(3, select("#", nn.Sequential(nn.Identity(), nn.LSTM(4, 5))(sequence)))
+    helper.close(select(2, nn.Sequential(nn.ReLU(), places)(sequence)), select(2, places(sequence:relu())), nil, 0)
+    assert.equal("2x3x2", tostring(nn.Sequential(nn.LSTM(4, 5), nn.Linear(5, 2))(sequence).shape))
+    helper.fails("relu: at most 1 argument", nn.Sequential(nn.ReLU()), x, y)
+  end)
+
   it("recurrent layers give the states that they have, and no more", function()
     for name, n in pairs {GRU = 2, RNN = 2, LSTM = 3, GRUCell = 1, RNNCell = 1, LSTMCell = 2} do
       local x = name:find "Cell" and {tycho.ones(2, 3), tycho.ones(3)} or {tycho.ones(4, 2, 3), tycho.ones(4, 3)}

@@ -372,4 +372,30 @@ describe("regressions", function()
       end
     end
   end)
+
+  it("the gradient of a maximum that is NaN goes to where NaN is; logit's is NaN outside of 0..1", function()
+    for _, f in ipairs {tycho.max, tycho.min, tycho.amax, tycho.amin} do
+      local x = T({{1, nan, 2}, {nan, nan, 3}}, {requires_grad = true})
+      f(x):backward()
+      helper.close(x.grad, T {{0, 1, 0}, {1, 1, 0}} / 3, nil, 0)
+    end
+    local x = T({-1, 0, 0.5, 1, 2}, {requires_grad = true})
+    tycho.logit(x):sum():backward()
+    is({nan, inf, 4, inf, nan}, x.grad, 0)
+    x.grad = nil
+    tycho.logit(x, 0.125):sum():backward()
+    helper.close(x.grad, T {0, 0, 4, 0, 0}, nil, 0)
+    helper.close(tycho.logit(x, 0.125), T {-math.log(7), -math.log(7), 0, math.log(7), math.log(7)}, nil, 1e-6)
+  end)
+
+  it("a trace has nothing of an op that failed and was caught", function()
+    local traced = tycho.jit.trace(function(x)
+      local y = x * 2
+      pcall(function() y:add_(tycho.ones(5)) end)
+      pcall(function() y[{ {1, 2} }]:copy_(tycho.ones(5)) end)
+      return y
+    end, tycho.ones(3))
+    helper.close(traced(T {1, 2, 3}), T {2, 4, 6}, nil, 0)
+    assert.is_nil(tostring(traced:graph()):find("add_", 1, true))
+  end)
 end)

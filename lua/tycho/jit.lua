@@ -84,17 +84,21 @@ function Traced:forward(...)
   for i, want in ipairs(p.inputs) do
     local x = given[i]
     if not core.is_tensor(x) then fail("Traced: argument %d must be a tensor, got %s", i, type(x)) end
-    local fits = M.dim(x) == #want.shape
+    local fits, shape = M.dim(x) == #want.shape, {}
     local of_batch = P.batch_dim(p, i)
     if fits and of_batch > 0 then batch = batch or x.shape[of_batch] end
     for d = 1, fits and #want.shape or 0 do
       local size = is_free(p, i, d) and M.dim(given[1]) >= d and given[1].shape[d]
-      fits = fits and x.shape[d] == (size or d == of_batch and batch or want.shape[d])
+      shape[d] = size or d == of_batch and batch or want.shape[d]
+      fits = fits and x.shape[d] == shape[d]
     end
     if not fits then
-      local dims = free_text(p, i)
-      fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape),
-        table.concat(want.shape, "x"), dims ~= "" and (" (dim %s may differ, in all alike)"):format(dims) or "")
+      local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
+      if needed ~= "" and needed ~= made then
+        fail("Traced: %s %d has shape %s; beside those before it %s is needed", name, i, tostring(x.shape), needed)
+      end
+      fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape), made,
+        dims ~= "" and (" (dim %s may differ, in all alike)"):format(dims) or "")
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
       fail("Traced: %s %d is %s; the trace was made for %s", name, i, x.dtype, want.dtype)

@@ -319,17 +319,18 @@ function recompute.checkpoint(fn, ...)
 end
 
 -- Layers one after another, in so many parts, each recomputed by itself.
-function recompute.sequence(how, layers, segments, x)
-  local n, first = #layers, 1
-  for k = 1, math.min(segments, n) do
-    local from, to = first, math.floor(k * n / math.min(segments, n))
-    x = recompute.run(how, function(y)
-      for i = from, to do y = layers[i](y) end
-      return y
-    end, x)
-    first = to + 1
+function recompute.sequence(how, layers, segments, ...)
+  local parts = math.min(segments, #layers)
+  local function through(i, to, ...)
+    if i > to then return ... end
+    return through(i + 1, to, layers[i](...))
   end
-  return x
+  local function part(k, from, ...)
+    if k > parts then return ... end
+    local to = math.floor(k * #layers / parts)
+    return part(k + 1, to + 1, recompute.run(how, function(...) return through(from, to, ...) end, ...))
+  end
+  return part(1, 1, ...)
 end
 
 -- checkpoint_sequential(functions, segments, input): the functions (a Sequential, or a list of functions and modules) one after another in

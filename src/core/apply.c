@@ -188,7 +188,8 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     return misfit(c, "what an autograd.Function, or a module with a hook for its backward, handed on as it came can't be changed in place: "
       "clone it");
   if (into->copied || root->copied)
-    return misfit(c, "view() had to copy a tensor that lies channels-last, which wouldn't see the change: call contiguous() before view()");
+    return misfit(c, "view() or reshape() had to copy a tensor that lies channels-last, which wouldn't see the change: call contiguous() "
+      "before it");
   if (!TY_SAME_SHAPE(m, into))
     return misfit(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
   const bool number_as_bool = into->dtype == TY_BOOL && m->dtype != TY_BOOL && c->op->id != TY_OP_fill && c->op->id != TY_OP_copy;

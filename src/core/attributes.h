@@ -3,6 +3,7 @@
 #define TY_ATTRIBUTES_H
 enum {
   TY_AT_gamma_slope_n = 0,
+  TY_AT_logit_eps = 0,
   TY_AT_leaky_relu_negative_slope = 0,
   TY_AT_elu_alpha = 0,
   TY_AT_softplus_beta = 0, TY_AT_softplus_threshold = 1,
@@ -166,16 +167,16 @@ enum {
     TY_AT_collective_group = 4,
 };
 #define TY_ATTRIBUTES(X) \
-  X(gamma_slope, n) X(leaky_relu, negative_slope) X(elu, alpha) X(softplus, beta) X(softplus, threshold) X(celu, alpha) \
-  X(softshrink, lambd) X(hardshrink, lambd) X(threshold, threshold) X(threshold, value) X(hardtanh, min_val) X(hardtanh, max_val) \
-  X(clamp, min) X(clamp, max) X(finite, min) X(finite, max) X(add, alpha) X(sub, alpha) X(addcmul, value) X(addcdiv, value) \
-  X(smooth_l1_backward, beta) X(softplus_backward, beta) X(softplus_backward, threshold) X(leaky_relu_backward, negative_slope) \
-  X(hardtanh_backward, min_val) X(hardtanh_backward, max_val) X(clamp_backward, min) X(clamp_backward, max) \
-  X(smooth_l1_terms, beta) X(sum, dim) X(sum, keepdim) X(sum, dtype) X(nansum, dim) X(nansum, keepdim) X(nansum, dtype) \
-  X(mean, dim) X(mean, keepdim) X(mean, dtype) X(prod, dim) X(prod, keepdim) X(prod, dtype) X(amax, dim) X(amax, keepdim) \
-  X(amin, dim) X(amin, keepdim) X(any, dim) X(any, keepdim) X(all, dim) X(all, keepdim) X(norm2, dim) X(norm2, keepdim) \
-  X(norm2, dtype) X(max_dim, dim) X(max_dim, keepdim) X(min_dim, dim) X(min_dim, keepdim) X(cumsum, dim) X(cumsum, dtype) \
-  X(cumprod, dim) X(cumprod, dtype) X(cummax, dim) X(cummin, dim) X(logcumsumexp, dim) X(logcumsumexp, dtype) \
+  X(gamma_slope, n) X(logit, eps) X(leaky_relu, negative_slope) X(elu, alpha) X(softplus, beta) X(softplus, threshold) \
+  X(celu, alpha) X(softshrink, lambd) X(hardshrink, lambd) X(threshold, threshold) X(threshold, value) X(hardtanh, min_val) \
+  X(hardtanh, max_val) X(clamp, min) X(clamp, max) X(finite, min) X(finite, max) X(add, alpha) X(sub, alpha) X(addcmul, value) \
+  X(addcdiv, value) X(smooth_l1_backward, beta) X(softplus_backward, beta) X(softplus_backward, threshold) \
+  X(leaky_relu_backward, negative_slope) X(hardtanh_backward, min_val) X(hardtanh_backward, max_val) X(clamp_backward, min) \
+  X(clamp_backward, max) X(smooth_l1_terms, beta) X(sum, dim) X(sum, keepdim) X(sum, dtype) X(nansum, dim) X(nansum, keepdim) \
+  X(nansum, dtype) X(mean, dim) X(mean, keepdim) X(mean, dtype) X(prod, dim) X(prod, keepdim) X(prod, dtype) X(amax, dim) \
+  X(amax, keepdim) X(amin, dim) X(amin, keepdim) X(any, dim) X(any, keepdim) X(all, dim) X(all, keepdim) X(norm2, dim) \
+  X(norm2, keepdim) X(norm2, dtype) X(max_dim, dim) X(max_dim, keepdim) X(min_dim, dim) X(min_dim, keepdim) X(cumsum, dim) \
+  X(cumsum, dtype) X(cumprod, dim) X(cumprod, dtype) X(cummax, dim) X(cummin, dim) X(logcumsumexp, dim) X(logcumsumexp, dtype) \
   X(cumprod_backward, dim) X(view, size) X(permute, dims) X(expand, size) X(slice, dim) X(slice, first) X(slice, last) \
   X(slice, step) X(diagonal, offset) X(diagonal, dim1) X(diagonal, dim2) X(unfold, dim) X(unfold, size) X(unfold, step) \
   X(unfold, dilation) X(as_strided, size) X(as_strided, stride) X(as_strided, storage_offset) X(select, dim) X(select, index) \

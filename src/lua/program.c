@@ -393,7 +393,7 @@ static int program_events(lua_State *L) {
   lua_newtable(L);
   for (int i = 0, n = 0; i < r->nevent; i++) {
     const event *e = &r->event[i];
-    if (e->kind == EVENT_DETACH || e->kind == EVENT_LEAF) continue;
+    if (e->kind == EVENT_DETACH || e->kind == EVENT_LEAF || e->failed) continue;
     if (e->kind != EVENT_APPLY) { lua_pushnil(L); lua_pushstring(L, "a backward pass is part of it"); return 2; }
     push_event(L, e);
     lua_rawseti(L, -2, ++n);

@@ -216,6 +216,7 @@ function remote.work()
   while true do
     local tag, text, memory = core.message_receive(process, -1)
     if tag then
+      local collating
       local ok, answer = pcall(function()
         local request = open(text, memory)
         if tag == 0 then
@@ -231,6 +232,7 @@ function remote.work()
           indices = request.indices:totable()
           items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
         end
+        collating = #items > 1             -- what fails from here on is no single one's fault
         if request.apart then return {items = items} end
         local fields
         if request.run then fields = {collate(items, "cpu")}
@@ -244,7 +246,7 @@ function remote.work()
       if not ok then
         send(process, tag,
           {error = type(answer) == "string" and answer or "an error that is a " .. type(answer),
-            item = core.process_note(process)}, true)
+            item = not collating and core.process_note(process) or nil}, true)
       end
     elseif text == "closed" then return
     end
@@ -318,9 +320,8 @@ function Pool:look(w, seconds)
     local answer = open(text, memory)
     if answer.error then
       local item, rest = answer.error:match "^item (%d+): (.*)$"
-      broken(self, w,
-        (item and ", item " .. item or answer.item > 0 and (", item %d"):format(answer.item) or " at its start") ..
-        ": " .. (rest or answer.error))
+      item = item or answer.item
+      broken(self, w, (not item and "" or item == 0 and " at its start" or ", item " .. item) .. ": " .. (rest or answer.error))
     end
     if self.owner[tag] then self.done[tag] = answer end
     return true

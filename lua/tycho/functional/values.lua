@@ -472,11 +472,6 @@ def("sinc", "x", "sin(pi x) / (pi x), 1 at 0", function(x)
     return ops.masked_fill(ops.sin(y) / y, at0, 1)
   end)
 end, PLACE)
-def("logit", "x, eps:number?", "log(x / (1 - x)); x is first limited to eps .. 1 - eps where eps is given", function(x, eps)
-  if not M.is_floating_point(x) then x = M.float(x) end
-  if eps then x = ops.clamp(x, eps, 1 - eps) end
-  return ops.log(x / (1 - x))
-end, PLACE)
 def("deg2rad", "x", "degrees as radians", function(x) return x * (math.pi / 180) end, PLACE)
 def("rad2deg", "x", "radians as degrees", function(x) return x * (180 / math.pi) end, PLACE)
 def("isposinf", "x", "true where x is infinite and positive", function(x) return ops.eq(x, math.huge) end)

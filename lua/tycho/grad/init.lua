@@ -79,6 +79,10 @@ R.erfinv = {x = function(g, x) return g * ops.exp(ops.square(ops.erfinv(x))) * (
 R.exp2 = {x = function(g, out) return g * out * math.log(2) end}
 R.frac = {x = function(g) return g end}
 R.sigmoid = {x = function(g, out) return ops.sigmoid_backward(g, out) end}
+R.logit = {x = function(g, x, eps)
+  local low = math.max(eps, 0)
+  return ops.where(ops.logical_and(ops.ge(x, low), ops.le(x, 1 - low)), g / (x * (1 - x)), eps < 0 and 0 / 0 or 0)
+end}
 R.relu = {x = function(g, out) return ops.relu_backward(g, out) end}
 R.silu = {x = function(g, x)
   if not recording() then return ops.silu_backward(g, x) end
@@ -221,8 +225,8 @@ R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- right where elements ar
   local keep = ops.logical_or(ops.eq(n, 0), ops.logical_and(ops.eq(n, 1), at0))
   return spread(g, x_shape, dim, keepdim) * ops.where(keep, others, 0)
 end}
-local function extreme(g, x, out, x_shape, dim, keepdim)   -- equal elements share the gradient
-  local hit = ops.eq(x, spread(out, x_shape, dim, keepdim))
+local function extreme(g, x, out, x_shape, dim, keepdim)   -- equal elements share the gradient, NaN among them
+  local hit = ops.alike(x, spread(out, x_shape, dim, keepdim))
   return spread(g, x_shape, dim, keepdim) * hit / spread(ops.sum(hit, dim, {keepdim = true}), x_shape, dim, true)
 end
 R.amax = {x = function(g, x, out, x_shape, dim, keepdim) return extreme(g, x, out, x_shape, dim, keepdim) end}
@@ -499,7 +503,7 @@ end
 ---- no gradient ----
 local NONE = [[
   isnan isinf isfinite signbit logical_not gcd lcm bitwise_and bitwise_or bitwise_xor bitwise_left_shift
-  bitwise_right_shift eq ne lt le gt ge logical_and logical_or logical_xor any all
+  bitwise_right_shift alike eq ne lt le gt ge logical_and logical_or logical_xor any all
   silu_backward gelu_erf_backward gelu_tanh_backward softplus_backward
   smooth_l1_backward bce_logits_backward grid_sample_backward_grid grid_sample_backward_x softmax_backward log_softmax_backward
   batch_norm_backward layer_norm_backward group_norm_backward distances_backward cross_entropy_backward

@@ -87,8 +87,9 @@ local function pop(self, at)
 end
 
 local Sequential = container("Sequential")
--- Sequential(a, b, ...), or of a list {a, b, ...}: x goes through the modules in turn. Sequential{{"conv", a}, {"relu", b}} gives them
--- names. seq[1] is the first; negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
+-- Sequential(a, b, ...), or of a list {a, b, ...}: what one module returns goes to the next one, all of it where there are several results.
+-- Sequential{{"conv", a}, {"relu", b}} gives them names. seq[1] is the first; negative positions count from the end, seq[{ {1, 2} }] is a
+-- Sequential of some.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     if select("#", ...) > 0 then fail("Sequential: after a list of modules argument 2 must be nothing, got %s", shown((...))) end
@@ -104,29 +105,29 @@ function Sequential:init(first, ...)
   local others = {...}
   for i = 1, select("#", ...) do append(self, others[i]) end
 end
--- m's result of x, and whether only layers of the library itself have seen it: x is then released, if that was so of it too.
-local function through(m, x, mine)
-  local y = m(x)
+-- What m has made of x (y and further results); before them whether x's memory may go with the next layer: only layers of the library
+-- itself have seen it.
+local function released(m, x, mine, y, ...)
   local class = getmetatable(m)._class                   -- none: something that stands for a module
   local library = not hooks.there and class ~= nil and rawget(class, "_library") == true
-  if rawequal(y, x) then return x, mine and library end
+  if rawequal(y, x) then return mine and library, y, ... end
   if mine and library then M.free(x) end
-  return y, library and core.is_tensor(y)
+  return library and core.is_tensor(y) and select("#", ...) == 0, y, ...
 end
-function Sequential:forward(x)
-  local mine = false
+local function chain(members, i, mine, x, ...)
+  local m = members[i]
+  if m == nil then return x, ... end
+  if not module.is_module(m) then fail("Sequential: its member %d is %s; a module is needed", i, shown(m)) end
+  return chain(members, i + 1, released(m, x, mine, m(x, ...)))
+end
+function Sequential:forward(...)
   if not module.is_module(self) then fail("forward: it is called with a colon: net:forward(x), or net(x)") end
-  for i = 1, table.maxn(self) do
-    local m = rawget(self, i)
-    if m ~= nil then
-      if not module.is_module(m) then fail("Sequential: its member %d is %s; a module is needed", i, shown(m)) end
-      x, mine = through(m, x, mine)
-    end
-  end
+  local members = {}
+  for i = 1, table.maxn(self) do members[#members + 1] = rawget(self, i) end       -- without holes
   for _, name in ipairs(self._order) do
-    if type(name) == "string" and self._kinds[name] == "module" then x, mine = through(self._parts[name], x, mine) end
+    if type(name) == "string" and self._kinds[name] == "module" then members[#members + 1] = self._parts[name] end
   end
-  return x
+  return chain(members, 1, false, ...)
 end
 
 local Checkpoint = layer("Checkpoint")
