@@ -230,4 +230,10 @@ describe("cat and stack", function()
     helper.fails("is not contiguous: call contiguous() first", y.data, y)
     assert.same({5, 3, 4}, part.shape)
   end) end
+
+  it("are right where oneDNN has AVX2's kernels, which take blocks of channels #cpu", function()
+    local p = io.popen "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 luajit spec/fixtures/avx2.lua 2>&1"
+    assert.equal("ended after 86\n", p:read "*a")
+    p:close()
+  end)
 end)

@@ -1,5 +1,5 @@
 /* Convolution, and the larger products of matrices, through oneDNN: float32, and bfloat16 where the CPU computes in it; activations
- * channels-last, weights in whatever order oneDNN likes best.
+ * channels-last, or where that pays turned to blocks of channels and back; weights in whatever order oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
  * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
@@ -43,14 +43,22 @@ typedef struct {
   int64_t kind, bf16, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
 } key;
 
+/* own: in the primitive's order; plain, as the user has it, and reorder, from one to the other, only where that differs. */
+typedef struct {
+  dnnl_memory_t own, plain;
+  dnnl_primitive_t reorder;
+  size_t size;
+  void *buffer;                            /* own's memory then: weights' is kept, others' is there for a call */
+} operand;
+
 typedef struct {
   key k;
   bool used, failed;
-  dnnl_primitive_t prim, reorder;          /* reorder: weights to (or, for their gradient, from) the primitive's order; NULL: same */
-  dnnl_memory_t x, w, b, y, plain;         /* w in the primitive's order; plain: as the user has it */
-  void *buffer;                            /* memory of w where it differs from plain */
+  dnnl_primitive_t prim;
+  operand x, w, y;
+  dnnl_memory_t b;
   uint64_t id;
-  uint32_t version;                        /* what buffer holds */
+  uint32_t version;                        /* what w's buffer holds */
   const void *from;
 } entry;
 
@@ -61,13 +69,19 @@ static dnnl_stream_t stream;
 static int victim;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+static void clear_operand(operand *o) {
+  if (o->own) dnnl_memory_destroy(o->own);
+  if (o->plain) dnnl_memory_destroy(o->plain);
+  if (o->reorder) dnnl_primitive_destroy(o->reorder);
+  ty_scratch_free(o->buffer);
+}
+
 static void clear(entry *e) {
   if (e->prim) dnnl_primitive_destroy(e->prim);
-  if (e->reorder) dnnl_primitive_destroy(e->reorder);
-  dnnl_memory_t m[5] = {e->x, e->w, e->b, e->y, e->plain};
-  for (int i = 0; i < 5; i++)
-    if (m[i]) dnnl_memory_destroy(m[i]);
-  ty_scratch_free(e->buffer);
+  if (e->b) dnnl_memory_destroy(e->b);
+  clear_operand(&e->x);
+  clear_operand(&e->w);
+  clear_operand(&e->y);
   memset(e, 0, sizeof *e);
 }
 
@@ -94,15 +108,34 @@ static bool withstands_signals(dnnl_primitive_desc_t pd) {
   return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name && !strstr(name, "gemm:");
 }
 
-static bool reorder_make(entry *e, md_ref from, md_ref to) {
+static bool memory_make(dnnl_memory_t *m, md_ref d) { return dnnl_memory_create(m, d, engine, DNNL_MEMORY_NONE) == dnnl_success; }
+
+static bool operand_make(operand *o, md_ref plain, md_ref own, bool result) {
+  if (!memory_make(&o->own, own)) return false;
+  if (dnnl_memory_desc_equal(own, plain)) return true;
   dnnl_primitive_desc_t pd;
+  md_ref from = result ? own : plain, to = result ? plain : own;
   if (dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, NULL) != dnnl_success) return false;
-  bool ok = dnnl_primitive_create(&e->reorder, pd) == dnnl_success;
+  const bool ok = dnnl_primitive_create(&o->reorder, pd) == dnnl_success && memory_make(&o->plain, plain);
   dnnl_primitive_desc_destroy(pd);
+  o->size = dnnl_memory_desc_get_size(own);
   return ok;
 }
 
-static bool memory_make(dnnl_memory_t *m, md_ref d) { return dnnl_memory_create(m, d, engine, DNNL_MEMORY_NONE) == dnnl_success; }
+static bool turn(operand *o, bool result) {
+  dnnl_exec_arg_t a[2] = {{DNNL_ARG_FROM, result ? o->own : o->plain}, {DNNL_ARG_TO, result ? o->plain : o->own}};
+  return dnnl_primitive_execute(o->reorder, stream, 2, a) == dnnl_success;
+}
+
+/* For a call; false: there is no memory. */
+static bool bind(operand *o, void *data) {
+  if (!o->reorder) { dnnl_memory_set_data_handle(o->own, data); return true; }
+  if (!o->buffer && !(o->buffer = ty_scratch(o->size))) return false;
+  dnnl_memory_set_data_handle(o->plain, data);
+  dnnl_memory_set_data_handle(o->own, o->buffer);
+  return true;
+}
+static void unbind(operand *o) { ty_scratch_free(o->buffer); o->buffer = NULL; }
 
 static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, md_ref a, md_ref b, md_ref bias, md_ref c, const_dnnl_primitive_attr_t attr) {
 #if DNNL_VERSION_MAJOR >= 3
@@ -144,12 +177,19 @@ static bool build_product(entry *e) {
             md_strided(&mc, 3, c, type, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
             matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc), attr) == dnnl_success &&
             withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success &&
-            memory_make(&e->x, REF(ma)) && memory_make(&e->w, REF(mb)) && memory_make(&e->y, REF(mc)) &&
+            memory_make(&e->x.own, REF(ma)) && memory_make(&e->w.own, REF(mb)) && memory_make(&e->y.own, REF(mc)) &&
             (!k->bias || memory_make(&e->b, REF(mbias)));
   if (pd) dnnl_primitive_desc_destroy(pd);
   if (attr) dnnl_primitive_attr_destroy(attr);
   FREE_MD(ma); FREE_MD(mb); FREE_MD(mc); FREE_MD(mbias);
   return ok;
+}
+
+/* AVX2's kernels take channels-last a third slower than blocks of 8 channels, which turning there and back outweighs where a filter has
+ * one point, or there are few channels. */
+static bool prefers_blocks(const key *k) {
+  const int64_t from = k->x[1] / k->groups, to = k->w[0] / k->groups;
+  return ty_dnnl_avx2() && !k->bf16 && k->w[2] * k->w[3] > 1 && from >= 16 && to >= 16 && from % 8 == 0 && to % 8 == 0;
 }
 
 static bool build(entry *e) {
@@ -161,27 +201,37 @@ static bool build(entry *e) {
               y = {k->y[0], k->y[1], k->y[2], k->y[3]}, w4 = {k->w[0], k->w[1], k->w[2], k->w[3]}, bd = {k->w[0]};
   dnnl_memory_desc_t mx = {0}, my = {0}, mw = {0}, mb = {0}, mp = {0};
   dnnl_primitive_desc_t fwd = NULL, pd = NULL;
-  bool ok = md_make(&mx, 4, x, type, dnnl_acdb) && md_make(&my, 4, y, type, dnnl_acdb) &&
+  dnnl_memory_desc_t px = {0}, py = {0};
+  const dnnl_format_tag_t tag = prefers_blocks(k) ? dnnl_format_tag_any : dnnl_acdb;
+  bool ok = md_make(&px, 4, x, type, dnnl_acdb) && md_make(&py, 4, y, type, dnnl_acdb) &&
+            md_make(&mx, 4, x, type, tag) && md_make(&my, 4, y, type, tag) &&
             md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) &&
             md_make(&mp, wd, wd == 5 ? w5 : w4, type, wd == 5 ? dnnl_abcde : dnnl_abcd) && md_make(&mb, 1, bd, type, dnnl_a);
   ok = ok && conv_desc(&fwd, FORWARD, NULL, REF(mx), REF(mw), k->bias ? REF(mb) : NULL, REF(my), k) == dnnl_success;
   if (ok && k->kind == FORWARD) { pd = fwd; fwd = NULL; }
   else if (ok) ok = conv_desc(&pd, (int)k->kind, fwd, REF(mx), REF(mw), NULL, REF(my), k) == dnnl_success;
   if (ok) {
-    md_ref w = dnnl_primitive_desc_query_md(pd, k->kind == BACKWARD_WEIGHT ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
-    bool same = dnnl_memory_desc_equal(w, REF(mp));
-    ok = withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success && memory_make(&e->x, REF(mx)) &&
-         memory_make(&e->y, REF(my)) && memory_make(&e->plain, REF(mp)) && memory_make(&e->w, w) &&
+    const bool to_x = k->kind == BACKWARD_INPUT, to_w = k->kind == BACKWARD_WEIGHT, to_y = k->kind == FORWARD;
+    md_ref ox = dnnl_primitive_desc_query_md(pd, to_x ? dnnl_query_diff_src_md : dnnl_query_src_md, 0),
+      ow = dnnl_primitive_desc_query_md(pd, to_w ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0),
+      oy = dnnl_primitive_desc_query_md(pd, to_y ? dnnl_query_dst_md : dnnl_query_diff_dst_md, 0);
+    ok = withstands_signals(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success &&
+         operand_make(&e->x, REF(px), ox, to_x) && operand_make(&e->w, REF(mp), ow, to_w) && operand_make(&e->y, REF(py), oy, to_y) &&
          (!k->bias || memory_make(&e->b, REF(mb)));
-    if (ok && !same) {
-      e->buffer = ty_scratch(dnnl_memory_desc_get_size(w));
-      ok = e->buffer && (k->kind == BACKWARD_WEIGHT ? reorder_make(e, w, REF(mp)) : reorder_make(e, REF(mp), w));
-    }
   }
   if (fwd) dnnl_primitive_desc_destroy(fwd);
   if (pd) dnnl_primitive_desc_destroy(pd);
-  FREE_MD(mx); FREE_MD(my); FREE_MD(mw); FREE_MD(mb); FREE_MD(mp);
+  FREE_MD(mx); FREE_MD(my); FREE_MD(mw); FREE_MD(mb); FREE_MD(mp); FREE_MD(px); FREE_MD(py);
   return ok;
+}
+
+bool ty_dnnl_avx2(void) {
+  static _Atomic int known;                /* 1: it is, 2: it isn't */
+  if (!known) {
+    const unsigned isa = dnnl_get_effective_cpu_isa(), wider = dnnl_cpu_isa_avx512_core;
+    known = (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 && (isa & wider) != wider ? 1 : 2;
+  }
+  return known == 1;
 }
 
 static bool ready(void) {
@@ -213,31 +263,31 @@ static entry *find(const key *k) {
   return e;
 }
 
-static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
-  int kind = (int)e->k.kind;
-  uint32_t version = ty_version(w);
-  dnnl_memory_set_data_handle(e->x, ty_data(x));
-  dnnl_memory_set_data_handle(e->y, ty_data(y));
-  dnnl_memory_set_data_handle(e->plain, ty_data(w));
-  dnnl_memory_set_data_handle(e->w, e->buffer ? e->buffer : ty_data(w));
+static bool run(entry *e, const ty_tensor *w, const ty_tensor *b) {
+  const bool to_x = e->k.kind == BACKWARD_INPUT, to_w = e->k.kind == BACKWARD_WEIGHT, to_y = e->k.kind == FORWARD;
+  const uint32_t version = ty_version(w);
   if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
-  if (e->reorder && kind != BACKWARD_WEIGHT &&
+  if (e->w.reorder && !to_w &&
       (w->storage->exposed || e->id != w->storage->id || e->version != version || e->from != ty_data(w))) {
-    dnnl_exec_arg_t a[2] = {{DNNL_ARG_FROM, e->plain}, {DNNL_ARG_TO, e->w}};
-    if (dnnl_primitive_execute(e->reorder, stream, 2, a) != dnnl_success) return false;
+    if (!turn(&e->w, false)) return false;
     e->id = w->storage->id;
     e->version = version;
     e->from = ty_data(w);
   }
-  dnnl_exec_arg_t a[4] = {{kind == BACKWARD_INPUT ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, e->x},
-                          {kind == BACKWARD_WEIGHT ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, e->w},
-                          {kind == FORWARD ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, e->y}, {DNNL_ARG_BIAS, e->b}};
+  if ((e->x.reorder && !to_x && !turn(&e->x, false)) || (e->y.reorder && !to_y && !turn(&e->y, false))) return false;
+  dnnl_exec_arg_t a[4] = {{to_x ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, e->x.own}, {to_w ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, e->w.own},
+                          {to_y ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, e->y.own}, {DNNL_ARG_BIAS, e->b}};
   if (dnnl_primitive_execute(e->prim, stream, e->b ? 4 : 3, a) != dnnl_success) return false;
-  if (e->reorder && kind == BACKWARD_WEIGHT) {
-    dnnl_exec_arg_t r[2] = {{DNNL_ARG_FROM, e->w}, {DNNL_ARG_TO, e->plain}};
-    if (dnnl_primitive_execute(e->reorder, stream, 2, r) != dnnl_success) return false;
-  }
+  operand *result = to_x ? &e->x : to_w ? &e->w : &e->y;
+  if (result->reorder && !turn(result, true)) return false;
   return dnnl_stream_wait(stream) == dnnl_success;
+}
+
+static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_tensor *b, const ty_tensor *y) {
+  const bool done = bind(&e->x, ty_data(x)) && bind(&e->w, ty_data(w)) && bind(&e->y, ty_data(y)) && run(e, w, b);
+  unbind(&e->x);
+  unbind(&e->y);
+  return done;
 }
 
 bool ty_dnnl_conv(const ty_convolution *v) {
@@ -281,11 +331,11 @@ bool ty_dnnl_product(const ty_product *p) {
   entry *e = ready() ? find(&k) : NULL;
   bool done = e && !e->failed;
   if (done) {
-    dnnl_memory_set_data_handle(e->x, (void *)p->a);
-    dnnl_memory_set_data_handle(e->w, (void *)p->b);
-    dnnl_memory_set_data_handle(e->y, p->c);
+    dnnl_memory_set_data_handle(e->x.own, (void *)p->a);
+    dnnl_memory_set_data_handle(e->w.own, (void *)p->b);
+    dnnl_memory_set_data_handle(e->y.own, p->c);
     if (e->b) dnnl_memory_set_data_handle(e->b, (void *)p->bias);
-    dnnl_exec_arg_t a[4] = {{DNNL_ARG_SRC, e->x}, {DNNL_ARG_WEIGHTS, e->w}, {DNNL_ARG_DST, e->y}, {DNNL_ARG_BIAS, e->b}};
+    dnnl_exec_arg_t a[4] = {{DNNL_ARG_SRC, e->x.own}, {DNNL_ARG_WEIGHTS, e->w.own}, {DNNL_ARG_DST, e->y.own}, {DNNL_ARG_BIAS, e->b}};
     done = dnnl_primitive_execute(e->prim, stream, e->b ? 4 : 3, a) == dnnl_success && dnnl_stream_wait(stream) == dnnl_success;
   }
   pthread_mutex_unlock(&lock);

@@ -9,7 +9,7 @@
 #include "cpu.h"
 
 /* Multiplications, as measured (bench/results/cpu_history.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the
- * same against a transposed B; from where on several threads are worth it. */
+ * same against a transposed B, and by AVX2's kernels; from where on several threads are worth it. */
 #define FOR_DNNL 500000
 #define FOR_DNNL_TURNED 100000
 #define TO_SHARE 400000
@@ -88,18 +88,28 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
   return p;
 }
 
-/* Against a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. Of more it makes a third to
- * nine tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a power of 2 apart, in the same few
- * places of the cache, is turned first (bench/results/cpu_history.md). */
+/* Against a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. Of more it makes, by
+ * AVX-512's kernels, a third to nine tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a
+ * power of 2 apart, in the same few places of the cache, is turned first (bench/results/cpu_history.md). */
 #define AT_ONCE 15
 static bool against_turned(const product *p) {
-  return p->k == TY_IN_F32 && p->tb && p->m > AT_ONCE && multiplications(p) >= FOR_DNNL_TURNED;
+  return p->k == TY_IN_F32 && p->tb && p->m > AT_ONCE && multiplications(p) >= FOR_DNNL_TURNED && !ty_dnnl_avx2();
 }
 static bool parts_pay(const product *p) {
   return against_turned(p) && p->m <= (p->ldb % 256 ? 20 : 32) && p->kk >= 512 && p->n >= 64;
 }
 static bool turning_pays(const product *p) {
   return against_turned(p) && p->kk >= 256 && (p->n <= 64 || (p->n <= 512 && p->ldb % 512 == 0));
+}
+
+/* AVX2's kernels take twice OpenBLAS's time where they read down columns whose elements are a multiple of 2 KB apart, in the same few
+ * places of the cache. They copy them together first where m and n are large: where is oneDNN's own threshold. */
+static bool in_same_places(const product *p) {
+  return ((!p->tb && p->ldb % 512 == 0) || (p->ta && p->lda % 512 == 0)) && 1.0 / (double)p->m + 1.0 / (double)p->n >= 0.0038;
+}
+static bool dnnl_pays(const product *p) {
+  const bool avx2 = ty_dnnl_avx2();
+  return p->k == TY_IN_F32 && multiplications(p) >= (p->tb || avx2 ? FOR_DNNL_TURNED : FOR_DNNL) && !(avx2 && in_same_places(p));
 }
 
 /* By this thread where it works beside others, else by BLAS's. */
@@ -126,9 +136,8 @@ static void multiply(const product *p) {
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
   if (p->m == 1 && p->n == 1) { dot(p); return; }
   if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
-  if (p->k == TY_IN_F32 && alone && multiplications(p) >= (p->tb ? FOR_DNNL_TURNED : FOR_DNNL) &&
-      ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb, (float)p->beta,
-      (float *)p->c, p->ldc))
+  if (alone && dnnl_pays(p) && ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb,
+      (float)p->beta, (float *)p->c, p->ldc))
     return;
   if (p->k == TY_IN_F32)
     cblas_sgemm(CblasRowMajor, x, y, (int)p->m, (int)p->n, (int)p->kk, 1, (const float *)p->a, lda, (const float *)p->b,
