@@ -100,9 +100,9 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
 /* Pairs go by key, then by position. */
 static bool before(ty_pair x, ty_pair y) { return x.key < y.key || (x.key == y.key && x.at < y.at); }
 
-/* The n least of m pairs, in order, to the front: few are put in as they come, else all are sorted. */
-static void least_first(ty_pair *a, ty_pair *spare, int64_t m, int64_t n) {
-  if (n > 32) { ty_sort_pairs(a, spare, m, 64); return; }
+/* The n least of m pairs, in order, first of what is returned: few are put in as they come, else all are sorted. */
+static const ty_pair *least_first(ty_pair *a, ty_pair *spare, int64_t m, int64_t n) {
+  if (n > 32) return ty_sort_pairs(a, spare, m);
   for (int64_t i = 1; i < m; i++) {
     const ty_pair c = a[i];
     int64_t j = TY_MIN(i, n);
@@ -110,24 +110,47 @@ static void least_first(ty_pair *a, ty_pair *spare, int64_t m, int64_t n) {
     for (j -= i >= n; j > 0 && before(c, a[j - 1]); j--) a[j] = a[j - 1];
     a[j] = c;
   }
+  return a;
 }
 
+/* Element i's number of a permutation, 64 bits: two of a block of Philox's. */
+static uint64_t number_of(ty_generator g, uint64_t i) {
+  uint32_t r[4];
+  ty_cpu_loops()->philox(r, g.seed, g.offset + i / 2, 1);
+  return (uint64_t)r[i % 2 * 2] << 32 | r[i % 2 * 2 + 1];
+}
+/* Words whose upper bits are their numbers'; those that agree in these are told apart by the rest, then by position. */
+static bool word_before(uint64_t x, uint64_t y, int low, ty_generator g) {
+  if (x >> low != y >> low) return x < y;
+  const uint64_t at = ((uint64_t)1 << low) - 1, nx = number_of(g, x & at), ny = number_of(g, y & at);
+  return nx < ny || (nx == ny && x < y);
+}
+
+/* By each element's number: by radix for the bits that tell most of them apart, the rest by insertion. */
 static ty_status permutation(ty_call *c) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
   const ty_generator g = ty_cpu_take((uint64_t)(n + 1) / 2);
-  ty_pair *pairs = ty_scratch(2 * sizeof(ty_pair) * (size_t)TY_MAX(n, 1));
-  if (!pairs) return ty_no_memory(c->ctx, c->op->shown);
+  const int low = ty_bits_for((uint64_t)n), told = TY_MIN((low + 10) / 11 * 11, 64 - low);
+  uint64_t *word = ty_scratch(2 * sizeof *word * (size_t)TY_MAX(n, 1)), *room = word;
+  if (!room) return ty_no_memory(c->ctx, c->op->shown);
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
   for (int64_t at = 0; at < n; at += 2 * BLOCKS) {
     uint32_t r[4 * BLOCKS];
     const int64_t m = TY_MIN(2 * BLOCKS, n - at);
     ty_cpu_loops()->philox(r, g.seed, g.offset + (uint64_t)at / 2, (m + 1) / 2);
-    for (int64_t i = 0; i < m; i++) pairs[at + i] = (ty_pair){(uint64_t)r[2 * i] << 32 | r[2 * i + 1], at + i};
+    for (int64_t i = 0; i < m; i++) word[at + i] = ((uint64_t)r[2 * i] << 32 | r[2 * i + 1]) >> low << low | (uint64_t)(at + i);
   }
-  ty_sort_random_pairs(pairs, pairs + n, n);
-  for (int64_t i = 0; i < n; i++) ty_set_int((char *)ty_data(o) + i * ty_itemsize(o), (ty_dtype)o->dtype, pairs[i].at + 1);
-  ty_scratch_free(pairs);
+  word = ty_sort_words(word, word + n, n, 64 - told, 64);
+  for (int64_t i = 1; i < n; i++) {
+    const uint64_t w = word[i];
+    int64_t j = i;
+    for (; j > 0 && word_before(w, word[j - 1], low, g); j--) word[j] = word[j - 1];
+    word[j] = w;
+  }
+  for (int64_t i = 0; i < n; i++) word[i] = (word[i] & (((uint64_t)1 << low) - 1)) + 1;
+  ty_cpu_loops()->store[o->dtype][TY_IN_I64](ty_data(o), 1, word, n);
+  ty_scratch_free(room);
   return TY_OK;
 }
 
@@ -180,8 +203,8 @@ static ty_status multinomial(ty_call *c) {
       out[r * n + i] = lo + 1;
     }
     if (!replace) {
-      least_first(pairs, pairs + m, m, n);
-      for (int64_t i = 0; i < n; i++) out[r * n + i] = pairs[i].at + 1;
+      const ty_pair *first = least_first(pairs, pairs + m, m, n);
+      for (int64_t i = 0; i < n; i++) out[r * n + i] = first[i].at + 1;
     }
   }
   ty_scratch_free(pairs);

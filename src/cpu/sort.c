@@ -1,7 +1,9 @@
 /* Sorting: sort, topk, unique, searchsorted, bincount.
  *
  * Idea: elements become unsigned keys that order as the elements do (NaN last, -0 as 0), so that one stable sort of keys with
- * their positions serves every dtype: by radix, whose passes that change nothing are skipped, or by insertion when short. */
+ * their positions serves every dtype: by radix, whose passes that change nothing are skipped, or by insertion when short. Where key and
+ * position fit into one word, that is what is sorted; else pairs of them are. Keys become elements again, which spares reading those in
+ * their new order. */
 #include <string.h>
 #include "cpu.h"
 #include "shape.h"
@@ -24,6 +26,22 @@ static inline uint64_t key_of(const void *v, ty_loop_type k, int64_t i) {
   return (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
 }
 
+/* The element that has the key, into out[i]; false: of 0 and NaN there are several. */
+static inline bool element_of(uint64_t key, ty_loop_type k, void *out, int64_t i) {
+  if (k == TY_IN_F32) {
+    const uint32_t u = key >> 31 ? (uint32_t)key & 0x7fffffff : ~(uint32_t)key;
+    memcpy((float *)out + i, &u, 4);
+    return key != 0x80000000u && key != UINT32_MAX;
+  }
+  if (k == TY_IN_F64) {
+    const uint64_t u = key >> 63 ? key & ~((uint64_t)1 << 63) : ~key;
+    memcpy((double *)out + i, &u, 8);
+    return key != (uint64_t)1 << 63 && key != UINT64_MAX;
+  }
+  ((uint64_t *)out)[i] = key ^ (uint64_t)1 << 63;
+  return true;
+}
+
 static uint64_t all_ones(ty_loop_type k) { return k == TY_IN_F32 ? UINT32_MAX : UINT64_MAX; }
 
 static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, ty_pair *out) {
@@ -31,59 +49,94 @@ static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, t
   for (int64_t i = 0; i < n; i++) out[i] = (ty_pair){key_of(v, k, i) ^ flip, i};
 }
 
-/* Sorts a; b is as large. Stable. */
-void ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n, int bits) {
-  if (n <= 40) {
+#define SMALL 40                   /* elements that insertion sorts sooner */
+#define DIGIT(n) ((n) < 4096 ? 8 : 11)
+
+ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n) {
+  if (n <= SMALL) {
     for (int64_t i = 1; i < n; i++) {
       ty_pair c = a[i];
       int64_t j = i;
       for (; j > 0 && a[j - 1].key > c.key; j--) a[j] = a[j - 1];
       a[j] = c;
     }
-    return;
+    return a;
   }
-  int digit = n < 4096 ? 8 : 11;
   int64_t count[2048];
-  ty_pair *from = a, *to = b;
   uint64_t differ = 0;
   for (int64_t i = 1; i < n; i++) differ |= a[i].key ^ a[0].key;
-  for (int shift = 0; shift < bits; shift += digit) {
-    uint64_t mask = ((uint64_t)1 << digit) - 1;
+  for (int shift = 0; shift < 64; shift += DIGIT(n)) {
+    const uint64_t mask = ((uint64_t)1 << DIGIT(n)) - 1;
     if (!(differ >> shift & mask)) continue;
-    memset(count, 0, sizeof(int64_t) << digit);
-    for (int64_t i = 0; i < n; i++) count[from[i].key >> shift & mask]++;
+    memset(count, 0, sizeof(int64_t) << DIGIT(n));
+    for (int64_t i = 0; i < n; i++) count[a[i].key >> shift & mask]++;
     int64_t sum = 0;
     for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
-    for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & mask]++] = from[i];
-    ty_pair *t = from; from = to; to = t;
+    for (int64_t i = 0; i < n; i++) b[count[a[i].key >> shift & mask]++] = a[i];
+    ty_pair *t = a; a = b; b = t;
   }
-  if (from != a) memcpy(a, from, sizeof(ty_pair) * (size_t)n);
+  return a;
 }
 
-/* The same for keys that are random: the bits that tell most of them apart by radix, the rest by insertion. */
-void ty_sort_random_pairs(ty_pair *a, ty_pair *b, int64_t n) {
-  ty_pair *from = a, *to = b;
-  int bits = 0;
+uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to) {
   int64_t count[2048];
-  while (bits < 64 && (int64_t)1 << bits < n) bits += 11;
-  for (int shift = 64 - TY_MIN(bits, 64); shift < 64; shift += 11) {
-    memset(count, 0, sizeof count);
-    for (int64_t i = 0; i < n; i++) count[from[i].key >> shift & 2047]++;
+  uint64_t differ = 0;
+  for (int64_t i = 1; i < n; i++) differ |= a[i] ^ a[0];
+  for (int shift = from; shift < to; shift += DIGIT(n)) {
+    const uint64_t mask = ((uint64_t)1 << TY_MIN(DIGIT(n), to - shift)) - 1;
+    if (!(differ >> shift & mask)) continue;
+    memset(count, 0, sizeof *count * (size_t)(mask + 1));
+    for (int64_t i = 0; i < n; i++) count[a[i] >> shift & mask]++;
     int64_t sum = 0;
-    for (int d = 0; d < 2048; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
-    for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & 2047]++] = from[i];
-    ty_pair *t = from; from = to; to = t;
+    for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
+    for (int64_t i = 0; i < n; i++) b[count[a[i] >> shift & mask]++] = a[i];
+    uint64_t *t = a; a = b; b = t;
   }
-  for (int64_t i = 1; i < n; i++) {
-    const ty_pair c = from[i];
-    int64_t j = i;
-    for (; j > 0 && from[j - 1].key > c.key; j--) from[j] = from[j - 1];
-    from[j] = c;
-  }
-  if (from != a) memcpy(a, from, sizeof(ty_pair) * (size_t)n);
+  return a;
 }
 
-static int bits_of(ty_loop_type k) { return k == TY_IN_F32 ? 32 : 64; }
+static void insert_words(uint64_t *a, int64_t n) {
+  for (int64_t i = 1; i < n; i++) {
+    const uint64_t c = a[i];
+    int64_t j = i;
+    for (; j > 0 && a[j - 1] > c; j--) a[j] = a[j - 1];
+    a[j] = c;
+  }
+}
+
+int ty_bits_for(uint64_t most) {
+  int bits = 0;
+  while (bits < 64 && most >> bits) bits++;
+  return bits;
+}
+
+/* Keys with their positions, in order. Words have the position in their `low` lower bits, and above it what keys don't have in common. */
+typedef struct { const uint64_t *word; const ty_pair *pair; int low; uint64_t common; void *spare; } ordered;
+static inline uint64_t ordered_key(const ordered *o, int64_t i) { return o->word ? o->word[i] >> o->low | o->common : o->pair[i].key; }
+static inline int64_t ordered_at(const ordered *o, int64_t i) {
+  return o->word ? (int64_t)(o->word[i] & (((uint64_t)1 << o->low) - 1)) : o->pair[i].at;
+}
+
+/* room: ROOM(k, n) words; the spare is of n at least, afterwards. */
+#define ROOM(k, n) (((k) == TY_IN_F32 && (n) < (int64_t)1 << 32 ? 2 : 4) * (n))
+static ordered sort_keys(void *room, const void *v, ty_loop_type k, int64_t n, bool descending) {
+  const uint64_t flip = descending ? all_ones(k) : 0, first = n ? key_of(v, k, 0) ^ flip : 0;
+  uint64_t differ = k == TY_IN_F32 ? UINT32_MAX : 0, *word = room;
+  if (k != TY_IN_F32) for (int64_t i = 1; i < n; i++) differ |= key_of(v, k, i) ^ flip ^ first;
+  const int width = ty_bits_for(differ), low = ty_bits_for((uint64_t)n);
+  if (width + low > 64) {
+    ty_pair *a = room;
+    keys_of(v, k, n, descending, a);
+    ty_pair *sorted = ty_sort_pairs(a, a + n, n);
+    return (ordered){.pair = sorted, .spare = sorted == a ? a + n : a};
+  }
+  const uint64_t own = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
+  for (int64_t i = 0; i < n; i++) word[i] = ((key_of(v, k, i) ^ flip) & own) << low | (uint64_t)i;
+  uint64_t *sorted = word;
+  if (n <= SMALL) insert_words(word, n);
+  else sorted = ty_sort_words(word, word + n, n, low, low + width);
+  return (ordered){.word = sorted, .low = low, .common = first & ~own, .spare = sorted == word ? word + n : word};
+}
 
 #define WORSE(x, y) ((x).key > (y).key || ((x).key == (y).key && (x).at > (y).at))
 static void sink(ty_pair *a, int64_t i, int64_t end) {
@@ -129,22 +182,27 @@ typedef struct {
 static void line_order(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   (void)line;
-  bool few = w->take < w->n / 8, direct = w->stride == 1 && w->dtype == ty_loop_dtype[w->k];
-  int64_t pairs = few ? w->take : 2 * w->n;
-  ty_pair *a = ty_scratch(sizeof(ty_pair) * (size_t)pairs + (direct ? 0 : 8 * (size_t)w->n));
-  if (!a) { w->failed = true; return; }
-  const void *values = direct ? (void *)ptr[0] : a + pairs;
-  if (!direct) ty_cpu_loops()->load[w->dtype][w->k](a + pairs, ptr[0], w->stride, w->n);
-  if (few) smallest(a, values, w->k, w->n, w->take, w->descending);
-  else {
-    keys_of(values, w->k, w->n, w->descending, a);
-    ty_sort_pairs(a, a + w->n, w->n, bits_of(w->k));
-  }
+  const ty_loop_type k = w->k;
+  const bool few = w->take < w->n / 8, as_loop = w->dtype == ty_loop_dtype[k], direct = w->stride == 1 && as_loop;
+  const int64_t words = few ? 3 * w->take : ROOM(k, w->n);
+  uint64_t *room = ty_scratch(8 * (size_t)(words + (direct ? 0 : w->n)));
+  if (!room) { w->failed = true; return; }
+  const void *values = direct ? (void *)ptr[0] : room + words;
+  if (!direct) ty_cpu_loops()->load[w->dtype][k](room + words, ptr[0], w->stride, w->n);
+  ordered o = {.pair = (void *)room, .spare = room + 2 * w->take};
+  if (few) smallest((ty_pair *)room, values, k, w->n, w->take, w->descending);
+  else o = sort_keys(room, values, k, w->n, w->descending);
+  const uint64_t flip = w->descending ? all_ones(k) : 0;
+  void *out = as_loop && w->ostride == 1 ? ptr[1] : o.spare;
+  int64_t *indices = (int64_t *)ptr[2];
   for (int64_t i = 0; i < w->take; i++) {
-    memcpy(ptr[1] + i * w->ostride * w->size, ptr[0] + a[i].at * w->stride * w->size, (size_t)w->size);
-    ((int64_t *)ptr[2])[i * w->istride] = a[i].at + 1;
+    const int64_t at = ordered_at(&o, i);
+    if (!element_of(ordered_key(&o, i) ^ flip, k, out, i))
+      memcpy((char *)out + i * ty_loop_size[k], (char *)values + at * ty_loop_size[k], (size_t)ty_loop_size[k]);
+    indices[i * w->istride] = at + 1;
   }
-  ty_scratch_free(a);
+  if (out != ptr[1]) ty_cpu_loops()->store[w->dtype][k](ptr[1], w->ostride, out, w->take);
+  ty_scratch_free(room);
 }
 
 static ty_status order(ty_call *c, int dim, bool descending) {
@@ -168,18 +226,20 @@ static ty_status unique(ty_call *c) {
   int64_t n = ty_numel(x), found = 0, *inverse = ty_data(c->out[1]);
   const ty_loop_type k = ty_loop_type_of(c->compute);
   const int size = ty_itemsize(x);
-  ty_pair *a = ty_scratch((sizeof(ty_pair) * 2 + 8) * (size_t)TY_MAX(n, 1));
-  ty_status s = a ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
+  uint64_t *room = ty_scratch(8 * (size_t)(ROOM(k, n) + TY_MAX(n, 1)));
+  ordered o = {0};
+  int64_t *begins = NULL;
+  ty_status s = room ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK) {
-    void *values = a + 2 * n;
+    void *values = room + ROOM(k, n);
     ty_cpu_loops()->load[x->dtype][k](values, ty_data(x), 1, n);
-    keys_of(values, k, n, false, a);
-    ty_sort_pairs(a, a + n, n, bits_of(k));
-    uint64_t nan = k == TY_IN_F32 ? UINT32_MAX : k == TY_IN_F64 ? UINT64_MAX : 0;   /* no NaN equals another */
+    o = sort_keys(room, values, k, n, false);
+    begins = o.spare;
+    const uint64_t nan = k == TY_IN_F32 ? UINT32_MAX : k == TY_IN_F64 ? UINT64_MAX : 0;   /* no NaN equals another */
     for (int64_t i = 0; i < n; i++) {
-      const bool first = i == 0 || a[i].key != a[i - 1].key || (k < 2 && a[i].key == nan);
-      if (first) a[n + found++] = (ty_pair){.at = i};      /* where each begins */
-      inverse[a[i].at] = found;
+      const uint64_t key = ordered_key(&o, i);
+      if (i == 0 || key != ordered_key(&o, i - 1) || (k < 2 && key == nan)) begins[found++] = i;
+      inverse[ordered_at(&o, i)] = found;
     }
     ty_meta values_meta = {.dtype = x->dtype, .ndim = 1, .shape = {found}}, counts_meta = {.dtype = TY_I64, .ndim = 1, .shape = {found}};
     s = ty_empty(c->ctx, x->storage->backend, &values_meta, &c->out[0]);
@@ -189,12 +249,12 @@ static ty_status unique(ty_call *c) {
     char *out = ty_data(c->out[0]);
     int64_t *counts = ty_data(c->out[2]);
     for (int64_t u = 0; u < found; u++) {
-      const int64_t from = a[n + u].at, to = u + 1 < found ? a[n + u + 1].at : n;
-      memcpy(out + u * size, (char *)ty_data(x) + a[from].at * size, (size_t)size);
+      const int64_t from = begins[u], to = u + 1 < found ? begins[u + 1] : n;
+      memcpy(out + u * size, (char *)ty_data(x) + ordered_at(&o, from) * size, (size_t)size);
       counts[u] = to - from;
     }
   }
-  ty_scratch_free(a);
+  ty_scratch_free(room);
   ty_release(x);
   return s;
 }
