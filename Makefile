@@ -83,7 +83,7 @@ $(BUILD)/%.o: src/%.c $(HDR)
 	$(SAY) CC $@
 	$(RUN)$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/cpu/copy.o $(BUILD)/cpu/index.o $(BUILD)/cpu/nonzero.o $(BUILD)/cpu/resize.o $(BUILD)/io/picture.o $(BUILD)/io/warp.o: CFLAGS += -O3     # inner loops of their own
+$(BUILD)/cpu/copy.o $(BUILD)/cpu/index.o $(BUILD)/cpu/nonzero.o $(BUILD)/cpu/random.o $(BUILD)/cpu/resize.o $(BUILD)/io/picture.o $(BUILD)/io/warp.o: CFLAGS += -O3     # inner loops of their own
 
 define VECTOR
 $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)

@@ -152,7 +152,7 @@ template <int N, class F> static __device__ __forceinline__ uint32_t kept_in(con
 #pragma unroll
   for (int round = 0; round < 10; round++) {
 #pragma unroll
-    for (int m = 0; m < N; m++) ty_philox_round(w[m], k0, k1);
+    for (int m = 0; m < N; m++) ty_philox_round(&w[m][0], &w[m][1], &w[m][2], &w[m][3], k0, k1);
     ty_philox_next(&k0, &k1);
   }
 #pragma unroll

@@ -398,4 +398,57 @@ describe("regressions", function()
     helper.close(traced(T {1, 2, 3}), T {2, 4, 6}, nil, 0)
     assert.is_nil(tostring(traced:graph()):find("add_", 1, true))
   end)
+
+  it("signs of 16 bits are changed and taken away in any layout", function()
+    for _, d in ipairs {"float16", "bfloat16"} do
+      local x = T({1, -2, 0, -0.0, inf, -inf, 0.25, -0.75}, {dtype = d})
+      is({-1, 2, -0.0, 0, -inf, inf, -0.25, 0.75}, x:neg(), 0)
+      is({1, 2, 0, 0, inf, inf, 0.25, 0.75}, x:abs(), 0)
+      assert.same({-inf, inf, inf}, {1 / x:neg()[3], 1 / x:abs()[3], 1 / x:abs()[4]})
+      assert.same({true, true}, (T({nan, -1}, {dtype = d}):neg():isnan() + T({1, nan}, {dtype = d}):abs():isnan()):totable())
+      local y = tycho.randn(40, 64):to(d)
+      for _, v in ipairs {y, y:t(), y[{ {}, {3, 60, 2} }], y[{ {5, 20} }], y[1]:expand(30, 64), y:select(2, 3)} do
+        helper.close(v:neg():float(), v:float() * -1, d, 0)
+        helper.close(v:abs():float(), v:float():abs(), d, 0)
+        helper.close(v:clone():neg_():float(), v:float() * -1, d, 0)
+      end
+    end
+  end)
+
+  it("sort is stable, and gives the elements that came, -0 among them, in any dtype and number", function()
+    math.randomseed(5)
+    local odd = {nan, -0.0, 0, inf, -inf}
+    local make = {float32 = function() return odd[math.random(12)] or (math.random() - 0.5) * 2 ^ math.random(-9, 9) end,
+      int64 = function() return math.random(-3, 3) * 2 ^ math.random(0, 50) end, uint8 = function() return math.random(0, 255) end,
+      bool = function() return math.random(2) == 1 end}
+    make.float64, make.int32 = make.float32, function() return math.random(-2 ^ 20, 2 ^ 20) end
+    make.float16 = function() return odd[math.random(12)] or math.random(-99, 99) / 8 end
+    make.bfloat16 = make.float16
+    local function number(v) return v == true and 1 or v == false and 0 or v end
+    for dtype, one in pairs(make) do
+      for _, n in ipairs {1, 2, 39, 40, 41, 300, 4095, 4097} do
+        local given, order = {}, {}
+        for i = 1, n do given[i], order[i] = one(), i end
+        local x = T(given, {dtype = dtype})
+        given = x:totable()                              -- as the dtype holds them
+        for _, descending in ipairs {false, true} do
+          table.sort(order, function(a, b)
+            local p, q = number(given[a]), number(given[b])
+            if p ~= p or q ~= q then
+              if (p ~= p) == (q ~= q) then return a < b end
+              return (p ~= p) == descending
+            end
+            if p == q then return a < b end
+            return (p > q) == descending
+          end)
+          local values, places = (n % 2 == 0 and tycho.stack({x, x}, 2):select(2, 1) or x):sort(1, {descending = descending})
+          assert.same(order, places:totable(), dtype)
+          for i, v in ipairs(values:totable()) do
+            local p, q = number(v), number(given[order[i]])
+            assert.is_true((p ~= p and q ~= q) or (p == q and 1 / p == 1 / q), dtype)
+          end
+        end
+      end
+    end
+  end)
 end)

@@ -186,12 +186,12 @@ TY_INLINE uint16_t ty_f32_to_f16(float x) {
 
 /* ---- Philox 4x32-10: block i of a stream is a function of (seed, i) alone ---- */
 
-TY_INLINE void ty_philox_round(uint32_t c[4], uint32_t k0, uint32_t k1) {
-  const uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
-  c[0] = (uint32_t)(b >> 32) ^ c[1] ^ k0;
-  c[1] = (uint32_t)b;
-  c[2] = (uint32_t)(a >> 32) ^ c[3] ^ k1;
-  c[3] = (uint32_t)a;
+TY_INLINE void ty_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3, uint32_t k0, uint32_t k1) {
+  const uint64_t a = (uint64_t)0xD2511F53u * *c0, b = (uint64_t)0xCD9E8D57u * *c2;
+  *c0 = (uint32_t)(b >> 32) ^ *c1 ^ k0;
+  *c1 = (uint32_t)b;
+  *c2 = (uint32_t)(a >> 32) ^ *c3 ^ k1;
+  *c3 = (uint32_t)a;
 }
 TY_INLINE void ty_philox_next(uint32_t *k0, uint32_t *k1) {
   *k0 += 0x9E3779B9u;
@@ -203,11 +203,12 @@ TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
   out[1] = (uint32_t)(block >> 32);
   out[2] = out[3] = 0;
   for (int i = 0; i < 10; i++) {
-    ty_philox_round(out, k0, k1);
+    ty_philox_round(&out[0], &out[1], &out[2], &out[3], k0, k1);
     ty_philox_next(&k0, &k1);
   }
 }
-TY_INLINE float ty_uniform(uint32_t r) { return (float)(r >> 8) * 5.9604645e-8f; }               /* [0, 1), 24 bits */
+/* As signed numbers, for which vectors have an instruction. [0, 1), 24 bits. */
+TY_INLINE float ty_uniform(uint32_t r) { return (float)(int32_t)(r >> 8) * 5.9604645e-8f; }
 /* r >> 8 is at least this where ty_uniform(r) is at least drop */
 TY_INLINE uint32_t ty_least_kept(double drop) { return (uint32_t)ceil(drop * 16777216.0); }
 /* Attention's dropout takes 16 bits a key, eight keys a block: each row of keys begins with a block of its own. A key is kept where its
@@ -218,7 +219,7 @@ TY_INLINE uint32_t ty_least_half(double drop) {
   return n < 65535.0 ? (uint32_t)n : 65535u;
 }
 TY_INLINE uint32_t ty_half_word(const uint32_t block[4], int64_t key) { return block[key % 8 / 2] >> key % 2 * 16 & 0xffffu; }
-TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
+TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(int32_t)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
 /* float64's, from two words: [0, 1) in 53 bits; (0, 1) in 52 and a half. */
 TY_INLINE double ty_uniform_f64(uint32_t high, uint32_t low) { return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53; }
 TY_INLINE double ty_uniform_open_f64(uint32_t high, uint32_t low) { return ((double)(((uint64_t)high << 32 | low) >> 12) + 0.5) * 0x1p-52; }

@@ -127,6 +127,7 @@ typedef struct {
   void (*repeat[2])(void *out, const void *x, int64_t step, int64_t n, int64_t rows);   /* of 4 and 8 bytes: each step-th of x n times */
   void (*normal)(float *out, const uint32_t *words, int64_t n);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
+  ty_loop sign[2];                         /* of float16 and bfloat16: changed, taken away */
   const ty_pool_loop (*pool)[2];
   const ty_column_loops *columns;
   const ty_sample_loops *sample;

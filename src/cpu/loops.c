@@ -276,14 +276,42 @@ REPEAT(repeat_8, uint64_t)
 STEPS(float, f32)
 STEPS(double, f64)
 
+/* ---- signs of 16 bits ---- */
+
+#define SIGN(name, expr) \
+  static void name##_16(void *o_, const void *x_, const void *b, const void *c, int64_t n, double p, double q) { \
+    uint16_t *o = o_; const uint16_t *x = x_; \
+    (void)b; (void)c; (void)p; (void)q; \
+    for (int64_t i = 0; i < n; i++) o[i] = x[i] expr; }
+SIGN(neg, ^ 0x8000)
+SIGN(abs, & 0x7fff)
+
 /* ---- random numbers ---- */
 
 static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
   const uint32_t least = ty_least_kept(drop);
   for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
 }
+/* Several blocks at once, by words. */
 static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
-  for (int64_t i = 0; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
+  enum { SIDE_BY_SIDE = 16 };
+  int64_t i = 0;
+  for (; i + SIDE_BY_SIDE <= blocks; i += SIDE_BY_SIDE) {
+    uint32_t c[4][SIDE_BY_SIDE], k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int j = 0; j < SIDE_BY_SIDE; j++) {
+      const uint64_t at = block + (uint64_t)(i + j);
+      c[0][j] = (uint32_t)at;
+      c[1][j] = (uint32_t)(at >> 32);
+      c[2][j] = c[3][j] = 0;
+    }
+    for (int round = 0; round < 10; round++) {
+      EACH_OF(SIDE_BY_SIDE, j) ty_philox_round(&c[0][j], &c[1][j], &c[2][j], &c[3][j], k0, k1);
+      ty_philox_next(&k0, &k1);
+    }
+    for (int j = 0; j < SIDE_BY_SIDE; j++)
+      for (int k = 0; k < 4; k++) out[4 * (i + j) + k] = c[k][j];
+  }
+  for (; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
 
 /* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
@@ -393,6 +421,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .repeat = {repeat_4, repeat_8},
   .normal = normal,
   .keep = keep,
+  .sign = {neg_16, abs_16},
   .pool = PASTE(ty_pool_loops_, TY_ISA),
   .columns = &PASTE(ty_column_loops_, TY_ISA),
   .sample = &PASTE(ty_sample_loops_, TY_ISA),

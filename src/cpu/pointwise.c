@@ -187,6 +187,18 @@ static int byte_op(const ty_call *c) {
   return truth ? truth_op(op->id) : op->id;
 }
 
+/* ---- signs of 16 bits, which are one bit of each word ---- */
+
+/* NULL: it isn't such an op, of elements side by side. */
+static ty_loop sign_loop(const ty_call *c, const ty_iter *it) {
+  const ty_tensor *o = c->out[0], *x = c->in[0].t;
+  const int last = it->ndim - 1;
+  if ((c->op->id != TY_OP_neg && c->op->id != TY_OP_abs) || !x || x->dtype != o->dtype || (o->dtype != TY_F16 && o->dtype != TY_BF16) ||
+      it->stride[0][last] != 1 || it->stride[1][last] != 1)
+    return NULL;
+  return ty_cpu_loops()->sign[c->op->id == TY_OP_abs];
+}
+
 ty_status ty_cpu_pointwise(ty_call *c) {
   const ty_loops *l = ty_cpu_loops();
   ty_tensor *o = c->out[0];
@@ -238,6 +250,11 @@ ty_status ty_cpu_pointwise(ty_call *c) {
       w.direct[i] = true;
       w.load[i] = l->load_bytes;
     }
+  }
+  const ty_loop sign = rows ? NULL : sign_loop(c, &it);
+  if (sign) {
+    w.loop = sign;
+    w.direct[0] = w.direct[1] = true;
   }
   ty_iter_each(&it, rows ? run_rows : run_point, &w);
   return TY_OK;

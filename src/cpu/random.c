@@ -48,12 +48,15 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   switch (id) {
     case TY_OP_randint: {
       uint64_t range = (uint64_t)c->at[TY_AT_randint_high].i - (uint64_t)c->at[TY_AT_randint_low].i + 1;   /* 0: all of 2^64 */
+      const uint64_t least = (uint64_t)c->at[TY_AT_randint_low].i;
+      uint64_t v[4 * BLOCKS];
       uint32_t low[4] = {0};
-      for (int64_t i = 0; i < n; i++) {
-        /* the words' lower halves */
-        if (i % 4 == 0 && (!range || range > UINT32_MAX)) ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);
-        ty_set_int(p + i * size, d, (int64_t)((uint64_t)c->at[TY_AT_randint_low].i + ty_random_below(range, r[i], low[i % 4])));
+      if (range && range <= UINT32_MAX) for (int64_t i = 0; i < n; i++) v[i] = least + ((uint64_t)r[i] * range >> 32);
+      else for (int64_t i = 0; i < n; i++) {
+        if (i % 4 == 0) ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);        /* the words' lower halves */
+        v[i] = least + ty_random_below(range, r[i], low[i % 4]);
       }
+      ty_cpu_loops()->store[d][TY_IN_I64](p, 1, v, n);
       return;
     }
     case TY_OP_bernoulli:
@@ -64,7 +67,11 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       const double drop = c->at[TY_AT_dropout_mask_p].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
       const uint32_t least = ty_least_kept(drop);
       for (int64_t i = 0; i < n; i++) mask[i] = r[i] >> 8 >= least;
-      if (d == TY_F32) for (int64_t i = 0; i < n; i++) ((float *)p)[i] = mask[i] ? ((const float *)j->x)[at + i] * (float)scale : 0;
+      if (d == TY_F32) for (int64_t i = 0; i < n; i++) {        /* without a branch, which nobody could foresee */
+        const union { float f; uint32_t u; } v = {.f = ((const float *)j->x)[at + i] * (float)scale};
+        const uint32_t kept = v.u & -(uint32_t)mask[i];
+        memcpy(p + 4 * i, &kept, 4);
+      }
       else if (d == TY_F64) for (int64_t i = 0; i < n; i++) ((double *)p)[i] = mask[i] ? ((const double *)j->x)[at + i] * scale : 0;
       else for (int64_t i = 0; i < n; i++) ty_set(p + i * size, d, mask[i] ? (float)ty_get(j->x + (at + i) * size, d) * (float)scale : 0);
       return;
