@@ -12,6 +12,8 @@
 ---@field is_cuda boolean whether it is on a GPU
 ---@field T tycho.Tensor the transpose of a matrix, a vector itself: a view
 ---@field mT tycho.Tensor the last two dims swapped: a view
+---@field H tycho.Tensor as T: what is real is its own conjugate
+---@field mH tycho.Tensor as mT
 ---@operator add(any): tycho.Tensor
 ---@operator sub(any): tycho.Tensor
 ---@operator mul(any): tycho.Tensor
@@ -11637,7 +11639,7 @@ function tycho.data.read_image(path, options) end
 ---@param options? table
 function tycho.data.read_csv(path, options) end
 
---- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker, 0: no limit. persistent_workers is taken, and of no effect: they stay until close().
+--- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker, 0: no limit. Taken, and of no effect: persistent_workers (they stay until close()), multiprocessing_context, pin_memory_device, in_order (batches always come in order).
 ---@param dataset any
 ---@param options? table
 ---@return tycho.DataLoader

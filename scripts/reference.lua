@@ -60,6 +60,8 @@ local FIELDS = {
   {"is_cuda", "boolean", "whether it is on a GPU"},
   {"T", "tycho.Tensor", "the transpose of a matrix, a vector itself: a view"},
   {"mT", "tycho.Tensor", "the last two dims swapped: a view"},
+  {"H", "tycho.Tensor", "as T: what is real is its own conjugate"},
+  {"mH", "tycho.Tensor", "as mT"},
 }
 local IN_C = {
   size = {"dim=", "one dim's size or, without dim, all of them, as x.shape"},

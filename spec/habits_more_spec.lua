@@ -386,6 +386,7 @@ describe("what PyTorch's users write:", function()
     assert.is_truthy(nn.Linear(1, 1):load_state_dict({}, false))
     assert.same({3, 2}, {unpack(x.T.shape)})
     assert.same({4, 3, 2}, {unpack(tycho.ones(4, 2, 3).mT.shape)})
+    assert.equal("4x3x2 3x2", ("%s %s"):format(tycho.ones(4, 2, 3).mH.shape, tycho.ones(2, 3).H.shape))
   end)
 
   it("a generator's state is one value, and losses want their target's shape", function()

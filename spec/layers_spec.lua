@@ -503,7 +503,17 @@ describe("what PyTorch users write", function()
     local sequence, places = tycho.randn(2, 3, 4), nn.MaxPool1d(2, {return_indices = true})
     assert.equal(3, select("#", nn.Sequential(nn.Identity(), nn.LSTM(4, 5))(sequence)))
     helper.close(select(2, nn.Sequential(nn.ReLU(), places)(sequence)), select(2, places(sequence:relu())), nil, 0)
-    assert.equal("2x3x2", tostring(nn.Sequential(nn.LSTM(4, 5), nn.Linear(5, 2))(sequence).shape))
+    helper.close(nn.MaxUnpool1d(2)(places(sequence)):max(), sequence:max(), nil, 0)
+    for _, make in ipairs {function() return nn.GRU(4, 4) end, function() return nn.LSTM(4, 4) end} do   -- the next begins anew
+      local first, second = make(), make()
+      local want = second((first(sequence)))
+      for _, net in ipairs {nn.Sequential(first, second), nn.Checkpoint(nn.Sequential(first, second), {segments = 2})} do
+        helper.close((net(sequence)), want, nil, 0)
+      end
+    end
+    for _, next in ipairs {nn.Linear(5, 2), nn.Softmax(3), nn.GELU(), nn.Flatten(), nn.Sequential(nn.ReLU())} do
+      assert.equal(1, select("#", nn.Sequential(nn.LSTM(4, 5), next)(sequence)))
+    end
     helper.fails("relu: at most 1 argument", nn.Sequential(nn.ReLU()), x, y)
   end)
 

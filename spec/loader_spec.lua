@@ -105,4 +105,15 @@ describe("loaders #cpu", function()
     assert.is_false(ok)
     assert.is_true(rawequal(mine, e))
   end)
+
+  it("take what else PyTorch's takes, and say where a worker's first steps stand", function()
+    local set = data.TensorDataset(tycho.range(1, 4, {device = "cpu"}))
+    local o = {batch_size = 2, in_order = true, pin_memory_device = "", multiprocessing_context = "spawn", persistent_workers = true,
+      worker_init_fn = function() error "not called" end}
+    local sums = {}
+    for x in data.DataLoader(set, o):iter() do sums[#sums + 1] = x:sum():item() end
+    assert.same({3, 7}, sums)
+    o.num_workers = 1
+    fails("DataLoader: worker_init_fn: workers are programs of their own", data.DataLoader, set, o)
+  end)
 end)

@@ -94,7 +94,7 @@ function Traced:forward(...)
     end
     if not fits then
       local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
-      if needed ~= "" and needed ~= made then
+      if i > 1 and needed ~= "" and needed ~= made then
         fail("Traced: %s %d has shape %s; beside those before it %s is needed", name, i, tostring(x.shape), needed)
       end
       fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape), made,

@@ -320,9 +320,11 @@ end
 
 -- Layers one after another, in so many parts, each recomputed by itself.
 function recompute.sequence(how, layers, segments, ...)
+  local module = require "tycho.nn.module"
   local parts = math.min(segments, #layers)
   local function through(i, to, ...)
     if i > to then return ... end
+    if i > 1 and module.takes_one(layers[i]) then return through(i + 1, to, layers[i]((...))) end
     return through(i + 1, to, layers[i](...))
   end
   local function part(k, from, ...)

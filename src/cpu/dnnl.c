@@ -48,7 +48,7 @@ typedef struct {
   dnnl_memory_t own, plain;
   dnnl_primitive_t reorder;
   size_t size;
-  void *buffer;                            /* own's memory then: weights' is kept, others' is there for a call */
+  void *buffer;                            /* own's memory then: that of weights which are read is kept, else it is there for a call */
 } operand;
 
 typedef struct {
@@ -192,9 +192,8 @@ static bool prefers_blocks(const key *k) {
   return ty_dnnl_avx2() && !k->bf16 && k->w[2] * k->w[3] > 1 && from >= 16 && to >= 16 && from % 8 == 0 && to % 8 == 0;
 }
 
-static bool build(entry *e) {
+static bool build_convolution(entry *e, dnnl_format_tag_t tag) {
   const key *k = &e->k;
-  if (k->kind == PRODUCT) return build_product(e);
   dnnl_data_type_t type = k->bf16 ? dnnl_bf16 : dnnl_f32;
   int wd = k->groups > 1 ? 5 : 4;
   dnnl_dims_t w5 = {k->groups, k->w[0] / k->groups, k->w[1], k->w[2], k->w[3]}, x = {k->x[0], k->x[1], k->x[2], k->x[3]},
@@ -202,7 +201,6 @@ static bool build(entry *e) {
   dnnl_memory_desc_t mx = {0}, my = {0}, mw = {0}, mb = {0}, mp = {0};
   dnnl_primitive_desc_t fwd = NULL, pd = NULL;
   dnnl_memory_desc_t px = {0}, py = {0};
-  const dnnl_format_tag_t tag = prefers_blocks(k) ? dnnl_format_tag_any : dnnl_acdb;
   bool ok = md_make(&px, 4, x, type, dnnl_acdb) && md_make(&py, 4, y, type, dnnl_acdb) &&
             md_make(&mx, 4, x, type, tag) && md_make(&my, 4, y, type, tag) &&
             md_make(&mw, wd, wd == 5 ? w5 : w4, type, dnnl_format_tag_any) &&
@@ -223,6 +221,17 @@ static bool build(entry *e) {
   if (pd) dnnl_primitive_desc_destroy(pd);
   FREE_MD(mx); FREE_MD(my); FREE_MD(mw); FREE_MD(mb); FREE_MD(mp); FREE_MD(px); FREE_MD(py);
   return ok;
+}
+
+static bool build(entry *e) {
+  const key k = e->k;
+  if (k.kind == PRODUCT) return build_product(e);
+  if (!prefers_blocks(&k)) return build_convolution(e, dnnl_acdb);
+  if (build_convolution(e, dnnl_format_tag_any)) return true;
+  clear(e);                                /* channels-last may have a primitive still */
+  e->k = k;
+  e->used = true;
+  return build_convolution(e, dnnl_acdb);
 }
 
 bool ty_dnnl_avx2(void) {
@@ -269,6 +278,7 @@ static bool run(entry *e, const ty_tensor *w, const ty_tensor *b) {
   if (e->b) dnnl_memory_set_data_handle(e->b, ty_data(b));
   if (e->w.reorder && !to_w &&
       (w->storage->exposed || e->id != w->storage->id || e->version != version || e->from != ty_data(w))) {
+    e->from = NULL;
     if (!turn(&e->w, false)) return false;
     e->id = w->storage->id;
     e->version = version;
@@ -287,6 +297,7 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
   const bool done = bind(&e->x, ty_data(x)) && bind(&e->w, ty_data(w)) && bind(&e->y, ty_data(y)) && run(e, w, b);
   unbind(&e->x);
   unbind(&e->y);
+  if (e->k.kind == BACKWARD_WEIGHT) unbind(&e->w);
   return done;
 }
 

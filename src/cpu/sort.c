@@ -170,9 +170,7 @@ static void smallest(ty_pair *a, const void *v, ty_loop_type k, int64_t n, int64
 /* ---- along a dim ---- */
 
 typedef struct {
-  ty_call *c;
   ty_loop_type k;
-  int size;
   int64_t n, take, stride, ostride, istride;
   bool descending;
   ty_dtype dtype;
@@ -209,7 +207,7 @@ static ty_status order(ty_call *c, int dim, bool descending) {
   ty_tensor *t[3] = {c->in[0].t, c->out[0], c->out[1]}, flat[3];
   for (int i = 0; i < 3; i++)
     if (t[i]->ndim == 0) { flat[i] = *t[i]; flat[i].ndim = 1; flat[i].shape[0] = flat[i].stride[0] = 1; t[i] = &flat[i]; }
-  lines w = {.c = c, .k = ty_loop_type_of(c->compute), .size = ty_itemsize(t[0]), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
+  lines w = {.k = ty_loop_type_of(c->compute), .n = t[0]->shape[dim], .take = t[1]->shape[dim],
              .stride = t[0]->stride[dim], .ostride = t[1]->stride[dim], .istride = t[2]->stride[dim],
              .descending = descending, .dtype = (ty_dtype)t[0]->dtype};
   if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[TY_AT_topk_k].i;

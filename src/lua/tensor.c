@@ -153,7 +153,8 @@ static int get_field(lua_State *L, ty_state *s, ty_tensor *t, const char *k) {
   return 1;
 }
 
-static const char *const fields[] = {"shape", "dtype", "device", "requires_grad", "is_leaf", "grad", "ndim", "is_cuda", "T", "mT"};
+static const char *const fields[] = {"shape", "dtype", "device", "requires_grad", "is_leaf", "grad", "ndim", "is_cuda", "T", "mT", "H",
+  "mH"};
 #define FIELDS ((int)(sizeof fields / sizeof *fields))
 
 static int unknown(lua_State *L, const char *k) {
@@ -203,8 +204,9 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   if (!lua_isnil(L, -1)) return 1;
   const char *k = lua_tostring(L, 2);
   ty_tensor *t = ty_check_any(L, 1, k, "the tensor");
-  if (!strcmp(k, "T") || !strcmp(k, "mT")) {             /* views, as methods make them */
-    lua_getfield(L, lua_upvalueindex(TY_UPVALUES + 1), k[0] == 'T' ? "t" : "adjoint");
+  const bool turned = !strcmp(k, "T") || !strcmp(k, "H");
+  if (turned || !strcmp(k, "mT") || !strcmp(k, "mH")) {  /* views, as methods make them; what is real is its own conjugate */
+    lua_getfield(L, lua_upvalueindex(TY_UPVALUES + 1), turned ? "t" : "adjoint");
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
     return 1;

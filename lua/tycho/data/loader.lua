@@ -118,7 +118,8 @@ end
 local DataLoader = {}
 DataLoader.__index = DataLoader
 local SIGNATURE = "batch_size=1, shuffle=false, sampler=nil, batch_sampler=nil, num_workers=0, collate_fn=nil, pin_memory=false, \z
-  drop_last=false, timeout=5, *, persistent_workers=true, prefetch_factor=2, seed=nil, generator=nil, collate=nil"
+  drop_last=false, timeout=5, *, persistent_workers=true, prefetch_factor=2, seed=nil, generator=nil, collate=nil, worker_init_fn=nil, \z
+  multiprocessing_context=nil, pin_memory_device=nil, in_order=true"
 DataLoader.__tostring = function(l)
   return ("DataLoader(%d items in %d batch%s)"):format(l.dataset:size(), l:size(), l:size() == 1 and "" or "es")
 end
@@ -147,8 +148,8 @@ end
 -- is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any
 -- object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a
 -- dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each
--- worker; timeout: seconds that an item may take in a worker, 0: no limit. persistent_workers is taken, and of no effect: they stay until
--- close().
+-- worker; timeout: seconds that an item may take in a worker, 0: no limit. Taken, and of no effect: persistent_workers (they stay until
+-- close()), multiprocessing_context, pin_memory_device, in_order (batches always come in order).
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
@@ -164,6 +165,10 @@ local function new(dataset, ...)
   if self.batch_size == false then                         -- no batches: an item's fields as they are, or what collate makes of them
     local one = self.collate or function(...) return ... end
     self.batch_size, self.collate = 1, function(items) return one(unpack(items[1])) end
+  end
+  if self.worker_init_fn and self.num_workers > 0 then
+    fail("DataLoader: worker_init_fn: workers are programs of their own; what one does first stands in the dataset's module, and each \z
+      item has random numbers of its own")
   end
   whole(self, "batch_size", 1)
   whole(self, "num_workers", 0)

@@ -87,9 +87,9 @@ local function pop(self, at)
 end
 
 local Sequential = container("Sequential")
--- Sequential(a, b, ...), or of a list {a, b, ...}: what one module returns goes to the next one, all of it where there are several results.
--- Sequential{{"conv", a}, {"relu", b}} gives them names. seq[1] is the first; negative positions count from the end, seq[{ {1, 2} }] is a
--- Sequential of some.
+-- Sequential(a, b, ...), or of a list {a, b, ...}: what one module returns goes to the next one; of several results a layer of the
+-- library's takes the first, a program's own module all. Sequential{{"conv", a}, {"relu", b}} gives them names. seq[1] is the first;
+-- negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     if select("#", ...) > 0 then fail("Sequential: after a list of modules argument 2 must be nothing, got %s", shown((...))) end
@@ -117,13 +117,17 @@ end
 local function chain(members, i, mine, x, ...)
   local m = members[i]
   if m == nil then return x, ... end
-  if not module.is_module(m) then fail("Sequential: its member %d is %s; a module is needed", i, shown(m)) end
+  if i > 1 and module.takes_one(m) then return chain(members, i + 1, released(m, x, mine, m(x))) end
   return chain(members, i + 1, released(m, x, mine, m(x, ...)))
 end
 function Sequential:forward(...)
   if not module.is_module(self) then fail("forward: it is called with a colon: net:forward(x), or net(x)") end
   local members = {}
-  for i = 1, table.maxn(self) do members[#members + 1] = rawget(self, i) end       -- without holes
+  for i = 1, table.maxn(self) do
+    local m = rawget(self, i)
+    if m ~= nil and not module.is_module(m) then fail("Sequential: its member %d is %s; a module is needed", i, shown(m)) end
+    members[#members + 1] = m
+  end
   for _, name in ipairs(self._order) do
     if type(name) == "string" and self._kinds[name] == "module" then members[#members + 1] = self._parts[name] end
   end

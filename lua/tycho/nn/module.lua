@@ -556,6 +556,12 @@ function exports.isinstance(v, class)
 end
 -- Whether v is a module.
 function exports.is_module(v) return is_module[v] == true end
+-- In a row of modules a layer of the library's takes the first of several results: what else it may be given isn't what came before (a
+-- recurrent layer would begin with the other's state). A program's own module takes all.
+function exports.takes_one(m)
+  local class = is_module[m] and getmetatable(m)._class
+  return class and rawget(class, "_builtin") == true
+end
 function exports.is_parameter(v) return is_parameter[v] == true end
 -- ran(module, results...) is called after each forward, and switched(module), if given, before each train() and eval(), until what this
 -- gives is called. Several may be at once, and end in any order: a coroutine begins within another's.

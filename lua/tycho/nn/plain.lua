@@ -103,7 +103,7 @@ for dims = 1, 3 do
   end
   function MaxUnpool:forward(x, indices, size)
     if type(size) == "table" and size.output_size then size = size.output_size end
-    return F[("max_unpool%dd"):format(dims)](x, indices, self.kernel_size, self.stride, self.padding, {output_size = size})
+    return F[("max_unpool%dd"):format(dims)](x, indices, self.kernel_size, self.stride, self.padding, size)
   end
   plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
   plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW,
