@@ -232,6 +232,7 @@ describe("cat and stack", function()
   end) end
 
   it("are right where oneDNN has AVX2's kernels, which take blocks of channels #cpu", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
     local p = io.popen "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 luajit spec/fixtures/avx2.lua 2>&1"
     assert.equal("ended after 86\n", p:read "*a")
     p:close()
