@@ -230,7 +230,9 @@ describe("cat and stack", function()
     helper.fails("is not contiguous: call contiguous() first", y.data, y)
     assert.same({5, 3, 4}, part.shape)
   end) end
+end)
 
+describe("convolutions and products", function()
   it("are right where oneDNN has AVX2's kernels, which take blocks of channels #cpu", function()
     if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
     local p = io.popen "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 luajit spec/fixtures/avx2.lua 2>&1"

@@ -184,7 +184,7 @@ void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn
 typedef struct { uint64_t key; int64_t at; } ty_pair;        /* something to be put in order, and its position (sort.c) */
 /* a, sorted by keys, stable; b: as much room. Gives which of the two has the result. */
 ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n);
-uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to);        /* the same by so many of a word's bits */
+uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to);        /* the same by these of a word's bits, or more */
 int ty_bits_for(uint64_t most);                              /* that a number up to that needs */
 int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
 void *ty_scratch(size_t n);                                  /* per call; free with ty_scratch_free */

@@ -51,7 +51,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       const uint64_t least = (uint64_t)c->at[TY_AT_randint_low].i;
       uint64_t v[4 * BLOCKS];
       uint32_t low[4] = {0};
-      if (range && range <= UINT32_MAX) for (int64_t i = 0; i < n; i++) v[i] = least + ((uint64_t)r[i] * range >> 32);
+      if (range && range <= UINT32_MAX) for (int64_t i = 0; i < n; i++) v[i] = least + ty_random_below(range, r[i], 0);
       else for (int64_t i = 0; i < n; i++) {
         if (i % 4 == 0) ty_philox(~j->g.seed, j->g.offset + (uint64_t)(at + i) / 4, low);        /* the words' lower halves */
         v[i] = least + ty_random_below(range, r[i], low[i % 4]);
@@ -138,7 +138,7 @@ static ty_status permutation(ty_call *c) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
   const ty_generator g = ty_cpu_take((uint64_t)(n + 1) / 2);
-  const int low = ty_bits_for((uint64_t)n), told = TY_MIN((low + 10) / 11 * 11, 64 - low);
+  const int low = ty_bits_for((uint64_t)n), told = TY_MIN(low, 64 - low);
   uint64_t *word = ty_scratch(2 * sizeof *word * (size_t)TY_MAX(n, 1)), *room = word;
   if (!room) return ty_no_memory(c->ctx, c->op->shown);
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)

@@ -51,64 +51,34 @@ static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, t
 
 #define SMALL 40                   /* elements that insertion sorts sooner */
 #define DIGIT(n) ((n) < 4096 ? 8 : 11)
-
-ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n) {
-  if (n <= SMALL) {
-    for (int64_t i = 1; i < n; i++) {
-      ty_pair c = a[i];
-      int64_t j = i;
-      for (; j > 0 && a[j - 1].key > c.key; j--) a[j] = a[j - 1];
-      a[j] = c;
-    }
-    return a;
-  }
-  int64_t count[2048];
-  uint64_t differ = 0;
-  for (int64_t i = 1; i < n; i++) differ |= a[i].key ^ a[0].key;
-  for (int shift = 0; shift < 64; shift += DIGIT(n)) {
-    const uint64_t mask = ((uint64_t)1 << DIGIT(n)) - 1;
-    if (!(differ >> shift & mask)) continue;
-    memset(count, 0, sizeof(int64_t) << DIGIT(n));
-    for (int64_t i = 0; i < n; i++) count[a[i].key >> shift & mask]++;
-    int64_t sum = 0;
-    for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
-    for (int64_t i = 0; i < n; i++) b[count[a[i].key >> shift & mask]++] = a[i];
-    ty_pair *t = a; a = b; b = t;
-  }
+/* Of a, by bits from .. to of their keys; b: as much room. */
+#define SORT(T, KEY, from, to) \
+  if (n <= SMALL) { \
+    for (int64_t i = 1; i < n; i++) { \
+      const T c = a[i]; \
+      int64_t j = i; \
+      for (; j > 0 && KEY(a[j - 1]) > KEY(c); j--) a[j] = a[j - 1]; \
+      a[j] = c; } \
+    return a; } \
+  int64_t count[2048]; \
+  uint64_t differ = 0; \
+  for (int64_t i = 1; i < n; i++) differ |= KEY(a[i]) ^ KEY(a[0]); \
+  for (int shift = from; shift < (to); shift += DIGIT(n)) { \
+    const uint64_t mask = ((uint64_t)1 << TY_MIN(DIGIT(n), (to) - shift)) - 1; \
+    if (!(differ >> shift & mask)) continue; \
+    memset(count, 0, sizeof *count * (size_t)(mask + 1)); \
+    for (int64_t i = 0; i < n; i++) count[KEY(a[i]) >> shift & mask]++; \
+    int64_t sum = 0; \
+    for (uint64_t d = 0; d <= mask; d++) { const int64_t c = count[d]; count[d] = sum; sum += c; } \
+    for (int64_t i = 0; i < n; i++) b[count[KEY(a[i]) >> shift & mask]++] = a[i]; \
+    T *t = a; a = b; b = t; } \
   return a;
-}
+#define PAIRS_KEY(p) (p).key
+#define WORDS_KEY(w) (w)           /* all of it, where they are few: in the lower bits is the position */
+ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n) { SORT(ty_pair, PAIRS_KEY, 0, 64) }
+uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to) { SORT(uint64_t, WORDS_KEY, from, to) }
 
-uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to) {
-  int64_t count[2048];
-  uint64_t differ = 0;
-  for (int64_t i = 1; i < n; i++) differ |= a[i] ^ a[0];
-  for (int shift = from; shift < to; shift += DIGIT(n)) {
-    const uint64_t mask = ((uint64_t)1 << TY_MIN(DIGIT(n), to - shift)) - 1;
-    if (!(differ >> shift & mask)) continue;
-    memset(count, 0, sizeof *count * (size_t)(mask + 1));
-    for (int64_t i = 0; i < n; i++) count[a[i] >> shift & mask]++;
-    int64_t sum = 0;
-    for (uint64_t d = 0; d <= mask; d++) { int64_t c = count[d]; count[d] = sum; sum += c; }
-    for (int64_t i = 0; i < n; i++) b[count[a[i] >> shift & mask]++] = a[i];
-    uint64_t *t = a; a = b; b = t;
-  }
-  return a;
-}
-
-static void insert_words(uint64_t *a, int64_t n) {
-  for (int64_t i = 1; i < n; i++) {
-    const uint64_t c = a[i];
-    int64_t j = i;
-    for (; j > 0 && a[j - 1] > c; j--) a[j] = a[j - 1];
-    a[j] = c;
-  }
-}
-
-int ty_bits_for(uint64_t most) {
-  int bits = 0;
-  while (bits < 64 && most >> bits) bits++;
-  return bits;
-}
+int ty_bits_for(uint64_t most) { return most ? 64 - __builtin_clzll(most) : 0; }
 
 /* Keys with their positions, in order. Words have the position in their `low` lower bits, and above it what keys don't have in common. */
 typedef struct { const uint64_t *word; const ty_pair *pair; int low; uint64_t common; void *spare; } ordered;
@@ -132,9 +102,7 @@ static ordered sort_keys(void *room, const void *v, ty_loop_type k, int64_t n, b
   }
   const uint64_t own = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
   for (int64_t i = 0; i < n; i++) word[i] = ((key_of(v, k, i) ^ flip) & own) << low | (uint64_t)i;
-  uint64_t *sorted = word;
-  if (n <= SMALL) insert_words(word, n);
-  else sorted = ty_sort_words(word, word + n, n, low, low + width);
+  uint64_t *sorted = ty_sort_words(word, word + n, n, low, low + width);
   return (ordered){.word = sorted, .low = low, .common = first & ~own, .spare = sorted == word ? word + n : word};
 }
 

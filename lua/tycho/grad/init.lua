@@ -477,7 +477,7 @@ local product_of_others
 R.scatter_combine = {["x src"] = function(g, x, dim, index, src, how, out)
   if how == "prod" then return product_of_others(g, x, dim, index, src, out) end
   local wide = g.dtype == "float64" and "float64" or "float32"                      -- which holds the count
-  local own, from = M.to(ops.eq(x, out), wide), M.to(ops.eq(src, ops.gather(out, dim, index)), wide)
+  local own, from = M.to(ops.alike(x, out), wide), M.to(ops.alike(src, ops.gather(out, dim, index)), wide)
   local share = g / ops.scatter_add(own, dim, index, from)                          -- those that are the extreme share it
   return M.to(own * share, g.dtype), M.to(from * ops.gather(share, dim, index), g.dtype)
 end}
