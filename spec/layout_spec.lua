@@ -93,6 +93,26 @@ describe("results that lie channels-last", function()
     end
   end)
 
+  it("of sequences too: parts, what is made of them, joins, padding, and the gradients of parts", function()
+    local function innermost(x) return x:stride(2) < x:stride(3) end
+    local net = nn.Conv1d(3, 8, 3, {padding = 1})
+    local y = net(tycho.randn(2, 3, 10))
+    local a, b = unpack(y:chunk(2, 2))
+    local last, slope = innermost(y), nil
+    for name, v in pairs {tanh = a:tanh(), joined = tycho.cat({a, b}, 2), padded = F.pad(y, {4, 0}), viewed = y:unsqueeze(3):squeeze(3)} do
+      assert.equal(last, innermost(v), name)
+    end
+    y:register_hook(function(g) slope = g end)
+    local weights = tycho.randn(2, 4, 10)
+    nn.Conv1d(4, 2, 1)(a:tanh() * b:sigmoid()):mul(weights[{ {}, {1, 2} }]):sum():backward()
+    assert.equal(last, innermost(slope))
+    local c = y:detach():contiguous():requires_grad_()
+    local given = tycho.randn(2, 8, 10)
+    a, b = unpack(c:chunk(2, 2))
+    helper.close(tycho.grad(tycho.cat({b, a}, 2), c, {grad_outputs = given}), tycho.cat({given[{ {}, {5, 8} }], given[{ {}, {1, 4} }]}, 2))
+    helper.close(y:view(2, 4, 2, 10):view(2, -1), c:view(2, -1))         -- a view of a view, as of what is in order
+  end)
+
   it("are the same in compiled functions", function()
     local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
     local function step(x)
@@ -233,6 +253,23 @@ describe("cat and stack", function()
 end)
 
 describe("convolutions and products", function()
+  it("dilated far along one dim are as those whose kernel has zeros between", function()
+    tycho.manual_seed(6)
+    for _, case in ipairs {{32, 8, 8}, {32, 8, 0}, {40, 8, 16, 2}, {33, 8, 8}, {32, 8, 5}, {45, 9, 9}, {32, 2, 2}} do
+      local length, dilation, padding, groups = unpack(case)
+      local x = tycho.randn(2, 4, length, {dtype = "float64", requires_grad = true})
+      local w = tycho.randn(6, 4 / (groups or 1), 3, {dtype = "float64", requires_grad = true})
+      local b = tycho.randn(6, {dtype = "float64", requires_grad = true})
+      local wide = F.pad(w:unsqueeze(-1), {0, dilation - 1}):flatten(3)[{ {}, {}, {1, 2 * dilation + 1} }]
+      local y = F.conv1d(x, w, b, {dilation = dilation, padding = padding, groups = groups})
+      local z = F.conv1d(x, wide, b, {padding = padding, groups = groups})
+      helper.close(y, z, "float64", 1e-12)
+      local g = tycho.randn_like(y)
+      local ours, theirs = tycho.grad(y, {x, w, b}, {grad_outputs = g}), tycho.grad(z, {x, w, b}, {grad_outputs = g})
+      for i = 1, 3 do helper.close(ours[i], theirs[i], "float64", 1e-12) end
+    end
+  end)
+
   it("are right where oneDNN has AVX2's kernels, which take blocks of channels #cpu", function()
     if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
     local p = io.popen "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 luajit spec/fixtures/avx2.lua 2>&1"

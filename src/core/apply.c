@@ -411,7 +411,7 @@ static ty_status copy_of(ty_ctx *ctx, ty_tensor *t, const int64_t *stride, ty_te
 
 ty_status ty_channels_last(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   int64_t stride[4];
-  ty_channels_last_strides(t->shape, stride);
+  ty_channels_last_strides(t->shape, 4, stride);
   return ty_is_channels_last(t) ? (*out = ty_retain(t), TY_OK) : copy_of(ctx, t, stride, out);
 }
 

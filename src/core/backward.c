@@ -6,6 +6,7 @@
  * else; without retain_graph a node's saved tensors go as soon as it has run. */
 #include <stdlib.h>
 #include "program.h"
+#include "shape.h"
 #include "table.h"
 
 typedef struct {
@@ -217,7 +218,9 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
   const bool blank = !whole || extends(&p->written[slot], r);
   if (!whole) {
-    *s = ty_empty(ctx, g->storage->backend, m, &whole);
+    ty_meta lay = *m;
+    if (e->node && g->ndim == m->ndim && ty_is_dense(g) && !ty_is_contiguous(g)) ty_keep_order(&lay, g);
+    *s = ty_empty(ctx, g->storage->backend, &lay, &whole);
     if (*s != TY_OK) return true;
     p->grad[slot] = whole;
     p->written[slot] = r.dim < 0 ? (range){0} : r;

@@ -124,28 +124,33 @@ void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
   memmove(m->shape, shape, sizeof(int64_t) * (size_t)ndim);
 }
 
-/* Keeps x's order of dims in memory where x is dense, or part of what lies in an op's own order: the user, who hasn't chosen that, is to
- * find it as fast as the whole. */
-void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
-  if (x->ndim < 2 || ty_is_contiguous(x)) return;
-  if (ty_is_dense(x)) memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
-  else if (x->own_layout) {
-    int order[TY_MAXDIM];
-    int64_t n = 1;
-    ty_sort_dims(x, order);
-    for (int i = x->ndim - 1; i >= 0; i--) { m->stride[order[i]] = n; n *= TY_MAX(m->shape[order[i]], 1); }
-  } else return;
+void ty_keep_order(ty_meta *m, const ty_tensor *x) {
+  int order[TY_MAXDIM];
+  int64_t n = 1;
+  ty_sort_dims(x, order);
+  for (int i = x->ndim - 1; i >= 0; i--) { m->stride[order[i]] = n; n *= TY_MAX(m->shape[order[i]], 1); }
   m->has_stride = true;
   m->own_layout = x->own_layout;
 }
 
-/* Whether x, or what x is a part of, lies as pictures do: the channels innermost. */
+/* Keeps x's order of dims in memory where x is dense, or part of what lies in an op's own order: the user, who hasn't chosen that, is to
+ * find it as fast as the whole. */
+void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
+  if (x->ndim < 2 || ty_is_contiguous(x)) return;
+  if (ty_is_dense(x)) {
+    memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
+    m->has_stride = true;
+    m->own_layout = x->own_layout;
+  } else if (x->own_layout) ty_keep_order(m, x);
+}
+
+/* Whether x, or what x is a part of, lies as pictures do: the channels innermost; and as sequences of theirs that an op has laid so. */
 static bool like_pictures(const ty_tensor *x) {
   int order[TY_MAXDIM];
-  if (x->ndim != 4 || ty_is_contiguous(x)) return false;
+  if (x->ndim < (x->own_layout ? 3 : 4) || x->ndim > 4 || ty_is_contiguous(x)) return false;
   if (!x->own_layout) return ty_is_channels_last(x);
   ty_sort_dims(x, order);
-  return order[0] == 0 && order[1] == 2 && order[2] == 3;
+  return order[0] == 0 && order[1] == 2 && order[x->ndim - 1] == 1;
 }
 /* m, of another size than x, lies so where x does. */
 static void keep_channels_last(ty_meta *m, const ty_tensor *x) {

@@ -12,8 +12,9 @@ ty_status ty_need_same_dtype(ty_call *c, int slot, int with);
 ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d);   /* a number that is stored as it is */
 ty_status ty_need_index(ty_call *c, int slot);
 void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape);
-void ty_lay_channels_last(ty_meta *m);     /* of 4 dims; as a backend's own layout */
+void ty_lay_channels_last(ty_meta *m);     /* as a backend's own layout */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x);
+void ty_keep_order(ty_meta *m, const ty_tensor *x);   /* the order of x's dims in memory, whatever the sizes */
 ty_dtype ty_result_dtype(const ty_operand *in, int n);
 int64_t ty_view_offset(const ty_call *c);  /* VIEW ops, after their infer rule */
 int ty_index_place(const ty_attr *dims);     /* where the index dims stand in the result of index */

@@ -68,7 +68,7 @@ static void conv_layout(ty_call *c) {
 
 void ty_lay_channels_last(ty_meta *m) {
   m->has_stride = m->own_layout = true;
-  ty_channels_last_strides(m->shape, m->stride);
+  ty_channels_last_strides(m->shape, m->ndim, m->stride);
 }
 
 ty_status ty_infer_conv2d(ty_call *c) {

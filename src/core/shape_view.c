@@ -10,6 +10,7 @@ ty_status ty_infer_view(ty_call *c) {
   TY_TRY(ty_fill_size(c, ty_numel(x), s->v, s->n));
   ty_set_shape(m, (ty_dtype)x->dtype, s->n, s->v);
   m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
+  m->own_layout = m->has_stride && x->own_layout;
   if (!m->has_stride && !x->own_layout)
     return ty_fail(c, "a tensor of shape %s and strides %s can't be seen as %s without a copy: use reshape", ty_shape_of(x),
                    ty_shape_text(x->stride, x->ndim), ty_shape_text(s->v, s->n));

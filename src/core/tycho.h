@@ -422,13 +422,12 @@ void ty_account_release(ty_account *a);
 ty_tensor *ty_alias(const ty_tensor *t);
 int64_t ty_numel(const ty_tensor *t);
 bool ty_is_contiguous(const ty_tensor *t);
-/* Of 4 dims. */
-static inline void ty_channels_last_strides(const int64_t *shape, int64_t stride[4]) {
-  const int64_t c = TY_MAX(shape[1], 1), w = c * TY_MAX(shape[3], 1);
-  stride[0] = w * TY_MAX(shape[2], 1);
+/* Of 2 dims or more. */
+static inline void ty_channels_last_strides(const int64_t *shape, int ndim, int64_t *stride) {
+  int64_t n = TY_MAX(shape[1], 1);
+  for (int i = ndim - 1; i >= 2; i--) { stride[i] = n; n *= TY_MAX(shape[i], 1); }
+  stride[0] = n;
   stride[1] = 1;
-  stride[2] = w;
-  stride[3] = c;
 }
 /* a, b: whatever has ndim and shape (tensors, metas). */
 #define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))

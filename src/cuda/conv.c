@@ -8,7 +8,7 @@
 /* Of a tensor in one of the two layouts; dims of size 1 have the strides that they would have otherwise. */
 static void strides_of(const ty_tensor *t, bool last, int64_t s[4]) {
   const int64_t rows[4] = {t->shape[1] * t->shape[2] * t->shape[3], t->shape[2] * t->shape[3], t->shape[3], 1};
-  if (last || !ty_is_contiguous(t)) ty_channels_last_strides(t->shape, s);
+  if (last || !ty_is_contiguous(t)) ty_channels_last_strides(t->shape, 4, s);
   else memcpy(s, rows, sizeof rows);
 }
 
@@ -27,7 +27,7 @@ static ty_status widened(ty_call *c, int gpu, const ty_tensor *t, int64_t channe
   ty_meta m = {.dtype = t->dtype, .ndim = 4, .has_stride = true};
   memcpy(m.shape, t->shape, sizeof m.shape);
   m.shape[1] = channels;
-  ty_channels_last_strides(m.shape, m.stride);
+  ty_channels_last_strides(m.shape, 4, m.stride);
   return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
 }
 
