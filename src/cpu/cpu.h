@@ -195,6 +195,8 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel);
  * product's own threads for nested ones there, and starts them anew for each call. */
 void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
   int64_t ldb, double beta, void *c, int64_t ldc);
+/* Whether many products of m rows with the same transposed B are faster after that has been turned. */
+bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m);
 bool ty_dnnl_avx2(void);                                     /* oneDNN's kernels here are AVX2's, which have other strengths */
 /* oneDNN; false: nothing was done, use the own way.
  * By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */

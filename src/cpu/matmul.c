@@ -92,8 +92,9 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
  * AVX-512's kernels, a third to nine tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a
  * power of 2 apart, in the same few places of the cache, is turned first (bench/results/cpu_history.md). */
 #define AT_ONCE 15
+bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m) { return k == TY_IN_F32 && m > AT_ONCE && !ty_dnnl_avx2(); }
 static bool against_turned(const product *p) {
-  return p->k == TY_IN_F32 && p->tb && p->m > AT_ONCE && multiplications(p) >= FOR_DNNL_TURNED && !ty_dnnl_avx2();
+  return p->tb && ty_gemm_prefers_turned(p->k, p->m) && multiplications(p) >= FOR_DNNL_TURNED;
 }
 static bool parts_pay(const product *p) {
   return against_turned(p) && p->m <= (p->ldb % 256 ? 20 : 32) && p->kk >= 512 && p->n >= 64;

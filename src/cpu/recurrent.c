@@ -9,12 +9,14 @@
 #include "cpu.h"
 
 #define ROWS_EACH 8        /* of a thread, at least */
+#define STEPS_TO_TURN 8    /* whose products pay for turning the weight */
 
 typedef struct {
   ty_recurrence r;
   ty_loop_type k;
   int size;
-  char *x, *w, *b, *h0, *c0, *out, *saved;               /* forward: w is H x gates*H */
+  char *x, *w, *b, *h0, *c0, *out, *saved;
+  bool turned;                                           /* forward: w is H x gates*H, not gates*H x H */
   char *g, *dx, *dy, *dh, *dc;                           /* backward: w is gates*H x H */
 } job;
 
@@ -30,7 +32,7 @@ static void forward(const job *j, int64_t from, int64_t to, char *work) {
   for (int64_t s = 0; s < r->steps; s++) {
     const int64_t t = r->reverse ? r->steps - 1 - s : s, before = r->reverse ? t + 1 : t - 1;
     char *h = s ? row(j, j->out, before, from, r->h) : row(j, j->h0, 0, from, r->h);
-    ty_gemm(j->k, 0, 0, to - from, gates, r->h, h, r->h, j->w, gates, 0, work, gates);
+    ty_gemm(j->k, 0, !j->turned, to - from, gates, r->h, h, r->h, j->w, j->turned ? gates : r->h, 0, work, gates);
     for (int64_t n = from; n < to; n++) {
       const int64_t i = n - from;
       const ty_cell cell = {.o = row(j, j->out, t, n, r->h), .c = row(j, j->out, r->steps, n, r->h),
@@ -96,9 +98,12 @@ static ty_status run(ty_call *c) {
     each_part(&j, threads, NULL, 0, backward);
   } else if (s == TY_OK) {
     j.x = ty_data(t[0]); j.h0 = ty_data(t[3]); j.c0 = data_of(t[4]); j.out = ty_data(c->out[0]); j.saved = data_of(c->out[1]);
-    j.w = work + need * (size_t)threads;
-    j.b = j.w + r->h * gates * j.size;
-    TY_OF_SIZE(ty_cpu_loops()->transpose, ty_loop_size[j.k])(j.w, gates, ty_data(t[1]), r->h, gates, r->h);
+    j.b = work + need * (size_t)threads;
+    j.w = ty_data(t[1]);
+    if ((j.turned = r->steps >= STEPS_TO_TURN && ty_gemm_prefers_turned(j.k, (int64_t)rows))) {
+      TY_OF_SIZE(ty_cpu_loops()->transpose, ty_loop_size[j.k])(j.b + gates * j.size, gates, j.w, r->h, gates, r->h);
+      j.w = j.b + gates * j.size;
+    }
     if (t[2]) memcpy(j.b, ty_data(t[2]), (size_t)(gates * j.size));
     else memset(j.b, 0, (size_t)(gates * j.size));
     each_part(&j, threads, work, need, forward);
