@@ -195,6 +195,38 @@ describe("compile", function()
     for i = 1, 4 do assert.equal(2 * i, t({x = tycho.full({1}, i)}):item()) end
   end)
 
+  it("schedules that step within are asked also where fn isn't", function()
+    local schedulers = optim.lr_scheduler
+    for name, make in pairs {
+        restarts = function(opt) return schedulers.CosineAnnealingWarmRestarts(opt, {T_0 = 3}), true end,
+        plateau = function(opt) return schedulers.ReduceLROnPlateau(opt, {patience = 1, factor = 0.5}), true end,
+        sequential = function(opt)
+          return schedulers.SequentialLR(opt, {schedulers.ConstantLR(opt, {total_iters = 2}), schedulers.ExponentialLR(opt, {gamma = 0.9})}, {3})
+        end,
+        chained = function(opt) return schedulers.ChainedScheduler {schedulers.ExponentialLR(opt, {gamma = 0.9})} end} do
+      local function run(compiled)
+        local w = nn.Parameter(tycho.ones(2))
+        local opt = optim.SGD({w}, {lr = 1})
+        local scheduler, argument = make(opt)
+        local k, rates = 0, {}
+        local function step(x)
+          opt:zero_grad();
+          (x * w):sum():backward()
+          opt:step()
+          k = k + 1
+          if argument then scheduler:step(k / 2) else scheduler:step() end
+        end
+        local f = compiled and tycho.compile(step, {guard = "inputs"}) or step
+        for i = 1, 9 do
+          f(tycho.ones(2))
+          rates[i] = opt.param_groups[1].lr
+        end
+        return rates
+      end
+      assert.same(run(false), run(true), name)
+    end
+  end)
+
   it("errors of the steps leave nothing behind, and what fails once is done the next time", function()
     local w = nn.Parameter(tycho.randn(4, 3))
     local f = tycho.compile(function(x, y)

@@ -18,7 +18,6 @@
 
 #define CLASSES 256
 #define CACHE_LEAST ((size_t)1 << 30)
-#define HUGE_FROM ((size_t)1 << 20)        /* blocks that ask for large pages: fewer faults, and prefetching goes on across them */
 typedef struct block { struct block *next; } block;
 static struct { block *first; size_t size; uint64_t used; } cache[CLASSES];   /* used: when a block last came or went */
 static size_t cached, live, peak;          /* bytes; peak is brought up to date when live falls */
@@ -36,11 +35,39 @@ static int size_class(size_t n, size_t *rounded) {
   return TY_MIN((e > 8 ? e - 8 : 0) * 8 + eighth + 1, CLASSES - 1);
 }
 
+/* Large blocks are mapped one by one, in large pages where the system has them: fewer faults, and prefetching goes on across them. In the
+ * heap, what is still in use would keep the rest from becoming one piece again, and from going back to the system. */
+#define MAPPED_FROM ((size_t)1 << 20)
+#define LARGE_PAGE ((size_t)1 << 21)
+static void *from_system(size_t size) {
+  void *p = NULL;
+#ifndef TY_NO_CACHE
+  if (size >= MAPPED_FROM) {
+    const size_t room = size + LARGE_PAGE;
+    char *whole = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED) return NULL;
+    const size_t before = -(uintptr_t)whole & (LARGE_PAGE - 1);
+    if (before) munmap(whole, before);
+    munmap(whole + before + size, room - before - size);
+    madvise(whole + before, size, MADV_HUGEPAGE);                            /* only a hint */
+    return whole + before;
+  }
+#endif
+  return posix_memalign(&p, 64, size) == 0 ? p : NULL;
+}
+static void to_system(void *p, size_t size) {
+#ifndef TY_NO_CACHE
+  if (size >= MAPPED_FROM) { munmap(p, size); return; }
+#endif
+  (void)size;
+  free(p);
+}
+
 static void drop_block(int k) {
   block *b = cache[k].first;
   cache[k].first = b->next;
   cached -= cache[k].size;
-  free(b);
+  to_system(b, cache[k].size);
 }
 
 /* Before a new block: what has lain unused longest goes. A peak that isn't reached again is forgotten little by little. */
@@ -72,9 +99,7 @@ static void *take(size_t n) {
   (void)k;
   size = n;
 #endif
-  bool huge = size >= HUGE_FROM;
-  if (posix_memalign(&p, huge ? (size_t)1 << 21 : 64, size) != 0) p = NULL;
-  if (p && huge) madvise(p, size, MADV_HUGEPAGE);   /* only a hint */
+  p = from_system(size);
 #ifndef TY_NO_CACHE
   if (!p) {
     pthread_mutex_lock(&lock);
@@ -107,7 +132,7 @@ static void give(void *p, size_t n) {
 #else
   (void)k;
 #endif
-  free(p);
+  to_system(p, size);
 }
 
 static void cpu_free(const ty_backend *b, void *p, size_t n, void *record) { (void)b; (void)record; give(p, n); }

@@ -119,17 +119,21 @@ function Scheduler:set()
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
   self.last_lr = rates_of(self.optimizer)
 end
--- To the next epoch (or whatever is counted), whose rates the optimizer's groups get. Called after the optimizer's steps.
-function Scheduler:step(epoch)
-  if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
+-- To an epoch, by set; where that errs, back to the epoch before.
+local function advance(self, epoch, set)
   if select(2, core.program.active()) then core.program.settle "a scheduler steps, which guard = 'inputs' would leave out" end
   local before = self.last_epoch
-  self.last_epoch = before + 1
-  local ok, e = pcall(self.set, self)      -- which computes all rates before it sets one
+  self.last_epoch = epoch
+  local ok, e = pcall(set, self)
   if not ok then
     self.last_epoch = before
     error(e, 0)
   end
+end
+-- To the next epoch (or whatever is counted), whose rates the optimizer's groups get. Called after the optimizer's steps.
+function Scheduler:step(epoch)
+  if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
+  advance(self, self.last_epoch + 1, self.set)             -- which computes all rates before it sets one
 end
 -- Begins anew at epoch 0, whatever the rate is.
 function Scheduler:restart()
@@ -279,8 +283,7 @@ function WarmRestarts:step(epoch)
   if options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0) >= 2 ^ 53 then
     fail("CosineAnnealingWarmRestarts: step's epoch must be below 2^53, got %g", epoch)
   end
-  self.last_epoch = epoch
-  self:set()
+  advance(self, epoch, self.set)
 end
 function WarmRestarts:lr_at(epoch, base)
   local T = self.T_0
@@ -474,13 +477,13 @@ function SequentialLR:begin()
   self.schedulers[1]:set()
 end
 function SequentialLR:set() self.last_lr = rates_of(self.optimizer) end
-function SequentialLR:step()
-  self.last_epoch = self.last_epoch + 1
+local function of_the_epoch(self)
   local k, begins = 1, false
   for i, m in ipairs(self.milestones) do if self.last_epoch >= m then k, begins = i + 1, self.last_epoch == m end end
   if begins then self.schedulers[k]:restart() else self.schedulers[k]:step() end
   self:set()
 end
+function SequentialLR:step() advance(self, self.last_epoch + 1, of_the_epoch) end
 function SequentialLR:restart()
   self.last_epoch = 0
   self.schedulers[1]:restart()
@@ -498,11 +501,11 @@ getmetatable(chained).__call = function(self, first, second, ...)
 end
 function ChainedScheduler:begin() members("ChainedScheduler", self.schedulers, self.optimizer) end
 function ChainedScheduler:set() self.last_lr = rates_of(self.optimizer) end
-function ChainedScheduler:step()
-  self.last_epoch = self.last_epoch + 1
+local function all_of_them(self)
   for _, s in ipairs(self.schedulers) do s:step() end
   self:set()
 end
+function ChainedScheduler:step() advance(self, self.last_epoch + 1, all_of_them) end
 function ChainedScheduler:restart()
   self.last_epoch = 0
   for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
@@ -571,7 +574,9 @@ end
 function Plateau:step(metric)
   if core.is_tensor(metric) then metric = metric:item() end
   if type(metric) ~= "number" then fail("ReduceLROnPlateau: step needs the metric, a number, got " .. type(metric)) end
-  self.last_epoch = self.last_epoch + 1
+  advance(self, self.last_epoch + 1, function() self:take(metric) end)
+end
+function Plateau:take(metric)
   if self:is_better(metric) then self.best, self.num_bad_epochs = metric, 0
   else self.num_bad_epochs = self.num_bad_epochs + 1 end
   if self.cooldown_counter > 0 then self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0 end
