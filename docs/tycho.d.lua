@@ -5369,7 +5369,7 @@ function tycho.bucketize(x, boundaries, options) end
 ---@return tycho.Tensor
 function Tensor:bucketize(boundaries, options) end
 
---- `(x, bins:int=100, min:number=0, max:number=0)` how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+--- `(x, bins:int=100, min:number=0, max:number=0)` how many elements fall into each of bins equal parts of min..max (of x's own range where both are the same)
 ---@param x tycho.Tensor
 ---@param bins? integer|table
 ---@param min? number|table
@@ -5377,7 +5377,7 @@ function Tensor:bucketize(boundaries, options) end
 ---@return tycho.Tensor
 function tycho.histc(x, bins, min, max) end
 
---- `(bins:int=100, min:number=0, max:number=0)` how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)
+--- `(bins:int=100, min:number=0, max:number=0)` how many elements fall into each of bins equal parts of min..max (of x's own range where both are the same)
 ---@param bins? integer|table
 ---@param min? number|table
 ---@param max? number|table
@@ -6000,17 +6000,17 @@ function tycho.slogdet(x) end
 ---@return tycho.Tensor
 function Tensor:slogdet() end
 
---- `(x)` determinants of square matrices; those of singular ones have a first derivative alone
+--- `(x)` determinants of square matrices
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.linalg.det(x) end
 
---- `(x)` determinants of square matrices; those of singular ones have a first derivative alone
+--- `(x)` determinants of square matrices
 ---@param x tycho.Tensor
 ---@return tycho.Tensor
 function tycho.det(x) end
 
---- determinants of square matrices; those of singular ones have a first derivative alone
+--- determinants of square matrices
 ---@return tycho.Tensor
 function Tensor:det() end
 
@@ -10023,11 +10023,6 @@ function tycho.nn.Module:clone() end
 ---@param options? table
 function tycho.nn.Module:state_dict(options) end
 
---- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys = names}.
----@param state any
----@param options? table
-function tycho.nn.Module:load_state_dict(state, options) end
-
 --- `(fn)` fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
 ---@param fn any
 function tycho.nn.Module:register_state_dict_pre_hook(fn) end
@@ -10043,6 +10038,11 @@ function tycho.nn.Module:register_load_state_dict_pre_hook(fn) end
 --- `(fn)` fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
 ---@param fn any
 function tycho.nn.Module:register_load_state_dict_post_hook(fn) end
+
+--- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys = names}.
+---@param state any
+---@param options? table
+function tycho.nn.Module:load_state_dict(state, options) end
 
 --- `(target, dtype, o)` to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is: move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
 ---@param target any
@@ -10692,11 +10692,17 @@ function tycho.optim.RMSprop(params, options) end
 function tycho.optim.Adagrad(params, options) end
 
 tycho.optim.Optimizer = {}
---- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+--- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so that Optimizer.init(self, ...), as PyTorch has it there, does nothing more): there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
 ---@param self any
 ---@param name any
 ---@param defaults any
 function tycho.optim.Optimizer.extend(self, name, defaults) end
+
+--- `(self, params, options)` does nothing, for an init of one's own that calls it as PyTorch's do.
+---@param self any
+---@param params any
+---@param options any
+function tycho.optim.Optimizer.init(self, params, options) end
 
 --- `({params = list, lr = ...})` one more group; settings that it doesn't name are those the optimizer was made with.
 ---@param options? table

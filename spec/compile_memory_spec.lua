@@ -204,7 +204,7 @@ describe("compile", function()
           return schedulers.SequentialLR(opt, {schedulers.ConstantLR(opt, {total_iters = 2}), schedulers.ExponentialLR(opt, {gamma = 0.9})}, {3})
         end,
         chained = function(opt) return schedulers.ChainedScheduler {schedulers.ExponentialLR(opt, {gamma = 0.9})} end} do
-      local function run(compiled)
+      local function run(replayed)
         local w = nn.Parameter(tycho.ones(2))
         local opt = optim.SGD({w}, {lr = 1})
         local scheduler, argument = make(opt)
@@ -216,7 +216,7 @@ describe("compile", function()
           k = k + 1
           if argument then scheduler:step(k / 2) else scheduler:step() end
         end
-        local f = compiled and tycho.compile(step, {guard = "inputs"}) or step
+        local f = replayed and tycho.compile(step, {guard = "inputs"}) or step
         for i = 1, 9 do
           f(tycho.ones(2))
           rates[i] = opt.param_groups[1].lr

@@ -157,7 +157,7 @@ end
 -- Calls fn(gradients, found, scale) for the optimizer's gradients on each device. What is 16-bit is no place to unscale: gradients of
 -- parameters with masters become float32 first.
 local function each_device(self, who, opt, e, widen, fn)
-  local list = {}
+  local list, wider = {}, {}
   for _, group in ipairs(opt.param_groups) do
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
@@ -166,12 +166,13 @@ local function each_device(self, who, opt, e, widen, fn)
           fail(who .. ": the gradient of a float16 parameter can't be unscaled: keep parameters in float32 under \z
             autocast, or give the optimizer master_weights = true")
         end
-        if widen and half[g.dtype] and group.master_weights then g = core.replace_grad(p, M.to(g, "float32")) end
         list[#list + 1] = g
+        if widen and half[g.dtype] and group.master_weights then wider[#list] = p end
       end
     end
   end
   if #list == 0 then fail(who .. ": no gradient of this optimizer's parameters was found") end
+  for i, p in pairs(wider) do list[i] = core.replace_grad(p, M.to(list[i], "float32")) end
   for device, there in devices.each(list) do
     fn(there, e.found[device] or found_on(self, e, device), on(self._scale, device))
     for _, g in ipairs(there) do core.free(g) end        -- their memory isn't to wait for the collector

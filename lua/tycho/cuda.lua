@@ -31,11 +31,11 @@ function cuda.get_device_properties(device) return gpu.get_device_properties(dev
 -- The GPU's name, such as "NVIDIA H100".
 function cuda.get_device_name(device)
   needed "get_device_name"
-  return gpu.get_device_properties(device).name
+  return gpu.get_device_properties(device, "get_device_name").name
 end
 -- The compute capability: two numbers, 9 and 0 for sm_90.
 function cuda.get_device_capability(device)
-  local p = gpu.get_device_properties(device)
+  local p = gpu.get_device_properties(device, "get_device_capability")
   return p.major, p.minor
 end
 -- Whether the GPU computes in bfloat16 (sm_80 and later).
@@ -232,7 +232,7 @@ function cuda.default_stream(device) return gpu.default_stream(device) end
 -- Makes s the current stream of its device; it stays for the process's life.
 function cuda.set_stream(s)
   gpu.set_stream(s)
-  cuda._streams[s] = true
+  cuda._streams[gpu.stream_raw(s)] = s
 end
 cuda._streams = {}
 -- Calls fn(...) with a device as the current one; gives its results.

@@ -113,10 +113,7 @@ ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
 static ty_status make_view(ty_call *c) {
   ty_tensor *x = c->in[0].t, *v;
   ty_meta *m = &c->meta[0];
-  int64_t n = 1;
-  for (int i = 0; i < m->ndim; i++)        /* kernels count on this limit */
-    if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST)
-      return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
+  if (!ty_shape_fits(m)) return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
     TY_TRY(ty_lay_in_order(c->ctx, x, &m->has_stride));
     ty_contiguous_strides(m->shape, m->ndim, m->stride);
@@ -246,20 +243,25 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   c->out[0] = into;
   if (record) s = keep_before(c, into, before);
   if (record && s == TY_OK) s = ty_prepare_inplace(c, into, before, &pending);
-  if (s == TY_OK && direct) s = run(c, b);
+  bool began = s == TY_OK && direct;
+  if (began) s = run(c, b);
   else if (s == TY_OK) {
     c->out[0] = NULL;
     s = make_result(c, b, 0);
     result = c->out[0];
     if (s == TY_OK) s = run(c, b);
-    if (s == TY_OK) s = ty_copy_into(c->ctx, into, result);
+    began = s == TY_OK;
+    if (began) s = ty_copy_into(c->ctx, into, result);
     ty_release(result);
     c->out[0] = into;
   }
   if (s == TY_OK) {
     changed(into, c->op);
     if (record) ty_commit_inplace(into, &pending);
-  } else ty_abandon_inplace(&pending);
+  } else {
+    if (began && (b->gpu >= 0 || c->op->cls == TY_C_COLLECTIVE)) changed(into, c->op);       /* maybe half-way */
+    ty_abandon_inplace(&pending);
+  }
   for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
   c->out[0] = s == TY_OK ? ty_retain(into) : NULL;
   return s;

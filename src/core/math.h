@@ -117,10 +117,12 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf_f64(x * 0.70710
   TY_INLINE T softplus_##S(T x) { return max_##S(x, 0) + log1p_##S(exp_##S(-__builtin_fabs##F(x))); } \
   TY_INLINE T logaddexp_##S(T a, T b) { \
     return a == b ? a + (T)0.6931471805599453 : max_##S(a, b) + log1p_##S(exp_##S(-__builtin_fabs##F(a - b))); } \
-  TY_INLINE T gelu_tanh_##S(T x) { return (T)0.5 * x * (1 + tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x))); } \
+  /* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), which keeps its digits where tanh is near -1 */ \
+  TY_INLINE T gelu_share_##S(T x) { return 1 / (1 + exp_##S((T)-1.5957691216057308 * (x + (T)0.044715 * x * x * x))); } \
+  TY_INLINE T gelu_tanh_##S(T x) { return x * gelu_share_##S(x); } \
   TY_INLINE T gelu_tanh_slope_##S(T x) { \
-    T t = tanh_##S((T)0.7978845608028654 * (x + (T)0.044715 * x * x * x)); \
-    return (T)0.5 * (1 + t + x * (1 - t * t) * (T)0.7978845608028654 * (1 + (T)0.134145 * x * x)); } \
+    T s = gelu_share_##S(x); \
+    return s + x * s * (1 - s) * (T)1.5957691216057308 * (1 + (T)0.134145 * x * x); } \
   TY_INLINE T silu_backward_##S(T g, T x) { T s = 1 / (1 + exp_##S(-x)); return g * s * (1 + x * (1 - s)); }
 TY_REAL(f32, float, f)
 TY_REAL(f64, double, )

@@ -80,6 +80,7 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
   int64_t line = 0, width = -1;
   if (size >= 3 && !memcmp(at, "\xEF\xBB\xBF", 3)) at += 3;
   while (at < end) {
+    const char *const row = at;
     int64_t k = 0;
     line++;
     if (*at == '\n' || *at == '\r') { at += *at == '\r' && at + 1 < end && at[1] == '\n' ? 2 : 1; continue; }
@@ -100,12 +101,14 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
       if (at >= end || *at != sep) break;
       at++;
     }
+    const char *const stop = at;
     if (at < end && *at == '\r') at++;
     if (at < end && *at == '\n') at++;
     if (width >= 0 && k != width)
       return ty_error(ctx, "%s: line %lld has %lld fields, the ones before %lld", path, (long long)line, (long long)k,
         (long long)width);
     width = k;
+    for (const char *p = row; p < stop; p++) line += *p == '\n';          /* within quotes */
   }
   if (width < 0) return ty_error(ctx, "%s: there are no lines", path);
   *columns = width;

@@ -48,7 +48,8 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
     if (__builtin_mul_overflow(bytes, m.shape[i], &bytes) || bytes > most)
       return fail(ctx, f, path, "truncated: the IDX header promises more elements than the file can hold");
   }
-  if (ty_empty(ctx, &ty_cpu, &m, out) != TY_OK) { gzclose(f); return TY_OOM; }
+  const ty_status s = ty_empty(ctx, &ty_cpu, &m, out);
+  if (s != TY_OK) { gzclose(f); return s; }
   uint8_t *p = ty_data(*out), extra;
   for (int64_t at = 0; at < bytes;) {
     int n = gzread(f, p + at, (unsigned)TY_MIN(bytes - at, 1 << 24));

@@ -26,11 +26,12 @@ ty_status ty_png_write(ty_ctx *ctx, const char *path, const ty_tensor *pixels) {
   spng_ctx_free(p);
   if (!e && fflush(f) != 0) e = SPNG_IO_ERROR;
   fd = dup(fileno(f));
+  const int copied = errno;
   fclose(f);
   if (e || fd < 0) {
     if (fd >= 0) close(fd);
     unlink(temporary);
-    return ty_error(ctx, "%s: %s", path, spng_strerror(e));
+    return ty_error(ctx, "%s: %s", path, e ? spng_strerror(e) : strerror(copied));
   }
   return ty_file_commit(ctx, fd, temporary, path);
 }

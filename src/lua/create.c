@@ -35,7 +35,8 @@ static void check(shape_of *f, int depth) {  /* value on top */
     else if (t == LUA_TTABLE)
       ty_throw(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list",
         f->who, depth + 1);
-    else ty_throw(L, "%s: the nested list holds a %s; numbers or booleans are needed", f->who, ty_type_text(L, -1));
+    else ty_throw(L, "%s: the nested list holds a %s; numbers or booleans are needed%s", f->who, ty_type_text(L, -1),
+      ty_test(L, -1) ? ": stack(list) joins tensors" : "");
     return;
   }
   if (t != LUA_TTABLE)

@@ -223,7 +223,7 @@ static int set_device(lua_State *L) {
 static int get_device_properties(lua_State *L) {
   ty_gpu_properties p;
   ty_ctx *ctx = context(L);
-  int k = ty_gpu_at(L, 1, "get_device_properties");
+  int k = ty_gpu_at(L, 1, luaL_optstring(L, 2, "get_device_properties"));
   if (ty_gpu_library.properties(ctx, k, &p) != TY_OK) return ty_raise(L, ctx);
   lua_createtable(L, 0, 5);
   lua_pushstring(L, p.name); lua_setfield(L, -2, "name");

@@ -309,6 +309,10 @@ static int concat_event(lua_State *L) {
   return ty_throw(L, "'..' joins texts, not a %s with a %s: use x:item(), or tostring(x)", ty_type_text(L, 1), ty_type_text(L, 2));
 }
 
+static int call_event(lua_State *L) {
+  return ty_throw(L, "a tensor isn't called: for i, row in x:iter() do goes through its rows, x[i] is one");
+}
+
 static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
   lua_settop(L, 1);
   return ty_run_op(L, &ty_ops[TY_OP_neg], 0);
@@ -528,6 +532,7 @@ void ty_open_tensor(lua_State *L) {      /* module on top */
   ty_add(L, "__le", order_event);
   ty_add(L, "__concat", concat_event);
   ty_add(L, "__len", length);
+  ty_add(L, "__call", call_event);
   ty_add(L, "__tostring", tostring_event);
   ty_add(L, "__newindex", newindex_event);
   ty_private(L, TY_R_METHODS);

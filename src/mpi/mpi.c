@@ -127,7 +127,7 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   pthread_mutex_lock(&lock);
   if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process ends"; }
   MPI_Comm_rank(c, &r->rank);
-  const bool root = m->peer == r->rank;
+  const bool root = m->peer == r->rank, there = m->in == (char *)m->out + m->n * r->rank * ty_dtype_size[m->dtype];
   /* the result is, or begins as, what came in */
   if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))
     if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
@@ -135,8 +135,8 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
     case TY_ALL_REDUCE: e = MPI_Iallreduce(in, m->out, n, t, op_of(m), c, &r->r); break;
     case TY_REDUCE: e = MPI_Ireduce(root || r->shares ? in : m->in, root ? m->out : NULL, n, t, op_of(m), m->peer, c, &r->r); break;
     case TY_BROADCAST: e = MPI_Ibcast(m->out, n, t, m->peer, c, &r->r); break;
-    case TY_ALL_GATHER: e = MPI_Iallgather(m->in, n, t, m->out, n, t, c, &r->r); break;
-    case TY_REDUCE_SCATTER: e = MPI_Ireduce_scatter_block(r->shares ? in : m->in, m->out, n, t, op_of(m), c, &r->r); break;
+    case TY_ALL_GATHER: e = MPI_Iallgather(there ? MPI_IN_PLACE : m->in, n, t, m->out, n, t, c, &r->r); break;
+    case TY_REDUCE_SCATTER: e = MPI_Ireduce_scatter_block(in, m->out, n, t, op_of(m), c, &r->r); break;
     case TY_ALL_TO_ALL: e = MPI_Ialltoall(in, n, t, m->out, n, t, c, &r->r); break;
     case TY_SEND: e = MPI_Isend(m->in, n, t, m->peer, m->tag, c, &r->r); break;
     case TY_RECV: e = MPI_Irecv(m->out, n, t, m->peer, m->tag, c, &r->r); break;

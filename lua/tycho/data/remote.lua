@@ -273,11 +273,17 @@ function remote.start(recipe, n, timeout)
   -- last: the number of the batch asked for last
   local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, last = 0}, Pool)
   local env = {"LUA_PATH=" .. package.path, "LUA_CPATH=" .. package.cpath, "OMP_NUM_THREADS=1", "TYCHO_WORKER=1"}
-  for k = 1, n do
-    local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env),
-      number = k, waiting = 1, said = -1, waited = 0}
-    self.workers[k] = w
-    send(w.process, 0, {recipe = recipe, info = {id = k, num_workers = n}}, true)
+  local ok, e = pcall(function()
+    for k = 1, n do
+      local w = {process = core.process_start({program(), "-e", "require('tycho.data.remote').work()"}, env),
+        number = k, waiting = 1, said = -1, waited = 0}
+      self.workers[k] = w
+      send(w.process, 0, {recipe = recipe, info = {id = k, num_workers = n}}, true)
+    end
+  end)
+  if not ok then
+    self:stop()
+    error(e, 0)
   end
   return self
 end

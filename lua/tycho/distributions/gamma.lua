@@ -233,7 +233,9 @@ function Multinomial:draw(shape)
   return M.to(ops.sum(F.one_hot(each, self.base.n), 1), self.base.probs.dtype)
 end
 function Multinomial:log_prob(x)
-  return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(ops.where(ops.eq(x, 0), 0, x * self.base.logits), -1)
+  local logits = self.base.logits
+  local never = ops.logical_and(ops.eq(x, 0), ops.eq(logits, -math.huge))          -- 0 times what is impossible is 0
+  return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(x * ops.masked_fill(logits, never, 0), -1)
 end
 Multinomial.arg_constraints = {probs = C.simplex, logits = C.real_vector}
 supports(Multinomial, function(self) return C.multinomial(self.total_count) end, {checked = false})

@@ -204,7 +204,8 @@ def("linalg.slogdet", "x", "sign and logarithm of the absolute value of determin
   local log, sign = computed(ops.log_determinant, x)
   return sign, log
 end, NO_METHOD)
--- Of matrices, each by its singular values: what its determinant changes by as each element does.
+-- Of matrices, each by its singular values: what its determinant changes by as each element does. Its own gradient is right where
+-- these differ.
 local function cofactors(x)
   local u, s, v = F["linalg.svd"](x)
   local _, su = computed(ops.log_determinant, u)
@@ -213,16 +214,27 @@ local function cofactors(x)
   local others = ops.masked_fill(ops.expand(M.unsqueeze(s, -2), x.shape), ops.eye(n, {dtype = "bool", device = x.device}), 1)
   return ops.matmul(u * M.unsqueeze(ops.prod(others, -1) * M.unsqueeze(su * sv, -1), -2), v)
 end
-def("linalg.det", "x", "determinants of square matrices; those of singular ones have a first derivative alone", function(x)
+-- 0, with the gradient of singular matrices' determinants, whose inverse there isn't
+local singular_determinant
+local function determinant_of_singular(x)
+  singular_determinant = singular_determinant or require("tycho.autograd").Function {
+    forward = function(ctx, a)
+      ctx:save_for_backward(a)
+      return ops.select(ops.select(ops.mul(a, 0), -1, 1), -1, 1)
+    end,
+    backward = function(ctx, g) return M.unsqueeze(M.unsqueeze(g, -1), -1) * cofactors((ctx:saved_tensors())) end}
+  return singular_determinant(x)
+end
+def("linalg.det", "x", "determinants of square matrices", function(x)
   local log, sign = computed(ops.log_determinant, x)
   if not x.requires_grad or not lib.reads() then return sign * ops.exp(log) end
-  local singular = M.detach(ops.eq(sign, 0))
+  -- by its own factors, or its transpose's, which the second derivative takes
+  local _, other = computed(ops.log_determinant, T(M.detach(x)))
+  local singular = ops.logical_or(ops.eq(M.detach(sign), 0), ops.eq(other, 0))
   if not M.item(ops.any(singular)) then return sign * ops.exp(log) end
-  -- these, whose inverse there isn't, have a first derivative
   local those = M.unsqueeze(M.unsqueeze(singular, -1), -1)
-  local still = M.detach(x)
   log, sign = computed(ops.log_determinant, ops.where(those, eye(cols(x), x), x))
-  return ops.where(singular, ops.sum((x - still) * cofactors(still), {-2, -1}), sign * ops.exp(log))
+  return ops.where(singular, determinant_of_singular(x), sign * ops.exp(log))
 end, NO_METHOD)
 local function lstsq(a, b)
   need_matrix("linalg.lstsq", a)
@@ -515,9 +527,17 @@ def("pca_lowrank", "x, q:int?, center:bool=true, niter:int=2",
     return lowrank("pca_lowrank", center and x - ops.mean(x, -2, true) or x, q or math.min(6, rows(x), cols(x)), niter)
   end, NO_METHOD)
 
+-- as products, whose slopes at 0 are numbers to any order
 local function powers(x, n, downward)
-  local k = ops.range(0, n - 1, 1, {dtype = M.is_floating_point(x) and x.dtype or "int64", device = x.device})
-  return ops.pow(M.unsqueeze(x, -1), downward and ops.flip(k, 1) or k)
+  if not M.is_floating_point(x) then x = M.long(x) end
+  local size = {unpack(x.shape)}
+  size[#size + 1] = n
+  local each = ops.expand(M.unsqueeze(x, -1), size)
+  if n > 0 then
+    size[#size] = 1
+    each = ops.cumprod(ops.cat({ops.ones(size, {dtype = x.dtype, device = x.device}), ops.slice(each, -1, 2)}, -1), -1)
+  end
+  return downward and ops.flip(each, -1) or each
 end
 def("linalg.vander", "x, n:int?", "the powers of vectors' elements as rows, from 0 to n - 1 (n: their size)", function(x, n)
   n = n or x.shape[M.dim(x)] or 0

@@ -23,7 +23,8 @@ end, {inplace = true})
 def("ldexp", "x, other:operand", "x * 2^other", function(x, other)
   if type(other) == "boolean" then other = other and 1 or 0 end
   -- by three factors: 2^other may be past what the dtype holds, and the result not; what is past three is so in any case
-  local dtype = M.is_floating_point(x) and x.dtype or "float32"
+  local dtype = lib.result_type(x, core.is_tensor(other) and other or 1)
+  if not lib.RANGE[dtype] then dtype = "float32" end
   local most = dtype == "float64" and 2200 or dtype == "float16" and 45 or 300
   if not core.is_tensor(other) then
     other = math.max(-most, math.min(most, other))

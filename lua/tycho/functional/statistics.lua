@@ -211,12 +211,12 @@ def("bucketize", "x:operand, boundaries, *, right:bool=false, out_int32:bool=fal
     return small and M.int(at) or at
   end)
 def("histc", "x, bins:int=100, min:number=0, max:number=0",
-  "how many elements fall into each of bins equal parts of min..max (of x's own range where both are 0)",
+  "how many elements fall into each of bins equal parts of min..max (of x's own range where both are the same)",
   function(x, bins, min, max)
     x = M.flatten(M.detach(x))
     if x.dtype == "bool" then fail("histc", "argument 1 must hold numbers, got bool") end
     if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
-    if min == 0 and max == 0 and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
+    if min == max and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
     if min == max then min, max = min - 1, max + 1 end
     if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
     local inside = ops.logical_and(ops.ge(x, min), ops.le(x, max))

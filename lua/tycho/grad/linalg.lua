@@ -38,7 +38,8 @@ R.solve_triangle = {["a b"] = function(g, a, out, upper, unit)
 end}
 
 R.log_determinant = {x = function(g, x)
-  return M.unsqueeze(M.unsqueeze(g, -1), -1) * ops.solve_system(T(x), ops.expand(eye(x), x.shape))
+  -- x's inverse, not that of T(x), whose factors would be others: NaN just where the determinant is 0
+  return M.unsqueeze(M.unsqueeze(g, -1), -1) * T(ops.solve_system(x, ops.expand(eye(x), x.shape), false))
 end}
 
 -- x[order] = L U, packed in one matrix; m rows, n columns, k the fewer of them.
@@ -95,8 +96,13 @@ R.svd_rows = {x = function(g, x, out)
   local a, b = skew(ops.matmul(T(u), gu)), skew(ops.matmul(T(v), gv))
   local inner = over_differences(a, s * s) * row + column * over_differences(b, s * s) + as_diagonal(gs)
   local gx = ops.matmul(ops.matmul(u, inner), T(v))
-  if m > k then gx = gx + ops.matmul((gu - ops.matmul(u, ops.matmul(T(u), gu))) / row, T(v)) end
-  if n > k then gx = gx + ops.matmul(u, T((gv - ops.matmul(v, ops.matmul(T(v), gv))) / row)) end
+  -- what a gradient has beyond the vectors' span; none, as where s alone has one, stays none, though a singular value be 0
+  local function beyond(w, gw)
+    local rest = gw - ops.matmul(w, ops.matmul(T(w), gw))
+    return rest / ops.where(ops.eq(rest, 0), 1, row)
+  end
+  if m > k then gx = gx + ops.matmul(beyond(u, gu), T(v)) end
+  if n > k then gx = gx + ops.matmul(u, T(beyond(v, gv))) end
   return gx
 end}
 

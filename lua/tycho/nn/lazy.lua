@@ -29,13 +29,21 @@ local function lazy(name, of, saved)
     become(self, x.shape[of(x)], x.device, own and x.dtype or nil)
     return self:forward(x, ...)
   end
-  -- state: a state dict that is about to be loaded; prefix: of this layer's names in it.
+  -- state: a state dict that is about to be loaded; prefix: of this layer's names in it. Gives what makes it lazy again; nil where the
+  -- state tells nothing.
   function Lazy:learn(state, prefix)
     local w, given = state[prefix .. "weight"] or state[prefix .. "running_mean"], self.arguments
     local o = given[given.n]
     local groups = type(o) == "table" and o.groups or tonumber(given[6]) or 1          -- a convolution's sixth argument
     if core.is_tensor(w) and M.dim(w) > 0 and w.shape[saved] then
+      local was, class = {}, getmetatable(self)
+      for k, v in pairs(self) do was[k] = v end
       become(self, w.shape[saved] * (name:find "^Conv%d" and groups or 1), self.like.device, self.like.dtype)
+      return function()
+        for k in pairs(self) do rawset(self, k, nil) end
+        for k, v in pairs(was) do rawset(self, k, v) end
+        setmetatable(self, class)
+      end
     end
   end
 end

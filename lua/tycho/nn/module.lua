@@ -139,11 +139,11 @@ local function assign(self, name, value)
     if at % 1 ~= 0 or at < 1 or at > n + 1 then
       fail("%s: position %s is none of 1 to %d", self._name, tostring(name), all > n and all or n + 1)
     end
+    if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
+    if value ~= nil and not is_module[value] and not is_parameter[value] then
+      fail("%s: position %d is a module's or Parameter's; %s can't take its place", self._name, at, options.shown(value))
+    end
     if rawget(self, at) ~= nil then
-      if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
-      if value ~= nil and not is_module[value] and not is_parameter[value] then
-        fail("%s: position %d is a module's or Parameter's; %s can't take its place", self._name, at, options.shown(value))
-      end
       rawset(self, at, value)
       return
     end

@@ -38,27 +38,6 @@ function Module:state_dict(o)
   return out
 end
 
--- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
--- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
--- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
--- names}.
-function Module:load_state_dict(state, o, more)
-  if type(o) == "boolean" then o = options.fill("load_state_dict", more, {strict = o, assign = false}) end
-  local list, unfit, extra = self:check_state_dict(state, o)
-  no_grad(function()
-    for _, p in ipairs(list) do
-      if type(o) == "table" and o.assign then
-        core.set_data(p[1], core.keep(p[2]:detach()))
-        p[1].grad = nil                      -- of what it was before
-      else p[1]:copy_(p[2]) end
-    end
-  end)
-  for _, e in ipairs(extra) do e[1]:set_extra_state(e[2]) end
-  for _, m in ipairs(self:modules()) do hooks.call(m, "after_load", m, unfit or {missing_keys = {}, unexpected_keys = {}}) end
-  if unfit then return self, unfit end
-  return self
-end
-
 -- fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
 function Module:register_state_dict_pre_hook(fn) return hooks.add(self, "register_state_dict_pre_hook", "before_state", fn) end
 -- fn(module, state, prefix) after state_dict() has read the module; it may change the state.
@@ -68,9 +47,9 @@ function Module:register_load_state_dict_pre_hook(fn) return hooks.add(self, "re
 -- fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
 function Module:register_load_state_dict_post_hook(fn) return hooks.add(self, "register_load_state_dict_post_hook", "after_load", fn) end
 
--- Raises if load_state_dict would. Gives {tensor of the module, tensor for it} of each; what doesn't fit, where that is allowed; and
--- {module, its extra state} of each.
-function Module:check_state_dict(state, o)
+-- Raises if load_state_dict would, and gives {tensor of the module, tensor for it} of each; what doesn't fit, where that is allowed; and
+-- {module, its extra state} of each. learned: a list to which is added what makes a lazy layer again of what the state made of it.
+local function checked(self, state, o, learned)
   if type(o) == "boolean" then o = {strict = o} end
   o = fill("load_state_dict", o, {strict = true, assign = false})
   local strict = o.strict ~= false
@@ -84,7 +63,7 @@ function Module:check_state_dict(state, o)
     each_module(self, "", function(m, prefix) hooks.call(m, "before_load", m, state, prefix) end)
   end
   for name, m in self:named_modules() do
-    if m._is_lazy then m:learn(state, name == "" and "" or name .. ".") end
+    if m._is_lazy then learned[#learned + 1] = m:learn(state, name == "" and "" or name .. ".") end
   end
   local wrong, pairs_, known, unfit, extra = {}, {}, {}, {missing_keys = {}, unexpected_keys = {}}, {}
   local function missing(name)
@@ -122,6 +101,39 @@ function Module:check_state_dict(state, o)
     fail("load_state_dict: %s", table.concat(wrong, "; "))
   end
   return pairs_, not strict and unfit or nil, extra
+end
+local function unlearn(learned) for _, undo in ipairs(learned) do undo() end end
+-- check_state_dict(state, {strict=true, assign=false}): raises if load_state_dict would; changes nothing.
+function Module:check_state_dict(state, o)
+  local learned = {}
+  local ok, e = pcall(checked, self, state, o, learned)
+  unlearn(learned)
+  if not ok then error(e, 0) end
+end
+-- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
+-- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
+-- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
+-- names}.
+function Module:load_state_dict(state, o, more)
+  if type(o) == "boolean" then o = options.fill("load_state_dict", more, {strict = o, assign = false}) end
+  local learned = {}
+  local ok, list, unfit, extra = pcall(checked, self, state, o, learned)
+  if not ok then
+    unlearn(learned)
+    error(list, 0)
+  end
+  no_grad(function()
+    for _, p in ipairs(list) do
+      if type(o) == "table" and o.assign then
+        core.set_data(p[1], core.keep(p[2]:detach()))
+        p[1].grad = nil                      -- of what it was before
+      else p[1]:copy_(p[2]) end
+    end
+  end)
+  for _, e in ipairs(extra) do e[1]:set_extra_state(e[2]) end
+  for _, m in ipairs(self:modules()) do hooks.call(m, "after_load", m, unfit or {missing_keys = {}, unexpected_keys = {}}) end
+  if unfit then return self, unfit end
+  return self
 end
 
 end

@@ -137,8 +137,8 @@ optim.Optimizer = {}
 -- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p,
 -- group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by
 -- ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then
--- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(), if there is one, is called when self has its groups: there an optimizer around
--- another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts,
+-- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so that
+-- Optimizer.init(self, ...), as PyTorch has it there, does nothing more): there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts,
 -- schedulers, GradScaler, float32 masters and compiled steps work with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
@@ -152,6 +152,8 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   getmetatable(made).__newindex = class
   return made
 end
+-- Optimizer.init(self, params, options): does nothing, for an init of one's own that calls it as PyTorch's do.
+function optim.Optimizer.init() end
 optim.lr_scheduler = require "tycho.optim.lr_scheduler"
 optim.swa_utils = require "tycho.optim.swa_utils"
 optim.swa_utils.SWALR = optim.lr_scheduler.SWALR

@@ -168,7 +168,7 @@ local function new_class(name, defaults, own)
       options.items(name, "the list of groups", params, ("belongs into a group, or into a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
-    if own and rawget(class, "init") then self:init() end
+    if own and rawget(class, "init") then self:init(params, o) end
     return self
   end
   -- add_param_group{params = list, lr = ...}: one more group; settings that it doesn't name are those the optimizer was made with.
@@ -265,6 +265,10 @@ function Optimizer:apply_gradients(scaling)
         complete(self, group, s, s.master or p)
         local b = buckets[s.step]
         if not b then
+          if s.step.device ~= p.device then
+            fail("%s: the state of a parameter of shape %s is on %s, the parameter on %s: move a model before its optimizer's first step",
+              self._name, tostring(p.shape), s.step.device, p.device)
+          end
           b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = group.lr}
           if scaling then b.found, b.scale = scaling.found(p.device), scaling.scale and scaling.scale(p.device) end
           buckets[s.step], order[#order + 1] = b, b

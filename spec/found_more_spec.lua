@@ -1,0 +1,144 @@
+-- Bugs that were, as in found_spec.lua: numbers at the edges of functions, by comparing tens of thousands of random calls with PyTorch's,
+-- whose the values are.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F, optim, linalg = tycho.nn, tycho.nn.functional, tycho.optim, tycho.linalg
+local T = tycho.tensor
+local f64 = {dtype = "float64"}
+local inf = math.huge
+
+describe("found at the edges", function()
+  local function is(want, got, tolerance) helper.close(got, T(want, {dtype = got.dtype}), nil, tolerance) end
+  local function leaf(list, dtype) return T(list, {dtype = dtype or "float64", requires_grad = true}) end
+
+  it("singular values of 0 of matrices that aren't square have gradients", function()
+    local x = leaf({{1, 0, 0}, {0, 0, 0}}, "float32")
+    is({{1, 0, 0}, {0, 0, 0}}, tycho.grad(linalg.matrix_norm(x, 2), x))
+    local rows = leaf {{3, 4, 0}, {3, 4, 0}, {0, 0, 0}, {0, 0, 0}}
+    local slope = tycho.grad(linalg.svdvals(rows):narrow(1, 1, 1):sum(), rows)
+    is({{0.6 / 2 ^ 0.5, 0.8 / 2 ^ 0.5, 0}, {0.6 / 2 ^ 0.5, 0.8 / 2 ^ 0.5, 0}, {0, 0, 0}, {0, 0, 0}}, slope, 1e-12)
+  end)
+
+  it("ldexp by the dtype of its result", function()
+    assert.equal(2 ^ 46, tycho.ldexp(tycho.ones(1, {dtype = "float16"}), T {46}):item())
+    is({2 ^ 400}, tycho.ldexp(tycho.ones(1), T({400}, f64)))
+    is({-inf, 0}, tycho.ldexp(T {-3, -3}, T({inf, -inf}, f64)))
+  end)
+
+  it("determinants of singular matrices have second derivatives, and their logarithms gradients that aren't numbers", function()
+    local a = leaf {{1, 2}, {2, 4}}
+    local g = tycho.grad(linalg.det(a), a, {create_graph = true})
+    is({{4, -2}, {-2, 1}}, g, 1e-12)
+    is({{0, 0}, {0, 1}}, tycho.grad(g[1]:select(1, 1), a), 1e-12)
+    local batch = leaf {{{1, 2}, {2, 4}}, {{1, 0}, {0, 2}}}
+    local sign, log = linalg.slogdet(batch)
+    is({0, 1}, sign)
+    is({-inf, math.log(2)}, log)
+    local slope = tycho.grad(log:sum(), batch)
+    assert.is_true(slope[1]:isnan():all():item())
+    is({{1, 0}, {0, 0.5}}, slope[2])
+    tycho.manual_seed(2)
+    local many = tycho.randn(20, 3, 3, f64)
+    many[{ {}, 3 }] = many[{ {}, 1 }] * 2 + many[{ {}, 2 }] * 0.37
+    assert.is_true(tycho.autograd.gradcheck(linalg.det, {many:clone():requires_grad_()}))
+    local exactly = leaf {{{1, 2, 0}, {3, 5, 0}, {5, 6, 0}}, {{2, 1, 0}, {1, 3, 1}, {0, 1, 4}}, {{1, 2, 3}, {0, 0, 0}, {4, 1, 6}}}
+    assert.is_true(tycho.autograd.gradgradcheck(linalg.det, {exactly}))
+  end)
+
+  it("powers of 0 have slopes to any order", function()
+    local x = leaf {0, 2}
+    local g = tycho.grad(linalg.vander(x, 4):sum(), x, {create_graph = true})
+    is({1, 17}, g)
+    is({2, 14}, tycho.grad(g:sum(), x))
+    is({{8, 4, 2, 1}}, tycho.vander(T {2}, 4))
+    is({{1, 3, 9}}, tycho.vander(T({3}, {dtype = "int32"}), 3, {increasing = true}))
+  end)
+
+  it("counts of 0 have their slope in a multinomial distribution", function()
+    local v = leaf {1, 0, 0}
+    local d = tycho.distributions.Multinomial {total_count = 1, probs = T({0.5, 0.25, 0.25}, f64)}
+    is({-0.69314718, -0.38629436, -0.38629436}, tycho.grad(d:log_prob(v), v), 1e-7)
+    local never = tycho.distributions.Multinomial {total_count = 1, probs = T({0.5, 0.5, 0}, f64)}
+    is(math.log(0.5), never:log_prob(T({1, 0, 0}, f64)), 1e-12)
+  end)
+
+  it("histc takes the elements' own range where both ends are the same", function()
+    is({0, 0, 1, 0, 0}, tycho.histc(T {2}, 5, 0.5, 0.5))
+    is({1, 0, 0, 0, 1}, tycho.histc(T {2, 3}, 5, 0.5, 0.5))
+  end)
+
+  it("gelu by tanh keeps its digits far below 0", function()
+    local x = tycho.linspace(-6, -1, 101)
+    local want, got = F.gelu(x:double(), {approximate = "tanh"}), F.gelu(x, {approximate = "tanh"})
+    assert.is_true(((got:double() - want) / want):abs():max():item() < 5e-6)
+  end)
+
+  it("an optimizer whose state was left on another device says so", function()
+    if helper.device == "cpu" then return end
+    local net = nn.Linear(2, 2):to "cpu"
+    local opt = optim.Adam(net:parameters())
+    net(tycho.ones(1, 2, {device = "cpu"})):sum():backward()
+    opt:step()
+    net:to(helper.device)
+    opt:zero_grad()
+    net(tycho.ones(1, 2)):sum():backward()
+    helper.fails("Adam: the state of a parameter of shape 2x2 is on cpu, the parameter on cuda:0", opt.step, opt)
+  end)
+
+  it("an optimizer of one's own may begin as PyTorch's do", function()
+    local Own = optim.Optimizer:extend("Own", {factor = 3})
+    local given
+    function Own:init(params, o)
+      optim.Optimizer.init(self, params, o)
+      given = o.factor * #params
+    end
+    Own({nn.Parameter(tycho.ones(2))}, {factor = 5})
+    assert.equal(5, given)
+  end)
+
+  it("a state that doesn't fit leaves lazy layers as they were", function()
+    local net = nn.Sequential(nn.LazyLinear(10), nn.Linear(10, 5))
+    local state = nn.Sequential(nn.Linear(7, 10), nn.Linear(10, 5)):state_dict()
+    helper.fails("missing '1.weight'", net.load_state_dict, net, {["0.weight"] = tycho.ones(10, 784)})
+    assert.equal(5, net(tycho.ones(2, 3)):size(2))
+    net = nn.Sequential(nn.LazyLinear(10), nn.Linear(10, 5))
+    net:check_state_dict(state)
+    assert.truthy(tostring(net):find "LazyLinear")
+    net:load_state_dict(state)
+    assert.is_true(net[1].weight:equal(state["0.weight"]))
+  end)
+
+  it("unscale_ looks at all gradients before it changes one", function()
+    local a, b = nn.Parameter(tycho.ones(2):half()), nn.Parameter(tycho.ones(2):half())
+    local opt = optim.SGD({{params = {a}, master_weights = true}, {params = {b}}}, {lr = 0.1})
+    local scaler = tycho.amp.GradScaler {init_scale = 4}
+    scaler:scale((a:float() + b:float()):sum()):backward()
+    helper.fails("the gradient of a float16 parameter can't be unscaled", scaler.unscale_, scaler, opt)
+    assert.equal("float16", a.grad.dtype)
+    is({4, 4}, a.grad)
+  end)
+
+  it("sizes beside a size of 0 have the limit that others have", function()
+    helper.fails("too large", tycho.zeros, 0, 2 ^ 40, 2 ^ 40)
+    assert.equal(2 ^ 40, tycho.zeros(0, 2 ^ 40):size(2))
+  end)
+
+  it("lines of a file of numbers are counted within quotes, too", function()
+    local path = os.tmpname()
+    local file = io.open(path, "w")
+    file:write '"a\nname",b\n1,2\n3,x\n'
+    file:close()
+    helper.fails("line 4, field 2", tycho.data.read_csv, path, {header = true})
+    os.remove(path)
+  end)
+
+  it("tensors that are called, put into lists of numbers or of modules", function()
+    helper.fails("for i, row in x:iter() do", function() for _ in tycho.ones(2) do end end)
+    helper.fails("numbers or booleans are needed: stack(list) joins tensors", T, {tycho.ones(2), tycho.ones(2)})
+    for _, wrong in ipairs {3, tycho.ones(2)} do
+      local list = nn.ModuleList()
+      helper.fails("ModuleList: position 1 is a module's or Parameter's", function() list[1] = wrong end)
+    end
+    helper.fails("get_device_name", tycho.cuda.get_device_name, 77)
+  end)
+end)
