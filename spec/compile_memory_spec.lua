@@ -201,7 +201,8 @@ describe("compile", function()
         restarts = function(opt) return schedulers.CosineAnnealingWarmRestarts(opt, {T_0 = 3}), true end,
         plateau = function(opt) return schedulers.ReduceLROnPlateau(opt, {patience = 1, factor = 0.5}), true end,
         sequential = function(opt)
-          return schedulers.SequentialLR(opt, {schedulers.ConstantLR(opt, {total_iters = 2}), schedulers.ExponentialLR(opt, {gamma = 0.9})}, {3})
+          local first, second = schedulers.ConstantLR(opt, {total_iters = 2}), schedulers.ExponentialLR(opt, {gamma = 0.9})
+          return schedulers.SequentialLR(opt, {first, second}, {3})
         end,
         chained = function(opt) return schedulers.ChainedScheduler {schedulers.ExponentialLR(opt, {gamma = 0.9})} end} do
       local function run(replayed)

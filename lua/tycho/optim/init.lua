@@ -138,8 +138,9 @@ optim.Optimizer = {}
 -- group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by
 -- ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then
 -- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so that
--- Optimizer.init(self, ...), as PyTorch has it there, does nothing more): there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts,
--- schedulers, GradScaler, float32 masters and compiled steps work with it.
+-- Optimizer.init(self, ...), as PyTorch has it there, does nothing more): there an optimizer around another makes that, self.base =
+-- optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
+-- and compiled steps work with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
   local all = {lr = 1e-3, maximize = false, master_weights = false}
