@@ -1,9 +1,10 @@
 /* The CPU backend: its table, its memory, its threads, and the widening of 16-bit operands.
  *
  * Idea: freed blocks are kept by size class and handed out again, since returning large blocks to the system costs a page
- * fault for each page of the next step. Invariants: blocks in use and kept together are never more than CACHE_LEAST or what
- * was once in use, whichever is more: classes that nobody asks for make room for new blocks; nothing starts threads before the
- * first large op; blocks are 64-byte aligned. Under sanitizers (TY_NO_CACHE) every block goes back at once. */
+ * fault for each page of the next step. Invariants: blocks in use and kept together are never more than CACHE_LEAST, or twice
+ * what was once in use up to CACHE_MOST, or what was once in use, whichever is more: classes that nobody asks for make room for
+ * new blocks; nothing starts threads before the first large op; blocks are 64-byte aligned. Under sanitizers (TY_NO_CACHE) every
+ * block goes back at once. */
 #include <errno.h>
 #include <malloc.h>
 #include <omp.h>
@@ -17,7 +18,8 @@
 /* ---- memory ---- */
 
 #define CLASSES 256
-#define CACHE_LEAST ((size_t)1 << 30)
+#define CACHE_LEAST ((size_t)256 << 20)
+#define CACHE_MOST ((size_t)1 << 30)
 typedef struct block { struct block *next; } block;
 static struct { block *first; size_t size; uint64_t used; } cache[CLASSES];   /* used: when a block last came or went */
 static size_t cached, live, peak;          /* bytes; peak is brought up to date when live falls */
@@ -73,7 +75,8 @@ static void drop_block(int k) {
 /* Before a new block: what has lain unused longest goes. A peak that isn't reached again is forgotten little by little. */
 static void make_room(size_t size) {
   peak -= (peak - TY_MIN(live, peak)) / 64;
-  while (cached && live + cached + size > TY_MAX(CACHE_LEAST, peak)) {
+  const size_t most = TY_MAX(peak, live + size), limit = TY_MAX(CACHE_LEAST, TY_MAX(most, TY_MIN(2 * most, CACHE_MOST)));
+  while (cached && live + cached + size > limit) {
     int oldest = -1;
     for (int i = 0; i < CLASSES; i++)
       if (cache[i].first && (oldest < 0 || cache[i].used < cache[oldest].used)) oldest = i;
