@@ -132,6 +132,51 @@ describe("found at the edges", function()
     os.remove(path)
   end)
 
+  it("coroutines that take turns: cached parametrized tensors, a checkpoint, ranges of a profile", function()
+    local parametrize = nn.utils.parametrize
+    local net = nn.Linear(2, 2)
+    local Twice = nn.Module:extend "Twice"
+    function Twice:forward(x) return x * 2 end -- luacheck: no self
+    parametrize.register_parametrization(net, "weight", Twice())
+    local first = coroutine.wrap(function()
+      parametrize.cached(function()
+        local seen = net.weight
+        coroutine.yield()
+        assert.is_true(tycho.equal(seen, net.weight))                        -- still of what it was
+      end)
+    end)
+    first()
+    tycho.no_grad(function() net.parametrizations.weight.original:fill_(3) end)
+    helper.close(net.weight, tycho.full({2, 2}, 6))
+    first()
+    local within = coroutine.wrap(function()
+      tycho.utils.checkpoint(function(x)
+        coroutine.yield()
+        return x * 2
+      end, tycho.ones(2, {requires_grad = true}))
+    end)
+    within()
+    local plain = tycho.ones(2)
+    helper.fails("require", plain.retain_grad, plain)
+    within()
+    local names = {}
+    local p = tycho.profiler.profile(function()
+      local one = coroutine.wrap(function() tycho.profiler.record_function("one", coroutine.yield) end)
+      one()
+      local two = coroutine.wrap(function()
+        tycho.profiler.record_function("two", function()
+          coroutine.yield()
+          tycho.zeros(2)
+        end)
+      end)
+      two()
+      one()
+      two()
+    end)
+    for _, e in ipairs(p.events) do names[e.name] = e end
+    assert.is_true(names.two.begin + names.two.time >= names.one.begin + names.one.time)
+  end)
+
   it("tensors that are called, put into lists of numbers or of modules", function()
     helper.fails("for i, row in x:iter() do", function() for _ in tycho.ones(2) do end end)
     helper.fails("numbers or booleans are needed: stack(list) joins tensors", T, {tycho.ones(2), tycho.ones(2)})

@@ -243,8 +243,8 @@ end
 function profiler.record_function(name, fn, ...)
   if type(name) ~= "string" then fail("record_function: argument 1 (name) must be a string, got %s", type(name)) end
   if not callable(fn) then fail("record_function: argument 2 must be a function, got %s", type(fn)) end
-  core.profile_enter(name)
-  return options.finally(core.profile_leave, fn, ...)
+  local range = core.profile_enter(name)
+  return options.finally(function() core.profile_leave(range) end, fn, ...)
 end
 
 return options.told(profiler, "profiler")

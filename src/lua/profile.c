@@ -2,13 +2,20 @@
  *
  * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name; both become
  * entries of one list, which profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the
- * entries one deeper that follow it. */
+ * entries one deeper that follow it; but for ranges of coroutines that take turns, of which each ends its own. */
 #include <stdlib.h>
 #include <string.h>
 #include "gpus.h"
 #include "program.h"
 
-typedef struct { char *name, *shapes; double begin, end; long long bytes; bool kernel; int depth, gpu; void *from, *to; } entry;
+typedef struct {
+  char *name, *shapes;
+  double begin, end;
+  long long bytes, id;                     /* id: of a range, in all profiles */
+  bool kernel;
+  int depth, gpu;
+  void *from, *to;
+} entry;
 #define DEEPEST 64
 typedef struct {
   ty_profiler told;                        /* first: the core's pointer is the recorder's */
@@ -42,7 +49,7 @@ static long long made_by(const ty_call *c) {
   return n;
 }
 
-static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c) {
+static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c, long long id) {
   const int depth = r->depth++;
   if (r->outside) ty_gpu_library.range(name);
   if (r->outside || depth >= DEEPEST) return;
@@ -55,7 +62,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
     r->room = room;
   }
   entry *e = &r->list[r->n];
-  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu,
+  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu, .id = id,
     .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
   r->open[depth] = r->n++;
@@ -66,21 +73,27 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   e->begin = now_us();
 }
 
-static void leave(recorder *r, ty_ctx *ctx) {
-  if (r->depth == 0) return;               /* a coroutine has ended a range that it began before the profile */
-  const int depth = --r->depth;
+/* The range id; 0: what began last. */
+static void leave(recorder *r, ty_ctx *ctx, long long id) {
   if (r->outside) ty_gpu_library.range(NULL);
-  if (r->outside || depth >= DEEPEST || r->open[depth] < 0) return;
-  entry *e = &r->list[r->open[depth]];
+  int depth = r->depth - 1;
+  if (id && depth < DEEPEST) while (depth >= 0 && !(r->open[depth] >= 0 && r->list[r->open[depth]].id == id)) depth--;
+  if (depth < 0) return;                   /* it began before the profile */
+  r->depth--;
+  if (r->outside || depth >= DEEPEST) return;
+  const int at = r->open[depth];
+  for (int i = depth; i < TY_MIN(r->depth, DEEPEST - 1); i++) r->open[i] = r->open[i + 1];
+  if (at < 0) return;
+  entry *e = &r->list[at];
   e->end = now_us();
   if (!e->kernel) e->bytes += atomic_load(&r->account->bytes);
   if (e->gpu >= 0 && e->from) e->to = ty_gpu_mark(ctx, e->gpu);
 }
 
 static void begin(ty_profiler *p, ty_ctx *ctx, const char *name, const ty_backend *b, const ty_call *c) {
-  enter((recorder *)p, ctx, name, b->gpu, c);
+  enter((recorder *)p, ctx, name, b->gpu, c, 0);
 }
-static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx); }
+static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx, 0); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_state_of(L)->account->profiler; }
 
@@ -96,15 +109,19 @@ static int profile_start(lua_State *L) {
   return 0;
 }
 
-static int profile_enter(lua_State *L) {       /* a name: a range begins, where a profile is being taken */
+/* A name: a range begins, where a profile is being taken; gives what profile_leave takes. */
+static int profile_enter(lua_State *L) {
+  static _Atomic long long ids;
   const char *name = luaL_checkstring(L, 1);
+  const long long id = ++ids;
   recorder *r = recorder_of(L);
-  if (r) enter(r, ty_ctx_of(L, ty_state_of(L)), name, -1, NULL);
-  return 0;
+  if (r) enter(r, ty_ctx_of(L, ty_state_of(L)), name, -1, NULL, id);
+  lua_pushnumber(L, (lua_Number)id);
+  return 1;
 }
 static int profile_leave(lua_State *L) {
   recorder *r = recorder_of(L);
-  if (r) leave(r, ty_ctx_of(L, ty_state_of(L)));
+  if (r) leave(r, ty_ctx_of(L, ty_state_of(L)), (long long)luaL_checknumber(L, 1));
   return 0;
 }
 

@@ -27,13 +27,14 @@ local function originals(self)
   while self["original" .. i] do out[#out + 1], i = self["original" .. i], i + 1 end
   return out
 end
-local given                            -- within cached(): what the lists have given
+local given = setmetatable({}, {__mode = "k"})           -- by coroutine, within cached(): what the lists have given
 function List:forward()
-  local x = given and given[self]
+  local known = given[modes.running()]
+  local x = known and known[self]
   if x then return x end
   x = self["0"](unpack(originals(self)))
   for i = 1, self.count - 1 do x = self[tostring(i)](x) end
-  if given then given[self] = core.keep(x) end
+  if known then known[self] = core.keep(x) end
   return x
 end
 -- Makes value what the list gives; as_far: as far as that goes where some have no right_inverse.
@@ -46,7 +47,8 @@ function List:set(value, as_far)
     end
   end
   for i = self.count - 1, 1, -1 do value = inverse(self[tostring(i)], value)[1] end
-  if given then given[self] = nil end
+  local known = given[modes.running()]
+  if known then known[self] = nil end
   local new, old = inverse(self["0"], value), originals(self)
   if #new ~= #old then fail("right_inverse gave %d tensors, there are %d originals", #new, #old) end
   no_grad(function() for i, x in ipairs(old) do M.copy_(x, new[i]) end end)
@@ -124,9 +126,10 @@ end
 -- whatever becomes of its originals: for weights that a forward pass uses several times, as a recurrent net's.
 function parametrize.cached(fn, ...)
   options.expect("cached", 1, fn, modes.callable(fn), "a function")
-  local outer = given
-  given = outer or {}
-  return options.finally(function() given = outer end, fn, ...)
+  local me = modes.running()
+  local outer = given[me]
+  given[me] = outer or {}
+  return options.finally(function() given[me] = outer end, fn, ...)
 end
 
 -- remove_parametrizations(module, name, leave_parametrized=true): module[name] is a parameter again, of its present value or, with
