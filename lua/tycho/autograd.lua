@@ -208,7 +208,7 @@ local Context = {}
 Context.__index = Context
 -- save_for_backward(x, ...): in forward: keeps tensors among its arguments and results for backward, which gets them by saved_tensors().
 function Context:save_for_backward(...)
-  self._saved = {n = select("#", ...), ...}
+  self._saved = options.pack(...)
   self._versions, self._memory, self._like = {}, {}, {}
   local hooks = core.saved_hooks()
   for i = 1, self._saved.n do

@@ -19,7 +19,7 @@ local options = require "tycho.options"
 local fail, fill, whole = options.fail, options.fill, options.whole
 local ops, M = core.ops, core.methods
 local program = core.program
-local debug_print, each_tensor, pack, run = shared.debug_print, shared.each_tensor, shared.pack, shared.run
+local debug_print, each_tensor, pack, run = shared.debug_print, shared.each_tensor, options.pack, shared.run
 
 ---- arguments ----
 -- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves.

@@ -5,8 +5,6 @@ local program, gpu = core.program, core.gpu
 
 local shared = {}
 
-function shared.pack(...) return {n = select("#", ...), ...} end
-
 -- Whether a program can't be compared or run here: within another one, the user's graph, a map, or under the eyes of detect_anomaly.
 function shared.busy() return program.active() or core.is_mapping() or gpu.capturing() or modes.watching end
 

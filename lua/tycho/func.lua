@@ -104,7 +104,7 @@ local function gradient(who, fn, argnums, first)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   local numbers = numbers_of(who, argnums or 1)
   return function(...)
-    local out, pull, plain = derived(who, numbers, fn, {n = select("#", ...), ...})
+    local out, pull, plain = derived(who, numbers, fn, options.pack(...))
     if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function must give one tensor of one element first", who) end
     local given = pull({out[1]}, {})
     for k = first, #out do given[#given + 1] = plain(out[k]) end
@@ -119,7 +119,7 @@ function func.grad_and_value(fn, argnums) return gradient("grad_and_value", fn, 
 -- vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients.
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
-  local args, numbers, results = {n = select("#", ...), ...}, {}, {}
+  local args, numbers, results = options.pack(...), {}, {}
   for n = 1, args.n do numbers[n] = n end
   local out, pull, plain = derived("vjp", numbers, fn, args)
   for k, y in ipairs(out) do
@@ -184,7 +184,7 @@ local function derivatives(who, fn, argnums, derive, shaped)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   local numbers = numbers_of(who, argnums or 1)
   return function(...)
-    local args, leaves, places, create = {n = select("#", ...), ...}, {}, {}, false
+    local args, leaves, places, create = options.pack(...), {}, {}, false
     for k, n in ipairs(numbers) do
       places[k] = each_tensor(who, n, args[n], function(x)
         create = create or x.requires_grad

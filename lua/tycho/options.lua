@@ -14,6 +14,9 @@ function options.fail(message, ...)
 end
 local fail = options.fail
 
+-- Values, nil among them, as a list that knows how many.
+function options.pack(...) return {n = select("#", ...), ...} end
+
 -- Calls fn(...), then done(), also where fn errs; gives fn's results.
 local function ended(done, ok, ...)
   done()

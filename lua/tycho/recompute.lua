@@ -7,7 +7,7 @@
 -- their gradients are the node's. Invariant: nothing of the graph around it is touched from within, so that hooks see whole gradients.
 local core = require "tycho.core"
 local options = require "tycho.options"
-local fail, finally = options.fail, options.finally
+local fail, finally, pack = options.fail, options.finally, options.pack
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
 local tree = require "tycho.tree"
@@ -266,7 +266,6 @@ local function taken_out(v, list)
     return tree.place(list.n)
   end)
 end
-local function pack(...) return {n = select("#", ...), ...} end
 local function unpacked(t) return unpack(t, 1, t.n) end
 
 local function has_table(...)

@@ -79,7 +79,7 @@ local function run(fn, in_dims, out_dims, randomness, size, args)
       end)
     end
     local out = {n = 0}
-    local function collect(...) out = {n = select("#", ...), ...} end
+    local function collect(...) out = options.pack(...) end
     collect(fn(unpack(mapped, 1, args.n)))
     for k = 1, out.n do
       out[k] = each(out[k], dims_of(out_dims, k), "result " .. k, function(y, d, what)
@@ -136,7 +136,7 @@ return function(fn, in_dims, out_dims, o)
     fail("vmap: randomness must be 'error', 'different' or 'same', got %s", options.shown(o.randomness))
   end
   return function(...)
-    local args = {n = select("#", ...), ...}
+    local args = options.pack(...)
     local size = examples(args, in_dims)
     local at_once = o.chunk_size or size
     if at_once >= size then

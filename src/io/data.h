@@ -108,8 +108,8 @@ typedef struct {
   ty_source *of;
   int64_t end;             /* the whole's items from the part's before up to this one, not included */
   int64_t *at;             /* which items of the source these are; NULL: all of them */
-} ty_part;
-struct ty_source { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; int npart; ty_part part[]; };
+} ty_source_part;
+struct ty_source { atomic_int refs; int64_t n; int nfield; ty_field field[TY_FIELDS]; int npart; ty_source_part part[]; };
 ty_source *ty_source_new(ty_ctx *ctx, int64_t n, int nparts);          /* NULL: out of memory */
 void ty_source_release(ty_source *s);
 /* Whether all items of field k have one shape, and which. */

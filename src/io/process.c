@@ -138,7 +138,7 @@ typedef struct { int64_t tag, bytes; } packet;
 /* room for one descriptor, or, as the kernel rounds, two */
 typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
 
-ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n, bool wait, bool *full) {
+ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_message_part *parts, int n, bool wait, bool *full) {
   size_t bytes = 0;
   for (int i = 0; i < n; i++) bytes = (bytes + 63) / 64 * 64 + parts[i].n;
   int fd = memfd_create("tycho-message", MFD_CLOEXEC);

@@ -23,10 +23,10 @@ bool ty_process_gone(ty_process *p);
 /* In the worker: its side of what ty_process_start made. */
 ty_status ty_process_enter(ty_ctx *ctx, ty_process *out);
 
-typedef struct { const void *p; size_t n; } ty_part;
+typedef struct { const void *p; size_t n; } ty_message_part;
 /* Sends tag with the parts, each at a multiple of 64 bytes. */
 /* wait: false: where the other side has too much to read, TY_ERR and *full. */
-ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_part *parts, int n, bool wait, bool *full);
+ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_message_part *parts, int n, bool wait, bool *full);
 typedef enum { TY_MESSAGE, TY_NOTHING, TY_CLOSED } ty_received;
 /* seconds < 0: as long as it takes */
 ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out);

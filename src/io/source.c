@@ -6,7 +6,7 @@
 #include "data.h"
 
 ty_source *ty_source_new(ty_ctx *ctx, int64_t n, int nparts) {
-  const size_t bytes = sizeof(ty_source) + sizeof(ty_part) * (size_t)nparts;
+  const size_t bytes = sizeof(ty_source) + sizeof(ty_source_part) * (size_t)nparts;
   ty_source *s = ty_malloc(bytes);
   if (!s) { ty_no_memory(ctx, "source"); return NULL; }
   memset(s, 0, bytes);

@@ -228,7 +228,7 @@ static int join_sources(lua_State *L) {
   ty_source *s = *box = ty_source_new(ctx, 0, n);
   if (!s) return ty_raise(L, ctx);
   for (int p = 0; p < n; p++) {
-    ty_part *part = &s->part[p];
+    ty_source_part *part = &s->part[p];
     lua_rawgeti(L, 1, p + 1);
     lua_rawgeti(L, -1, 1);
     lua_rawgeti(L, -2, 2);

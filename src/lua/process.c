@@ -76,7 +76,7 @@ static int process_note(lua_State *L) {
 /* message_send(p, tag, text, {tensor, ...}, wait) -> whether it went; wait: false: not where there is no room for it now */
 static int message_send(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  ty_part part[PARTS_MOST];
+  ty_message_part part[PARTS_MOST];
   const int n = lua_istable(L, 4) ? (int)lua_objlen(L, 4) : 0;
   const int64_t tag = (int64_t)luaL_checknumber(L, 2);
   uint64_t size;
@@ -86,13 +86,13 @@ static int message_send(lua_State *L) {
   part[1].p = lua_tolstring(L, 3, &len);
   part[1].n = len;
   size = len;
-  part[0] = (ty_part){&size, sizeof size};
+  part[0] = (ty_message_part){&size, sizeof size};
   if (n > PARTS_MOST - 2) return ty_throw(L, "worker: a batch of more than %d tensors", PARTS_MOST - 2);
   for (int i = 0; i < n; i++) {
     lua_rawgeti(L, 4, i + 1);
     ty_tensor *t = ty_check(L, -1, "worker", "a tensor");
     if (!ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0) return ty_throw(L, "worker: tensors must be contiguous, on the cpu");
-    part[i + 2] = (ty_part){ty_data(t), ty_nbytes(t)};
+    part[i + 2] = (ty_message_part){ty_data(t), ty_nbytes(t)};
     lua_pop(L, 1);
   }
   bool full = false;

@@ -45,7 +45,7 @@ local function items_of(dataset, seed, epoch, share)
   end
   local function fields(...)
     control = (...)
-    if control ~= nil then return {n = select("#", ...), ...} end
+    if control ~= nil then return options.pack(...) end
   end
   return function() return fields(drawn(step, state, control)) end
 end

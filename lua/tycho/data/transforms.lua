@@ -38,7 +38,7 @@ local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"
 local function in_turn(list, i, x, ...)
   if not list[i] then return x, ... end
   local out
-  local function take(...) out = {n = select("#", ...), ...} end
+  local function take(...) out = options.pack(...) end
   take(list[i](x, ...))
   if out.n > 1 and select("#", ...) > 0 then return in_turn(list, i + 1, unpack(out, 1, out.n)) end
   return in_turn(list, i + 1, out[1], ...)

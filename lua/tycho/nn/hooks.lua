@@ -4,10 +4,9 @@
 -- called as it is.
 local core = require "tycho.core"
 local options = require "tycho.options"
-local fail, check = options.fail, options.check
+local fail, check, pack = options.fail, options.check, options.pack
 local hooks = {there = false}          -- there: some module has had hooks, which may hold on to what they see
 
-local function pack(...) return {n = select("#", ...), ...} end
 local function now(list) return {unpack(list)} end       -- those that are called may add others, or remove themselves
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 

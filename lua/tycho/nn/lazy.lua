@@ -5,14 +5,15 @@ local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
 local module = require "tycho.nn.module"
 local M = core.methods
-local fail, shown = require("tycho.options").fail, require("tycho.options").shown
+local options = require "tycho.options"
+local fail, shown = options.fail, options.shown
 
 -- of(x): the dim of x that has the features; saved: that of a saved weight
 local function lazy(name, of, saved)
   local Lazy = lib.layer("Lazy" .. name)
   Lazy._is_lazy = true
   function Lazy:init(...)
-    self.arguments = {n = select("#", ...), ...}
+    self.arguments = options.pack(...)
     self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- what to() makes of it, it makes of the layer
     module.lazy_layers = true
   end

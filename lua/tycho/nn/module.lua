@@ -257,11 +257,11 @@ function Module:extend(name)
     is_module[m] = true
     setmetatable(m, instance)
     if not rawget(class, "_builtin") then
-      rawset(m, "_made_with", {n = select("#", ...), ...})
+      rawset(m, "_made_with", options.pack(...))
       class.init(m, ...)
       return m
     end
-    local args, place = {n = select("#", ...), ...}, nil           -- {dtype=, device=} among the options: where and what the parameters are
+    local args, place = options.pack(...), nil           -- {dtype=, device=} among the options: where and what the parameters are
     local o = args[args.n]
     if type(o) == "table" and getmetatable(o) == nil and (type(o.dtype) == "string" or type(o.device) == "string") then
       place, args[args.n] = o, {}

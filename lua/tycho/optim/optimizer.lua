@@ -250,8 +250,8 @@ function Optimizer:reads_rate(group) return not self.of_ops or (not self.own_rul
 function Optimizer:apply_gradients(scaling)
   local work = {}
   if core.gpu.capturing() then self.captured = true end    -- see state.lua
+  for _, group in ipairs(self.param_groups) do check_kinds(self, group) end
   for i, group in ipairs(self.param_groups) do
-    check_kinds(self, group)
     local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
     work[i] = order
     for _, p in ipairs(group.params) do
