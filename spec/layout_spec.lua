@@ -268,6 +268,7 @@ describe("convolutions and products", function()
       local ours, theirs = tycho.grad(y, {x, w, b}, {grad_outputs = g}), tycho.grad(z, {x, w, b}, {grad_outputs = g})
       for i = 1, 3 do helper.close(ours[i], theirs[i], "float64", 1e-12) end
     end
+    assert.equal("0x6x32", tostring(F.conv1d(tycho.zeros(0, 4, 32), tycho.zeros(6, 4, 3), {padding = 8, dilation = 8}).shape))
   end)
 
   it("are right where oneDNN has AVX2's kernels, which take blocks of channels #cpu", function()

@@ -23,7 +23,7 @@ def("conv1d",
       if more[1] > 0 then y = ops.pad_constant(y, {0, more[1]}) end
       if dilation >= 8 and stride == 1 and p[1] % dilation == 0 and y.shape[3] % dilation == 0 then
         -- seen as rows of dilation elements, the kernel takes neighbouring rows: what backends are fast at, unless rows are short
-        local rows = M.view(y, y.shape[1], y.shape[2], -1, dilation)
+        local rows = M.view(y, y.shape[1], y.shape[2], y.shape[3] / dilation, dilation)
         return M.flatten(ops.conv2d(rows, M.unsqueeze(w, 4), b, 1, {p[1] / dilation, 0}, 1, groups), 3)
       end
       return M.squeeze(ops.conv2d(flat2d(y), flat2d(w), b, {1, stride}, {0, p[1]}, {1, dilation}, groups), 3)
