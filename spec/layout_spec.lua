@@ -268,6 +268,17 @@ describe("convolutions and products", function()
       local ours, theirs = tycho.grad(y, {x, w, b}, {grad_outputs = g}), tycho.grad(z, {x, w, b}, {grad_outputs = g})
       for i = 1, 3 do helper.close(ours[i], theirs[i], "float64", 1e-12) end
     end
+    local net = nn.Conv1d(4, 4, 3, {dilation = 8, padding = 8})
+    for _, length in ipairs {64, 13} do                                      -- a trace holds for other lengths
+      local traced = tycho.jit.trace(net, tycho.randn(2, 4, length))
+      for _, other in ipairs {80, 65} do
+        local x = tycho.randn(3, 4, other)
+        helper.close(traced(x), net(x), nil, 1e-5)
+      end
+    end
+    local x = tycho.randn(4, 3, {requires_grad = true})                      -- a gradient lies in order, as elsewhere
+    local h = x * 1
+    assert.is_true(tycho.grad((h:narrow(1, 1, 2):t() * 2):sum(), h):is_contiguous())
     assert.equal("0x6x32", tostring(F.conv1d(tycho.zeros(0, 4, 32), tycho.zeros(6, 4, 3), {padding = 8, dilation = 8}).shape))
   end)
 

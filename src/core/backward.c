@@ -219,7 +219,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   const bool blank = !whole || extends(&p->written[slot], r);
   if (!whole) {
     ty_meta lay = *m;
-    if (e->node && g->ndim == m->ndim && ty_is_dense(g) && !ty_is_contiguous(g)) ty_keep_order(&lay, g);
+    if (e->node && g->own_layout && g->ndim == m->ndim && ty_is_dense(g) && !ty_is_contiguous(g)) ty_keep_order(&lay, g);
     *s = ty_empty(ctx, g->storage->backend, &lay, &whole);
     if (*s != TY_OK) return true;
     p->grad[slot] = whole;

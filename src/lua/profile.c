@@ -11,7 +11,7 @@
 typedef struct {
   char *name, *shapes;
   double begin, end;
-  long long bytes, id;                     /* id: of a range, in all profiles */
+  long long bytes;
   bool kernel;
   int depth, gpu;
   void *from, *to;
@@ -20,7 +20,8 @@ typedef struct {
 typedef struct {
   ty_profiler told;                        /* first: the core's pointer is the recorder's */
   entry *list;
-  int n, room, depth, open[DEEPEST];
+  int n, room, depth, open[DEEPEST];       /* open: entries that haven't ended; -1: there was no memory for it */
+  long long id[DEEPEST];                   /* of ranges, in all profiles; 0: a kernel */
   bool shapes, outside;                    /* outside: only ranges for profilers outside */
   ty_account *account;
   void *start[TY_MAXGPU];                  /* where a GPU's times count from */
@@ -54,6 +55,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   if (r->outside) ty_gpu_library.range(name);
   if (r->outside || depth >= DEEPEST) return;
   r->open[depth] = -1;
+  r->id[depth] = id;
   if (r->n == r->room) {
     const int room = r->room ? 2 * r->room : 1024;
     entry *more = realloc(r->list, sizeof *more * (size_t)room);
@@ -62,7 +64,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
     r->room = room;
   }
   entry *e = &r->list[r->n];
-  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu, .id = id,
+  *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu,
     .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
   r->open[depth] = r->n++;
@@ -75,14 +77,14 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
 
 /* The range id; 0: what began last. */
 static void leave(recorder *r, ty_ctx *ctx, long long id) {
-  if (r->outside) ty_gpu_library.range(NULL);
   int depth = r->depth - 1;
-  if (id && depth < DEEPEST) while (depth >= 0 && !(r->open[depth] >= 0 && r->list[r->open[depth]].id == id)) depth--;
+  if (id && depth < DEEPEST && !r->outside) while (depth >= 0 && r->id[depth] != id) depth--;
   if (depth < 0) return;                   /* it began before the profile */
   r->depth--;
+  if (r->outside) ty_gpu_library.range(NULL);
   if (r->outside || depth >= DEEPEST) return;
   const int at = r->open[depth];
-  for (int i = depth; i < TY_MIN(r->depth, DEEPEST - 1); i++) r->open[i] = r->open[i + 1];
+  for (int i = depth; i < TY_MIN(r->depth, DEEPEST - 1); i++) { r->open[i] = r->open[i + 1]; r->id[i] = r->id[i + 1]; }
   if (at < 0) return;
   entry *e = &r->list[at];
   e->end = now_us();

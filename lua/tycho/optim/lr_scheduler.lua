@@ -577,13 +577,17 @@ function Plateau:step(metric)
   advance(self, self.last_epoch + 1, function() self:take(metric) end)
 end
 function Plateau:take(metric)
+  local lower = {}                         -- all before anything changes
+  for i, g in ipairs(self.optimizer.param_groups) do
+    local least = options.number("ReduceLROnPlateau", "min_lr of group " .. i, of_group(self.min_lr, i))
+    lower[i] = math.max(as_number(g.lr) * self.factor, least)
+  end
   if self:is_better(metric) then self.best, self.num_bad_epochs = metric, 0
   else self.num_bad_epochs = self.num_bad_epochs + 1 end
   if self.cooldown_counter > 0 then self.cooldown_counter, self.num_bad_epochs = self.cooldown_counter - 1, 0 end
   if self.num_bad_epochs > self.patience then
     for i, g in ipairs(self.optimizer.param_groups) do
-      local new = math.max(as_number(g.lr) * self.factor, of_group(self.min_lr, i))
-      if as_number(g.lr) - new > self.eps then set_rate(g, new) end
+      if as_number(g.lr) - lower[i] > self.eps then set_rate(g, lower[i]) end
     end
     self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
   end
