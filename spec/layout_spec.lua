@@ -113,6 +113,11 @@ describe("results that lie channels-last", function()
     helper.close(y:view(2, 4, 2, 10):view(2, -1), c:view(2, -1))         -- a view of a view, as of what is in order
   end)
 
+  it("don't make others' gradients lie so: that of a part, seen turned, is in order", function()
+    local h = tycho.randn(4, 3, {requires_grad = true}) * 1
+    assert.is_true(tycho.grad((h:narrow(1, 1, 2):t() * 2):sum(), h):is_contiguous())
+  end)
+
   it("are the same in compiled functions", function()
     local net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
     local function step(x)
@@ -253,39 +258,10 @@ describe("cat and stack", function()
 end)
 
 describe("convolutions and products", function()
-  it("dilated far along one dim are as those whose kernel has zeros between", function()
-    tycho.manual_seed(6)
-    for _, case in ipairs {{32, 8, 8}, {32, 8, 0}, {40, 8, 16, 2}, {33, 8, 8}, {32, 8, 5}, {45, 9, 9}, {32, 2, 2}} do
-      local length, dilation, padding, groups = unpack(case)
-      local x = tycho.randn(2, 4, length, {dtype = "float64", requires_grad = true})
-      local w = tycho.randn(6, 4 / (groups or 1), 3, {dtype = "float64", requires_grad = true})
-      local b = tycho.randn(6, {dtype = "float64", requires_grad = true})
-      local wide = F.pad(w:unsqueeze(-1), {0, dilation - 1}):flatten(3)[{ {}, {}, {1, 2 * dilation + 1} }]
-      local y = F.conv1d(x, w, b, {dilation = dilation, padding = padding, groups = groups})
-      local z = F.conv1d(x, wide, b, {padding = padding, groups = groups})
-      helper.close(y, z, "float64", 1e-12)
-      local g = tycho.randn_like(y)
-      local ours, theirs = tycho.grad(y, {x, w, b}, {grad_outputs = g}), tycho.grad(z, {x, w, b}, {grad_outputs = g})
-      for i = 1, 3 do helper.close(ours[i], theirs[i], "float64", 1e-12) end
-    end
-    local net = nn.Conv1d(4, 4, 3, {dilation = 8, padding = 8})
-    for _, length in ipairs {64, 13} do                                      -- a trace holds for other lengths
-      local traced = tycho.jit.trace(net, tycho.randn(2, 4, length))
-      for _, other in ipairs {80, 65} do
-        local x = tycho.randn(3, 4, other)
-        helper.close(traced(x), net(x), nil, 1e-5)
-      end
-    end
-    local x = tycho.randn(4, 3, {requires_grad = true})                      -- a gradient lies in order, as elsewhere
-    local h = x * 1
-    assert.is_true(tycho.grad((h:narrow(1, 1, 2):t() * 2):sum(), h):is_contiguous())
-    assert.equal("0x6x32", tostring(F.conv1d(tycho.zeros(0, 4, 32), tycho.zeros(6, 4, 3), {padding = 8, dilation = 8}).shape))
-  end)
-
   it("are right where oneDNN has AVX2's kernels, which take blocks of channels #cpu", function()
     if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
     local p = io.popen "ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 luajit spec/fixtures/avx2.lua 2>&1"
-    assert.equal("ended after 86\n", p:read "*a")
+    assert.equal("ended after 91\n", p:read "*a")
     p:close()
   end)
 end)

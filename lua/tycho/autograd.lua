@@ -133,8 +133,7 @@ end
 -- fn(grad) is called in backward when this tensor's gradient is complete; what it returns, if not nil, takes its place. Gives a handle
 -- with remove().
 function M.register_hook(x, fn)
-  local ran = modes.first_run[modes.running()] and core.is_tensor(x) and not x.requires_grad
-  if ran then return {remove = function() end} end         -- a checkpoint's: see there
+  if modes.first_run and core.is_tensor(x) and not x.requires_grad then return {remove = function() end} end    -- a checkpoint's: see there
   return handle(core.register_hook(x, fn))
 end
 
@@ -151,7 +150,7 @@ end
 
 -- backward puts this result's gradient into its .grad too, as that of a leaf.
 function M.retain_grad(x)
-  if modes.first_run[modes.running()] and not x.requires_grad then return end
+  if modes.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)

@@ -14,10 +14,7 @@ local function callable(fn) return type(fn) == "function" or (type(fn) == "table
 
 -- A checkpoint's first run is without gradients whatever its function asks for, so that a record doesn't show what that was: `unseen`
 -- is set while one is recorded or compared.
--- first_run: the coroutines in whose innermost checkpoint this is.
-local modes = {callable = callable, first_run = setmetatable({}, {__mode = "k"})}
--- What stands for the running coroutine in a table of what is each one's own.
-function modes.running() return coroutine.running() or modes end
+local modes = {callable = callable}
 function modes.set_grad_enabled(on)
   if modes.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
   return core.set_grad_enabled(on)

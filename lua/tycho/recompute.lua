@@ -99,14 +99,13 @@ local function computed_again(ctx)
   end
   local now, casts, before = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts), modes.recomputing
   restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
-  local me = modes.running()
-  local first = modes.first_run[me]
-  modes.recomputing, modes.first_run[me] = true, nil
+  local first = modes.first_run
+  modes.recomputing, modes.first_run = true, nil
   local grad, begun = core.set_grad_enabled(true), core.kept()
   local out = {pcall(among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))}
   core.scope_outside(within)
   core.set_grad_enabled(grad)
-  modes.recomputing, modes.first_run[me] = before, first
+  modes.recomputing, modes.first_run = before, first
   modes.autocast(casts)
   restore(now)
   if not out[1] then error(out[2], 0) end
@@ -201,12 +200,11 @@ local function collecting(ctx, fn, ...)
     args[i] = core.is_tensor(x) and core.same(x) or x
     if core.is_tensor(x) then list[args[i]] = true end
   end
-  local me = modes.running()
-  local first = modes.first_run[me]
+  local first = modes.first_run
   core.collect_into(list, true)
-  modes.unseen, modes.first_run[me] = core.program.active(), true
+  modes.unseen, modes.first_run = core.program.active(), true
   return finally(function()
-    modes.unseen, modes.first_run[me] = unseen, first
+    modes.unseen, modes.first_run = unseen, first
     core.collected(list)
   end, function()
     local out = {fn(unpack(args, 1, n))}

@@ -113,7 +113,7 @@ ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
 static ty_status make_view(ty_call *c) {
   ty_tensor *x = c->in[0].t, *v;
   ty_meta *m = &c->meta[0];
-  if (!ty_shape_fits(m)) return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
+  if (ty_count(m) < 0) return ty_fail(c, "a view of size %s has too many elements", ty_shape_text(m->shape, m->ndim));
   if (!m->has_stride) {
     TY_TRY(ty_lay_in_order(c->ctx, x, &m->has_stride));
     ty_contiguous_strides(m->shape, m->ndim, m->stride);

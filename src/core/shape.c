@@ -117,6 +117,16 @@ ty_status ty_need_index(ty_call *c, int slot) {
   return TY_OK;
 }
 
+int64_t ty_count(const ty_meta *m) {
+  int64_t n = 1;
+  bool none = false;
+  for (int i = 0; i < m->ndim; i++) {
+    if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST) return -1;
+    none = none || m->shape[i] == 0;
+  }
+  return none ? 0 : n;
+}
+
 void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape) {
   m->dtype = d;
   m->ndim = (uint8_t)ndim;

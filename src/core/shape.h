@@ -11,7 +11,7 @@ ty_status ty_need_dtype(ty_call *c, int slot, ty_dtype d);
 ty_status ty_need_same_dtype(ty_call *c, int slot, int with);
 ty_status ty_need_fitting(ty_call *c, int slot, ty_dtype d);   /* a number that is stored as it is */
 ty_status ty_need_index(ty_call *c, int slot);
-bool ty_shape_fits(const ty_meta *m);      /* at most TY_MOST elements, whatever dims are 0: kernels and strides count on it */
+int64_t ty_count(const ty_meta *m);        /* its elements; -1: more than TY_MOST, or beside a size of 0: kernels and strides count on it */
 void ty_set_shape(ty_meta *m, ty_dtype d, int ndim, const int64_t *shape);
 void ty_lay_channels_last(ty_meta *m);     /* as a backend's own layout */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x);

@@ -275,21 +275,10 @@ static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) 
   return TY_OOM;
 }
 
-bool ty_shape_fits(const ty_meta *m) {
-  int64_t n = 1;
-  for (int i = 0; i < m->ndim; i++)
-    if (m->shape[i] < 0 || __builtin_mul_overflow(n, TY_MAX(m->shape[i], 1), &n) || n > TY_MOST) return false;
-  return true;
-}
 /* Bytes of a tensor, or -1 where that overflows. */
 static int64_t meta_bytes(const ty_meta *m) {
-  int64_t n = ty_dtype_size[m->dtype];
-  if (!ty_shape_fits(m)) return -1;
-  for (int i = 0; i < m->ndim; i++)
-    if (m->shape[i] == 0) return 0;
-  for (int i = 0; i < m->ndim; i++)
-    if (__builtin_mul_overflow(n, m->shape[i], &n) || n > TY_MOST) return -1;
-  return n;
+  const int64_t n = ty_count(m), bytes = n * ty_dtype_size[m->dtype];
+  return n < 0 || bytes > TY_MOST ? -1 : bytes;
 }
 
 ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out) {

@@ -192,6 +192,16 @@ static bool prefers_blocks(const key *k) {
   return ty_dnnl_avx2() && !k->bf16 && k->w[2] * k->w[3] > 1 && from >= 16 && to >= 16 && from % 8 == 0 && to % 8 == 0;
 }
 
+/* AVX2's kernels take no padding as wide as what a kernel along one row that steps far comes with. The same memory, seen as rows of as
+ * many elements as it steps over, has its points in neighbouring rows. Rows that are shorter than that fill no vector. */
+#define FAR 8
+static void see_as_rows(key *k) {
+  const int64_t d = k->dil[1];
+  if (!ty_dnnl_avx2() || d < FAR || k->x[2] != 1 || k->w[2] != 1 || k->pad[0] || k->stride[1] != 1 || k->pad[1] % d || k->x[3] % d) return;
+  k->x[2] = k->x[3] / d, k->y[2] = k->y[3] / d, k->w[2] = k->w[3], k->pad[0] = k->pad[1] / d;
+  k->x[3] = k->y[3] = d, k->w[3] = 1, k->pad[1] = 0, k->dil[0] = k->dil[1] = k->stride[0] = 1;
+}
+
 static bool build_convolution(entry *e, dnnl_format_tag_t tag) {
   const key *k = &e->k;
   dnnl_data_type_t type = k->bf16 ? dnnl_bf16 : dnnl_f32;
@@ -312,6 +322,7 @@ bool ty_dnnl_conv(const ty_convolution *v) {
   k.groups = v->windows.groups;
   k.bias = v->b != NULL;
   k.threads = ty_get_num_threads();
+  see_as_rows(&k);
   /* oneDNN 2.6 writes past a buffer of its own where a strided 1x1 convolution's channels don't fill its vectors (seen by valgrind) */
   bool point = k.w[2] == 1 && k.w[3] == 1 && (k.stride[0] > 1 || k.stride[1] > 1);
   if (point && (k.x[1] / k.groups % 16 || k.w[0] / k.groups % 16)) return false;

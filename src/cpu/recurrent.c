@@ -90,7 +90,8 @@ static ty_status run(ty_call *c) {
   const int threads = TY_MIN(ty_threads_for(r->steps * r->n * gates * r->h / 8), (int)TY_MAX(r->n / ROWS_EACH, 1));
   const size_t rows = (size_t)((r->n + threads - 1) / threads),
     need = back ? 0 : ((rows * (size_t)gates + (size_t)(r->kept * r->h)) * (size_t)j.size + 63) / 64 * 64;
-  char *work = back || s != TY_OK ? NULL : ty_scratch(need * (size_t)threads + (size_t)((r->h + 1) * gates * j.size));
+  j.turned = !back && r->steps >= STEPS_TO_TURN && ty_gemm_prefers_turned(j.k, (int64_t)rows);
+  char *work = back || s != TY_OK ? NULL : ty_scratch(need * (size_t)threads + (size_t)((1 + (j.turned ? r->h : 0)) * gates * j.size));
   if (s == TY_OK && !back && !work) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK && back) {
     j.g = ty_data(t[0]); j.w = ty_data(t[1]); j.h0 = ty_data(t[2]); j.c0 = data_of(t[3]); j.out = ty_data(t[4]); j.saved = data_of(t[5]);
@@ -100,7 +101,7 @@ static ty_status run(ty_call *c) {
     j.x = ty_data(t[0]); j.h0 = ty_data(t[3]); j.c0 = data_of(t[4]); j.out = ty_data(c->out[0]); j.saved = data_of(c->out[1]);
     j.b = work + need * (size_t)threads;
     j.w = ty_data(t[1]);
-    if ((j.turned = r->steps >= STEPS_TO_TURN && ty_gemm_prefers_turned(j.k, (int64_t)rows))) {
+    if (j.turned) {
       TY_OF_SIZE(ty_cpu_loops()->transpose, ty_loop_size[j.k])(j.b + gates * j.size, gates, j.w, r->h, gates, r->h);
       j.w = j.b + gates * j.size;
     }

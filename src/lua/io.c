@@ -44,8 +44,7 @@ static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: can't be 
   if (n || !j) return j;
   lua_pushnil(L);
   while (lua_next(L, index)) {
-    const bool key = lua_type(L, -2) == LUA_TSTRING && strlen(lua_tostring(L, -2)) == lua_objlen(L, -2);
-    if (!key || json_object_set_new(j, lua_tostring(L, -2), to_json(L, -1, depth + 1)) != 0) {
+    if (lua_type(L, -2) != LUA_TSTRING || json_object_set_new(j, lua_tostring(L, -2), to_json(L, -1, depth + 1)) != 0) {
       lua_pop(L, 2);
       json_decref(j);
       return NULL;

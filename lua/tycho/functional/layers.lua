@@ -21,12 +21,6 @@ def("conv1d",
     local p, more = lib.window_padding("conv1d", padding, {w.shape[3]}, {stride}, {dilation})
     return batched("conv1d", x, 3, function(y)
       if more[1] > 0 then y = ops.pad_constant(y, {0, more[1]}) end
-      local whole = stride == 1 and p[1] % dilation == 0 and y.shape[3] % dilation == 0
-      if dilation >= 8 and whole and y.shape[3] + 2 * p[1] > dilation * (w.shape[3] - 1) and not modes.tracing then
-        -- seen as rows of dilation elements, the kernel takes neighbouring rows: what backends are fast at, unless rows are short
-        local rows = M.view(y, y.shape[1], y.shape[2], y.shape[3] / dilation, dilation)
-        return M.flatten(ops.conv2d(rows, M.unsqueeze(w, 4), b, 1, {p[1] / dilation, 0}, 1, groups), 3)
-      end
       return M.squeeze(ops.conv2d(flat2d(y), flat2d(w), b, {1, stride}, {0, p[1]}, {1, dilation}, groups), 3)
     end)
   end, NN)

@@ -28,8 +28,9 @@ local function originals(self)
   return out
 end
 local given = setmetatable({}, {__mode = "k"})           -- by coroutine, within cached(): what the lists have given
+local function running() return coroutine.running() or "main" end
 function List:forward()
-  local known = given[modes.running()]
+  local known = given[running()]
   local x = known and known[self]
   if x then return x end
   x = self["0"](unpack(originals(self)))
@@ -47,7 +48,7 @@ function List:set(value, as_far)
     end
   end
   for i = self.count - 1, 1, -1 do value = inverse(self[tostring(i)], value)[1] end
-  local known = given[modes.running()]
+  local known = given[running()]
   if known then known[self] = nil end
   local new, old = inverse(self["0"], value), originals(self)
   if #new ~= #old then fail("right_inverse gave %d tensors, there are %d originals", #new, #old) end
@@ -126,7 +127,7 @@ end
 -- whatever becomes of its originals: for weights that a forward pass uses several times, as a recurrent net's.
 function parametrize.cached(fn, ...)
   options.expect("cached", 1, fn, modes.callable(fn), "a function")
-  local me = modes.running()
+  local me = running()
   local outer = given[me]
   given[me] = outer or {}
   return options.finally(function() given[me] = outer end, fn, ...)

@@ -102,6 +102,7 @@ local function checked(self, state, o, learned)
   end
   return pairs_, not strict and unfit or nil, extra
 end
+
 local function unlearn(learned) for _, undo in ipairs(learned) do undo() end end
 -- check_state_dict(state, {strict=true, assign=false}): raises if load_state_dict would; changes nothing.
 function Module:check_state_dict(state, o)
@@ -110,6 +111,7 @@ function Module:check_state_dict(state, o)
   unlearn(learned)
   if not ok then error(e, 0) end
 end
+
 -- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
 -- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
 -- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
