@@ -4433,6 +4433,28 @@ function Tensor:full_like(value, options) end
 ---@return tycho.Tensor
 function tycho.normal(mean, std, size, options) end
 
+--- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param x tycho.Tensor
+---@param p? any
+---@return tycho.Tensor
+function tycho.bernoulli(x, p) end
+
+--- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param p? any
+---@return tycho.Tensor
+function Tensor:bernoulli(p) end
+
+--- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param x tycho.Tensor
+---@param p? any
+---@return tycho.Tensor
+function tycho.bernoulli_(x, p) end
+
+--- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
+---@param p? any
+---@return tycho.Tensor
+function Tensor:bernoulli_(p) end
+
 --- `(x, dim:any?, keepdim:bool=false)` without dim the largest element; with dim the maxima and their indices
 ---@param x tycho.Tensor
 ---@param dim? any
@@ -5135,28 +5157,6 @@ function tycho.argwhere(x) end
 --- indices of the elements that are not 0, one row each
 ---@return tycho.Tensor
 function Tensor:argwhere() end
-
---- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
----@param x tycho.Tensor
----@param p? any
----@return tycho.Tensor
-function tycho.bernoulli(x, p) end
-
---- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
----@param p? any
----@return tycho.Tensor
-function Tensor:bernoulli(p) end
-
---- `(x, p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
----@param x tycho.Tensor
----@param p? any
----@return tycho.Tensor
-function tycho.bernoulli_(x, p) end
-
---- `(p:any?)` 1 with probability x, else 0; with p like x, 1 with probability p
----@param p? any
----@return tycho.Tensor
-function Tensor:bernoulli_(p) end
 
 --- `(x, n:int=1, dim:int=-1, prepend:tensor?, append:tensor?)` differences of neighbours along dim, n times; prepend and append: what comes before x and after it
 ---@param x tycho.Tensor
@@ -9193,7 +9193,7 @@ tycho.nn.Unflatten = {}
 ---@overload fun(kernel_size?: any, dilation?: any, padding?: any, stride?: any): tycho.nn.Unfold
 tycho.nn.Unfold = {}
 
---- `(size=nil, scale_factor=nil, mode="nearest", align_corners=nil, recompute_scale_factor=nil)` `nn.functional.upsample`
+--- `(size=nil, scale_factor=nil, mode="nearest", align_corners=nil, recompute_scale_factor=nil)` `nn.functional.interpolate`
 ---@class tycho.nn.Upsample: tycho.nn.Module
 ---@overload fun(size?: any, scale_factor?: any, mode?: any, align_corners?: any, recompute_scale_factor?: any): tycho.nn.Upsample
 tycho.nn.Upsample = {}

@@ -19,13 +19,14 @@ local USUAL = {init = true, extra_repr = true, reset_parameters = true, fields =
 
 -- The sections of the reference, and the files whose functions they have, in that order.
 local SECTIONS = {
-  {"Tensors", "init", "memory", "functional/values", "functional/shape", "functional/places"},
+  {"Tensors", "init", "memory", "functional/conversions", "functional/random", "functional/values", "functional/shape",
+    "functional/places"},
   {"Modes and settings", "modes", "functional/lib", "backends"},
   {"Random generators", "generator"},
   {"Autograd", "autograd", "autograd_functional", "recompute"},
   {"Modules as functions", "func", "vmap"},
   {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states", "nn/moves"},
-  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
+  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/losses", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},
   {"Optimizers", "optim/init", "optim/optimizer", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},
@@ -118,6 +119,12 @@ options.method = function(who, object, name, is, f)
   local g = method(who, object, name, is, f)
   inner[g] = f
   return g
+end
+local lib = require "tycho.functional.lib"
+local of_tensor = lib.method
+lib.method = function(name, f)
+  of_tensor(name, f)
+  inner[core.methods[name]] = f
 end
 local arguments = options.arguments
 options.arguments = function(who, signature, ...)
@@ -367,6 +374,8 @@ local function add_methods(class, shown, home)
   end
 end
 local in_table = {}                                          -- layers of which the table of layers says what they do
+local of_functions = {}                                      -- tables of functions made of ops
+for _, path in ipairs(require("tycho.functional").places) do of_functions[path] = true end
 local function walk(path, t, home, seen)
   if seen[t] then
     M.tables[path] = seen[t]
@@ -374,7 +383,7 @@ local function walk(path, t, home, seen)
   end
   seen[t] = path
   for _, name in ipairs(sorted(t, is_function)) do
-    local of_ops = path == "" or require("tycho.functional").places[path]
+    local of_ops = path == "" or of_functions[path]
     if path ~= "nn.functional" and not is_op(path == "" and name or path .. "." .. name, t[name], of_ops) then
       add(path, name, t[name], home, nil, "function")
     end
@@ -415,6 +424,24 @@ local function loss_arguments(class, functional)
   end
 end
 
+-- Everything that is read or made when it is first named.
+local function name_all(tycho)
+  for _, upname in ipairs {"parts", "members"} do
+    for name in pairs(upvalue(getmetatable(tycho).__index, upname)) do local _ = tycho[name] end
+  end
+  local functional = require "tycho.functional"
+  functional.all()
+  for name in pairs(functional.nn) do local _ = tycho.nn.functional[name] end
+  pcall(function() return tycho.nn["?"] end)                   -- what there isn't is looked for in all files
+  for of, names in pairs {[tycho.nn.functional] = "unfold upsample", [tycho.autograd] = "functional", [tycho.data] = "datasets transforms",
+      [tycho.optim] = "LBFGS lr_scheduler swa_utils", [tycho.optim.swa_utils] = "SWALR", [tycho.distributed] = "fsdp optim",
+      [tycho.nn.utils] = "prune parametrize parametrizations weight_norm remove_weight_norm spectral_norm remove_spectral_norm",
+      [tycho.nn.utils.parametrizations] = "orthogonal"} do
+    for name in names:gmatch "%S+" do local _ = of[name] end
+  end
+  require "tycho.grad"
+end
+
 local layers, optimizers, schedulers = {}, {}, {}            -- {name=, args=, does=}
 local CLASSES                                                -- {shown, the class, its file}
 -- Walks everything, which then is in M: entries, {names={ {path=, name=, class=, shown=, call=}, ...}, by=, args=, text=, kind=};
@@ -429,12 +456,12 @@ function M.collect(root)
     plain[name].file, plain[name].line = main_line()
     return make(name, fn, ...)
   end
-  for name in pairs(upvalue(getmetatable(tycho).__index, "parts")) do local _ = tycho[name] end      -- loaded when first used
+  name_all(tycho)
   local nn, optim, data, functional = tycho.nn, tycho.optim, tycho.data, require "tycho.functional"
   for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then op_names[op.name] = true end end
   for _, f in ipairs(functional.signatures) do op_names[f.name] = true end
   for name in pairs(op_names) do
-    local place, last = functional.place(tycho, name)
+    local place, last = functional.place(name)
     local f = rawget(place, last) or core.methods[name]
     local known = f and op_functions[f]
     if f and not (known and (#known < #name or known:find "%.")) then op_functions[f] = name end
@@ -450,10 +477,8 @@ function M.collect(root)
         does = ("as `%s`; its first argument follows from the first input"):format(name:sub(5))
       elseif name:find "Loss$" and loss then args, does = loss_arguments(nn[name], functional), ("`nn.functional.%s`"):format(loss)
       elseif plain[name] then
-        local f = op_functions[plain[name].fn]
-        for _, k in ipairs(sorted(nn.functional, function(fn) return fn == plain[name].fn end)) do
-          if not f or not op_names[f] or k:gsub("_", "") == name:lower() then f = k end
-        end
+        local fn = plain[name].fn
+        local f = type(fn) == "string" and (fn == "im2col" and "unfold" or fn) or nil
         does = f and ("`%s.%s`"):format(rawget(nn.functional, f) and "nn.functional" or "tycho", f) or ""
       end
       layers[#layers + 1] = {name = name, args = readable(args or ""), does = does}

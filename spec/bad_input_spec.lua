@@ -90,6 +90,7 @@ describe("bad input", function()
       function() return tycho.ones(2, 3, {dtype = "float64", requires_grad = true}) * 2 end,
     }
     local functions = {}
+    require("tycho.functional").all()
     for name, fn in pairs(core.ops) do functions[#functions + 1] = {name, fn} end
     for name, fn in pairs(require("tycho.functional").functions) do functions[#functions + 1] = {name, fn} end
     for name, fn in pairs(core.methods) do functions[#functions + 1] = {name, fn} end

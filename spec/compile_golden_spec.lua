@@ -45,6 +45,7 @@ describe("compile, backward from outside, of golden cases", function()
     for _, way in ipairs(f:report()) do compiled = compiled + (way.compiled and way.calls or 0) end
   end
   local names = {}
+  functional.all()
   for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then names[#names + 1] = op.name end end
   for _, of in ipairs(functional.signatures) do names[#names + 1] = of.name end
   for _, name in ipairs(names) do

@@ -52,6 +52,7 @@ end
 ---- random programs of the op table ----
 local core = require "tycho.core"
 local unary, binary, reduce = {}, {}, {}
+require "tycho.grad"                                         -- which says what is differentiable
 for _, op in ipairs(core.op_table()) do
   local plain = op.domain == "any" or op.domain == "nonzero"
   if op.class == "pointwise" and plain and op.differentiable and op.results == 1 then

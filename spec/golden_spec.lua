@@ -21,6 +21,7 @@ local function close(...)
 end
 
 local names = {}
+functional.all()
 for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then names[#names + 1] = op.name end end
 for _, f in ipairs(functional.signatures) do names[#names + 1] = f.name end
 for _, n in ipairs(also) do names[#names + 1] = n end

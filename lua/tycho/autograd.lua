@@ -1,5 +1,6 @@
 -- What users call of the tape: backward, grad, hooks, Function, gradcheck.
 local core = require "tycho.core"
+local lib = require "tycho.functional.lib"
 local M = core.methods
 local modes = require "tycho.modes"
 local options = require "tycho.options"
@@ -132,10 +133,10 @@ local function handle(hooks, i)
 end
 -- fn(grad) is called in backward when this tensor's gradient is complete; what it returns, if not nil, takes its place. Gives a handle
 -- with remove().
-function M.register_hook(x, fn)
-  if modes.first_run and core.is_tensor(x) and not x.requires_grad then return {remove = function() end} end    -- a checkpoint's: see there
+lib.method("register_hook", function(x, fn)
+  if modes.first_run and not x.requires_grad then return {remove = function() end} end    -- a checkpoint's: see there
   return handle(core.register_hook(x, fn))
-end
+end)
 
 -- fn(leaf) is called when backward has added to this leaf's .grad: for an optimizer's step there and then, after which the gradient can
 -- go. Gives a handle with remove().
@@ -149,13 +150,13 @@ function M.register_post_accumulate_grad_hook(x, fn)
 end
 
 -- backward puts this result's gradient into its .grad too, as that of a leaf.
-function M.retain_grad(x)
+lib.method("retain_grad", function(x)
   if modes.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
   hooks[i], hooks.retain = false, hooks[i]                 -- after all others, whenever they come
-end
+end)
 
 ---- what is saved for backward ----
 autograd.graph = options.told({}, "autograd.graph")
@@ -467,4 +468,6 @@ function autograd.gradgradcheck(fn, inputs, o)
   return autograd.gradcheck(fn, inputs, all)
 end
 
-return options.told(autograd, "autograd", nil, {forward_ad = "func.jvp is"})
+return options.told(autograd, "autograd", nil, {forward_ad = "func.jvp is"}, function(_, name)
+  return name == "functional" and require "tycho.autograd_functional" or nil
+end)

@@ -401,4 +401,5 @@ distributed.functional = options.told({
 }, "distributed.functional")
 
 -- what is over modules and optimizers
-return options.told(distributed, "distributed", nil, nil, {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"})
+local parts = {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"}
+return options.told(distributed, "distributed", nil, nil, function(_, name) return parts[name] and require(parts[name]) end)

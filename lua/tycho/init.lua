@@ -28,10 +28,12 @@ local tycho = {version = core.version, __version__ = core.version, pi = math.pi,
 local Shape = require "tycho.shape"
 core.set_private("format", require("tycho.format").text_of)
 
--- Every op of the table is a function and a method; a trailing _ works in place. Internal ones stay within.
+-- Every op of the table is a function and a method, unless a function stands before it; a trailing _ works in place. Internal ones stay
+-- within.
+local functional = require "tycho.functional"
 local makes = {fill = true, random = true}
 for _, op in ipairs(core.op_table()) do
-  if op.domain ~= "internal" then
+  if op.domain ~= "internal" and not functional.has(op.name) then
     tycho[op.name] = ops[op.name]
     if not (makes[op.class] and not op.signature:match("^x")) and op.class ~= "cat" then M[op.name] = ops[op.name] end
     if op.inplace then
@@ -40,20 +42,32 @@ for _, op in ipairs(core.op_table()) do
     end
   end
 end
+-- other names that PyTorch has, of ops
+for name, of in pairs {
+  absolute = "abs", negative = "neg", multiply = "mul", subtract = "sub", fix = "trunc", arcsin = "asin", arccos = "acos",
+  arctan = "atan", arctan2 = "atan2", arcsinh = "asinh", arccosh = "acosh", arctanh = "atanh", greater = "gt", greater_equal = "ge",
+  less = "lt", less_equal = "le", not_equal = "ne", concat = "cat", concatenate = "cat", sgn = "sign", expit = "sigmoid",
+  log_sigmoid = "logsigmoid"} do
+  functional.alias(name, of)
+end
 M.fill = nil          -- only fill_ and full_like are PyTorch's
 tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
-local functional = require "tycho.functional"
+-- A name of a table of functions: those of its family are put there when the first of them is named.
+local function function_of(prefix)
+  return function(t, name)
+    local _ = functional.functions[prefix .. name]
+    return rawget(t, name)
+  end
+end
+functional.root = tycho
 for _, path in ipairs(functional.places) do
-  local place, last = functional.place(tycho, path)
-  place[last] = options.told({}, path)
+  local place, last = functional.place(path)
+  place[last] = options.told({}, path, nil, nil, function_of(path .. "."))
 end
-for name, fn in pairs(functional.functions) do
-  local place, last = functional.place(tycho, name)
-  place[last] = fn
-end
-require "tycho.grad"
+functional.show()
+core.set_private("read_rules", function() require "tycho.grad" end)
 
 ---- creation ----
 -- A nested list as a tensor; tensors of one element (0 dims) in it count as their numbers, as torch.tensor takes them.
@@ -92,19 +106,19 @@ tycho.from_ffi = require "tycho.memory"
 tycho.arange = function() fail("arange: there is no arange; range(first, last, step) includes both ends, as Lua's for does") end
 
 ---- methods beside ops ----
-function M.where(a, cond, b) return ops.where(cond, a, b) end     -- PyTorch's order for the method
+functional.method("where", function(a, cond, b) return ops.where(cond, a, b) end)     -- PyTorch's order for the method
 -- for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
-function M.iter(x, dim)
+functional.method("iter", function(x, dim)
   dim = dim or 1
   local i, n = 0, M.size(x, dim)
   return function()
     i = i + 1
     if i <= n then return i, ops.select(x, dim, i) end
   end
-end
+end)
 -- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or
 -- infinite. A GPU is waited for.
-function M.describe(x)
+functional.method("describe", function(x)
   local y = M.double(M.detach(x))
   local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device,
     tostring(M.stride(x)), M.numel(x) * M.element_size(x))
@@ -113,7 +127,7 @@ function M.describe(x)
       M.std(y, {correction = M.numel(y) > 1 and 1 or 0}):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
   end
   return text
-end
+end)
 
 -- where(cond): the places where cond isn't 0, as nonzero(cond, {as_tuple = true}) gives them
 function tycho.where(cond, ...)
@@ -153,7 +167,7 @@ tycho.keep = core.keep
 ---- the rest of the library ----
 -- is_tensor(value): whether it is a tensor.
 tycho.is_tensor = core.is_tensor
-tycho.numel, tycho.is_floating_point, tycho.detach = M.numel, M.is_floating_point, M.detach
+tycho.numel, tycho.detach = M.numel, M.detach
 -- manual_seed(seed): seeds the random generators of the CPU and of all GPUs with a whole number from 0.
 tycho.manual_seed = core.manual_seed
 -- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. GPUs': tycho.cuda.get_rng_state.
@@ -280,24 +294,7 @@ tycho.backends = require "tycho.backends"
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
 tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
-tycho.autograd.functional = require "tycho.autograd_functional"
-local saving = require "tycho.saving"
-tycho.save, tycho.load = saving.save, saving.load
-for name, fn in pairs(require "tycho.numpy") do tycho[name] = fn end        -- load_npy, save_npy, load_npz, save_npz
 
-for _, name in ipairs {"zero_", "squeeze_", "unsqueeze_", "transpose_", "t_", "random_", "repeat"} do tycho[name] = M[name] end
-
--- Methods that are written in Lua alone say so, as others do, where what comes first is no tensor.
-for _, name in ipairs {"retain_grad", "register_hook", "element_size", "get_device", "is_pinned", "nbytes", "type_as", "zero_",
-    "new_tensor", "new_zeros", "new_ones", "new_empty", "new_full", "reshape_as", "is_same_size", "iter", "describe", "where"} do
-  local f = M[name]
-  M[name] = function(x, ...)
-    if not core.is_tensor(x) then
-      fail("%s: argument 1 must be a tensor, got %s; a method is called with a colon", name, options.shown(x))
-    end
-    return f(x, ...)
-  end
-end
 
 -- steps numbers from base^first to base^last, their exponents evenly spaced.
 tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?",
@@ -316,10 +313,8 @@ end)
 -- What draws random numbers takes a generator of its own, too.
 local generator = require "tycho.generator"
 tycho.Generator = generator.Generator
-for _, name in ipairs {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "uniform_", "normal_",
-    "exponential_", "log_normal_", "cauchy_", "geometric_", "random_", "bernoulli", "bernoulli_", "multinomial", "poisson",
-    "binomial"} do
-  if M[name] then M[name] = generator.drawing(name, M[name]) end
+for _, name in ipairs {"rand", "randn", "randint", "randperm", "uniform_", "exponential_", "multinomial", "poisson", "binomial"} do
+  if rawget(M, name) then M[name] = generator.drawing(name, M[name]) end
   if rawget(tycho, name) then tycho[name] = generator.drawing(name, tycho[name]) end
 end
 
@@ -343,15 +338,24 @@ local elsewhere = {
   cholesky = "linalg.cholesky is", qr = "linalg.qr is", lu = "linalg.lu_factor and linalg.lu are", chain_matmul = "linalg.multi_dot is",
   complex = "fft.complex joins real and imaginary parts", solve = "linalg.solve is", is_nonzero = "x:item() ~= 0 asks that",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
+local named = function_of ""
+local members = {save = "tycho.saving", load = "tycho.saving", load_npy = "tycho.numpy", save_npy = "tycho.numpy",
+  load_npz = "tycho.numpy", save_npz = "tycho.numpy"}
 local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
 return setmetatable(tycho, {__index = function(t, k)
   if second_names[k] then return t[second_names[k]][k] end
+  if members[k] then
+    rawset(t, k, require(members[k])[k])
+    return rawget(t, k)
+  end
   if parts[k] then
     local m = require(parts[k])
     rawset(t, k, m)
     return m
   end
   if type(k) ~= "string" then return nil end
+  local f = named(t, k)
+  if f ~= nil then return f end
   if elsewhere[k] then fail("tycho has no '" .. k .. "': " .. elsewhere[k]) end
   local names = {}
   for name in pairs(t) do names[#names + 1] = name end

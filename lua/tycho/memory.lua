@@ -84,6 +84,6 @@ M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_op
   end})
 
 -- Bytes of an element.
-function M.element_size(x) return widths[x.dtype] end
+require("tycho.functional.lib").method("element_size", function(x) return widths[x.dtype] end)
 
 return from_ffi

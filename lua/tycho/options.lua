@@ -238,16 +238,19 @@ function options.shown(v)
 end
 
 -- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too;
--- elsewhere: what PyTorch's programs look for here, and what there is; parts: modules by name, which load when they are named.
-function options.told(t, what, place, elsewhere, parts)
+-- elsewhere: what PyTorch's programs look for here, and what there is; find(t, name): what is made when it is named, or nil.
+function options.told(t, what, place, elsewhere, find)
   return setmetatable(t, {__index = function(_, k)
     if type(k) ~= "string" then return nil end
-    if parts and parts[k] then
-      rawset(t, k, require(parts[k]))
-      return rawget(t, k)
+    local found = find and find(t, k)
+    if found ~= nil then
+      rawset(t, k, found)
+      return found
     end
     if elsewhere and elsewhere[k] then fail("%s has no '%s': %s", what, k, elsewhere[k]) end
-    if place and rawget(package.loaded[place] or {}, k) ~= nil then fail("%s has no '%s': it is %s.%s", what, k, place, k) end
+    if place and select(2, pcall(function() return assert(require(place)[k]) and true end)) == true then
+      fail("%s has no '%s': it is %s.%s", what, k, place, k)
+    end
     fail("%s has no '%s'%s", what, k, options.suggest(k, t))
   end})
 end

@@ -201,11 +201,11 @@ typedef struct ty_op {
   bool mutates;                        /* changes operands; has no results of its own */
   int device;                          /* slot of the attribute that names the results' device; -1: none */
   int cast_first;                      /* slot of the attribute that names a dtype that operand 1 is cast to first; -1: none */
-  ty_param param[TY_MAXPARAM];
   /* From the gradient rules: bit i of diff: operand i has one. To differentiate operand i, the call must save the
    * operands in save_in[i] and the results in save_out[i]. Operands of a list share the last bit. */
   uint32_t diff, save_in[TY_MAXPARAM];
   uint8_t save_out[TY_MAXPARAM];
+  ty_param param[TY_MAXPARAM];         /* last: a function that isn't in the table has memory for nparam of them alone */
 } ty_op;
 
 extern ty_op ty_ops[TY_NOP];            /* device libraries see it through calls only */

@@ -106,6 +106,14 @@ static int set_rule(lua_State *L) {
   return 0;
 }
 
+/* Before the first tensor of this state requires grad: its rules are read. */
+void ty_need_rules(lua_State *L, ty_state *s) {
+  if (s->rules) return;
+  ty_private(L, TY_R_READ_RULES);
+  lua_call(L, 0, 0);
+  s->rules = true;
+}
+
 /* ---- running rules ---- */
 
 static void push_saved(lua_State *L, ty_tape_call *r, int i, bool result) {

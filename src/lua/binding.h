@@ -49,9 +49,9 @@ typedef struct ty_state {
   long long gc_limit;        /* the collector is driven when the state's tensors hold more bytes */
   long long gc_unrecorded;   /* the same, while nothing has been recorded since the last collection */
   long long unrecorded;      /* gc_unrecorded less the bytes in use when it was set */
-  unsigned calls;            /* of ops since then */
   long long garbage;         /* the least of what either limit allows above what was in use */
   bool collecting;
+  bool rules;                /* gradient rules have been read */
   bool watchful;             /* backward looks for NaN; calls' places are noted */
   int collects;              /* lists that operands are collected in, see handle.c; what is older than the newest of them may be one */
   uint64_t older_handle, older_node;
@@ -61,7 +61,8 @@ typedef struct ty_state {
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
-       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META };
+       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META,
+       TY_R_READ_RULES };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
@@ -100,7 +101,7 @@ void ty_let_go(lua_State *L, ty_state *s);                /* releases the Lua va
 void ty_note_place(lua_State *L, const ty_tensor *result);      /* for detect_anomaly */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t);     /* t's handle is being collected */
 #define TY_LEAST_GARBAGE ((long long)96 << 20)            /* bytes below which the collector is left alone */
-#define TY_LEAST_UNRECORDED ((long long)8 << 20)          /* the same where nothing has been recorded */
+#define TY_LEAST_UNRECORDED ((long long)4 << 20)          /* the same where nothing has been recorded */
 void ty_pace(lua_State *L, ty_state *s);                  /* drives the collector when tensors hold much */
 const ty_op *ty_defined_at(lua_State *L, int index);      /* the signature of a function made by define(), or NULL */
 /* Raises, with the user's line: the nearest one that isn't the library's own; and, before what an op within says, the
@@ -215,6 +216,7 @@ void ty_open_ops(lua_State *L);
 void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
+void ty_need_rules(lua_State *L, ty_state *s);
 ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);   /* ty_host's, as the next */
 ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
 ty_status ty_lua_pack(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);

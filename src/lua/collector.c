@@ -10,10 +10,10 @@
 #define PER_HEAP 8
 #define MOST_FOR_HEAP ((long long)192 << 20)
 /* While nothing is recorded for backward it comes sooner: results die young, and memory that is used again at once is still in the
- * processor's caches (sums of 100,000 elements take half the time). IN_CACHES: more garbage than this has left them anyway. */
+ * processor's caches (sums of 100,000 elements take half the time). So many bytes for each of the heap take longer than a collection
+ * does. IN_CACHES: more garbage than this has left them anyway. */
+#define PER_HEAP_UNRECORDED 16
 #define IN_CACHES ((long long)20 << 20)
-/* Between two such early collections lie so many calls at least: results larger than the caches would have one at each. */
-#define CALLS 32
 /* KB of the heap in one go: little by little, since what holds much memory may be let go meanwhile. */
 #define STEP 64
 /* The same while nothing is recorded: most of a small heap, some 0.2 ms. */
@@ -39,25 +39,23 @@ static bool collect(lua_State *L, ty_state *s, int what, int data) {
 
 /* Half as much garbage as is in use, but at least so much as is said above, and no more than most. */
 static void set_limit(lua_State *L, ty_state *s, long long most) {
-  const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10,
-    least = TY_MAX(ty_gpu_garbage(), TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP));
-  s->garbage = TY_MAX(TY_LEAST_GARBAGE, least);
+  const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10, gpu = ty_gpu_garbage();
+  s->garbage = TY_MAX(TY_LEAST_GARBAGE, TY_MAX(gpu, TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP)));
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
   const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;
-  const long long soon = TY_MAX(TY_LEAST_UNRECORDED, least);
+  const long long soon = TY_MAX(TY_LEAST_UNRECORDED, TY_MAX(gpu, PER_HEAP_UNRECORDED * heap));
   s->unrecorded = useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);       /* not useful: they are kept */
   s->gc_unrecorded = soon > IN_CACHES ? s->gc_limit : TY_MIN(now + s->unrecorded, most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);
-  s->calls = 0;
 }
 
 void ty_pace(lua_State *L, ty_state *s) {
   if (s->account->dropped) ty_let_go(L, s);
   long long now = atomic_load_explicit(&s->account->bytes, memory_order_relaxed);
   if (s->collecting) return;
-  const bool soon = ++s->calls > CALLS && now > s->gc_unrecorded &&
+  const bool soon = now > s->gc_unrecorded &&
     !atomic_load_explicit(&s->account->recorded, memory_order_relaxed) && !ty_modes_of(L, s)->scope;
   if (!soon && now <= s->gc_limit) {
     /* after a collection that was not ours the limit may fall, but not rise: it may be half-way */

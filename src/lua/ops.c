@@ -2,6 +2,7 @@
  * signature, and the table itself for docs and specs.
  *
  * Invariant: nothing here knows one op from another, but for has_inplace. */
+#include <stddef.h>
 #include <string.h>
 #include "binding.h"
 
@@ -90,11 +91,12 @@ static int define(lua_State *L) {
   const char *name = luaL_checkstring(L, 1), *sig = luaL_checkstring(L, 2);
   luaL_checktype(L, 3, LUA_TFUNCTION);
   lua_settop(L, 4);
-  ty_op *op = lua_newuserdata(L, sizeof *op + strlen(name) + 1);
-  memset(op, 0, sizeof *op);
-  op->name = op->shown = strcpy((char *)(op + 1), name);
-  op->nout = 1;
-  if (ty_sig_parse(sig, op, err) != TY_OK) return ty_throw(L, "%s", err);
+  ty_op parsed = {.nout = 1};
+  if (ty_sig_parse(sig, &parsed, err) != TY_OK) return ty_throw(L, "%s", err);
+  const size_t size = offsetof(ty_op, param) + (size_t)parsed.nparam * sizeof *parsed.param;
+  ty_op *op = lua_newuserdata(L, size + strlen(name) + 1);
+  memcpy(op, &parsed, size);
+  op->name = op->shown = strcpy((char *)op + size, name);
   lua_pushvalue(L, 3);
   if (lua_toboolean(L, 4)) ty_push_scoped(L);
   else lua_pushnil(L);

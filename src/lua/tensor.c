@@ -212,7 +212,9 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
     return 1;
   }
   if (get_field(L, s, t, k)) return 1;
-  return ty_is_index(L, 2) ? ty_index_get(L) : unknown(L, k);
+  if (ty_is_index(L, 2)) return ty_index_get(L);
+  lua_getfield(L, lua_upvalueindex(TY_UPVALUES + 1), k);   /* one whose file hasn't been read is now */
+  return lua_isnil(L, -1) ? unknown(L, k) : 1;
 }
 
 /* Of the tensor at index 1. */
@@ -221,7 +223,9 @@ static int set_requires_grad(lua_State *L, const char *who, bool on) {
   if (on && !ty_is_float((ty_dtype)t->dtype))
     return ty_throw(L, "requires_grad: only floating tensors can require grad, got %s", ty_dtype_names[t->dtype]);
   if (!on && t->node) return ty_throw(L, "requires_grad: this tensor is a result; use detach() to cut it off");
-  ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_state *s = ty_state_of(L);
+  if (on) ty_need_rules(L, s);
+  ty_ctx *ctx = ty_ctx_of(L, s);
   return ty_set_requires_grad(ctx, t, on) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 

@@ -20,8 +20,7 @@ local function collate(...)
   return told(pcall(require "tycho.data.collate", ...))
 end
 local remote = require "tycho.data.remote"
-local data = {datasets = require "tycho.data.datasets", transforms = require "tycho.data.transforms",
-  Dataset = remote.Dataset, get_worker_info = remote.get_worker_info, collate = collate, default_collate = collate,
+local data = {Dataset = remote.Dataset, get_worker_info = remote.get_worker_info, collate = collate, default_collate = collate,
   DataLoader = require("tycho.data.loader").DataLoader, Prefetcher = require("tycho.data.loader").Prefetcher}
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
@@ -254,4 +253,8 @@ function data.read_csv(path, o)
   return M.to(x, o.dtype), names
 end
 
-return require("tycho.options").told(data, "data", nil, {IterableDataset = "any table with iter() is a dataset: see DataLoader"})
+-- Loaded when first used.
+local parts = {datasets = "tycho.data.datasets", transforms = "tycho.data.transforms"}
+return options.told(data, "data", nil, {IterableDataset = "any table with iter() is a dataset: see DataLoader"}, function(_, name)
+  return parts[name] and require(parts[name])
+end)

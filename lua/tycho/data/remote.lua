@@ -12,7 +12,6 @@ local samplers = require "tycho.data.samplers"
 local collate = require "tycho.data.collate"
 local source = require "tycho.data.source"
 local items_of = require("tycho.data.stream").items_of
-local saving = require "tycho.saving"
 local tree = require "tycho.tree"
 local remote = {}
 
@@ -161,10 +160,10 @@ end
 
 ---- messages ----
 local function send(process, tag, value, wait)
-  local text, tensors = saving.pack(value)
+  local text, tensors = require("tycho.saving").pack(value)
   return core.message_send(process, tag, text, tensors, wait)
 end
-local function open(text, memory) return saving.unpack(text, memory) end
+local function open(text, memory) return require("tycho.saving").unpack(text, memory) end
 
 ---- the worker's side: luajit -e 'require("tycho.data.remote").work()' ----
 local info                               -- what get_worker_info gives

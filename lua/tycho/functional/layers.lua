@@ -567,3 +567,4 @@ def("scaled_dot_product_attention",
     local y = ops.attention(four(q), four(k), four(v), mask, {causal = causal, scale = scale, dropout = p})
     return n == 4 and y or M.view(y, with_last(lead, q.shape[n - 1], v.shape[n]))
   end, NN)
+lib.alias("upsample", "interpolate")

@@ -2,6 +2,7 @@
 -- and completed as for an op; the function then gets them in order. Each becomes a function of tycho and, unless it makes
 -- tensors from nothing, a method. Gradients come from the ops.
 local core = require "tycho.core"
+local drawing = require("tycho.generator").drawing
 local given = require "tycho.options"
 local modes = require "tycho.modes"
 local fail, shown = given.fail, given.shown
@@ -14,10 +15,33 @@ local lib = {
   NN = {nn = true}, MAKES = {method = false}, LIST = {method = false, list = true}, LOSS = {nn = true, float32 = true},
 }
 
--- The table below root where the function of that name is, and its name there: tycho.signal.windows and "hann".
-function lib.place(root, name)
-  for step in name:gmatch "(%l+)%." do root = root[step] end
-  return root, name:match "[^.]*$"
+-- The table of tycho where the function of that name is, and its name there: tycho.signal.windows and "hann".
+function lib.place(name)
+  local at = lib.root
+  for step in name:gmatch "(%l+)%." do at = at[step] end
+  return at, name:match "[^.]*$"
+end
+
+-- f becomes the function of that name.
+function lib.set(name, f)
+  lib.functions[name] = f
+  if not lib.root then return end
+  local at, last = lib.place(name)
+  rawset(at, last, f)
+end
+-- What has been read before there was a root.
+function lib.show()
+  for name, f in pairs(lib.functions) do lib.set(name, f) end
+end
+
+-- A method that is no function of tycho: f(x, ...) of a tensor x.
+function lib.method(name, f)
+  M[name] = function(x, ...)
+    if not core.is_tensor(x) then
+      fail("%s: argument 1 must be a tensor, got %s; a method is called with a colon", name, shown(x))
+    end
+    return f(x, ...)
+  end
 end
 
 -- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
@@ -95,13 +119,14 @@ end
 
 -- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast;
 -- method = false: no method; list = true: of tensors, which may also follow one another; inplace = true: the result has
--- x's shape, and there is a form with a trailing _; scope = false: it makes nothing but its results, or calls a function of the user's, who
--- may keep what that makes. Else what fn makes and doesn't return ends with the call.
+-- x's shape, and there is a form with a trailing _; draws = true: it takes a generator; scope = false: it makes nothing but its results, or
+-- calls a function of the user's, who may keep what that makes. Else what fn makes and doesn't return ends with the call.
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
   local f = core.define(name, signature, options.float32 and lib.in_float32(fn) or fn, options.scope ~= false)
   if options.list then f = of_list(f) end
-  lib.functions[name] = f
+  if options.draws then f = drawing(name, f) end
+  lib.set(name, f)
   lib.signatures[#lib.signatures + 1] = {name = name, signature = signature, doc = doc, inplace = options.inplace}
   if options.nn then lib.nn[name] = true end
   if options.method ~= false then M[name] = f end
@@ -117,22 +142,22 @@ function lib.def(name, signature, doc, fn, options)
       end
       return M.copy_(x, y)
     end
-    lib.functions[name .. "_"], M[name .. "_"] = in_place, in_place
+    lib.set(name .. "_", in_place)
+    M[name .. "_"] = in_place
   end
 end
 
 -- A function that is C's: {name, signature, doc, call}.
 function lib.given(f)
-  lib.functions[f.name], M[f.name] = f.call, f.call
+  lib.set(f.name, f.call)
+  M[f.name] = f.call
   lib.signatures[#lib.signatures + 1] = {name = f.name, signature = f.signature, doc = f.doc}
 end
 
--- Another name of a function or an op, as PyTorch has it.
+-- Another name of a function, whose file has been read, or of an op, as PyTorch has it.
 function lib.alias(name, of)
-  local f = lib.functions[of] or core.ops[of]
-  lib.functions[name] = f
-  if M[of] then M[name] = M[of] end
-  if M[of .. "_"] then M[name .. "_"] = M[of .. "_"] end
+  lib.set(name, rawget(lib.functions, of) or core.ops[of])
+  M[name], M[name .. "_"] = rawget(M, of), rawget(M, of .. "_")
 end
 
 -- Softmax over the last dim; rows that are -inf throughout, which attend to nothing, give 0.

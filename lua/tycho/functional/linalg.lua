@@ -414,9 +414,8 @@ local function matrix_exp(x)
 end
 def("linalg.matrix_exp", "x", "e to the power of square matrices", function(x) return lib.exactly(matrix_exp, x) end, NO_METHOD)
 def("linalg.cross", "a, b, dim:int=-1", "vector product along dim, of size 3", function(a, b, dim) return F.cross(a, b, dim) end, NO_METHOD)
-for name, of in pairs {matrix_power = "matrix_power", matmul = "matmul"} do
-  F["linalg." .. name] = F[of] or ops[of]
-end
+lib.set("linalg.matrix_power", F.matrix_power)
+lib.set("linalg.matmul", ops.matmul)
 
 def("linalg.diagonal", "x, *, offset:int=0, dim1:dim=-2, dim2:dim=-1", "the diagonals of matrices, as their last dim",
   function(x, offset, dim1, dim2) return ops.diagonal(x, offset, dim1, dim2) end, NO_METHOD)

@@ -167,7 +167,7 @@ M.scatter_ = core.define("scatter_", "x, dim:int, index, src:operand, *, reduce:
     if reduce == "none" then return ops.scatter_(x, dim, index, src) end
     return reduced_(x, dim, index, src, {reduce = reduce})
   end)
-F.scatter_ = M.scatter_
+lib.set("scatter_", M.scatter_)
 
 def("scatter_reduce",
   "x, dim:int, index, src, reduce:enum(sum,prod,mean,amax,amin), *, include_self:bool=true",

@@ -532,3 +532,5 @@ def("einsum",
     for i, l in ipairs(out) do final[i] = size[l] end
     return ops.expand(arrange(x, lx, out), final)
   end, {method = false})
+lib.alias("vdot", "dot")
+lib.alias("ger", "outer")

@@ -40,7 +40,7 @@ for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
     return x
   end
 end
-M.swapaxes_, M.swapdims_ = M.transpose_, M.transpose_
+for _, name in ipairs {"unsqueeze_", "squeeze_", "transpose_", "t_"} do lib.set(name, M[name]) end
 def("sum_to_size", "x, size:sizes", "x summed over the dims along which size broadcasts to its shape", function(x, size)
   local lead = M.dim(x) - #size
   if lead < 0 then fail("sum_to_size", "shape %s has fewer than %d dims", tostring(x.shape), #size) end
@@ -56,10 +56,10 @@ def("sum_to_size", "x, size:sizes", "x summed over the dims along which size bro
   return x
 end)
 -- Whether both have the same shape.
-function M.is_same_size(x, other)
+lib.method("is_same_size", function(x, other)
   if not core.is_tensor(other) then fail("is_same_size", "argument 2 must be a tensor, got %s", type(other)) end
   return x.shape == other.shape
-end
+end)
 -- As dim(), and as numel().
 M.ndimension, M.nelement = M.dim, M.numel
 def("movedim",
@@ -155,6 +155,7 @@ def("tile", "x, repeats:sizes", "x repeated along each dim, or the last (PyTorch
   return fresh(M.reshape(ops.expand(M.reshape(x, outer), inner), size), x)
 end)
 M["repeat"] = F.tile
+lib.set("repeat", F.tile)
 local function rolled(x, shift, dim)
   local n = x.shape[wrap("roll", dim, M.dim(x))]
   if n == 0 then return x end
@@ -357,7 +358,7 @@ for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
     end
     return M.tensor_split(x, sections, d)
   end
-  F[name] = M[name]
+  lib.set(name, M[name])
 end
 joined("hstack", 1, 2)
 joined("vstack", 2, 1)
@@ -508,3 +509,9 @@ def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", 
   lead[#lead + 1], lead[#lead + 2], lead[#lead + 3] = c * r * r, h, w
   return fresh(M.reshape(ops.permute(y, {1, 2, 4, 6, 3, 5}), lead), x)
 end, {nn = true})
+
+---- other names that PyTorch has ----
+for name, of in pairs {swapaxes = "transpose", swapdims = "transpose", moveaxis = "movedim", ravel = "flatten", row_stack = "vstack",
+    split_with_sizes = "split"} do
+  lib.alias(name, of)
+end

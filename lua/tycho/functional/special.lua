@@ -1,4 +1,4 @@
--- Special functions made of ops. Those that ops.def has are computed in core/special.h; tycho.special is in init.lua.
+-- Special functions made of ops. Those that ops.def has are computed in core/special.h; tycho.special has both.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local ops, M = core.ops, core.methods
@@ -37,3 +37,12 @@ def("ldexp", "x, other:operand", "x * 2^other", function(x, other)
   local factor = ops.exp2(part)
   return x * factor * factor * ops.exp2(other - 2 * part)
 end, {inplace = true})
+
+---- torch.special's names ----
+for name in ([[
+  digamma entr erf erfc erfcx erfinv exp2 expit=sigmoid expm1 gammainc=igamma gammaincc=igammac gammaln=lgamma i0 i0e i1 i1e log1p
+  log_ndtr log_softmax logit logsumexp multigammaln=mvlgamma ndtr ndtri polygamma psi=digamma round sinc softmax xlog1py xlogy
+  zeta]]):gmatch "%S+" do
+  local shown, own = name:match "^([^=]+)=?(.*)$"
+  lib.set("special." .. shown, lib.find(own == "" and shown or own))
+end

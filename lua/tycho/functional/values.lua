@@ -1,217 +1,11 @@
--- Conversions, tensors like others, reductions, comparisons.
+-- Reductions, comparisons, order, pointwise functions made of others.
 --
 -- Idea: what PyTorch spells in one name (max of all, along a dim, of two tensors) is told apart here and goes to the op that is meant.
--- Invariant: a conversion that changes nothing gives the tensor itself.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local options = require "tycho.options"
 local def, fail, wrap = lib.def, lib.fail, lib.wrap
 local F = lib.functions
-
----- dtype, device, copies ----
-local DTYPES = {}
-for _, name in ipairs(core.dtypes) do DTYPES[name] = true end
--- A copy on the cpu in pinned memory, which the device fills after what it is doing: its values are there when the
--- stream, or an event after it, has been waited for.
-local function to_pinned(x) return M.copy_(ops.empty(x.shape, {dtype = x.dtype, device = "cpu", pin_memory = true}), x, true) end
-local function to_device(x, device, non_blocking)
-  local current = device == "cuda" and core.gpu.is_available() and "cuda:" .. core.gpu.current_device() or device
-  if current == x.device then return x end
-  if non_blocking and device == "cpu" then return to_pinned(x) end
-  return ops.to_device(x, device, {non_blocking = non_blocking})
-end
-local function to_dtype(x, dtype, second)
-  if not DTYPES[dtype] then
-    fail("to", (second and "argument 3 (dtype) must be a dtype such as 'float32'" or
-      "argument 2 (target) must be a dtype such as 'float32' or a device such as 'cpu' or 'cuda:0'") .. ", got '%s'%s",
-      dtype, options.suggest(dtype, core.dtypes))
-  end
-  return dtype == x.dtype and x or ops.cast(x, dtype)
-end
-def("to",
-  "x, target:any?, dtype:any?, *, device:device?, non_blocking:bool=false, copy:bool=false, \z
-    memory_format:enum(preserve,contiguous,channels_last)=preserve",
-  "x in another dtype, on another device (both: to(device, dtype)), as target is, or in another memory_format; x \z
-    itself where nothing changes, unless copy. non_blocking: to a GPU from pinned memory, and from a GPU to pinned \z
-    memory, without waiting",
-  function(x, target, dtype, device, non_blocking, copy, format)
-    local y = x
-    if core.is_tensor(target) then target, device, dtype = nil, device or target.device, dtype or target.dtype end
-    if type(dtype) == "boolean" then dtype, non_blocking = nil, dtype end            -- to(device, non_blocking)
-    if target ~= nil and type(target) ~= "string" then
-      fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target))
-    end
-    if dtype ~= nil and type(dtype) ~= "string" then fail("to", "argument 3 (dtype) must be a dtype, got %s", type(dtype)) end
-    if target and (target == "cpu" or target:match "^cuda") then y = to_device(y, target, non_blocking)
-    elseif target then y = to_dtype(y, target)
-    elseif not (device or dtype or copy) and format == "preserve" then
-      fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got nil")
-    end
-    if device then y = to_device(y, device, non_blocking) end
-    if dtype then y = to_dtype(y, dtype, true) end
-    if format ~= "preserve" then y = M.contiguous(y, format) end
-    return copy and rawequal(x, y) and ops.clone(x) or y
-  end)
-for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64",
-    int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
-  -- As to() of that dtype; a tensor that has it is given back itself.
-  M[name] = function(x)
-    if core.is_tensor(x) and x.dtype == dtype then return x end
-    return M.to(x, dtype)
-  end
-end
--- As x:to("cpu"): itself where it is there already; a GPU is waited for.
-M.cpu = function(x) return M.to(x, "cpu") end
--- cuda(gpu, {non_blocking=false}): on that GPU, a number from 0 or "cuda:0", or on the current one.
-M.cuda = function(x, gpu, o)
-  if type(gpu) == "table" then gpu, o = nil, gpu end
-  return M.to(x, type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda", o)
-end
--- A copy in pinned memory, from which a GPU copies without the host waiting. Without a GPU it is x itself.
-M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end
--- Whether the dtype is a floating one.
-M.is_floating_point = function(x)
-  if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
-  return x.dtype:find("float", 1, true) ~= nil
-end
--- The number of the GPU that it is on; -1: the CPU.
-M.get_device = function(x) return tonumber(x.device:match ":(%d+)$") or -1 end
--- Whether it lies in pinned memory.
-M.is_pinned = function(x) return core.gpu.is_pinned(x) end
--- Bytes of its elements.
-M.nbytes = function(x) return M.numel(x) * M.element_size(x) end
--- Does nothing: memory that several streams use is known of by itself.
-function M.record_stream() end
--- In the other tensor's dtype and on its device.
-M.type_as = function(x, other) return M.to(x, other) end
--- All elements become 0.
-M.zero_ = function(x) return M.fill_(x, 0) end
--- A creator's arguments, with x's dtype and device unless their options say otherwise.
-local function as_of(x, ...)
-  local args, n, o = {...}, select("#", ...), {dtype = x.dtype, device = x.device}
-  local last = args[n]
-  if n > 0 and type(last) == "table" and getmetatable(last) == nil and #last == 0 and next(last) ~= nil then
-    for k, v in pairs(last) do o[k] = v end
-    n = n - 1
-  end
-  args[n + 1] = o
-  return unpack(args, 1, n + 1)
-end
-for _, name in ipairs {"zeros", "ones", "empty"} do
-  -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones, empty, with x's dtype and device unless given.
-  M["new_" .. name] = function(x, ...) return ops[name](as_of(x, ...)) end
-end
--- new_full(sizes, value, {dtype=, device=, requires_grad=}): full, with x's dtype and device unless given.
-M.new_full = function(x, ...) return ops.full(as_of(x, ...)) end
--- new_tensor(value, {dtype=, device=, requires_grad=}): tensor(value), with x's dtype and device unless given.
-M.new_tensor = function(x, ...) return require("tycho").tensor(as_of(x, ...)) end
--- reshape to the other tensor's shape.
-M.reshape_as = function(x, other)
-  if not core.is_tensor(other) then fail("reshape_as", "argument 2 must be a tensor, got %s", type(other)) end
-  return M.reshape(x, other.shape)
-end
-
----- creation like another ----
--- make(shape), laid out as x is where someone has made that channels-last; where an op has, and all is value: by an op on x, for its
--- results know that the layout is the library's own.
-local function laid_out_as(x, make, requires_grad, pin_memory, value, same)
-  local s, made = x.shape
-  if value ~= nil and same and M.is_channels_last(x) and M.is_floating_point(x) then made = ops.fill(M.detach(x), value)
-  elseif #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
-    made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
-  else made = make(s) end
-  if pin_memory then made = M.pin_memory(made) end
-  return requires_grad and M.requires_grad_(made) or made
-end
-local LIKE = "dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false"
-local VALUE = {zeros = 0, ones = 1}
-for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
-  def(make .. "_like", "x, *, " .. LIKE,
-    make .. " in x's shape, dtype and layout",
-    function(x, dtype, device, ...)
-      local requires_grad, pin_memory = ...
-      return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end,
-        requires_grad, pin_memory, VALUE[make], (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
-    end)
-end
-def("randint_like", "x, low:int, high:int, *, " .. LIKE,
-  "whole numbers low to high, both included, in x's shape and dtype",
-  function(x, low, high, dtype, device, ...)
-    return laid_out_as(x,
-      function(shape) return ops.randint(low, high, shape, {dtype = dtype or x.dtype, device = device or x.device}) end, ...)
-  end)
-def("full_like", "x, value:any, *, " .. LIKE,
-  "x's shape, dtype and layout, all value",
-  function(x, value, dtype, device, requires_grad, pin_memory)
-    return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end,
-      requires_grad, pin_memory, type(value) == "number" and value or nil,
-      (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
-  end)
-
-def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
-  "normally distributed numbers; mean and std are numbers or tensors, whose common shape is the result's, or numbers \z
-    for a given size",
-  function(mean, std, size, dtype)
-    std = std or 1
-    for i, v in ipairs {mean, std} do
-      local kind = core.is_tensor(v) and v.dtype or type(v)
-      local fits = kind == "number" or core.is_tensor(v) and kind ~= "bool"
-      if not fits then fail("normal", "argument %d must be a number or a tensor, got %s", i, kind) end
-    end
-    local low = core.is_tensor(std) and lib.looks(std) and M.numel(std) > 0 and ops.amin(std):item() or type(std) == "number" and std or 0
-    if low < 0 then fail("normal", "argument 2 (std) must not be negative, got %g", low) end
-    local like, shapes = nil, {}
-    for _, x in ipairs {mean, std} do
-      if core.is_tensor(x) then like, shapes[#shapes + 1] = like or x, x.shape end
-    end
-    if not like then
-      if not size then fail("normal", "a size is needed where mean and std are numbers") end
-      return ops.randn(size, {dtype = dtype}) * std + mean
-    end
-    if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
-    return ops.randn(lib.common_shape("normal", shapes), {dtype = dtype or like.dtype, device = like.device}) * std + mean
-  end, lib.MAKES)
-
--- In place, like PyTorch's.
-local function open_unit(x) return lib.open_unit(x.shape, "float64", x.device) end
-local function drawn(name, fn)
-  M[name] = function(x, ...)
-    if not core.is_tensor(x) then fail(name, "argument 1 must be a tensor, got %s", type(x)) end
-    if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
-      fail(name, "a leaf that requires grad can't be changed in place outside no_grad")
-    end
-    return M.copy_(x, fn(x, ...))
-  end
-end
-local function need_above(name, what, v)
-  if v ~= nil and not (type(v) == "number" and v > 0) then fail(name, "%s must be a number above 0, got %s", what, tostring(v)) end
-end
--- log_normal_(mean=1, std=2): in place, e to the power of draws of a normal distribution of that mean and deviation.
-drawn("log_normal_", function(x, mean, std)
-  need_above("log_normal_", "std", std)
-  return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1))
-end)
--- cauchy_(median=0, sigma=1): in place, draws of a Cauchy distribution.
-drawn("cauchy_", function(x, median, sigma)
-  need_above("cauchy_", "sigma", sigma)
-  return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0)
-end)
--- geometric_(p): in place, in how many trials of probability p (0 < p < 1) the first success comes: whole numbers from 1.
-drawn("geometric_", function(x, p)
-  if type(p) ~= "number" or not (p > 0 and p < 1) then
-    fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p))
-  end
-  return ops.ceil(ops.log(open_unit(x)) / math.log(1 - p))
-end)
--- random_(low, high): in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype
--- counts to.
-drawn("random_", function(x, low, high)
-  if high == nil then low, high = 0, low end
-  local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
-    int64 = 2 ^ 53, uint8 = 255, bool = 1}
-  return ops.randint(low, high or most[x.dtype], x.shape, {dtype = not M.is_floating_point(x) and x.dtype or nil, device = x.device})
-end)
 
 ---- reductions ----
 def("max", "x, dim:any?, keepdim:bool=false", "without dim the largest element; with dim the maxima and their indices",
@@ -422,7 +216,7 @@ M.clamp_ = core.define("clamp_", "x, min:operand?, max:operand?", function(x, mi
   need_held(x, min, max)
   return ops.clamp_(x, min, max)
 end)
-F.clamp_ = M.clamp_
+lib.set("clamp_", M.clamp_)
 def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
   "a / b, by elements; rounded towards 0 (trunc) or down (floor), where asked for, in the operands' dtype",
   function(a, b, mode)
@@ -449,7 +243,7 @@ M.div_ = core.define("div_", "a, b:operand, *, rounding_mode:enum(none,trunc,flo
   if mode == "none" then return ops.div_(a, b) end
   return rounded_(a, b, {rounding_mode = mode})
 end)
-F.div_ = M.div_
+lib.set("div_", M.div_)
 def("clamp_min", "x, min:operand", "the larger of x and min", function(x, min)
   if core.is_tensor(min) then return ops.maximum(x, min) end
   return limited(x, min)
@@ -508,15 +302,7 @@ def("nonzero", "x, *, as_tuple:bool=false",
   end)
 def("argwhere", "x", "indices of the elements that are not 0, one row each", function(x) return ops.nonzero(x) end)
 
----- random numbers ----
-def("bernoulli", "x, p:any?", "1 with probability x, else 0; with p like x, 1 with probability p", function(x, p)
-  if p == nil then return ops.bernoulli(x) end
-  if core.is_tensor(p) then return M.to(ops.bernoulli(ops.expand(p, x.shape)), x.dtype) end
-  if type(p) ~= "number" or not (p >= 0 and p <= 1) then
-    fail("bernoulli", "argument 2 (p) must be a probability or a tensor of them, got %s", tostring(p))
-  end
-  return M.to(ops.bernoulli(ops.full(x.shape, p, {dtype = M.is_floating_point(x) and x.dtype or "float32", device = x.device})), x.dtype)
-end)
--- x becomes 1 with probability p, else 0, whatever it held
-function M.bernoulli_(x, p) return M.copy_(x, F.bernoulli(x, p == nil and 0.5 or p)) end
-F.bernoulli_ = M.bernoulli_
+---- other names that PyTorch has ----
+lib.alias("clip", "clamp")
+lib.alias("divide", "div")
+lib.alias("true_divide", "div")

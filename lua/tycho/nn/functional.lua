@@ -2,14 +2,14 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local functional = require "tycho.functional"
-local F = {}
-for name in pairs(functional.nn) do F[name] = functional.functions[name] or core.ops[name] end
+
 -- Those that PyTorch can do in place take {inplace = true}.
+local INPLACE = {}
 for name in ([[
   relu relu6 leaky_relu elu selu celu silu mish hardswish hardsigmoid hardtanh threshold rrelu
-  dropout dropout1d dropout2d dropout3d alpha_dropout]]):gmatch "%S+" do
-  local f = F[name]
-  F[name] = function(x, ...)
+  dropout dropout1d dropout2d dropout3d alpha_dropout]]):gmatch "%S+" do INPLACE[name] = true end
+local function maybe_in_place(name, f)
+  return function(x, ...)
     local n = select("#", ...)
     local o = n > 0 and select(n, ...)
     if type(o) ~= "table" or o.inplace == nil then return f(x, ...) end
@@ -22,7 +22,17 @@ for name in ([[
     return core.methods.copy_(x, f(was, unpack(args, 1, next(rest) and n or n - 1)))
   end
 end
-F.unfold = functional.functions.im2col      -- tycho.unfold is Tensor.unfold
-F.upsample = F.interpolate
+
+local other = {unfold = "im2col", upsample = "interpolate"}            -- tycho.unfold is Tensor.unfold
+local F = {}
 for _, name in ipairs {"relu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "threshold"} do F[name .. "_"] = core.ops[name .. "_"] end
-return F
+
+-- The function of that name, unless PyTorch keeps it elsewhere.
+local function find(_, name)
+  local own = other[name] or name
+  local f = functional.find(own)
+  if f and functional.nn[own] then return INPLACE[name] and maybe_in_place(name, f) or f end
+  functional.all()                                     -- a name near it may be in any family
+  for near in pairs(functional.nn) do local _ = F[near] end
+end
+return options.told(F, "nn.functional", "tycho", nil, find)

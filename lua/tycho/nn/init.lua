@@ -5,7 +5,6 @@
 -- the distributions that parameters are drawn from are PyTorch's.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
-local recompute = require "tycho.recompute"
 local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local module = require "tycho.nn.module"
@@ -158,6 +157,7 @@ function Checkpoint:forward(...)
     self._open = (self._open + 1) % self._pieces
     self.saved_bytes = self.saved_bytes + bytes
   end
+  local recompute = require "tycho.recompute"
   if self.segments == 1 then return recompute.run({report = report}, self.module, ...) end
   return recompute.sequence({report = report}, module.members(self.module), self.segments, ...)
 end
@@ -214,8 +214,6 @@ for _, List in ipairs {Sequential, ModuleList, ParameterList} do
     return out
   end
 end
-
-require "tycho.nn.dicts"
 
 -- Identity(): gives its input; arguments are taken, and of no effect.
 local Identity = layer("Identity")
@@ -344,15 +342,15 @@ local function conv(name, dims, transposed)
   end
   local function plain(v) return dims > 1 and v or v[1] end
   if transposed then
-    local fn = F["conv_transpose" .. dims .. "d"]
+    local fn = "conv_transpose" .. dims .. "d"
     -- output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
     function Conv:forward(x, output_size)
       if type(output_size) == "table" and output_size.output_size then output_size = output_size.output_size end
       local more = output_size ~= nil and plain(padding_for(name, self, x, output_size, dims)) or self.output_padding
-      return fn(x, self.weight, self.bias, plain(self.stride), plain(self.padding), more, self.groups, plain(self.dilation))
+      return F[fn](x, self.weight, self.bias, plain(self.stride), plain(self.padding), more, self.groups, plain(self.dilation))
     end
   else
-    local fn = F["conv" .. dims .. "d"]
+    local fn = "conv" .. dims .. "d"
     function Conv:forward(x)
       local padding = self.padding
       if self.padding_mode ~= "zeros" or self.uneven then
@@ -360,7 +358,7 @@ local function conv(name, dims, transposed)
         for i = dims, 1, -1 do p[#p + 1], p[#p + 2] = padding[i], padding[i] + (self.uneven and self.uneven[i] or 0) end
         x, padding = F.pad(x, p, {mode = self.padding_mode == "zeros" and "constant" or self.padding_mode}), many("padding", 0, 0)
       end
-      return fn(x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
+      return F[fn](x, self.weight, self.bias, plain(self.stride), plain(padding), plain(self.dilation), self.groups)
     end
   end
   function Conv:extra_repr()
@@ -375,8 +373,8 @@ local function conv(name, dims, transposed)
   end
 end
 for dims = 1, 3 do
-  conv(("Conv%dd"):format(dims), dims)
-  conv(("ConvTranspose%dd"):format(dims), dims, true)
+  lib.declare(("Conv%dd"):format(dims), conv, dims)
+  lib.declare(("ConvTranspose%dd"):format(dims), conv, dims, true)
 end
 
 ---- normalisation, dropout ----
@@ -425,7 +423,7 @@ local function norm_repr(self)
   return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
     tostring(self.affine), tostring(self.track_running_stats))
 end
-for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d = {5, 5}} do
+local function batch_norm(name, least, most)
   local Norm = layer(name)
   -- Batch norm over all dims but 2, the channels: BatchNorm1d (N, C) or (N, C, L), BatchNorm2d (N, C, H, W), BatchNorm3d (N, C, D, H, W).
   -- In training by the batch's statistics, which running_mean and running_var follow; in evaluation by those. momentum = false: they are
@@ -434,13 +432,15 @@ for name, dims in pairs {BatchNorm1d = {2, 3}, BatchNorm2d = {4, 4}, BatchNorm3d
   Norm.reset_running_stats, Norm.extra_repr = reset_running_stats, norm_repr
   function Norm:forward(x)
     local d = M.dim(x)
-    if d < dims[1] or d > dims[2] then
-      fail("%s: the input has shape %s; %s dims are needed", name, tostring(x.shape),
-        dims[1] == dims[2] and dims[2] or dims[1] .. " to " .. dims[2])
+    if d < least or d > most then
+      fail("%s: the input has shape %s; %s dims are needed", name, tostring(x.shape), least == most and most or least .. " to " .. most)
     end
     return lib.batch_norm(self, x)
   end
 end
+lib.declare("BatchNorm1d", batch_norm, 2, 3)
+lib.declare("BatchNorm2d", batch_norm, 4, 4)
+lib.declare("BatchNorm3d", batch_norm, 5, 5)
 
 local function sizes_of(name, v)
   local out = {}
@@ -490,7 +490,7 @@ function RMSNorm:extra_repr()
     tostring(self.weight ~= nil))
 end
 
-for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} do
+local function instance_norm(name, dims)
   local Norm = layer(name)
   -- Each channel of each item normalised by itself: InstanceNorm1d (N, C, L), InstanceNorm2d (N, C, H, W), InstanceNorm3d (N, C, D, H, W);
   -- also without N.
@@ -510,8 +510,9 @@ for dims, name in ipairs {"InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"} 
   end
 end
 
-for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d",
-    AlphaDropout = "alpha_dropout"} do
+for dims = 1, 3 do lib.declare(("InstanceNorm%dd"):format(dims), instance_norm, dims) end
+
+local function dropout(name, fn)
   local Drop = layer(name)
   -- In training each element, of Dropout1d to 3d each channel, is 0 with probability p, and the others grow by 1 / (1 - p). AlphaDropout
   -- keeps mean and variance of what SELU gives.
@@ -522,13 +523,40 @@ for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d =
   function Drop:forward(x) return F[fn](x, self.p, {training = self.training}) end
   function Drop:extra_repr() return ("p=%g"):format(self.p) end
 end
+for name, fn in pairs {Dropout = "dropout", Dropout1d = "dropout1d", Dropout2d = "dropout2d", Dropout3d = "dropout3d",
+    AlphaDropout = "alpha_dropout"} do
+  lib.declare(name, dropout, fn)
+end
 
-require "tycho.nn.plain"
-require "tycho.nn.adaptive_softmax"
-require "tycho.nn.lazy"
-require "tycho.nn.transformer"
-require "tycho.nn.rnn"
-require "tycho.nn.parallel"
+---- what other files have ----
+lib.others = require "tycho.later" {
+  {"tycho.nn.plain", [[
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d AdaptiveMaxPool3d AvgPool1d AvgPool2d
+    AvgPool3d Bilinear CELU ChannelShuffle CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d
+    CosineSimilarity ELU EmbeddingBag Flatten Fold GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LPPool1d LPPool2d LPPool3d
+    LeakyReLU LocalResponseNorm LogSigmoid LogSoftmax MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d Mish PReLU
+    PairwiseDistance PixelShuffle PixelUnshuffle RReLU ReLU ReLU6 ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d
+    ReplicationPad2d ReplicationPad3d SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink
+    Threshold Unflatten Unfold Upsample UpsamplingBilinear2d UpsamplingNearest2d ZeroPad1d ZeroPad2d ZeroPad3d]]},
+  {"tycho.nn.losses", [[
+    BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss
+    L1Loss LinearCrossEntropyLoss MSELoss MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss
+    PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss]]},
+  {"tycho.nn.dicts", "ModuleDict ParameterDict"},
+  {"tycho.nn.adaptive_softmax", "AdaptiveLogSoftmaxWithLoss"},
+  {"tycho.nn.lazy", [[
+    LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d
+    LazyConvTranspose3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d LazyLinear]]},
+  {"tycho.nn.transformer",
+    "MultiheadAttention Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"},
+  {"tycho.nn.rnn", "GRU GRUCell LSTM LSTMCell RNN RNNCell"},
+  {"tycho.nn.parallel", "SyncBatchNorm parallel"}}
+local function find(_, name)
+  if not lib.declared[name] then lib.others:read(name) end
+  local class = lib.class(name)
+  if class == nil then lib.all() end                                         -- a name near it is told
+  return class
+end
 
 ---- summary ----
 -- summary(model, sizes, {dtype=}): a text table of the layers that forward runs, with the shapes of their results and their parameters.
@@ -562,8 +590,6 @@ function nn.summary(model, sizes, o)
   return table.concat(lines, "\n")
 end
 
-options_of.told(F, "nn.functional", "tycho")
 options_of.told(init, "nn.init")
-options_of.told(nn.utils, "nn.utils")
 return options_of.told(nn, "nn", "tycho.nn.functional", {
-  DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"})
+  DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"}, find)

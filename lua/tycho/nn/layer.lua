@@ -4,7 +4,9 @@ local given = require "tycho.options"
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local entry = require("tycho.functional.lib").entry
-local lib = {classes = {}}              -- name -> class: what tycho.nn hands out
+local find = require("tycho.functional").find
+-- classes: name -> class: what tycho.nn hands out; declared: those that are made when they are first named: their maker and its arguments
+local lib = {classes = {}, declared = {}}
 
 -- The layer's own parameters and buffers begin anew, as those of a layer made with the same arguments.
 function lib.reset_parameters(self)
@@ -27,6 +29,22 @@ function lib.layer(name)
   return class
 end
 
+-- A class that make(name, ...) makes when it is first named.
+function lib.declare(name, make, ...) lib.declared[name] = {make, select("#", ...), ...} end
+-- The class of that name, or nil.
+function lib.class(name)
+  local d = lib.declared[name]
+  if d then
+    lib.declared[name] = nil
+    d[1](name, unpack(d, 3, 2 + d[2]))
+  end
+  return rawget(lib.classes, name)
+end
+-- Makes all of them.
+function lib.all()
+  for name in pairs(lib.declared) do lib.class(name) end
+end
+
 function lib.options(name, o, defaults) return given.fill(name, o, defaults) end
 -- A constructor's arguments by name, from PyTorch's positions and a last table: see tycho.options.
 lib.arguments, lib.fail, lib.shown = given.arguments, given.fail, given.shown
@@ -46,10 +64,7 @@ function lib.text(v)
   return table.concat(parts, "x")
 end
 
--- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is
--- fn(x..., those of first by position, a table of those of second). inplace: PyTorch's, taken at the end, and of no
--- effect: results are always fresh.
-function lib.plain(name, fn, first, second, inplace)
+local function make_plain(name, fn, first, second, inplace)
   local class = lib.layer(name)
   local args, order, parts = {}, {}, {}
   for _, part in ipairs {first, second or "", inplace and "inplace=false" or ""} do
@@ -71,6 +86,7 @@ function lib.plain(name, fn, first, second, inplace)
     for _, k in ipairs(order) do self[k] = o[k] end
   end
   function class:forward(...)              -- by the fields as they are: a program may have assigned others
+    if type(fn) == "string" then fn = find(fn) end
     local values, n = {...}, select("#", ...)
     for i, k in ipairs(args) do values[n + i] = self[k] end
     n = n + #args
@@ -89,7 +105,10 @@ function lib.plain(name, fn, first, second, inplace)
     end
     return table.concat(out, ", ")
   end
-  return class
 end
+-- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is fn, a function or
+-- the name of one, of x..., those of first by position, a table of those of second. inplace: PyTorch's, taken at the end, and of no
+-- effect: results are always fresh.
+function lib.plain(name, ...) lib.declare(name, make_plain, ...) end
 
 return lib

@@ -218,4 +218,6 @@ function parametrizations.spectral_norm(m, ...)
 end
 
 return {parametrize = options.told(parametrize, "nn.utils.parametrize"),
-  parametrizations = options.told(parametrizations, "nn.utils.parametrizations")}
+  parametrizations = options.told(parametrizations, "nn.utils.parametrizations", nil, nil, function(_, name)
+    return name == "orthogonal" and require "tycho.nn.orthogonal" or nil
+  end)}

@@ -1,31 +1,30 @@
--- Layers that are a function and its arguments: activations, pooling, padding, sizes, distances, losses.
+-- Layers that are a function and its arguments: activations, pooling, padding, sizes, distances.
 --
 -- Idea: a line says name, function and arguments in the language of signatures; class, checks and printing are made of it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
-local functional = require "tycho.functional"
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
 local plain, layer, whole = lib.plain, lib.layer, lib.whole
-local fail, shown = require("tycho.options").fail, require("tycho.options").shown
+local fail = require("tycho.options").fail
 
 ---- activations ----
-for _, name in ipairs {"ReLU", "SiLU", "SELU", "Mish", "Hardswish", "Hardsigmoid"} do plain(name, ops[name:lower()], "", nil, true) end
-for _, name in ipairs {"Sigmoid", "Tanh", "Softsign", "LogSigmoid"} do plain(name, ops[name:lower()], "") end
-plain("ReLU6", F.relu6, "", nil, true)
-plain("Tanhshrink", F.tanhshrink, "")
-plain("GELU", F.gelu, "approximate=none")
-plain("LeakyReLU", ops.leaky_relu, "negative_slope=0.01", nil, true)
-plain("ELU", ops.elu, "alpha=1", nil, true)
-plain("CELU", ops.celu, "alpha=1", nil, true)
-plain("Softshrink", ops.softshrink, "lambd=0.5")
-plain("Hardshrink", ops.hardshrink, "lambd=0.5")
-plain("Hardtanh", F.hardtanh, "min_val=-1, max_val=1", nil, true)
-plain("Threshold", ops.threshold, "threshold, value", nil, true)
-plain("Softplus", ops.softplus, "", "beta=1, threshold=20")
-plain("GLU", F.glu, "dim=-1")
+for _, name in ipairs {"ReLU", "SiLU", "SELU", "Mish", "Hardswish", "Hardsigmoid"} do plain(name, name:lower(), "", nil, true) end
+for _, name in ipairs {"Sigmoid", "Tanh", "Softsign", "LogSigmoid"} do plain(name, name:lower(), "") end
+plain("ReLU6", "relu6", "", nil, true)
+plain("Tanhshrink", "tanhshrink", "")
+plain("GELU", "gelu", "approximate=none")
+plain("LeakyReLU", "leaky_relu", "negative_slope=0.01", nil, true)
+plain("ELU", "elu", "alpha=1", nil, true)
+plain("CELU", "celu", "alpha=1", nil, true)
+plain("Softshrink", "softshrink", "lambd=0.5")
+plain("Hardshrink", "hardshrink", "lambd=0.5")
+plain("Hardtanh", "hardtanh", "min_val=-1, max_val=1", nil, true)
+plain("Threshold", "threshold", "threshold, value", nil, true)
+plain("Softplus", "softplus", "", "beta=1, threshold=20")
+plain("GLU", "glu", "dim=-1")
 -- Where no dim is given, PyTorch takes the first of 1 or 3 dims, of others the second.
 local function some_dim(fn) return function(x, dim) return fn(x, dim or (M.dim(x) == 3 or M.dim(x) < 2) and 1 or 2) end end
 -- Softmax(dim=): nn.functional.softmax; without dim: 1 of 1 or 3 dims, else 2.
@@ -33,7 +32,7 @@ plain("Softmax", some_dim(ops.softmax), "dim=nil")
 -- LogSoftmax(dim=): nn.functional.log_softmax; dim as Softmax's.
 plain("LogSoftmax", some_dim(ops.log_softmax), "dim=nil")
 -- Softmin(dim=): softmax of -x; dim as Softmax's.
-plain("Softmin", some_dim(F.softmin), "dim=nil")
+plain("Softmin", some_dim(function(x, dim) return F.softmin(x, dim) end), "dim=nil")
 -- Softmax2d(): softmax over the channels of (N, C, H, W) or (C, H, W).
 plain("Softmax2d", function(x) return ops.softmax(x, -3) end, "")
 
@@ -54,12 +53,12 @@ end
 function RReLU:forward(x) return F.rrelu(x, self.lower, self.upper, {training = self.training}) end
 
 ---- shapes ----
-plain("Flatten", M.flatten, "start_dim=2, end_dim=-1")
-plain("Unflatten", M.unflatten, "dim, unflattened_size")
-plain("PixelShuffle", M.pixel_shuffle, "upscale_factor")
-plain("PixelUnshuffle", M.pixel_unshuffle, "downscale_factor")
-plain("ChannelShuffle", M.channel_shuffle, "groups")
-plain("UpsamplingNearest2d", F.interpolate, "", "size=nil, scale_factor=nil")
+plain("Flatten", "flatten", "start_dim=2, end_dim=-1")
+plain("Unflatten", "unflatten", "dim, unflattened_size")
+plain("PixelShuffle", "pixel_shuffle", "upscale_factor")
+plain("PixelUnshuffle", "pixel_unshuffle", "downscale_factor")
+plain("ChannelShuffle", "channel_shuffle", "groups")
+plain("UpsamplingNearest2d", "interpolate", "", "size=nil, scale_factor=nil")
 -- UpsamplingBilinear2d(size=, scale_factor=): nn.functional.interpolate with mode="bilinear", align_corners=true.
 plain("UpsamplingBilinear2d",
   function(x, ...)
@@ -68,9 +67,9 @@ plain("UpsamplingBilinear2d",
     return F.interpolate(x, {size = o.size, scale_factor = o.scale_factor, mode = "bilinear", align_corners = true})
   end,
   "", "size=nil, scale_factor=nil")
-plain("Upsample", F.interpolate, "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil, recompute_scale_factor=nil")
-plain("Unfold", F.unfold, "kernel_size", "dilation=1, padding=0, stride=1")
-plain("Fold", F.fold, "output_size, kernel_size", "dilation=1, padding=0, stride=1")
+plain("Upsample", "interpolate", "", "size=nil, scale_factor=nil, mode=nearest, align_corners=nil, recompute_scale_factor=nil")
+plain("Unfold", "im2col", "kernel_size", "dilation=1, padding=0, stride=1")
+plain("Fold", "fold", "output_size, kernel_size", "dilation=1, padding=0, stride=1")
 local function on_all_sides(p, dims)
   if type(p) ~= "number" then return p end
   local out = {}
@@ -105,18 +104,18 @@ for dims = 1, 3 do
     if type(size) == "table" and size.output_size then size = size.output_size end
     return F[("max_unpool%dd"):format(dims)](x, indices, self.kernel_size, self.stride, self.padding, size)
   end
-  plain(("MaxPool%dd"):format(dims), F["max_pool" .. dims .. "d"], WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
-  plain(("AvgPool%dd"):format(dims), F["avg_pool" .. dims .. "d"], WINDOW,
+  plain(("MaxPool%dd"):format(dims), "max_pool" .. dims .. "d", WINDOW, "dilation=1, return_indices=false, ceil_mode=false")
+  plain(("AvgPool%dd"):format(dims), "avg_pool" .. dims .. "d", WINDOW,
     "ceil_mode=false, count_include_pad=true" .. (dims > 1 and ", divisor_override=nil" or ""))
-  plain(("AdaptiveAvgPool%dd"):format(dims), F["adaptive_avg_pool" .. dims .. "d"], "output_size")
-  plain(("AdaptiveMaxPool%dd"):format(dims), F["adaptive_max_pool" .. dims .. "d"], "output_size", "return_indices=false")
-  plain(("LPPool%dd"):format(dims), F[("lp_pool%dd"):format(dims)], "norm_type, kernel_size, stride=nil", "ceil_mode=false")
+  plain(("AdaptiveAvgPool%dd"):format(dims), "adaptive_avg_pool" .. dims .. "d", "output_size")
+  plain(("AdaptiveMaxPool%dd"):format(dims), "adaptive_max_pool" .. dims .. "d", "output_size", "return_indices=false")
+  plain(("LPPool%dd"):format(dims), ("lp_pool%dd"):format(dims), "norm_type, kernel_size, stride=nil", "ceil_mode=false")
 end
-plain("LocalResponseNorm", F.local_response_norm, "size", "alpha=1e-4, beta=0.75, k=1")
+plain("LocalResponseNorm", "local_response_norm", "size", "alpha=1e-4, beta=0.75, k=1")
 
 ---- distances ----
-plain("CosineSimilarity", F.cosine_similarity, "dim=2, eps=1e-8")
-plain("PairwiseDistance", F.pairwise_distance, "p=2, eps=1e-6, keepdim=false")
+plain("CosineSimilarity", "cosine_similarity", "dim=2, eps=1e-8")
+plain("PairwiseDistance", "pairwise_distance", "p=2, eps=1e-6, keepdim=false")
 
 local Bilinear = layer("Bilinear")
 -- Bilinear(in1_features, in2_features, out_features, bias=true): layer(a, b): a^T W_k b + bias_k for each k of out_features.
@@ -180,83 +179,4 @@ function EmbeddingBag:forward(ids, ...)
     {mode = self.mode, per_sample_weights = per_sample_weights, include_last_offset = self.include_last_offset,
       padding_idx = self.padding_idx, max_norm = self.max_norm, norm_type = self.norm_type,
       scale_grad_by_freq = self.scale_grad_by_freq})
-end
-
----- losses: options are the functions' ----
--- The third: what PyTorch takes first, in its order.
-for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss", "nll_loss", "weight"}, {"MSELoss", "mse_loss"},
-  {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"}, {"HuberLoss", "huber_loss", "reduction delta"}, {"KLDivLoss", "kl_div"},
-  {"BCELoss", "binary_cross_entropy", "weight"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits", "weight"},
-  {"PoissonNLLLoss", "poisson_nll_loss", "log_input full"}, {"GaussianNLLLoss", "gaussian_nll_loss"},
-  {"HingeEmbeddingLoss", "hinge_embedding_loss", "margin"}, {"MarginRankingLoss", "margin_ranking_loss", "margin"},
-  {"SoftMarginLoss", "soft_margin_loss"}, {"CosineEmbeddingLoss", "cosine_embedding_loss", "margin"},
-  {"TripletMarginLoss", "triplet_margin_loss", "margin p eps swap"}, {"MultiMarginLoss", "multi_margin_loss", "p margin weight"},
-  {"MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss", "weight"}, {"MultiLabelMarginLoss", "multilabel_margin_loss"},
-  {"TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss"}, {"CTCLoss", "ctc_loss", "blank reduction zero_infinity"}} do
-  local name, fn, order = unpack(row)
-  local Loss = layer(name)
-  -- (options), or what PyTorch has first by place, then options
-  function Loss:init(...)
-    local signature
-    for _, f in ipairs(functional.signatures) do if f.name == fn then signature = f.signature end end
-    local n, o = select("#", ...), nil
-    while n > 0 and select(n, ...) == nil do n = n - 1 end
-    if n > 0 and type((select(n, ...))) == "table" and not core.is_tensor((select(n, ...))) then
-      o, n = select(n, ...), n - 1
-    end
-    local own, at = {}, 0
-    for k in (order or ""):gmatch "%S+" do
-      at = at + 1
-      if at <= n then own[k] = select(at, ...) end
-    end
-    if n > at then
-      fail("%s: it takes %sa table of options, got %s", name, order and order:gsub(" ", ", ") .. " and " or "", shown((select(n, ...))))
-    end
-    local weight = own.weight
-    if weight ~= nil and not core.is_tensor(weight) then fail("%s: weight must be a tensor, got %s", name, shown(weight)) end
-    local known = {}
-    for k in signature:gsub("%b()", ""):gmatch "([%w_]+):" do known[k] = true end
-    require("tycho.options").check(name, o or {}, known)
-    for k, v in pairs(o or {}) do
-      if own[k] ~= nil then fail("%s: argument '%s' is given twice", name, k) end
-      own[k] = v
-    end
-    local reductions, reduction = signature:match "reduction:enum(%b())", own.reduction
-    if reduction ~= nil and not reductions:find("[(,]" .. tostring(reduction) .. "[,)]") then
-      fail("%s: reduction must be one of %s, got %s", name, reductions:sub(2, -2), shown(reduction))
-    end
-    -- fields, which forward reads: loss.reduction, loss.ignore_index
-    for k, kind, default in signature:gsub("%b()", ""):gmatch "([%w_]+):(%l+)=([^,%s]+)" do
-      if own[k] == nil and kind == "bool" then own[k] = default == "true"
-      elseif own[k] == nil then own[k] = kind == "enum" and default or tonumber(default) end
-    end
-    self._names = {}
-    for k in pairs(known) do self._names[#self._names + 1] = k end
-    for k, v in pairs(own) do
-      if core.is_tensor(v) then self:register_buffer(k, v) else self[k] = v end
-    end
-  end
-  function Loss:forward(...)
-    local o, values, n = {}, {...}, select("#", ...)
-    for _, k in ipairs(self._names) do o[k] = self[k] end
-    values[n + 1] = o
-    return F[fn](unpack(values, 1, n + 1))
-  end
-end
-
-local LinearCrossEntropyLoss = layer "LinearCrossEntropyLoss"
--- LinearCrossEntropyLoss(in_features, num_classes, bias=false, {weight=, reduction="mean", ignore_index=-100, label_smoothing=0,
--- chunk_size=}): a linear layer and the cross-entropy of its scores, which are never in memory as a whole: loss(x, target). As
--- nn.functional.linear_cross_entropy.
-function LinearCrossEntropyLoss:init(...)
-  local o = lib.arguments("LinearCrossEntropyLoss", "in_features, num_classes, bias=false, *, weight=nil, reduction=mean, \z
-    ignore_index=-100, label_smoothing=0, chunk_size=nil", ...)
-  self.linear = lib.classes.Linear(o.in_features, o.num_classes, {bias = o.bias})
-  if o.weight then self:register_buffer("weight", o.weight) end
-  self.options = {reduction = o.reduction, ignore_index = o.ignore_index, label_smoothing = o.label_smoothing, chunk_size = o.chunk_size}
-end
-function LinearCrossEntropyLoss:forward(x, target)
-  local o = {linear_bias = self.linear.bias, weight = self.weight}
-  for k, v in pairs(self.options) do o[k] = v end
-  return F.linear_cross_entropy(x, self.linear.weight, target, o)
 end

@@ -5,6 +5,7 @@ local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
+local functional = require "tycho.functional"
 local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local attention_weights = require("tycho.functional.lib").attention_weights
@@ -170,7 +171,8 @@ local function feed_forward(self, o, norms)
   for i = 1, norms do self["norm" .. i] = nn.LayerNorm(d, {eps = o.layer_norm_eps, bias = o.bias}) end
   for i = 1, norms do self["dropout" .. i] = nn.Dropout(o.dropout) end
   self.norm_first = o.norm_first
-  self.activation = type(o.activation) == "function" and o.activation or type(o.activation) == "string" and rawget(F, o.activation)
+  self.activation = type(o.activation) == "function" and o.activation or type(o.activation) == "string" and
+    functional.find(o.activation) and functional.nn[o.activation] and F[o.activation]
   if not self.activation then lib.fail("%s: there is no activation %s", self._name, lib.shown(o.activation)) end
 end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end

@@ -223,9 +223,10 @@ for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence",
 end
 options.told(utils.rnn, "nn.utils.rnn")
 
-utils.prune = require "tycho.nn.prune"
-for name, fn in pairs(require "tycho.nn.normalized") do utils[name] = fn end
-for name, part in pairs(require "tycho.nn.parametrize") do utils[name] = part end
-utils.parametrizations.orthogonal = require "tycho.nn.orthogonal"
-
-return utils
+-- What other files have.
+local function find(_, name)
+  if name == "prune" then return require "tycho.nn.prune" end
+  if name:find "^parametriz" then return require("tycho.nn.parametrize")[name] end
+  return require("tycho.nn.normalized")[name]
+end
+return options.told(utils, "nn.utils", nil, nil, find)

@@ -130,7 +130,6 @@ function Adagrad:update(group, b)
     group.lr_decay, group.eps, group.weight_decay, group.maximize)
 end
 
-require "tycho.optim.lbfgs"
 local composed = require "tycho.optim.composed"
 
 optim.Optimizer = {}
@@ -155,7 +154,9 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
 end
 -- Optimizer.init(self, params, options): does nothing, for an init of one's own that calls it as PyTorch's do.
 function optim.Optimizer.init() end
-optim.lr_scheduler = require "tycho.optim.lr_scheduler"
-optim.swa_utils = require "tycho.optim.swa_utils"
-optim.swa_utils.SWALR = optim.lr_scheduler.SWALR
-return require("tycho.options").told(optim, "optim")
+-- Loaded when first used.
+local parts = {lr_scheduler = "tycho.optim.lr_scheduler", swa_utils = "tycho.optim.swa_utils"}
+return options.told(optim, "optim", nil, nil, function(_, name)
+  if name == "LBFGS" then require "tycho.optim.lbfgs" end
+  return parts[name] and require(parts[name]) or rawget(optim, name)
+end)
