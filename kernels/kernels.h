@@ -178,6 +178,7 @@ typedef struct {
   ty_optim_settings how;
   int64_t *step;                                         /* how many there were */
   const void *lr_at;                                     /* NULL: lr */
+  const double *how_at;                                  /* NULL, or where how's numbers are */
   float *found;                                          /* NULL, or not 0: nothing is updated */
   const float *scale;                                    /* NULL, or gradients are divided by it */
   /* scale NULL: none; else of the last launch: found's scaler moves on after it, and found becomes 0 */

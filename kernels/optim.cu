@@ -1,6 +1,6 @@
 /* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state, and their 16-bit copies.
  *
- * Idea: what varies from step to step (step count, learning rate, loss scale, whether to skip) is in device memory; a
+ * Idea: what varies from step to step (step count, learning rate and settings, loss scale, whether to skip) is in device memory; a
  * block's first thread makes of it the numbers that its block reads, and the last block counts the step (and moves a
  * GradScaler's scale on, where that comes next); so a captured step stays right. Invariant: element i of a tensor's
  * lists is read and written by one thread. */
@@ -17,11 +17,18 @@ static __device__ __forceinline__ double update(int op, int has, const ty_step_r
   return ty_step_f64(op, has, &c, g, p, v);
 }
 
+static __device__ __forceinline__ ty_optim_settings settings_of(const ty_k_step &a) {
+  ty_optim_settings how = a.how;
+  if (a.how_at) memcpy(&how, a.how_at, TY_OPTIM_NUMBERS * sizeof(double));
+  return how;
+}
+
 template <int op> static __device__ rates rates_of(const ty_k_step &a) {
+  const ty_optim_settings how = settings_of(a);
   const double sign = (a.how.maximize ? -1 : 1) * (a.scale ? (double)(float)(1 / (double)*a.scale) : 1),
     lr = a.lr_at ? load<double>(a.lr_at, a.lr_dtype, 0) : a.lr;
   rates r;
-  r.c = ty_step_rates_of(op, (double)(*a.step + 1), lr, sign, &a.how);
+  r.c = ty_step_rates_of(op, (double)(*a.step + 1), lr, sign, &how);
   r.skip = a.found && *a.found != 0;
   return r;
 }

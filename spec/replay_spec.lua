@@ -345,6 +345,44 @@ describe("on a GPU", function()
     end
   end)
 
+  it("a compiled step takes settings that schedules change, and is captured once", function()
+    local gpu = require("tycho.core").gpu
+    local begin, captures = gpu.graph_begin, 0
+    finally(function() gpu.graph_begin = begin end)
+    gpu.graph_begin = function(...)
+      captures = captures + 1
+      return begin(...)
+    end
+    for _, case in ipairs {{"SGD", {momentum = 0.9}}, {"AdamW", {}}, {"NAdam", {}}, {"RMSprop", {}}, {"Adagrad", {}}} do
+      for _, guard in ipairs {"full", "inputs"} do
+        local function train(compile)
+          local w = nn.Parameter(tycho.tensor({1, -2, 3}, on))
+          case[2].lr = 0.1
+          local opt = optim[case[1]]({w}, case[2])
+          local function step(x)
+            opt:zero_grad()
+            local y = w * x
+            y:square():sum():backward()
+            opt:step()
+          end
+          if compile then step = tycho.compile(step, {guard = guard}) end
+          for i = 1, 9 do
+            local g = opt.param_groups[1]
+            g.lr, g.weight_decay = 0.1 / i, i % 3 * 0.25
+            if g.momentum then g.momentum = 0.5 + i / 100 end
+            if g.betas then g.betas = {0.9 - i / 100, 0.99} end
+            step(tycho.tensor({1, 2, 3}, on) / i)
+          end
+          return w:detach()
+        end
+        local want = train(false)
+        captures = 0
+        helper.close(train(true), want, case[1], 0)
+        assert.is_true(captures <= 1, case[1] .. " was captured " .. captures .. " times")
+      end
+    end
+  end)
+
   it("a recorded step with masters takes what is written to the parameter", function()
     local w = nn.Parameter(tycho.ones(1, {device = "cuda", dtype = "bfloat16"}))
     local opt, x = optim.SGD({w}, {lr = 0.125, master_weights = true}), tycho.ones(1, {device = "cuda", dtype = "bfloat16"})

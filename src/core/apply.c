@@ -331,6 +331,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   c.nin = nin;
   c.at = at;
   c.late = 0;
+  c.settings = NULL;
   for (int i = 0; i < TY_MAXOUT; i++) c.out[i] = NULL;
   if (span) memcpy(c.span, span, sizeof c.span);
   const ty_backend *b;

@@ -223,8 +223,10 @@ static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
   for (int k = 0; k < c->op->nparam; k++) {
     const int slot = c->op->param[k].slot;
     if (!is_setting(c->op, k) || e->at[slot].f == c->at[slot].f) continue;
-    e->at[slot].f = r->step[e->first].call.at[slot].f = c->at[slot].f;
-    r->moved = r->moved || r->gpu;         /* a graph keeps numbers as they are */
+    step *s = &r->step[e->first];
+    e->at[slot].f = s->call.at[slot].f = c->at[slot].f;
+    if (s->call.settings) s->set_changed = true;
+    else r->moved = r->moved || r->gpu;    /* a graph keeps numbers as they are */
   }
 }
 

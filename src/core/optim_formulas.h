@@ -7,7 +7,9 @@
 #include "math.h"
 #include "names.h"
 
-/* What an optimizer is set to; what it doesn't have is 0. beta_ratio: what all steps' beta1 multiply to, over as many of the last one. */
+/* What an optimizer is set to; what it doesn't have is 0. beta_ratio: what all steps' beta1 multiply to, over as many of the last one.
+ * The numbers, which schedules change, come first: a replayed step has them in memory, in this order. */
+#define TY_OPTIM_NUMBERS 11
 typedef struct ty_optim_settings {
   double beta1, beta2, alpha, rho, eps, weight_decay, momentum, dampening, lr_decay, momentum_decay, beta_ratio;
   int nesterov, decoupled, maximize;

@@ -181,7 +181,13 @@ static ty_status make_steps(ty_ctx *ctx, ty_recording *r) {
       if (k->vin[j] >= 0) k->call.in[j].t = r->value[k->vin[j]].t;
     for (int j = 0; j < TY_MAXOUT; j++) k->call.out[j] = k->vout[j] >= 0 ? r->value[k->vout[j]].t : NULL;
     if (k->call.op->cls != TY_C_OPTIM || k->backend->gpu < 0) continue;
-    /* a captured launch keeps numbers as they are: the learning rate goes to the device */
+    /* a captured launch keeps numbers as they are: the learning rate and the settings go to the device */
+    if (ty_op_param(k->call.op, "lr")) {
+      const ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {TY_OPTIM_NUMBERS}};
+      TY_TRY(ty_empty(ctx, k->backend, &m, &k->call.settings));
+      for (int j = 0; j < TY_OPTIM_NUMBERS; j++) k->set[j] = NAN;
+      k->set_changed = true;
+    }
     for (int j = 0; j < k->call.nin; j++) {
       if (k->call.in[j].kind == TY_TENSOR || k->call.in[j].kind == TY_NONE) continue;
       const ty_meta m = {.dtype = TY_F64};
@@ -352,9 +358,29 @@ void ty_plan_rate(ty_recording *r, int first, int operand, double v) {
   } else k->call.in[operand].f = v;
 }
 
+/* The settings' numbers that have changed go to the device, each by itself: a schedule changes one or two. */
+static ty_status put_settings(ty_ctx *ctx, step *k) {
+  if (!k->set_changed) return TY_OK;
+  ty_optim_settings now;
+  ty_optim_settings_of(&k->call, &now);
+  double number[TY_OPTIM_NUMBERS];
+  memcpy(number, &now, sizeof number);
+  for (int j = 0; j < TY_OPTIM_NUMBERS; j++) {
+    if (number[j] == k->set[j]) continue;
+    ty_tensor at = *k->call.settings;
+    at.ndim = 0;
+    at.offset = j;
+    TY_TRY(ty_fill_into(ctx, &at, ty_op_float(number[j])));
+    k->set[j] = number[j];
+  }
+  k->set_changed = false;
+  return TY_OK;
+}
+
 ty_status ty_plan_rates(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstep && r->gpu; i++) {
     step *k = &r->step[i];
+    if (k->call.settings) TY_TRY(put_settings(ctx, k));
     if (!k->rate || !k->rate_changed) continue;
     TY_TRY(ty_fill_into(ctx, k->rate, ty_op_float(k->rate_now)));
     k->rate_changed = false;
@@ -400,6 +426,7 @@ static void free_event(event *e) {
 
 bool ty_step_init(step *k, const ty_call *c) {
   *k = (step){.call = *c};
+  k->call.settings = NULL;
   k->call.in = ty_malloc(sizeof(ty_operand) * (size_t)TY_MAX(c->nin, 1));
   k->call.at = ty_malloc(sizeof(ty_attr) * (size_t)TY_MAX(c->op->nattr, 1));
   k->vin = ty_malloc(sizeof(int) * (size_t)TY_MAX(c->nin, 1));
@@ -419,6 +446,7 @@ void ty_step_free(step *k) {
   ty_free(k->call.at);
   ty_free(k->vin);
   ty_release(k->rate);
+  ty_release(k->call.settings);
   *k = (step){.call.in = NULL};
 }
 

@@ -3,6 +3,7 @@
 #define TY_PLAN_H
 #include <stdio.h>
 #include "fused.h"
+#include "optim_formulas.h"
 #include "program.h"
 #include "table.h"
 
@@ -44,9 +45,10 @@ typedef struct {
   const ty_backend *backend;
   ty_status (*run)(ty_call *c, const ty_backend *b);
   int *vin, vout[TY_MAXOUT];
-  ty_tensor *rate;         /* on a GPU: where the learning rate lives */
-  double rate_now;
-  bool rate_changed;
+  /* on a GPU, of an optimizer's step: where the learning rate and the settings' numbers live, and what they are */
+  ty_tensor *rate;
+  double rate_now, set[TY_OPTIM_NUMBERS];
+  bool rate_changed, set_changed;
 } step;
 bool ty_step_init(step *k, const ty_call *c);            /* arrays of its own, and no values yet; false: no memory, and *k holds nothing */
 void ty_step_free(step *k);

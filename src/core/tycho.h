@@ -241,6 +241,7 @@ struct ty_call {
   ty_dtype compute;        /* pointwise: the dtype to compute in */
   ty_dtype common;         /* pointwise: the operands' promoted dtype */
   uint8_t late;            /* bit j: the size of result j depends on the data, the kernel makes it */
+  ty_tensor *settings;     /* of an optimizer's step that is replayed: where its numbers are (optim_formulas.h); NULL: in at */
   ty_meta meta[TY_MAXOUT];
   ty_tensor *out[TY_MAXOUT];
 };

@@ -24,6 +24,7 @@ static ty_k_step step_of(const ty_call *c, const ty_optim_operands *step) {
   const ty_tensor *lr = step->lr.t;
   ty_k_step k = {.op = c->op->id, .follow = step->copies.count, .step = ty_data(step->step), .lr = step->lr.f,
     .lr_at = lr ? ty_data(lr) : NULL, .lr_dtype = lr ? lr->dtype : TY_F32,
+    .how_at = c->settings ? ty_data(c->settings) : NULL,
     .found = step->found ? ty_data(step->found) : NULL, .scale = step->scale ? ty_data(step->scale) : NULL};
   ty_optim_settings_of(c, &k.how);
   return k;

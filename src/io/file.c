@@ -23,6 +23,18 @@ bool ty_away(int *fd) {
   return to >= 0;
 }
 
+/* A new file. Where a host has closed the standard streams their numbers are taken meanwhile: what another thread prints just then must
+ * not come into it. */
+static int create(const char *path) {
+  int held[3], n = 0, null;
+  while ((null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && null <= 2) held[n++] = null;
+  if (null >= 0) close(null);
+  const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666), e = errno;
+  while (n > 0) close(held[--n]);
+  errno = e;
+  return fd;
+}
+
 /* path, or, in room (PATH_MAX), what it leads to as a link. One that leads to nothing is replaced. */
 static const char *target_of(const char *path, char *room) {
   struct stat st;
@@ -38,7 +50,7 @@ int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
   for (int tries = 0; tries < 100; tries++) {
     if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", target_of(path, room), (long)getpid(), count++) >= TY_PATH_MOST)
       return ty_error(ctx, "%s: the path is too long", path), -1;
-    int fd = open(out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd = create(out);
     if (fd > 2 || (fd >= 0 && ty_away(&fd))) return flock(fd, LOCK_EX | LOCK_NB), fd;    /* see ty_abandoned */
     const int e = errno;
     if (e != EEXIST) unlink(out);                        /* made, and no other number was to be had */
