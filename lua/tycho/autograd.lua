@@ -468,6 +468,6 @@ function autograd.gradgradcheck(fn, inputs, o)
   return autograd.gradcheck(fn, inputs, all)
 end
 
-return options.told(autograd, "autograd", nil, {forward_ad = "func.jvp is"}, function(_, name)
+return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"}, function(_, name)
   return name == "functional" and require "tycho.autograd_functional" or nil
 end)

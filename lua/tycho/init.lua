@@ -326,17 +326,17 @@ local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda
 -- What PyTorch's programs look for here.
 local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
-  hessian = "tycho.autograd.functional.hessian is", jacobian = "tycho.autograd.functional.jacobian is",
+  hessian = "use tycho.autograd.functional.hessian", jacobian = "use tycho.autograd.functional.jacobian",
   Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
-  LongTensor = "tycho.tensor(list, {dtype = \"int64\"}) is", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
+  LongTensor = "use tycho.tensor(list, {dtype = \"int64\"})", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
   Size = "a shape is a plain list, as in {2, 3}", deepcopy = "clone() copies tensors and modules",
-  seed = "manual_seed(n) is", initial_seed = "manual_seed(n) is; checkpoint.Manager and get_rng_state keep the generators' state",
-  random = "manual_seed, get_rng_state and set_rng_state are tycho's own", accelerator = "tycho.cuda is",
-  export = "jit.trace(model, example) is", onnx = "jit.trace(model, example) and traced:save(path) make a file of a model",
+  seed = "use manual_seed(n)",
+  random = "manual_seed, get_rng_state and set_rng_state are tycho's own", accelerator = "use tycho.cuda",
+  export = "use jit.trace(model, example)", onnx = "jit.trace(model, example) and traced:save(path) make a file of a model",
   hub = "tycho.load and jit.load read files", models = "examples/resnet18.lua makes one; jit.load reads a file",
-  asarray = "tycho.tensor(list) is, from_ffi takes a pointer", frombuffer = "from_ffi takes a pointer",
-  cholesky = "linalg.cholesky is", qr = "linalg.qr is", lu = "linalg.lu_factor and linalg.lu are", chain_matmul = "linalg.multi_dot is",
-  complex = "fft.complex joins real and imaginary parts", solve = "linalg.solve is", is_nonzero = "x:item() ~= 0 asks that",
+  asarray = "use tycho.tensor(list); from_ffi takes a pointer", frombuffer = "from_ffi takes a pointer",
+  cholesky = "use linalg.cholesky", qr = "use linalg.qr", lu = "use linalg.lu_factor or linalg.lu", chain_matmul = "use linalg.multi_dot",
+  complex = "fft.complex joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "x:item() ~= 0 asks that",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
 local named = function_of ""
 local members = {save = "tycho.saving", load = "tycho.saving", load_npy = "tycho.numpy", save_npy = "tycho.numpy",

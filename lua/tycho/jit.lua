@@ -235,4 +235,4 @@ end
 
 jit.freeze = require "tycho.jit_freeze"(Traced)
 return require("tycho.options").told(jit, "jit", nil, {script = "trace(model, example) makes a module of what the model does",
-  save = "traced:save(path) is"})
+  save = "use traced:save(path)"})

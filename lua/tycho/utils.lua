@@ -122,4 +122,4 @@ utils.benchmark = require "tycho.benchmark"
 utils.save_curve = require("tycho.plot").save_curve
 utils.tensorboard = require "tycho.tensorboard"
 utils.make_grid, utils.save_image = require("tycho.pictures").make_grid, require("tycho.pictures").save_image
-return options.told(utils, "utils", nil, {data = "datasets and loaders are in tycho.data", tqdm = "progress(loader) is"})
+return options.told(utils, "utils", nil, {data = "datasets and loaders are in tycho.data", tqdm = "use progress(loader)"})

@@ -19,10 +19,10 @@ local function tell_observers(...) for _, o in pairs(observers) do o.ran(...) en
 local said = ""                      -- the place of the last error, which each module around it looks for
 local exports = {}
 -- What programs for Torch7 and for PyTorch look for in modules. Other fields that aren't there are nil: a layer may be optional.
-local elsewhere = {evaluate = "eval() is", getParameters = "parameters() lists them; nn.utils.parameters_to_vector joins them",
-  zeroGradParameters = "zero_grad() is", zero_grads = "zero_grad() is", updateParameters = "an optimizer's step() does that",
-  updateOutput = "forward is", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
-  findModules = "modules() and named_modules() are"}
+local elsewhere = {evaluate = "use eval()", getParameters = "parameters() lists them; nn.utils.parameters_to_vector joins them",
+  zeroGradParameters = "use zero_grad()", zero_grads = "use zero_grad()", updateParameters = "an optimizer's step() does that",
+  updateOutput = "use forward", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
+  findModules = "use modules() or named_modules()"}
 
 -- Parameter(t, requires_grad=true): t's memory as a leaf that requires grad; assigned to a module, it is one of its parameters.
 local function Parameter(t, requires_grad)
@@ -238,7 +238,7 @@ function Module:extend(name)
     v = class[k]
     if v == nil and class._is_list then
       v = rawget(m, position(m, k))                                                  -- by the name that named_children gives
-      if v == nil and k == "add" then fail("%s has no 'add': append(module) is", class._name) end
+      if v == nil and k == "add" then fail("%s has no 'add': use append(module)", class._name) end
     end
     if v == nil and elsewhere[k] then fail("%s has no '%s': %s", class._name, k, elsewhere[k]) end
     return v
