@@ -10,6 +10,21 @@ local cpu = {device = "cpu"}                     -- where what is in a tensor is
 describe("regressions", function()
   local function is(want, got, tolerance) helper.close(got, T(want, {dtype = got.dtype}), nil, tolerance) end
 
+  it("ops outlive the operands that finalizers free", function()
+    local right, wrong = 0, 0
+    for _ = 1, 200 do
+      local x = tycho.ones(50)
+      getmetatable(newproxy(true)).__gc = function() pcall(x.free, x) end
+      for _ = 1, 20 do
+        local ok, sum = pcall(function() return (x + x):sum():item() end)
+        if ok and sum == 100 then right = right + 1 elseif ok then wrong = wrong + 1 end
+      end
+    end
+    collectgarbage()
+    assert.equal(0, wrong)
+    assert.is_true(right > 200)
+  end)
+
   it("numbers are searched for as they are", function()
     assert.same({3}, {tycho.searchsorted(T({1, 2, 3}, i64), 2.5):item()})
     assert.same({4}, {tycho.searchsorted(T({1, 2, 3}, i64), inf):item()})
