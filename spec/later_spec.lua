@@ -1,5 +1,5 @@
 -- Files that are read when a name of theirs is first asked for (lua/tycho/later.lua).
-local later = require "tycho.later"
+local later = require("tycho.later").files
 
 -- What a Lua program prints, run by itself.
 local function printed(program)
@@ -115,5 +115,62 @@ describe("files that are read late", function()
       end
     ]]
     assert.equal("", text)
+  end)
+
+  -- What a program prints in which the host has done something before the library reads more.
+  local function after(what) return printed([[
+      local tycho = require "tycho"
+      local nn = tycho.nn
+      local x = tycho.tensor {{1, 2}, {3, 4}}
+      local net = nn.Sequential(nn.Linear(2, 2), nn.GELU(), nn.Dropout(0.1))
+      ]] .. what .. [[
+
+      local ok, err = pcall(function()
+        assert(#x:flatten().shape == 1 and x:max():item() == 4 and tycho.linalg.det(x):item() < 0)
+        assert(tostring(x):find "size 2x2")
+        net(x):sum():backward()
+        assert(nn.LSTM(2, 3)(tycho.ones(1, 1, 2)) and nn.functional.softmin(x, 1) and tycho.einsum("ij->ji", x))
+        assert(tycho.optim.LBFGS and tycho.autograd.functional and nn.utils.prune and tycho.data.transforms and tycho.save)
+      end)
+      if not ok then print(err) end
+      local _, why = pcall(function() return x.flaten end)
+      if not why:find("did you mean 'flatten'", 1, true) then print(why) end]])
+  end
+  it("are read where the host has changed directory, package.path or require, or loads the library anew", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end
+    for _, what in ipairs {'local ffi = require "ffi" ffi.cdef "int chdir(const char *path);" ffi.C.chdir "/"',
+        'package.path = ""', "require = nil", "package = nil", [[for name in pairs(package.loaded) do if name:find "^tycho" then package.loaded[name] = nil end end
+        local new = require "tycho"
+        x = new.tensor {{1, 2}, {3, 4}}
+        assert(new.nn.LSTM and new.linalg.det)]]} do
+      assert.equal("", after(what), what)
+    end
+  end)
+  it("are read again where a hook, or Ctrl-C, has broken off reading", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end
+    for _, code in ipairs {"tycho.ones(2):requires_grad_(true)", "tycho.nn.Conv2d(1, 1, 1)", "tycho.nn.LSTM(1, 1)", "return tycho.save",
+        "tycho.ones(2):std()"} do
+      for _, instructions in ipairs {20, 100, 140, 180, 400} do
+        assert.equal("", printed(([[
+          jit.off()
+          tycho = require "tycho"
+          local f = loadstring "%s"
+          debug.sethook(function() debug.sethook() error "broken off" end, "", %d)
+          pcall(f)
+          debug.sethook()
+          local ok, err = pcall(f)
+          if not ok then print(err) end]]):format(code, instructions)), code .. " after " .. instructions)
+      end
+    end
+  end)
+  it("leave what a program has put in their names' places", function()
+    assert.equal("", printed [[
+      local tycho = require "tycho"
+      local function own() end
+      tycho.argmax, tycho.linalg.norm, tycho.nn.LSTM, tycho.nn.functional.swish = own, own, own, own
+      local x = tycho.ones(2, 2)
+      local _ = x:argmin(), tycho.linalg.det(x), tycho.nn.GRU(1, 1)
+      for name, f in pairs {argmax = tycho.argmax, norm = tycho.linalg.norm, LSTM = tycho.nn.LSTM} do if f ~= own then print(name) end end
+      tycho.nn.TransformerEncoderLayer(4, 2, {activation = "swish"})]])
   end)
 end)

@@ -1,5 +1,6 @@
 -- What users call of the tape: backward, grad, hooks, Function, gradcheck.
 local core = require "tycho.core"
+local later = require "tycho.later"
 local lib = require "tycho.functional.lib"
 local M = core.methods
 local modes = require "tycho.modes"
@@ -469,5 +470,5 @@ function autograd.gradgradcheck(fn, inputs, o)
 end
 
 return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"}, function(_, name)
-  return name == "functional" and require "tycho.autograd_functional" or nil
-end)
+  return name == "functional" and later.require "tycho.autograd_functional" or nil
+end, "functional")

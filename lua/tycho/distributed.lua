@@ -402,4 +402,6 @@ distributed.functional = options.told({
 
 -- what is over modules and optimizers
 local parts = {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"}
-return options.told(distributed, "distributed", nil, nil, function(_, name) return parts[name] and require(parts[name]) end)
+return options.told(distributed, "distributed", nil, nil, function(_, name)
+  return parts[name] and require("tycho.later").require(parts[name])
+end, "fsdp optim")

@@ -31,6 +31,7 @@ core.set_private("format", require("tycho.format").text_of)
 -- Every op of the table is a function and a method, unless a function stands before it; a trailing _ works in place. Internal ones stay
 -- within.
 local functional = require "tycho.functional"
+local later = require "tycho.later"
 local makes = {fill = true, random = true}
 for _, op in ipairs(core.op_table()) do
   if op.domain ~= "internal" and not functional.has(op.name) then
@@ -54,7 +55,7 @@ M.fill = nil          -- only fill_ and full_like are PyTorch's
 tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
--- A name of a table of functions: those of its family are put there when the first of them is named.
+-- What finds a function of a table of tycho: naming it puts all of its family there.
 local function function_of(prefix)
   return function(t, name)
     local _ = functional.functions[prefix .. name]
@@ -67,7 +68,7 @@ for _, path in ipairs(functional.places) do
   place[last] = options.told({}, path, nil, nil, function_of(path .. "."))
 end
 functional.show()
-core.set_private("read_rules", function() require "tycho.grad" end)
+core.set_private("read_rules", function() later.require "tycho.grad" end)
 
 ---- creation ----
 -- A nested list as a tensor; tensors of one element (0 dims) in it count as their numbers, as torch.tensor takes them.
@@ -295,7 +296,6 @@ tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_nu
 tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
 
-
 -- steps numbers from base^first to base^last, their exponents evenly spaced.
 tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, base:number=10, *, dtype:dtype?, device:device?",
   function(first, last, steps, base, dtype, device)
@@ -342,14 +342,15 @@ local named = function_of ""
 local members = {save = "tycho.saving", load = "tycho.saving", load_npy = "tycho.numpy", save_npy = "tycho.numpy",
   load_npz = "tycho.numpy", save_npz = "tycho.numpy"}
 local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
+later.note()
 return setmetatable(tycho, {__index = function(t, k)
   if second_names[k] then return t[second_names[k]][k] end
   if members[k] then
-    rawset(t, k, require(members[k])[k])
+    rawset(t, k, later.require(members[k])[k])
     return rawget(t, k)
   end
   if parts[k] then
-    local m = require(parts[k])
+    local m = later.require(parts[k])
     rawset(t, k, m)
     return m
   end
@@ -359,6 +360,6 @@ return setmetatable(tycho, {__index = function(t, k)
   if elsewhere[k] then fail("tycho has no '" .. k .. "': " .. elsewhere[k]) end
   local names = {}
   for name in pairs(t) do names[#names + 1] = name end
-  for name in pairs(parts) do names[#names + 1] = name end
+  for _, more in ipairs {parts, members, second_names} do for name in pairs(more) do names[#names + 1] = name end end
   fail("tycho has no '%s'%s", k, options.suggest(k, names))
 end})

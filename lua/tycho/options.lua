@@ -238,8 +238,9 @@ function options.shown(v)
 end
 
 -- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too;
--- elsewhere: what PyTorch's programs look for here, and what there is; find(t, name): what is made when it is named, or nil.
-function options.told(t, what, place, elsewhere, find)
+-- elsewhere: what PyTorch's programs look for here, and what there is; find(t, name): what is made when it is named, or nil;
+-- late: such names, in one text.
+function options.told(t, what, place, elsewhere, find, late)
   return setmetatable(t, {__index = function(_, k)
     if type(k) ~= "string" then return nil end
     local found = find and find(t, k)
@@ -251,7 +252,10 @@ function options.told(t, what, place, elsewhere, find)
     if place and select(2, pcall(function() return assert(require(place)[k]) and true end)) == true then
       fail("%s has no '%s': it is %s.%s", what, k, place, k)
     end
-    fail("%s has no '%s'%s", what, k, options.suggest(k, t))
+    local names = {}
+    for name in pairs(t) do names[#names + 1] = name end
+    for name in (late or ""):gmatch "%S+" do names[#names + 1] = name end
+    fail("%s has no '%s'%s", what, k, options.suggest(k, names))
   end})
 end
 

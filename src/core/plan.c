@@ -363,6 +363,7 @@ static ty_status put_settings(ty_ctx *ctx, step *k) {
   if (!k->set_changed) return TY_OK;
   ty_optim_settings now;
   ty_optim_settings_of(&k->call, &now);
+  _Static_assert(offsetof(ty_optim_settings, nesterov) == TY_OPTIM_NUMBERS * sizeof(double), "the numbers come first");
   double number[TY_OPTIM_NUMBERS];
   memcpy(number, &now, sizeof number);
   for (int j = 0; j < TY_OPTIM_NUMBERS; j++) {

@@ -27,7 +27,7 @@ bool ty_away(int *fd) {
  * not come into it. */
 static int create(const char *path) {
   int held[3], n = 0, null;
-  while ((null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && null <= 2) held[n++] = null;
+  while ((null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && null <= 2 && n < 3) held[n++] = null;
   if (null >= 0) close(null);
   const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666), e = errno;
   while (n > 0) close(held[--n]);

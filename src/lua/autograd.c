@@ -110,6 +110,7 @@ static int set_rule(lua_State *L) {
 void ty_need_rules(lua_State *L, ty_state *s) {
   if (s->rules) return;
   ty_private(L, TY_R_READ_RULES);
+  if (lua_isnil(L, -1)) { lua_pop(L, 1); return; }         /* the core alone has none */
   lua_call(L, 0, 0);
   s->rules = true;
 }

@@ -10,8 +10,8 @@
 #define PER_HEAP 8
 #define MOST_FOR_HEAP ((long long)192 << 20)
 /* While nothing is recorded for backward it comes sooner: results die young, and memory that is used again at once is still in the
- * processor's caches (sums of 100,000 elements take half the time). So many bytes for each of the heap take longer than a collection
- * does. IN_CACHES: more garbage than this has left them anyway. */
+ * processor's caches (sums of 100,000 elements take half the time). Making so many bytes for each byte of the heap takes longer than
+ * a collection. IN_CACHES: more garbage than this has left them anyway. */
 #define PER_HEAP_UNRECORDED 16
 #define IN_CACHES ((long long)20 << 20)
 /* KB of the heap in one go: little by little, since what holds much memory may be let go meanwhile. */

@@ -213,7 +213,8 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   }
   if (get_field(L, s, t, k)) return 1;
   if (ty_is_index(L, 2)) return ty_index_get(L);
-  lua_getfield(L, lua_upvalueindex(TY_UPVALUES + 1), k);   /* one whose file hasn't been read is now */
+  lua_pushvalue(L, 2);                     /* a method whose file hasn't been read: it is now */
+  lua_gettable(L, lua_upvalueindex(TY_UPVALUES + 1));
   return lua_isnil(L, -1) ? unknown(L, k) : 1;
 }
 

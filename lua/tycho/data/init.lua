@@ -256,5 +256,5 @@ end
 -- Loaded when first used.
 local parts = {datasets = "tycho.data.datasets", transforms = "tycho.data.transforms"}
 return options.told(data, "data", nil, {IterableDataset = "any table with iter() is a dataset: see DataLoader"}, function(_, name)
-  return parts[name] and require(parts[name])
-end)
+  return parts[name] and require("tycho.later").require(parts[name])
+end, "datasets transforms")

@@ -4,7 +4,7 @@ local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 
 local function family(name, names) return {"tycho.functional." .. name, names} end
-local families = require "tycho.later" {
+local families = require("tycho.later").files {
   family("shape", [[
     adjoint atleast_1d atleast_2d atleast_3d block_diag broadcast_tensors broadcast_to cartesian_prod channel_shuffle chunk
     column_stack combinations contiguous diag diag_embed diagflat dsplit dstack expand_as flatten fliplr flipud hsplit hstack
@@ -64,9 +64,10 @@ local families = require "tycho.later" {
   family("linear_cross_entropy", "linear_cross_entropy")}
 lib.families = families
 families:fills(lib.functions)
+for name in pairs(core.methods) do if families:of(name) then core.methods[name] = nil end end     -- of a library that was loaded before
 families:fills(core.methods)
 
--- Whether a family has a function or a method of that name; an op's may be its name, too, and then stands behind it.
+-- Whether a family has a function or a method of that name; an op may have it, too: the function goes first.
 function lib.has(name) return families:of(name) ~= nil end
 -- The function of that name, or the op.
 function lib.find(name) return lib.has(name) and lib.functions[name] or core.ops[name] end

@@ -22,14 +22,16 @@ function lib.place(name)
   return at, name:match "[^.]*$"
 end
 
--- f becomes the function of that name.
+-- f becomes the function of that name, in tycho too unless a program has put its own there.
 function lib.set(name, f)
+  local was = rawget(lib.functions, name)
   lib.functions[name] = f
   if not lib.root then return end
   local at, last = lib.place(name)
-  rawset(at, last, f)
+  local there = rawget(at, last)
+  if there == nil or there == was then rawset(at, last, f) end
 end
--- What has been read before there was a root.
+-- Puts in place what was read before there was a root.
 function lib.show()
   for name, f in pairs(lib.functions) do lib.set(name, f) end
 end

@@ -35,4 +35,4 @@ local function find(_, name)
   functional.all()                                     -- a name near it may be in any family
   for near in pairs(functional.nn) do local _ = F[near] end
 end
-return options.told(F, "nn.functional", "tycho", nil, find)
+return options.told(F, "nn.functional", "tycho", nil, find, "unfold upsample")

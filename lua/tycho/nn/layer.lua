@@ -25,7 +25,7 @@ function lib.layer(name)
   local class = module.Module:extend(name)
   class._library, class._builtin = true, true
   class.reset_parameters = lib.reset_parameters
-  lib.classes[name] = class
+  if rawget(lib.classes, name) == nil then lib.classes[name] = class end         -- a program's own stays
   return class
 end
 
@@ -34,13 +34,17 @@ function lib.declare(name, make, ...) lib.declared[name] = {make, select("#", ..
 -- The class of that name, or nil.
 function lib.class(name)
   local d = lib.declared[name]
-  if d then
-    lib.declared[name] = nil
-    d[1](name, unpack(d, 3, 2 + d[2]))
+  if d and rawget(lib.classes, name) == nil then
+    local ok, err = pcall(d[1], name, unpack(d, 3, 2 + d[2]))
+    if not ok then                                           -- half made, it is made again
+      lib.classes[name] = nil
+      error(err, 0)
+    end
   end
+  lib.declared[name] = nil
   return rawget(lib.classes, name)
 end
--- Makes all of them.
+-- Makes all declared classes.
 function lib.all()
   for name in pairs(lib.declared) do lib.class(name) end
 end

@@ -219,5 +219,5 @@ end
 
 return {parametrize = options.told(parametrize, "nn.utils.parametrize"),
   parametrizations = options.told(parametrizations, "nn.utils.parametrizations", nil, nil, function(_, name)
-    return name == "orthogonal" and require "tycho.nn.orthogonal" or nil
-  end)}
+    return name == "orthogonal" and require("tycho.later").require "tycho.nn.orthogonal" or nil
+  end, "orthogonal")}

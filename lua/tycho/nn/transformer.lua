@@ -172,7 +172,7 @@ local function feed_forward(self, o, norms)
   for i = 1, norms do self["dropout" .. i] = nn.Dropout(o.dropout) end
   self.norm_first = o.norm_first
   self.activation = type(o.activation) == "function" and o.activation or type(o.activation) == "string" and
-    functional.find(o.activation) and functional.nn[o.activation] and F[o.activation]
+    (rawget(F, o.activation) or functional.find(o.activation) and functional.nn[o.activation] and F[o.activation])
   if not self.activation then lib.fail("%s: there is no activation %s", self._name, lib.shown(o.activation)) end
 end
 local function fed(self, x) return self.linear2(self.dropout(self.activation(self.linear1(x)))) end

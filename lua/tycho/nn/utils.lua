@@ -6,6 +6,7 @@ local modes = require "tycho.modes"
 local no_grad = modes.no_grad
 local devices = require "tycho.devices"
 local options = require "tycho.options"
+local later = require "tycho.later"
 local module = require "tycho.nn.module"
 local sequences = require "tycho.nn.sequences"
 local flat = require "tycho.nn.flat"
@@ -225,8 +226,9 @@ options.told(utils.rnn, "nn.utils.rnn")
 
 -- What other files have.
 local function find(_, name)
-  if name == "prune" then return require "tycho.nn.prune" end
-  if name:find "^parametriz" then return require("tycho.nn.parametrize")[name] end
-  return require("tycho.nn.normalized")[name]
+  if name == "prune" then return later.require "tycho.nn.prune" end
+  if name:find "^parametriz" then return later.require("tycho.nn.parametrize")[name] end
+  return later.require("tycho.nn.normalized")[name]
 end
-return options.told(utils, "nn.utils", nil, nil, find)
+return options.told(utils, "nn.utils", nil, nil, find,
+  "prune parametrize parametrizations weight_norm remove_weight_norm spectral_norm remove_spectral_norm")

@@ -138,5 +138,5 @@ end
 
 swa_utils.AveragedModel = AveragedModel
 return options.told(swa_utils, "optim.swa_utils", nil, nil, function(_, name)
-  return name == "SWALR" and require("tycho.optim.lr_scheduler").SWALR or nil
-end)
+  return name == "SWALR" and require("tycho.later").require("tycho.optim.lr_scheduler").SWALR or nil
+end, "SWALR")
