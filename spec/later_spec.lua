@@ -139,10 +139,12 @@ describe("files that are read late", function()
   it("are read where the host has changed directory, package.path or require, or loads the library anew", function()
     if os.getenv "TYCHO_BUILD" == "build-asan" then return end
     for _, what in ipairs {'local ffi = require "ffi" ffi.cdef "int chdir(const char *path);" ffi.C.chdir "/"',
-        'package.path = ""', "require = nil", "package = nil", [[for name in pairs(package.loaded) do if name:find "^tycho" then package.loaded[name] = nil end end
+        'package.path = ""', "require = nil", "package = nil",
+        [[for name in pairs(package.loaded) do if name:find "^tycho" then package.loaded[name] = nil end end
         local new = require "tycho"
         x = new.tensor {{1, 2}, {3, 4}}
-        assert(new.nn.LSTM and new.linalg.det)]]} do
+        assert(new.nn.LSTM and new.linalg.det)
+        assert(rawequal(tycho.tensor(1):new_tensor({1, 2}):dim(), 1))]]} do
       assert.equal("", after(what), what)
     end
   end)

@@ -342,7 +342,7 @@ local named = function_of ""
 local members = {save = "tycho.saving", load = "tycho.saving", load_npy = "tycho.numpy", save_npy = "tycho.numpy",
   load_npz = "tycho.numpy", save_npz = "tycho.numpy"}
 local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
-later.note()
+later.note(tycho)
 return setmetatable(tycho, {__index = function(t, k)
   if second_names[k] then return t[second_names[k]][k] end
   if members[k] then

@@ -20,11 +20,14 @@ local root = absolute(named)
 
 -- Whether the modules that others require are this library's.
 local function current() return ours["tycho.later"] == nil or loaded["tycho.later"] == ours["tycho.later"] end
--- Notes the modules that have been required.
-function later.note()
+-- What a module may be; another value is require's mark of one that is being read.
+local function is_module(m) return type(m) == "table" or type(m) == "function" or m == true end
+-- Notes the modules that have been required, and tycho, which is being.
+function later.note(tycho)
   for name, m in pairs(loaded) do
-    if type(name) == "string" and name:find "^tycho" and type(m) ~= "userdata" then ours[name] = m end
+    if type(name) == "string" and name:find "^tycho" and is_module(m) then ours[name] = m end
   end
+  ours.tycho = tycho
 end
 
 local env = {}                      -- what files are read in
@@ -42,7 +45,7 @@ end
 function later.require(name)
   if not name:find "^tycho" then return by_host(name) end
   if ours[name] ~= nil then return ours[name] end
-  if current() and loaded[name] ~= nil and type(loaded[name]) ~= "userdata" then return loaded[name] end
+  if current() and is_module(loaded[name]) then return loaded[name] end
   local chunk
   for _, path in ipairs {name:gsub("%.", "/") .. ".lua", name:gsub("%.", "/") .. "/init.lua"} do
     local file = not chunk and io.open(root .. path, "rb")
