@@ -9878,6 +9878,13 @@ function tycho.func.replace_all_batch_norm_modules_(root) end
 ---@param options? table
 function tycho.func.vmap(fn, in_dims, out_dims, options) end
 
+--- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with a dim more, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
+---@param fn any
+---@param in_dims? any
+---@param out_dims? any
+---@param options? table
+function tycho.vmap(fn, in_dims, out_dims, options) end
+
 --- `(t, requires_grad=true)` t's memory as a leaf that requires grad; assigned to a module, it is one of its parameters.
 ---@param t any
 ---@param requires_grad? any
@@ -10990,13 +10997,25 @@ tycho.amp = {}
 ---@param fn any
 function tycho.amp.autocast(fn, ...) end
 
+--- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
+---@param fn any
+function tycho.autocast(fn, ...) end
+
 --- `(device=)` whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
 ---@param device? any
 function tycho.amp.is_autocast_enabled(device) end
 
+--- `(device=)` whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
+---@param device? any
+function tycho.is_autocast_enabled(device) end
+
 --- `(device)` The dtype that autocast computes in on a device ("cuda" or "cpu"), or would.
 ---@param device any
 function tycho.amp.get_autocast_dtype(device) end
+
+--- `(device)` The dtype that autocast computes in on a device ("cuda" or "cpu"), or would.
+---@param device any
+function tycho.get_autocast_dtype(device) end
 
 --- `(fn, {cast_inputs=})` makes of fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the autocast that forward had. cast_inputs: where autocast is on, floating tensors among the arguments (but float64) become of this dtype, and fn runs without autocast.
 ---@param fn any
@@ -11061,6 +11080,11 @@ function classes.GradScaler:load_state_dict(d) end
 ---@param options? table
 ---@return tycho.GradScaler
 function tycho.amp.GradScaler(options) end
+
+--- `({init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true})` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
+---@param options? table
+---@return tycho.GradScaler
+function tycho.GradScaler(options) end
 
 --- `(fn, {dtype="float16"})` calls fn(), which runs forward, or backward too, and says what each layer's results and their gradients would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=, gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements that the dtype can't hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst.
 ---@param fn any

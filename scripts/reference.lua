@@ -425,20 +425,17 @@ local function loss_arguments(class, functional)
 end
 
 -- Everything that is read or made when it is first named.
-local function name_all(tycho)
-  for _, upname in ipairs {"parts", "members"} do
-    for name in pairs(upvalue(getmetatable(tycho).__index, upname)) do local _ = tycho[name] end
-  end
-  local functional = require "tycho.functional"
-  functional.all()
-  for name in pairs(functional.nn) do local _ = tycho.nn.functional[name] end
-  pcall(function() return tycho.nn["?"] end)                   -- what there isn't is looked for in all files
-  for of, names in pairs {[tycho.nn.functional] = "unfold upsample", [tycho.autograd] = "functional", [tycho.data] = "datasets transforms",
-      [tycho.optim] = "LBFGS lr_scheduler swa_utils", [tycho.optim.swa_utils] = "SWALR", [tycho.distributed] = "fsdp optim",
-      [tycho.nn.utils] = "prune parametrize parametrizations weight_norm remove_weight_norm spectral_norm remove_spectral_norm",
-      [tycho.nn.utils.parametrizations] = "orthogonal"} do
-    for name in names:gmatch "%S+" do local _ = of[name] end
-  end
+local function name_all(t, seen)
+  if seen[t] then return end
+  seen[t] = true
+  local index = (getmetatable(t) or {}).__index
+  for name in pairs(type(index) == "function" and upvalue(index, "late") or {}) do local _ = t[name] end
+  for _, v in pairs(t) do if type(v) == "table" then name_all(v, seen) end end
+end
+local function read_all(tycho)
+  require("tycho.functional").all()
+  for _, t in ipairs {tycho.nn, tycho.nn.functional} do pcall(function() return t["?"] end) end    -- looked for in all files
+  name_all(tycho, {})
   require "tycho.grad"
 end
 
@@ -456,7 +453,7 @@ function M.collect(root)
     plain[name].file, plain[name].line = main_line()
     return make(name, fn, ...)
   end
-  name_all(tycho)
+  read_all(tycho)
   local nn, optim, data, functional = tycho.nn, tycho.optim, tycho.data, require "tycho.functional"
   for _, op in ipairs(core.op_table()) do if op.domain ~= "internal" then op_names[op.name] = true end end
   for _, f in ipairs(functional.signatures) do op_names[f.name] = true end

@@ -1,6 +1,5 @@
 -- What users call of the tape: backward, grad, hooks, Function, gradcheck.
 local core = require "tycho.core"
-local later = require "tycho.later"
 local lib = require "tycho.functional.lib"
 local M = core.methods
 local modes = require "tycho.modes"
@@ -469,6 +468,5 @@ function autograd.gradgradcheck(fn, inputs, o)
   return autograd.gradcheck(fn, inputs, all)
 end
 
-return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"}, function(_, name)
-  return name == "functional" and later.require "tycho.autograd_functional" or nil
-end, "functional")
+return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"},
+  {functional = "tycho.autograd_functional"})

@@ -401,7 +401,4 @@ distributed.functional = options.told({
 }, "distributed.functional")
 
 -- what is over modules and optimizers
-local parts = {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"}
-return options.told(distributed, "distributed", nil, nil, function(_, name)
-  return parts[name] and require("tycho.later").require(parts[name])
-end, "fsdp optim")
+return options.told(distributed, "distributed", nil, nil, {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"})

@@ -65,7 +65,7 @@ end
 functional.root = tycho
 for _, path in ipairs(functional.places) do
   local place, last = functional.place(path)
-  place[last] = options.told({}, path, nil, nil, function_of(path .. "."))
+  place[last] = options.told({}, path, nil, nil, nil, function_of(path .. "."))
 end
 functional.show()
 core.set_private("read_rules", function() later.require "tycho.grad" end)
@@ -319,10 +319,14 @@ for _, name in ipairs {"rand", "randn", "randint", "randperm", "uniform_", "expo
 end
 
 -- Loaded when first used.
-local parts = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
+local late = {nn = "tycho.nn", optim = "tycho.optim", data = "tycho.data", cuda = "tycho.cuda", utils = "tycho.utils",
   amp = "tycho.amp", compile = "tycho.compile", jit = "tycho.jit", distributions = "tycho.distributions",
   checkpoint = "tycho.checkpoint", profiler = "tycho.profiler", distributed = "tycho.distributed", func = "tycho.func",
   testing = "tycho.testing", vision = "tycho.vision"}
+for module, names in pairs {amp = "autocast GradScaler is_autocast_enabled get_autocast_dtype", func = "vmap", saving = "save load",
+    numpy = "load_npy save_npy load_npz save_npz"} do
+  for name in names:gmatch "%S+" do late[name] = {"tycho." .. module} end
+end
 -- What PyTorch's programs look for here.
 local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
@@ -338,28 +342,5 @@ local elsewhere = {
   cholesky = "use linalg.cholesky", qr = "use linalg.qr", lu = "use linalg.lu_factor or linalg.lu", chain_matmul = "use linalg.multi_dot",
   complex = "fft.complex joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "x:item() ~= 0 asks that",
   sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
-local named = function_of ""
-local members = {save = "tycho.saving", load = "tycho.saving", load_npy = "tycho.numpy", save_npy = "tycho.numpy",
-  load_npz = "tycho.numpy", save_npz = "tycho.numpy"}
-local second_names = {autocast = "amp", GradScaler = "amp", is_autocast_enabled = "amp", get_autocast_dtype = "amp", vmap = "func"}
 later.note(tycho)
-return setmetatable(tycho, {__index = function(t, k)
-  if second_names[k] then return t[second_names[k]][k] end
-  if members[k] then
-    rawset(t, k, later.require(members[k])[k])
-    return rawget(t, k)
-  end
-  if parts[k] then
-    local m = later.require(parts[k])
-    rawset(t, k, m)
-    return m
-  end
-  if type(k) ~= "string" then return nil end
-  local f = named(t, k)
-  if f ~= nil then return f end
-  if elsewhere[k] then fail("tycho has no '" .. k .. "': " .. elsewhere[k]) end
-  local names = {}
-  for name in pairs(t) do names[#names + 1] = name end
-  for _, more in ipairs {parts, members, second_names} do for name in pairs(more) do names[#names + 1] = name end end
-  fail("tycho has no '%s'%s", k, options.suggest(k, names))
-end})
+return options.told(tycho, "tycho", nil, elsewhere, late, function_of "")

@@ -1,6 +1,7 @@
 -- Arguments and options of what is written in Lua: defaults filled in, an unknown name refused with the nearest. Errors
 -- are the user's line's.
 local core = require "tycho.core"
+local later = require "tycho.later"
 local options = {}
 
 -- Raises, as the user's line, whatever has been called in between.
@@ -237,24 +238,28 @@ function options.shown(v)
   return "a " .. (core.is_tensor(v) and "tensor" or core.is_module(v) and "module" or type(v))
 end
 
--- A typing error in the table's names is told, with the nearest name. place: a loaded module that a name may be looked for in, too;
--- elsewhere: what PyTorch's programs look for here, and what there is; find(t, name): what is made when it is named, or nil;
--- late: such names, in one text.
-function options.told(t, what, place, elsewhere, find, late)
+-- A typing error in the table's names is told, with the nearest name. place: a module that a name may be looked for in, too; elsewhere:
+-- what PyTorch's programs look for here, and what there is. late: names whose files are read when they are named: each a module or,
+-- {module}, what the module has of that name; a file may put its name there itself. find(t, name): what else is made when it is named,
+-- or nil.
+function options.told(t, what, place, elsewhere, late, find)
   return setmetatable(t, {__index = function(_, k)
     if type(k) ~= "string" then return nil end
-    local found = find and find(t, k)
+    local from, found = late and late[k], nil
+    if from then
+      local m = later.require(type(from) == "table" and from[1] or from)
+      found = rawget(t, k)
+      if found == nil then found = type(from) == "table" and m[k] or m end
+    elseif find then found = find(t, k) end
     if found ~= nil then
       rawset(t, k, found)
       return found
     end
     if elsewhere and elsewhere[k] then fail("%s has no '%s': %s", what, k, elsewhere[k]) end
-    if place and select(2, pcall(function() return assert(require(place)[k]) and true end)) == true then
-      fail("%s has no '%s': it is %s.%s", what, k, place, k)
-    end
+    local there, v = pcall(function() return place and later.require(place)[k] end)
+    if there and v ~= nil then fail("%s has no '%s': it is %s.%s", what, k, place, k) end
     local names = {}
-    for name in pairs(t) do names[#names + 1] = name end
-    for name in (late or ""):gmatch "%S+" do names[#names + 1] = name end
+    for _, of in ipairs {t, late} do for name in pairs(of) do names[#names + 1] = name end end
     fail("%s has no '%s'%s", what, k, options.suggest(k, names))
   end})
 end

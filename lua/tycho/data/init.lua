@@ -253,8 +253,5 @@ function data.read_csv(path, o)
   return M.to(x, o.dtype), names
 end
 
--- Loaded when first used.
-local parts = {datasets = "tycho.data.datasets", transforms = "tycho.data.transforms"}
-return options.told(data, "data", nil, {IterableDataset = "any table with iter() is a dataset: see DataLoader"}, function(_, name)
-  return parts[name] and require("tycho.later").require(parts[name])
-end, "datasets transforms")
+return options.told(data, "data", nil, {IterableDataset = "any table with iter() is a dataset: see DataLoader"},
+  {datasets = "tycho.data.datasets", transforms = "tycho.data.transforms"})

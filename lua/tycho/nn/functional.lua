@@ -33,6 +33,6 @@ local function find(_, name)
   local f = functional.find(own)
   if f and functional.nn[own] then return INPLACE[name] and maybe_in_place(name, f) or f end
   functional.all()                                     -- a name near it may be in any family
-  for near in pairs(functional.nn) do local _ = F[near] end
+  for _, names in ipairs {functional.nn, other} do for near in pairs(names) do local _ = F[near] end end
 end
-return options.told(F, "nn.functional", "tycho", nil, find, "unfold upsample")
+return options.told(F, "nn.functional", "tycho", nil, nil, find)

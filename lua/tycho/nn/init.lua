@@ -592,4 +592,4 @@ end
 
 options_of.told(init, "nn.init")
 return options_of.told(nn, "nn", "tycho.nn.functional", {
-  DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"}, find)
+  DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"}, nil, find)

@@ -218,6 +218,5 @@ function parametrizations.spectral_norm(m, ...)
 end
 
 return {parametrize = options.told(parametrize, "nn.utils.parametrize"),
-  parametrizations = options.told(parametrizations, "nn.utils.parametrizations", nil, nil, function(_, name)
-    return name == "orthogonal" and require("tycho.later").require "tycho.nn.orthogonal" or nil
-  end, "orthogonal")}
+  parametrizations = options.told(parametrizations, "nn.utils.parametrizations", nil, nil,
+    {orthogonal = "tycho.nn.orthogonal"})}

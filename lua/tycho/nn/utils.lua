@@ -6,7 +6,6 @@ local modes = require "tycho.modes"
 local no_grad = modes.no_grad
 local devices = require "tycho.devices"
 local options = require "tycho.options"
-local later = require "tycho.later"
 local module = require "tycho.nn.module"
 local sequences = require "tycho.nn.sequences"
 local flat = require "tycho.nn.flat"
@@ -224,11 +223,8 @@ for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence",
 end
 options.told(utils.rnn, "nn.utils.rnn")
 
--- What other files have.
-local function find(_, name)
-  if name == "prune" then return later.require "tycho.nn.prune" end
-  if name:find "^parametriz" then return later.require("tycho.nn.parametrize")[name] end
-  return later.require("tycho.nn.normalized")[name]
+local late = {prune = "tycho.nn.prune", parametrize = {"tycho.nn.parametrize"}, parametrizations = {"tycho.nn.parametrize"}}
+for _, name in ipairs {"weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm"} do
+  late[name] = {"tycho.nn.normalized"}
 end
-return options.told(utils, "nn.utils", nil, nil, find,
-  "prune parametrize parametrizations weight_norm remove_weight_norm spectral_norm remove_spectral_norm")
+return options.told(utils, "nn.utils", nil, nil, late)

@@ -3,7 +3,6 @@
 local core = require "tycho.core"
 local ops = core.ops
 local options = require "tycho.options"
-local later = require "tycho.later"
 local shown, fail = options.shown, options.fail
 local base = require "tycho.optim.optimizer"
 local optim, new_class, like = base.classes, base.new_class, base.like
@@ -155,9 +154,5 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
 end
 -- Optimizer.init(self, params, options): does nothing, for an init of one's own that calls it as PyTorch's do.
 function optim.Optimizer.init() end
--- Loaded when first used.
-local parts = {lr_scheduler = "tycho.optim.lr_scheduler", swa_utils = "tycho.optim.swa_utils"}
-return options.told(optim, "optim", nil, nil, function(_, name)
-  if name == "LBFGS" then later.require "tycho.optim.lbfgs" end
-  return parts[name] and later.require(parts[name]) or rawget(optim, name)
-end, "LBFGS lr_scheduler swa_utils")
+return options.told(optim, "optim", nil, nil, {LBFGS = "tycho.optim.lbfgs", lr_scheduler = "tycho.optim.lr_scheduler",
+  swa_utils = "tycho.optim.swa_utils"})

@@ -137,6 +137,4 @@ function swa_utils.update_bn(loader, model, device)
 end
 
 swa_utils.AveragedModel = AveragedModel
-return options.told(swa_utils, "optim.swa_utils", nil, nil, function(_, name)
-  return name == "SWALR" and require("tycho.later").require("tycho.optim.lr_scheduler").SWALR or nil
-end, "SWALR")
+return options.told(swa_utils, "optim.swa_utils", nil, nil, {SWALR = {"tycho.optim.lr_scheduler"}})
