@@ -1,8 +1,8 @@
-/* A compared call that differs from its recording.
+/* A call in check that differs from its recording.
  *
- * Idea: the events that agreed are asked for again, of the operands that came (events.c holds them): of another recording, of a new one, or
- * for good; and the placeholders that were handed out become what that gives: another recording's placeholders, or results. Invariant:
- * what a call that differs from all recordings leaves behind is what it would have left without them. */
+ * Idea: the events that agreed are redone with the call's operands, which they hold (events.c). Redone events are compared with another
+ * recording, recorded as a new one, or, where the program is dead, only executed. The placeholders handed out become what this gives: the
+ * other recording's placeholders, or results. Invariant: a call that differs from all recordings ends as it would without them. */
 #include <string.h>
 #include "plan.h"
 
@@ -28,7 +28,7 @@ void ty_become(ty_tensor *h, ty_tensor *t) {
   ty_release(base);
 }
 
-/* *placeholder, which was handed out for what is t now, becomes that; and stays what was handed out, should the call differ once more. */
+/* The placeholder, handed out for what is t now, becomes t. The new event holds it in t's place, in case the call differs once more. */
 static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
   event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->agreed];
   ty_become(placeholder, t);
@@ -53,7 +53,7 @@ ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
   memcpy(ctx->stream, e->stream, sizeof e->stream);
   if (e->kind == EVENT_APPLY) {
     ty_tensor *out[TY_MAXOUT] = {NULL};
-    ty_attr at[TY_MAXATTR];                /* what is applied has its dims and indices made to count from 0, in place */
+    ty_attr at[TY_MAXATTR];                /* a copy: apply makes dims and indices count from 0, in place */
     ty_operand *in = ty_malloc(sizeof *in * (size_t)TY_MAX(e->nin, 1));
     if (!in) return ty_program_no_memory(ctx);
     memcpy(at, e->at, sizeof *at * (size_t)e->op->nattr);
@@ -100,7 +100,7 @@ ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
   for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->placeholder || !l->leaf->grad) continue;
-    take_place(p, l->placeholder, l->leaf->grad);      /* the function may hold it: it is the leaf's gradient from now on */
+    take_place(p, l->placeholder, l->leaf->grad);      /* the function may hold the placeholder: it becomes the leaf's gradient */
     ty_release(l->leaf->grad);
     l->leaf->grad = ty_retain(l->placeholder);
   }
@@ -112,7 +112,7 @@ ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
   return s;
 }
 
-/* The first n events have made no leaves, nor ended any. */
+/* Undoes what the first n events did to leaves' requires_grad. */
 static void rewind_leaves(ty_recording *r, int n) {
   while (n-- > 0) {
     const event *e = &r->event[n];
@@ -129,7 +129,7 @@ void ty_clear_pending(ty_recording *r) {
     if (r->value[i].t) r->value[i].t->storage->pending = 0;
 }
 
-/* Compares the call, whose inputs are those of `was`, with a recording that it hasn't been compared with, or records it. */
+/* Compares the call, with the inputs of `was`, with a recording not tried yet, or records it. */
 static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
   ty_recording *r = p->r;
   while (r && r->tried == p->calls) r = r->other;
@@ -141,7 +141,7 @@ static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
   return s;
 }
 
-/* The first n events that agreed with p's recording are asked for again: of another one, or, where p is dead, for good. */
+/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if p is dead, unrecorded. */
 static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_recording *was = p->r;
   const modes modes = ty_modes_now(ctx);
@@ -169,13 +169,13 @@ static ty_status redo_all(ty_ctx *ctx, ty_program *p) {
 }
 
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why) {
-  snprintf(p->why, sizeof p->why, "%s", why);            /* unless there comes a better one */
+  snprintf(p->why, sizeof p->why, "%s", why);            /* may be replaced by a better one */
   if (p->rules) { p->broken = true; return ty_program_broken(ctx); }
   return redo_all(ctx, p);
 }
 
 ty_status ty_part_ways(ty_ctx *ctx, ty_program *p, int n) {
-  if (!p->broken) {                        /* it has failed by itself, and will again */
+  if (!p->broken) {                        /* the function failed by itself, and will fail again */
     snprintf(p->why, sizeof p->why, "an autograd.Function's backward failed");
     p->broken = p->ends = true;
   }

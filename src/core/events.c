@@ -1,9 +1,8 @@
-/* A program's events: recorded, and compared in later calls.
+/* Records a program's events, and compares later calls with them.
  *
- * Idea: in a call that is compared, an op that agrees gives placeholders: tensors in the recording's memory, to which nothing has been
- * written yet. They are held until the call's end, with the operands that came. Invariant: what is handed out, and what the call's own
- * tensors say of themselves (versions, histories, needs), is as the op would have left it, but for the numbers. Where a call differs:
- * differ.c. */
+ * Idea: in check an op that agrees with the next event doesn't run: it gives placeholders, tensors in the recording's memory whose data is
+ * still to come. The event holds them and the call's operands until the call ends, in case it differs later (differ.c). Invariant: what is
+ * handed out, and the state of the call's tensors (versions, histories, needs), is as the op would have left it, except for the numbers. */
 #include <string.h>
 #include "plan.h"
 #include "vmap.h"
@@ -32,7 +31,7 @@ event *ty_event_new(ty_ctx *ctx, ty_program *p, event_kind kind, int nin) {
   return e;
 }
 
-/* Where t is among the leaves that the call has made, or -1. */
+/* The index of t among the leaves that the call has made, or -1. */
 static int own_leaf(const ty_recording *r, const ty_tensor *t) {
   int k = r->nown;
   while (k-- > 0 && r->own[k] != t) {}
@@ -56,7 +55,7 @@ bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if (!e->needs[i] && !v->plain && !st->internal && !st->input && t->storage->program != p) v->plain = ty_retain(t);
   if (e->needs[i] == IS_LEAF && v->leaf != t) ty_program_die(p, "two leaves share memory");
   if (t->node && t->node->seq < p->node && e->modes.grad_enabled && e->kind != EVENT_DETACH)
-    ty_program_die(p, "a tensor from outside has a history");        /* another one in the next call */
+    ty_program_die(p, "a tensor from outside has a history");        /* which is another one in the next call */
   return true;
 }
 
@@ -66,14 +65,14 @@ int ty_visible(ty_program *p, ty_tensor *t) {
   return v;
 }
 
-/* Views whose base has changed take their history anew before it is asked who needs a gradient, as apply would. */
+/* Brings the histories of views up to date, as apply does, before anything asks which operands need a gradient. */
 static ty_status up_to_date(const ty_call *c, ty_tensor *into) {
   for (int i = 0; c->ctx->grad_enabled && i < c->nin; i++)
     if (c->in[i].t && c->in[i].t->base) TY_TRY(ty_history(c->ctx, c->in[i].t));
   return c->ctx->grad_enabled && into && into->base ? ty_history(c->ctx, into) : TY_OK;
 }
 
-/* A call that fails when it has its results leaves none. */
+/* Out of memory after the results were made: none is given. */
 static ty_status drop(ty_ctx *ctx, ty_tensor **out, int n) {
   for (int i = 0; i < n; i++) { ty_release(out[i]); out[i] = NULL; }
   return ty_program_no_memory(ctx);
@@ -111,7 +110,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   e->moves = base && base->history != history;
   e->gains = e->moves && !base_needs && ty_needs_grad(base);
   e->anew = into && !base && into->history != history;
-  /* the function may catch it, and does so each time: what failed before anything was done can be compared too */
+  /* the function may catch the error in every call: a failure before any step is an event that can be compared */
   if (s != TY_OK) {
     if (s == TY_ERR && e->first == r->nstep && (e->failed = ty_malloc(TY_ERRLEN))) memcpy(e->failed, c->ctx->err, TY_ERRLEN);
     else ty_program_die(p, "an op failed");
@@ -143,7 +142,7 @@ static bool same_attr(const ty_param *q, const ty_attr *a, const ty_attr *b) {
 bool ty_is_number(const ty_operand *o) { return o->kind == TY_INT || o->kind == TY_FLOAT; }
 bool ty_is_rate(const ty_op *op, int slot) { return op->cls == TY_C_OPTIM && !strcmp(op->param[slot].name, "lr"); }
 
-/* An optimizer's numbers (betas, weight decay), which schedules change: the steps take them as they come. */
+/* Whether parameter i is an optimizer's number (betas, weight decay): schedules change these, so take_numbers passes them on. */
 static bool is_setting(const ty_op *op, int i) { return op->cls == TY_C_OPTIM && op->param[i].type == TY_P_NUMBER; }
 
 bool ty_in_modes(const ty_ctx *ctx, const event *e) {
@@ -196,7 +195,7 @@ static bool agrees(ty_call *c, const event *e, ty_tensor *into) {
   return !into || (ty_is_value(p, e->into, into) && ty_needs_grad(into) == e->into_needs && (!e->moves || into->base));
 }
 
-/* What stands for value v until the steps have run. */
+/* A tensor that stands for value v until the steps have run. */
 ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs) {
   ty_tensor *t = ty_alias(p->r->value[v].t);
   if (t && needs && !ty_mark_graph_used(t)) { ty_release(t); return NULL; }
@@ -213,7 +212,7 @@ event *ty_next_event(ty_program *p) { return p->at < p->r->nevent ? &p->r->event
 /* The next event has agreed. */
 void ty_agreed(ty_program *p) { p->agreed = p->at++; }
 
-/* The call's learning rates and settings, which may have changed, go to the steps. */
+/* Passes the call's learning rates and settings to the event and its step. */
 static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
   for (int i = 0; i < c->nin; i++)
     if (ty_is_number(&c->in[i]) && memcmp(&c->in[i].f, &e->in[i].f, sizeof(double))) {
@@ -226,11 +225,11 @@ static void take_numbers(const ty_call *c, ty_recording *r, event *e) {
     step *s = &r->step[e->first];
     e->at[slot].f = s->call.at[slot].f = c->at[slot].f;
     if (s->call.settings) s->set_changed = true;
-    else r->moved = r->moved || r->gpu;    /* a graph keeps numbers as they are */
+    else r->moved = r->moved || r->gpu;    /* a graph keeps the old number */
   }
 }
 
-/* What the op writes into an existing tensor is still to come; its history is what the op gave it. */
+/* into, changed in place: its data is still to come, but it gets the history that the op gives it. */
 static ty_status change_in_place(const ty_call *c, event *e, ty_tensor *into) {
   pending_change(into, c->op);
   if (e->out_needs[0] && !e->into_needs && !ty_mark_graph_used(into)) return ty_program_no_memory(c->ctx);
@@ -256,14 +255,13 @@ static ty_status hand_out(const ty_call *c, event *e, ty_tensor **out) {
   return TY_OK;
 }
 
-/* The event's operands as they have come, for redo. */
+/* Holds the call's operands, for ty_redo. */
 static void hold(event *e, const ty_call *c, ty_tensor *into) {
   for (int i = 0; i < c->nin; i++) e->actual[i] = ty_retain(c->in[i].t);
   e->target = into ? ty_retain(into) : NULL;
 }
 
-/* Why the call is another one than was recorded, where users can do something about it: a number that changes, a tensor of theirs that is
- * another one each time. */
+/* Why the call differs. It names what users can change: a number that varies, a tensor of theirs that is another one in each call. */
 static void say_difference(const ty_program *p, const ty_call *c, const event *e, char *why, size_t n) {
   const char *const op = c->op->shown;
   snprintf(why, n, "%s differs", op);
@@ -290,7 +288,7 @@ static ty_status check_apply(ty_call *c, const ty_backend *b, ty_tensor *into, t
     return ty_program_apply(c, b, into, out, now);
   }
   if (e->failed) memcpy(c->ctx->err, e->failed, TY_ERRLEN);
-  else if (c->op->cls == TY_C_MOVE && r->store[r->value[e->vout[0]].store].constant) {      /* the call's own: it may be changed */
+  else if (c->op->cls == TY_C_MOVE && r->store[r->value[e->vout[0]].store].constant) {      /* the call's own, which it may change */
     p->within++;
     const ty_status s = now(c, b, into, out);
     p->within--;
@@ -314,7 +312,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   ty_program *p = c->ctx->program;
   if (p->broken) return ty_program_broken(c->ctx);
   if (p->within || p->dead) return now(c, b, into, out);
-  if (p->inner || p->backward) {           /* part of an event; its views are known to come from what the event was given */
+  if (p->inner || p->backward) {           /* part of an event; a view must be known as derived from the event's tensors */
     TY_TRY(now(c, b, into, out));
     return c->op->cls == TY_C_VIEW && p->mode == TY_RECORD && ty_value_of(p, out[0], TY_DERIVED) < 0 ? drop(c->ctx, out, 1) : TY_OK;
   }
@@ -324,7 +322,7 @@ ty_status ty_program_apply(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
 
 /* ---- gradients ---- */
 
-/* A place for what happens to leaf's gradient; NULL: out of memory. */
+/* A new leaf_change of the event; NULL: out of memory. */
 static leaf_change *new_change(ty_program *p, event *e, ty_tensor *leaf) {
   if (!ty_grow(&e->leaf, e->nleaf + 1, &e->leaf_room, sizeof(leaf_change))) return NULL;
   leaf_change *l = &e->leaf[e->nleaf++];
@@ -338,7 +336,7 @@ static leaf_change *changed_leaf(event *e, const ty_tensor *leaf) {
   return NULL;
 }
 
-/* A hook has taken the gradient of a leaf, which had none before, within the pass that gave it. */
+/* A hook has cleared the leaf's gradient within the pass that gave it: if it had none before, nothing has changed. */
 static void forget_leaf(event *e, const ty_tensor *leaf) {
   leaf_change *l = changed_leaf(e, leaf);
   if (!l || l->before >= 0) return;
@@ -458,13 +456,13 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
       result[i] = NULL;
     }
     ty_agreed(p);
-    if (e->end > p->at) {                  /* what a user's functions do within it is compared, too */
+    if (e->end > p->at) {                  /* what users' functions do within it is compared, too */
       int known;
       const ty_status s = ty_ask_rules(ctx, p, e, o, &known);
       if (s != TY_OK || p->broken) {
         ty_recording *const was = p->r;
         const int pass = (int)(e - was->event);
-        const bool within = p->rules > 0, more = p->told && p->tell < p->told_end;     /* the pass is done again already */
+        const bool within = p->rules > 0, more = p->told && p->tell < p->told_end;     /* more: the pass is being done again already */
         ty_status again = ty_part_ways(ctx, p, pass);
         if (within) return again;
         if (again == TY_OK)
@@ -489,7 +487,7 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   return s != TY_OK || p->dead ? s : ty_note_gradients(ctx, p, &p->r->event[at], ninput, result);
 }
 
-/* The events before have made the graph: where they agree, what is found in it does. */
+/* The earlier events have made the graph: if they agree, so does the recorded answer. */
 ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others,
                              ty_reached_now now) {
   ty_program *p = ctx->program;

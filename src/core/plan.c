@@ -1,14 +1,14 @@
-/* A recording's memory.
+/* Plans a recording's memory.
  *
- * Idea: what is needed after a run (results, gradients) has memory of its own. All else is used up within the run: such memory is given
- * out again by the order of the steps, best fit, so that a run touches about as much memory as the recorded call did; and to the program's
- * next recording, since one runs at a time. What the function has seen it may keep: whether it has is known before each run, and what is
- * kept moves to memory of its own. Invariant: two values share memory only if they shared a storage, or if the one's last use comes before
- * the other's first and nobody else has it. */
+ * Idea: stores that are needed after a run (results, gradients) have memory of their own. All others are used up within the run: they
+ * reuse each other's memory in the order of the steps, best fit, so that a run touches about as much memory as the recorded call did.
+ * Recordings of one program reuse it too, since one runs at a time. The function may keep a tensor that it has seen; before each run
+ * plan.c looks whether it did, and moves what is kept to memory of its own. Invariant: two values share memory only if they shared a
+ * storage, or if one's last use comes before the other's first and nobody else holds it. */
 #include <string.h>
 #include "plan.h"
 
-/* All values of the store are in this memory from now on. */
+/* Moves all values of the store to the storage `to`. */
 static void move_values(ty_recording *r, const store *st, ty_storage *to) {
   for (int v = st->value; v >= 0; v = r->value[v].next) {
     ty_tensor *t = r->value[v].t;
@@ -23,7 +23,7 @@ static ty_status block(ty_ctx *ctx, const ty_backend *b, size_t nbytes, ty_tenso
   return ty_empty(ctx, b, &m, out);
 }
 
-/* A tensor like v in the given memory. */
+/* A tensor with v's geometry in the given memory. */
 static ty_tensor *place(const value *v, ty_tensor *memory) {
   ty_tensor *t = ty_alias(memory);
   if (!t) return NULL;
@@ -36,10 +36,10 @@ static ty_tensor *place(const value *v, ty_tensor *memory) {
   return t;
 }
 
-/* Never stored, nor will it be. */
+/* A store that needs no memory: it is never stored, and nobody can come to hold it. */
 static bool nowhere(const store *st) { return st->unwritten && !st->visible && !st->placed; }
 
-/* A kernel that may have to store more, when someone holds it, may then be too large: all its values get memory. Whether some did. */
+/* A kernel that later has to store held values may become too large and be given up: so all its values get memory. Whether any did. */
 static bool place_beside_visible(ty_recording *r, const group *g) {
   bool visible = false, more = false;
   for (int k = 0; k < g->nstep && (g->fused || g->joint); k++)
@@ -55,14 +55,14 @@ static bool place_beside_visible(ty_recording *r, const group *g) {
   return more;
 }
 
-/* Needed after the run, or too small to be worth while. */
+/* Has memory of its own: needed after the run, or too small to be worth sharing. */
 static bool apart(const store *st) { return st->visible && (st->pinned || st->nbytes <= TY_SMALL); }
 
-/* Seen, and never written unless someone keeps it: all such are in one place until then. */
+/* Seen by the function, but not stored unless someone keeps it: until then all such stores are in one scrap block. */
 static bool is_idle(const store *st) { return st->internal && st->unwritten && !apart(st) && st->visible; }
 
 static ty_status share_idle(ty_ctx *ctx, ty_recording *r) {
-  for (int first = 0; first < r->nstore; first++) {      /* the first of its device's */
+  for (int first = 0; first < r->nstore; first++) {      /* first: the first on its device */
     const store *like = &r->store[first];
     size_t most = 0;
     ty_tensor *scrap;
@@ -83,7 +83,7 @@ static ty_status share_idle(ty_ctx *ctx, ty_recording *r) {
 
 typedef struct { ty_tensor *t; bool free, used; } buffer;
 
-/* What the program's other recordings use up within a run; those of another stream may run at the same time. */
+/* The shared blocks of the program's other recordings; without those on other streams, which may run at the same time. */
 static ty_status blocks_of_others(ty_ctx *ctx, const ty_recording *r, buffer **pool, int *n, int *room) {
   for (const ty_recording *o = r->other; o && r->nevent; o = o->other)
     for (int i = 0; i < o->nblock && !memcmp(o->event[0].stream, r->event[0].stream, sizeof r->event[0].stream); i++) {
@@ -96,7 +96,7 @@ static ty_status blocks_of_others(ty_ctx *ctx, const ty_recording *r, buffer **p
   return TY_OK;
 }
 
-/* Memory for the stores that end within the run: in the order of the steps, what has ended is given out again. */
+/* Memory for the stores that end within the run: in the order of the steps, blocks whose store has ended are reused. */
 static ty_status share(ty_ctx *ctx, ty_recording *r) {
   buffer *pool = NULL;
   int n = 0, room = 0;
@@ -104,7 +104,7 @@ static ty_status share(ty_ctx *ctx, ty_recording *r) {
   int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(r->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(r->nstore, 1));
   if (s == TY_OK && (!order || !holds)) s = ty_program_no_memory(ctx);
   int count = 0;
-  for (int i = 0; i < r->nstore && s == TY_OK; i++) {     /* by their first use */
+  for (int i = 0; i < r->nstore && s == TY_OK; i++) {     /* ordered by first use */
     if (!r->store[i].internal || apart(&r->store[i]) || is_idle(&r->store[i]) || nowhere(&r->store[i])) continue;
     int k = count++;
     for (; k > 0 && r->store[order[k - 1]].first > r->store[i].first; k--) order[k] = order[k - 1];
@@ -151,7 +151,7 @@ static ty_status make_values(ty_ctx *ctx, ty_recording *r) {
     if (st->internal && !st->memory && !nowhere(st)) TY_TRY(block(ctx, st->backend, st->nbytes, &st->memory));
     if (st->memory && st->visible) st->memory->storage->program = r->program;
   }
-  for (int i = 0; i < r->nstore; i++) {    /* the function may give away what it made of numbers: the program has its own */
+  for (int i = 0; i < r->nstore; i++) {    /* the function may give away its constants: the program keeps copies */
     store *st = &r->store[i];
     if (!st->constant || st->value < 0) continue;
     ty_tensor *copy;
@@ -181,7 +181,7 @@ static ty_status make_steps(ty_ctx *ctx, ty_recording *r) {
       if (k->vin[j] >= 0) k->call.in[j].t = r->value[k->vin[j]].t;
     for (int j = 0; j < TY_MAXOUT; j++) k->call.out[j] = k->vout[j] >= 0 ? r->value[k->vout[j]].t : NULL;
     if (k->call.op->cls != TY_C_OPTIM || k->backend->gpu < 0) continue;
-    /* a captured launch keeps numbers as they are: the learning rate and the settings go to the device */
+    /* a captured launch fixes its arguments: the learning rate and the settings are on the device instead */
     if (ty_op_param(k->call.op, "lr")) {
       const ty_meta m = {.dtype = TY_F64, .ndim = 1, .shape = {TY_OPTIM_NUMBERS}};
       TY_TRY(ty_empty(ctx, k->backend, &m, &k->call.settings));
@@ -213,7 +213,7 @@ static ty_status make_leaves(ty_ctx *ctx, ty_recording *r) {
   return TY_OK;
 }
 
-/* Tensors from outside that are gradients. */
+/* Finds external values that are gradients of leaves, and sets their grad_of. */
 static void find_gradients(ty_recording *r) {
   for (int i = 0; i < r->nevent; i++)
     for (int k = 0; k < r->event[i].nleaf; k++) {
@@ -242,7 +242,7 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   if (r->fuses) TY_TRY(ty_fuse_split(ctx, r));
   TY_TRY(ty_fuse_groups(ctx, r));
   TY_TRY(ty_fuse_make(ctx, r));
-  for (bool more = true; more;) {          /* values that several kernels make bring it from one to the other */
+  for (bool more = true; more;) {          /* placing one kernel's values may affect another that computes the same ones */
     more = false;
     for (int i = 0; i < r->ngroup; i++) more = place_beside_visible(r, &r->group[i]) || more;
   }
@@ -255,16 +255,16 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   return make_leaves(ctx, r);
 }
 
-static int own_holders(const store *st) { return st->users + 1; }      /* its values, and the block */
+static int own_holders(const store *st) { return st->users + 1; }      /* its values and st->memory */
 
-/* How often a recording holds s. */
+/* How many references to s, the storage of store `at`, the recording has. */
 static int holders_in(const ty_recording *r, int at, const ty_storage *s) {
   int n = 0;
   for (int v = at < 0 ? -1 : r->store[at].value; v >= 0; v = r->value[v].next)
     n += (r->value[v].t && r->value[v].t->storage == s && !r->value[v].grad_of) + (r->value[v].plain && r->value[v].plain->storage == s);
   return n;
 }
-/* That the program's other recordings hold, which have seen it as a tensor from outside. */
+/* The same for the program's other recordings, which have seen s as an external tensor. */
 static int holders_in_others(const ty_recording *r, const ty_storage *s) {
   int n = 0;
   for (const ty_recording *o = r->program->r; o; o = o->other)
@@ -296,8 +296,8 @@ bool ty_program_gives(const ty_tensor *t) {
   return false;
 }
 
-/* What someone has kept of values that share memory moves to memory of its own, before the run writes to it; so does what is
-   written after all. */
+/* Before the run writes to them, stores in shared memory that someone holds move to memory of their own; so do idle ones that are stored
+   after all. */
 static ty_status move_out(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];
@@ -332,7 +332,7 @@ ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
     store *st = &r->store[i];
     if (!st->internal || !st->visible || free_of_holders(r, st)) continue;
     const int n = ty_storage_holders(st->memory->storage), own = own_holders(st) + holders_in_others(r, st->memory->storage);
-    int leaves = 0;                        /* a leaf's gradient that nobody else holds is the program's to overwrite, as a gradient is */
+    int leaves = 0;                        /* a gradient that only its leaf holds may be overwritten */
     for (int j = 0; j < r->nentry; j++) {
       const ty_tensor *g = r->entry[j].leaf->grad;
       leaves += g && g->storage == st->memory->storage && atomic_load(&g->refs) == 1;
@@ -358,7 +358,7 @@ void ty_plan_rate(ty_recording *r, int first, int operand, double v) {
   } else k->call.in[operand].f = v;
 }
 
-/* The settings' numbers that have changed go to the device, each by itself: a schedule changes one or two. */
+/* Writes changed settings to the device one by one: a schedule changes one or two. */
 static ty_status put_settings(ty_ctx *ctx, step *k) {
   if (!k->set_changed) return TY_OK;
   ty_optim_settings now;

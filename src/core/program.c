@@ -1,11 +1,11 @@
-/* What a program holds, and what happens with it from call to call (program.h); events.c records and compares, differ.c does again what
- * differs, plan.c gives it memory. */
+/* A program's calls from begin to run, its list of recordings, their values and steps (idea and invariants: program.h). events.c records
+ * and compares events, differ.c handles a call that differs, plan.c assigns memory. */
 #include "plan.h"
 #include "table.h"
 
 ty_status ty_program_no_memory(ty_ctx *ctx) {
   ty_program *p = ctx->program;
-  if (p && p->mode == TY_RECORD) ty_program_die(p, "out of memory");      /* an event may be half-made */
+  if (p && p->mode == TY_RECORD) ty_program_die(p, "out of memory");      /* an event may be incomplete */
   return ty_no_memory(ctx, "compile");
 }
 
@@ -28,9 +28,9 @@ static ty_status die_of(ty_call *c, const char *why) {
 
 /* ---- values ---- */
 
-#define CONSTANT_MOST 65536       /* bytes of a function's own numbers that each call compares */
+#define CONSTANT_MOST 65536       /* bytes: larger constants are not compared, so they never agree */
 
-/* The storage's place among the stores; made on first sight. -1: out of memory. made: a step writes it just now. */
+/* The index of the storage's store, which is made on first sight. -1: out of memory. made: the current step writes it. */
 static int store_of(ty_recording *r, const ty_storage *s, bool made) {
   const int known = ty_map_find(&r->map, s->id, r->store, sizeof(store));
   if (known >= 0) return known;
@@ -40,8 +40,8 @@ static int store_of(ty_recording *r, const ty_storage *s, bool made) {
   return ty_map_add(&r->map, r->store, r->nstore + 1, sizeof(store)) ? r->nstore++ : -1;
 }
 
-/* The value that t is; made on first sight. how: TY_SEEN: it comes from outside, as far as one can tell; TY_MADE: a step writes it just
- * now; TY_DERIVED: an op has given it. -1: out of memory. */
+/* The index of t's value, which is made on first sight. how: TY_SEEN: t is an operand, from outside if new; TY_MADE: the current step
+ * writes it; TY_DERIVED: an op gave it, maybe as a view. -1: out of memory. */
 int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   ty_recording *r = p->r;
   const int s = store_of(r, t->storage, how == TY_MADE);
@@ -55,7 +55,7 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting))
     ty_program_die(p, "a tensor's memory can be written to by others");
   if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return -1;
-  /* of its own values the program has only the geometry, until plan.c gives them memory */
+  /* internal values have only a geometry, until plan.c gives them memory */
   ty_tensor *a = st->internal ? NULL : ty_alias(t);
   if (!a && !st->internal) return -1;
   r->value[r->nvalue] = (value){.like = *t, .t = a, .store = s, .next = st->value};
@@ -63,14 +63,14 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   return r->nvalue++;
 }
 
-/* Whether t is what value v stood for when it was recorded. */
+/* Whether t stands for value v in this call. */
 bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
   const ty_recording *r = p->r;
   const ty_tensor *w = r->value[v].t;
   if (!w) return false;                    /* never stored */
   const store *st = &r->store[r->value[v].store];
   if (t->storage == w->storage || (st->given && t->storage->id == st->given)) return ty_same_geometry(t, w);
-  /* a small tensor that the function made of its own numbers is the same if its bytes are */
+  /* a small constant is the same if its bytes are */
   return st->constant && t->storage->id >= p->checked && ty_is_contiguous(t) &&
          ty_is_contiguous(w) && t->dtype == w->dtype && t->ndim == w->ndim &&
          !memcmp(t->shape, w->shape, sizeof(int64_t) * t->ndim) && ty_device_of(t)->gpu < 0 &&
@@ -80,7 +80,7 @@ bool ty_is_value(const ty_program *p, int v, const ty_tensor *t) {
 
 /* ---- steps ---- */
 
-/* Numbers of the function's own that go to a GPU: what is there then is the program's, too, and needs no step. */
+/* A constant is copied to a GPU: the copy is a constant too (*constant), and the copying needs no step. */
 static ty_status moved_constant(ty_call *c, const ty_backend *b, bool *constant) {
   ty_program *p = c->ctx->program;
   ty_tensor *x = c->in[0].t;
@@ -103,7 +103,7 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
   if (!ty_step_init(k, c)) return ty_program_no_memory(c->ctx);
   k->backend = b;
   k->run = run;
-  /* results first: what is filled, or written in place, as soon as it is there, is its own operand */
+  /* results first: the target of a fill or an in-place op is an operand too, and its store must count as made by a step */
   const int nout = TY_MAX(c->op->nout, c->out[0] ? 1 : 0);
   for (int i = 0; i < nout; i++)
     if (c->out[i] && (k->vout[i] = ty_value_of(p, c->out[i], TY_MADE)) < 0) st = ty_program_no_memory(c->ctx);
@@ -131,7 +131,7 @@ ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty
   p->within++;
   ty_status s = run(c, b);
   p->within--;
-  if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with others it may go well */
+  if (s != TY_OK) ty_program_die(p, "an op failed on its data");       /* with other data it may succeed */
   if (s != TY_OK) return s;
   if (c->late) return die_of(c, "the size of a result depends on data");
   if (c->op->cls == TY_C_MOVE && (s = moved_constant(c, b, &constant)) != TY_OK) return s;
@@ -173,7 +173,7 @@ ty_status ty_programs_interrupt(ty_ctx *ctx) {
   return TY_OK;
 }
 
-/* The recording that *at leads to is no more. */
+/* Unlinks and frees the recording *at. */
 static void forget(ty_recording **at) {
   ty_recording *r = *at;
   *at = r->other;
@@ -185,7 +185,7 @@ static void rest(ty_program *p) {
   const bool lost = p->dead && p->mode == TY_RECORD;
   deactivate(p);
   if (!p->r) return;
-  ty_clear_pending(p->r);                 /* nobody asks for versions between here and the run */
+  ty_clear_pending(p->r);                 /* nobody reads versions between here and the run */
   ty_forget_grads(p->r);
   ty_plan_let_go(p->r);
   if (lost) forget(&p->r);
@@ -199,9 +199,9 @@ void ty_program_abandon(ty_program *p) {
 
 /* ---- recordings ---- */
 
-#define STALE 256                 /* calls after which a way that none of them has gone is forgotten */
+#define STALE 256                 /* calls without agreement after which a recording is forgotten */
 
-/* Whether nothing has been hooked since that it would pass by. */
+/* Whether no hook has been registered since that a run of r would skip. */
 static bool is_current(ty_recording *r) {
   const int now = ty_leaf_hooks_registered;
   if (!r->nevent || r->hooks != ty_hooks_registered) return false;
@@ -211,7 +211,7 @@ static bool is_current(ty_recording *r) {
   return true;
 }
 
-/* Those that nothing will agree with any more; and, but for the first, those that nobody has needed for long. */
+/* Forgets recordings that are out of date, and, except for the first, those unused for long. */
 static void forget_old(ty_program *p) {
   for (ty_recording **at = &p->r; *at;)
     if (!is_current(*at) || (at != &p->r && p->calls - (*at)->last > STALE)) forget(at);
@@ -230,7 +230,7 @@ void ty_program_free(ty_program *p) {
   ty_free(p);
 }
 
-/* A value from outside is in t's memory from now on, and so are the values that are views of it. */
+/* Binds an external value, and with it its store's other values (views of it), to t's memory. */
 static void bind(ty_recording *r, int value, ty_tensor *t) {
   const ty_tensor *was = r->value[value].t;
   const int64_t moved = t->offset - was->offset;
@@ -250,16 +250,16 @@ static void bind(ty_recording *r, int value, ty_tensor *t) {
   r->moved = r->moved || r->gpu;           /* a graph keeps addresses */
 }
 
-/* v is its leaf's gradient as that is now, where this can be. */
+/* Binds v, which was the gradient of grad_of, to that leaf's present gradient, if possible. */
 static void follow_gradient(ty_recording *r, int v) {
   const ty_tensor *w = r->value[v].t, *g = r->value[v].grad_of->grad;
   if (!g || (g->storage == w->storage && g->offset == w->offset) || g->dtype != w->dtype || g->ndim != w->ndim || !TY_SAME_SHAPE(g, w) ||
       memcmp(g->stride, w->stride, sizeof(int64_t) * w->ndim) || ty_device_of(g) != ty_device_of(w))
     return;
   if (g->storage->exposed || g->storage->drop) return;   /* others may write to it */
-  if (g->storage->program == r->program) return;         /* of this function's own calls, which its recordings account for */
-  if (r->gpu && !g->storage->program) return;            /* another address each time: a graph would be made anew each time */
-  for (int i = 0; i < r->nvalue; i++)      /* it is there as something else */
+  if (g->storage->program == r->program) return;         /* made by this program: its recordings account for it */
+  if (r->gpu && !g->storage->program) return;            /* each call has another address: a graph would be captured each time */
+  for (int i = 0; i < r->nvalue; i++)      /* other values are bound to it */
     if (r->value[i].store != r->value[v].store && r->value[i].t && r->value[i].t->storage == g->storage) return;
   bind(r, v, (ty_tensor *)g);
 }
@@ -323,7 +323,7 @@ ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninp
   return TY_OK;
 }
 
-/* r is the first of its program's. */
+/* Moves r to the front of its program's list. */
 static void to_front(ty_program *p, ty_recording *r) {
   ty_recording **at = &p->r;
   while (*at != r) at = &(*at)->other;
@@ -355,7 +355,7 @@ static int held_by_events(const ty_recording *r, const ty_tensor *t) {
   return n;
 }
 
-/* Whoever has taken hold of a gradient, which the run overwrites, gets a copy. */
+/* An old gradient in the program's memory, which the run overwrites, becomes a copy where someone else holds it. */
 static ty_status spare_grads(ty_ctx *ctx, ty_program *p) {
   ty_status s = TY_OK;
   ty_recording *r = p->r;
@@ -413,7 +413,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   p->why[0] = 0;
   p->called = ty_modes_now(ctx);
   forget_old(p);
-  for (ty_recording *r = p->r; r; r = r->other) TY_TRY(ty_plan_evict(ctx, r));     /* now: the function is about to take hold of more */
+  for (ty_recording *r = p->r; r; r = r->other) TY_TRY(ty_plan_evict(ctx, r));     /* before the function can take hold of more */
   const ty_status s = p->r ? ty_compare(ctx, p, p->r, input, ninput) : ty_record_anew(ctx, p, input, ninput);
   if (s == TY_OK) { activate(ctx, p); return TY_OK; }
   ty_program_die(p, "it failed to begin");
@@ -421,7 +421,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   return s;
 }
 
-/* The call that is being recorded has given these tensors. */
+/* Notes the results of the call being recorded, and plans the recording. */
 static ty_status note_results(ty_ctx *ctx, ty_program *p, ty_tensor **result, int n, bool graph) {
   ty_recording *r = p->r;
   for (int i = 0; i < n; i++)
@@ -461,14 +461,14 @@ static bool changes(const ty_program *p, const event *e, const ty_tensor *t) {
   return false;
 }
 
-/* What the events do to leaves' gradients. */
+/* Does to leaves' gradients what the events do. False: out of memory, or a gradient is not as recorded. */
 static bool assign_grads(ty_program *p) {
   ty_recording *r = p->r;
   for (int i = 0; i < r->nevent; i++) {
     const event *e = &r->event[i];
     for (int k = 0; k < e->nleaf; k++) {
       const leaf_change *l = &e->leaf[k];
-      if (l->own >= 0) continue;           /* gone with its call */
+      if (l->own >= 0) continue;           /* this leaf ended with its call */
       ty_tensor *g = NULL, *now = l->leaf->grad;
       if (e->kind == EVENT_GRAD) {
         if (e->vin[0] >= 0 && !(g = ty_alias(r->value[e->vin[0]].t))) return false;
@@ -515,7 +515,7 @@ static void written(ty_tensor *t, const ty_op *op) {
   ty_changed(t);
 }
 
-/* New versions for what a step has written. */
+/* New versions of the tensors that a step has written. */
 static void bump(const ty_call *c) {
   for (int j = 0; j < TY_MAXOUT; j++)
     if (c->out[j]) ty_changed(c->out[j]);
@@ -533,14 +533,14 @@ static ty_status run_joint(ty_ctx *ctx, const ty_recording *r, const group *g) {
 }
 
 enum { ON_HOST = 1, ON_GPU = 2, NEW_VERSIONS = 4 };
-/* The steps of some devices. Kernels may apply ops of their own: these neither record nor cast, whatever the caller's modes are. */
+/* Runs the steps on the devices in `which`. Kernels may apply ops, which must neither record nor autocast, whatever the caller's modes. */
 static ty_status run_steps(ty_ctx *ctx, ty_recording *r, int which) {
   const modes was = ty_modes_now(ctx), plain = {.device = ctx->device};
   ty_status s = TY_OK;
   ty_modes_set(ctx, &plain);
   for (int i = 0; i < r->ngroup && s == TY_OK; i++) {
     const group *g = &r->group[i];
-    const ty_backend *b = r->step[g->step[0]].backend;     /* of all its steps */
+    const ty_backend *b = r->step[g->step[0]].backend;     /* the same for all its steps */
     if (!(which & (b->gpu < 0 ? ON_HOST : ON_GPU))) continue;
     if (g->joint || (g->fused && g->fused->nnode)) {
       ty_profiler *told = ty_profile_begin(ctx, g->joint ? "joint steps" : "fused steps", b, NULL);
@@ -563,7 +563,7 @@ ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx,
 
 ty_status ty_program_ran(ty_ctx *ctx, ty_program *p) {
   ty_recording *r = p->r;
-  for (int i = 0; i < r->nstore; i++)      /* memory that was made on another stream than the one that the graph ran on */
+  for (int i = 0; i < r->nstore; i++)      /* the graph may have run on another stream than the memory's */
     if (r->store[i].memory && r->store[i].backend->uses) r->store[i].backend->uses(ctx, r->store[i].backend, r->store[i].memory->storage);
   for (int i = 0; i < r->nstep; i++)
     if (r->step[i].backend->gpu >= 0) bump(&r->step[i].call);

@@ -1,14 +1,14 @@
-/* Users' autograd.Functions within programs: their backward is Lua, which backward asks.
+/* Users' autograd.Functions within programs: their backward is Lua code, which a backward pass asks for gradients.
  *
- * Idea: what such a function does is events like the caller's own, within the event of the backward pass; so in a call that is compared it
- * is asked with placeholders of the gradients, and what it does is compared. Where it differs, the pass is done again, of another
- * recording or for good: functions that had answered are not asked twice, what they did is done again and their answers hold; the one that
- * differed is. Invariant: an answer that is used was given to the gradients that it is used with. */
+ * Idea: what such a function does in backward is recorded as events within the pass's event. In check the function is asked again, with
+ * placeholders for the gradients, and what it does is compared. Where it differs, the whole pass is done again (differ.c), but functions
+ * that had answered are not asked twice: their events are redone and their answers hold. Only the one that differed is asked again.
+ * Invariant: an answer is used only with the gradients that it was given for. */
 #include <string.h>
 #include "plan.h"
 
-/* An autograd.Function has been called, whose results have no history yet. Its operands and then its results are the event's operands.
- * What one of the library's own does in backward follows from these and from the events before, which are its forward's. */
+/* An autograd.Function has been called; its results have no history yet. The event's operands are its arguments, then its results. What an
+ * internal one does in backward follows from these and from the earlier events, its forward. */
 ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin, ty_tensor **out, int nout) {
   ty_program *p = ctx->program;
   if (p->broken) return ty_program_broken(ctx);
@@ -33,13 +33,13 @@ ty_status ty_program_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int ni
   return TY_OK;
 }
 
-/* The function's gradients: as it has given them to the same question before, or as it gives them now. */
+/* The function's gradients: its earlier answer to the same question (p->told), or else what it answers now. */
 static ty_status answer(ty_ctx *ctx, ty_program *p, ty_node *n, ty_tensor **gout, const bool *needs, ty_tensor **gin) {
   ty_recording *const by = p->told;
   const int end = p->told_end, at = p->tell;
   ty_status s = TY_OK;
   const event *e = by && at <= end && at < by->nevent ? &by->event[at] : NULL;
-  p->told = NULL;                          /* passes within have answers of their own */
+  p->told = NULL;                          /* nested passes have their own */
   if (!e || e->kind != EVENT_RULE || (at == end && !e->failed)) s = ctx->host->rule(ctx, n, gout, needs, gin);
   else {
     const modes modes = ty_modes_now(ctx);
@@ -47,7 +47,7 @@ static ty_status answer(ty_ctx *ctx, ty_program *p, ty_node *n, ty_tensor **gout
     memcpy(stream, ctx->stream, sizeof stream);
     for (int k = 0; k < n->nout; k++) {
       if (!gout[k] || !e->actual[k]) continue;
-      ty_become(e->actual[k], gout[k]);    /* the function may hold it */
+      ty_become(e->actual[k], gout[k]);    /* the function may hold the placeholder */
       ty_release(gout[k]);
       gout[k] = ty_retain(e->actual[k]);
     }
@@ -88,7 +88,7 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
   ty_program *p = ctx->program;
   if (p->dead || p->within) return answer(ctx, p, n, gout, needs, gin);
   const int of = p->backward == 1 ? event_of(p->r, n) : -1, at = p->r->nevent, pass = p->pass;
-  if (of < 0) {                            /* it was called within a pass: a checkpoint's */
+  if (of < 0) {                            /* it was called within a pass, by a checkpoint */
     TY_TRY(ty_program_settle(ctx, "autograd.Function runs Lua in backward"));
     return answer(ctx, p, n, gout, needs, gin);
   }
@@ -110,7 +110,7 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
   return s != TY_OK || p->dead ? s : ty_note_gradients(ctx, p, &p->r->event[at], n->nin, gin);
 }
 
-/* One function, whose event is at p->at, is asked. What it gives is held; *known: the event after it, if it has answered. */
+/* Asks the function whose event is at p->at; the event holds its answer. *known: the event after it, if it has answered. */
 static ty_status ask(ty_ctx *ctx, ty_program *p, bool retain, int *known) {
   event *e = &p->r->event[p->at];
   ty_node *n = p->r->event[e->of].node;
@@ -123,7 +123,7 @@ static ty_status ask(ty_ctx *ctx, ty_program *p, bool retain, int *known) {
   ty_agreed(p);
   if (s == TY_OK) s = answer(ctx, p, n, gout, e->wanted, gin);
   bool same = p->at == e->end;
-  for (int k = 0; k < e->nin; k++) e->actual[k] = gout[k];               /* they take over the references */
+  for (int k = 0; k < e->nin; k++) e->actual[k] = gout[k];               /* takes over the references */
   for (int k = 0; k < e->nroot; k++) {
     ty_tensor *g = gin[k];
     e->result_placeholder[k] = g;
@@ -144,7 +144,7 @@ ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o,
   ty_status s = TY_OK;
   p->rules++;
   for (*known = p->at; s == TY_OK && !p->broken && p->at < end;) {
-    s = ty_hand_out_leaves(ctx, p, e, p->at);            /* as they come in the pass itself */
+    s = ty_hand_out_leaves(ctx, p, e, p->at);            /* in the order of the pass itself */
     if (s == TY_OK) s = ask(ctx, p, o.retain_graph, known);
   }
   p->rules--;
