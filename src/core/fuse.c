@@ -1,38 +1,37 @@
-/* Which steps of a program run as one kernel.
+/* Decides which steps of a program run as one kernel.
  *
- * Idea: each step begins as a group of its own, in the order of the record. A new group is merged with an earlier one
- * where both are pointwise over one shape and have elements in common, and where one of them can be moved to the other:
- * no step in between touches what it writes, or writes what it touches. A group may also reduce rows (the last dims of
- * its shape): sums, softmax, layer_norm; then steps over one value a row belong to it too. Of a group with several
- * steps fused.c makes a kernel; what only its own steps touch is never stored.
- * Invariants: of two steps that touch one memory, one of them writing, the order stays; within a group, such memory is touched at the same
- * elements, or rows, only. */
+ * Idea: each step starts as a group of its own, in the order of the record. A group is merged with an earlier one if both are pointwise
+ * over one shape and share elements, and if one can be moved next to the other: no step in between touches what it writes, or writes what
+ * it touches. A group may also reduce rows (the last dims of its shape): sums, softmax, layer_norm. Such a group also takes in steps over
+ * one value a row. fused.c makes a kernel of a group with several steps; values that only these touch are never stored.
+ * Invariants: two steps keep their order if they touch the same memory and one writes it; within a group, both touch such memory at the
+ * same elements, or rows. */
 #include <string.h>
 #include "fuse.h"
 
-#define LOOK_BACK 64       /* groups */
-#define FEW 4096           /* elements: up to here kernels of one shape are merged though they have nothing in common, to save launches */
-#define SHORT_ROW 32       /* elements: shorter rows aren't worth the loop, unless there are few */
-#define SMALL_CAST (1 << 20)   /* elements: a launch is nothing beside larger ones */
+#define LOOK_BACK 64       /* earlier groups that a group may merge with */
+#define FEW 4096           /* elements: groups of one shape up to this size are merged even if they share none, to save launches */
+#define SHORT_ROW 32       /* elements: shorter rows are not worth the loop, unless there are few in all */
+#define SMALL_CAST (1 << 20)   /* elements: beside the work of larger casts a launch costs nothing */
 
-/* steps: how many touch the store by this value; last: the newest of them; row: as a value a row */
+/* How a group uses a value. steps: how many use it; last: the newest of them; row: as one value a row. */
 typedef struct { int store, value, steps, last; bool writes, row; } access;
 
-/* A group while groups are formed. */
+/* A group that is being formed. */
 typedef struct {
   int *step, nstep, step_room;             /* in the order of the record */
   access *at;
   int nat, at_room;
-  bool whole;                              /* some step can't be over one value a row: dropout, batch_norm_apply */
+  bool whole;                              /* dropout or batch_norm_apply is part of it: they can't work on one value a row */
   ty_joint joint;
-  bool pointwise, flat;                    /* flat: every tensor has all elements in order, or one */
-  int ndim, nred;                          /* nred: how many of the last dims are a row's; 0: nothing is reduced */
+  bool pointwise, flat;                    /* flat: every tensor is contiguous, or one element */
+  int ndim, nred;                          /* nred: how many last dims form a row; 0: no rows are reduced */
   int64_t shape[TY_MAXDIM], n, inner;
   const ty_backend *backend;
-  const char *why;                         /* it isn't merged with what it has elements in common with */
+  const char *why;                         /* why it isn't merged with a group that shares its elements */
 } forming;
 
-/* All groups; touches: of each store, by all steps, or -1 where its contents are needed after them. */
+/* All groups. touches: how many steps touch each store; -1: its contents are needed after the run. */
 typedef struct { const ty_recording *r; forming *list; int n, *touches; } groups;
 
 static bool note(forming *g, access a) {
@@ -68,8 +67,8 @@ static bool fusable(const ty_recording *r, const step *k) {
   return true;
 }
 
-/* Whether the last n dims lie in memory in their order, and no other one repeats: what a reduction alone adds up in
-   that order, row by row. */
+/* Whether the last n dims are contiguous and no other dim has stride 0: then a reduction that runs alone also adds up row by row, in this
+   order, so fusing it doesn't change its bits. */
 static bool rows_in_order(const ty_tensor *x, int n) {
   int64_t want = 1;
   for (int d = x->ndim - 1; d >= x->ndim - n; d--) {
@@ -82,7 +81,7 @@ static bool rows_in_order(const ty_tensor *x, int n) {
   return true;
 }
 
-/* How many of its first operand's last dims the step reduces; 0: it isn't of that kind. */
+/* How many last dims of its first operand the step reduces; 0: it is no row reduction that can be fused. */
 static int reduced_dims(const ty_recording *r, const step *k) {
   const ty_call *c = &k->call;
   if (!k->backend->fuse || k->vin[0] < 0 || !c->op->nout) return 0;
@@ -119,7 +118,7 @@ static bool begin(const ty_recording *r, int at, forming *g) {
     if (k->vout[j] >= 0 &&
         !note(g, (access){r->value[k->vout[j]].store, k->vout[j], 1, at, true, g->nred && (j > 0 || op->cls == TY_C_REDUCE)}))
       return false;
-  /* the generator */
+  /* the random generator counts as store nstore, so that random ops keep their order */
   if ((op->cls == TY_C_RANDOM || op->cls == TY_C_ATTENTION) && !note(g, (access){r->nstore, -1, 1, at, true, false}))
     return false;
   if (!g->pointwise) return true;
@@ -129,7 +128,7 @@ static bool begin(const ty_recording *r, int at, forming *g) {
   g->n = ty_numel(o);
   g->inner = 1;
   for (int i = 0; i < g->nred; i++) g->inner *= g->shape[g->ndim - 1 - i];
-  g->flat = !g->nred && op->id != TY_OP_batch_norm_apply;    /* which needs to know its channels */
+  g->flat = !g->nred && op->id != TY_OP_batch_norm_apply;    /* it needs its channels' dim */
   for (int i = 0; i < g->nat; i++) g->flat = g->flat && (g->at[i].value < 0 || ty_is_flat(&r->value[g->at[i].value].like, g->n));
   return true;
 }
@@ -153,7 +152,7 @@ static bool related(const ty_recording *r, const forming *a, const forming *b) {
   return false;
 }
 
-/* Whether nobody but these two groups touches the store, and its contents end with them. */
+/* Whether only these two groups touch the store, and its contents are not needed after the run. */
 static bool private(const groups *all, const forming *a, const forming *b, int store) {
   int steps = 0;
   for (int i = 0; i < a->nat; i++) steps += a->at[i].store == store ? a->at[i].steps : 0;
@@ -170,14 +169,14 @@ static bool row_level(const forming *big, const forming *small) {
   return same;
 }
 
-/* Whether an operand of big's steps that are over elements is one value a row. */
+/* Whether t, an operand of big's steps over elements, broadcasts one value a row. */
 static bool row_like(const ty_tensor *t, const forming *big) {
   for (int i = 0; i < big->nred && i < t->ndim; i++)
     if (t->shape[t->ndim - 1 - i] != 1) return false;
   return true;
 }
 
-/* Why a and b can't be one group; NULL: they can. */
+/* Why a and b can't become one group; NULL: they can. */
 static const char *refuses(const groups *all, const forming *a, const forming *b) {
   const ty_recording *r = all->r;
   const forming *big = a->nred || !b->nred ? a : b, *other = big == a ? b : a;
@@ -233,8 +232,8 @@ static bool merge(forming *into, const forming *g) {
 
 static void drop(forming *g) { ty_free(g->step); ty_free(g->at); }
 
-/* Merges groups a and b, a before b, where one can be moved to the other. *at: where they are then; *why: why not,
-   NULL: they are one. false: out of memory. */
+/* Merges groups a and b (a is earlier) if one can be moved to the other. *at: the merged group's place; *why: why they were not merged, or
+   NULL. false: out of memory. */
 static bool unite(groups *all, int a, int b, int *at, const char **why) {
   forming *g = all->list;
   bool hoists = true, sinks = true;
@@ -253,7 +252,7 @@ static bool unite(groups *all, int a, int b, int *at, const char **why) {
   return true;
 }
 
-/* Merges the last group with earlier ones, wherever that can be done. */
+/* Merges the last group with earlier ones, as often as possible. */
 static bool absorb(groups *all) {
   int at = all->n - 1;
   for (bool again = true; again;) {
@@ -283,7 +282,7 @@ static bool is_cast(const ty_recording *r, const forming *g) {
     ty_numel(from) == g->n;
 }
 
-/* Casts that were not fused, of parameters and of their gradients: several become one launch. */
+/* Makes joint groups of casts that were not fused (of parameters, of their gradients), to save launches. */
 static bool gather_casts(groups *all) {
   for (int at = 0; at < all->n; at++) {
     if (!is_cast(all->r, &all->list[at])) continue;
@@ -302,8 +301,8 @@ static bool gather_casts(groups *all) {
   return true;
 }
 
-/* Whether the group of casts, in which nothing else looks for infinities, has room for what is looked at beside what
-   they give; some of it must be. */
+/* Whether `found`, which looks for infinities in tensors, can join a group of casts: some of its tensors are casts' results, the
+   others fit beside them, and no other such step has joined. */
 static bool looks_at(const ty_recording *r, const forming *casts, const step *found) {
   int others = 0, given = 0;
   for (int i = 0; i < casts->nstep; i++)
@@ -320,7 +319,7 @@ static bool looks_at(const ty_recording *r, const forming *casts, const step *fo
   return given && given <= casts->nstep && casts->nstep + others < TY_JOINED;
 }
 
-/* What looks for infinities in what casts give does so as they give it. */
+/* A step that looks for infinities in casts' results joins the casts. */
 static bool gather_found(groups *all) {
   for (int at = 0; at < all->n; at++) {
     const step *found = &all->r->step[all->list[at].step[0]];
@@ -349,7 +348,7 @@ static int group_of(const groups *all, int step) {
   return -1;
 }
 
-/* Puts the steps' groups side by side, where those between them can go before or behind. *ok: there was memory. */
+/* Puts the steps' groups side by side, if all groups between them can go before or behind. *ok false: out of memory. */
 static bool side_by_side(groups *all, const int *step, int n, bool *ok) {
   const int from = group_of(all, step[0]), to = group_of(all, step[n - 1]), between = to - from + 1;
   enum { BEFORE, OWN, BEHIND } *where = ty_malloc(sizeof *where * (size_t)between);
@@ -361,7 +360,7 @@ static bool side_by_side(groups *all, const int *step, int n, bool *ok) {
       if (group_of(all, step[k]) == from + i) where[i] = OWN;
     for (int k = 0; k < i && fits; k++) {
       const bool meets = where[k] != BEFORE && !(where[k] == OWN && where[i] == OWN) && conflict(&g[k], &g[i]);
-      if (meets && where[i] == OWN) fits = false;        /* what is behind can't come back */
+      if (meets && where[i] == OWN) fits = false;        /* it would have to follow a group that goes behind */
       else if (meets) where[i] = BEHIND;
     }
   }
@@ -377,7 +376,7 @@ static bool side_by_side(groups *all, const int *step, int n, bool *ok) {
   return fits;
 }
 
-/* What fuse_joint.c finds becomes groups, before others could take their steps. */
+/* Forms the groups that fuse_joint.c finds, before other groups take their steps. */
 static bool gather_joints(groups *all) {
   for (int at = 0; at < all->r->nstep; at++) {
     int step[TY_JOINED];
@@ -389,7 +388,7 @@ static bool gather_joints(groups *all) {
     fits = fits && side_by_side(all, step, n, &ok);
     if (!ok) return false;
     if (!fits) continue;
-    const char *why;                       /* side_by_side has seen to it */
+    const char *why;                       /* always NULL, after side_by_side */
     int to = group_of(all, step[0]);
     for (int k = 1; k < n; k++)
       if (!unite(all, to, group_of(all, step[k]), &to, &why)) return false;
@@ -421,7 +420,7 @@ static int *count_touches(const ty_recording *r, const groups *all) {
   return touches;
 }
 
-/* Whether a step of the group finds in the store what the last run left there. */
+/* Whether a step of the group reads the store before any of them writes it: what the last run left there. */
 static bool carried(const ty_recording *r, const forming *g, int store) {
   for (int m = 0; m < g->nstep; m++) {
     const step *q = &r->step[g->step[m]];
@@ -433,9 +432,8 @@ static bool carried(const ty_recording *r, const forming *g, int store) {
   return true;
 }
 
-/* Whether the group's kernel can do without a store that only the group touches. One of a backend's own can where steps
- * of it read what others give, and where a maximum's place isn't asked for; a single step is left out altogether where
- * nobody reads its first result. */
+/* Whether the group's kernel need not write a store that only the group touches. A joint kernel need not if its own steps read the value,
+ * or if it is the places of a pooling's maxima. A single step whose result nobody reads is left out altogether. */
 static bool stays_within(const ty_recording *r, const forming *g, const access *a) {
   const step *first = &r->step[g->step[0]];
   if (g->joint == TY_JOINT_CASTS) return false;

@@ -1,9 +1,9 @@
-/* What the files that fuse (fuse*.c, fused.c) ask of steps and values. */
+/* What fuse*.c and fused.c ask about steps and values. */
 #ifndef TY_FUSE_H
 #define TY_FUSE_H
 #include "plan.h"
 
-#define TY_FUSED_PER_STEP 3   /* nodes, as a guess */
+#define TY_FUSED_PER_STEP 3   /* nodes that a step takes: a guess */
 
 static inline bool ty_is_flat(const ty_tensor *t, int64_t n) { return ty_numel(t) == 1 || (ty_numel(t) == n && ty_is_contiguous(t)); }
 
@@ -17,7 +17,7 @@ static inline bool ty_same_elements(const ty_recording *r, int v, int w) {
 
 static inline bool ty_is_copy(int id) { return id == TY_OP_cast || id == TY_OP_clone || id == TY_OP_copy; }
 
-/* Whether operand i is changed in place (beside out, where that is an operand). */
+/* Whether the op changes operand i in place, other than as its result. */
 static inline bool ty_mutates(const ty_call *c, int i) {
   const int slot = c->op->mutates ? ty_slot_of(c, i) : 0;
   for (int j = 0; c->op->mutates && j < c->op->nparam; j++)

@@ -1,20 +1,20 @@
-/* Steps that a backend does at once, by a kernel of its own.
+/* Finds steps for which a backend has one hand-written kernel.
  *
- * Idea: max_pool2d goes over what relu leaves (of what batch_norm makes), and reads it once: so it can make it where it
- * reads it, and in backward what reaches batch_norm's input, or relu's, can be found where it is read. A norm of rows takes
- * a 16-bit gradient as it is, and adds what went past it. A loss and its gradient read the same rows. The last block of an
- * optimizer's step can do the scaler's update. Invariant: what lies between the steps is read by them alone; where someone
- * holds it, they run one by one. */
+ * Idea: max_pool2d reads each result of relu (or batch_norm, or both) once, so its kernel can compute that result where it reads it; in
+ * backward, the gradient that pooling gives can likewise be computed where it is read. The gradient of a row norm can read a 16-bit
+ * gradient directly and add the gradient that bypassed the norm. A loss and its gradient read the same rows. An optimizer step's last
+ * block can do the scaler's update. Invariant: a value between two of the steps is read by them alone; if someone holds it, the steps
+ * run one by one. */
 #include <string.h>
 #include "fuse.h"
 
-/* Whether value v lies between two steps, and nobody else touches it. */
+/* Whether v is alone in its store and only two steps touch it: its maker and its reader. */
 static bool between(const ty_recording *r, const int *touches, int v) {
   const store *st = &r->store[r->value[v].store];
   return st->internal && st->value == v && r->value[v].next < 0 && touches[r->value[v].store] == 2;
 }
 
-/* The step of that op which alone makes what step at reads as its i-th operand, and for it alone; or -1. */
+/* The step of that op that makes operand i of step `at`, and makes it for this step alone; or -1. */
 static int made_for(const ty_recording *r, const int *touches, int at, int i, ty_op_id op) {
   const int v = r->step[at].vin[i], maker = v < 0 || !between(r, touches, v) ? -1 : ty_maker_of(r, v, at);
   return maker >= 0 && r->step[maker].call.op->id == (int)op && r->step[maker].vout[0] == v ? maker : -1;
@@ -24,7 +24,7 @@ static bool images(const ty_recording *r, int v, int dtype) {
   return v >= 0 && r->value[v].like.ndim == 4 && r->value[v].like.dtype == dtype;
 }
 
-/* batch_norm_apply, relu (or one of them), max_pool2d_indices, clone (or not): what is pooled, in another layout */
+/* batch_norm_apply, relu or both; max_pool2d_indices; maybe a clone, which puts the pooled values into another layout */
 static int pool(const ty_recording *r, const int *touches, int at, int *step) {
   const int pooled = r->step[at].vout[0], relu = made_for(r, touches, at, 0, TY_OP_relu),
     norm = made_for(r, touches, relu < 0 ? at : relu, 0, TY_OP_batch_norm_apply);
@@ -44,7 +44,7 @@ static int pool(const ty_recording *r, const int *touches, int at, int *step) {
   return n;
 }
 
-/* relu_backward of pooled values (or not), max_pool2d_backward, batch_norm_backward */
+/* maybe relu_backward of pooled values; max_pool2d_backward; batch_norm_backward */
 static int norm_backward(const ty_recording *r, const int *touches, int at, int *step) {
   const int x = r->step[at].vin[1], spread = made_for(r, touches, at, 0, TY_OP_max_pool2d_backward);
   if (spread < 0 || !images(r, x, r->value[r->step[at].vin[0]].like.dtype) || !ty_windows_of(&r->step[spread].call).kernel[0]) return 0;
@@ -58,7 +58,7 @@ static int norm_backward(const ty_recording *r, const int *touches, int at, int 
   return n;
 }
 
-/* relu_backward of pooled values, max_pool2d_backward, whose result goes to no batch_norm_backward that would take it */
+/* relu_backward of pooled values; max_pool2d_backward. Not if norm_backward takes the latter. */
 static int pool_backward(const ty_recording *r, const int *touches, int at, int *step) {
   const int spread = r->step[at].vout[0], relu = made_for(r, touches, at, 0, TY_OP_relu_backward);
   if (relu < 0 || spread < 0 || !ty_windows_of(&r->step[at].call).kernel[0]) return 0;
@@ -75,7 +75,7 @@ static bool in_order(const ty_recording *r, int v, int dtype) {
   return v >= 0 && ty_is_contiguous(&r->value[v].like) && r->value[v].like.dtype == dtype;
 }
 
-/* The step that adds what value v, which is made for it, is to value *other, of the same shape and in the same order; or -1. */
+/* The step that adds v, which is made for it alone, to *other, contiguous and of the same shape; or -1. */
 static int sum_with(const ty_recording *r, const int *touches, int v, int from, int *other) {
   const int dtype = r->value[v].like.dtype;
   if (!between(r, touches, v)) return -1;
@@ -89,7 +89,7 @@ static int sum_with(const ty_recording *r, const int *touches, int v, int from, 
   return -1;
 }
 
-/* The step that copies value v in its order to 16 bits (dtype, if that is one), before it changes; or -1. */
+/* The step that casts v, before it changes, to a contiguous 16-bit tensor (of dtype, if that has 16 bits); or -1. */
 static int copy_in_16_bits(const ty_recording *r, int v, int dtype, int from) {
   for (int i = from + 1; i < r->nstep; i++) {
     const step *k = &r->step[i];
@@ -100,8 +100,8 @@ static int copy_in_16_bits(const ty_recording *r, int v, int dtype, int from) {
   return -1;
 }
 
-/* The gradient's cast from 16 bits, layer_norm_backward or RMS's, the sum of what it gives and what went past the norm, that in 16 bits;
- * at least one of these beside the norm's. */
+/* The cast of the incoming gradient from 16 bits; layer_norm_backward or rms_norm_backward; the sum of its result and the gradient that
+ * bypassed the norm; the 16-bit copy of that. At least one beside the norm's. */
 static int rows_backward(const ty_recording *r, const int *touches, int at, int *step) {
   const int x = r->step[at].vin[1], given = r->step[at].vout[0], dtype = x < 0 ? -1 : r->value[x].like.dtype;
   if (given < 0 || !in_order(r, given, dtype)) return 0;
@@ -116,7 +116,7 @@ static int rows_backward(const ty_recording *r, const int *touches, int at, int 
   return n > 1 ? n : 0;
 }
 
-/* cross_entropy_mean, and the gradient of what it took */
+/* cross_entropy_mean, and cross_entropy_mean_backward of the same operands */
 static int loss(const ty_recording *r, int at, int *found) {
   const step *back = &r->step[at];
   const int maker = back->vin[3] < 0 ? -1 : ty_maker_of(r, back->vin[3], at);
@@ -131,7 +131,7 @@ static int loss(const ty_recording *r, int at, int *found) {
   return 2;
 }
 
-/* The value of a step's operand of that name, which is no list; -1: it has none. */
+/* The value of a step's operand of that name (not a list); -1: none. */
 static int operand(const step *k, const char *name) {
   for (int j = 0; j < k->call.op->nparam; j++)
     if (!strcmp(k->call.op->param[j].name, name) && k->call.span[k->call.op->param[j].slot].count)
@@ -139,7 +139,7 @@ static int operand(const step *k, const char *name) {
   return -1;
 }
 
-/* An optimizer's step, and then the update of its scaler, which has no other optimizer. */
+/* An optimizer's step, and the update of its scaler, which serves no other optimizer. */
 static int scaled_step(const ty_recording *r, int at, int *step) {
   const ty_span found = r->step[at].call.span[0];
   for (int i = at - 1; i >= 0 && found.count == 1; i--) {
@@ -153,8 +153,8 @@ static int scaled_step(const ty_recording *r, int at, int *step) {
   return 0;
 }
 
-/* The steps, in order, that the backend does at once of which the main one is at; how many, 0: none. touches: of each
-   store, by all steps. */
+/* Writes to step, in order, the steps of the joint kernel whose main step is `at`; gives their number, 0: none. touches: as in groups of
+   fuse.c. */
 int ty_joint_at(const ty_recording *r, const int *touches, int at, int *step, ty_joint *kind) {
   if (!r->step[at].backend->joint) return 0;
   switch (r->step[at].call.op->id) {

@@ -1,13 +1,13 @@
-/* Values that are computed again where they are read, instead of being stored.
+/* Computes values again where they are read, instead of storing them.
  *
- * Idea: what one kernel makes and only other kernels read, as forward does for backward, needs no memory where they can make it too, of
- * tensors that they read anyway (or of one more, in its place). Invariant: what it is made of is the same at both places. */
+ * Idea: a value that one kernel makes and other kernels read (forward for backward) needs no memory if these can compute it from tensors
+ * that they read anyway, or from one other that they read instead of it. Invariant: what it is computed from is unchanged in between. */
 #include <string.h>
 #include "fuse.h"
 
-#define DEEP 8             /* steps that are done again for one value */
+#define DEEP 8             /* most steps that are done again for one value */
 
-typedef struct { ty_recording *r; int *writer, *at; } finder;    /* a store's one writing step, -1: none, -2: several; a step's group */
+typedef struct { ty_recording *r; int *writer, *at; } finder;    /* by store: its only writer, -1: none, -2: several; by step: its group */
 
 static bool touches(const ty_recording *r, const group *g, int store) {
   for (int i = 0; i < g->nstep; i++) {
@@ -18,7 +18,7 @@ static bool touches(const ty_recording *r, const group *g, int store) {
   return false;
 }
 
-/* Whether a step costs little beside a read of memory. On a GPU any does. */
+/* Whether a step costs little compared with a read of memory. On a GPU every step does. */
 static bool cheap(const step *k) {
   if (k->backend->gpu >= 0 || ty_is_copy(k->call.op->id)) return true;
   for (const char *m = k->call.op->expr; (m = strstr(m, "M(")); m += 2)
@@ -32,7 +32,7 @@ static bool written_between(const finder *f, int store, int after, int last_grou
   return false;
 }
 
-/* The steps by which group `to` makes what step w makes, in list. more: tensors of full size that the group doesn't read yet. */
+/* Whether group `to` can compute step w's result, by steps added to list. more: counts full-size tensors that it doesn't read yet. */
 static bool collect(const finder *f, int w, int to, int *list, int *n, int *more) {
   const ty_recording *r = f->r;
   const step *k = &r->step[w];
@@ -54,7 +54,7 @@ static bool collect(const finder *f, int w, int to, int *list, int *n, int *more
     if (k->vin[j] < 0 || !ty_reads(k->call.op, j)) continue;
     const int s = r->value[k->vin[j]].store;
     if (written_between(f, s, w, to)) return false;
-    if (r->store[s].unwritten) {           /* nobody has stored it: it is made again too */
+    if (r->store[s].unwritten) {           /* it isn't stored, so it is computed again too */
       if (f->writer[s] < 0 || f->writer[s] >= w || !ty_same_elements(r, r->step[f->writer[s]].vout[0], k->vin[j]) ||
           !collect(f, f->writer[s], to, list, n, more))
         return false;
@@ -68,7 +68,7 @@ static bool add(ty_recording *r, int to, const int *list, int n) {
   int *steps = ty_malloc(sizeof(int) * (size_t)(g->nstep + n));
   if (!steps) return false;
   int again = 0, at = 0;
-  for (int i = 0; i < g->nagain + n; i++) {              /* both lists' steps once, in order */
+  for (int i = 0; i < g->nagain + n; i++) {              /* the steps of both lists, each once, in order */
     const int next = i < g->nagain ? g->step[i] : list[i - g->nagain];
     bool known = false;
     for (int k = 0; k < again; k++) known = known || steps[k] == next;
@@ -86,7 +86,7 @@ static bool add(ty_recording *r, int to, const int *list, int n) {
   return true;
 }
 
-/* Whether every group but its maker's that reads store s can make it. Then they do. */
+/* Whether every group that reads store s, apart from its writer's, can compute it. If so, these do from now on. */
 static bool try(const finder *f, int s, bool *ok) {
   ty_recording *r = f->r;
   const int w = f->writer[s];

@@ -1,12 +1,12 @@
-/* Steps that have less to do in another order, or nothing.
+/* Reorders or removes steps so that less work is left.
  *
- * Idea: a maximum of relu's results comes from a place where relu's input was above 0, or is 0 itself; so relu's
- * gradient may be taken of the pooled values, which are few, before it is spread over all. What is made to be copied into its place, as
- * the gradients of a projection's three slices are, is made there. Invariant: what either order gives is the same, to the bit. */
+ * Idea: a maximum over relu's results is 0, or comes from an element at which relu's input was above 0. So relu's gradient can be taken of
+ * the few pooled values, before pooling's gradient spreads it. A result that is only copied to another place, as the gradients of a
+ * projection's three slices are, is written there directly. Invariant: all results stay the same, to the bit. */
 #include <string.h>
 #include "fuse.h"
 
-/* The step before `before` that alone writes what value v is, or -1. */
+/* The only step before `before` that writes v's store, or -1. */
 int ty_maker_of(const ty_recording *r, int v, int before) {
   int found = -1;
   for (int i = 0; i < before; i++) {
@@ -39,8 +39,8 @@ static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
   return a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);
 }
 
-/* Step at is relu_backward(max_pool2d_backward(g, places), y), places and pooled being max_pool2d_indices(y): then it
-   becomes max_pool2d_backward(relu_backward(g, pooled), places). */
+/* If step `at` is relu_backward(max_pool2d_backward(g, places), y), where pooled, places = max_pool2d_indices(y), it becomes
+   max_pool2d_backward(relu_backward(g, pooled), places). */
 static void relu_before_pool(ty_recording *r, int at) {
   step *relu = &r->step[at];
   if (relu->call.op->id != TY_OP_relu_backward || relu->vin[0] < 0 || relu->vin[1] < 0) return;
@@ -75,7 +75,7 @@ static void relu_before_pool(ty_recording *r, int at) {
   *pool = first;
 }
 
-/* Step at is 1 times a value, as backward begins: who reads the product reads the value. */
+/* If step `at` multiplies a value by 1, as at backward's begin, readers of the product read the value instead. */
 static void skip_one(ty_recording *r, int at) {
   const step *mul = &r->step[at], *fill;
   if (mul->call.op->id != TY_OP_mul || mul->vin[0] < 0 || mul->vin[1] < 0) return;
@@ -89,10 +89,10 @@ static void skip_one(ty_recording *r, int at) {
       if (r->step[i].vin[j] == product && !ty_mutates(&r->step[i].call, j)) r->step[i].vin[j] = v;
 }
 
-/* made and seen are all of one dense memory: made's elements, as they lie where seen's are place's. False: no strides say that, or rows
- * wouldn't be in order and aligned as in memory of their own. */
+/* made and seen are two geometries of one dense memory. *result: made's geometry if that memory's elements move to where place puts seen's.
+ * False: no strides describe this, or its rows would not be contiguous and aligned as in memory of their own. */
 static bool in_place_of(const ty_tensor *made, const ty_tensor *seen, const ty_tensor *place, ty_tensor *result) {
-  int64_t taken[TY_MAXDIM] = {0};          /* of each dim of seen: how far made's dims go in it */
+  int64_t taken[TY_MAXDIM] = {0};          /* by dim of seen: the largest index that made's dims reach in it */
   const int64_t line = 16 / ty_itemsize(made);
   if (!ty_is_dense(seen) || !ty_is_dense(made) || made->offset != seen->offset || place->offset % line) return false;
   *result = *made;
@@ -119,7 +119,8 @@ static void remove_step(ty_recording *r, int at) {
   for (int e = 0; e < r->nevent; e++) r->event[e].first -= r->event[e].first > at;
 }
 
-/* Step at copies what attention_backward has given, and nobody else reads: it gives it there. Whether the copy is gone. */
+/* If step `at` copies a result of attention_backward that nobody else reads, attention_backward writes to the copy's place. *gone: the copy
+ * was removed. */
 static ty_status give_in_place(ty_ctx *ctx, ty_recording *r, int at, bool *gone) {
   const step *copy = &r->step[at];
   *gone = false;

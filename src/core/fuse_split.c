@@ -1,8 +1,8 @@
-/* Steps of which one part is pointwise: it becomes a step of its own, so that it can be fused with what follows.
+/* Splits the pointwise part off a step, so that it can be fused with what follows.
  *
- * Idea: batch_norm takes the moments of its input and then goes over it once more; where a pointwise step (or one that
- * does it as it reads, fuse_joint.c) reads the result, that second pass is the step batch_norm_apply. Invariant: a step that
- * has been split gives all but its first result. */
+ * Idea: batch_norm_stats computes its input's moments and then goes over it once more. Where a pointwise step, or a pooling that a joint
+ * kernel can do (fuse_joint.c), reads the result, this second pass becomes a step of its own, batch_norm_apply. Invariant: a step that has
+ * been split gives all its results but the first. */
 #include <string.h>
 #include "fuse.h"
 

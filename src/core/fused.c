@@ -1,19 +1,18 @@
-/* Makes kernels of groups of steps.
+/* Makes fused kernels (fused.h) of groups of steps.
  *
- * Idea: steps are taken in order; a pointwise one becomes a node, a normalisation the nodes of its formula. What a value is at each
- * point is a node, so that a step reads an earlier one's result without memory. Invariant: what is read through memory is read before
- * it is written. */
+ * Idea: steps are taken in order. A pointwise step becomes a node, a normalisation the nodes of its formula. The maker knows each
+ * value's current node, so a step reads an earlier step's result without memory. Invariant: memory is read before it is written. */
 #include <string.h>
 #include "fuse.h"
 
-typedef struct { int value, node; } current;
+typedef struct { int value, node; } current;   /* the value's content at this point */
 
 typedef struct {
   ty_recording *r;
   ty_fused *f;
   bool full;               /* too many nodes or tensors */
-  bool row;                /* the step at hand is over one value a row */
-  ty_dtype compute;        /* of emit */
+  bool row;                /* the step at hand works on one value per row */
+  ty_dtype compute;        /* the type that emit computes in */
   current cur[TY_FUSED_NODES];
   int ncur;
 } maker;
@@ -25,18 +24,18 @@ static int new_node(maker *m, ty_fused_node n) {
   return m->f->nnode++;
 }
 
-/* Whether a tensor has one value a row, or one in all. */
+/* Whether a tensor has one value per row, or one in all. */
 static bool by_rows(const ty_fused *f, const ty_fused_tensor *t) {
   for (int i = f->ndim - f->nred; i < f->ndim; i++)
     if (t->stride[i] && f->shape[i] > 1) return false;
   return f->nred > 0;
 }
 
-/* Value v has one element for each channel, the second dim. */
+/* The node of value v, which has one element per channel (the second dim). */
 static int channels_of(maker *m, int v, ty_dtype compute) {
   ty_fused *f = m->f;
   const ty_tensor *t = &m->r->value[v].like;
-  for (int i = 0; i < m->ncur; i++) m->full = m->full || ty_same_elements(m->r, m->cur[i].value, v);     /* made here: not by channels */
+  for (int i = 0; i < m->ncur; i++) m->full = m->full || ty_same_elements(m->r, m->cur[i].value, v);     /* made here, not by channel */
   if (f->ntensor == TY_FUSED_TENSORS || m->full) { m->full = true; return 0; }
   f->tensor[f->ntensor] = (ty_fused_tensor){.value = v, .dtype = t->dtype, .channels = true};
   f->tensor[f->ntensor].stride[1] = f->shape[1] == 1 ? 0 : t->stride[0];
@@ -45,15 +44,15 @@ static int channels_of(maker *m, int v, ty_dtype compute) {
     .row = by_rows(f, &f->tensor[f->ntensor - 1])});
 }
 
-/* row: one value a row. One memory may be read in several ways. */
+/* The index of v's tensor. row: one value per row. The same memory with other strides is another tensor. */
 static int tensor_of(maker *m, int v, bool row) {
   ty_fused *f = m->f;
   const ty_tensor *t = &m->r->value[v].like;
-  const int ndim = row ? f->ndim - f->nred : f->ndim;    /* dims that it is laid over */
+  const int ndim = row ? f->ndim - f->nred : f->ndim;    /* kernel dims that it spans */
   ty_fused_tensor x = {.value = v, .dtype = t->dtype, .row = row};
   int64_t n = 1;
   for (int i = 0; i < ndim; i++) n *= f->shape[i];
-  if (ty_numel(t) == n && ty_is_contiguous(t)) ty_contiguous_strides(f->shape, ndim, x.stride);      /* its own shape may be another one */
+  if (ty_numel(t) == n && ty_is_contiguous(t)) ty_contiguous_strides(f->shape, ndim, x.stride);      /* its shape may differ */
   else
     for (int i = 0; i < t->ndim; i++) {
       const int d = i + f->ndim - t->ndim;
@@ -79,7 +78,7 @@ static int as(maker *m, int n, ty_dtype d, ty_dtype compute) {
 }
 static int as_computed(maker *m, int n, ty_dtype compute) { return as(m, n, (ty_dtype)m->f->node[n].dtype, compute); }
 
-/* Value v as it is at this point, held in compute. */
+/* The node of value v's current content, held in compute. */
 static int read_value(maker *m, int v, ty_dtype compute) {
   for (int i = m->ncur - 1; i >= 0; i--)
     if (ty_same_elements(m->r, m->cur[i].value, v)) return as_computed(m, m->cur[i].node, compute);
@@ -97,7 +96,7 @@ static int number(maker *m, ty_operand v, ty_dtype compute, ty_dtype rounded) {
 
 /* ---- formulas ---- */
 
-/* An op in m->compute over nodes that are held so; b and c: -1 where it has fewer operands. row: its result is one value a row. */
+/* An op over nodes held in m->compute; b, c: -1 where it has fewer operands. row: its result has one value per row. */
 static int emit(maker *m, ty_op_id id, bool row, int a, int b, int c) {
   ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)(1 + (b >= 0) + (c >= 0)), .in = {(int8_t)a, (int8_t)b, (int8_t)c},
     .dtype = m->compute, .compute = m->compute, .op = &ty_ops[id], .row = row};
@@ -111,7 +110,7 @@ static int total(maker *m, ty_op_id id, int x) {
     .op = &ty_ops[id], .row = true});
 }
 
-/* As the kernels of src/cpu and kernels/softmax.cu: exponentials of what is at most 0. */
+/* As the kernels of src/cpu and kernels/softmax.cu: exponentials of at most 0. */
 static int softmax(maker *m, const step *k) {
   const int id = k->call.op->id, x = read_value(m, k->vin[0], m->compute);
   if (k->call.nin == 1) {
@@ -170,7 +169,7 @@ static int pointwise(maker *m, const step *k, ty_dtype d) {
     return convert(m, n, d, ty_compute_dtype(d), m->row);
   }
   ty_fused_node n = {.kind = TY_F_OP, .nin = (uint8_t)c->nin, .dtype = d, .compute = c->compute, .op = op, .row = m->row};
-  for (int i = c->nin - 1; i >= 0; i--)    /* an operand that isn't read stands for the next one */
+  for (int i = c->nin - 1; i >= 0; i--)    /* an operand that isn't read is replaced by the next one */
     n.in[i] = !ty_reads(op, i) ? n.in[i + 1]
       : (int8_t)(k->vin[i] >= 0 ? read_value(m, k->vin[i], c->compute)
       : number(m, c->in[i], c->compute, ty_rounds_numbers(c) ? c->common : c->compute));
@@ -201,13 +200,13 @@ static void compute_step(maker *m, const step *k, int *out) {
   }
 }
 
-/* Nodes that nobody uses go. */
+/* Removes nodes that nobody uses. */
 static void sweep(ty_fused *f) {
   int place[TY_FUSED_NODES], n = 0;
   bool needed[TY_FUSED_NODES];
   for (int i = 0; i < f->nnode; i++) { needed[i] = f->node[i].to >= 0; f->node[i].used = false; }
   for (int i = f->nnode - 1; i >= 0; i--) {
-    needed[i] = needed[i] || f->node[i].kind == TY_F_KEEP;           /* the generator moves on */
+    needed[i] = needed[i] || f->node[i].kind == TY_F_KEEP;           /* it moves the generator on */
     for (int k = 0; needed[i] && k < f->node[i].nin; k++) needed[f->node[i].in[k]] = f->node[f->node[i].in[k]].used = true;
   }
   for (int i = 0; i < f->nnode; i++) {
@@ -229,8 +228,8 @@ static bool in_order(const ty_fused *f, const ty_fused_tensor *t) {
   return true;
 }
 
-/* Tensors that no node is left for go; the first is one that is written: where there is dropout, which counts by the
-   first one's elements, one in logical order. */
+/* Removes tensors that no node uses, and puts written ones first. Dropout counts by the first one's elements: it needs one in logical
+   order there. */
 static void order_tensors(ty_fused *f) {
   int place[TY_FUSED_TENSORS], n = 0;
   ty_fused_tensor was[TY_FUSED_TENSORS];
@@ -256,7 +255,7 @@ static void order_tensors(ty_fused *f) {
 
 static bool stored(const store *st) { return !st->unwritten || st->held; }
 
-/* The maker's current value v is node n. */
+/* Node n becomes value v's content. stores: also in memory, if v is stored. */
 static bool set_value(maker *m, int v, int n, bool stores) {
   int at = 0;
   while (at < m->ncur && !ty_same_elements(m->r, m->cur[at].value, v)) at++;
@@ -266,13 +265,13 @@ static bool set_value(maker *m, int v, int n, bool stores) {
   m->cur[at] = (current){v, n};
   if (stores && stored(&m->r->store[m->r->value[v].store])) {
     const ty_fused_node *x = &m->f->node[n];
-    if (x->to >= 0) n = m->cur[at].node = convert(m, n, (ty_dtype)x->dtype, (ty_dtype)x->compute, x->row);     /* one node, two values */
+    if (x->to >= 0) n = m->cur[at].node = convert(m, n, (ty_dtype)x->dtype, (ty_dtype)x->compute, x->row);     /* it is stored elsewhere */
     m->f->node[n].to = (int8_t)tensor_of(m, v, m->f->node[n].row);
   }
   return true;
 }
 
-/* Whether each tensor has one stride along a row, which it then gets. */
+/* Whether each tensor has a single stride along a row: `along`. */
 static bool even_rows(ty_fused *f) {
   for (int t = 0; t < f->ntensor; t++) {
     ty_fused_tensor *x = &f->tensor[t];
@@ -287,7 +286,7 @@ static bool even_rows(ty_fused *f) {
   return true;
 }
 
-/* NULL, or why there can be no kernel. */
+/* Fills in the kernel. NULL, or why there can be none. */
 static const char *make(maker *m, const group *g) {
   for (int i = 0; i < g->nstep && !m->full; i++) {
     const step *k = &m->r->step[g->step[i]];
@@ -320,12 +319,12 @@ static void kernel_shape(ty_fused *f, const group *g) {
   for (int i = 0; i < f->nred; i++) f->inner *= f->shape[f->ndim - 1 - i];
 }
 
-/* Whether the group needs a kernel: several steps, or one whose result nobody stores. */
+/* Whether the group needs a kernel: several steps, or one whose result isn't stored. */
 static bool needs_kernel(const ty_recording *r, const group *g) {
   return !g->joint && !g->single && (g->nstep > 1 || (g->pointwise && r->store[r->value[r->step[g->step[0]].vout[0]].store].unwritten));
 }
 
-/* Whether someone holds what the group's steps only do at once. */
+/* Whether someone holds what the joint kernel doesn't store. */
 static bool holds_inner(ty_recording *r, const group *g) {
   for (int i = 0; i < g->nstep; i++)
     for (int j = 0; j < TY_MAXOUT; j++) {
@@ -335,7 +334,7 @@ static bool holds_inner(ty_recording *r, const group *g) {
   return false;
 }
 
-/* The group's kernel, in the place of the one that it has; where there can be none, what its steps give is stored. */
+/* Makes the group's kernel, in place of the one it has. If there can be none, all its steps' results are stored. */
 static ty_status make_one(ty_ctx *ctx, ty_recording *r, group *g) {
   const ty_backend *b = r->step[g->step[0]].backend;
   ty_fused *f = NULL;
@@ -356,7 +355,7 @@ static ty_status make_one(ty_ctx *ctx, ty_recording *r, group *g) {
     f = NULL;
     if (s != TY_ERR) return s;
     snprintf(g->why, sizeof g->why, "%.*s", (int)sizeof g->why - 1, ctx->err);
-    for (int i = 0; i < g->nstep; i++)     /* one by one, then: each needs what the others store */
+    for (int i = 0; i < g->nstep; i++)     /* run one by one: each reads what others store */
       for (int j = 0; j < TY_MAXOUT; j++)
         if (ty_stored_by(r, g, i, j)) ty_stored_by(r, g, i, j)->unwritten = false;
     g->single = true;
@@ -368,7 +367,7 @@ static ty_status make_one(ty_ctx *ctx, ty_recording *r, group *g) {
 
 ty_status ty_fuse_make(ty_ctx *ctx, ty_recording *r) {
   r->unmade = true;
-  for (bool again = true; again;) {        /* where one is given up, others have to store what it reads */
+  for (bool again = true; again;) {        /* where one is given up, others must store what it reads */
     again = false;
     for (int i = 0; i < r->ngroup; i++) {
       const bool was = r->group[i].single;
