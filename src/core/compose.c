@@ -1,6 +1,6 @@
-/* Ops that are other ops, whatever the device.
+/* Ops that are made of other ops, the same on every device.
  *
- * Invariant: the ops that they are made of go through apply, so that they are checked, recorded and fused as if they had been called. */
+ * Invariant: these go through apply, so they are checked, recorded and fused as if the user had called them. */
 #include "shape.h"
 
 /* ---- a power by a plainer op ---- */
@@ -17,7 +17,7 @@ ty_op *ty_plainer_op(const ty_call *c) {
 
 /* ---- batch_norm_apply ---- */
 
-/* *y = op(*y, operand i of the call, a value for each channel of x in the type computed in), where there is one. */
+/* *y = op(*y, b), where b is operand i: one value per channel of x, cast to x's compute type. *y NULL: *y = b. No operand i: no change. */
 static ty_status with_channels(const ty_call *c, ty_op_id op, int i, ty_tensor **y) {
   const ty_tensor *x = c->in[0].t;
   ty_tensor *t, *by, *next;

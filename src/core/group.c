@@ -1,7 +1,7 @@
 /* Groups of processes (group.h), and the op `collective` on the CPU.
  *
- * Idea: waiting is polling, for it is the calls that drive MPI's progress; it backs off, the longer it lasts. Invariant: groups are never
- * forgotten, for ids are handed out in step in all processes. */
+ * Idea: waiting polls, because MPI makes progress only within calls, and backs off the longer it lasts. Invariant: groups are never freed,
+ * because all processes number them alike. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 
 static const ty_transport *transport;
 static ty_group groups[TY_MAXGROUP];
-static _Atomic int ngroup;                 /* a group is whole before it is counted */
+static _Atomic int ngroup;                 /* raised only once the new group is complete */
 static _Atomic double timeout = 1800;
 static _Atomic bool compares;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -76,7 +76,7 @@ ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
     if (done || !wait) break;
     sched_yield();
     const double waited = turn % 64 == 63 ? now() - from : 0;
-    if (waited < 0.02) continue;           /* short of 20 ms others are at work; later a pause after each 64 looks costs little */
+    if (waited < 0.02) continue;           /* up to 20 ms only yield; later a pause after every 64 polls costs little */
     nanosleep(&(struct timespec){0, waited < 1 ? 50000 : 500000}, NULL);
     if (waited > timeout) return ty_error(ctx, "distributed: the other processes haven't come to this call within %g s", timeout);
   }
@@ -150,7 +150,7 @@ ty_status ty_message_of(ty_call *c, ty_message *m, ty_tensor **in, ty_tensor **o
   ty_tensor *x = c->in[0].t, *y = c->out[0];
   *in = *out = NULL;
   if (kind != TY_RECV) TY_TRY(ty_contiguous(c->ctx, x, in));
-  *out = ty_retain(y);                       /* apply made it, or let the call write to x because x is contiguous */
+  *out = ty_retain(y);                       /* contiguous: apply made it, or chose x because it is */
   *m = (ty_message){kind, (ty_reduction)c->at[TY_AT_collective_reduction].i, (ty_dtype)x->dtype, (int)c->at[TY_AT_collective_peer].i,
                     (int)c->at[TY_AT_collective_tag].i, *in ? ty_data(*in) : NULL, kind == TY_SEND ? NULL : ty_data(y),
                     of_parts ? ty_numel(x) / ty_group_at(c->at[TY_AT_collective_group].i)->size : ty_numel(x)};
@@ -165,7 +165,7 @@ ty_status ty_cpu_collective(ty_call *c) {
   const ty_group *g = ty_group_at(c->at[TY_AT_collective_group].i);
   if (s == TY_OK) s = ty_exchange_agreed(c->ctx, g, &m);
   if (s == TY_OK) s = ty_exchange(c->ctx, g, &m, &pending);
-  if (pending) return s;                     /* the others may still come: their numbers arrive in this memory */
+  if (pending) return s;                     /* in and out leak: the exchange may still use their memory */
   ty_release(in);
   ty_release(out);
   return s;

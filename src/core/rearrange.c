@@ -1,9 +1,11 @@
-/* Rearrangements: pad, flip, cat, stack, strided take and put, overlap-add. Each sets up strides; the devices' copies, fills and sums do
- * the rest. Invariant: each element of the result is written once, or added to from 0. */
+/* Ops that rearrange elements: pad, flip, cat, stack, strided take and put, overlap-add.
+ *
+ * Idea: each only sets up strided views; the devices' copies, fills and sums do the work. Invariant: every element of the result is
+ * written; sums start from 0. */
 #include <string.h>
 #include "tycho.h"
 
-/* The part of t in which dim goes from first in steps, count elements. */
+/* Narrows t's dim to count elements, from first on, step apart. */
 static void window(ty_tensor *t, int dim, int64_t first, int64_t count, int64_t step) {
   t->offset += first * t->stride[dim];
   t->shape[dim] = count;
@@ -38,7 +40,7 @@ static ty_status cat(ty_call *c) {
   int64_t first = 0;
   for (int i = 0; i < c->nin; i++) {
     ty_tensor *t = c->in[i].t, part = *c->out[0];
-    if (t->ndim != part.ndim) continue;    /* tensor({}) */
+    if (t->ndim != part.ndim) continue;    /* an empty tensor({}) */
     window(&part, d, first, t->shape[d], 1);
     if (t->shape[d]) TY_TRY(ty_copy_into(c->ctx, &part, t));
     first += t->shape[d];
@@ -59,7 +61,7 @@ static ty_status stack(ty_call *c) {
   return TY_OK;
 }
 
-/* A copy of t in memory of the given strides: a buffer of exactly that geometry, which may overlap itself. */
+/* A copy of t with exactly the given strides, which may make it overlap itself. */
 static ty_status copy_with(ty_call *c, ty_tensor *t, const int64_t *stride, ty_tensor **out) {
   ty_meta m = {.dtype = t->dtype, .ndim = 1, .shape = {1}};
   for (int i = 0; i < t->ndim; i++) m.shape[0] += TY_MAX(t->shape[i] - 1, 0) * stride[i];
@@ -72,7 +74,7 @@ static ty_status copy_with(ty_call *c, ty_tensor *t, const int64_t *stride, ty_t
   return s;
 }
 
-/* t with the memory layout that the strided ops speak of: itself, or a copy. */
+/* t in the layout that the op's size, stride and offset refer to: itself, or a copy. */
 static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
   const ty_attr *lay = &c->at[TY_AT_strided_take_layout];
   bool same = true;
@@ -81,7 +83,7 @@ static ty_status laid_out(ty_call *c, ty_tensor *t, ty_tensor **out) {
   return same ? (*out = ty_retain(t), TY_OK) : copy_with(c, t, lay->v, out);
 }
 
-/* The elements that size, stride and offset pick from a tensor in its layout. */
+/* The view of t (as laid_out) that size, stride and offset describe. */
 static ty_tensor picked(const ty_call *c, const ty_tensor *t) {
   ty_tensor v = *t;
   v.ndim = c->at[TY_AT_strided_take_size].n;
@@ -100,7 +102,7 @@ static ty_status strided_take(ty_call *c) {
   return s;
 }
 
-static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout, then to the result */
+static ty_status strided_put(ty_call *c) {   /* into a copy in that layout, then to the result */
   ty_tensor *x;
   TY_TRY(copy_with(c, c->in[0].t, c->at[TY_AT_strided_put_layout].n ? c->at[TY_AT_strided_put_layout].v : c->out[0]->stride, &x));
   ty_tensor v = picked(c, x);
@@ -110,7 +112,7 @@ static ty_status strided_put(ty_call *c) {   /* into a fresh copy in that layout
   return s;
 }
 
-/* An element of every window at a time, or a window at a time, whichever are fewer. */
+/* Adds one window at a time, or the k-th element of all windows at a time, whichever takes fewer sums. */
 static ty_status add_windows(ty_call *c, const ty_tensor *x, const ty_tensor *sum) {
   const int d = (int)c->at[TY_AT_overlap_add_dim].i, last = x->ndim - 1;
   const int64_t step = c->at[TY_AT_overlap_add_step].i, dilation = c->at[TY_AT_overlap_add_dilation].i;
@@ -136,7 +138,7 @@ static ty_status overlap_add(ty_call *c) {
   ty_tensor *x = c->in[0].t, *o = c->out[0], *wide, *sum = NULL;
   TY_TRY(ty_fill_into(c->ctx, o, ty_op_float(0)));
   if (x->dtype != TY_F16 && x->dtype != TY_BF16) return add_windows(c, x, o);
-  TY_TRY(ty_cast(c->ctx, x, TY_F32, &wide));                 /* rounded once, when all is added */
+  TY_TRY(ty_cast(c->ctx, x, TY_F32, &wide));                 /* to round only the final sum */
   ty_status s = ty_cast(c->ctx, o, TY_F32, &sum);
   if (s == TY_OK) s = add_windows(c, wide, sum);
   if (s == TY_OK) s = ty_copy_into(c->ctx, o, sum);

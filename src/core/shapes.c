@@ -1,7 +1,7 @@
-/* Functions of shape that models call at every turn: reshape, flatten, squeeze, unsqueeze, narrow, transpose, t.
+/* Shape functions that models call all the time: reshape, flatten, squeeze, unsqueeze, narrow, transpose, t.
  *
- * Idea: rows as those of ops.def, but each is made of the ops view, slice, permute and clone, which is what tapes and programs hold of
- * them; here the sizes are computed. Invariant: an error names the function that was called. */
+ * Idea: they are described like rows of ops.def, but only compute sizes and then call the ops view, slice, permute and clone; tapes and
+ * programs see only these. Invariant: an error names the function that the user called. */
 #include <string.h>
 #include "shape.h"
 
@@ -11,7 +11,7 @@ static ty_status view(ty_call *c, ty_tensor *t, int n, const int64_t *size) {
   return ty_call_op2(c->ctx, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &at, NULL, &c->out[0]);
 }
 
-/* asked: as size, where a -1 may stand, which a program that holds the call keeps. */
+/* asked: size as the user gave it; a program that records the view keeps its -1. */
 static ty_status reshape_to(ty_call *c, int n, const int64_t *size, const int64_t *asked) {
   ty_tensor *t = c->in[0].t, *copy = NULL;
   ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
@@ -50,7 +50,7 @@ static ty_status flatten(ty_call *c) {
     if (d > *first && d <= *last) size[n - 1] *= x->shape[d];
     else size[n++] = x->shape[d];
   memcpy(asked, size, sizeof asked);
-  if (ty_numel(x) && *first < *last) asked[*first] = -1;   /* whatever that is */
+  if (ty_numel(x) && *first < *last) asked[*first] = -1;   /* for a program: whatever size this is */
   return reshape_to(c, TY_MAX(n, 1), size, asked);
 }
 
@@ -99,7 +99,7 @@ static ty_status narrow(ty_call *c) {
   return ty_call_op2(c->ctx, TY_OP_slice, ty_op_tensor(x), (ty_operand){0}, at, NULL, &c->out[0]);
 }
 
-/* Dims a and b exchanged. */
+/* x with dims a and b exchanged. */
 static ty_status swapped(ty_call *c, int64_t a, int64_t b) {
   ty_tensor *x = c->in[0].t;
   ty_attr at = {.set = true, .n = x->ndim};

@@ -1,15 +1,15 @@
-/* Tapes without what they saved (skeleton.h). */
+/* Builds skeletons and runs them (skeleton.h). */
 #include "plan.h"
 #include "skeleton.h"
 
 typedef struct { uint64_t key; ty_node *node; } link;
-typedef struct { ty_node *node; int at, of; ty_tensor like; } place;      /* saved[at] of the node is of store `of`; like: its geometry */
+typedef struct { ty_node *node; int at, of; ty_tensor like; } place;      /* like: the geometry of node->saved[at]; of: its storage */
 
 struct ty_skeleton {
-  link *node;      int nnode, node_room; ty_map nodes;                    /* each once */
+  link *node;      int nnode, node_room; ty_map nodes;                    /* all nodes, each once */
   ty_edge *root;   int nroot;
   place *place;    int nplace, place_room;
-  ty_tensor **saved, *first; int nsaved, saved_room, first_room;          /* of each store: what was saved first, and its geometry */
+  ty_tensor **saved, *first; int nsaved, saved_room, first_room;          /* by storage: the first tensor saved, its geometry */
   ty_tensor **leaf; int nleaf, leaf_room;
 };
 
@@ -87,7 +87,7 @@ ty_status ty_skeleton_new(ty_ctx *ctx, ty_tensor **root, int nroot, ty_skeleton 
     k->root[k->nroot++] = (ty_edge){root[i]->node, root[i]->out, NULL};
     ok = add_node(k, root[i]->node);
   }
-  for (int i = 0; i < k->nnode && ok && !*why; i++) {    /* nodes append themselves: breadth first */
+  for (int i = 0; i < k->nnode && ok && !*why; i++) {    /* add_parts appends nodes: breadth first */
     *why = refuses(ctx->program, k->node[i].node);
     ok = *why || add_parts(k, k->node[i].node);
   }
@@ -128,10 +128,10 @@ static void take_out(ty_skeleton *k) {
 void ty_skeleton_empty(ty_skeleton *k) {
   release_saved(k);
   take_out(k);
-  for (int i = 0; i < k->nnode; i++) k->node[i].node->gpu = NULL;   /* a pass follows what gives the saved tensors */
+  for (int i = 0; i < k->nnode; i++) k->node[i].node->gpu = NULL;   /* a pass need not join the recorded call's stream */
 }
 
-/* What lies in t as `like` did in `first`. */
+/* A view of t that lies as `like` did in `first`. */
 static ty_tensor *seen_in(ty_tensor *t, const ty_tensor *like, const ty_tensor *first) {
   ty_tensor *v = ty_alias(t);
   if (!v) return NULL;
@@ -144,7 +144,7 @@ static ty_tensor *seen_in(ty_tensor *t, const ty_tensor *like, const ty_tensor *
   return v;
 }
 
-/* A record knows t as a view of what it was given. */
+/* A running record must know t, a view. False: out of memory. */
 static bool known(ty_program *p, ty_tensor *t) {
   return !p || p->dead || p->mode != TY_RECORD || ty_value_of(p, t, TY_DERIVED) >= 0;
 }
@@ -154,7 +154,7 @@ static bool put_in(ty_ctx *ctx, ty_skeleton *k, ty_tensor **saved) {
     const place *q = &k->place[i];
     ty_tensor *t = seen_in(saved[q->of], &q->like, &k->first[q->of]);
     if (!t) return false;
-    ty_release(q->node->saved[q->at].t);   /* it hasn't been emptied where the call failed */
+    ty_release(q->node->saved[q->at].t);   /* not NULL if the call failed before emptying */
     q->node->saved[q->at] = (ty_saved){.t = t, .from = t->storage->id, .version = ty_version(t)};
     if (!known(ctx->program, t)) return false;
   }
@@ -177,7 +177,7 @@ static ty_status pass(ty_ctx *ctx, ty_skeleton *k, ty_tensor **grad, ty_tensor *
   for (int i = 0; i < k->nleaf; i++)
     if (ty_needs_grad(k->leaf[i])) leaf[m++] = k->leaf[i];
   const ty_backward_opts o = {.retain_graph = true, .within = true};
-  if (p && s == TY_OK) {                   /* a record has its steps alone */
+  if (p && s == TY_OK) {                   /* a record takes only the pass's steps */
     if (p->mode == TY_RECORD && !p->dead && !ty_event_new(ctx, p, EVENT_BACKWARD, 0)) s = no_memory(ctx);
     p->backward++;
   }

@@ -1,14 +1,13 @@
-/* Growing arrays, and a map from keys to places in one: what programs and backward passes keep their entries in.
+/* Growing arrays, and hash maps from keys to indices in such an array; programs and backward passes use them.
  *
- * Idea: a map holds places alone (open addressing, at most half full); the keys stand in the entries themselves, each
- * of which is size bytes and begins with its key. Invariant: a map knows the entries 0 .. n - 1 that were added to it,
- * in order. */
+ * Idea: a map holds only indices (open addressing, at most half full). The keys stand in the array's entries, each of which has size
+ * bytes and begins with its uint64_t key. Invariant: a map knows entries 0 .. n - 1, which were added in this order. */
 #ifndef TY_TABLE_H
 #define TY_TABLE_H
 #include <string.h>
 #include "tycho.h"
 
-/* Room for n elements of size bytes in *v, which has room for *room. False: out of memory, and all is as it was. */
+/* Makes room for n elements of size bytes in the array *v, which has room for *room. False: out of memory, nothing has changed. */
 static inline bool ty_grow(void *v, int n, int *room, size_t size) {
   void **at = v;
   if (n <= *room) return true;
@@ -33,12 +32,12 @@ static inline int *ty_map_slot(const ty_map *m, uint64_t key, const void *entrie
   }
 }
 
-/* The place of the entry with this key, or -1. */
+/* The index of the entry with this key, or -1. */
 static inline int ty_map_find(const ty_map *m, uint64_t key, const void *entries, size_t size) {
   return m->room ? *ty_map_slot(m, key, entries, size) - 1 : -1;
 }
 
-/* Entry n - 1, the last one and new, is known from now on. False: out of memory. */
+/* Adds the last entry, n - 1, to the map. False: out of memory. */
 static inline bool ty_map_add(ty_map *m, const void *entries, int n, size_t size) {
   int from = n - 1;
   if (n * 2 > m->room) {
