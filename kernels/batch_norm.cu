@@ -64,8 +64,10 @@ template <class T> static __device__ __forceinline__ T center_of(const ty_k_batc
   return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, at);
 }
 
-/* What block p of a channel's goes over: so many elements, the last blocks fewer. */
-static __device__ __forceinline__ int64_t each_part(int64_t count) { return (count + gridDim.y - 1) / gridDim.y; }
+/* What block p of a channel's goes over: so many elements, the last blocks fewer. Planes' neighbours by fours stay together. */
+static __device__ __forceinline__ int64_t each_part(int64_t count) {
+  return ((count + gridDim.y - 1) / gridDim.y + MADE - 1) / MADE * MADE;
+}
 static __device__ __forceinline__ void range_of(int64_t count, int64_t p, int64_t *from, int64_t *to) {
   const int64_t each = each_part(count);
   *from = p * each < count ? p * each : count;
@@ -132,20 +134,61 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
       keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
 }
 
-template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) plane_sums(const ty_k_batch_norm a, const G gradient) {
+/* The same of four neighbours each, which begin at place(i), place(i + step), ...: TOGETHER at once, without a branch between reads. */
+template <bool BACK, int TOGETHER, class D, class S, class G, class P, class T> static __device__ __forceinline__ void take_fours(
+  const ty_k_batch_norm &a, const G &gradient, const P &place, int64_t i, int step, const T *center, two<T> *mine) {
+  T v[TOGETHER][4], g[TOGETHER][4];
+  int64_t at[TOGETHER];
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++) take_as<D, 4>(v[e], a.x, at[e] = place(i + e * step));
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++)
+    if constexpr (BACK) gradient.template four_of<D>(g[e], a, (S)at[e]);
+#pragma unroll
+  for (int e = 0; e < TOGETHER; e++)
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      const T d = v[e][k] - center[k], u = BACK ? g[e][k] : d;
+      mine[k].a += u;
+      mine[k].b += u * d;
+    }
+}
+template <bool BACK, class D, class S, class G, class P, class T> static __device__ __forceinline__ void take_all_fours(
+  const ty_k_batch_norm &a, const G &gradient, const P &place, int64_t i, int64_t to, int step, const T *center, two<T> *mine) {
+  constexpr int AT_ONCE = G::AT_ONCE;
+  for (; i + (AT_ONCE - 1) * step < to; i += AT_ONCE * step) take_fours<BACK, AT_ONCE, D, S>(a, gradient, place, i, step, center, mine);
+  for (; AT_ONCE > 1 && i < to; i += step) take_fours<BACK, 1, D, S>(a, gradient, place, i, step, center, mine);
+}
+
+/* A channel's planes, by N neighbours; with four, a thread may have all the registers it wants. */
+template <class D, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) plane_sums(const ty_k_batch_norm a,
+  const G gradient) {
+  typedef typename stored<D>::type T;
   __shared__ part<T> s[WARPS];
   const int64_t ch = blockIdx.x;
   const bool back = a.g;
   int64_t from, to;
-  T s1 = 0, s2 = 0, n = 0;
+  two<T> mine[N];
+  T center[N], n = 0;
   range_of(a.images * a.pixels, blockIdx.y, &from, &to);
-  const auto place = [&](S i) { return i / (S)a.pixels * a.sn + ch * a.sc + i % (S)a.pixels; };
-  const T center = from + threadIdx.x < to ? center_of<T>(a, ch, place((S)(from + threadIdx.x))) : 0;
-  for (int64_t i = from + threadIdx.x; i < to; i += THREADS) {
-    take(a, gradient, place((S)i), (S)i, (S)ch, center, &s1, &s2);
-    n += 1;
+  const int64_t mine_from = from + (int64_t)threadIdx.x * N;
+  const auto place = [&](int64_t i) { return (int64_t)((S)i / (S)a.pixels) * a.sn + ch * a.sc + (S)i % (S)a.pixels; };
+  center[0] = mine_from < to ? center_of<T>(a, ch, place(mine_from)) : 0;
+#pragma unroll
+  for (int k = 0; k < N; k++) {
+    mine[k] = {0, 0};
+    center[k] = center[0];
   }
-  part<T> all = combine_block(part_of_sums(back, n, center, s1, s2), s, joining<T>{back});
+  if (mine_from < to) n = (T)((to - mine_from + THREADS * N - 1) / (THREADS * N) * N);
+  if constexpr (N == 4) {
+    if (back) take_all_fours<true, D, S>(a, gradient, place, mine_from, to, THREADS * N, center, mine);
+    else take_all_fours<false, D, S>(a, gradient, place, mine_from, to, THREADS * N, center, mine);
+  } else
+#pragma unroll G::AT_ONCE
+    for (int64_t i = mine_from; i < to; i += THREADS) take(a, gradient, place(i), (S)i, (S)ch, center[0], &mine[0].a, &mine[0].b);
+#pragma unroll
+  for (int k = 1; k < N; k++) mine[0] = add<T>(mine[0], mine[k]);
+  part<T> all = combine_block(part_of_sums(back, n, center[0], mine[0].a, mine[0].b), s, joining<T>{back});
   if (gridDim.y > 1) {
     if (threadIdx.x == 0) keep_part(a, ch, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
@@ -173,31 +216,6 @@ template <class D, class S, class T> static __device__ __forceinline__ void take
   }
 }
 
-/* The same of four channels that lie side by side, for TOGETHER places from i on; no branch lies between reads. */
-template <bool BACK, int TOGETHER, class D, class S, class G, class T> static __device__ __forceinline__ void take_fours(
-  const ty_k_batch_norm &a, const G &gradient, int64_t ch, int64_t i, int step, const T *center, two<T> *mine) {
-  T v[TOGETHER][4], g[TOGETHER][4];
-#pragma unroll
-  for (int e = 0; e < TOGETHER; e++) take_as<D, 4>(v[e], a.x, (i + e * step) * a.channels + ch);
-#pragma unroll
-  for (int e = 0; e < TOGETHER; e++)
-    if constexpr (BACK) gradient.template four_of<D>(g[e], a, (S)((i + e * step) * a.channels + ch));
-#pragma unroll
-  for (int e = 0; e < TOGETHER; e++)
-#pragma unroll
-    for (int k = 0; k < 4; k++) {
-      const T d = v[e][k] - center[k], u = BACK ? g[e][k] : d;
-      mine[k].a += u;
-      mine[k].b += u * d;
-    }
-}
-template <bool BACK, class D, class S, class G, class T> static __device__ __forceinline__ void take_all_fours(const ty_k_batch_norm &a,
-  const G &gradient, int64_t ch, int64_t i, int64_t to, int step, const T *center, two<T> *mine) {
-  constexpr int AT_ONCE = G::AT_ONCE;
-  for (; i + (AT_ONCE - 1) * step < to; i += AT_ONCE * step) take_fours<BACK, AT_ONCE, D, S>(a, gradient, ch, i, step, center, mine);
-  for (; AT_ONCE > 1 && i < to; i += step) take_fours<BACK, 1, D, S>(a, gradient, ch, i, step, center, mine);
-}
-
 /* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
  * blocks: a thread may have all the registers it wants. */
 template <class D, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
@@ -217,6 +235,7 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
     if (by_windows) places = a.images * gradient.from.oh * gradient.from.ow;
   }
   range_of(places, blockIdx.y, &from, &to);
+  const auto place = [&](int64_t i) { return i * a.channels + ch; };
 #pragma unroll
   for (int k = 0; k < N; k++) {
     mine[k] = {0, 0};
@@ -227,8 +246,8 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
     if constexpr (N == 4) {
       if constexpr (G::WINDOWS)
         if (by_windows) take_windows<D>(a, gradient, ch, from + y, to, tall, center, mine);
-      if (!by_windows && back) take_all_fours<true, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
-      if (!back) take_all_fours<false, D, S>(a, gradient, ch, from + y, to, tall, center, mine);
+      if (!by_windows && back) take_all_fours<true, D, S>(a, gradient, place, from + y, to, tall, center, mine);
+      if (!back) take_all_fours<false, D, S>(a, gradient, place, from + y, to, tall, center, mine);
     } else
 #pragma unroll G::AT_ONCE
       for (int64_t i = from + y; i < to; i += tall)
@@ -343,10 +362,11 @@ template <class S> __global__ void __launch_bounds__(THREADS) apply_windows(cons
 
 /* ---- launchers ---- */
 
-/* Channels-last: how many of a lane, and lanes, as a power of two. */
+/* Neighbours that a thread of the sums reads at once: channels or pixels. */
 static int of_lane(const ty_k_batch_norm &a) {
-  return a.channels % 4 == 0 && a.dtype != TY_F64 && fours(a.x, a.dtype) && (!a.g || fours(a.g, a.dtype)) ? 4 : 1;
+  return (a.sc == 1 ? a.channels : a.pixels) % 4 == 0 && a.dtype != TY_F64 && fours(a.x, a.dtype) && (!a.g || fours(a.g, a.dtype)) ? 4 : 1;
 }
+/* Channels-last: lanes, as a power of two. */
 static int lanes_of(const ty_k_batch_norm &a) {
   int lanes = 0;
   while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a.channels) lanes++;
@@ -370,22 +390,31 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   const int64_t n = a.images * a.channels * a.pixels;
   const dim3 grid((unsigned)groups_of(a), (unsigned)parts);
   const int lanes = lanes_of(a);
-  auto channels = channel_sums<T, S, G, 1>, four_channels = channel_sums<T, S, G, sizeof(T) == 4 ? 4 : 1>;      /* singly, of any dtype */
-  if constexpr (sizeof(T) == 4) {
-    if (a.dtype == TY_F16) four_channels = channel_sums<half16, S, G, 4>;
-    if (a.dtype == TY_BF16) four_channels = channel_sums<brain16, S, G, 4>;
+  const bool four = of_lane(a) == 4;
+  constexpr int MOST = sizeof(T) == 4 ? 4 : 1;
+  auto channels = channel_sums<T, S, G, 1>;              /* singly: of any dtype */
+  auto planes = plane_sums<T, S, G, 1>;
+  if (four) {
+    channels = channel_sums<T, S, G, MOST>;
+    planes = plane_sums<T, S, G, MOST>;
   }
-  auto planes = plane_sums<T, S, G>;
+  if constexpr (MOST == 4) {
+    if (four && a.dtype == TY_F16) {
+      channels = channel_sums<half16, S, G, 4>;
+      planes = plane_sums<half16, S, G, 4>;
+    }
+    if (four && a.dtype == TY_BF16) {
+      channels = channel_sums<brain16, S, G, 4>;
+      planes = plane_sums<brain16, S, G, 4>;
+    }
+  }
   auto fill = apply<T, S, G>, fill_fours = apply_fours<T, S, G>;
   cudaError_t e = cudaSuccess;
   if (!n || !(a.training || a.g)) e = TY_LAUNCH(known_coefficients<T>, blocks_for(a.channels, THREADS), THREADS, s, a, parts);
   else if (a.sc != 1) e = TY_LAUNCH(planes, grid, THREADS, s, a, gradient);
-  else
-    e = of_lane(a) == 4 ? TY_LAUNCH(four_channels, grid, THREADS, s, a, gradient, lanes)
-      : TY_LAUNCH(channels, grid, THREADS, s, a, gradient, lanes);
+  else e = TY_LAUNCH(channels, grid, THREADS, s, a, gradient, lanes);
   if (e != cudaSuccess || !n || !a.o) return e;
-  const bool by_fours = (a.sc == 1 ? a.channels : a.pixels) % MADE == 0 && fours(a.x, a.dtype) && fours(a.o, a.dtype) &&
-    (!a.g || fours(a.g, a.dtype));
+  const bool by_fours = four && fours(a.o, a.dtype);
   const unsigned blocks = blocks_for(n, THREADS * MADE);
   if constexpr (G::WINDOWS) {
     auto windows = apply_windows<S>;

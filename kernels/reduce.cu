@@ -1,7 +1,7 @@
 /* Reductions: every REDUCE row of ops.def.
  *
  * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, results side by
- * side; few results of long rows are split among blocks, the last of which combines the parts. What lies without gaps is read 16 bytes at a
+ * side; few results of long rows are split among blocks, the last of which combines the parts. Neighbours are read 16 bytes at a
  * time. Invariant: the order of combination depends on shape, layout and alignment alone: the same bits each time.
  * Accumulators are of the type computed in. */
 #include "rows.cuh"
@@ -96,6 +96,29 @@ template <class F, class T> static __device__ __forceinline__ void finish_rows(c
   if (threadIdx.x == 0) store(a.o, a.out_dtype, blockIdx.x, F::end(acc, (T)a.length));
 }
 
+/* Takes the elements at where(r), for r = from, from + step, ... below to, in this order; AHEAD reads don't wait for one another, which
+ * a branch on the dtype between them would make them do. */
+template <class F, class T, class W> static __device__ __forceinline__ T take_all(const ty_k_reduction &a, int64_t from, int64_t to,
+  int step, const W &where) {
+  T acc = F::start();
+  int64_t r = from;
+  const bool single = a.dtype == TY_F32, half = a.dtype == TY_F16;
+  if (sizeof(T) == 4 && short_float(a.dtype))
+    for (; r + (AHEAD - 1) * step < to; r += AHEAD * step) {
+      uint32_t bits[AHEAD];
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++) {
+        const int64_t at = where(r + u * step);
+        bits[u] = single ? ((const uint32_t *)a.x)[at] : ((const uint16_t *)a.x)[at];
+      }
+#pragma unroll
+      for (int u = 0; u < AHEAD; u++) 
+        acc = F::take(acc, (T)(half ? half_to_float((uint16_t)bits[u]) : ty_float(single ? bits[u] : bits[u] << 16)));
+    }
+  for (; r < to; r += step) acc = F::take(acc, load<T>(a.x, a.dtype, where(r)));
+  return acc;
+}
+
 /* A block for each result and split. */
 template <class F, class T> __global__ void __launch_bounds__(THREADS) rows(const ty_k_reduction a) {
   __shared__ T sum[WARPS];
@@ -103,8 +126,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) rows(cons
   const int64_t base = result_at(a, i);
   int64_t from, to;
   part_of(a, blockIdx.y, &from, &to);
-  T acc = F::start();
-  for (int64_t r = from + threadIdx.x; r < to; r += THREADS) acc = F::take(acc, load<T>(a.x, a.dtype, base + element_at(a, r)));
+  T acc = take_all<F, T>(a, from + threadIdx.x, to, THREADS, [&](int64_t r) { return base + element_at(a, r); });
   acc = combine_block(acc, sum, F::join);
   if (threadIdx.x == 0) put<F>(a, i, blockIdx.y, acc);
   finish_rows<F>(a, sum);
@@ -118,7 +140,7 @@ template <class F, class D, int N> static __device__ __forceinline__ typename st
   return acc;
 }
 
-/* The same of floating elements without gaps, which begin at multiples of 16 bytes. */
+/* The same of floating elements whose packs of 16 bytes lie at multiples of them: one division for a pack, where several dims go. */
 template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_rows(const ty_k_reduction a) {
   typedef typename stored<D>::type T;
   constexpr int N = 16 / sizeof(D);
@@ -134,11 +156,11 @@ template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_row
   for (; j + (AHEAD - 1) * THREADS * N < to; j += AHEAD * THREADS * N) {
     pack<D, N> p[AHEAD];
 #pragma unroll
-    for (int u = 0; u < AHEAD; u++) p[u] = take_pack<D, N>(row + j + u * THREADS * N);
+    for (int u = 0; u < AHEAD; u++) p[u] = take_pack<D, N>(row + element_at(a, j + u * THREADS * N));
 #pragma unroll
     for (int u = 0; u < AHEAD; u++) acc[u] = F::join(acc[u], of_pack<F>(p[u]));
   }
-  for (; j < to; j += THREADS * N) acc[0] = F::join(acc[0], of_pack<F>(take_pack<D, N>(row + j)));
+  for (; j < to; j += THREADS * N) acc[0] = F::join(acc[0], of_pack<F>(take_pack<D, N>(row + element_at(a, j))));
 #pragma unroll
   for (int u = 1; u < AHEAD; u++) acc[0] = F::join(acc[0], acc[u]);
   const T all = combine_block(acc[0], sum, F::join);
@@ -166,7 +188,7 @@ template <class F, class T, class D, int N> __global__ void __launch_bounds__(TH
 #pragma unroll
         for (int k = 0; k < N; k++) acc[k] = F::take(acc[k], stored<D>::in(v.d[k]));
       }
-    } else for (int64_t r = from + y; r < to; r += tall) acc[0] = F::take(acc[0], load<T>(a.x, a.dtype, base + element_at(a, r)));
+    } else acc[0] = take_all<F, T>(a, from + y, to, tall, [&](int64_t r) { return base + element_at(a, r); });
   }
 #pragma unroll
   for (int k = 0; k < N; k++) sum[y * wide + x * N + k] = acc[k];
@@ -203,6 +225,10 @@ static bool by_packs(const ty_k_reduction *a, int64_t inner, int skip_keep, int 
 static bool packed_columns(const ty_k_reduction *a) {
   return side_by_side(a) && a->nreduce == 1 && a->keep_stride[a->nkeep - 1] == 1 && by_packs(a, a->keep[a->nkeep - 1], 1, 0);
 }
+static bool packed_rows(const ty_k_reduction *a) {
+  const int inner = a->nreduce - 1;
+  return inner >= 0 && a->reduce_stride[inner] == 1 && by_packs(a, a->reduce[inner], 0, 1);
+}
 /* Results of a lane; and lanes, as a power of two, that there are results for. */
 static int of_lane(const ty_k_reduction *a) { return packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }
 static int lanes_of(const ty_k_reduction *a) {
@@ -238,7 +264,7 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
   const ty_k_reduction a = *r;
   const bool column = side_by_side(r), few = !column && a.length <= TY_K_ROW;
   if constexpr (sizeof(T) == 4) {
-    if (!few && (column ? packed_columns(r) : a.nreduce == 1 && a.reduce_stride[0] == 1 && by_packs(r, a.length, 0, 1)))
+    if (!few && (column ? packed_columns(r) : packed_rows(r)))
       return a.dtype == TY_F32 ? launch_packs<F, T, float>(a, column, s) : a.dtype == TY_F16
         ? launch_packs<F, T, half16>(a, column, s) : launch_packs<F, T, brain16>(a, column, s);
   }

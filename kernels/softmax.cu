@@ -1,54 +1,71 @@
 /* Softmax and cross-entropy, forward and backward: a row by a block, which reads it twice at most, a short one once (rows.cuh).
  *
  * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
- * its maximum grows), the next writes; each thread takes 16 bytes at a time. Lines that lie side by side go down together, a thread each
- * or several in turns. Invariant: rows don't meet; what a block combines, it combines in one order. Accumulates in the type computed
- * in. */
+ * its maximum grows), the next writes; each thread has 16 bytes on their way at a time. Lines that lie side by side go down
+ * together, a thread each or several in turns. Invariant: rows don't meet; a row's bits depend on its length and on whether all
+ * of its operands begin at multiples of 16 bytes. Accumulates in the type computed in. */
 #include "exponentials.cuh"
 
 #define THREADS 256
 #define SIDE_LINES 4096          /* lines side by side that are blocks enough when they go down together */
 
-/* fn(v, j, n) for a long line's elements j .. j + n - 1, n at most the constant N; they lie step apart from base on. */
-template <class D, class F> static __device__ __forceinline__ void each_of_line(const void *x, int64_t base, int64_t n,
+/* fn(v, j, apart, count) for a long line: v[k] holds element j + k * apart of each of the M lines x, for k below count, which is N at most.
+ * Elements of a line lie step apart from base on. Reads of 16 bytes where all lines begin at a multiple of them; else of single elements,
+ * N of a thread at once, so that as many bytes are on their way. */
+template <class D, int M, class F> static __device__ __forceinline__ void each_of_lines(const void *const (&x)[M], int64_t base, int64_t n,
   int64_t step, F fn) {
   constexpr int N = 16 / sizeof(D);
-  typedef typename stored<D>::type T;
-  const D *const line = (const D *)x + base;
-  if (step == 1 && n % N == 0 && (uintptr_t)line % 16 == 0) {
-    for (int64_t j = (int64_t)threadIdx.x * N; j < n; j += (int64_t)blockDim.x * N) {
-      const pack<D, N> p = take_pack<D, N>(line + j);
-      T v[N];
+  typename stored<D>::type v[M][N];
+  const D *line[M];
+  bool packs = step == 1 && n % N == 0;
 #pragma unroll
-      for (int k = 0; k < N; k++) v[k] = stored<D>::in(p.d[k]);
-      fn(v, j, N);
+  for (int m = 0; m < M; m++) {
+    line[m] = (const D *)x[m] + base;
+    packs = packs && (uintptr_t)line[m] % 16 == 0;
+  }
+  if (packs) {
+    for (int64_t j = (int64_t)threadIdx.x * N; j < n; j += (int64_t)blockDim.x * N) {
+#pragma unroll
+      for (int m = 0; m < M; m++) take_as<D, N>(v[m], line[m], j);
+      fn(v, j, 1, N);
     }
     return;
   }
-  for (int64_t j = threadIdx.x; j < n; j += blockDim.x) {
-    T v[N];
-    v[0] = stored<D>::in(line[j * step]);
-    fn(v, j, 1);
+  const int apart = (int)blockDim.x;
+  int64_t j = threadIdx.x;
+  for (; j + (N - 1) * apart < n; j += N * apart) {
+    D d[M][N];
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+      for (int k = 0; k < N; k++) d[m][k] = line[m][(j + k * apart) * step];
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+      for (int k = 0; k < N; k++) v[m][k] = stored<D>::in(d[m][k]);
+    fn(v, j, apart, N);
+  }
+  for (; j < n; j += apart) {
+#pragma unroll
+    for (int m = 0; m < M; m++) v[m][0] = stored<D>::in(line[m][j * step]);
+    fn(v, j, apart, 1);
   }
 }
-/* Writes n neighbours, as each_of_line gave them. */
-template <class D> static __device__ __forceinline__ void put_of_line(void *o, int64_t base, int64_t step, int64_t j,
-  int n, const typename stored<D>::type *v) {
+/* Writes what each_of_lines gave, of the line of o. */
+template <class D> static __device__ __forceinline__ void put_of_line(void *o, int64_t base, int64_t step, int64_t j, int apart, int count,
+  const typename stored<D>::type *v) {
   constexpr int N = 16 / sizeof(D);
   D *const line = (D *)o + base;
-  if (n == 1) { line[j * step] = stored<D>::out(v[0]); return; }
-  pack<D, N> p;
+  if (apart == 1 && (uintptr_t)line % 16 == 0) return give_as<D, N>(line, j, v);      /* then count is N */
 #pragma unroll
-  for (int k = 0; k < N; k++) p.d[k] = stored<D>::out(v[k]);
-  if ((uintptr_t)line % 16 == 0) put_pack(line + j, p);
-  else for (int k = 0; k < N; k++) line[j + k] = p.d[k];
+  for (int k = 0; k < N; k++) if (k < count) line[(j + k * apart) * step] = stored<D>::out(v[k]);
 }
 
 /* The maximum, 0 where all are -inf, and the sum of exp(x - maximum) of a line, for all threads. */
 template <class D, class T> static __device__ void largest_and_sum(const void *x, int64_t base, int64_t n, int64_t step,
   T *top, T *sum, two<T> *s) {
   two<T> seen = {(T)-INFINITY, 0};
-  each_of_line<D>(x, base, n, step, [&](const T *v, int64_t, int count) { see<16 / (int)sizeof(D)>(seen, v, count); });
+  each_of_lines<D>({x}, base, n, step, [&](const auto &v, int64_t, int, int count) { see<16 / (int)sizeof(D)>(seen, v[0], count); });
   seen = combine_block(seen, s, [](two<T> p, two<T> q) { return seen_by_both(p, q); });
   *top = seen.a == (T)-INFINITY ? 0 : seen.a;
   *sum = seen.b;
@@ -65,10 +82,11 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax(const ty_k
   T top, sum;
   largest_and_sum<D>(a.x, base, a.n, a.inner, &top, &sum, s);
   const T scale = 1 / sum, shift = log_of(sum);
-  each_of_line<D>(a.x, base, a.n, a.inner, [&](T *v, int64_t j, int count) {
+  each_of_lines<D>({a.x}, base, a.n, a.inner, [&](auto &v, int64_t j, int apart, int count) {
+    T *const x = v[0];
 #pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) v[k] = a.log ? v[k] - top - shift : exp_down(v[k] - top) * scale;
-    put_of_line<D>(a.o, base, a.inner, j, count, v);
+    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) x[k] = a.log ? x[k] - top - shift : exp_down(x[k] - top) * scale;
+    put_of_line<D>(a.o, base, a.inner, j, apart, count, x);
   });
 }
 
@@ -77,20 +95,23 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(c
   __shared__ T s[THREADS / 32];
   const int64_t base = base_of(a, blockIdx.x);
   T part = 0;
-  each_of_line<D>(a.g, base, a.n, a.inner, [&](const T *g, int64_t j, int count) {
+  constexpr int N = 16 / sizeof(D);
+  if (a.log)
+    each_of_lines<D>({a.g}, base, a.n, a.inner, [&](const auto &v, int64_t, int, int count) {
 #pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(D); k++) if (k < count) part += a.log
-    ? g[k] : g[k] * stored<D>::in(((const D *)a.x)[base + (j + k) * a.inner]);
-  });
+      for (int k = 0; k < N; k++) if (k < count) part += v[0][k];
+    });
+  else
+    each_of_lines<D>({a.g, a.x}, base, a.n, a.inner, [&](const auto &v, int64_t, int, int count) {
+#pragma unroll
+      for (int k = 0; k < N; k++) if (k < count) part += v[0][k] * v[1][k];
+    });
   const T sum = sum_of_block(part, s);
-  each_of_line<D>(a.g, base, a.n, a.inner, [&](T *g, int64_t j, int count) {
+  each_of_lines<D>({a.g, a.x}, base, a.n, a.inner, [&](auto &v, int64_t j, int apart, int count) {
+    T *const g = v[0], *const y = v[1];
 #pragma unroll
-    for (int k = 0; k < 16 / (int)sizeof(D); k++) {
-      if (k >= count) continue;
-      const T y = stored<D>::in(((const D *)a.x)[base + (j + k) * a.inner]);
-      g[k] = a.log ? g[k] - exp_down(y) * sum : y * (g[k] - sum);
-    }
-    put_of_line<D>(a.o, base, a.inner, j, count, g);
+    for (int k = 0; k < N; k++) if (k < count) g[k] = a.log ? g[k] - exp_down(y[k]) * sum : y[k] * (g[k] - sum);
+    put_of_line<D>(a.o, base, a.inner, j, apart, count, g);
   });
 }
 
@@ -218,15 +239,17 @@ template <class D, class T> static __device__ void gradient_of_row(const ty_k_en
     part = sum_of_block(part, s);
   } else part = (T)a.n;
   const T w = count_of<T>(a, t), mass = (1 - eps) * w + eps / (T)a.n * part, smooth = eps / (T)a.n;
-  each_of_line<D>(a.x, base, a.n, 1, [&](T *v, int64_t j, int count) {
+  each_of_lines<D>({a.x}, base, a.n, 1, [&](auto &lines, int64_t j, int apart, int count) {
+    T *const v = lines[0];
 #pragma unroll
     for (int k = 0; k < 16 / (int)sizeof(D); k++) {
       if (k >= count) continue;
-      const T spread = weighted ? smooth * load<T>(a.weight, a.dtype, j + k) : smooth;
-      const T slope = up * (mass * exp_down(v[k] - lse) - spread - (j + k == t - 1 ? (1 - eps) * w : 0));
+      const int64_t i = j + k * apart;
+      const T spread = weighted ? smooth * load<T>(a.weight, a.dtype, i) : smooth;
+      const T slope = up * (mass * exp_down(v[k] - lse) - spread - (i == t - 1 ? (1 - eps) * w : 0));
       v[k] = t == a.ignore ? 0 : slope;
     }
-    put_of_line<D>(a.o, base, 1, j, count, v);
+    put_of_line<D>(a.o, base, 1, j, apart, count, v);
   });
 }
 

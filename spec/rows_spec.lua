@@ -105,6 +105,64 @@ describe("rows", function()
     end
   end)
 
+  it("long rows that don't begin at multiples of 16 bytes are as those that do", function()
+    for _, d in ipairs {"float32", "float16", "bfloat16", "float64"} do
+      local e = ({float32 = 1e-5, float16 = 2e-3, bfloat16 = 1.6e-2, float64 = 1e-12})[d]
+      for _, shape in ipairs {{3, 4101, 1}, {1, 4999, 3}} do
+        local n, inner = shape[2], shape[3]
+        local what = d .. " " .. n
+        local x = (2 * tycho.randn(shape[1], n, inner)):to(d)
+        local up = tycho.randn(shape[1], n, inner):to(d)
+        local wide, g = x:double(), up:double()
+        local exp = (wide - wide:amax(2, {keepdim = true})):exp()
+        local p = exp / exp:sum(2, {keepdim = true})
+        for _, log in ipairs {false, true} do
+          local leaf = x:clone():requires_grad_()
+          local y = log and leaf:log_softmax(2) or leaf:softmax(2)
+          helper.close(y:double(), log and p:log() or p, what, log and e or e / 10, log and 10 or nil)
+          y:backward(up)
+          local want = log and g - p * g:sum(2, {keepdim = true}) or p * (g - (g * p):sum(2, {keepdim = true}))
+          helper.close(leaf.grad:double(), want, what .. ", gradient", log and 4 * e or e)
+        end
+        if inner == 1 then
+          local rows, labels = x:view(shape[1], n):clone():requires_grad_(), tycho.randint(1, n, {shape[1]})
+          local loss = F.cross_entropy(rows, labels)
+          local lp, hot = p:view(shape[1], n):log(), F.one_hot(labels, n):double()
+          helper.close(loss:double(), -(lp * hot):sum() / shape[1], what .. ", cross-entropy", e)
+          loss:backward()
+          helper.close(rows.grad:double(), (lp:exp() - hot) / shape[1], what .. ", its gradient", e)
+        end
+      end
+    end
+  end)
+
+  it("sums over several dims, and planes' norms, whatever their innermost size", function()
+    for _, d in ipairs {"float32", "float16", "bfloat16"} do
+      local e = ({float32 = 1e-5, float16 = 4e-3, bfloat16 = 3e-2})[d]
+      for _, hw in ipairs {{7, 7}, {16, 20}, {1, 1}} do
+        for _, images in ipairs {2, 11} do
+          local what = ("%s %dx%d of %d"):format(d, hw[1], hw[2], images)
+          local x = tycho.randn(images, 6, hw[1], hw[2]):to(d)
+          local wide = x:double()
+          helper.close(x:sum({1, 3, 4}):double(), wide:sum({1, 3, 4}), what, e, 10)
+          helper.close(x:amax({1, 3, 4}):double(), wide:amax({1, 3, 4}), what, 0)
+          helper.close(x:sum({1, 4}):double(), wide:sum({1, 4}), what, e, 10)
+          local up, leaf, w = tycho.randn(images, 6, hw[1], hw[2]):to(d), x:clone():requires_grad_(), tycho.rand(6):to(d):requires_grad_()
+          local y = F.batch_norm(leaf, nil, nil, w, nil, {training = true, eps = 0.1})
+          local n = images * hw[1] * hw[2]
+          local mean = wide:mean({1, 3, 4}, {keepdim = true})
+          local rstd = ((wide - mean):square():mean({1, 3, 4}, {keepdim = true}) + 0.1):rsqrt()
+          local h, v, g = (wide - mean) * rstd, w:detach():double():view(1, 6, 1, 1), up:double()
+          helper.close(y:double(), h * v, what, e, 10)
+          y:backward(up)
+          local sum, weighed = g:sum({1, 3, 4}, {keepdim = true}), (g * h):sum({1, 3, 4}, {keepdim = true})
+          helper.close(leaf.grad:double(), v * rstd * (g - sum / n - h * weighed / n), what .. ", x's gradient", 2 * e, 10)
+          helper.close(w.grad:double(), weighed:view(6), what .. ", w's gradient", 2 * e, 20)
+        end
+      end
+    end
+  end)
+
   it("cross-entropy of many short rows is that of their parts", function()
     for _, d in ipairs {"float32", "float16", "float64"} do
       for _, n in ipairs {1, 2, 7, 21, 32, 100, 516} do
