@@ -176,57 +176,6 @@ describe("nn", function()
     assert.is_true(first > 1.2 and last < 0.7, ("loss went from %g to %g"):format(first, last))
   end)
 
-  it("calls hooks around forward, which may change what passes", function()
-    local l, seen = nn.Linear(2, 3), {}
-    local net = nn.Sequential(l, nn.ReLU(), nn.Linear(3, 1))
-    local x = tycho.randn(4, 2)
-    local plain = net(x)
-    local after = l:register_forward_hook(function(m, inputs, y)
-      assert.equal(l, m)
-      seen.input, seen.output = inputs[1], y
-    end)
-    helper.close(net(x), plain, "a hook that only looks", 0)
-    assert.equal(x, seen.input)
-    assert.equal("4x3", tostring(seen.output.shape))
-    assert.is_number(seen.output:sum():item())           -- Sequential left it alone
-    local before = l:register_forward_pre_hook(function(_, inputs) return inputs[1] * 2 end)
-    after:remove()
-    local doubled = l:register_forward_hook(function(_, _, y) return y * 0 end)
-    helper.close(l(x), tycho.zeros(4, 3), "replaced", 0)
-    doubled:remove()
-    local through = l(x)
-    before.remove()
-    helper.close(through, l(x * 2), "replaced input", 1e-6)
-    helper.close(net(x), plain, "hooks removed", 0)
-    helper.fails("argument 1 must be a function", function() l:register_forward_hook(3) end)
-  end)
-
-  it("hooks may have the options apart", function()
-    local Scale = nn.Module:extend("Scale")
-    function Scale:forward(x, o) return x * (o and o.by or 1) end
-    local net, seen = Scale(), {}
-    local look = net:register_forward_hook(function(_, inputs, o, y) seen = {inputs.n, o.by, y:item()} end, {with_kwargs = true})
-    net(tycho.ones(1), {by = 3})
-    assert.same({1, 3, 3}, seen)
-    net(tycho.ones(1))
-    assert.same({1, nil, 1}, seen)
-    look:remove()
-    local change = net:register_forward_pre_hook(function(_, inputs, o)
-      return {inputs[1] + 1}, {by = (o.by or 1) * 2}
-    end, {with_kwargs = true})
-    assert.same({12, 4}, {net(tycho.ones(1), {by = 3}):item(), net(tycho.ones(1)):item()})
-    change:remove()
-    net:register_forward_pre_hook(function(_, inputs) return inputs[1] * 5 end, {with_kwargs = true})
-    assert.equal(10, net(tycho.ones(1), {by = 2}):item())
-    local other = Scale()
-    other:register_forward_pre_hook(function(_, inputs) inputs[1] = inputs[1] + 1 end, {with_kwargs = true})       -- in place
-    assert.same({4, 2}, {other(tycho.ones(1), {by = 2}):item(), other(tycho.ones(1)):item()})
-    other:register_forward_pre_hook(function() return nil, 3 end, {with_kwargs = true})
-    helper.fails("a hook's options must be a table or nil, got 3", other, tycho.ones(1))
-    helper.fails("with_kwargs must be true or false, got 'no'", other.register_forward_hook, other, print, {with_kwargs = "no"})
-    helper.fails("unknown option 'with_kwargs'", net.register_full_backward_hook, net, print, {with_kwargs = true})
-  end)
-
   it("lists parameters, and adds groups of them to an optimizer", function()
     local Net = nn.Module:extend("Net")
     function Net:init() self.scales = nn.ParameterList {tycho.ones(2), nn.Parameter(tycho.zeros(3))} end

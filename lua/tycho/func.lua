@@ -65,14 +65,21 @@ local function each_tensor(who, n, argument, fn, what)
   end)
 end
 
-local function numbers_of(who, argnums)
-  if type(argnums) == "table" and next(argnums) ~= nil and argnums[1] == nil then
-    argnums = options.fill(who, argnums, {argnums = 1, has_aux = true}).argnums
+-- The list of argument numbers, and the options, of which argnums may be one; known: those that there are.
+local function numbers_of(who, argnums, o, known)
+  if o == nil and type(argnums) == "table" and next(argnums) ~= nil and argnums[1] == nil then argnums, o = nil, argnums end
+  o = o or {}
+  options.check(who, o, known)
+  if argnums ~= nil and o.argnums ~= nil then fail("%s: argument 'argnums' is given twice", who) end
+  if o.has_aux ~= nil and type(o.has_aux) ~= "boolean" then
+    fail("%s: has_aux must be true or false, got %s", who, options.shown(o.has_aux))
   end
+  if o.chunk_size ~= nil then options.whole(who, "chunk_size", o.chunk_size, 1) end
+  argnums = argnums or o.argnums or 1
   local list = type(argnums) == "table" and argnums or {argnums}
   options.items(who, "argnums", list)
   for _, n in ipairs(list) do options.whole(who, "argnums", n, 1) end
-  return list
+  return list, o
 end
 
 -- fn's results for these arguments; what pull(outputs, weights) gives: of each argument that is named a gradient like it; and a result as
@@ -100,9 +107,11 @@ local function derived(who, argnums, fn, args)
   return out, pull, function(y) return core.is_tensor(y) and not create and M.detach(y) or y end
 end
 
-local function gradient(who, fn, argnums, first)
+local OF_GRAD, OF_HESSIAN = {argnums = true, has_aux = true}, {argnums = true}
+local OF_JACOBIAN = {argnums = true, has_aux = true, chunk_size = true, randomness = true}
+local function gradient(who, fn, first, argnums, o)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
-  local numbers = numbers_of(who, argnums or 1)
+  local numbers = numbers_of(who, argnums, o, OF_GRAD)
   return function(...)
     local out, pull, plain = derived(who, numbers, fn, options.pack(...))
     if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function must give one tensor of one element first", who) end
@@ -111,11 +120,11 @@ local function gradient(who, fn, argnums, first)
     return unpack(given)
   end
 end
--- grad(fn, argnums=1): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument
+-- grad(fn, argnums=1, {has_aux=}): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument
 -- of that number (a list of numbers: as many gradients), then fn's further results, which is what PyTorch's has_aux asks for.
-function func.grad(fn, argnums) return gradient("grad", fn, argnums, 2) end
--- grad_and_value(fn, argnums=1): as grad; the value comes after the gradients, then fn's further results.
-function func.grad_and_value(fn, argnums) return gradient("grad_and_value", fn, argnums, 1) end
+function func.grad(fn, argnums, o) return gradient("grad", fn, 2, argnums, o) end
+-- grad_and_value(fn, argnums=1, {has_aux=}): as grad; the value comes after the gradients, then fn's further results.
+function func.grad_and_value(fn, argnums, o) return gradient("grad_and_value", fn, 1, argnums, o) end
 -- vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients.
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
@@ -179,12 +188,13 @@ function func.linearize(fn, ...)
   return unpack(outputs)
 end
 -- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
--- named, in its place: shaped(place, list) for each.
-local function derivatives(who, fn, argnums, derive, shaped)
+-- named, in its place: shaped(place, list) for each; and then, with has_aux, fn's results from the second on.
+local function derivatives(who, fn, known, derive, shaped, argnums, o)
+  local numbers
   options.expect(who, 1, fn, modes.callable(fn), "a function")
-  local numbers = numbers_of(who, argnums or 1)
+  numbers, o = numbers_of(who, argnums, o, known)
   return function(...)
-    local args, leaves, places, create = options.pack(...), {}, {}, false
+    local args, leaves, places, create, further = options.pack(...), {}, {}, false, nil
     for k, n in ipairs(numbers) do
       places[k] = each_tensor(who, n, args[n], function(x)
         create = create or x.requires_grad
@@ -195,23 +205,30 @@ local function derivatives(who, fn, argnums, derive, shaped)
     local list = derive(function(...)
       local with, at = {unpack(args, 1, args.n)}, {...}
       for k, n in ipairs(numbers) do with[n] = tree.fill(places[k], at) end
-      return fn(unpack(with, 1, args.n))
+      if not o.has_aux then return fn(unpack(with, 1, args.n)) end
+      further = options.pack(fn(unpack(with, 1, args.n)))
+      return (further[1])
     end, leaves, {create_graph = create}, core.is_grad_enabled())
-    local out = {}
+    local out, count = {}, #numbers
     for k in ipairs(numbers) do out[k] = shaped(places[k], list, places) end
-    return unpack(out)
+    for k = 2, further and further.n or 0 do
+      local y = further[k]
+      out[count + k - 1] = core.is_tensor(y) and not create and M.detach(y) or y
+    end
+    return unpack(out, 1, count + (further and further.n - 1 or 0))
   end
 end
--- jacrev(fn, argnums=1): a function of fn's arguments that gives the Jacobian of fn's result with respect to the argument of that number:
--- a tensor; for a table of tensors such a table; for a list of numbers as many.
-function func.jacrev(fn, argnums) return derivatives("jacrev", fn, argnums, functional.jacobian, tree.fill) end
--- As jacrev, and computed likewise.
-function func.jacfwd(fn, argnums) return derivatives("jacfwd", fn, argnums, functional.jacobian, tree.fill) end
+-- jacrev(fn, argnums=1, {has_aux=false, chunk_size=}): a function of fn's arguments that gives the Jacobian of fn's result with respect to
+-- the argument of that number: a tensor; for a table of tensors such a table; for a list of numbers as many. has_aux: fn's further results
+-- come after these, and have no Jacobian. Its rows are computed one by one, in the least memory, whatever chunk_size says.
+function func.jacrev(fn, ...) return derivatives("jacrev", fn, OF_JACOBIAN, functional.jacobian, tree.fill, ...) end
+-- jacfwd(fn, argnums=1, {has_aux=false, chunk_size=, randomness=}): as jacrev, and computed likewise.
+function func.jacfwd(fn, ...) return derivatives("jacfwd", fn, OF_JACOBIAN, functional.jacobian, tree.fill, ...) end
 -- hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result with respect to that argument: a
 -- tensor, of the argument's shape twice, after the result's where that is more than one number; for tables and lists of numbers, tables by
 -- the one and then by the other.
-function func.hessian(fn, argnums)
-  return derivatives("hessian", fn, argnums, functional._second_derivatives, function(place, list, places)
+function func.hessian(fn, ...)
+  return derivatives("hessian", fn, OF_HESSIAN, functional._second_derivatives, function(place, list, places)
     local rows = {}
     for i, row in ipairs(list) do
       local each = {}
@@ -219,7 +236,7 @@ function func.hessian(fn, argnums)
       rows[i] = #each == 1 and each[1] or each
     end
     return tree.fill(place, rows)
-  end)
+  end, ...)
 end
 
 -- stack_module_state(models): the parameters of modules of one kind, stacked by name, as leaves of their own, and their buffers: two

@@ -297,20 +297,29 @@ function recompute.run(how, fn, ...)
   return unpacked(results and tree.fill(results, out) or out)
 end
 
--- Options that PyTorch's programs end a call with: preserve_rng_state = false draws anew; of the others there is one way here.
-local OPTIONS = {use_reentrant = true, preserve_rng_state = true, determinism_check = true, debug = true}
-local function is_options(v)
+-- Options that PyTorch's programs end a call with. Those with false change nothing: there is one way here.
+local OPTIONS = {preserve_rng_state = true, use_reentrant = false, determinism_check = false, early_stop = false, debug = false}
+-- Whether v is a table of these, and no argument of fn's: `debug` alone could be one.
+local function is_options(who, v)
   if not plain(v) or next(v) == nil then return false end
-  for k in pairs(v) do if not OPTIONS[k] then return false end end
-  return true
+  local all, some = true, false
+  for k in pairs(v) do
+    if k == "context_fn" then
+      fail("%s: there is no context_fn: what is to be kept for backward is computed outside of the functions that are checkpointed", who)
+    end
+    all, some = all and OPTIONS[k] ~= nil, some or (OPTIONS[k] ~= nil and k ~= "debug")
+  end
+  if some then options.check(who, v, OPTIONS) end
+  return all
 end
 
 -- checkpoint(fn, ...): fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and
--- autocast. {preserve_rng_state = false}, after all arguments: other random numbers.
+-- autocast. {preserve_rng_state = false}, after all arguments: other random numbers. PyTorch's use_reentrant, determinism_check,
+-- early_stop and debug are taken there, too, and change nothing: results of other shapes are an error always.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   local n = select("#", ...)
-  if n > 0 and is_options((select(n, ...))) then
+  if n > 0 and is_options("checkpoint", (select(n, ...))) then
     local args = {...}
     return recompute.run({fresh = args[n].preserve_rng_state == false}, fn, unpack(args, 1, n - 1))
   end
@@ -337,7 +346,7 @@ end
 -- checkpoint_sequential(functions, segments, input): the functions (a Sequential, or a list of functions and modules) one after another in
 -- so many parts, each recomputed by itself.
 function recompute.checkpoint_sequential(functions, segments, x, o)
-  if o ~= nil and not is_options(o) then fail("checkpoint_sequential: functions take one input") end
+  if o ~= nil and not is_options("checkpoint_sequential", o) then fail("checkpoint_sequential: functions take one input") end
   options.whole("checkpoint_sequential", "segments", segments, 1)
   local module = require "tycho.nn.module"
   local layers = module.is_module(functions) and module.members(module.behind(functions)) or functions

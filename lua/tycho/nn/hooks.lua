@@ -1,13 +1,18 @@
 -- Hooks of modules: what is called before and after a module's forward, when backward has its gradients, and around its state dict.
 --
--- Idea: a module's hooks are lists in its raw field _hooks, by when they are called; one without has no such field and forward is
--- called as it is.
+-- Idea: a module's hooks are lists in its raw field _hooks, by when they are called; those of every module are such lists in
+-- hooks.everywhere, and are called first. Where there are neither, forward is called as it is.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, check, pack = options.fail, options.check, options.pack
 local hooks = {there = false}          -- there: some module has had hooks, which may hold on to what they see
 
-local function now(list) return {unpack(list)} end       -- those that are called may add others, or remove themselves
+-- The hooks to call now: a copy, since they may add others, or remove themselves.
+local function now(own, when)
+  local list = {unpack(hooks.everywhere and hooks.everywhere[when] or {})}
+  for _, h in ipairs(own and own[when] or {}) do list[#list + 1] = h end
+  return list
+end
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
 -- A list of the arguments without the options that come last, and these.
@@ -75,7 +80,7 @@ local function watched(self, own, inputs)
   local given
   local function tell(grads)
     if not given then return grads end               -- a pass that hasn't come by the outputs: a second derivative's
-    for _, h in ipairs(now(own.back)) do
+    for _, h in ipairs(now(own, "back")) do
       local new = h.fn(self, grads, given)
       if new ~= nil then grads = new end
     end
@@ -84,7 +89,7 @@ local function watched(self, own, inputs)
   end
   local ins, any = passed_through("register_full_backward_hook", inputs, tell)
   local outputs = passed_through("register_full_backward_pre_hook", pack(self:forward(unpack(ins, 1, ins.n))), function(grads)
-    for _, h in ipairs(now(own.before_back)) do grads = h.fn(self, grads) or grads end
+    for _, h in ipairs(now(own, "before_back")) do grads = h.fn(self, grads) or grads end
     given = grads
     if not any then tell {n = inputs.n} end
     return grads
@@ -93,42 +98,84 @@ local function watched(self, own, inputs)
 end
 
 -- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
-function hooks.forward(self, ...)
-  local own, inputs = rawget(self, "_hooks"), pack(...)
-  for _, h in ipairs(now(own.before)) do inputs = before_forward(self, h, inputs) end
-  local outputs = #own.back + #own.before_back > 0 and core.is_grad_enabled() and watched(self, own, inputs) or
+local function between(self, own, called, inputs)
+  for _, h in ipairs(now(own, "before")) do inputs = before_forward(self, h, inputs) end
+  called.inputs = inputs
+  local outputs = core.is_grad_enabled() and #now(own, "back") + #now(own, "before_back") > 0 and watched(self, own, inputs) or
     pack(self:forward(unpack(inputs, 1, inputs.n)))
-  for _, h in ipairs(now(own.after)) do outputs = after_forward(self, h, inputs, outputs) end
-  return unpack(outputs, 1, outputs.n)
+  for _, h in ipairs(now(own, "after")) do
+    called[h] = true
+    outputs = after_forward(self, h, inputs, outputs)
+  end
+  return outputs
+end
+function hooks.forward(self, ...)
+  local own, called, always = rawget(self, "_hooks"), {inputs = pack(...)}, false
+  for _, h in ipairs(now(own, "after")) do always = always or h.always_call end
+  if not always then
+    local outputs = between(self, own, called, called.inputs)
+    return unpack(outputs, 1, outputs.n)
+  end
+  local ok, outputs = pcall(between, self, own, called, called.inputs)
+  if ok then return unpack(outputs, 1, outputs.n) end
+  for _, h in ipairs(now(own, "after")) do
+    if h.always_call and not called[h] then pcall(after_forward, self, h, called.inputs, {n = 0}) end      -- the first error is told
+  end
+  error(outputs, 0)
 end
 
 -- Calls a module's hooks of a kind, which give nothing.
 function hooks.call(self, when, ...)
   local own = rawget(self, "_hooks")
-  for _, h in ipairs(own and now(own[when]) or {}) do h.fn(...) end
+  for _, h in ipairs(own and {unpack(own[when])} or {}) do h.fn(...) end
 end
 
 local KINDS = {"before", "after", "back", "before_back", "before_state", "after_state", "before_load", "after_load"}
--- Adds fn; name: the method that was called, when: one of KINDS. Gives a handle with remove().
-function hooks.add(self, name, when, fn, o)
-  if o ~= nil then check(name, o, {prepend = true, with_kwargs = when == "before" or when == "after" or nil}) end
-  if o and o.with_kwargs ~= nil and type(o.with_kwargs) ~= "boolean" then
-    fail("%s: with_kwargs must be true or false, got %s", name, options.shown(o.with_kwargs))
+local FLAGS = {"prepend", "with_kwargs", "always_call"}
+-- Adds fn to the lists of a module, or to those of all; name: what was called, when: one of KINDS. Gives a handle with remove().
+local function put(lists, name, when, fn, o)
+  o = o or {}
+  check(name, o, {prepend = true, with_kwargs = when == "before" or when == "after" or nil, always_call = when == "after" or nil})
+  for _, flag in ipairs(FLAGS) do
+    if o[flag] ~= nil and type(o[flag]) ~= "boolean" then fail("%s: %s must be true or false, got %s", name, flag, options.shown(o[flag])) end
   end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-  if not rawget(self, "_hooks") then
-    rawset(self, "_hooks", {})
-    for _, kind in ipairs(KINDS) do rawget(self, "_hooks")[kind] = {} end
-  end
   hooks.there = true
   core.program.hooked()
-  local list, h = rawget(self, "_hooks")[when], {fn = fn, with_kwargs = o and o.with_kwargs}
-  table.insert(list, o and o.prepend and 1 or #list + 1, h)
+  local list, h = lists[when], {fn = fn, with_kwargs = o.with_kwargs, always_call = o.always_call}
+  table.insert(list, o.prepend and 1 or #list + 1, h)
   function h.remove()
     core.program.hooked()
     for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
   end
   return h
+end
+local function empty_lists()
+  local lists = {}
+  for _, kind in ipairs(KINDS) do lists[kind] = {} end
+  return lists
+end
+function hooks.add(self, ...)
+  if not rawget(self, "_hooks") then rawset(self, "_hooks", empty_lists()) end
+  return put(rawget(self, "_hooks"), ...)
+end
+
+---- hooks of every module ----
+local function add_everywhere(...)
+  hooks.everywhere = hooks.everywhere or empty_lists()
+  return put(hooks.everywhere, ...)
+end
+-- register_module_forward_hook(fn, {with_kwargs=false, always_call=false}): as Module's register_forward_hook, for every module that there
+-- is and will be; called before a module's own. Gives a handle with remove().
+function hooks.register_module_forward_hook(fn, o) return add_everywhere("register_module_forward_hook", "after", fn, o) end
+-- register_module_forward_pre_hook(fn, {with_kwargs=false}): as Module's register_forward_pre_hook, for every module; called before a
+-- module's own. Gives a handle with remove().
+function hooks.register_module_forward_pre_hook(fn, o) return add_everywhere("register_module_forward_pre_hook", "before", fn, o) end
+-- register_module_full_backward_hook(fn): as Module's register_full_backward_hook, for every module. Gives a handle with remove().
+function hooks.register_module_full_backward_hook(fn, o) return add_everywhere("register_module_full_backward_hook", "back", fn, o) end
+-- register_module_full_backward_pre_hook(fn): as Module's register_full_backward_pre_hook, for every module. Gives a handle with remove().
+function hooks.register_module_full_backward_pre_hook(fn, o)
+  return add_everywhere("register_module_full_backward_pre_hook", "before_back", fn, o)
 end
 
 return hooks

@@ -558,6 +558,8 @@ local function find(_, name)
   return class
 end
 
+for name, fn in pairs(hooks) do if name:find "^register_module" then nn[name] = fn end end
+
 ---- summary ----
 -- summary(model, sizes, {dtype=}): a text table of the layers that forward runs, with the shapes of their results and their parameters.
 -- sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: of the input, that of the first parameter unless given: "int64"

@@ -188,16 +188,19 @@ local function where(self, ok, ...)
   error(message, 0)
 end
 
-local function as_written(self, ...) return where(self, pcall(rawget(self, "_hooks") and hooks.forward or self.forward, self, ...)) end
+local function as_written(self, ...)
+  return where(self, pcall((rawget(self, "_hooks") or hooks.everywhere) and hooks.forward or self.forward, self, ...))
+end
 local function run(self, ...)
   local compiled = rawget(self, "_compiled")
   if compiled then return compiled(...) end
   return as_written(self, ...)
 end
 
--- register_forward_hook(fn, {prepend=false, with_kwargs=false}): fn(module, inputs, output, ...) is called after each forward; inputs is a
--- list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. with_kwargs: fn(module, inputs,
--- options, output, ...), where options is the table with names that came last, or {}. Gives a handle with remove().
+-- register_forward_hook(fn, {prepend=false, with_kwargs=false, always_call=false}): fn(module, inputs, output, ...) is called after each
+-- forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. with_kwargs:
+-- fn(module, inputs, options, output, ...), where options is the table with names that came last, or {}. always_call: also where forward
+-- errs, without an output. Gives a handle with remove().
 function Module:register_forward_hook(fn, o) return hooks.add(self, "register_forward_hook", "after", fn, o) end
 -- register_full_backward_hook(fn, {prepend=false}): fn(module, grad_inputs, grad_outputs) is called when backward has these gradients:
 -- lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
