@@ -1,9 +1,8 @@
-/* The one way through: check -> autocast -> infer -> allocate -> run -> record.
+/* The one way through for every call of an op: check -> autocast -> infer -> allocate -> run -> record.
  *
- * Idea: whatever concerns every op stands here and nowhere else; where a program records or compares (program.h), it
- * comes between. Invariants: on failure nothing is left allocated and no operand has changed (an in-place op allocates
- * before it writes; one that a device or a list of tensors stops half-way counts as a change); on success each result
- * is a new reference. */
+ * Idea: what concerns all ops is here and nowhere else. While a program records or compares (program.h), calls go
+ * through it before infer. Invariants: on success each result is a new reference. On failure nothing stays allocated and no
+ * operand has changed: an in-place op allocates before it writes (a write that failed half-way counts as a change). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +11,11 @@
 #include "shape.h"
 #include "vmap.h"
 
-/* x[list]: the list's tensors. */
+/* Whether operand i is an index tensor of x[indices]. */
 static bool is_index(const ty_call *c, int i) { return c->op->cls == TY_C_INDEX && c->op->has_list && i >= c->op->nin - 1; }
 
-/* Where the op runs: on the device it names, else where its operands are, which must be one device; only numbers in 0-dim
- * CPU tensors and indices may meet a GPU's operands, and those that the op changes may not. */
+/* Where the op runs: on the device that it names, else on its operands', which must be one. Beside a GPU's operands only 0-dim
+ * tensors and index tensors may be on the CPU, and none if the op changes operands. */
 static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   const ty_operand *in = c->in;
   int first = -1;
@@ -33,7 +32,7 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
   return TY_OK;
 }
 
-/* No element to compute, nothing else to change, no index to check. A kernel could still go through dims of any size. */
+/* Whether there is no element to compute, nothing to change and no index to check: a kernel could still loop over the other dims. */
 static bool idle(const ty_call *c) {
   for (int j = 0; j < TY_MAX(c->op->nout, 1); j++)
     if (!c->out[j] || ty_numel(c->out[j])) return false;
@@ -49,7 +48,7 @@ static ty_status run_kernel(ty_call *c, const ty_backend *b) {
   if (c->op->cls == TY_C_MOVE) return ty_move_into(c->ctx, c->out[0], c->in[0].t, c->at[TY_AT_to_device_non_blocking].i);
   if (c->op->id == TY_OP_copy && c->in[1].t && ty_device_of(c->in[1].t) != b)
     return ty_move_into(c->ctx, c->out[0], c->in[1].t, c->at[TY_AT_copy_non_blocking].i);
-  /* a number or an index on the CPU; pointwise ops take numbers as they are */
+  /* moves numbers and indices from the CPU; pointwise ops take numbers as they are */
   for (int i = 0; b->gpu >= 0 && c->op->cls != TY_C_POINTWISE && i < c->nin; i++) {
     ty_tensor *t = c->in[i].t, *moved;
     if (!t || ty_device_of(t)->gpu >= 0) continue;
@@ -69,7 +68,7 @@ ty_profiler *ty_profile_begin(ty_ctx *ctx, const char *name, const ty_backend *b
   return told;
 }
 void ty_profile_end(ty_ctx *ctx, ty_profiler *told) {
-  if (told && ctx->account->profiler == told) told->end(told, ctx);    /* a finalizer may have ended it where memory was short */
+  if (told && ctx->account->profiler == told) told->end(told, ctx);    /* out of memory, a finalizer may have ended the profile */
 }
 
 static ty_status run_now(ty_call *c, const ty_backend *b) {
@@ -96,20 +95,20 @@ ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done) {
   ty_tensor *o;
   const ty_storage *s = t->storage;
   *done = t->own_layout && ty_nbytes(t) == s->nbytes && !ctx->program && ty_storage_holders(s) == 1 &&
-          !s->exposed && !s->drop && !s->within && !s->program &&       /* all of a memory that is no one else's */
+          !s->exposed && !s->drop && !s->within && !s->program &&       /* t alone sees the memory, and all of it */
           !(s->launches && atomic_load(&s->launches->ready));
   if (!*done) return TY_OK;
   TY_TRY(ty_contiguous(ctx, t, &o));
   ty_swap_memory(t->storage, o->storage);
-  ty_changed(t);                           /* for what is kept by id and version */
+  ty_changed(t);                           /* ends what is cached by id and version */
   t->own_layout = false;
   memcpy(t->stride, o->stride, sizeof t->stride);
   ty_release(o);
   return TY_OK;
 }
 
-/* A view's result shares x's storage. A channels-last tensor that can't be seen in the new shape is laid anew, so that it can, or, where
-   others see its memory as it is, copied. */
+/* The result of a VIEW op shares x's storage. If it has no strides for the new shape, x is own_layout: it is made contiguous in place or,
+   where others see its memory, copied. */
 static ty_status make_view(ty_call *c) {
   ty_tensor *x = c->in[0].t, *v;
   ty_meta *m = &c->meta[0];
@@ -148,8 +147,8 @@ static void changed(ty_tensor *t, const ty_op *op) {
   ty_keep_mark(t, op);
 }
 
-/* Storages of our own never overlap (of those that lie within others, see ty_within, one at a time is in use); one over foreign
-   memory (it has a drop) may overlap any. */
+/* Our own storages never overlap: of those within the same other one (ty_within), one at a time is in use. Foreign memory (it has a
+   drop) may overlap any. */
 static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
   const ty_storage *s = a->storage, *t = b->storage;
   if (s == t || (!s->drop && !t->drop)) return s == t;
@@ -157,13 +156,13 @@ static bool share_memory(const ty_tensor *a, const ty_tensor *b) {
   return x < y + t->nbytes && y < x + s->nbytes;
 }
 
-/* Same elements in the same order, or no element in common. */
+/* Whether both have the same elements in the same order, or none in common. */
 static bool safe_to_write(const ty_tensor *into, const ty_tensor *t) {
   if (!t || !share_memory(into, t)) return true;
   return t->storage == into->storage && ty_same_geometry(t, into);
 }
 
-/* As ty_fail, of the op's form in place: "add_: ...". */
+/* As ty_fail, with the name of the in-place form: "add_: ...". */
 static ty_status __attribute__((format(printf, 2, 3))) misfit(ty_call *c, const char *fmt, ...) {
   char name[64];
   va_list ap;
@@ -204,7 +203,7 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   return TY_OK;
 }
 
-/* Copies of the operands that a gradient rule needs and that are about to be overwritten. */
+/* before[i]: a copy of operand i where a gradient rule needs it and the call overwrites it. */
 static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **before) {
   uint32_t mask = ty_save_mask(c);
   bool mode = c->ctx->grad_enabled;
@@ -217,7 +216,7 @@ static ty_status keep_before(ty_call *c, const ty_tensor *into, ty_tensor **befo
   return s;
 }
 
-/* Memory for a result; where there is none the error names the op. */
+/* Allocates result i. If that fails the error names the op. */
 static ty_status make_result(ty_call *c, const ty_backend *b, int i) {
   char text[TY_ERRLEN];
   const ty_status s = ty_empty(c->ctx, b, &c->meta[i], &c->out[i]);
@@ -259,7 +258,7 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
     changed(into, c->op);
     if (record) ty_commit_inplace(into, &pending);
   } else {
-    if (began && (b->gpu >= 0 || c->op->cls == TY_C_COLLECTIVE)) changed(into, c->op);       /* maybe half-way */
+    if (began && (b->gpu >= 0 || c->op->cls == TY_C_COLLECTIVE)) changed(into, c->op);       /* it may have written a part */
     ty_abandon_inplace(&pending);
   }
   for (int i = 0; i < TY_MAXPARAM; i++) ty_release(before[i]);
@@ -285,7 +284,7 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
     for (int i = 0; i < op->nout && s == TY_OK; i++)
       if (!(c->late >> i & 1)) s = make_result(c, b, i);
     if (s == TY_OK) s = run(c, b);
-    ty_each_mutated(c, changed);         /* also where it failed half-way */
+    ty_each_mutated(c, changed);         /* after a failure too: a part may be written */
   }
   if (s == TY_OK && ctx->grad_enabled && ty_will_record(c)) s = ty_record(c);
   if (s != TY_OK) drop_results(c);
@@ -294,7 +293,7 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   return s;
 }
 
-/* The op of its first operand in the dtype that is asked for, which is the result's too, whatever autocast would make of it. */
+/* A call with a dtype (cast_first): operand 1 is cast to it, the result has it, and autocast is off meanwhile. */
 static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
   const ty_attr *asked = &c->at[c->op->cast_first];
   uint8_t *mode = &c->ctx->autocast[b->gpu >= 0], was = *mode;
@@ -342,7 +341,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
   ty_op *plainer = ty_plainer_op(&c);
   if (plainer) {
     c.op = plainer;
-    c.nin = plainer->nin;                  /* x times the 1, or x alone */
+    c.nin = plainer->nin;                  /* mul by the exponent 1, or an op of x alone */
   }
   if (ty_is_mapped(&c, into)) return ty_apply_mapped(&c, into, out);
   return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
@@ -385,7 +384,7 @@ ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format for
   return unrecorded(ctx, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, at, NULL, out);
 }
 
-/* Straight to the backend: dst may be any tensor, also one that apply would refuse to change in place. */
+/* Runs the op into dst without check_inplace: dst may be a tensor that apply would refuse to change. */
 static ty_status write_into(ty_ctx *ctx, ty_op_id id, ty_tensor *dst, ty_operand v) {
   ty_operand in[2] = {ty_op_tensor(dst), v};
   ty_attr at[1] = {{.i = 0}};

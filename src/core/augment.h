@@ -1,10 +1,10 @@
 /* A picture's random crop, flip, cutout and normalisation, for gcc and nvcc alike. Sample b of a batch takes Philox
- * block offset + b: its words say where the crop lies, whether it is flipped, and where the hole is. */
+ * block offset + b: its words decide the crop's place, the flip and the hole's place. */
 #ifndef TY_AUGMENT_H
 #define TY_AUGMENT_H
 #include "math.h"
 
-/* Pictures of c x h x w become c x oh x ow. random: false: the middle, not flipped, no hole. */
+/* n pictures of c x h x w; a batch of them becomes c x oh x ow. random 0: the middle crop, no flip, no hole. */
 typedef struct ty_augment { int64_t n, c, h, w, oh, ow, batch; int padding, cutout, random; float flip; } ty_augment;
 typedef struct { int64_t y, x, hole_y, hole_x; int flip; } ty_augmented;
 
@@ -22,8 +22,8 @@ TY_INLINE ty_augmented ty_augment_draw(const ty_augment *a, uint64_t seed, uint6
   return d;
 }
 
-/* Element (y, x) of one plane of the result: from is the picture's plane. What padding adds is black, before
-   normalisation; the hole is 0 after it. */
+/* Element (y, x) of one plane of the result; from: the picture's plane. Padding is black before normalisation; the hole is 0
+   after it. */
 TY_INLINE float ty_augment_pixel(const ty_augment *a, const ty_augmented *d, const uint8_t *from, int64_t y, int64_t x,
   float mean, float std) {
   const int64_t sy = d->y + y, sx = d->x + (d->flip ? a->ow - 1 - x : x);

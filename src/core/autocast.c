@@ -1,16 +1,16 @@
-/* Autocast: under tycho.amp.autocast, apply runs an op on operands of the dtype that its class in the table asks for.
+/* Autocast: under tycho.amp.autocast, apply casts an op's operands to the dtype that the op's row in ops.def asks for.
  *
- * Idea: what is cast is cast by the op `cast`, so gradients come back through the tape in the operand's own dtype. A parameter's
- * 16-bit copy hangs on the parameter and serves as long as the parameter is what it was; each use of it has a tape node of its own,
- * so that only data is shared. Invariants: a copy that someone else still holds is never written to; a copy is read only on the
+ * Idea: operands are cast by the op `cast`, so gradients come back through the tape in the operand's own dtype. The 16-bit copy of a
+ * parameter (its shadow) hangs on the parameter and is reused until the parameter changes. Each use has a tape node of its own, so
+ * only the data is shared. Invariants: a shadow that someone else still holds is never written; a shadow is read only on the
  * stream, or in the capture, that it was written on. */
 #include <string.h>
 #include "tycho.h"
 
 struct ty_shadow {
   ty_tensor *t;
-  uint64_t from, queue;    /* the storage that it is a copy of; where it was written */
-  uint32_t version;        /* of that storage */
+  uint64_t from, queue;    /* id of the storage that it is a copy of; queue_id where it was written */
+  uint32_t version;        /* that storage's, when copied */
 };
 
 static uint64_t queue_of(ty_ctx *ctx, const ty_tensor *t) {
@@ -42,7 +42,7 @@ void ty_shadow_refreshed(ty_tensor *t) {
   t->shadow->version = ty_version(t) + 1;
 }
 
-/* t's data in dtype to; a new reference, without history. */
+/* t's data in dtype to, from the shadow where possible; a new reference, without history. */
 static ty_status shadow_of(ty_ctx *ctx, ty_tensor *t, ty_dtype to, ty_memory_format format, ty_tensor **out) {
   ty_shadow *h = t->shadow;
   if (!t->requires_grad || t->base || t->dtype != TY_F32 || t->storage->exposed) return ty_cast_to(ctx, t, to, format, out);

@@ -1,9 +1,9 @@
 /* The backward pass over the tape.
  *
- * Idea: count how many recorded uses each node has below the roots, then run nodes whose uses have all been
- * run, newest first; each hands gradients to its operands. Leaves are nodes too: they run when their gradient is whole.
- * Invariants: a pass keeps its own tables, so rules may run other passes; broadcasting is undone here and nowhere
- * else; without retain_graph a node's saved tensors go as soon as it has run. */
+ * Idea: a pass counts the recorded uses of each node that can be reached from the roots. It then runs, newest first, the nodes
+ * all of whose uses have run; each hands gradients to its operands. A leaf has an entry as nodes do: it "runs" when its gradient is
+ * complete. Invariants: a pass keeps its own tables, so that rules may run other passes; broadcasting is undone here and
+ * nowhere else; without retain_graph a node's saved tensors go as soon as it has run. */
 #include <stdlib.h>
 #include "program.h"
 #include "shape.h"
@@ -13,12 +13,12 @@ typedef struct {
   uint64_t key;            /* the node's or the leaf's address */
   ty_node *node;
   ty_tensor *leaf;
-  int uses;                /* that are still to come */
-  int grads;               /* where its results' gradients stand in pass.grad */
-  bool needed;
+  int uses;                /* uses that have not run yet */
+  int grads;               /* place of its first result's gradient in pass.grad */
+  bool needed;             /* its gradient leads to one that is asked for */
 } entry;
 
-/* What is written of a gradient that comes together from slices: these indices of dim; of any other, where dim < 0, all. */
+/* The written part of a gradient that is put together from slices: indices first .. end - 1 of dim. dim < 0: all is written. */
 typedef struct { int dim; int64_t first, end; } range;
 
 typedef struct {
@@ -27,11 +27,11 @@ typedef struct {
   int n, cap;
   ty_map map;
   ty_tensor **grad;
-  range *written;          /* of each gradient */
+  range *written;          /* for each gradient */
   int ngrad, grad_cap, written_cap;
   int *heap, nheap;
-  bool scaled;             /* a GradScaler's product is among the nodes */
-  struct { const ty_backend *gpu; void *stream; } joined[8];     /* streams that the current ones have waited for */
+  bool scaled;             /* a loss that a GradScaler multiplied is among the nodes */
+  struct { const ty_backend *gpu; void *stream; } joined[8];     /* streams that the current ones wait for already */
   int njoined;
 } pass;
 
@@ -40,15 +40,15 @@ static ty_status no_memory(ty_ctx *ctx) {
   return TY_OOM;
 }
 
-/* What a tensor's gradient is found by: its node, or a leaf itself. */
+/* The key of the entry of t: its node, or a leaf itself. */
 static const void *key_of(const ty_tensor *t) { return t->node ? (const void *)t->node : (const void *)t; }
 static int find(const pass *p, const void *key) { return ty_map_find(&p->map, (uintptr_t)key, p->e, sizeof(entry)); }
-/* -1: the edge leads nowhere, or out of the pass */
+/* -1: the edge leads nowhere, or to what is not in the pass */
 static int find_edge(const pass *p, const ty_edge *e) {
   return e->node ? find(p, e->node) : e->leaf ? find(p, e->leaf) : -1;
 }
 
-/* The entry of a node or leaf; made on first sight. -1: out of memory. */
+/* The entry of a node or leaf, made if it is new. -1: out of memory. */
 static int enter(pass *p, ty_node *node, ty_tensor *leaf) {
   const void *key = node ? (void *)node : (void *)leaf;
   int i = find(p, key), nout = node ? node->nout : 1;
@@ -93,11 +93,11 @@ static int heap_pop(pass *p) {
 
 /* ---- gradients ---- */
 
-/* Sums g over the dims by which its operand was broadcast, and gives it the operand's dtype, and a leaf's the leaf's
-   layout, in which optimizers work. Consumes *g. */
+/* Sums *g over the dims along which its operand was broadcast, casts it to the operand's dtype, and lays a leaf's gradient out as the
+   leaf, which optimizers want. Consumes *g. */
 static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
   ty_tensor *x = *g, *y;
-  int lead = x->ndim - m->ndim;          /* below 0: an assigned value's own dims of 1 before x's */
+  int lead = x->ndim - m->ndim;          /* < 0: an assigned value had dims of 1 before x's dims */
   bool same = lead == 0, fits = true;
   for (int i = 0; i < m->ndim && fits; i++) {
     int64_t have = i + lead < 0 ? 1 : x->shape[i + lead];
@@ -144,7 +144,7 @@ static ty_status zero_indices(ty_ctx *ctx, const ty_tensor *t, int dim, int64_t 
   return s;
 }
 
-/* A gradient made of slices is zero where none of them was. */
+/* Writes zeros where no slice has written the gradient in slot. */
 static ty_status complete(pass *p, int slot) {
   const range r = p->written[slot];
   if (r.dim < 0) return TY_OK;
@@ -169,14 +169,14 @@ static ty_status accumulate(pass *p, int slot, ty_tensor *g) {
   return TY_OK;
 }
 
-/* The indices of its operand's dim that a slice or a selection took; dim < 0: not all between the first and the last. */
+/* The indices of its operand's dim that a slice or select took; dim < 0: with gaps between them. */
 static range taken_by(const ty_node *n) {
   const int64_t first = n->at[TY_AT_select_index].i;
   const bool slice = n->op->id == TY_OP_slice, dense = !slice || n->at[TY_AT_slice_step].i == 1;
   return (range){dense ? (int)n->at[TY_AT_slice_dim].i : -1, first, first + (slice ? n->at[TY_AT_slice_last].i : 1)};
 }
 
-/* The part of whole, a tensor of the operand's shape, that a slice or a selection took. */
+/* A view of the part of whole, a tensor of the operand's shape, that a slice or select took. */
 static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
   ty_tensor *v = ty_alias(whole);
   if (!v) return NULL;
@@ -184,7 +184,7 @@ static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
   v->offset += n->at[TY_AT_select_index].i * v->stride[d];
   if (n->op->id == TY_OP_slice) {
     v->shape[d] = n->at[TY_AT_slice_last].i;
-    v->stride[d] *= TY_MIN(n->at[TY_AT_slice_step].i, TY_MAX(whole->shape[d], 1));      /* as ty_infer_slice has it */
+    v->stride[d] *= TY_MIN(n->at[TY_AT_slice_step].i, TY_MAX(whole->shape[d], 1));      /* as in ty_infer_slice */
     return v;
   }
   size_t behind = sizeof(int64_t) * (size_t)(v->ndim - 1 - d);
@@ -194,7 +194,7 @@ static ty_tensor *part_of(const ty_node *n, const ty_tensor *whole) {
   return v;
 }
 
-/* Whether r lies beside what is written, which then has r, too: so do the parts of chunk(), and the steps of a loop over time. */
+/* If r borders on what is written, adds r to that; else false. Parts of chunk() and steps of a loop over time do border. */
 static bool extends(range *written, range r) {
   if (r.dim < 0 || r.dim != written->dim) return false;
   if (r.end == written->first) written->first = r.first;
@@ -203,8 +203,8 @@ static bool extends(range *written, range r) {
   return true;
 }
 
-/* The gradient g of a slice or a selection goes straight into that part of the operand's gradient: many parts of one tensor then cost no
- * more than the tensor. False: nothing was done, the rule has to. */
+/* Writes or adds the gradient g of a slice or select straight into that part of the operand's gradient, so that many parts of a tensor
+ * cost no more than the tensor. False: nothing was done, and the gradient rule has to run. */
 static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   ty_ctx *ctx = p->ctx;
   if (ctx->grad_enabled || !n->op || (n->op->id != TY_OP_slice && n->op->id != TY_OP_select)) return false;
@@ -214,7 +214,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   const range r = taken_by(n);
   ty_tensor *whole = p->grad[slot], *sum = NULL;
   if (g->dtype != m->dtype || !TY_SAME_SHAPE(g, o)) return false;
-  bool fits = !whole || (whole->dtype == m->dtype && TY_SAME_SHAPE(whole, m));   /* a leaf may have taken other data */
+  bool fits = !whole || (whole->dtype == m->dtype && TY_SAME_SHAPE(whole, m));   /* a leaf may have been given other data */
   if (!fits || (whole && (!sole_owner(whole) || ty_overlaps_itself(whole)))) return false;
   const bool blank = !whole || extends(&p->written[slot], r);
   if (!whole) {
@@ -243,7 +243,7 @@ ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on) {
   if (t->node || t->requires_grad == on) return TY_OK;
   if (ctx->program) TY_TRY(ty_program_requires(ctx, t, on));
   t->requires_grad = on;
-  ty_release(t->base);                     /* a leaf of its own: changes of the base don't rewrite its history */
+  ty_release(t->base);                     /* now a leaf of its own, apart from the base's history */
   t->base = NULL;
   return TY_OK;
 }
@@ -261,14 +261,14 @@ static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool sc
     sum = NULL;
   }
   if (leaf->grad) {
-    leaf->grad->scaled = false;            /* what it is now is said below */
+    leaf->grad->scaled = false;            /* set below */
     ty_status s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(leaf->grad), ty_op_tensor(g), NULL, ctx->grad_enabled ? NULL : leaf->grad, &sum);
     ty_release(g);
     if (s != TY_OK) { leaf->grad->scaled = was_scaled; return s; }
   } else if (ctx->grad_enabled ||
       ((sole_owner(g) || ty_program_gives(g)) && (ty_is_contiguous(g) || (ty_is_channels_last(g) && ty_is_channels_last(leaf)))))
     sum = g;
-  else {                               /* someone else may hold this memory: .grad gets its own */
+  else {                               /* others may hold g's memory: .grad gets its own */
     ty_attr at = {.set = true, .i = 1};
     ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(g), (ty_operand){0}, &at, NULL, &sum);
     ty_release(g);
@@ -306,7 +306,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
       s = ty_error(ctx,
         "backward: this graph has been used by an earlier backward and freed; pass retain_graph=true to that one");
     if (s == TY_OK && !n->done && !add_to_part(p, n, gout[0], &s)) {
-      ctx->scaled = p->scaled && n->internal;          /* a user's own passes within have losses of their own */
+      ctx->scaled = p->scaled && n->internal;          /* passes in users' functions have losses of their own */
       s = !n->op && !n->internal && ctx->program ? ty_program_rule(ctx, n, gout, needs, gin) : ctx->host->rule(ctx, n, gout, needs, gin);
       ctx->scaled = false;
     }
@@ -336,7 +336,7 @@ static int by_seq(const void *a, const void *b) {
   return s < t ? -1 : s > t;
 }
 
-/* Marks what lies between the roots and the inputs: only that runs. */
+/* Marks as needed what lies between the roots and the inputs; nothing else runs. */
 static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
   entry **order = ty_malloc(sizeof(entry *) * (size_t)TY_MAX(p->n, 1));
   if (!order) return no_memory(p->ctx);
@@ -357,24 +357,24 @@ static ty_status prune(pass *p, ty_tensor **inputs, int ninput) {
   return TY_OK;
 }
 
-/* The pass runs on the current streams, after what the nodes' own streams have been given. */
+/* Makes the current stream, which the pass runs on, wait for what the stream of n has been given. */
 static void join_stream(pass *p, const ty_node *n) {
   if (!n->gpu || n->stream == p->ctx->stream[n->gpu->gpu]) return;
   for (int i = 0; i < p->njoined; i++)
     if (p->joined[i].gpu == n->gpu && p->joined[i].stream == n->stream) return;
   n->gpu->join(p->ctx, n->gpu, n->stream);
-  if (p->njoined == 8) return;             /* from the ninth on a stream is waited for each time it comes */
+  if (p->njoined == 8) return;             /* a ninth stream is not noted, so it is waited for each time */
   p->joined[p->njoined].gpu = n->gpu;
   p->joined[p->njoined++].stream = n->stream;
 }
 
-/* Finds every node below the roots and counts uses along needed edges. */
+/* Enters every node that can be reached from the roots, and counts the uses along needed edges. */
 static ty_status explore(pass *p, ty_tensor **roots, int nroot, ty_tensor **inputs, int ninput) {
   for (int k = 0; k < nroot; k++) {
     ty_edge e = {roots[k]->node, roots[k]->out, roots[k]->node ? NULL : roots[k]};
     if (enter_edge(p, &e) < 0) return no_memory(p->ctx);
   }
-  for (int i = 0; i < p->n; i++) {       /* entries append themselves: breadth first without recursion */
+  for (int i = 0; i < p->n; i++) {       /* enter_edge appends entries: breadth first, without recursion */
     ty_node *n = p->e[i].node;
     p->scaled = p->scaled || (n && n->op && n->op->id == TY_OP_amp_scale);
     if (n) join_stream(p, n);
@@ -438,7 +438,7 @@ static bool is_input(const pass *p, int i, ty_tensor **inputs, int n) {
   return false;
 }
 
-/* What a compiled call left behind: its graph ran with the call. */
+/* Whether n stands for a result of a compiled call, whose graph has run within the call. */
 static bool keeps_no_graph(const ty_node *n) { return n && n->done && !n->nin; }
 
 static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, ty_tensor **result,
@@ -472,7 +472,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
   return TY_OK;
 }
 
-/* The caller's tensors may lose their handles while rules and hooks run. */
+/* Holds (on) or releases the caller's tensors, whose handles may go while rules and hooks run. */
 static void hold(ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput, bool on) {
   for (int k = 0; k < nroot; k++) {
     if (on) { ty_retain(roots[k]); if (grads) ty_retain(grads[k]); }
@@ -495,8 +495,8 @@ ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o) {
   const ty_pass_modes was = {ctx->grad_enabled, ctx->scaled, ctx->retains, {ctx->autocast[0], ctx->autocast[1]}};
   ctx->grad_enabled = o.create_graph;
   ctx->retains = o.retain_graph || o.create_graph;
-  ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes that forward chose */
-  ctx->scaled = false;                     /* but within some of the library's rules */
+  ctx->autocast[0] = ctx->autocast[1] = 0;               /* gradients have the dtypes of the forward pass */
+  ctx->scaled = false;                     /* run_node sets it for some of the library's rules */
   return was;
 }
 

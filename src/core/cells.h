@@ -1,8 +1,8 @@
 /* One unit of a recurrent layer at one step, forward and backward: the formulas that CPU loops and CUDA kernels share.
  *
- * x: the input's part of each gate; y: that of the hidden state before, with its bias; s: what backward needs (LSTM: i
- * f g o and the cell; GRU: r z n and y's part of n); dh: the gradient of the new hidden state, then of the one before
- * as far as it doesn't go through y; dc: the same of the cells. */
+ * x: the input's part of each gate. y: the previous hidden state's part, with its bias. s: what backward needs (LSTM: i f g o and
+ * the cell; GRU: r z n and y's part of n). dh: in, the gradient of the new hidden state; out, of the previous one, without what
+ * goes through y. dc: the same for cells. */
 #ifndef TY_CELLS_H
 #define TY_CELLS_H
 #include "math.h"

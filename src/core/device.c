@@ -1,7 +1,7 @@
-/* The devices, and what crosses from one to another.
+/* The list of devices, and copies between them.
  *
- * Idea: a device is a backend; data crosses as memory of one dtype without holes, in one layout, so strides and dtypes are dealt with on
- * either side by the device that has the data. Invariant: nothing else in the core touches two devices' memory in one call. */
+ * Idea: a device is a backend. Only memory without holes, of one dtype and one layout, crosses between devices, so the device that has
+ * the data converts strides and dtypes, before or after. Invariant: nothing else in the core touches the memory of two devices at once. */
 #include <string.h>
 #include "shape.h"
 
@@ -34,7 +34,7 @@ ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blo
   ty_meta m;
   ty_meta_of(dst, &m);
   if (ty_numel(dst) == 0) return TY_OK;
-  /* what goes across: src's elements, in dst's shape and dtype */
+  /* s: src's elements in dst's shape and dtype, which cross */
   const bool same = src->dtype == dst->dtype && TY_SAME_SHAPE(src, dst);
   ty_status st = TY_OK;
   if (same && laid_out_alike(src, dst)) return transfer(ctx, dst, src, non_blocking);

@@ -1,5 +1,5 @@
-/* The p-norms of differences (cdist), for gcc and nvcc alike: how an element enters, what becomes of the whole, and how the norm moves with
- * a difference. By kinds, so that loops needn't ask for p. */
+/* The p-norms of differences (cdist), for gcc and nvcc alike: how a difference d enters the sum (take), the norm of the sum (end), and the
+ * gradient of d (share, slope). Kinds of p, so that loops needn't test p. */
 #ifndef TY_DISTANCES_H
 #define TY_DISTANCES_H
 #include "math.h"
@@ -21,7 +21,7 @@ TY_INLINE int ty_norm_kind(double p) {
     } } \
   TY_INLINE T ty_norm_end_##S(int kind, T acc, T p) { \
     return kind == TY_NORM_TWO ? sqrt_##S(acc) : kind == TY_NORM_ANY ? pow_##S(acc, 1 / p) : acc; } \
-  /* of g over what is the same for all of a pair's elements; 0 where the norm is 0 */ \
+  /* the factor of the gradient that a pair's elements share; 0 where the norm is 0 */ \
   TY_INLINE T ty_norm_share_##S(int kind, T g, T norm, T p) { \
     if (norm == 0 || kind == TY_NORM_ZERO) return 0; \
     return kind == TY_NORM_TWO ? g / norm : kind == TY_NORM_ANY ? g / pow_##S(norm, p - 1) : g; } \

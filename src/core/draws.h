@@ -1,7 +1,7 @@
-/* Draws of distributions by rejection, for gcc and nvcc alike.
+/* Draws from distributions by rejection, for gcc and nvcc alike.
  *
- * Idea: draw i has TY_DRAW_BLOCKS Philox blocks of its own, from offset + i TY_DRAW_BLOCKS on; each proposal takes one. Invariant: a draw
- * ends within its blocks: hardly any is still rejected then, and keeps its last proposal. */
+ * Idea: draw i has TY_DRAW_BLOCKS Philox blocks of its own, from offset + i * TY_DRAW_BLOCKS on; each proposal takes one. Invariant: a draw
+ * ends within its blocks; the rare one whose proposals were all rejected keeps the last. */
 #ifndef TY_DRAWS_H
 #define TY_DRAWS_H
 #include "special.h"
@@ -12,7 +12,7 @@
 enum { TY_DRAW_KINDS(TY_AS_NUMBER) };
 #define TY_DRAW_BLOCKS 16
 
-/* (0, 1): 52 bits and a half */
+/* in (0, 1): 52 bits, plus one half */
 TY_INLINE double ty_unit(uint32_t high, uint32_t low) {
   return ((double)(((uint64_t)high << 32 | low) >> 12) + 0.5) * 2.220446049250313e-16;
 }
@@ -23,11 +23,11 @@ TY_INLINE double ty_normal_draw(uint64_t seed, uint64_t block) {
   ty_normal2(r[0], r[1], &x, &other);
   return (double)x;
 }
-/* Beyond, a count's probabilities have too few digits to be compared, and it is a normal number, rounded. */
+/* Above this, probabilities of counts have too few digits to be compared: a count is then a rounded normal number. */
 #define TY_COUNTED 1e12
 TY_INLINE double ty_log_factorial(double n) { return lgamma_f64(n + 1); }
 
-/* The logarithm of a draw of Gamma(a, 1): Marsaglia and Tsang 2000; below 1 by that of a + 1, as there. */
+/* The logarithm of a draw of Gamma(a, 1): Marsaglia and Tsang 2000; for a < 1 from a draw of a + 1, as they do. */
 TY_CALLED double ty_draw_log_gamma(double a, uint64_t seed, uint64_t block) {
   const double d = (a < 1 ? a + 1 : a) - 1.0 / 3, c = 1 / sqrt(9 * d);
   double log_v = 0;
@@ -48,7 +48,7 @@ TY_CALLED double ty_draw_log_gamma(double a, uint64_t seed, uint64_t block) {
   return log(d) + log_v + log(ty_unit(r[0], r[1])) / a;
 }
 
-/* A count of mean rate: below 10 by the steps of its distribution, else by rejection (Hoermann 1993, PTRS). */
+/* A count of mean rate: below 10 by inverting the distribution, term by term; else by rejection (Hoermann 1993, PTRS). */
 TY_CALLED double ty_draw_poisson(double rate, uint64_t seed, uint64_t block) {
   uint32_t r[4];
   double k = floor(rate);
@@ -76,10 +76,10 @@ TY_CALLED double ty_draw_poisson(double rate, uint64_t seed, uint64_t block) {
   return k;
 }
 
-/* Of n trials, each of which succeeds with probability q: with few successes by the steps of the distribution, else by rejection
- * (Hoermann 1993, BTRS). */
+/* Successes in n trials of probability q: if few by inverting the distribution, term by term; else by rejection (Hoermann 1993,
+ * BTRS). */
 TY_CALLED double ty_draw_binomial(double n, double q, uint64_t seed, uint64_t block) {
-  const int turned = q > 0.5;              /* failures are counted */
+  const int turned = q > 0.5;              /* counts failures instead */
   const double p = turned ? 1 - q : q, mean = n * p, odds = p / (1 - p);
   uint32_t r[4];
   double k = 0;
@@ -97,7 +97,7 @@ TY_CALLED double ty_draw_binomial(double n, double q, uint64_t seed, uint64_t bl
   const double spread = sqrt(mean * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p, most = 0.92 - 4.2 / b,
     alpha = (2.83 + 5.1 / b) * spread, mode = floor((n + 1) * p),
     top = ty_log_factorial(mode) + ty_log_factorial(n - mode);
-  if (n > TY_COUNTED) {                    /* rare successes are Poisson's */
+  if (n > TY_COUNTED) {                    /* rare successes: Poisson */
     k = p < 1e-6 ? ty_draw_poisson(mean, seed, block) : floor(mean + spread * ty_normal_draw(seed, block) + 0.5);
     k = k < 0 ? 0 : k > n ? n : k;
     return turned ? n - k : k;
@@ -114,8 +114,8 @@ TY_CALLED double ty_draw_binomial(double n, double q, uint64_t seed, uint64_t bl
   return turned ? n - k : k;
 }
 
-/* An angle around 0, the closer the higher k: a wrapped Cauchy proposes (Best and Fisher 1979); normal where it is close, of a circle where
- * it isn't at all. */
+/* An angle around 0, closer to it the higher k is: proposals from a wrapped Cauchy distribution (Best and Fisher 1979). For very high k
+ * normal, for very low k uniform on the circle. */
 TY_CALLED double ty_draw_von_mises(double k, uint64_t seed, uint64_t block) {
   const double pi = 3.141592653589793, tau = 1 + sqrt(1 + 4 * k * k), rho = (tau - sqrt(2 * tau)) / (2 * k),
     r = k < 1e-5 ? 1 / k + k : (1 + rho * rho) / (2 * rho);
@@ -139,7 +139,7 @@ TY_CALLED double ty_draw_von_mises(double k, uint64_t seed, uint64_t block) {
   return w[0] & 1 ? acos(f) : -acos(f);
 }
 
-/* A draw of the kind, with parameters x and, where it has two, y. */
+/* A draw of that kind, with the parameters x and, if it has two, y. */
 TY_INLINE double ty_draw(int kind, double x, double y, uint64_t seed, uint64_t block) {
   switch (kind) {
     case TY_DRAW_GAMMA: return ty_draw_log_gamma(x, seed, block);

@@ -1,9 +1,9 @@
-/* The elementary functions of float32, the commonest of float64, and what the compilers of all backends need to share them.
+/* The elementary functions of float32, the commonest of float64, and the macros by which gcc, nvcc and NVRTC all compile them.
  *
- * Idea: polynomials without branches or calls, so that a compiler turns a loop over them into vector code, and so that every
- * backend computes the same. Products are fused only where fma is written (contraction is off). Within 1 to 4 units in
- * the last place of the truth: spec/elementary_spec.lua says which. Coefficients: Cephes (exp, log, sin, cos), N. Juffa (erf), Eigen
- * (tanh), Giles (erfinv), Sun's fdlibm (float64's log, sin, cos, atan); the others are fitted, to the smallest largest relative error. */
+ * Idea: polynomials without branches or calls, so that a compiler turns a loop over them into vector code and every backend
+ * computes the same. A product and a sum are fused only where fma is written (contraction is off). Errors are 1 to 4 units in
+ * the last place; spec/elementary_spec.lua lists them. Coefficients: Cephes (exp, log, sin, cos), N. Juffa (erf), Eigen
+ * (tanh), Giles (erfinv), Sun's fdlibm (float64's log, sin, cos, atan); the others are fitted to minimise the largest relative error. */
 #ifndef TY_ELEMENTARY_H
 #define TY_ELEMENTARY_H
 
@@ -57,8 +57,8 @@ typedef unsigned long long uint64_t;
 TY_INLINE uint32_t ty_bits(float x) { uint32_t u; memcpy(&u, &x, 4); return u; }
 TY_INLINE float ty_float(uint32_t u) { float x; memcpy(&x, &u, 4); return x; }
 
-/* a / b and 1 / b, of numbers of 1e-30 .. 1e30 (a may be 0), rounded as divisions are. On a GPU by what nvcc makes of one, but for its
- * branch for numbers outside: behind that a thread's other elements would have to wait. */
+/* a / b and 1 / b, rounded as a division, for numbers of 1e-30 .. 1e30 (a may be 0). On a GPU these are nvcc's own instructions for a
+ * division, without its branch for numbers outside of that range, which would delay a thread's other elements. */
 #ifdef __CUDA_ARCH__
 TY_INLINE float ty_inverse(float b) {
   float r;
@@ -87,19 +87,19 @@ TY_INLINE float ty_exp_rest(float r) {
   return __builtin_fmaf(p, r * r, r);
 }
 
-/* x = k log(2) + r, k whole: e^r - 1, and in *m the sum with 1.5 * 2^23 that rounded k, whose low bits are k */
+/* With x = k log(2) + r, k whole: gives e^r - 1. *m is k + 1.5 * 2^23, the sum that rounded k: its low bits are k. */
 TY_INLINE float ty_exp_part(float x, float *m) {
   float k = (*m = __builtin_fmaf(x, 1.44269504f, 12582912.0f)) - 12582912.0f;
   return ty_exp_rest(__builtin_fmaf(k, -1.42860677e-6f, __builtin_fmaf(k, -0.693145752f, x)));
 }
 
-/* y * 2^k for whole k of -300 to 300: two steps reach denormals and inf */
+/* y * 2^k for whole k of -300 to 300, in two steps, to reach denormals and inf */
 TY_INLINE float ty_scaled(float y, int32_t k) {
   int32_t h = k >> 1;
   return y * ty_float((uint32_t)(h + 127) << 23) * ty_float((uint32_t)(k - h + 127) << 23);
 }
 
-/* e^x 2^shift. Beyond 104 the result is inf or 0 anyway; NaN passes. */
+/* e^x 2^shift. For |x| > 104 it is inf or 0 anyway; NaN stays NaN. */
 TY_INLINE float ty_exp_shifted(float x, int32_t shift) {
   float c = __builtin_fabsf(x) > 104.0f ? __builtin_copysignf(104.0f, x) : x;
   float m, p = ty_exp_part(c, &m) + 1.0f;
@@ -107,7 +107,7 @@ TY_INLINE float ty_exp_shifted(float x, int32_t shift) {
 }
 TY_INLINE float exp_f32(float x) { return ty_exp_shifted(x, 0); }
 
-/* e^x for x <= 0, in two thirds of the instructions; what would be denormal is 0 */
+/* e^x for x <= 0, in two thirds of the instructions; denormal results become 0 */
 TY_INLINE float ty_exp_down_f32(float x) {
   float m, p = ty_exp_part(x, &m) + 1.0f;
   float y = p * ty_float((ty_bits(m) << 23) + 0x3f800000u);             /* m's low bits are the exponent */
@@ -138,7 +138,7 @@ TY_INLINE float log_f32(float x) {
   return x == INFINITY || x != x ? x : r;
 }
 
-/* A quotient of polynomials, odd over even, up to a bound; from 9.02 on the result rounds to 1. */
+/* A quotient of an odd and an even polynomial, x clamped to a bound; from 9.02 on the result rounds to 1. */
 TY_INLINE float tanh_f32(float x) {
   float c = x > 7.9053111f ? 7.9053111f : x;
   c = c < -7.9053111f ? -7.9053111f : c;
@@ -212,7 +212,7 @@ TY_INLINE float expm1_f32(float x) {
   return x != x || x == 0 ? x : y;
 }
 
-/* log(1 + x): what rounding 1 + x loses is brought back. */
+/* log(1 + x), with a correction for what rounding 1 + x loses. */
 TY_INLINE float log1p_f32(float x) {
   float u = 1.0f + x, y = log_f32(u) + (x - (u - 1.0f)) / u;
   y = u == 1.0f ? x : y;
@@ -220,7 +220,7 @@ TY_INLINE float log1p_f32(float x) {
   return x == INFINITY ? x : y;
 }
 
-/* sine (part 0), cosine (1) or tangent (2): x less a multiple of pi/2, in float64, which holds up to |x| = 2^48; beyond, NaN */
+/* sine (part 0), cosine (1) or tangent (2): x less a multiple of pi/2, reduced in float64, precise up to |x| = 2^48; NaN beyond */
 TY_INLINE float ty_circular(float x, int part) {
   double k = (double)x * 0.63661977236758134 + 6755399441055744.0, q = k - 6755399441055744.0;
   double d = __builtin_fma(q, -1.5707963267948966, (double)x);
@@ -237,15 +237,15 @@ TY_INLINE float sin_f32(float x) { return ty_circular(x, 0); }
 TY_INLINE float cos_f32(float x) { return ty_circular(x, 1); }
 TY_INLINE float tan_f32(float x) { return ty_circular(x, 2); }
 
-/* ---- powers and logarithms to more digits than float32 has: what is lost is kept beside, as a second number ---- */
+/* ---- powers and logarithms to more digits than float32 has: a second number (low) keeps what rounding the first loses ---- */
 
-/* four steps of a polynomial in x that so far is p */
+/* four more steps of Horner's scheme in x; p is the value so far */
 TY_INLINE float ty_horner(float p, float x, float c3, float c2, float c1, float c0) {
   p = __builtin_fmaf(__builtin_fmaf(p, x, c3), x, c2);
   return __builtin_fmaf(__builtin_fmaf(p, x, c1), x, c0);
 }
 
-/* x = m 2^k, m in sqrt(1/2) .. sqrt(2), for x > 0 and finite: k, and log(m) as the sum of *high and *low.
+/* With x = m 2^k, m in sqrt(1/2) .. sqrt(2), x > 0 and finite: gives k, and log(m) as the sum of *high and *low.
  * log(m) = 2 atanh(q), q = (m - 1) / (m + 1). */
 TY_INLINE float ty_log_pair(float x, float *high, float *low) {
   float y = x < FLT_MIN ? x * 8388608.0f : x;
@@ -262,7 +262,7 @@ TY_INLINE float ty_log_pair(float x, float *high, float *low) {
   *low = __builtin_fmaf(2.0f, q, -*high) + p + __builtin_fmaf(2.0f, rest, p_low);
   return (float)e + (x < FLT_MIN ? -23.0f : 0.0f);
 }
-/* k a + log(m) b: the logarithm to any base, from constants as pairs */
+/* k a + log(m) b: the logarithm to any base, each constant a pair (a + a_low, b + b_low) */
 TY_INLINE float ty_log_base(float x, float a, float a_low, float b, float b_low) {
   float high, low, k = ty_log_pair(x, &high, &low);
   float p = high * b, t = __builtin_fmaf(high, b, -p) + __builtin_fmaf(high, b_low, low * b);
@@ -282,7 +282,7 @@ TY_INLINE float exp2_f32(float x) {
   return ty_scaled(__builtin_fmaf(__builtin_fmaf(p, r, 0.693147182f), r, 1.0f), (int32_t)(ty_bits(m) - 0x4b400000u));
 }
 
-/* e^(b log|a|), and then C's rules for zeros, infinities, negative bases and NaN */
+/* e^(b log|a|), then C's rules for zeros, infinities, negative bases and NaN */
 TY_INLINE float pow_f32(float a, float b) {
   float x = __builtin_fabsf(a), c = __builtin_fabsf(b) > 1e12f ? __builtin_copysignf(1e12f, b) : b, low;
   float high, k = ty_log_pair(x, &high, &low), w = k * 0.693359375f, v = w + high;
@@ -318,7 +318,7 @@ TY_INLINE float atan_f32(float x) {
 }
 TY_INLINE float atan2_f32(float a, float b) {
   float x = __builtin_fabsf(b), y = __builtin_fabsf(a), large = x > y ? x : y, small = x > y ? y : x;
-  float q = small == large ? 1.0f : small / large;                         /* inf beside inf */
+  float q = small == large ? 1.0f : small / large;                         /* inf / inf, too */
   float r = ty_atan_part(large == 0.0f ? 0.0f : q);
   r = y > x ? 1.57079637f - (r + 4.37113883e-8f) : r;
   r = __builtin_copysignf(1.0f, b) < 0.0f ? 3.14159274f - (r + 8.74227766e-8f) : r;
@@ -365,7 +365,7 @@ TY_INLINE float atanh_f32(float x) {
   return __builtin_copysignf(0.5f * log1p_f32(2.0f * t / (1.0f - t)), x);
 }
 
-/* (1 + 2 t) e^(t t) erfc(t) as a polynomial in (t - 2) / (t + 2), which lies in -1 .. 1 */
+/* (1 + 2 t) e^(t t) erfc(t) is a polynomial in (t - 2) / (t + 2), which lies in -1 .. 1 */
 TY_INLINE float erfc_f32(float x) {
   float t = __builtin_fabsf(x), s = t * t, e = exp_f32(-s);
   float d = t + 2.0f, q = t > 11.0f ? 0.7f : (t - 2.0f) / d;
@@ -378,7 +378,7 @@ TY_INLINE float erfc_f32(float x) {
   return t < 0.5f ? 1.0f - ty_erf_part(x) : x != x ? x : y;
 }
 
-/* Giles 2012, two polynomials in w = -log(1 - x^2); float64 starts from float32's and takes Newton steps. */
+/* Giles 2012: two polynomials in w = -log(1 - x^2). float64 (math.h) starts from this and takes Newton steps. */
 TY_INLINE float erfinv_f32(float x) {
   float w = -log1p_f32(-x * x), a = w - 2.5f, b = __builtin_sqrtf(w) - 3.0f, p = 2.81022636e-8f, q = -2.00214257e-4f;
   p = __builtin_fmaf(p, a, 3.43273939e-7f);  q = __builtin_fmaf(q, b, 1.00950558e-4f);
@@ -393,7 +393,7 @@ TY_INLINE float erfinv_f32(float x) {
   return x == 1.0f || x == -1.0f ? x * INFINITY : y;
 }
 
-/* ---- float64: what training computes most; the others are libm's (math.h) ---- */
+/* ---- float64: the functions that training uses most; the others call libm (math.h) ---- */
 
 TY_INLINE uint64_t ty_bits_f64(double x) { uint64_t u; memcpy(&u, &x, 8); return u; }
 TY_INLINE double ty_double(uint64_t u) { double x; memcpy(&x, &u, 8); return x; }
@@ -402,9 +402,9 @@ TY_INLINE double ty_horner_f64(double p, double x, double c3, double c2, double 
   return __builtin_fma(__builtin_fma(p, x, c1), x, c0);
 }
 
-/* 2^k for whole k of -1022 to 1023: the sum's low bits are the exponent */
+/* 2^k for whole k of -1022 to 1023: the low bits of the sum are its exponent */
 TY_INLINE double ty_power_f64(double k) { return ty_double(ty_bits_f64(k + 6755399441056767.0) << 52); }
-/* y * 2^k for whole k of -2000 to 2000: two steps reach denormals and inf */
+/* y * 2^k for whole k of -2000 to 2000, in two steps, to reach denormals and inf */
 TY_INLINE double ty_scaled_f64(double y, double k) {
   const double h = k * 0.5 + 6755399441055744.0 - 6755399441055744.0;
   return y * ty_power_f64(h) * ty_power_f64(k - h);
@@ -415,7 +415,7 @@ TY_INLINE double ty_exp_rest_f64(double r) {
   p = ty_horner_f64(p, r, 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120);
   return __builtin_fma(__builtin_fma(__builtin_fma(p, r, 1.0 / 24), r, 1.0 / 6), r, 0.5) * r * r;
 }
-/* x = k log(2) + r + *low, k whole */
+/* x = k log(2) + r + *low, k whole; gives r */
 TY_INLINE double ty_exp_part_f64(double x, double *k, double *low) {
   *k = __builtin_fma(x, 1.4426950408889634, 6755399441055744.0) - 6755399441055744.0;
   const double high = __builtin_fma(*k, -0.693147180559945286, x), less = *k * 2.319046813846299558e-17, r = high - less;
@@ -433,7 +433,7 @@ TY_INLINE double exp2_f64(double x) {
   const double k = c + 6755399441055744.0 - 6755399441055744.0, r = (c - k) * 0.69314718055994531;
   return ty_scaled_f64(ty_exp_rest_f64(r) + r + 1.0, k);
 }
-/* e^x - 1 for x of -40 to 710: twice the half, so that 2^k doesn't overflow before the result does; |x| no less than 1e-300 */
+/* e^x - 1 for x of -40 to 710, |x| from 1e-300 on: computed as twice its half, so that 2^k doesn't overflow before the result */
 TY_INLINE double ty_expm1_part_f64(double x) {
   double k, low, r = ty_exp_part_f64(x, &k, &low), s = ty_power_f64(k - 1.0);
   return 2.0 * __builtin_fma(s, ty_exp_rest_f64(r) + low, __builtin_fma(s, r, s - 0.5));
@@ -443,7 +443,8 @@ TY_INLINE double expm1_f64(double x) {
   return __builtin_fabs(x) < 1e-300 ? x : y;
 }
 
-/* x = m 2^k, m in sqrt(1/2) .. sqrt(2), for x > 0 and finite: k, f = m - 1, *h = f^2 / 2 and *tail, of log(m) = f - (*h - *tail) */
+/* With x = m 2^k, m in sqrt(1/2) .. sqrt(2), x > 0 and finite: gives k, *f_ = f = m - 1, *h = f^2 / 2 and *tail in
+ * log(m) = f - (*h - *tail). */
 TY_INLINE double ty_log_part_f64(double x, double *f_, double *h, double *tail) {
   const double y = x < DBL_MIN ? x * 18014398509481984.0 : x;           /* denormals */
   const uint64_t u = ty_bits_f64(y), t = (u - 0x3fe6a09e667f3bcdull + 0x4000000000000000ull) >> 52;       /* k + 1024 */
@@ -458,7 +459,7 @@ TY_INLINE double ty_log_part_f64(double x, double *f_, double *h, double *tail) 
   *tail = q * (*h + r);
   return k;
 }
-/* y, a logarithm of x, and C's rules */
+/* y, a logarithm of x, with C's rules for 0, negative x, inf and NaN */
 TY_INLINE double ty_log_edges_f64(double x, double y) {
   y = x == 0.0 ? -INFINITY : y;
   y = x < 0.0 ? NAN : y;
@@ -486,11 +487,11 @@ TY_INLINE double log1p_f64(double x) {
   return x == INFINITY ? x : y;
 }
 TY_INLINE double tanh_f64(double x) {
-  const double a = __builtin_fabs(x), t = ty_expm1_part_f64(a > 22.0 ? 44.0 : 2.0 * a);      /* from 19.1 on the result rounds to 1 */
+  const double a = __builtin_fabs(x), t = ty_expm1_part_f64(a > 22.0 ? 44.0 : 2.0 * a);      /* from 19.1 on tanh rounds to 1 */
   return a < 1e-9 ? x : __builtin_copysign(t / (t + 2.0), x);
 }
 
-/* Below 1 x and x times a polynomial in x^2; then erfc(t) is, from a polynomial in (t - 2) / (t + 2), e^(-t t) / (1 + 2 t) of it. */
+/* For |x| up to 1: x plus x times a polynomial in x^2. Above: erfc(t) is e^(-t t) / (1 + 2 t) times a polynomial in (t - 2) / (t + 2). */
 TY_INLINE double erf_f64(double x) {
   const double t = __builtin_fabs(x), c = t > 6.0 ? 6.0 : t, s = x * x, d = c + 2.0, q = (c - 2.0) / d;
   double p = ty_horner_f64(-7.7958988270021422e-10, s, 1.3720064546777686e-8, -1.6208483801871706e-7, 1.6447424703317362e-6,
@@ -506,8 +507,8 @@ TY_INLINE double erf_f64(double x) {
   return x != x ? x : t > 1.0 ? far : __builtin_fma(p, x, x);
 }
 
-/* Sine (part 0), cosine (1) or tangent (2) of |x| up to TY_NEAR_ANGLE, less k times pi / 2, of which three numbers are taken: the
- * first leaves no rest. Polynomials: Sun's fdlibm. */
+/* Sine (part 0), cosine (1) or tangent (2) for |x| up to TY_NEAR_ANGLE: x is reduced by k pi / 2, with pi / 2 as the sum of three
+ * numbers, the first of which is subtracted exactly. Polynomials: Sun's fdlibm. */
 #define TY_NEAR_ANGLE 1e9
 TY_INLINE double ty_near_circular(double x, int part) {
   const double m = __builtin_fma(x, 0.63661977236758134, 6755399441055744.0), k = m - 6755399441055744.0;
@@ -526,13 +527,13 @@ TY_INLINE double ty_near_circular(double x, int part) {
   return part == 2 ? y / over : i & 2 ? -y : y;
 }
 
-/* atan(t), t from 0: of t, of (t - 1) / (t + 1) beside pi / 4, or of -1 / t beside pi / 2, whichever is below tan(pi / 8). Polynomial:
- * fdlibm. */
+/* For t = |x|: atan(t), pi / 4 + atan((t - 1) / (t + 1)) or pi / 2 + atan(-1 / t), whichever argument is below tan(pi / 8) in size.
+ * Polynomial: fdlibm. */
 TY_INLINE double atan_f64(double x) {
   const double t = __builtin_fabs(x), over = t > 2.414213562373095 ? -1.0 : t > 0.41421356237309503 ? t - 1.0 : t;
   const double under = t > 2.414213562373095 ? t : t > 0.41421356237309503 ? t + 1.0 : 1.0, q = over / under, s = q * q;
   const double turns = t > 2.414213562373095 ? 2.0 : t > 0.41421356237309503 ? 1.0 : 0.0;       /* of pi / 4 */
-  const double lost = turns == 1.0 ? t - (over + 1.0) - q * (t - (under - 1.0)) : 0.0;          /* by rounding t - 1 and t + 1 */
+  const double lost = turns == 1.0 ? t - (over + 1.0) - q * (t - (under - 1.0)) : 0.0;          /* what rounding t - 1 and t + 1 lost */
   const double low = t == (double)INFINITY ? 0.0 : (__builtin_fma(-q, under, over) + lost) / under * (1.0 - s);
   double p = ty_horner_f64(1.62858201153657823623e-02, s, -3.65315727442169155270e-02, 4.97687799461593236017e-02,
     -5.83357013379057348645e-02, 6.66107313738753120669e-02);
@@ -543,8 +544,8 @@ TY_INLINE double atan_f64(double x) {
   return __builtin_copysign(y, x);
 }
 
-/* log |gamma(x)|, in float64, as digits cancel near 1 and 2: by Stirling's series, eight further on, and the recurrence; below 0 by
- * reflection. (No constant is chosen on the way: compilers would make a branch of it, and no vector code.) */
+/* log |gamma(x)|, in float64, as digits cancel near 1 and 2: by Stirling's series at x + 8 and the recurrence back to x; below 0 by
+ * reflection. (Nothing selects between constants: compilers would make a branch of that, and no vector code.) */
 TY_INLINE float lgamma_f32(float x_) {
   const double x = (double)x_, a = x < 0.0 ? 1.0 - x : x, y = a + 8.0, r = 1.0 / y, z = r * r;
   const double b = a * (a + 7.0), p = b * 0.0625 * (b + 6.0) * (b + 10.0) * (b + 12.0);        /* a (a + 1) ... (a + 7) / 16 */
@@ -556,8 +557,8 @@ TY_INLINE float lgamma_f32(float x_) {
   return (float)(a == (double)INFINITY ? a : x == 1.0 || x == 2.0 ? 0.0 : g);
 }
 
-/* lgamma's slope, in the same way. 1 / a + 1 / (a + 1) + ... + 1 / (a + 7) is one quotient: the sum of two terms that stand as far from the
- * middle is (2 a + 7) / (b + c). */
+/* The derivative of lgamma, in the same way. 1 / a + 1 / (a + 1) + ... + 1 / (a + 7) is computed as one quotient: two terms that are
+ * equally far from the middle add up to (2 a + 7) / (b + c). */
 TY_INLINE float digamma_f32(float x_) {
   const double x = (double)x_, a = x < 0.0 ? 1.0 - x : x, y = a + 8.0, r = 1.0 / y, z = r * r;
   const double b = a * (a + 7.0), outer = b * (b + 6.0), inner = (b + 10.0) * (b + 12.0);

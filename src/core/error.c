@@ -1,6 +1,6 @@
-/* Error texts. Part of core.so and of each device library: functions with any number of arguments can't be handed over in a struct.
+/* Error texts. This file is linked into core.so and into each device library, as variadic functions don't fit services.def.
  *
- * Invariant: a text is written into the context and goes with a status; nothing raises or allocates. */
+ * Invariant: a text is written into the context, and a status is returned with it; nothing raises or allocates. */
 #include <stdarg.h>
 #include "gpu.h"
 

@@ -1,16 +1,16 @@
-/* Discrete Fourier transforms: kinds, and how sizes are taken apart. Sums without a factor, over k of x[k] e^(-2 pi i j k / n).
+/* Discrete Fourier transforms: their kinds, and how sizes are factored. A transform sums x[k] e^(-2 pi i j k / n) over k, unscaled.
  *
- * Idea: Stockham's passes, one for each factor of the size; the results come out in order. Complex numbers are pairs. A real signal of an
- * even size n is n / 2 complex numbers, transformed as such and untangled. Invariant: each kind's gradient is a kind. */
+ * Idea: Stockham's passes, one for each factor of the size; results come out in order. Complex numbers are pairs. A real signal of even
+ * size n is transformed as n / 2 complex numbers, then untangled. Invariant: each kind's gradient is a transform of some kind. */
 #ifndef TY_FOURIER_H
 #define TY_FOURIER_H
 #include <stdbool.h>
 #include "math.h"
 #include "names.h"
 
-/* REAL: n reals to the first n / 2 + 1 sums, TWICE those between the first and, where n is even, the last
- * one doubled. HALF: back from such a half, imaginary parts that would make the result complex left out; those between count twice, as
- * their conjugates are not there; ONCE: once. */
+/* REAL: n reals to the first n / 2 + 1 sums; REAL_TWICE doubles those that have a conjugate beyond (all but the first and, for even n, the
+ * last). HALF: from such a half back to n reals; sums with a conjugate count twice, for it, and imaginary parts of the others are
+ * ignored. HALF_ONCE: they count once. */
 #define TY_FOURIER_KINDS(X) X(FORWARD, "forward") X(INVERSE, "inverse") X(REAL, "real") X(REAL_TWICE, "real_twice") X(HALF, "half") \
   X(HALF_ONCE, "half_once")
 enum { TY_FOURIER_KINDS(TY_AS_NUMBER) };
@@ -23,11 +23,11 @@ TY_INLINE int64_t ty_fourier_out(int kind, int64_t n) { return kind >= TY_HALF ?
 TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= TY_HALF; }
 /* How many complex numbers the passes go over. */
 TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
-/* The next pass's factor; 0: n has one above 13 */
+/* The next pass's factor; 0: n has a factor above 13 */
 TY_INLINE int ty_fourier_radix(int64_t n) {
   return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : n % 5 == 0 ? 5 : n % 7 == 0 ? 7 : n % 11 == 0 ? 11 : n % 13 == 0 ? 13 : 0;
 }
-/* Whether there are passes for n elements; for others the library makes a convolution of it (lua/tycho/functional/spectral.lua). */
+/* Whether passes exist for size n; other sizes become a convolution (lua/tycho/functional/spectral.lua). */
 TY_INLINE bool ty_fourier_takes(int kind, int64_t n) {
   int64_t left = ty_fourier_size(kind, n);
   while (left > 1 && ty_fourier_radix(left)) left /= ty_fourier_radix(left);

@@ -1,5 +1,5 @@
-/* Where a grid's points read a picture along a dim (grid_sample): coordinates -1 to 1 as pixels from 0. One definition for all backends;
- * rules at the borders are PyTorch's. */
+/* Where a grid's points read a picture (grid_sample): coordinates -1 to 1 become pixels that count from 0. One definition for all
+ * backends; the rules at the borders are PyTorch's. */
 #ifndef TY_GRID_POINTS_H
 #define TY_GRID_POINTS_H
 #include "math.h"
@@ -10,8 +10,8 @@ enum { TY_PADDINGS(TY_AS_NUMBER) };
 #define TY_GRID_MODES(X) X(GRID_BILINEAR, "bilinear") X(GRID_NEAREST, "nearest")
 enum { TY_GRID_MODES(TY_AS_NUMBER) };
 
-/* corners: -1 and 1 are the first and the last pixel's centres, else their outer borders. *slope: how fast the place moves with g, 0 where
- * it is kept within the picture. NaN reads as -1. */
+/* The place along one dim. corners: -1 and 1 are the centres of the first and the last pixel, else their outer borders. *slope: the
+ * place's derivative in g, 0 where it is clamped. NaN reads as -1. */
 #define TY_PLACE(S, T, F) \
   TY_INLINE T ty_place_##S(T g, int64_t size, int padding, int corners, T *slope) { \
     const T span = (T)(corners ? size - 1 : size), half = span / 2, last = (T)(size - 1), low = corners ? 0 : (T)-0.5; \
@@ -30,8 +30,8 @@ TY_PLACE(f32, float, f)
 TY_PLACE(f64, double, )
 #undef TY_PLACE
 
-/* The four pixels that a point reads, by row and column: their places in the picture (0 where outside), weights (0 there), and how
- * those move with the point's x and y. nearest: the first alone. */
+/* The four pixels that a point reads, row by row: places in the picture (at), weights (k), and the weights' derivatives in the point's
+ * x and y (kx, ky); all 0 outside. nearest: only the first. */
 #define TY_FOUR(S, T, F) \
   TY_INLINE void ty_four_##S(T gx, T gy, int64_t h, int64_t w, int nearest, int padding, int corners, int32_t at[4], T k[4], T kx[4], \
                              T ky[4]) { \

@@ -1,7 +1,7 @@
-/* Leaves that a program's function makes, or ends, itself.
+/* Leaves that a compiled function makes or ends itself, by requires_grad.
  *
- * Idea: a leaf made within the call is another tensor in each, so the recording has a place for it (r->own), and operands and gradients
- * name that place. Invariant: outside of calls these places are empty, so that nobody's memory is held by them. */
+ * Idea: a leaf made within the function is a new tensor in each call. So the recording has a place for it (r->own), and operands and
+ * gradients name the place. Invariant: outside of calls the places are empty, so that they hold nobody's memory. */
 #include "plan.h"
 
 void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {

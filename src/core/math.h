@@ -1,15 +1,15 @@
-/* The scalar functions that expressions in ops.def reach as M(f): f_f32, f_f64 and f_i64.
+/* The scalar functions that expressions in ops.def call as M(f): f_f32, f_f64 and f_i64, one definition for all backends.
  *
- * Idea: elementary.h has float32's and the commonest of float64; the rest of float64 defers to libm; special functions are in special.h.
- * Also here: the 16-bit conversions and the Philox generator, one definition for all backends. */
+ * Idea: elementary.h has those of float32 and the commonest of float64; others of float64 call libm; special.h has special functions.
+ * Also here: the 16-bit conversions and the Philox generator. */
 #ifndef TY_MATH_H
 #define TY_MATH_H
 
-#ifndef TY_ELEMENTARY_H      /* sources made at run time begin with its text */
+#ifndef TY_ELEMENTARY_H      /* sources made at run time include its text already */
 #include "elementary.h"
 #endif
 
-/* A floating value as a whole number: NaN gives 0, what is out of range the nearest. */
+/* A floating value as a whole number: NaN gives 0, a value out of range the nearest limit. */
 TY_INLINE int64_t ty_whole(double v) {
   return v != v ? 0 : v >= 9.2233720368547758e18 ? INT64_MAX : v <= -9.2233720368547758e18 ? INT64_MIN : (int64_t)v;
 }
@@ -19,7 +19,7 @@ TY_INLINE int64_t ty_whole(double v) {
 #define TY_LIBM(f) TY_INLINE double f##_f64(double x) { return f(x); }
 TY_LIBM(asin) TY_LIBM(acos) TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(asinh) TY_LIBM(acosh) TY_LIBM(atanh) TY_LIBM(erfc)
 #undef TY_LIBM
-/* near_: without a call, up to TY_NEAR_ANGLE; float32's have none */
+/* near_: without a call to libm, for angles up to TY_NEAR_ANGLE; float64 only */
 #define TY_ANGLE(f, part) \
   TY_INLINE double near_##f##_f64(double x) { return ty_near_circular(x, part); } \
   TY_INLINE double f##_f64(double x) { return __builtin_fabs(x) <= TY_NEAR_ANGLE ? ty_near_circular(x, part) : f(x); }
@@ -37,7 +37,7 @@ TY_INLINE double erfinv_f64(double x) {
 }
 TY_INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
 TY_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }
-/* x^n for a whole n, in a few multiplications: pow takes one thread of a GPU as long as others their reads */
+/* x^n for whole n >= 0 in a few multiplications: on a GPU, one thread's pow takes as long as the others' reads */
 TY_INLINE double ty_whole_power(double x, int64_t n) {
   double y = 1;
   for (; n > 0; n >>= 1, x *= x) if (n & 1) y *= x;
@@ -61,8 +61,8 @@ TY_INLINE double lgamma_f64(double x) {
 #endif
 }
 
-/* The normal density and distribution, gelu's parts. The float32 distribution by Abramowitz & Stegun 7.1.26, within 1e-7 of the
- * truth; both take the same exponential, which a compiler computes once, and which is 0 long before the border of 1e30. */
+/* Parts of gelu: ty_bell is exp(-x^2 / 2), ty_normal the normal distribution function; in float32 by Abramowitz & Stegun 7.1.26, within
+ * 1e-7. A compiler computes the exponential once for both; it is 0 long before d reaches the limit of 1e30. */
 TY_INLINE float ty_bell_f32(float x) { return ty_exp_down_f32(x * x * -0.5f); }
 TY_INLINE float ty_normal_f32(float x) {
   const float d = __builtin_fmaf(__builtin_fabsf(x), 0.23164189f, 1.0f), t = ty_inverse(d < 1e30f ? d : 1e30f);
@@ -77,14 +77,14 @@ TY_INLINE float ty_normal_f32(float x) {
 TY_INLINE double ty_bell_f64(double x) { return exp_f64(x * x * -0.5); }
 TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf_f64(x * 0.7071067811865476)); }
 
-/* Division's rests, exact. near_: without a call, where |a / b| is below TY_NEAR: the quotient is at most one too large then, and
- * what it leaves has few digits. */
+/* Remainders, exact. near_: without a call, for |a / b| below TY_NEAR: the truncated quotient is then at most one too large, and the
+ * remainder that it leaves is exact. */
 #define TY_NEAR 1e6f
 #define TY_DIVISION(S, T, F, near) \
   TY_INLINE T near##remainder_##S(T a, T b) { T r = near##fmod_##S(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; } \
   TY_INLINE T near##floor_divide_##S(T a, T b) { \
     if (b == 0) return a / b; \
-    /* q: exact but for its last rounding, so that it is whole; a - r doesn't overflow */ \
+    /* q is whole but for the last rounding; a - r doesn't overflow */ \
     T r = near##fmod_##S(a, b), q = (a - r) / b; \
     return __builtin_rint##F(q) - (r != 0 && (r < 0) != (b < 0)); }
 
@@ -117,7 +117,7 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf_f64(x * 0.70710
   TY_INLINE T softplus_##S(T x) { return max_##S(x, 0) + log1p_##S(exp_##S(-__builtin_fabs##F(x))); } \
   TY_INLINE T logaddexp_##S(T a, T b) { \
     return a == b ? a + (T)0.6931471805599453 : max_##S(a, b) + log1p_##S(exp_##S(-__builtin_fabs##F(a - b))); } \
-  /* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), which keeps its digits where tanh is near -1 */ \
+  /* (1 + tanh(u)) / 2 = 1 / (1 + exp(-2 u)), which keeps its digits where tanh(u) is near -1 */ \
   TY_INLINE T gelu_share_##S(T x) { return 1 / (1 + exp_##S((T)-1.5957691216057308 * (x + (T)0.044715 * x * x * x))); } \
   TY_INLINE T gelu_tanh_##S(T x) { return x * gelu_share_##S(x); } \
   TY_INLINE T gelu_tanh_slope_##S(T x) { \
@@ -127,9 +127,9 @@ TY_INLINE double ty_normal_f64(double x) { return 0.5 * (1 + erf_f64(x * 0.70710
 TY_REAL(f32, float, f)
 TY_REAL(f64, double, )
 
-/* ---- int64: only what rows with dtype rule SAME or BOOL use ---- */
+/* ---- int64: only what rows of dtype rule SAME or BOOL use ---- */
 
-TY_INLINE int64_t sqrt_i64(int64_t x) { return x; }  /* named by rows that are never computed in whole numbers */
+TY_INLINE int64_t sqrt_i64(int64_t x) { return x; }  /* a stub: rows name it, but never compute it in int64 */
 TY_INLINE int64_t abs_i64(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }
 TY_INLINE int64_t floor_i64(int64_t x) { return x; }
 TY_INLINE int64_t ceil_i64(int64_t x) { return x; }
@@ -172,7 +172,7 @@ TY_INLINE uint16_t ty_f32_to_bf16(float x) {
 }
 TY_INLINE float ty_f16_to_f32(uint16_t h) {
   uint32_t s = (uint32_t)(h & 0x8000) << 16, m = (uint32_t)(h & 0x7fff) << 13;
-  float v = ty_float(m) * 5.192296858534828e33f;                       /* 2^112 moves the exponent, denormals too */
+  float v = ty_float(m) * 5.192296858534828e33f;                       /* 2^112 shifts the exponent, of denormals too */
   uint32_t u = (h & 0x7c00) == 0x7c00 ? m | 0x7f800000u : ty_bits(v);
   return ty_float(u | s);
 }
@@ -209,23 +209,23 @@ TY_INLINE void ty_philox(uint64_t seed, uint64_t block, uint32_t out[4]) {
     ty_philox_next(&k0, &k1);
   }
 }
-/* As signed numbers, for which vectors have an instruction. [0, 1), 24 bits. */
+/* [0, 1), 24 bits. Converted as a signed number, for which there is a vector instruction. */
 TY_INLINE float ty_uniform(uint32_t r) { return (float)(int32_t)(r >> 8) * 5.9604645e-8f; }
-/* r >> 8 is at least this where ty_uniform(r) is at least drop */
+/* The least r >> 8 for which ty_uniform(r) is at least drop. */
 TY_INLINE uint32_t ty_least_kept(double drop) { return (uint32_t)ceil(drop * 16777216.0); }
-/* Attention's dropout takes 16 bits a key, eight keys a block: each row of keys begins with a block of its own. A key is kept where its
-   bits are at least ty_least_half. */
+/* Attention's dropout takes 16 bits for each key, so eight keys share a block, and each row of keys begins a new block. A key is kept if
+   its bits are at least ty_least_half(drop). */
 TY_INLINE uint64_t ty_drop_blocks(int64_t keys) { return (uint64_t)(keys + 7) / 8; }
 TY_INLINE uint32_t ty_least_half(double drop) {
   const double n = drop * 65536.0 + 0.5;
   return n < 65535.0 ? (uint32_t)n : 65535u;
 }
 TY_INLINE uint32_t ty_half_word(const uint32_t block[4], int64_t key) { return block[key % 8 / 2] >> key % 2 * 16 & 0xffffu; }
-TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(int32_t)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits and a half */
-/* float64's, from two words: [0, 1) in 53 bits; (0, 1) in 52 and a half. */
+TY_INLINE float ty_uniform_open(uint32_t r) { return ((float)(int32_t)(r >> 9) + 0.5f) * 1.1920929e-7f; } /* (0, 1): 23 bits, plus a half */
+/* In float64, from two words: [0, 1) of 53 bits; (0, 1) of 52 bits, plus a half. */
 TY_INLINE double ty_uniform_f64(uint32_t high, uint32_t low) { return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53; }
 TY_INLINE double ty_uniform_open_f64(uint32_t high, uint32_t low) { return ((double)(((uint64_t)high << 32 | low) >> 12) + 0.5) * 0x1p-52; }
-/* A number below range from a word, and from a second one where range is 2^32 or more; range 0 stands for 2^64. */
+/* A whole number from 0 to range - 1; low is used only if range is 2^32 or more; range 0 stands for 2^64. */
 TY_INLINE uint64_t ty_random_below(uint64_t range, uint32_t high, uint32_t low) {
   const uint64_t v = (uint64_t)high << 32 | low;
   if (range && range <= 0xffffffffu) return (uint64_t)high * range >> 32;
@@ -250,7 +250,7 @@ TY_INLINE void ty_scale_update(float *scale, int64_t *growth, int found, double 
   const float grown = (float)(*scale * growth_factor);
   if (found) *scale = (float)(*scale * backoff_factor);
   else if (++*growth < growth_interval) return;
-  else if (grown - grown == 0) *scale = grown;             /* not past the largest float32 */
+  else if (grown - grown == 0) *scale = grown;             /* unless it would be infinite */
   *growth = 0;
 }
 #endif

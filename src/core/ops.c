@@ -1,8 +1,8 @@
-/* The op table as data: rows of ops.def with their signatures parsed.
+/* The op table as data: the rows of ops.def with their signatures parsed.
  *
- * Idea: a signature is read once into ty_param[]; argument checks, defaults and error texts follow from it, for ops and
- * for functions written in Lua alike. Invariant: after ty_ops_init the table changes only by the gradient rules'
- * registration, which is the same for every state. */
+ * Idea: each signature is parsed once, into ty_op.param; argument checks, defaults and error texts follow from that, for ops
+ * and for functions written in Lua alike. Invariant: after ty_ops_init only the registration of gradient rules changes the
+ * table, and it is the same for every Lua state. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE           /* strtod_l */
 #endif
@@ -37,7 +37,7 @@ ty_op ty_ops[TY_NOP] = {
 #include "ops.def"
 };
 
-/* Where ops share code, it reads the attributes of all of them by the names of the first. */
+/* Code that ops share reads attributes by the first op's names, so the other ops must have them in the same slots. */
 #define ALIKE(first, name, op, its) \
   _Static_assert(TY_AT_##first##_##name == TY_AT_##op##_##its, #op " must have " #its " where " #first " has " #name);
 #define SAME(first, name, op) ALIKE(first, name, op, name)
@@ -73,7 +73,7 @@ static int find_type(const char *s, size_t n) {
   return -1;
 }
 
-/* A number with a point, whatever the host's locale writes. */
+/* s as a number with a decimal point, whatever the host's locale is. */
 static double number_of(const char *s) {
   const locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   const double v = c ? strtod_l(s, NULL, c) : atof(s);
@@ -81,7 +81,7 @@ static double number_of(const char *s) {
   return v;
 }
 
-/* The text of a default becomes the attribute that leaving the argument out gives. */
+/* Parses a default's text into p->def. False: it doesn't fit the type. */
 static bool parse_default(ty_param *p, const char *s) {
   ty_attr *a = &p->def;
   a->set = true;
@@ -180,13 +180,13 @@ bad:
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char init_error[TY_ERRLEN];
 
-/* The attribute that says what operand 1 is cast to first. */
+/* The slot for ty_op.cast_first. */
 static int cast_slot(const ty_op *op) {
   const ty_param *p = op->cls == TY_C_REDUCE || op->cls == TY_C_SCAN || op->cls == TY_C_SOFTMAX ? ty_op_param(op, "dtype") : NULL;
   return p ? p->slot : -1;
 }
 
-/* Where C knows the choices of an op's parameter by number. */
+/* Enum parameters whose choices C knows by number, with the words that ops.def must have. */
 static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
   {TY_OP_cast, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)}, {TY_OP_clone, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)},
   {TY_OP_resize, "mode", TY_RESIZINGS(TY_AS_TEXT)}, {TY_OP_resize_backward, "mode", TY_RESIZINGS(TY_AS_TEXT)},
@@ -199,7 +199,7 @@ static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
   {TY_OP_recurrent_backward, "kind", TY_RECURRENT_KINDS(TY_AS_TEXT)}, {TY_OP_collective, "kind", TY_COLLECTIVES(TY_AS_TEXT)},
   {TY_OP_collective, "reduction", TY_REDUCTIONS(TY_AS_TEXT)}};
 
-/* scripts/attributes reads signatures too, before there is C to ask. */
+/* scripts/attributes parses signatures too, to make attributes.h: its slots must be these. */
 static void check_slots(void) {
 #define SLOT(op, name) {TY_OP_##op, #name, TY_AT_##op##_##name},
   static const struct { int op; const char *name; int slot; } made[] = {TY_ATTRIBUTES(SLOT)};
@@ -266,7 +266,7 @@ const ty_param *ty_op_param(const ty_op *op, const char *name) {
   return NULL;
 }
 
-/* How many letters of short names are to be put in, left out, replaced, or swapped with their neighbour. */
+/* How many letters to insert, delete, replace or swap with their neighbour to turn a into b. For short names. */
 static int distance(const char *a, const char *b) {
   int n = (int)strlen(b), rows[3][64], *before = rows[0], *last = rows[1], *row = rows[2];
   if (n >= 64) return 99;
@@ -293,7 +293,7 @@ const char *ty_nearest(const char *name, const char *const *list, int n) {
     if (!strcasecmp(name, list[i])) return list[i];
     int d = distance(name, list[i]);
     if (len >= 3 && d >= far && strstr(list[i], name)) d = far - 1;          /* part of a longer name */
-    if (d >= len || !list[i][1]) continue;           /* nothing in common; a letter is near to anything short */
+    if (d >= len || !list[i][1]) continue;           /* nothing in common; one letter is near to any short name */
     if (d < best || (d == best && found && strlen(list[i]) < strlen(found))) { best = d; found = list[i]; }
   }
   return found;

@@ -1,24 +1,24 @@
-/* The optimizers' steps for one element: the formulas that CPU loops and CUDA kernels share.
+/* Optimizer steps for one element: the formulas that CPU loops and CUDA kernels share.
  *
- * What a step's count decides is worked out once for all elements, in float64 (ty_step_rates_of); then each element is
- * updated with its states (ty_step_f32, ty_step_f64). Callers know op where they are compiled, so that only its formula is left. */
+ * Idea: what is the same for all elements of a step is computed once, in float64 (ty_step_rates_of); then each element is updated with
+ * its states (ty_step_f32, ty_step_f64). Callers pass op as a constant, so that the compiler keeps only its formula. */
 #ifndef TY_OPTIM_FORMULAS_H
 #define TY_OPTIM_FORMULAS_H
 #include "math.h"
 #include "names.h"
 
-/* What an optimizer is set to; what it doesn't have is 0. beta_ratio: what all steps' beta1 multiply to, over as many of the last one.
- * The numbers, which schedules change, come first: a replayed step has them in memory, in this order. */
+/* An optimizer's settings; those that it doesn't have are 0. beta_ratio: the product of all n steps' beta1 over the present beta1^n.
+ * The numbers come first: a replayed step reads them from memory in this order, since schedules change them. */
 #define TY_OPTIM_NUMBERS 11
 typedef struct ty_optim_settings {
   double beta1, beta2, alpha, rho, eps, weight_decay, momentum, dampening, lr_decay, momentum_decay, beta_ratio;
   int nesterov, decoupled, maximize;
 } ty_optim_settings;
 
-/* sign: what gradients are multiplied by; decay: what parameters are; b1, b2: the running means' weights; c1, c2, c3: see each rule. */
+/* sign: gradients are multiplied by it; decay: parameters are; b1, b2: the running means' weights; c1, c2, c3: see each rule. */
 typedef struct { double sign, weight_decay, decay, b1, b2, eps, c1, c2, c3; int first, nesterov; } ty_step_rates;
 
-/* The product of NAdam's 1 - 0.5 q^i for i = 1 .. n: its logarithm's series, summed over i first. 0 < q <= 1. */
+/* NAdam's product of 1 - 0.5 q^i for i = 1 .. n, 0 < q <= 1: its logarithm as a series in k, each term already summed over i. */
 TY_INLINE double ty_nadam_product(double q, double n) {
   const double qn = pow(q, n);
   double sum = 0, half = 0.5, power = q, powers = qn;
@@ -27,14 +27,14 @@ TY_INLINE double ty_nadam_product(double q, double n) {
   return exp(-sum);
 }
 
-/* n: the step's number, from 1. sign: 1, -1 (maximize), or that by a GradScaler's 1 / scale. */
+/* n: the step's number, from 1. sign: 1 or -1 (maximize), times a GradScaler's 1 / scale if there is one. */
 TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sign, const ty_optim_settings *s) {
   ty_step_rates c = {sign, s->weight_decay, 1, s->beta1, s->beta2, s->eps, lr, 0, 0, n == 1, s->nesterov};
   if (s->decoupled) { c.weight_decay = 0; c.decay = 1 - lr * s->weight_decay; }
-  if (op == TY_OP_sgd_step) {              /* c1 times: the gradient, or what it moves: b1 of the old and c2 of the gradient */
+  if (op == TY_OP_sgd_step) {              /* c1 u, or c1 v with v = b1 v + c2 u */
     c.b1 = s->momentum;
     c.c2 = 1 - s->dampening;
-  } else if (op == TY_OP_rmsprop_step) {   /* the square's mean has b2, the momentum b1 */
+  } else if (op == TY_OP_rmsprop_step) {   /* b2: of the square's mean; b1: momentum */
     c.b1 = s->momentum;
     c.b2 = s->alpha;
   } else if (op == TY_OP_adagrad_step) c.c1 = lr / (1 + (n - 1) * s->lr_decay);
@@ -58,10 +58,10 @@ TY_INLINE ty_step_rates ty_step_rates_of(int op, double n, double lr, double sig
   return c;
 }
 
-/* The parameter p after its step. v: the element's states, changed in place, of those that has names by bits (1 << place).
- *   SGD: 0 momentum (where used). RMSprop: 0 the square's mean, 1 momentum, 2 the gradient's mean (each where used).
- *   Adagrad: 0 the squares' sum. Adadelta: means of 0 the gradient's square, 1 the change's.
- *   Adam and its kin: means of 0 the gradient, 1 its square (Adamax: its largest size); 2 the square's largest mean (AMSGrad). */
+/* The parameter p after its step. v: the element's states, changed in place; bit i of has: there is v[i].
+ *   SGD: 0 momentum (optional). RMSprop: 0 the mean square; optional: 1 momentum, 2 the mean gradient.
+ *   Adagrad: 0 the sum of squares. Adadelta: mean squares of 0 the gradient, 1 the change.
+ *   Adam and its kin: 0 the mean gradient, 1 its mean square (Adamax: its largest size), 2 the largest mean square (AMSGrad). */
 #define TY_STEPS(T, S, F) \
   TY_INLINE T ty_step_##S(int op, int has, const ty_step_rates *c, T g, T p, T *v) { \
     const T b1 = (T)c->b1, b2 = (T)c->b2, eps = (T)c->eps, c1 = (T)c->c1, c2 = (T)c->c2, c3 = (T)c->c3; \

@@ -1,13 +1,13 @@
-/* The CPU's generator: one Philox stream. Element i of a random tensor, in logical order, takes word i%4 of block offset + i/4; the
- * offset then advances by ceil(n/4). So layout, threads and grids don't change the numbers.
+/* The CPU's random generator: one Philox stream. Element i of a random tensor, in logical order, takes word i%4 of block offset + i/4;
+ * the offset then advances by ceil(n/4). So layout, threads and grids don't change the numbers.
  *
- * Invariant: who draws takes its blocks at once, so that Lua states in several threads never draw the same ones. */
+ * Invariant: a draw takes all its blocks in one atomic step, so that Lua states in several threads never draw the same ones. */
 #include <math.h>
 #include <string.h>
 #include "tycho.h"
 
 static _Atomic uint64_t seed = 0x5DEECE66D, offset;
-static __thread ty_tensor *own;            /* whose two int64 this thread draws from instead, and holds: what set it may never come back */
+static __thread ty_tensor *own;            /* this thread draws from its two int64 instead; held, as whoever set it may never reset it */
 
 ty_tensor *ty_cpu_own(ty_tensor *state) {
   ty_tensor *before = own;
@@ -33,7 +33,7 @@ double ty_uniform_most(double low, double high, ty_dtype d) {
   if ((v = ty_get(buf, d)) >= high) {
     if (d == TY_F64) v = nextafter(v, -INFINITY);
     else if (d == TY_F32) v = nextafterf((float)v, -INFINITY);
-    else {                                 /* 16 bits: a sign, and a magnitude in the order of its bits */
+    else {                                 /* 16 bits: a sign bit, then a magnitude that grows with its bits */
       uint16_t bits;
       memcpy(&bits, buf, 2);
       bits = v == 0 ? 0x8001 : v > 0 ? bits - 1 : bits + 1;

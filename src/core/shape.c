@@ -1,7 +1,7 @@
 /* Infer rules of pointwise ops, reductions and copies: from arguments to the results' shapes and dtypes.
  *
- * Idea: every check of an op's arguments stands in its infer rule, so that backends may trust what they get.
- * Invariant: on TY_OK dims and indices among the attributes are normalised (0-based, not negative). */
+ * Idea: an op's infer rule makes every check of its arguments, so backends may trust what they get.
+ * Invariant: after TY_OK, dims and indices among the attributes count from 0 and are not negative. */
 #include <math.h>
 #include <string.h>
 #include "shape.h"
@@ -53,7 +53,7 @@ ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim) {
   return TY_OK;
 }
 
-/* Normalises a list of dims; each may be named once. */
+/* Normalises a list of dims, none of which may be named twice. */
 ty_status ty_distinct_dims(ty_call *c, ty_attr *a, const ty_tensor *x) {
   unsigned seen = 0;
   for (int i = 0; i < a->n; i++) {
@@ -143,8 +143,8 @@ void ty_keep_order(ty_meta *m, const ty_tensor *x) {
   m->own_layout = x->own_layout;
 }
 
-/* Keeps x's order of dims in memory where x is dense, or part of what lies in an op's own order: the user, who hasn't chosen that, is to
- * find it as fast as the whole. */
+/* Keeps x's order of dims in memory where x is dense, or part of a tensor in an op's own layout. Users don't choose that layout, so they
+ * must find a part as fast as the whole. */
 void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
   if (x->ndim < 2 || ty_is_contiguous(x)) return;
   if (ty_is_dense(x)) {
@@ -154,7 +154,7 @@ void ty_keep_layout(ty_meta *m, const ty_tensor *x) {
   } else if (x->own_layout) ty_keep_order(m, x);
 }
 
-/* Whether x, or what x is a part of, lies as pictures do: the channels innermost; and as sequences of theirs that an op has laid so. */
+/* Whether x lies channels-last: of 4 dims; or, in an op's own layout, of 3 or 4, also where x is only a part of such a tensor. */
 static bool like_pictures(const ty_tensor *x) {
   int order[TY_MAXDIM];
   if (x->ndim < (x->own_layout ? 3 : 4) || x->ndim > 4 || ty_is_contiguous(x)) return false;
@@ -162,7 +162,7 @@ static bool like_pictures(const ty_tensor *x) {
   ty_sort_dims(x, order);
   return order[0] == 0 && order[1] == 2 && order[x->ndim - 1] == 1;
 }
-/* m, of another size than x, lies so where x does. */
+/* Lays m, of another size than x, channels-last where x is. */
 static void keep_channels_last(ty_meta *m, const ty_tensor *x) {
   if (!like_pictures(x)) return;
   ty_lay_channels_last(m);
@@ -173,7 +173,8 @@ static void keep_channels_last(ty_meta *m, const ty_tensor *x) {
 
 static ty_dtype number_dtype(ty_kind k) { return k == TY_INT ? TY_I64 : k == TY_BOOLEAN ? TY_BOOL : TY_F32; }
 
-/* PyTorch's categories: tensors with dims outweigh 0-dim tensors, these outweigh numbers, unless the kind is higher. */
+/* PyTorch's categories: tensors with dims (high) outweigh 0-dim tensors, these outweigh numbers, unless low is of a higher kind
+ * (bool, whole, float). -1: no operand is in the category. */
 static ty_dtype combine(int high, int low) {
   if (high < 0) return (ty_dtype)low;
   if (low < 0 || ty_is_float((ty_dtype)high)) return (ty_dtype)high;
@@ -225,7 +226,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0)
     return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers, x:float() has", power, ty_dtype_names[d]);
   if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
-  if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction too is true */
+  if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction is true, too */
   c->compute = ty_compute_dtype(d);
   for (int i = 0; c->compute == TY_I64 && i < c->op->nparam; i++) {
     const ty_param *p = &c->op->param[i];
@@ -234,7 +235,7 @@ ty_status ty_infer_pointwise(ty_call *c) {
   }
   c->common = d;
   m->dtype = rule == TY_D_BOOL ? TY_BOOL : d;
-  for (int i = 0; i < c->nin; i++) {        /* the layout of the first operand that has the whole shape */
+  for (int i = 0; i < c->nin; i++) {        /* the layout of the first operand of the result's shape */
     const ty_tensor *t = c->in[i].t;
     if (t && t->ndim == ndim && !memcmp(m->shape, t->shape, sizeof(int64_t) * (size_t)ndim)) { ty_keep_layout(m, t); break; }
   }
@@ -310,8 +311,8 @@ ty_status ty_infer_softmax(ty_call *c) {
     if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
-  const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;      /* backward goes on as forward lay */
-  if (like->own_layout) ty_keep_layout(&c->meta[0], like);   /* else in order, as PyTorch's */
+  const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;      /* backward keeps forward's layout */
+  if (like->own_layout) ty_keep_layout(&c->meta[0], like);   /* else contiguous, as PyTorch's */
   return TY_OK;
 }
 
@@ -376,7 +377,7 @@ ty_status ty_infer_pad(ty_call *c) {
   return TY_OK;
 }
 
-/* Everything that size, stride and offset pick must lie in a tensor of x's shape in its layout. */
+/* Whatever size, stride and offset pick must lie in a tensor of x's shape and of strides layout (none: contiguous). */
 static ty_status strided_fits(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const ty_attr *lay = &c->at[TY_AT_strided_take_layout], *size = &c->at[TY_AT_strided_take_size];
@@ -420,7 +421,7 @@ ty_status ty_infer_strided_put(ty_call *c) {
 ty_status ty_infer_cat(ty_call *c) {
   int n = c->span[0].count, start = c->span[0].start;
   if (n == 0) return ty_fail(c, "argument 1 is an empty list");
-  int first = 0;                           /* tensor({}), with which lists begin to grow, goes with any shape */
+  int first = 0;                           /* tensor({}), with which lists begin to grow, fits any shape */
   while (first < n - 1 && c->in[start + first].t->ndim == 1 && c->in[start + first].t->shape[0] == 0) first++;
   const ty_tensor *x = c->in[start + first].t;
   ty_meta *m = &c->meta[0];

@@ -1,5 +1,5 @@
-/* Infer rules of convolution, pooling, resizing and grid_sample: what goes over the last two dims. Results lie channels-last in
- * memory where the backend is faster so or the operand does. As in shape.c: every check of arguments stands here. */
+/* Infer rules of convolution, pooling, resizing and grid_sample, which work on the last two dims. Results are channels-last in memory
+ * where the backend is faster so, or where the operand is. As in shape.c, the rules make every check of arguments. */
 #include <string.h>
 #include "shape.h"
 
@@ -11,7 +11,7 @@ static void convolves(ty_windows *w, const ty_attr *stride, const ty_attr *paddi
   pair(w->dilation, dilation);
   w->groups = groups->i;
 }
-/* nothing where there is no kernel size: an adaptive pool's gradient */
+/* no kernel size: the gradient of an adaptive pool, whose windows stay 0 */
 static void pools(ty_windows *w, const ty_attr *kernel, const ty_attr *stride, const ty_attr *padding, const ty_attr *ceil_mode) {
   if (!kernel->set) return;
   pair(w->kernel, kernel);
@@ -59,7 +59,7 @@ static ty_status conv_size(ty_call *c, const ty_windows *w, int64_t in, int64_t 
   return TY_OK;
 }
 
-/* Logical order stays N, C, H, W; in memory channels come last where the backend is faster so. */
+/* The logical order stays N, C, H, W; in memory channels are last where the backend is faster so. */
 static void conv_layout(ty_call *c) {
   ty_meta *m = &c->meta[0];
   const ty_backend *b = c->in[0].t->storage->backend;
@@ -101,7 +101,7 @@ ty_status ty_infer_conv2d(ty_call *c) {
   return TY_OK;
 }
 
-/* x and w: the shapes that conv2d had, size the one of them that is the result's; grad must have its result's. */
+/* x, w: shapes of conv2d's operands; size: the one whose gradient is asked for. Operand 1, grad, must have the shape of conv2d's result. */
 static ty_status conv_gradient(ty_call *c, const int64_t *x, const int64_t *w, const int64_t *size) {
   const ty_tensor *g = c->in[0].t;
   const ty_windows windows = ty_windows_of(c);
@@ -142,12 +142,12 @@ ty_status ty_infer_conv2d_input(ty_call *c) {
 
 /* ---- pooling: over the last two dims of 3 or 4 ---- */
 
-/* Channels-last goes in, the user's own too, channels-last comes out: as the backend's, so that view() copies it. */
+/* A channels-last operand, also one that the user laid out, gives a channels-last result: an own_layout, so that view() copies it. */
 static void pool_layout(ty_meta *m, const ty_tensor *x) {
   if (x->ndim == 4 && !ty_is_contiguous(x) && ty_is_channels_last(x)) ty_lay_channels_last(m);
 }
 
-/* How many windows go along dim k of the last two, of n elements. */
+/* *out: how many windows fit dim k of the last two, of n elements. */
 static ty_status pool_windows(ty_call *c, const ty_windows *w, int k, int64_t n, int64_t *out) {
   const int64_t kernel = w->kernel[k], s = w->stride[k], p = w->padding[k], d = w->dilation[k];
   if (kernel < 1 || s < 1 || p < 0 || p > kernel / 2 || kernel > 1 << 20 || s > 1 << 20 || d < 1 || d > 1 << 20)
@@ -205,7 +205,7 @@ ty_status ty_infer_pool_backward(ty_call *c) {
   ty_set_shape(&c->meta[0], (ty_dtype)c->in[0].t->dtype, size->n, size->v);
   pool_layout(&c->meta[0], idx ? idx : g);
   const ty_windows w = ty_windows_of(c);
-  if (!w.kernel[0]) return TY_OK;          /* windows by size alone, or places by indices alone */
+  if (!w.kernel[0]) return TY_OK;          /* adaptive: the sizes, or the indices, say all */
   for (int k = 0; k < 2; k++) {
     const int d = size->n - 2 + k;
     int64_t n;
@@ -235,7 +235,7 @@ ty_sampling_options ty_sampling_options_of(const ty_call *c) {
 
 /* ---- grid_sample: pictures (N, C, H, W) at the points of grids (N, Ho, Wo, 2) ---- */
 
-/* pictures' shape, and slots of the grid and of what lies at its points (-1: that comes yet) */
+/* x: the pictures' shape; grid: the grid's slot; y: the slot of a gradient for the values at its points (-1: none) */
 static ty_status samples(ty_call *c, const int64_t x[4], int grid, int y) {
   const ty_tensor *g = c->in[grid].t;
   for (int i = 0; i < c->nin; i++) {

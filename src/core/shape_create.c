@@ -1,6 +1,6 @@
-/* Infer rules of what is made of nothing, or drawn.
+/* Infer rules of creation and of random numbers.
  *
- * Idea: sizes and numbers are all there is to check; the dtype is the one that is asked for, else the default's. Invariant: as in
+ * Idea: there are only sizes and numbers to check; the dtype is the one that is asked for, else a default. Invariant: as in
  * shape.c. */
 #include <math.h>
 #include <string.h>
@@ -48,7 +48,7 @@ ty_status ty_infer_linspace(ty_call *c) {
   const ty_dtype d = created_dtype(&c->at[TY_AT_linspace_dtype], TY_F32);
   ty_set_shape(&c->meta[0], d, 1, &c->at[TY_AT_linspace_steps].i);
   ty_attr *first = &c->at[TY_AT_linspace_first], *last = &c->at[TY_AT_linspace_last];
-  if (!ty_is_float(d)) { first->f = trunc(first->f); last->f = trunc(last->f); }            /* between whole numbers */
+  if (!ty_is_float(d)) { first->f = trunc(first->f); last->f = trunc(last->f); }            /* whole dtypes: ends are cut first */
   return TY_OK;
 }
 

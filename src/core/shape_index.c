@@ -1,11 +1,11 @@
-/* Infer rules of index ops, sorting and scans. As in shape.c: every check of arguments stands here, but for the values of
- * index tensors, which the kernels check before they write. */
+/* Infer rules of index ops, sorting and scans. As in shape.c, they make every check of arguments, but for the values
+ * of index tensors, which the kernels check before they write. */
 #include <string.h>
 #include "shape.h"
 
 /* ---- indices ---- */
 
-/* Checks the index tensors and puts their common shape in shape. */
+/* Checks the index tensors, operand `list`; puts their common shape in shape and *ndim. */
 static ty_status index_shape(ty_call *c, const ty_tensor *x, int list, ty_attr *dims, int64_t *shape, int *ndim) {
   int n = c->span[list].count;
   const ty_operand *idx = c->in + c->span[list].start;
@@ -22,7 +22,7 @@ static ty_status index_shape(ty_call *c, const ty_tensor *x, int list, ty_attr *
   return TY_OK;
 }
 
-/* Index dims that stand together keep their place in the result; else they come first. */
+/* Index dims take the place of x's indexed dims if those are adjacent; else they come first. */
 int ty_index_place(const ty_attr *dims) {
   for (int i = 1; i < dims->n; i++)
     if (dims->v[i] != dims->v[i - 1] + 1) return 0;
@@ -93,7 +93,7 @@ ty_status ty_infer_scatter(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *idx = c->in[1].t, *src = c->in[2].t;
   TY_TRY(ty_infer_gather(c));
   const int64_t dim = c->at[TY_AT_gather_dim].i;
-  if (x->ndim && !x->shape[dim] && ty_numel(idx))      /* where nothing is written no backend looks at the index */
+  if (x->ndim && !x->shape[dim] && ty_numel(idx))      /* backends don't read an index into nothing */
     return ty_fail(c, "argument 3 has indices into dim %lld of shape %s, which is empty", (long long)dim + 1, ty_shape_of(x));
   if (!src) TY_TRY(ty_need_fitting(c, 2, (ty_dtype)x->dtype));
   else {
@@ -158,7 +158,7 @@ ty_status ty_infer_topk(ty_call *c) {
   return TY_OK;
 }
 
-/* Distinct values: how many there are depends on the data. The inverse has x's shape. */
+/* Distinct values, inverse (of x's shape), counts: how many values depends on the data. */
 ty_status ty_infer_unique(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   c->late = 1 | 4;

@@ -1,10 +1,10 @@
-/* Shapes of linear algebra: matrices in the last two dims, batches before them (LAPACK counts in int, and so do its work areas); and of
- * Fourier transforms. */
+/* Infer rules of linear algebra (matrices in the last two dims, batches before them) and of Fourier transforms. LAPACK counts in int,
+ * also within its work areas, hence the limits. */
 #include <string.h>
 #include "fourier.h"
 #include "shape.h"
 
-#define SIDE_MOST 30000            /* of decompositions whose work area has some 2 n * n elements */
+#define SIDE_MOST 30000            /* where the work area has about 2 n * n elements */
 #define SVD_MOST 24000             /* 3 n * n and more */
 
 static ty_status matrices(ty_call *c, int slot, int64_t most) {
@@ -25,7 +25,7 @@ static ty_status squares(ty_call *c, int slot, int64_t most) {
   return TY_OK;
 }
 
-/* x's batch dims, then these. */
+/* Result k: x's batch dims, then ndim of these. */
 static void result(ty_call *c, int k, int ndim, int64_t rows, int64_t cols) {
   const ty_tensor *x = c->in[0].t;
   int64_t shape[TY_MAXDIM + 2];

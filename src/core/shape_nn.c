@@ -1,5 +1,5 @@
-/* Infer rules of matrix products, attention, recurrent layers, normalisation, losses, ctc_loss and distances. As in shape.c: every check
- * of arguments stands here. */
+/* Infer rules of matrix products, attention, recurrent layers, normalisation, losses, ctc_loss and distances. As in shape.c, they make
+ * every check of arguments. */
 #include <string.h>
 #include "shape.h"
 
@@ -26,7 +26,7 @@ ty_status ty_infer_matmul(ty_call *c) {
     return ty_fail(c, "argument 2 has shape %s; dim %d must be %lld to match argument 1 of shape %s",
       ty_shape_of(b), db + 1, (long long)k, ty_shape_of(a));
   int nd = 0;
-  ty_tensor ba = *a, bb = *b;  /* their batch dims alone */
+  ty_tensor ba = *a, bb = *b;  /* their batch dims only */
   ba.ndim = (uint8_t)TY_MAX(a->ndim - 2, 0);
   bb.ndim = (uint8_t)TY_MAX(b->ndim - 2, 0);
   if (ty_broadcast(c, m->shape, &nd, &ba, a) != TY_OK || ty_broadcast(c, m->shape, &nd, &bb, a) != TY_OK)
@@ -58,7 +58,7 @@ ty_status ty_infer_linear(ty_call *c) {
   return TY_OK;
 }
 
-/* Gradients of weight and bias, of matrices. */
+/* linear's gradients of weight and bias; grad and x are matrices. */
 ty_status ty_infer_linear_backward_weight(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t;
   const int64_t shape[2] = {g->ndim == 2 ? g->shape[1] : 0, x->ndim == 2 ? x->shape[1] : 0};
@@ -101,7 +101,7 @@ static ty_status attention_operands(ty_call *c, int first) {
   return TY_OK;
 }
 
-/* (N,H,L,D) in the order (N,L,H,D), as it comes out of a projection and goes into the next: neither then copies. */
+/* Lays (N,H,L,D) out in the order (N,L,H,D), in which a projection gives it and the next one takes it: neither has to copy. */
 static void heads_within_rows(ty_meta *m) {
   const int64_t h = TY_MAX(m->shape[1], 1), l = TY_MAX(m->shape[2], 1), d = TY_MAX(m->shape[3], 1), stride[4] = {l * h * d, d, h * d, 1};
   m->has_stride = m->own_layout = true;
@@ -231,7 +231,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   return TY_OK;
 }
 
-/* What batch_norm_stats gives first, of what else it gives. */
+/* batch_norm_stats' first result, made from its others. */
 ty_status ty_infer_batch_norm_apply(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   for (int i = 1; i < 5; i++)
@@ -268,12 +268,12 @@ ty_status ty_infer_layer_norm(ty_call *c) {
   return TY_OK;
 }
 
-/* A float32 weight's gradient stays float32 beside 16-bit data: sums over the data would overflow. */
+/* A float32 weight's gradient stays float32 with 16-bit data: sums over the data would overflow in 16 bits. */
 static ty_dtype weight_gradient(const ty_tensor *x, const ty_tensor *w) {
   return w && w->dtype == TY_F32 && ty_is_16bit((ty_dtype)x->dtype) ? TY_F32 : (ty_dtype)x->dtype;
 }
 
-/* Gradients of x, weight and bias; the latter two in the shape of weight (or of the statistics' complement). */
+/* Gradients of x, weight and bias. The latter two have weight's shape: (C), or layer_norm's normalised dims. */
 ty_status ty_infer_norm_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *x = c->in[1].t, *w = c->in[2].t, *mean = c->in[3].t, *rstd = c->in[4].t;
   bool batch = c->op->id == TY_OP_batch_norm_backward;
@@ -363,7 +363,7 @@ ty_status ty_infer_rms_norm_backward(ty_call *c) {
 
 /* ---- losses ---- */
 
-/* Whether t has an element for each place of scores x (N, C, ...): x's shape without the classes. */
+/* Whether t has one element for each place of the scores x (N, C, ...): x's shape without the class dim. */
 static bool of_places(const ty_tensor *t, const ty_tensor *x) {
   return t->ndim == x->ndim - 1 && t->shape[0] == x->shape[0] &&
     !memcmp(t->shape + 1, x->shape + 2, sizeof(int64_t) * (size_t)(t->ndim - 1));
@@ -382,7 +382,7 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = ty_compute_dtype((ty_dtype)x->dtype);
-  /* the loss, log-sum-exps of places, what the places' losses count for together */
+  /* the loss; each place's log-sum-exp; the places' total weight */
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;
   ty_set_shape(&c->meta[0], d, mean ? 0 : y->ndim, y->shape);
   ty_set_shape(&c->meta[1], d, y->ndim, y->shape);
@@ -408,8 +408,8 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   return TY_OK;
 }
 
-/* Logarithms of probabilities (T, N, S) of S states of N sequences in T steps, and what is known of the sequences; backward: grad before
- * them, and after them what ctc_paths gives second. */
+/* Operands: log probabilities (T, N, S) of S states of N sequences in T steps, then skips and lengths of the sequences. Backward: grad
+ * comes before them, and ctc_paths' second result after them. */
 ty_status ty_infer_ctc(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
   const ty_tensor *x = c->in[back].t, *skips = c->in[back + 1].t, *lengths = c->in[back + 2].t;
@@ -430,7 +430,7 @@ ty_status ty_infer_ctc(ty_call *c) {
 
 /* ---- distances ---- */
 
-/* Rows of a and of b, of one width and one batch; backward: grad and norms, of their pairs. */
+/* The rows of a and b have one width and one batch; backward: grad and norms, for each pair of rows, besides. */
 ty_status ty_infer_distances(ty_call *c) {
   const bool back = c->op->id == TY_OP_distances_backward;
   const ty_tensor *a = c->in[back].t, *b = c->in[back + 1].t;

@@ -1,12 +1,12 @@
-/* Infer rules of optimizers' steps, gradient norms and GradScaler's ops, and what backends read of their calls (ty_optim_...).
+/* Infer rules of optimizer steps, gradient norms and GradScaler's ops; and ty_optim_..., by which backends read such calls.
  *
- * Idea: such a call has lists: parameters, gradients, states, 16-bit copies, side by side; and single numbers that live on the device. As
- * in shape.c: every check of arguments stands here. */
+ * Idea: such a call has parallel lists (parameters, gradients, states, 16-bit copies) and single numbers that live on the device. As
+ * in shape.c, the rules make every check of arguments. */
 #include <string.h>
 #include "optim_formulas.h"
 #include "shape.h"
 
-/* The single operands among the lists: numbers in 0-dim tensors. */
+/* Checks an operand that is no list: a number in a 0-dim tensor. */
 static ty_status need_number(ty_call *c, int slot) {
   const char *name = c->op->param[slot].name;
   const ty_tensor *t = c->span[slot].count ? c->in[c->span[slot].start].t : NULL;

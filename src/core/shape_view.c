@@ -1,5 +1,5 @@
-/* Infer rules of views: the shape and strides under which a tensor's memory is seen. apply.c makes the result from them. As in
- * shape.c: every check of arguments stands here. Invariant: a view names no element outside of its base. */
+/* Infer rules of views: the shape and strides under which a view sees x's memory; apply.c makes the view. As in shape.c, they make
+ * every check of arguments. Invariant: a view reaches no element outside of its base. */
 #include <string.h>
 #include "shape.h"
 
@@ -57,7 +57,7 @@ ty_status ty_infer_expand(ty_call *c) {
 }
 
 /* first and last are 1-based and included; negative ones count from the end; ends past the size are clamped. After this
- * first is the 0-based first element and last the number of elements. */
+ * rule the attribute first is the 0-based first element, and last the number of elements. */
 ty_status ty_infer_slice(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   ty_attr *a = c->at;
@@ -79,7 +79,7 @@ ty_status ty_infer_slice(ty_call *c) {
   m->has_stride = true;
   m->own_layout = x->own_layout;
   m->shape[d] = count;
-  m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));        /* a longer step takes one index too */
+  m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));        /* a longer step takes one index as well */
   a[TY_AT_slice_first].set = a[TY_AT_slice_last].set = true;
   a[TY_AT_slice_first].i = count ? first - 1 : 0;
   a[TY_AT_slice_last].i = count;
@@ -129,7 +129,7 @@ ty_status ty_infer_diagonal(ty_call *c) {
   return TY_OK;
 }
 
-/* How many windows of size elements, dilation apart and every step-th, n elements have; -1: not one. */
+/* How many windows of size elements, dilation apart, each a step after the last, fit n elements; -1: none. */
 static int64_t windows(int64_t n, int64_t size, int64_t step, int64_t dilation) {
   int64_t reach;                           /* from a window's first element to its last one */
   if (__builtin_mul_overflow(TY_MAX(size, 1) - 1, dilation, &reach) || reach >= n + (size == 0)) return -1;
@@ -164,7 +164,7 @@ ty_status ty_infer_unfold(ty_call *c) {
   memcpy(m->shape, x->shape, sizeof(int64_t) * x->ndim);
   memcpy(m->stride, x->stride, sizeof(int64_t) * x->ndim);
   m->shape[d] = count;
-  m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));   /* one window: its stride says nothing */
+  m->stride[d] = x->stride[d] * TY_MIN(step, TY_MAX(n, 1));   /* a longer step: one window, any stride */
   m->shape[x->ndim] = size;
   m->stride[x->ndim] = x->stride[d] * TY_MIN(dilation, TY_MAX(n, 1));
   return TY_OK;
@@ -192,14 +192,14 @@ ty_status ty_infer_as_strided(ty_call *c) {
     m->shape[i] = size->v[i];
     m->stride[i] = stride->v[i];
   }
-  if (!count && first >= 0) c->at[TY_AT_as_strided_storage_offset].i = 0;          /* of nothing */
+  if (!count && first >= 0) c->at[TY_AT_as_strided_storage_offset].i = 0;          /* an empty view */
   if (first < 0 || (count && last >= n))
     return ty_fail(c, "size %s at strides %s from storage_offset %lld reaches outside of %lld elements", ty_shape_text(size->v, size->n),
       ty_shape_text(stride->v, stride->n), (long long)first, (long long)n);
   return TY_OK;
 }
 
-/* unfold's transpose: windows along dim, their elements along the last dim, add up in n elements. */
+/* unfold's transpose: windows along dim, with their elements along the last dim, are summed into n elements. */
 ty_status ty_infer_overlap_add(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const int last = x->ndim - 1;
@@ -222,7 +222,7 @@ int64_t ty_view_offset(const ty_call *c) {
     const int64_t a = TY_MIN(TY_MAX(-off, 0), x->shape[row] - 1), b = TY_MIN(TY_MAX(off, 0), x->shape[col] - 1);
     return x->offset + a * x->stride[row] + b * x->stride[col];
   }
-  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select)      /* they begin alike */
+  if (c->op->id == TY_OP_slice || c->op->id == TY_OP_select)      /* same attributes at the front */
     return x->offset + c->at[TY_AT_select_index].i * x->stride[c->at[TY_AT_select_dim].i];
   if (c->op->id == TY_OP_as_strided) return x->offset + c->at[TY_AT_as_strided_storage_offset].i;
   return x->offset;

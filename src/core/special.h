@@ -1,15 +1,15 @@
-/* Special functions: what expressions in ops.def reach as M(f) beside math.h's.
+/* Special functions that expressions in ops.def call as M(f), beside those of math.h.
  *
- * Idea: series where they keep their digits, recurrences, and expansions for large arguments, in double, for both dtypes. Invariant: each
+ * Idea: series where they keep their digits, recurrences, and expansions for large arguments; in double for both dtypes. Invariant: each
  * loop ends, whatever the arguments are. */
 #ifndef TY_SPECIAL_H
 #define TY_SPECIAL_H
 
-#ifndef TY_MATH_H      /* as in math.h */
+#ifndef TY_MATH_H      /* see math.h */
 #include "math.h"
 #endif
 
-/* They are called: inlined into each loop and kernel, they would be most of what a compiler has to do. */
+/* Called, not inlined: in each loop and kernel, they would be most of a compiler's work. */
 #if defined(__CUDACC_RTC__)
 #define TY_CALLED static __device__ __noinline__
 #elif defined(__CUDACC__)
@@ -23,8 +23,8 @@
 
 /* ---- the gamma function's kin ---- */
 
-/* The n-th derivative of log gamma's derivative: the recurrence up to where the asymptotic series (Abramowitz & Stegun
- * 6.3.18, 6.4.11) has float64's digits; below 0 by reflection for n of 0 and 1, while more lose digits there, and are NaN far below. */
+/* The n-th derivative of digamma: the recurrence raises x to where the asymptotic series (Abramowitz & Stegun 6.3.18, 6.4.11)
+ * has float64's digits. Below 0: n of 0 and 1 by reflection; a higher n loses digits, and is NaN below -1000. */
 TY_CALLED double polygamma_f64(double x, double n) {
   const double bernoulli[8] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66, -691.0 / 2730, 7.0 / 6, -3617.0 / 510},
     pi = 3.141592653589793;
@@ -33,7 +33,7 @@ TY_CALLED double polygamma_f64(double x, double n) {
   if (x == 0) return n == 0 ? (1 / x > 0 ? -INFINITY : INFINITY) : n - 2 * floor(n / 2) == 0 && 1 / x > 0 ? -INFINITY : INFINITY;
   if (x < 0 && (x == floor(x) || (n > 1 && x < -1000))) return x == floor(x) && n - 2 * floor(n / 2) == 1 ? INFINITY : NAN;
   if (x < 0 && n < 2) {
-    const double turns = x > -1 ? x : x - 2 * floor(x / 2), s = sin(pi * turns);      /* near 0 as it is, to its last digit */
+    const double turns = x > -1 ? x : x - 2 * floor(x / 2), s = sin(pi * turns);      /* from -1 on x itself keeps all digits */
     mirror = n == 0 ? -pi * cos(pi * turns) / s : pi * pi / (s * s);
     sign = n == 0 ? 1 : -1;
     x = 1 - x;
@@ -62,8 +62,8 @@ TY_CALLED double polygamma_f64(double x, double n) {
 TY_INLINE float polygamma_f32(float x, double n) { return (float)polygamma_f64((double)x, n); }
 TY_INLINE double digamma_f64(double x) { return polygamma_f64(x, 0); }
 
-/* How the logarithm of a draw x of Gamma(alpha, 1) moves with alpha while its quantile stays: -(dP/dalpha) / (x p),
- * with the series of the lower incomplete gamma function P; for large alpha by its normal approximation. */
+/* d log(x) / d alpha of a draw x of Gamma(alpha, 1) at a fixed quantile: -(dP/dalpha) / (x p), p being the density, by the
+ * series of the lower incomplete gamma function P; for large alpha or x by the normal approximation. */
 TY_CALLED double gamma_draw_slope_f64(double log_x, double alpha) {
   const double x = exp(log_x);
   double term, sum, harmonic, weighted;
@@ -84,12 +84,12 @@ TY_CALLED double gamma_draw_slope_f64(double log_x, double alpha) {
 }
 TY_INLINE float gamma_draw_slope_f32(float log_x, float alpha) { return (float)gamma_draw_slope_f64((double)log_x, (double)alpha); }
 
-/* log gamma(1 + a) for small a, whose digits 1 + a would lose */
+/* log gamma(1 + a), also for small a, whose digits 1 + a would lose */
 TY_INLINE double ty_lgamma1p(double a) {
   return a < 1e-3 ? a * (-0.57721566490153286 + a * (0.82246703342411322 + a * (-0.40068563438653143 + a * 0.27058080842778454)))
                   : lgamma_f64(1 + a);
 }
-/* log(1 + m) - m, exact near 0: by r = m / (2 + m), of which log(1 + m) is twice the inverse hyperbolic tangent */
+/* log(1 + m) - m, exact near 0: log(1 + m) = 2 atanh(r), r = m / (2 + m) */
 TY_INLINE double ty_log1p_rest(double m) {
   const double r = m / (2 + m), s = r * r;
   double sum = 0;
@@ -97,15 +97,15 @@ TY_INLINE double ty_log1p_rest(double m) {
   for (int k = 25; k >= 3; k -= 2) sum = sum * s + 1.0 / k;
   return 2 * r * s * sum - m * r;
 }
-/* x^a e^-x / gamma(a + 1); for large a by Stirling's series, where the terms of its logarithm nearly cancel */
+/* x^a e^-x / gamma(a + 1); for large a, where the terms of its logarithm nearly cancel, by Stirling's series */
 TY_CALLED double ty_gamma_front(double a, double x) {
   const double s = 1 / (a * a);
   if (a < 20) return exp(a * log(x) - x - ty_lgamma1p(a));
   return exp(a * ty_log1p_rest((x - a) / a) - (1.0 / 12 - s * (1.0 / 360 - s * (1.0 / 1260 - s / 1680))) / a) /
     sqrt(6.283185307179586 * a);
 }
-/* The regularized incomplete gamma functions, P and Q = 1 - P: the series of P below a + 1, Q's continued fraction above (Numerical
- * Recipes 6.2), Q's own series where a and x are small; Temme's first term where either would take long. */
+/* The regularized incomplete gamma functions, P and Q = 1 - P. For x below a + 1: the series of P; above: the continued fraction of Q
+ * (Numerical Recipes 6.2); for small a and x: a series of Q; for a so large that all take long: Temme's first term. */
 TY_CALLED double ty_gamma_part(double a, double x, int upper) {
   double p = 0, q = 0;
   if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (a == INFINITY && x == INFINITY)) return NAN;
@@ -143,7 +143,7 @@ TY_INLINE double igamma_f64(double a, double x) { return ty_gamma_part(a, x, 0);
 TY_INLINE double igammac_f64(double a, double x) { return ty_gamma_part(a, x, 1); }
 TY_BY_DOUBLE2(igamma) TY_BY_DOUBLE2(igammac)
 
-/* Hurwitz' zeta function, the sum of (q + k)^-s: its first terms, then Euler's and Maclaurin's formula. NaN far below 0. */
+/* Hurwitz' zeta function, the sum of (q + k)^-s: its first terms, then the Euler-Maclaurin formula. NaN for q far below 0. */
 TY_CALLED double zeta_f64(double s, double q) {
   const double factors[12] = {1.0 / 12, -1.0 / 720, 1.0 / 30240, -1.0 / 1209600, 1.0 / 47900160, -691.0 / 1307674368000,
     1.0 / 74724249600, -3617.0 / 10670622842880000, 43867.0 / 5109094217170944000, -2.1748686985580618e-16, 5.5090028283602295e-18,
@@ -175,7 +175,7 @@ TY_BY_DOUBLE2(zeta)
 
 /* ---- modified Bessel functions of the first kind ---- */
 
-/* I_n(x) for n of 0 and 1, times e^-|x| where scaled: the power series, then Hankel's expansion. */
+/* I_n(x) for n of 0 and 1, times e^-|x| if scaled: the power series, and from 30 on Hankel's expansion. */
 TY_CALLED double ty_bessel(double x, int n, int scaled) {
   const double a = fabs(x);
   double sum, term;
@@ -200,7 +200,7 @@ TY_BY_DOUBLE1(i0) TY_BY_DOUBLE1(i1) TY_BY_DOUBLE1(i0e) TY_BY_DOUBLE1(i1e)
 
 /* ---- the normal distribution's kin ---- */
 
-/* e^(x^2) erfc(x); the square's rounding is made good, and far out there is the asymptotic series. */
+/* e^(x^2) erfc(x): the rounding of the square is corrected; from 12 on by the asymptotic series. */
 TY_CALLED double erfcx_f64(double x) {
   const double square = x * x;
   double sum = 1, term = 1;

@@ -1,9 +1,9 @@
-/* The tape: what was called, from what, and what its gradient needs.
+/* The tape: which op was called, on what, and which tensors its gradient needs.
  *
- * Idea: a node stands for one recorded call. Results own their node, a node owns its operands' nodes (edges), and keeps
- * tensors for the backward pass as aliases without history. So ownership runs from results to operands only and no
- * cycle arises. Invariants: a node's operands are older (smaller seq); nodes are freed by a worklist, not by
- * recursion; a saved tensor that was changed in place afterwards is noticed by its storage's version. */
+ * Idea: a node stands for one recorded call. Results own their node, a node owns its operands' nodes (its edges), and it saves
+ * tensors for backward as aliases without history. So ownership runs only from results to operands, and no cycle arises.
+ * Invariants: a node's operands are older (smaller seq); nodes are freed by a worklist, not by recursion; a saved tensor that
+ * is changed in place afterwards is noticed by its storage's version. */
 #include <stdlib.h>
 #include <string.h>
 #include "tycho.h"
@@ -144,7 +144,7 @@ static ty_status save(ty_ctx *ctx, ty_saved *s, ty_tensor *t, bool pack) {
   return TY_OK;
 }
 
-/* Where n is recorded: t is its result. */
+/* Notes the device and the stream of n, of which t is a result. */
 static void note_stream(const ty_ctx *ctx, ty_node *n, const ty_tensor *t) {
   const ty_backend *b = t ? ty_device_of(t) : NULL;
   if (!b || b->gpu < 0) return;
@@ -156,7 +156,7 @@ static void note_recorded(const ty_ctx *ctx) {
   if (ctx->account) atomic_store_explicit(&ctx->account->recorded, true, memory_order_relaxed);
 }
 
-/* before[i], where given: operand i as it was before an in-place change. */
+/* before: for a call in place; before[i] is operand i before the change, NULL: operand i itself. */
 static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) {
   ty_op *op = c->op;
   ty_node *n = node_new(op, c->nin, op->nout, op->nattr);
@@ -180,7 +180,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
   }
   for (int j = 0; j < op->nout; j++) {
     ty_meta_of(c->out[j], &n->meta[c->nin + j]);
-    /* in place: what the result will be isn't there to be packed yet */
+    /* in place the result isn't computed yet, so hooks can't pack it */
     if (mask >> (TY_SAVED_OUT + j) & 1 && st == TY_OK) st = save(c->ctx, &n->saved[c->nin + j], c->out[j], pack && !before);
   }
   if (st != TY_OK) ty_node_release(n);
@@ -191,7 +191,7 @@ static ty_status make_node(ty_call *c, ty_tensor *const *before, ty_node **out) 
 ty_status ty_record(ty_call *c) {
   ty_node *n;
   TY_TRY(make_node(c, NULL, &n));
-  if (ty_is_float((ty_dtype)c->out[0]->dtype)) set_node(c->out[0], n, 0);   /* further results are indices, masks, statistics */
+  if (ty_is_float((ty_dtype)c->out[0]->dtype)) set_node(c->out[0], n, 0);   /* the others are indices, masks, statistics */
   ty_node_release(n);
   return TY_OK;
 }
@@ -214,9 +214,9 @@ ty_status ty_record_function(ty_ctx *ctx, ty_function f, ty_tensor **in, int nin
     }
   if (st != TY_OK) { ty_node_release(n); return st; }
   for (int j = 0; j < nout; j++) {
-    n->meta[nin + j].dtype = TY_NDTYPE;    /* of what is no tensor */
+    n->meta[nin + j].dtype = TY_NDTYPE;    /* this output is no tensor */
     if (!out[j]) continue;
-    for (int i = 0; i < nin && !f.internal; i++) out[j]->history += out[j] == in[i];     /* changed in place: its views take theirs anew */
+    for (int i = 0; i < nin && !f.internal; i++) out[j]->history += out[j] == in[i];     /* changed in place: its views renew their nodes */
     ty_meta_of(out[j], &n->meta[nin + j]);
     if (ty_is_float((ty_dtype)out[j]->dtype)) set_node(out[j], n, j);
   }
@@ -234,8 +234,8 @@ bool ty_mark_graph_used(ty_tensor *t) {
 }
 
 /* ---- views and in-place changes ----
- * A change of a view is a change of its base: the base's new history is strided_put(old base, new elements), and a view
- * whose base has moved on takes its history anew as strided_take(base). Both ops speak of the base's memory layout. */
+ * A change of a view changes its base: the base's new node is strided_put(old base, new elements), and a view whose base has
+ * changed since gets strided_take(base) as its node. Both ops describe the view within the base's memory layout. */
 
 static void ints(ty_attr *a, const int64_t *v, int n) {
   a->set = true;
@@ -264,7 +264,7 @@ static ty_node *take_node(ty_tensor *v) {
 
 ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
   ty_node *n = NULL;
-  if (t->base && t->base->storage != t->storage) {       /* it was given other memory: no longer a view of it */
+  if (t->base && t->base->storage != t->storage) {       /* t was given other memory: no longer a view of base */
     if (t->history != t->base->history) { ty_node_release(t->node); t->node = NULL; }
     ty_release(t->base);
     t->base = NULL;
@@ -284,9 +284,9 @@ ty_status ty_history(ty_ctx *ctx, ty_tensor *t) {
 ty_status ty_prepare_inplace(ty_call *c, ty_tensor *target, ty_tensor *const *before, ty_pending *p) {
   ty_tensor *base = target->base;
   *p = (ty_pending){NULL, NULL};
-  if (!ty_is_float((ty_dtype)target->dtype)) return TY_OK;      /* no gradient comes by whole numbers */
+  if (!ty_is_float((ty_dtype)target->dtype)) return TY_OK;      /* whole numbers carry no gradient */
   if (ty_will_record(c)) TY_TRY(make_node(c, before, &p->call));
-  else if (!base && ty_needs_grad(target)) {  /* overwritten by what doesn't need grad: as what is filled */
+  else if (!base && ty_needs_grad(target)) {  /* overwritten by values without grad: recorded as fill */
     ty_node *n = p->call = node_new(&ty_ops[TY_OP_fill], 2, 1, 0);
     if (!n) return no_memory(c->ctx);
     for (int i = 0; i < 3; i += 2) ty_meta_of(target, &n->meta[i]);
@@ -316,9 +316,9 @@ void ty_abandon_inplace(ty_pending *p) {
 void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
   ty_node *n = p->call, *put = p->put;
   uint32_t now = ty_version(target);
-  for (int i = 0; n && i < n->nin + n->nout; i++)      /* what was saved of the target is saved as it is now */
+  for (int i = 0; n && i < n->nin + n->nout; i++)      /* saved aliases of the target hold its new value */
     if (n->saved[i].t && n->saved[i].t->storage == target->storage) n->saved[i].version = now;
-  if (!put) {                        /* n: NULL of whole numbers */
+  if (!put) {                        /* n is NULL for whole numbers */
     if (n) set_node(target, n, 0);
     target->history++;
     ty_node_release(n);
@@ -327,7 +327,7 @@ void ty_commit_inplace(ty_tensor *target, ty_pending *p) {
   put->edge[1] = (ty_edge){n, 0, NULL};
   set_node(target->base, put, 0);
   ty_node_release(put);
-  target->base->history++;           /* the view takes its own history anew when it is used */
+  target->base->history++;           /* the view renews its node when it is used (ty_history) */
 }
 
 /* ---- what rules read ---- */
@@ -341,7 +341,7 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
   const ty_meta *m = &n->meta[i];
   ty_tensor *kept = ty_retain(s->t);
   if (s->packed) TY_TRY(ctx->host->unpack(ctx, s->packed, &kept));
-  if (kept->dtype != m->dtype || !TY_SAME_SHAPE(kept, m) || ty_device_of(kept) != ty_devices[m->device]) {   /* only hooks do that */
+  if (kept->dtype != m->dtype || !TY_SAME_SHAPE(kept, m) || ty_device_of(kept) != ty_devices[m->device]) {   /* only hooks cause this */
     ty_error(ctx, "saved_tensors_hooks: unpack returned a %s tensor of shape %s on %s; '%s' saved a %s of shape %s on %s",
       ty_dtype_names[kept->dtype], ty_shape_of(kept), ty_device_of(kept)->name, name, ty_dtype_names[m->dtype],
       ty_shape_text(m->shape, m->ndim), ty_devices[m->device]->name);
@@ -349,7 +349,7 @@ static ty_status unpack(ty_ctx *ctx, ty_node *n, int i, ty_edge e, ty_tensor **o
     return TY_ERR;
   }
   const uint32_t now = ty_version(kept);
-  if (now != s->version && kept->storage->id == s->from) {                 /* hooks may have given other memory */
+  if (now != s->version && kept->storage->id == s->from) {                 /* unless a hook gave other memory */
     ty_release(kept);
     return ty_error(ctx, "backward: a tensor of shape %s that '%s' needs for its gradient was changed in place (version %u, expected %u)",
                     ty_shape_text(m->shape, m->ndim), name, now, s->version);
@@ -372,10 +372,10 @@ ty_status ty_saved_out(ty_ctx *ctx, ty_node *n, int j, ty_tensor **out) {
 
 void ty_node_finish(ty_node *n) {
   n->ran = true;
-  bool keeps = !n->op;               /* what keeps nothing has nothing to lose: another loss may come by it */
+  bool keeps = !n->op;               /* an op that saved nothing can run again, for another loss */
   for (int i = 0; i < n->nin + n->nout; i++) keeps = keeps || n->saved[i].t || n->saved[i].packed;
   if (!keeps) return;
   drop_saved(n);
-  drop_hooks(n);                     /* they can't run again */
+  drop_hooks(n);                     /* hooks can't run again */
   n->done = true;
 }

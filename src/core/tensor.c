@@ -1,8 +1,8 @@
-/* Storages, tensors and what can be said of their geometry.
+/* Storages, tensors and their geometry: shapes, strides, layouts.
  *
- * Idea: a tensor is a small refcounted struct that sees a refcounted storage through strides; views are tensors of the
- * same storage. Invariant: every element a tensor can reach lies inside its storage; ty_release never recurses
- * deeply (a tensor's history is freed by the tape's worklist). */
+ * Idea: a tensor is a small refcounted struct that sees a refcounted storage through strides; its views are tensors of the
+ * same storage. Invariants: every element that a tensor can reach lies inside its storage; ty_release never recurses deeply (the
+ * tape's worklist frees a tensor's history). */
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ const char *ty_shape_text(const int64_t *shape, int ndim) {
 
 /* ---- memory ---- */
 
-static _Atomic long fail_in, fail_times;   /* tests: after fail_in - 1 more allocations, fail_times in a row fail */
+static _Atomic long fail_in, fail_times;   /* tests: after fail_in - 1 more allocations the next fail_times fail */
 
 long ty_debug_fail_alloc(long n, long times) {
   long left = atomic_exchange(&fail_in, n);
@@ -121,15 +121,15 @@ void ty_account_release(ty_account *a) {
   ty_free(a);
 }
 
-/* A storage and the tensor that is made with it are one block, so that a small tensor is few cache lines. The storage's refs
- * count two for each user of its data, and one for the block's own tensor while that lives: the block goes at 0, the data
- * when less than 2 is left. */
-typedef struct block { ty_tensor t; ty_storage s; struct block *before; } block;   /* before: made before it; only a hint */
+/* A storage and the tensor that is made with it are one block, so that a small tensor takes few cache lines. The storage's refs
+ * count two for each user of its data, and one for the block's tensor while that lives: the data is freed when refs fall
+ * below 2, the block at 0. */
+typedef struct block { ty_tensor t; ty_storage s; struct block *before; } block;   /* before: the block made before it, a hint for warm() */
 
 static block *block_of(ty_storage *s) { return (block *)((char *)s - offsetof(block, s)); }
 
-/* Blocks and views come from per-thread free lists: garbage is collected in batches, which malloc's own caches are too
- * short for. */
+/* Blocks and views come from free lists of each thread: garbage collection frees them in batches, for which malloc's own caches are
+ * too short. */
 typedef struct cell { struct cell *next; } cell;
 typedef struct { cell *first; int n; } cells;
 #define CELLS_MOST 32768
@@ -190,8 +190,8 @@ void ty_contiguous_strides(const int64_t *shape, int ndim, int64_t *stride) {
   }
 }
 
-/* Blocks are cold when their turn comes, and turns are foreseeable: the free list's next one is made next, and a collector
- * finalizes the youngest first. */
+/* Prefetches a block that is used next and is not in the cache by then: the first of the free list, and, as a collector finalizes the
+ * youngest first, the one made before the one that is released. */
 static void warm(const block *k) {
   for (size_t at = 0; k && at < sizeof *k; at += 64) __builtin_prefetch((const char *)k + at, 1);
 }
@@ -205,7 +205,7 @@ static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const t
   if (!k) return NULL;
   warm((const block *)block_cells.first);
   k->before = youngest;
-#ifndef TY_NO_CACHE                        /* a leak checker would take it for a reference */
+#ifndef TY_NO_CACHE                        /* a leak checker would take youngest for a reference */
   youngest = k;
 #endif
   ty_tensor *t = &k->t;
@@ -230,15 +230,15 @@ static block *block_new(ty_ctx *ctx, const ty_backend *b, size_t nbytes, const t
   return k;
 }
 
-/* n: what the caller gives up, as refs count it. */
+/* Takes n off refs: 2 for a user of the data, 1 for the block's tensor, 3 for both. */
 static void storage_drop(ty_storage *s, int n) {
   int before = atomic_load_explicit(&s->refs, memory_order_acquire);
   ty_storage was;
-  while (before != n) {                    /* equal: nobody else is there to count with */
+  while (before != n) {                    /* equal: no one else holds any of it */
     if (before >= 2 && before - n < 2) memcpy(&was, s, offsetof(ty_storage, small));
     if (atomic_compare_exchange_weak(&s->refs, &before, before - n)) break;
   }
-  const ty_storage *const k = before == n ? s : &was;      /* once the count says so, who has the rest of it may free s */
+  const ty_storage *const k = before == n ? s : &was;      /* s itself may be freed by the last holder now */
   if (before >= 2 && before - n < 2) {
     if (k->drop) k->drop(k->owner);
     else if (k->within) ty_storage_release(k->within);
@@ -269,13 +269,13 @@ int ty_storage_holders(const ty_storage *s) { return atomic_load(&s->refs) / 2 -
 static ty_status out_of_memory(ty_ctx *ctx, const ty_backend *b, size_t nbytes) {
   long long used = ctx->account ? (long long)atomic_load(&ctx->account->bytes) : 0;
   char more[256];
-  snprintf(more, sizeof more, ", %lld bytes in use by tensors", used);         /* of all devices; a GPU knows its own */
+  snprintf(more, sizeof more, ", %lld bytes in use by tensors", used);         /* on all devices; b->memory adds the GPU's own figures */
   if (b->memory) b->memory(b, more, sizeof more);
   ty_error(ctx, "out of memory: %zu bytes requested on %s%s", nbytes, b->name, more);
   return TY_OOM;
 }
 
-/* Bytes of a tensor, or -1 where that overflows. */
+/* Bytes of a tensor; -1: too many. */
 static int64_t meta_bytes(const ty_meta *m) {
   const int64_t n = ty_count(m), bytes = n * ty_dtype_size[m->dtype];
   return n < 0 || bytes > TY_MOST ? -1 : bytes;
@@ -289,7 +289,7 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
   ty_storage *s = &k->s;
   if (b == &ty_cpu && n <= TY_SMALL) s->data = s->small;
   else {
-    for (int attempt = 0; !s->data && attempt < 2; attempt++) {   /* once more after collecting */
+    for (int attempt = 0; !s->data && attempt < 2; attempt++) {   /* a second time after collecting garbage */
       if (attempt) {
         if (ctx->host && ctx->host->reclaim) ctx->host->reclaim(ctx);
         if (b->empty_cache) b->empty_cache(b);
@@ -354,7 +354,7 @@ static bool last_reference(ty_tensor *t) {
 
 void ty_release(ty_tensor *t) {
   while (t && last_reference(t)) {
-    ty_tensor *grad = t->grad;           /* gradients may have gradients: a chain, so a loop */
+    ty_tensor *grad = t->grad;           /* may have a gradient itself: a chain, so a loop */
     if (t->node) ty_node_release(t->node);
     if (t->base) ty_release(t->base);    /* a base has no base */
     if (t->whole) ty_release(t->whole);  /* as deep as vmaps are nested */
@@ -367,7 +367,7 @@ void ty_release(ty_tensor *t) {
       block *k = (block *)t;
       warm(k->before);
       if (t->storage == &k->s) storage_drop(&k->s, 3);
-      else {                               /* it was given other data */
+      else {                               /* the tensor was given other data */
         ty_storage_release(t->storage);
         storage_drop(&k->s, 1);
       }
@@ -457,7 +457,7 @@ bool ty_is_channels_last(const ty_tensor *t) {
   return t->shape[0] == 1 || t->stride[0] == want;
 }
 
-/* Sufficient, not necessary: sorted by stride, each dim must step beyond the reach of those before it. */
+/* True may be a false alarm; false is sure: by ascending stride, each dim steps beyond the reach of those before it. */
 bool ty_overlaps_itself(const ty_tensor *t) {
   int64_t reach = 0;
   unsigned left = 0;
@@ -484,10 +484,10 @@ void ty_meta_of(const ty_tensor *t, ty_meta *m) {
   memcpy(m->shape, t->shape, sizeof(int64_t) * t->ndim);
 }
 
-/* Walks both shapes from the last dim: each group of old dims that can be seen as one run takes the new dims it covers. */
+/* Walks both shapes from the last dim. Old dims that make one evenly strided run are grouped; new dims are given strides within it. */
 bool ty_view_strides(const ty_tensor *t, const int64_t *shape, int ndim, int64_t *stride) {
   if (ty_numel(t) == 0) { ty_contiguous_strides(shape, ndim, stride); return true; }
-  int64_t run = 1, base = 1, covered = 1;  /* elements of the run, its stride, elements of it already given away */
+  int64_t run = 1, base = 1, covered = 1;  /* run: the run's elements; base: its stride; covered: how many of them new dims have taken */
   int old = t->ndim - 1, nw = ndim - 1;
   while (old >= 0 && t->shape[old] == 1) old--;
   if (old >= 0) { base = t->stride[old]; run = t->shape[old]; }
@@ -498,7 +498,7 @@ bool ty_view_strides(const ty_tensor *t, const int64_t *shape, int ndim, int64_t
       if (old < 0) return false;
       base = t->stride[old]; run = t->shape[old]; covered = 1;
     }
-    while (run % (covered * shape[nw]) != 0) {   /* does not fit: join the next old dim, if it goes on evenly */
+    while (run % (covered * shape[nw]) != 0) {   /* doesn't fit: join the next old dim, if the run goes on evenly */
       int up = old - 1;
       while (up >= 0 && t->shape[up] == 1) up--;
       if (up < 0 || t->stride[up] != base * run) return false;

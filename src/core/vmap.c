@@ -1,12 +1,12 @@
-/* vmap: functions of one example, run for all of them at once.
+/* vmap: a function of one example, run on all examples at once.
  *
- * Idea: within vmap a mapped tensor is an alias that shows one example's shape and has the tensor of all examples behind it (t->whole, the
- * examples along its first dim). apply brings a call with mapped operands here: it is checked as one of an example, each operand is laid so
- * that the op of all examples gives the examples' results (vmap_rules.c), and these are mapped again. Nothing beyond apply ever meets a
- * mapped tensor: the tape, programs, autocast and backends see ops on the tensors behind. Where an op has no such rule it runs example by
- * example, and the results are stacked.
- * Invariants: the first dim of a whole is the examples'; of several vmaps the innermost is resolved first; a mapped tensor that outlives
- * its vmap is an error, not an example. */
+ * Idea: within vmap a mapped tensor is an alias that shows the shape of one example; behind it, in t->whole, is the tensor of all examples,
+ * which lie along its first dim. apply brings a call with mapped operands here. The call is checked as a call on one example, the operands
+ * are laid out so that one call of the op gives the results of all examples (vmap_rules.c), and these are mapped again. An op without
+ * a rule runs example by example, and the results are stacked. So nothing behind apply meets a mapped tensor: the tape, programs, autocast
+ * and backends see ops on the wholes.
+ * Invariants: the first dim of a whole is the examples'; of nested vmaps the innermost is resolved first; using a mapped tensor after its
+ * vmap has ended is an error. */
 #include <string.h>
 #include "vmap.h"
 
@@ -153,7 +153,7 @@ static ty_status stacked(ty_ctx *ctx, ty_operand *one, int64_t n, ty_tensor **ou
   return ty_apply(ctx, &ty_ops[TY_OP_stack], one, (int)n, span, &dim, NULL, out);
 }
 
-/* Whether operands of the op, there to be changed, are; batch_norm's are in training alone. */
+/* Whether the call changes operands in place; batch_norm does so in training only. */
 static bool changes(const ty_vmap_call *m) {
   const ty_op *op = m->one.op;
   bool any = false;
@@ -216,7 +216,7 @@ bool ty_is_mapped(const ty_call *c, const ty_tensor *into) {
   return mapped || (c->ctx->map && draws(c));
 }
 
-/* Made of nothing: for each example its own. */
+/* Random numbers from no operand: each example has its own. */
 static ty_status draw_new(ty_vmap_call *m, ty_tensor **out) {
   ty_attr *size = NULL;
   for (int k = 0; k < m->one.op->nparam; k++)
@@ -228,7 +228,7 @@ static ty_status draw_new(ty_vmap_call *m, ty_tensor **out) {
   return ty_vmap_run(m, NULL, out);
 }
 
-/* A tensor that was made within the vmap, and that nobody sees another way, becomes a mapped one when it takes what differs. */
+/* Makes t mapped, as it is to take values that differ by example. Only for a t that was made within the vmap and shares no memory. */
 static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
   ty_ctx *ctx = m->one.ctx;
   ty_tensor *all, *whole;
@@ -277,7 +277,7 @@ static ty_status apply_mapped(ty_vmap_call *m, ty_tensor *into, ty_tensor **out)
   return TY_OK;
 }
 
-/* Random numbers within vmap: the op of all runs outside of it. */
+/* An op that draws random numbers: it runs outside of this vmap, so that it isn't mapped again. */
 static ty_status draw_outside(ty_vmap_call *m, uint32_t mapped, ty_tensor *into, ty_tensor **out) {
   ty_ctx *ctx = m->one.ctx;
   const ty_vmap *within = ctx->map;

@@ -1,7 +1,7 @@
-/* How each op's operands are laid for all examples (vmap.h).
+/* How each op's operands are laid out for one call on all examples (vmap.h).
  *
- * Idea: the examples come first, so that what counts dims from the end needs no change and dims that are named are one further; batches of
- * pictures, of rows, of queries take the examples into theirs. */
+ * Idea: the examples' dim comes first. So an op that counts dims from the end needs no change, and dims that an argument names go up by
+ * one. An op on batches (of pictures, rows, queries) takes the examples as part of its batch. */
 #include <string.h>
 #include "vmap.h"
 
@@ -11,7 +11,7 @@ static ty_status permute(ty_ctx *ctx, ty_tensor *t, const int64_t *dims, ty_tens
   return ty_call_op2(ctx, TY_OP_permute, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
-/* t's n dims from `from` on, at `to`. */
+/* Moves t's n dims from `from` on to `to`. */
 static ty_status move_dims(ty_ctx *ctx, ty_tensor *t, int from, int n, int to, ty_tensor **out) {
   int64_t dims[TY_MAXDIM];
   int k = 0, rest = 0;
@@ -22,7 +22,7 @@ static ty_status move_dims(ty_ctx *ctx, ty_tensor *t, int from, int n, int to, t
   }
   return permute(ctx, t, dims, out);
 }
-/* As another call among examples. */
+/* Calls another op on the examples. */
 static ty_status binary(ty_vmap_call *m, ty_op_id id, ty_tensor *a, ty_tensor *b, ty_tensor **out) {
   return ty_call_op2(m->one.ctx, id, ty_op_tensor(a), ty_op_tensor(b), NULL, NULL, out);
 }
@@ -35,7 +35,7 @@ static ty_status with_rank(ty_vmap_call *m, int i, int rank) {
   return ty_vmap_laid_for(m, i, rank);
 }
 
-/* Dims that an argument names are one further. */
+/* Adds one to each dim that an argument names. */
 static void shift_dims(ty_vmap_call *m) {
   for (int k = 0; k < m->one.op->nparam; k++) {
     const ty_param *p = &m->one.op->param[k];
@@ -54,7 +54,8 @@ static int highest_rank(const ty_vmap_call *m) {
   return rank;
 }
 
-/* Examples without dims count as numbers among dtypes; all of them, which have one, don't: the result may have to become narrower. */
+/* In dtype promotion 0-dim examples give way to tensors with dims, but their whole, which has a dim, doesn't: so the result may need a
+ * cast to the dtype that examples give. */
 static ty_status pointwise(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
   const bool first = m->one.op->dtype == TY_D_FIRST || m->one.op->id == TY_OP_copy;
   const int rank = highest_rank(m);
@@ -82,7 +83,7 @@ static ty_status reduce(ty_vmap_call *m, ty_tensor **out) {
   ty_attr *dims = &m->at[TY_AT_sum_dim];
   shift_dims(m);
   ty_vmap_plainly(m, 0);
-  if (x->ndim == 0) {                      /* over a dim of 1 */
+  if (x->ndim == 0) {                      /* reduces over a new dim of 1 */
     const int64_t size[2] = {m->map->size, 1};
     ty_tensor *v;
     TY_TRY(ty_vmap_view(m->one.ctx, x->whole, 2, size, &v));
@@ -98,7 +99,7 @@ static ty_status reduce(ty_vmap_call *m, ty_tensor **out) {
 
 static ty_status views(ty_vmap_call *m, ty_tensor **out) {
   const ty_tensor *x = ty_vmap_example(m, 0);
-  ty_attr *size = &m->at[TY_AT_view_size];               /* expand's and permute's, too */
+  ty_attr *size = &m->at[TY_AT_view_size];               /* also expand's size and permute's dims */
   ty_vmap_plainly(m, 0);
   switch (m->one.op->id) {
     case TY_OP_view: case TY_OP_expand: case TY_OP_permute:
@@ -114,7 +115,7 @@ static ty_status views(ty_vmap_call *m, ty_tensor **out) {
   return ty_vmap_run(m, NULL, out);
 }
 
-/* Batches of products: a vector among the mapped operands is a row, or a column, whose dim goes away again. */
+/* As a batched product. A mapped vector becomes a row or a column, and its dim of 1 is dropped at the end. */
 static ty_status matmul(ty_vmap_call *m, ty_tensor **out) {
   ty_ctx *ctx = m->one.ctx;
   const int rank = TY_MAX(highest_rank(m), 2);
@@ -124,7 +125,7 @@ static ty_status matmul(ty_vmap_call *m, ty_tensor **out) {
     int64_t size[TY_MAXDIM] = {m->map->size};
     ty_vmap_plainly(m, i);
     if (!ty_vmap_maps(m, t)) continue;
-    if (i == 0 && !ty_vmap_maps(m, other) && other->ndim <= 2) continue;      /* rows of all examples by one matrix */
+    if (i == 0 && !ty_vmap_maps(m, other) && other->ndim <= 2) continue;      /* one matrix for the rows of all examples */
     if (rank == TY_MAXDIM) return ty_error(ctx, "vmap: matmul: %d dims leave no room for one more", rank);
     const int n = TY_MAX(t->ndim, 2);
     for (int d = 0; d < rank; d++) size[1 + d] = 1;
@@ -156,8 +157,8 @@ static ty_status linear(ty_vmap_call *m, ty_tensor **out) {
   return s;
 }
 
-/* Filters of their own are, on a GPU, groups of one convolution: x (N, B C, H, W), filters (B O, C / groups, ...); a bias is added after.
- * On the CPU many groups take longer than many calls. */
+/* If each example has filters of its own, they become groups of one convolution on a GPU: x (N, B C, H, W), filters (B O, C / groups, ...);
+ * the bias is added after. On the CPU many groups take longer than many calls. */
 static ty_status conv2d(ty_vmap_call *m, ty_tensor **out) {
   ty_ctx *ctx = m->one.ctx;
   ty_tensor *x = ty_vmap_example(m, 0), *w = ty_vmap_example(m, 1), *bias = ty_vmap_example(m, 2), *b, *v, *y, *all;
@@ -194,7 +195,7 @@ static ty_status conv2d(ty_vmap_call *m, ty_tensor **out) {
   return s;
 }
 
-/* The examples' indices into their own part of x: along the first dim they count the examples. */
+/* An index tensor that gives each example its own part of x: 1 to the number of examples, along the first of 1 + rank dims. */
 static ty_status count_examples(ty_vmap_call *m, int rank, ty_tensor **out) {
   ty_attr at[TY_MAXATTR] = {[TY_AT_range_first] = {.set = true, .f = 1}, [TY_AT_range_last] = {.set = true, .f = (double)m->map->size},
     [TY_AT_range_step] = {.set = true, .f = 1}, [TY_AT_range_dtype] = {.set = true, .i = TY_I64}, [TY_AT_range_device] = {.set = true}};
@@ -208,10 +209,10 @@ static ty_status count_examples(ty_vmap_call *m, int rank, ty_tensor **out) {
   return s;
 }
 
-/* x[indices], and index_put where value stands before them (list: where the indices' list stands among the operands). */
+/* index, and index_put, which has a value before the indices. list: the indices' slot, 1 or 2. */
 static ty_status index_by(ty_vmap_call *m, int list, ty_tensor *into, ty_tensor **out) {
   const ty_span of = m->one.span[list];
-  const ty_attr *dims = &m->plain[TY_AT_index_dims];     /* index_put's, too */
+  const ty_attr *dims = &m->plain[TY_AT_index_dims];     /* also index_put's */
   const int place = ty_index_place(dims), n = of.count;
   bool together = true, mapped = false;
   int rank = 0;
@@ -220,13 +221,13 @@ static ty_status index_by(ty_vmap_call *m, int list, ty_tensor *into, ty_tensor 
     mapped = mapped || ty_vmap_maps(m, ty_vmap_example(m, of.start + i));
     together = together && dims->v[i] == dims->v[0] + i;
   }
-  const int rest = ty_vmap_example(m, 0)->ndim - n;                /* x's other dims, of which `place` stand before the indices' */
+  const int rest = ty_vmap_example(m, 0)->ndim - n;                /* how many dims of x aren't indexed */
   if (list == 2 && (!together || (mapped && place))) return ty_vmap_each(m, out);
   ty_attr *at = &m->at[TY_AT_index_dims];
   *at = *dims;
   for (int i = 0; i < n; i++) TY_TRY(with_rank(m, of.start + i, rank));
   ty_tensor *all = NULL, *v;
-  if (list == 1 && !ty_vmap_maps(m, ty_vmap_example(m, 0))) {         /* one x: the examples come first among the indices' dims */
+  if (list == 1 && !ty_vmap_maps(m, ty_vmap_example(m, 0))) {         /* one x for all: the examples' dim is the first of the index dims */
     ty_vmap_plainly(m, 0);
     TY_TRY(ty_vmap_apply(m, &all));
     const ty_status s = move_dims(m->one.ctx, all, place, 1, 0, &v);
@@ -244,7 +245,7 @@ static ty_status index_by(ty_vmap_call *m, int list, ty_tensor *into, ty_tensor 
     return s == TY_OK ? ty_vmap_results(m, &v, out) : s;
   }
   if (n == TY_MAXDIM) return ty_vmap_each(m, out);
-  /* an index more, of the examples */
+  /* one more index: the examples' number */
   ty_operand more[TY_MAXDIM + 2];
   ty_span span[TY_MAXPARAM];
   memcpy(span, m->span, sizeof span);
@@ -265,7 +266,7 @@ static ty_status index_by(ty_vmap_call *m, int list, ty_tensor *into, ty_tensor 
   return s == TY_OK ? ty_vmap_results(m, &v, out) : s;
 }
 
-/* By fixed statistics, or of each place or group alone, the examples may stand in one batch. */
+/* The examples may form one batch where the statistics are fixed, or are each row's or group's own. */
 static ty_status norm(ty_vmap_call *m, ty_tensor **out) {
   const int id = m->one.op->id;
   const bool rows = id == TY_OP_layer_norm_stats || id == TY_OP_rms_norm_stats, batch = id == TY_OP_group_norm_stats ||
@@ -279,7 +280,7 @@ static ty_status norm(ty_vmap_call *m, ty_tensor **out) {
   return ty_vmap_run_merged(m, out);
 }
 
-/* Pictures (N, C, H, W); of 3 dims where pools take them, which may as well have the examples before. */
+/* Pictures (N, C, H, W); or, for pools, (C, H, W), where the examples are the batch. */
 static ty_status pictures(ty_vmap_call *m, ty_tensor **out) {
   const bool batch = ty_vmap_example(m, 0)->ndim == 4;
   for (int i = 0; i < m->one.nin; i++) TY_TRY(batch ? ty_vmap_merged(m, i) : ty_vmap_spread(m, i));
@@ -298,7 +299,7 @@ static ty_status draw(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
   return ty_vmap_run(m, into, out);
 }
 
-static bool has_sizes(const ty_op *op) {    /* an argument names all of a result's sizes, as gradients' ops have it */
+static bool has_sizes(const ty_op *op) {    /* an argument holds all sizes of a result, as in ops for gradients */
   bool has = false;
   for (int k = 0; k < op->nparam; k++) has = has || op->param[k].type == TY_P_INTS;
   return has;
@@ -337,7 +338,7 @@ ty_status ty_vmap_rule(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
       }
       break;
     case TY_C_LINALG: case TY_C_DISTANCE: case TY_C_FOURIER: case TY_C_MOVE: break;
-    case TY_C_CAT:                         /* cat leaves an empty vector out */
+    case TY_C_CAT:                         /* cat skips empty vectors, which have another rank */
       for (int i = 1; i < m->one.nin; i++) if (ty_vmap_example(m, i)->ndim != first->ndim) return ty_vmap_each(m, out);
       break;
     case TY_C_SORT:
