@@ -1,9 +1,9 @@
 /* The transport of groups of processes (core/group.h) over MPI: tycho/mpi.so, which is opened when a process group is made.
  *
  * Idea: every exchange is a nonblocking MPI call, which advances while its caller tests it; so no thread is needed, and
- * two processes may each send before they receive. Invariants: but at begin and end MPI is called under one lock; an error
- * becomes a text and never lets MPI abort the job. A process that ends well waits for the others (MPI_Finalize); one that fails doesn't,
- * and mpirun ends the others too. */
+ * two processes may each send before they receive. Invariants: MPI is called under one lock, except at
+ * its begin and end; an error becomes a text and never lets MPI abort the job. A process that ends well waits for the
+ * others (MPI_Finalize); one that fails doesn't, and mpirun ends the others too. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <mpi.h>
