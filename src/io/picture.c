@@ -107,7 +107,7 @@ static ty_status within(ty_ctx *ctx, const char *path, int64_t w, int64_t h) {
   return TY_OK;
 }
 
-/* Rounded a b / 255, as Pillow has it. */
+/* a * b / 255, rounded as Pillow does. */
 static uint8_t share(uint32_t a, uint32_t b) {
   const uint32_t t = a * b + 128;
   return (uint8_t)(((t >> 8) + t) >> 8);

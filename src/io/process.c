@@ -135,7 +135,7 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
 /* ---- messages ---- */
 
 typedef struct { int64_t tag, bytes; } packet;
-/* room for one descriptor, or, as the kernel rounds, two */
+/* room for one descriptor; as the kernel rounds, for two */
 typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
 
 ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_message_part *parts, int n, bool wait, bool *full) {

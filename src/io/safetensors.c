@@ -182,7 +182,7 @@ struct ty_safetensors {
   item *items;
   int fd;
   char *text;                /* the header */
-  size_t size, data;         /* of the file; where the tensors' bytes begin */
+  size_t size, data;         /* size of the file; offset of the tensors' bytes */
 };
 
 void ty_safetensors_close(ty_safetensors *f) {

@@ -256,7 +256,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     if (ty_apply(r->ctx, &ty_ops[TY_OP_zeros], NULL, 0, NULL, at, NULL, &h->t) != TY_OK) return ty_raise(L, r->ctx);
   }
   const int base = lua_gettop(L) - n->nout - 2;
-  if (n->internal) {                       /* its operands, by place, for the time of the call */
+  if (n->internal) {                       /* its operands, by position, during the call */
     lua_pushliteral(L, "_saved");
     lua_createtable(L, n->nin, 0);
     for (int i = 0; i < n->nin; i++)
@@ -264,7 +264,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     lua_rawset(L, base + 2);
   }
   lua_call(L, n->nout + 1, LUA_MULTRET);
-  if (n->internal) {                       /* in one list: there may be more than a stack holds */
+  if (n->internal) {                       /* in one list: the stack may not hold so many */
     for (int i = 0; i < n->nin; i++) {
       lua_rawgeti(L, base + 1, i + 1);
       take_gradient(L, r, i, "checkpoint");

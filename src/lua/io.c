@@ -210,7 +210,7 @@ static int math_random(lua_State *L) {
   lua_pushliteral(L, "random");
   lua_rawget(L, -2);
   if (!lua_iscfunction(L, -1) || !lua_getupvalue(L, -1, 1) || lua_type(L, -1) != LUA_TUSERDATA) return 0;
-  if (lua_objlen(L, -1) < 32 || lua_objlen(L, -1) > 64) return 0;          /* four words and, once, a flag */
+  if (lua_objlen(L, -1) < 32 || lua_objlen(L, -1) > 64) return 0;          /* four words, and formerly a flag */
   if (!state) lua_pushlstring(L, lua_touserdata(L, -1), lua_objlen(L, -1));
   else if (n == lua_objlen(L, -1)) memcpy(lua_touserdata(L, -1), state, n);
   return state ? 0 : 1;

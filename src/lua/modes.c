@@ -209,7 +209,7 @@ static int map_in_all(lua_State *L) {
   return in_all(ctx, ctx->map, ty_check(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of that vmap's alone */
+static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of the innermost vmap's */
   const ty_tensor *t = ty_test(L, 1);
   lua_pushboolean(L, t && t->whole && (!lua_toboolean(L, 2) || t->map == mapping(L, ty_state_of(L))->map->id));
   return 1;

@@ -104,8 +104,8 @@ static int define(lua_State *L) {
   return 1;
 }
 
-/* list of {name, signature, doc, domain, class, results, inplace, differentiable, mutates, params (names in
-   order)} for docs, specs and traces */
+/* list of {name, signature, doc, domain, class, results, inplace, differentiable, mutates, autocast, dtype,
+   params and attributes (names in order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)}, *const casts[] =
     {[TY_A_FP16] = "16 bits", [TY_A_FP32] = "float32", [TY_A_WIDEST] = "widest"}, *const rules[] = {[TY_D_SAME] = "same",

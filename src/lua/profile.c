@@ -22,7 +22,7 @@ typedef struct {
   entry *list;
   int n, room, depth, open[DEEPEST];       /* open: indices of entries that haven't ended; -1: no memory for one */
   long long id[DEEPEST];                   /* of open ranges, unique over all profiles; 0: a kernel */
-  bool shapes, outside;                    /* outside: only ranges for profilers outside */
+  bool shapes, outside;                    /* outside: only ranges, for external profilers */
   ty_account *account;
   void *start[TY_MAXGPU];                  /* events from which a GPU's times count */
   double began;
@@ -34,7 +34,7 @@ static char *shapes_of(const ty_call *c) {
   char text[512];
   size_t at = 0;
   text[0] = 0;
-  for (int i = 0; i < c->nin && at < sizeof text; i++)               /* what has no room is cut off */
+  for (int i = 0; i < c->nin && at < sizeof text; i++)               /* cut off where text is full */
     if (c->in[i].t) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", ty_shape_of(c->in[i].t));
   return strdup(text);
 }
@@ -59,7 +59,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   if (r->n == r->room) {
     const int room = r->room ? 2 * r->room : 1024;
     entry *more = realloc(r->list, sizeof *more * (size_t)room);
-    if (!more) return;                     /* out of memory: it goes unrecorded */
+    if (!more) return;                     /* out of memory: not recorded */
     r->list = more;
     r->room = room;
   }
@@ -79,7 +79,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
 static void leave(recorder *r, ty_ctx *ctx, long long id) {
   int depth = r->depth - 1;
   if (id && depth < DEEPEST && !r->outside) while (depth >= 0 && r->id[depth] != id) depth--;
-  if (depth < 0) return;                   /* it began before the profile */
+  if (depth < 0) return;                   /* begun before the profile */
   r->depth--;
   if (r->outside) ty_gpu_library.range(NULL);
   if (r->outside || depth >= DEEPEST) return;
@@ -99,7 +99,7 @@ static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx, 0); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_state_of(L)->account->profiler; }
 
-/* profile_start(record shapes?, only ranges for profilers outside?) */
+/* profile_start(record shapes?, only ranges for external profilers?) */
 static int profile_start(lua_State *L) {
   ty_state *s = ty_state_of(L);
   if (s->account->profiler) return ty_throw(L, "profile: another profile is being taken");

@@ -26,7 +26,7 @@ void ty_state_release(ty_state *s) {
   }
 }
 
-static int set_private(lua_State *L) {   /* name, value: what Lua gives the binding */
+static int set_private(lua_State *L) {   /* name, value: sets what the library's Lua gives the binding */
   static const char *const names[] = {"format", "function", "shape_meta", "read_rules", NULL};
   static const int slots[] = {TY_R_FORMAT, TY_R_FUNCTION, TY_R_SHAPE_META, TY_R_READ_RULES};
   lua_settop(L, 2);

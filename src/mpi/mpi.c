@@ -129,7 +129,7 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   MPI_Comm_rank(c, &r->rank);
   const bool root = m->peer == r->rank;
   const bool there = m->kind == TY_ALL_GATHER && m->in == (char *)m->out + m->n * r->rank * ty_dtype_size[m->dtype];
-  /* the result is, or begins as, what came in */
+  /* the result is, or starts from, the input */
   if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))
     if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
   switch (m->kind) {
