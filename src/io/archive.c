@@ -150,7 +150,7 @@ ty_status ty_zip_open(ty_ctx *ctx, const char *path, ty_zip **out) {
   int64_t size;
   const int fd = ty_file_open(ctx, path, &size);
   if (fd < 0) return TY_ERR;
-  close(fd);                                             /* libzip opens it by itself; it is no pipe */
+  close(fd);                                             /* libzip opens the path itself; this has shown it is no pipe */
   ty_zip *z = ty_malloc(sizeof *z);
   if (!z) return ty_no_memory(ctx, path);
   snprintf(z->path, sizeof z->path, "%s", path);
@@ -181,7 +181,7 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
   if (!f) return zip_failed(ctx, z->path, zip_get_error(z->z));
   ty_status s = blob_new(ctx, (size_t)st.size, out);
   char extra;
-  for (size_t at = 0; s == TY_OK && at <= (size_t)st.size;) {      /* to the end, where the check of the contents is */
+  for (size_t at = 0; s == TY_OK && at <= (size_t)st.size;) {      /* to the end, where libzip checks the CRC */
     const size_t want = (size_t)st.size - at;
     const zip_int64_t k = want ? zip_fread(f, (char *)(*out)->p + at, TY_MIN(want, (size_t)1 << 30)) : zip_fread(f, &extra, 1);
     if (k < 0) s = zip_failed(ctx, z->path, zip_file_get_error(f));
@@ -218,7 +218,7 @@ ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int
     } else zip_set_file_compression(z, (zip_uint64_t)k, ZIP_CM_STORE, 0);
   }
   if (st == TY_OK && zip_close(z) == 0) {
-    fd = open(temporary, O_RDWR | O_CLOEXEC);            /* libzip has put a new file in its place */
+    fd = open(temporary, O_RDWR | O_CLOEXEC);            /* libzip has replaced the file by a new one */
     if (fd >= 0) return ty_file_commit(ctx, fd, temporary, path);
     ty_error(ctx, "%s: %s", path, strerror(errno));
     unlink(temporary);

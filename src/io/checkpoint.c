@@ -1,8 +1,8 @@
-/* Checkpoints: a thread that writes one while training goes on.
+/* Checkpoints: a thread (a saver) writes one while training goes on.
  *
- * Idea: the tensors handed over are a snapshot that nobody writes; the thread shares them until it is ended, by the
- * thread that started it (so counts change there alone). Invariant: `latest`, and the removal of old files, come after
- * the new one is durable, and in the order in which savers of a folder were started. */
+ * Idea: the tensors handed over are a snapshot that nobody writes to. The saver shares them until the thread that started
+ * it ends it, so reference counts change in that thread alone. Invariant: `latest` is written and old files are removed
+ * only when the new file is durable; the savers of a folder work in the order in which they were started. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,12 +17,12 @@
 #include "io.h"
 
 struct ty_saving {
-  struct ty_saving *next;  /* under way: one that was started earlier */
-  bool finished;           /* nobody need wait for it */
-  dev_t device;            /* of the folder, and which it is there */
+  struct ty_saving *next;  /* in under_way: the saver started before this one */
+  bool finished;           /* later savers needn't wait for it */
+  dev_t device;            /* device and inode of the folder */
   ino_t inode;
   pthread_t thread;
-  pid_t process;           /* whose thread it is: a fork has none, and it is over there */
+  pid_t process;           /* that has the thread; in a fork the saving counts as over */
   pthread_mutex_t lock;
   pthread_cond_t ready;
   bool started, done;
@@ -35,7 +35,7 @@ struct ty_saving {
   ty_ctx ctx;
 };
 
-/* The step of a checkpoint's file name; -1: it is none, letter for letter. */
+/* The step in a checkpoint's file name; -1: not exactly such a name. */
 static int64_t step_of(const char *name) {
   char again[64];
   long long step;
@@ -49,12 +49,12 @@ static int largest_first(const void *a, const void *b) {
   return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What was saved last first: a run that went back to step 50 and saved 51 has left 100 behind. */
+/* The step saved last comes first, larger ones at the end: a run that went back to step 50 and saved 51 has left 100. */
 static void last_first(int64_t *steps, int n, int64_t last) {
   int above = 0;
   qsort(steps, (size_t)n, sizeof *steps, largest_first);
   while (above < n && steps[above] > last) above++;
-  for (int i = 0; i < above && above < n; i++) {         /* larger ones to the end, one by one: there are few */
+  for (int i = 0; i < above && above < n; i++) {         /* one by one: there are few */
     const int64_t s = steps[0];
     memmove(steps, steps + 1, sizeof *steps * (size_t)(n - 1));
     steps[n - 1] = s;
@@ -114,13 +114,13 @@ static ty_status write_latest(ty_ctx *ctx, const char *folder, const char *name)
   return ty_file_write(ctx, path, NULL, 0, name, strlen(name));
 }
 
-/* Savers under way: the last one first. */
+/* Savers that haven't been ended, the last started first. */
 static pthread_mutex_t under_way_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t one_finished = PTHREAD_COND_INITIALIZER;
 static ty_saving *under_way;
 static pid_t under_way_pid;
 
-/* Returns when all that were started before s are finished (NULL: all there are); with `of`, those of its folder alone. */
+/* Waits for all savers started before s (NULL: for all) to finish; with `of`, only for those of its folder. */
 static void wait_for(ty_saving *s, const ty_saving *of) {
   pthread_mutex_lock(&under_way_lock);
   for (ty_saving *q = s ? s : under_way; q;) {
@@ -134,13 +134,13 @@ static void wait_for(ty_saving *s, const ty_saving *of) {
 static ty_status save(ty_saving *s) {
   const char *meta[2] = {"tycho", s->tree}, *slash = strrchr(s->path, '/'), *name = slash ? slash + 1 : s->path;
   char old[TY_PATH_MOST];
-  wait_for(s, s);                                        /* an earlier one removes what isn't its own */
+  wait_for(s, s);                                        /* an earlier saver would remove this one's file as old */
   TY_TRY(ty_safetensors_write(&s->ctx, s->path, s->list, s->n, meta, 1, true, &s->written));
   TY_TRY(write_latest(&s->ctx, s->folder, name));
   int64_t *steps;
   int n, kept = 1;
   if (!s->keep || ty_checkpoints(&s->ctx, s->folder, &steps, &n) != TY_OK) return TY_OK;
-  for (int i = 0; i < n; i++) {                          /* the new one, which is the first now, and the next ones stay */
+  for (int i = 0; i < n; i++) {                          /* the new file and the keep - 1 that come first besides stay */
     snprintf(old, sizeof old, "step-%lld.safetensors", (long long)steps[i]);
     if (!strcmp(old, name) || kept++ < s->keep) continue;
     if (snprintf(old, sizeof old, "%s/step-%lld.safetensors", s->folder, (long long)steps[i]) < (int)sizeof old) unlink(old);
@@ -149,7 +149,7 @@ static ty_status save(ty_saving *s) {
   return TY_OK;
 }
 
-/* At the end of the process nothing of Lua's runs, and what was asked for is to be saved. */
+/* No Lua code runs at the end of the process, and checkpoints under way must be completed. */
 static void wait_at_exit(void) {
   if (getpid() == under_way_pid) wait_for(NULL, NULL);   /* a fork has no such threads */
 }
@@ -236,7 +236,7 @@ ty_status ty_saving_start(ty_ctx *ctx, const char *path, const ty_named *list, i
   list_in(s);
   s->started = pthread_create(&s->thread, NULL, run, s) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (!s->started) run(s);                               /* no thread to be had: then here */
+  if (!s->started) run(s);                               /* no thread to be had: save here */
   *out = s;
   return TY_OK;
 }

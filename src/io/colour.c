@@ -1,10 +1,10 @@
-/* Pictures' colours, in place on floats of 0..1. The arithmetic is torchvision's on float tensors; what it does on bytes only
- * (posterize, equalize) is done on 255 times the value. */
+/* Changes of pictures' colours, on floats of 0..1, in place. The arithmetic is torchvision's on float tensors; what torchvision does on
+ * bytes only (posterize, equalize) is done on 255 times the value. */
 #include <math.h>
 #include <string.h>
 #include "data.h"
 
-static float clamp01(float v) { return v > 0 ? v < 1 ? v : 1 : 0; }      /* NaN too becomes a number: some are places in tables */
+static float clamp01(float v) { return v > 0 ? v < 1 ? v : 1 : 0; }      /* NaN becomes 0: some results index tables */
 static float grey(const float *v, int64_t n, int64_t i) { return 0.2989f * v[i] + 0.587f * v[n + i] + 0.114f * v[2 * n + i]; }
 
 /* v[i] = by * v[i] + (1 - by) * other */
@@ -61,7 +61,7 @@ static ty_status sharpen(ty_ctx *ctx, ty_picture *p, float by, ty_canvas *s) {
 
 ty_status ty_recolour(ty_ctx *ctx, ty_picture *p, ty_colour what, float by, ty_canvas *s) {
   TY_TRY(ty_picture_own(ctx, p, s));
-  float *v = (float *)p->p;                              /* own: ours to change */
+  float *v = (float *)p->p;                              /* own now: may be changed */
   const int64_t n = p->sc, all = p->c * n;
   const bool rgb = p->c == 3;
   switch (what) {
@@ -80,7 +80,7 @@ ty_status ty_recolour(ty_ctx *ctx, ty_picture *p, ty_colour what, float by, ty_c
         const float g = grey(v, n, i);
         for (int c = 0; c < 3; c++) v[c * n + i] = what == TY_GRAYSCALE ? g : blend(v[c * n + i], g, by);
       }
-      if (what == TY_GRAYSCALE && by == 1) p->c = 1;     /* of equal planes */
+      if (what == TY_GRAYSCALE && by == 1) p->c = 1;     /* one of three equal planes */
       break;
     case TY_HUE:
       if (rgb && by != 0) hue(v, n, by);

@@ -1,5 +1,5 @@
 /* Tables of numbers as text: rows are lines, fields stand between separators and may be quoted; an empty field is NaN.
- * The first line may have names. Numbers are read as in the "C" locale, whatever the process's. */
+ * The first line may hold names. Numbers are read in the "C" locale, whatever the process's is. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -24,8 +24,8 @@ static bool push(numbers *x, double v) {
   return true;
 }
 
-/* The field that begins at *at: its text into out (NUL-terminated, at most most - 1 bytes), *at to its end. False: it
-   is longer, or has a zero byte. */
+/* Copies the field that begins at *at to out (NUL-terminated, at most most - 1 bytes) and moves *at to its end. False:
+   the field is longer, or has a zero byte. */
 static bool field(const char **at, const char *end, char sep, char *out, size_t most) {
   const char *p = *at;
   size_t n = 0;
@@ -33,7 +33,7 @@ static bool field(const char **at, const char *end, char sep, char *out, size_t 
   if (quoted) p++;
   while (p < end) {
     if (quoted && *p == '"') {
-      if (p + 1 < end && p[1] == '"') p++;               /* a quote in quotes */
+      if (p + 1 < end && p[1] == '"') p++;               /* "" stands for a quote */
       else { quoted = false; p++; continue; }
     } else if (!quoted && (*p == sep || *p == '\n' || *p == '\r')) break;
     whole = whole && *p && n + 1 < most;
@@ -72,7 +72,7 @@ static bool number(char *s, locale_t c, double *v) {
   return end == s + n;
 }
 
-/* Field of a row's and file's place, for errors, counted from 1. */
+/* Parses the file. Errors count lines and fields from 1. */
 static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t size, char sep, bool header, locale_t c,
   numbers *x, int64_t *columns, text *names) {
   const char *at = all, *end = all + size;
@@ -108,7 +108,7 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
       return ty_error(ctx, "%s: line %lld has %lld fields, the ones before %lld", path, (long long)line, (long long)k,
         (long long)width);
     width = k;
-    for (const char *p = row; p < stop; p++) line += *p == '\n';          /* within quotes */
+    for (const char *p = row; p < stop; p++) line += *p == '\n';          /* newlines within quotes */
   }
   if (width < 0) return ty_error(ctx, "%s: there are no lines", path);
   *columns = width;

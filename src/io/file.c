@@ -1,6 +1,7 @@
-/* Writing files so that after a failure the file at path is what it was: into a temporary one beside it, synced,
-   renamed, the folder synced. Where that last step alone fails, the new file is there, and may not outlast a loss of power. As if it were
-   written in place, a link leads to the file, which keeps its permissions. */
+/* Writing files so that a failure leaves the file at path as it was.
+ *
+ * Idea: a temporary file beside it is written, synced and renamed, and the folder synced. If only the last step fails, the new file is in
+ * place, but may not survive a loss of power. As with writing in place, a symbolic link is followed, and the file keeps its permissions. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                    /* O_DIRECT */
 #endif
@@ -23,8 +24,8 @@ bool ty_away(int *fd) {
   return to >= 0;
 }
 
-/* A new file. Where a host has closed the standard streams their numbers are taken meanwhile: what another thread prints just then must
- * not come into it. */
+/* Creates a file. Where a host has closed the standard streams, /dev/null takes their numbers meanwhile, so that what another thread
+ * prints just then can't get into the file. */
 static int create(const char *path) {
   int held[3], n = 0, null;
   while ((null = open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0 && null <= 2 && n < 3) held[n++] = null;
@@ -35,7 +36,7 @@ static int create(const char *path) {
   return fd;
 }
 
-/* path, or, in room (PATH_MAX), what it leads to as a link. One that leads to nothing is replaced. */
+/* path, or the target that it leads to as a link, in room (PATH_MAX). A dangling link is replaced. */
 static const char *target_of(const char *path, char *room) {
   struct stat st;
   return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && realpath(path, room) ? room : path;
@@ -45,7 +46,7 @@ int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
   char room[PATH_MAX];
   static atomic_uint count;                              /* threads may write beside the same path */
   struct stat st;
-  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))      /* it would be replaced */
+  if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))      /* a device would be replaced */
     return ty_error(ctx, "%s: not a regular file", path), -1;
   for (int tries = 0; tries < 100; tries++) {
     if (snprintf(out, TY_PATH_MOST, "%s.%ld.%u.tmp", target_of(path, room), (long)getpid(), count++) >= TY_PATH_MOST)
@@ -53,9 +54,9 @@ int ty_temporary(ty_ctx *ctx, const char *path, char *out) {
     int fd = create(out);
     if (fd > 2 || (fd >= 0 && ty_away(&fd))) return flock(fd, LOCK_EX | LOCK_NB), fd;    /* see ty_abandoned */
     const int e = errno;
-    if (e != EEXIST) unlink(out);                        /* made, and no other number was to be had */
+    if (e != EEXIST) unlink(out);                        /* created, but ty_away failed */
     errno = e;
-    if (errno != EEXIST) break;                          /* an earlier process of our number has left it */
+    if (errno != EEXIST) break;                          /* left by an earlier process with our pid */
   }
   return ty_error(ctx, "%s: %s", path, strerror(errno)), -1;
 }
@@ -69,7 +70,7 @@ bool ty_abandoned(int folder, const char *name) {
 
 int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {
   struct stat st;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* a pipe's other end isn't waited for */
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);    /* doesn't wait for a pipe's other end */
   if (fd < 0 || fstat(fd, &st) != 0) ty_error(ctx, "%s: %s", path, strerror(errno));
   else if (!S_ISREG(st.st_mode)) ty_error(ctx, "%s: not a regular file", path);
   else {
@@ -80,8 +81,8 @@ int ty_file_open(ty_ctx *ctx, const char *path, int64_t *size) {
   return -1;
 }
 
-/* From MUCH bytes on a file goes to the disk past the page cache, in aligned blocks: in half the time and less, and
- * without turning out what others have there. A smaller one is more likely to be read again soon. */
+/* Files from MUCH bytes on bypass the page cache, in aligned blocks: that takes at most half the time, and evicts nothing
+ * that others have cached. A smaller file is more likely to be read again soon. */
 #define MUCH ((int64_t)32 << 20)
 #define BLOCK ((size_t)4 << 20)
 #define ALIGNED 4096
@@ -99,7 +100,7 @@ static bool write_all(ty_writer *w, const char *p, size_t n) {
   while (n) {
     const ssize_t k = write(w->fd, p, n);
     if (k < 0 && errno == EINTR) continue;
-    if (k < 0 && errno == EINVAL && w->direct) {         /* what isn't aligned, or a file system that has promised too much */
+    if (k < 0 && errno == EINVAL && w->direct) {         /* unaligned, or a file system that can't do it after all */
       w->direct = false;
       if (set_direct(w->fd, false)) continue;
     }
@@ -154,7 +155,7 @@ ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char 
   char folder[PATH_MAX], room[PATH_MAX];
   const char *target = target_of(path, room);
   struct stat st;
-  if (stat(target, &st) == 0) fchmod(fd, st.st_mode & 0777);             /* where that isn't to be had, as a new file */
+  if (stat(target, &st) == 0) fchmod(fd, st.st_mode & 0777);             /* if this fails: a new file's */
   bool ok = fsync(fd) == 0;
   ok = close(fd) == 0 && ok;
   if (!ok || rename(temporary, target) != 0) {
@@ -168,8 +169,8 @@ ty_status ty_file_commit(ty_ctx *ctx, int fd, const char *temporary, const char 
   else if (slash) *slash = 0;
   else strcpy(folder, ".");
   int d = open(folder, O_RDONLY | O_DIRECTORY);
-  if (d < 0) return TY_OK;                               /* a folder that may be entered and not read */
-  ok = fsync(d) == 0 || errno == EINVAL;                 /* EINVAL: a file system without it */
+  if (d < 0) return TY_OK;                               /* a folder that may be entered but not read */
+  ok = fsync(d) == 0 || errno == EINVAL;                 /* EINVAL: the file system doesn't sync folders */
   int e = errno;
   close(d);
   return ok ? TY_OK : ty_error(ctx, "%s: its folder can't be synced: %s", path, strerror(e));

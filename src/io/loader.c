@@ -1,10 +1,10 @@
-/* Threads that fill batches ahead of the one that asks.
+/* Threads (workers) that fill batches ahead of the thread that asks for them.
  *
- * Idea: the asking thread makes each batch's memory and submits it; batches stand in one list in that order; a worker takes the first that
- * no one has begun, and the asking thread the first of all, once it is done. So order and contents don't depend on who was quick.
- * Invariant: list and marks change under the lock; a batch that a worker has taken is that worker's until it is marked done. A fork leaves
- * the threads behind, and the lock as it was: a child touches neither. A worker that hangs (a file that is never there) when it is to stop
- * is left behind, and with it its batch; the last of such ends what they share. */
+ * Idea: the asking thread allocates each batch and appends it to one list. A worker takes the first batch that none has begun; the asking
+ * thread takes the first of the list, once it is done. So order and contents don't depend on which worker is faster.
+ * Invariant: the list and the batches' marks change under the lock; a batch that a worker has taken is the worker's until it is marked
+ * done. A forked child has no workers, and the lock in any state: it touches neither. A worker that hangs in an item when it is to stop
+ * (reading a dead file system, say) is left behind with its batch; the last of these frees the loader. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "data.h"
 
-#define PATIENCE 1                 /* seconds that a worker may take to leave the item that it is at */
+#define PATIENCE 1                 /* seconds that workers have to finish their items when they are to stop */
 
 typedef struct { struct ty_loader *loader; int number; bool ended; pthread_t thread; ty_ctx ctx; ty_canvas canvas; } worker;
 
@@ -23,8 +23,8 @@ struct ty_loader {
   pthread_cond_t work, ready;
   ty_batch *first, *last, *fresh;      /* fresh: the first that no worker has taken */
   atomic_bool stopping;
-  pid_t process;                       /* whose threads they are */
-  int n, behind;                       /* behind: those that nobody waits for any more */
+  pid_t process;                       /* that has the threads */
+  int n, behind;                       /* behind: workers left behind by ty_loader_stop */
   worker w[];
 };
 
@@ -56,7 +56,7 @@ static void *run(void *p) {
   w->ended = true;
   pthread_cond_signal(&l->ready);
   const bool last = l->behind && !--l->behind;
-  pthread_mutex_unlock(&l->lock);          /* from here on another may end them all */
+  pthread_mutex_unlock(&l->lock);          /* from here on another worker may free l */
   if (last) end(l);
   return NULL;
 }
@@ -76,7 +76,7 @@ ty_status ty_loader_start(ty_ctx *ctx, ty_source *s, int workers, ty_loader **ou
   l->source = s;
   l->process = getpid();
   atomic_fetch_add(&s->refs, 1);
-  sigfillset(&all);                                      /* signals are the host's business */
+  sigfillset(&all);                                      /* signals go to the host's threads */
   pthread_sigmask(SIG_SETMASK, &all, &before);
   int e = 0;
   for (; l->n < workers && !e; l->n += !e) {
@@ -135,7 +135,7 @@ void ty_loader_stands(ty_loader *l, int *at_worker, int64_t *at_item) {
 }
 
 ty_batch *ty_loader_stop(ty_loader *l) {
-  if (ty_loader_forked(l)) return NULL;                  /* some workers are still at its batches, in the parent */
+  if (ty_loader_forked(l)) return NULL;                  /* the parent's workers may have been at the batches */
   struct timespec until;
   ty_batch *left = NULL;
   clock_gettime(CLOCK_MONOTONIC, &until);
@@ -151,7 +151,7 @@ ty_batch *ty_loader_stop(ty_loader *l) {
     b->next = left;
     left = b;
   }
-  for (int i = 0; i < l->n; i++) {         /* under the lock, which those that have ended don't need: others may end l after it */
+  for (int i = 0; i < l->n; i++) {         /* under the lock, which ended workers don't need: after it others may free l */
     l->behind += !l->w[i].ended;
     if (l->w[i].ended) pthread_join(l->w[i].thread, NULL);
     else pthread_detach(l->w[i].thread);

@@ -1,5 +1,5 @@
-/* Pictures: decoding (TurboJPEG, libspng), the memory they pass through, and how they end as elements of a batch. Invariant: a file's
- * sizes are checked before memory for its pixels is taken. */
+/* Pictures: decoding (TurboJPEG, libspng), the canvas memory that they pass through, and writing them as elements of a batch. Invariant:
+ * a file's sizes are checked before memory for its pixels is taken. */
 #include <spng.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,9 +39,9 @@ void ty_canvas_free(ty_canvas *s) {
   memset(s, 0, sizeof *s);
 }
 
-/* ---- where pictures end ---- */
+/* ---- pictures as elements ---- */
 
-/* A row of n values as floats; to[i] = p[i * step]. */
+/* Row y of plane c as floats, with `normal` carried out. */
 static void row_of(const ty_picture *p, int c, int y, float *to) {
   const float mean = p->normal ? p->mean[c] : 0, std = p->normal ? p->std[c] : 1;
   const int n = p->w;
@@ -107,7 +107,7 @@ static ty_status within(ty_ctx *ctx, const char *path, int64_t w, int64_t h) {
   return TY_OK;
 }
 
-/* Rounded a b / 255, as Pillow has it. */
+/* a * b / 255, rounded as Pillow does. */
 static uint8_t share(uint32_t a, uint32_t b) {
   const uint32_t t = a * b + 128;
   return (uint8_t)(((t >> 8) + t) >> 8);
@@ -117,8 +117,8 @@ static uint8_t luma(const uint8_t *rgb) {               /* ITU-R 601, as JPEG's 
   return (uint8_t)((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
 }
 
-/* Four colours to three, in place. They are stored inverted, as Adobe's programs write them and nobody else writes any: what is there
- * is the light that each ink lets through. */
+/* CMYK to RGB, or grey, in place. The inks are stored inverted, as the light that each lets through: Adobe's programs write them so, and
+ * nobody else writes CMYK. */
 static void from_inks(uint8_t *pixels, int64_t n, bool gray) {
   for (int64_t i = 0; i < n; i++) {
     const uint8_t *ink = pixels + 4 * i, black = ink[3];
@@ -159,7 +159,7 @@ static ty_status read_png(ty_ctx *ctx, const char *path, const uint8_t *bytes, s
   if (!e) e = spng_decoded_image_size(p, SPNG_FMT_RGB8, &size);
   if (!e && !(pixels = canvas_pixels(ctx, s, size))) e = SPNG_EMEM;
   if (!e) e = spng_decode_image(p, pixels, size, SPNG_FMT_RGB8, 0);
-  if (!e) e = spng_decode_chunks(p);                     /* to the end: a file that was cut off is none */
+  if (!e) e = spng_decode_chunks(p);                     /* to the end, so that a truncated file fails */
   spng_ctx_free(p);
   if (e == SPNG_EMEM) return ty_no_memory(ctx, path);
   if (e) return bad(ctx, path, spng_strerror(e));

@@ -1,5 +1,5 @@
-/* AutoAugment's policies (Cubuk et al. 2019), as torchvision has them: of 25 pairs of changes one is drawn. A change of transform.c's list,
- * with its probability, and its magnitude of 0 to 9. */
+/* AutoAugment's policies (Cubuk et al. 2019), as torchvision has them: 25 pairs of changes, of which one is drawn. A change: its number in
+ * transform.c's list, its probability, its magnitude (0 to 9). */
 typedef struct { int what; double probability; int magnitude; } ty_change;
 static const ty_change policies[TY_NPOLICY][25][2] = {
   [TY_IMAGENET] = {

@@ -25,7 +25,7 @@ enum { SOCKET = 3, LIFE = 4, NOTE = 5, FIRST_OTHER = 6 };
 static ty_status failed(ty_ctx *ctx, const char *what) { return ty_error(ctx, "%s: %s", what, strerror(errno)); }
 static void shut(int *fd) { if (*fd >= 0) close(*fd); *fd = -1; }
 
-/* environ with env over it; to free. */
+/* environ with env's entries added or replaced; to be freed. */
 static char **environment(char *const *env) {
   int n = 0, m = 0, k = 0;
   while (environ && environ[n]) n++;
@@ -53,7 +53,7 @@ ty_status ty_process_start(ty_ctx *ctx, char *const *argv, char *const *env, ty_
   bool ok = all && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0 && pipe2(life, O_CLOEXEC) == 0;
   ok = ok && (note = memfd_create("tycho-note", MFD_CLOEXEC)) >= 0 && ftruncate(note, NOTE_BYTES) == 0;
   ok = ok && (page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, note, 0)) != MAP_FAILED;
-  /* out of the way of the numbers that the worker gets, and ours out of that of standard output, should it be closed */
+  /* away from the numbers that the worker's get; ours also from those of standard streams that may be closed */
   ok = ok && ty_away(&pair[0]) && ty_away(&life[1]);
   ok = ok && (given[0] = fcntl(pair[1], F_DUPFD_CLOEXEC, 16)) >= 0 && (given[1] = fcntl(life[0], F_DUPFD_CLOEXEC, 16)) >= 0 &&
     (given[2] = fcntl(note, F_DUPFD_CLOEXEC, 16)) >= 0;
@@ -70,7 +70,7 @@ ty_status ty_process_start(ty_ctx *ctx, char *const *argv, char *const *env, ty_
     sigfillset(&def);
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &def);
-    posix_spawnattr_setpgroup(&attr, 0);                 /* a terminal's Ctrl-C is the parent's */
+    posix_spawnattr_setpgroup(&attr, 0);                 /* a terminal's Ctrl-C goes to the parent alone */
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     e = posix_spawnp(&out->pid, argv[0], &act, &attr, argv, all);
     posix_spawn_file_actions_destroy(&act);
@@ -103,7 +103,7 @@ bool ty_process_gone(ty_process *p) {
 void ty_process_end(ty_process *p) {
   shut(&p->life);
   shut(&p->socket);
-  if (!ty_process_gone(p)) {                             /* still our child: so the number is still its own */
+  if (!ty_process_gone(p)) {                             /* still our child: the pid is still its own */
     kill(p->pid, SIGKILL);
     while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR) {}
     p->pid = 0;
@@ -119,7 +119,7 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
   if (!mark || strcmp(mark, "1") || fstat(SOCKET, &a) != 0 || fstat(LIFE, &b) != 0 || fstat(NOTE, &c) != 0 ||
       !S_ISSOCK(a.st_mode) || !S_ISFIFO(b.st_mode) || c.st_size != NOTE_BYTES)
     return ty_error(ctx, "this is no worker of a DataLoader");
-  unsetenv("TYCHO_WORKER");                              /* not of those that the worker starts */
+  unsetenv("TYCHO_WORKER");                              /* what the worker starts is no worker */
   void *page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, NOTE, 0);
   if (page == MAP_FAILED || fcntl(LIFE, F_SETOWN, getpid()) != 0 || fcntl(LIFE, F_SETFL, O_ASYNC | O_NONBLOCK) != 0) {
     failed(ctx, "worker");
@@ -128,14 +128,14 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
   }
   for (int fd = SOCKET; fd <= NOTE; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
   *out = (ty_process){.pid = 0, .socket = SOCKET, .life = -1, .note = page};
-  if (poll(&f, 1, 0) > 0) raise(SIGIO);                  /* the parent was quicker */
+  if (poll(&f, 1, 0) > 0) raise(SIGIO);                  /* the parent has ended already */
   return TY_OK;
 }
 
 /* ---- messages ---- */
 
 typedef struct { int64_t tag, bytes; } packet;
-/* room for one descriptor, or, as the kernel rounds, two */
+/* room for one descriptor; as the kernel rounds, for two */
 typedef union { struct cmsghdr head; char room[CMSG_SPACE(sizeof(int))]; } control;
 
 ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const ty_message_part *parts, int n, bool wait, bool *full) {
@@ -180,7 +180,7 @@ ty_status ty_message_send(ty_ctx *ctx, const ty_process *p, int64_t tag, const t
 ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds, int64_t *tag, ty_blob **out) {
   struct pollfd f = {.fd = p->socket, .events = POLLIN};
   const int r = poll(&f, 1, seconds < 0 ? -1 : seconds < 1e6 ? (int)(seconds * 1000) : 1000000000);
-  if (r <= 0) return TY_NOTHING;                         /* interrupted too: the caller comes again */
+  if (r <= 0) return TY_NOTHING;                         /* or interrupted: the caller tries again */
   packet head;
   struct iovec io = {&head, sizeof head};
   control c;
@@ -190,7 +190,7 @@ ty_received ty_message_receive(ty_ctx *ctx, const ty_process *p, double seconds,
   struct cmsghdr *h = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
   int fd = -1;
   for (size_t k = 0; h && h->cmsg_type == SCM_RIGHTS && CMSG_LEN((k + 1) * sizeof fd) <= h->cmsg_len; k++) {
-    shut(&fd);                                           /* there is one in our messages */
+    shut(&fd);                                           /* our messages carry only one */
     memcpy(&fd, CMSG_DATA(h) + k * sizeof fd, sizeof fd);
   }
   struct stat st;

@@ -1,4 +1,4 @@
-/* Files of records of one size, as CIFAR's binary version: a few bytes of labels, then planes of pixels. */
+/* Files of records of one size, as in CIFAR's binary version: a few bytes of labels, then planes of pixels. */
 #include <string.h>
 #include "archive.h"
 #include "data.h"

@@ -1,12 +1,12 @@
 /* safetensors: 8 bytes of header length, a JSON header, the tensors' bytes.
  *
- * Idea: the header is read and checked whole before any tensor is made; then bytes go from the file to where they are
- * wanted, once, by several threads. Nothing is mapped: a file that someone cuts off meanwhile is an error, not a
- * signal. Invariant: after a failure the file at path is what it was.
+ * Idea: the whole header is read and checked before any tensor is made; then several threads read the tensors' bytes
+ * directly into place. Nothing is mapped: a file that is truncated meanwhile gives an error, not a signal. Invariant: a
+ * failed write leaves the file at path as it was.
  *
- * Sums, where they are asked for: the metadata holds XXH3 of each tensor's bytes, in the file's order, and first of all
- * XXH3 of the header, taken with zeroes in its own place. So no bit of the file but the first eight (which say where
- * the header ends) is without one. */
+ * Checksums, where they are asked for: the metadata holds first XXH3 of the header, computed with zeroes in place of
+ * these digits, and then XXH3 of each tensor's bytes, in the file's order. So all of the file has one but its first
+ * eight bytes (the header's length). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE                    /* memmem */
 #endif
@@ -24,7 +24,7 @@
 #include "math.h"
 
 #define HEADER_MOST 100000000u
-#define OWN_SUM "\"tycho.xxh3\":\""                  /* as the header has it, before 16 digits */
+#define OWN_SUM "\"tycho.xxh3\":\""                  /* in the header, before 16 digits */
 #define DIGITS 16
 static const char zeroes[] = "0000000000000000";
 
@@ -51,7 +51,7 @@ static char *tensor_sums(const ty_named *list, int n, const int *order) {
   return s;
 }
 
-/* The header's sum, with zeroes where at, its own digits, stand. */
+/* The header's checksum, computed with zeroes in place of its digits at `at`. */
 static uint64_t header_sum(const char *text, size_t len, const char *at) {
   XXH3_state_t *st = XXH3_createState();
   uint64_t v = 0;
@@ -119,7 +119,7 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
   else {
     char digits[DIGITS + 1];
     size_t len = strlen(text);
-    if (sums) {                                          /* padding is part of what is summed */
+    if (sums) {                                          /* the checksum covers the padding */
       char *padded = realloc(text, len + 8);
       if (padded) {
         text = padded;
@@ -145,17 +145,17 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
 
 /* ---- reading ---- */
 
-/* wide: 0, or 1 + the place in `narrow` of what the file's elements are, which become m.dtype's */
+/* wide: 0, or 1 + the index in `narrow` of the file's dtype, which is widened to m.dtype */
 typedef struct { const char *name; ty_meta m; uint64_t begin, end; int wide; } item;
 
-/* dtypes that there are none of here: elements of so many bytes become ones of a dtype that has all their values */
+/* dtypes that Tycho lacks: elements of `size` bytes become elements of a dtype that has all their values */
 enum { SIGNED, UNSIGNED, E5M2, E4M3 };
 static const struct { const char *name; uint8_t dtype, size, how; } narrow[] = {{"I8", TY_I32, 1, SIGNED}, {"I16", TY_I32, 2, SIGNED},
   {"U16", TY_I32, 2, UNSIGNED}, {"U32", TY_I64, 4, UNSIGNED}, {"F8_E5M2", TY_F16, 1, E5M2}, {"F8_E4M3", TY_F16, 1, E4M3}};
 
 static int file_size(const item *e) { return e->wide ? narrow[e->wide - 1].size : ty_dtype_size[e->m.dtype]; }
 
-/* In place: n elements of the file's, at the end of the memory that they fill then. */
+/* Widens n elements in place; the file's are at the end of the memory that they fill afterwards. */
 static void widen(const item *e, void *memory, size_t n) {
   const int size = file_size(e), full = ty_dtype_size[e->m.dtype], how = narrow[e->wide - 1].how;
   const uint8_t *from = (uint8_t *)memory + n * (size_t)(full - size);
@@ -164,7 +164,7 @@ static void widen(const item *e, void *memory, size_t n) {
     uint8_t v[8] = {0};
     memcpy(v, from, (size_t)size);
     if (how == SIGNED && v[size - 1] & 0x80) memset(v + size, 0xFF, (size_t)(8 - size));
-    if (how == E5M2) { v[1] = v[0]; v[0] = 0; }          /* float16's upper half */
+    if (how == E5M2) { v[1] = v[0]; v[0] = 0; }          /* the upper byte of a float16 */
     if (how == E4M3) {                                   /* no infinities; all ones are NaN */
       const int exponent = v[0] >> 3 & 15, part = v[0] & 7;
       const double x = (v[0] & 127) == 127 ? NAN : exponent ? ldexp(8 + part, exponent - 10) : ldexp(part, -9);
@@ -182,7 +182,7 @@ struct ty_safetensors {
   item *items;
   int fd;
   char *text;                /* the header */
-  size_t size, data;         /* of the file; where the tensors' bytes begin */
+  size_t size, data;         /* size of the file; offset of the tensors' bytes */
 };
 
 void ty_safetensors_close(ty_safetensors *f) {
@@ -236,7 +236,7 @@ static int by_begin(const void *a, const void *b) {
   return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : x->end < y->end ? -1 : x->end > y->end;
 }
 
-/* n bytes of the file from `from` on. 0, or errno; -1: there are fewer. Any thread may. */
+/* Reads n bytes of the file from `from` on. 0, or errno; -1: there are fewer. Thread-safe. */
 static int bytes_at(const ty_safetensors *f, void *p, size_t n, size_t from) {
   for (size_t at = 0; at < n;) {
     const ssize_t k = pread(f->fd, (char *)p + at, n - at > 1 << 30 ? 1 << 30 : n - at, (off_t)(from + at));
@@ -330,7 +330,7 @@ const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) {
   return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
 }
 
-/* Whether the header has the sum written with it, and one for each tensor. */
+/* Checks the header's own checksum, and that each tensor has one. */
 static ty_status verify_header(ty_ctx *ctx, const ty_safetensors *f) {
   const char *sums = ty_safetensors_meta(f, "tycho.sums"), *own = memmem(f->text, f->data - 8, OWN_SUM, strlen(OWN_SUM));
   char digits[DIGITS + 1];
@@ -366,12 +366,12 @@ ty_status ty_safetensors_bytes(ty_ctx *ctx, const ty_safetensors *f, int i, size
 
 #define PIECE ((int64_t)8 << 20)           /* what one thread reads at a time */
 
-/* Where a tensor's bytes of the file go: the end of its memory, where they are widened. */
+/* Where a tensor's bytes from the file go: to the end of its memory, for widen(). */
 static char *lands_at(const item *q, const ty_tensor *t) {
   return (char *)ty_data(t) + ty_numel(t) * (ty_itemsize(t) - file_size(q));
 }
 
-/* The tensors' bytes between two places of the data. 0, or as bytes_at. */
+/* Reads the tensors' bytes between two offsets in the data. Returns as bytes_at. */
 static int fill(const ty_safetensors *f, ty_tensor *const *t, uint64_t from, uint64_t to) {
   int e = 0;
   for (int i = 0; i < f->n && !e; i++) {

@@ -1,5 +1,5 @@
-/* Sources: items of a dataset that C makes by itself, and batches of them. Invariant: a source doesn't change once it is made, so that a
- * loader's threads share it. */
+/* Sources: items of a dataset that C makes without Lua, and batches of them. Invariant: a source doesn't change once made, so a loader's
+ * threads can share it. */
 #include <stdlib.h>
 #include <string.h>
 #include "archive.h"
@@ -110,7 +110,7 @@ ty_status ty_source_join(ty_ctx *ctx, ty_source *s) {
   return TY_OK;
 }
 
-/* The source that item *i is of, and which one it is there. */
+/* The source without parts that has item *i; *i becomes the item's number there. */
 static const ty_source *part_of(const ty_source *s, int64_t *i) {
   while (s->npart) {
     int p = 0;
@@ -122,7 +122,7 @@ static const ty_source *part_of(const ty_source *s, int64_t *i) {
   return s;
 }
 
-/* Field k of the batch's item at place, which is s's item i. */
+/* Makes field k of the batch's item at `place`, which is item i of s. */
 static ty_status make(ty_ctx *ctx, const ty_source *s, int64_t i, int k, ty_batch *b, int64_t place, ty_canvas *canvas) {
   const ty_field *f = &s->field[k];
   ty_meta *m = &b->meta[k];
@@ -154,7 +154,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int64_t i, int k, ty_batc
   if (f->kind == TY_IMAGES) p = image_of(f, i);
   else TY_TRY(ty_picture_read(ctx, f->path[i], f->gray, canvas, &p));
   TY_TRY(ty_pipeline_run(ctx, f->pipe, &p, &d, canvas));
-  if (!b->to[k]) {                                       /* the first one says the size */
+  if (!b->to[k]) {                                       /* the first item decides the size */
     picture_meta(m, f->pipe->dtype, p.c, p.h, p.w);
     b->to[k] = malloc(TY_MAX(1, bytes * (size_t)b->count * (size_t)p.c * (size_t)p.h * (size_t)p.w));
     if (!b->to[k]) return ty_no_memory(ctx, NULL);

@@ -1,7 +1,7 @@
 /* Transforms of pictures: a pipeline is a list of steps, each with numbers that were checked when it was made.
  *
- * Idea: steps that only say where pixels are (crop, flip) or what they stand for (normalize) touch none; the picture's last way, into
- * the batch, does their work. Random numbers are drawn in the pipeline's order. */
+ * Idea: steps that only change where pixels are (crop, flip) or what they stand for (normalize) touch no pixel; their work is done when
+ * the picture is written into the batch. Random numbers are drawn in the order of the steps. */
 #include <math.h>
 #include <string.h>
 #include "data.h"
@@ -26,7 +26,7 @@ static int64_t draw_int(ty_draws *d, int64_t lo, int64_t hi) {
 
 /* ---- steps ---- */
 
-#define SIDE_MOST (1 << 16)              /* of any picture on its way */
+#define SIDE_MOST (1 << 16)              /* of a picture between two steps */
 
 enum { RESIZE, RESIZE_SHORT, CENTER_CROP, CROP, RANDOM_CROP, PAD, HFLIP, VFLIP, RESIZED_CROP, ROTATION, AFFINE, ROTATE,
   WARP, PERSPECTIVE, PROJECT, JITTER, COLOUR, RANDOM_COLOUR, NORMALIZE, ERASE, CUTOUT, AUGMENT, AUTO_AUGMENT, DTYPE, BLUR, MAYBE, KINDS };
@@ -58,8 +58,8 @@ static const struct { const char *name, *args; } kinds[KINDS] = {
   [AUGMENT] = {"augment", "iib"},                /* how many, magnitude 0..30, wide */
   [AUTO_AUGMENT] = {"auto_augment", "i"},        /* a policy */
   [DTYPE] = {"dtype", "d"},
-  [BLUR] = {"blur", "iiuuu"},                    /* sides of the kernel (x, y), sigma along x: least and most, that along y over it */
-  [MAYBE] = {"maybe", "pi"},                     /* with this probability the steps that follow are done, so many; else they are left out */
+  [BLUR] = {"blur", "iiuuu"},                    /* kernel's width and height, least and most sigma along x, sigma along y over it */
+  [MAYBE] = {"maybe", "pi"},                     /* probability p, n: the next n steps are done with probability p, else skipped */
 };
 
 ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int n, ty_transform *out) {
@@ -101,7 +101,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
   return TY_OK;
 }
 
-/* Torch's rounding of a size that follows from another. */
+/* Scales to the shorter side `size`; the other side is rounded as in torchvision. */
 static void short_side(int64_t *h, int64_t *w, int64_t size) {
   if (*w <= *h) { *h = size * *h / *w; *w = size; }
   else { *w = size * *w / *h; *h = size; }
@@ -131,7 +131,7 @@ static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
     y = (int)draw_int(d, 0, p->h - h);
     x = (int)draw_int(d, 0, p->w - w);
   }
-  if (y < 0) {                                           /* the middle, as near to the ratios as it goes */
+  if (y < 0) {                                           /* none fitted: the middle, its ratio within the limits */
     const double r = (double)p->w / p->h;
     w = p->w;
     h = p->h;
@@ -146,7 +146,7 @@ static ty_status resized_crop(ty_ctx *ctx, const double *v, ty_picture *p, ty_dr
   return ty_resize(ctx, p, (int)v[0], (int)v[1], v[6] != 0, v[7] != 0, s);
 }
 
-/* Whether a transform's numbers, from v on, ask for the nearest pixel, and what they fill with. */
+/* From a transform's last two numbers, at v: nearest, fill. */
 static ty_sampler sampler(const double *v) { return (ty_sampler){.nearest = v[0] != 0, .fill = (float)v[1]}; }
 
 /* About the picture's centre. */
@@ -158,7 +158,7 @@ static ty_status warp(ty_ctx *ctx, ty_picture *p, ty_affine by, ty_sampler how, 
 
 static ty_affine turned(double degrees) { return (ty_affine){.degrees = degrees, .scale = 1}; }
 
-/* Each corner moves inwards by up to a share of half the picture. */
+/* Each corner moves inwards by up to v[0] of half the picture. */
 static ty_status perspective(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d, ty_canvas *s) {
   if (draw(d, 0, 1) >= v[1]) return TY_OK;
   const int x = (int)(v[0] * (p->w / 2)), y = (int)(v[0] * (p->h / 2)), right = p->w - 1, low = p->h - 1;
@@ -219,13 +219,13 @@ static ty_status cutout(ty_ctx *ctx, int size, ty_picture *p, ty_draws *d, ty_ca
   return TY_OK;
 }
 
-/* RandAugment's and TrivialAugment's list, in torchvision's order, and what AutoAugment has besides; those from SHEAR_X to SHARPNESS have a
- * sign. */
+/* The changes of RandAugment and TrivialAugment, in torchvision's order, then what only AutoAugment has. Those from SHEAR_X to SHARPNESS
+ * get a random sign. */
 enum { AS_IT_IS, SHEAR_X, SHEAR_Y, TRANSLATE_X, TRANSLATE_Y, TURN, BRIGHTNESS, COLOR, CONTRAST, SHARPNESS, POSTERIZE, SOLARIZE,
   AUTOCONTRAST, EQUALIZE, AUGMENTATIONS, INVERT = AUGMENTATIONS };
 #include "policies.h"
 
-/* One of that list with its range; m: the magnitude as a share; wide: TrivialAugment's ranges. */
+/* Applies one change of that list. m: the magnitude as a share of its range; wide: TrivialAugment's ranges. */
 static ty_status augment(ty_ctx *ctx, ty_picture *p, int what, double m, bool wide, ty_draws *d, ty_canvas *s) {
   const double sign = what >= SHEAR_X && what <= SHARPNESS && draw(d, 0, 1) < 0.5 ? -1 : 1, deg = 180 / acos(-1);
   const double colour = 1 + sign * m * (wide ? 0.99 : 0.9), shear = atan(sign * m * (wide ? 0.99 : 0.3)) * deg;
@@ -298,7 +298,7 @@ static ty_status affine(ty_ctx *ctx, const double *v, ty_picture *p, ty_draws *d
   return warp(ctx, p, (ty_affine){degrees, tx, ty, scale, sx, sy}, sampler(v + 10), s);
 }
 
-/* The last way into the batch does it. */
+/* Only noted: done when the picture is written into the batch. */
 static ty_status normalize(ty_ctx *ctx, const double *v, ty_picture *p, ty_canvas *s) {
   if (v[0] != 1 && v[0] != p->c) return ty_error(ctx, "Normalize: a picture of %d channels with %d means", p->c, (int)v[0]);
   if (p->normal) TY_TRY(ty_picture_own(ctx, p, s));
@@ -380,7 +380,7 @@ bool ty_pipeline_size(const ty_pipeline *t, int *c, int *h, int *w, bool known) 
       default: break;
     }
   }
-  if (tall > SIDE_MOST || wide > SIDE_MOST) return false;              /* running it says what is wrong */
+  if (tall > SIDE_MOST || wide > SIDE_MOST) return false;              /* ty_pipeline_run will say what is wrong */
   *h = (int)tall;
   *w = (int)wide;
   return known;

@@ -1,7 +1,7 @@
 /* Pictures' geometry: crops, resizing, affine maps. The arithmetic is that of torchvision on float tensors.
  *
- * Idea: a crop within the picture only moves the window (ty_picture's pointer and sizes); what needs new pixels makes
- * them in canvas memory. */
+ * Idea: a crop within the picture only moves the window (ty_picture's pointer and sizes); whatever needs new pixels
+ * makes them in canvas memory. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +88,7 @@ ty_status ty_blur(ty_ctx *ctx, ty_picture *p, int wide, int tall, double sigma_x
 /* ---- resizing: a weighted sum of neighbours, along each axis in turn ---- */
 
 typedef struct { int first, n; } span;
-typedef struct { span *at; float *weight; int most; } taps;  /* of output i: inputs at[i].first ... and weight[i * most ...] */
+typedef struct { span *at; float *weight; int most; } taps;  /* output i sums inputs at[i].first ... by weight[i * most ...] */
 
 static bool make_taps(int in, int out, bool nearest, bool antialias, taps *t) {
   const double scale = (double)in / out, wide = antialias && scale > 1 ? scale : 1;

@@ -1,4 +1,4 @@
-/* Pieces of files and zip archives for Lua. What the formats say is lua/tycho/numpy.lua's and lua/tycho/pickle.lua's. */
+/* Blobs (bytes of files) and zip archives for Lua. lua/tycho/numpy.lua and lua/tycho/pickle.lua know the formats in them. */
 #include <string.h>
 #include <unistd.h>
 #include "archive.h"
@@ -39,7 +39,7 @@ static int blob_read(lua_State *L) {           /* path -> its contents, how many
   return 2;
 }
 
-/* path, n -> the first n bytes of a regular file, or as many as there are; nil: it can't be read */
+/* path, n -> the first n bytes of a regular file, or fewer (at most 64); nil: it can't be read */
 static int file_head(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   char text[64];
@@ -52,7 +52,7 @@ static int file_head(lua_State *L) {
   return 1;
 }
 
-static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes -> string, as far as there are any */
+static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes -> string, up to the blob's end */
   const ty_blob *b = ty_blob_at(L, 1);
   const double from = luaL_checknumber(L, 2), n = luaL_checknumber(L, 3);
   if (!(from >= 0 && from <= (double)b->n && n >= 0)) return ty_throw(L, "truncated");

@@ -1,7 +1,7 @@
 /* From Lua arguments to operands and attributes, by an op's parsed signature.
  *
  * Idea: first find for each parameter where its value stands on the stack (positional, in a run of numbers, or in the
- * options table), then convert each by its type. Functions written in Lua take the same way and get their arguments back
+ * options table), then convert each by its type. Functions written in Lua go through the same steps and get their arguments
  * in order. Invariant: nothing is held in C while an error can be raised. */
 #include <math.h>
 #include <stdio.h>
@@ -35,10 +35,10 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   else if (index && lua_type(L, index) == LUA_TSTRING) snprintf(got, sizeof got, "'%.40s'", lua_tostring(L, index));
   else snprintf(got, sizeof got, "%s", index ? ty_type_text(L, index) : "nil");
   /* x.sum() for x:sum(), x.add(1) for x:add(1): the commonest mistake of users who come from Python */
-  const ty_handle *first = ty_is_handle(L, 1);      /* without arguments: an empty one, for the result */
+  const ty_handle *first = ty_is_handle(L, 1);      /* in a call without arguments: the result's empty handle */
   const bool dot = p->type <= TY_P_OPERAND && ty_called_by_user(L) && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
-  const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]): the commonest where one indexes */
+  const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]), where v[i] is a number */
   if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
     return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; tonumber(v) makes a number of an integer of the FFI's",
       op->shown, k + 1, p->name, expected);
@@ -57,7 +57,7 @@ static bool takes_list(int type) {
 }
 static bool takes_run(int type) { return type == TY_P_SIZES || type == TY_P_DIMS; }
 
-/* A table with a name in it holds options, unless it is a module, or an object where one may stand; so does {} where no list may stand. */
+/* A table with a string key holds options, unless it is a module, or, where a list may stand, an object. So does {} where none may. */
 static bool is_options(lua_State *L, int index, bool list_here) {
   if (lua_type(L, index) != LUA_TTABLE || ty_is_module(L, index)) return false;
   if (list_here && lua_getmetatable(L, index)) { lua_pop(L, 1); return false; }
@@ -109,7 +109,7 @@ static int by_other_name(const ty_op *op, const char *key) {
     {"w", "weight"}, {"b", "bias"}, {"v", "value"}, {"k", "kernel_size"}, {"lo", "low"}, {"hi", "high"}};
   static const char *const first[] = {"input", "self", "tensor", "anchor", "logits", "elements"};
   for (unsigned k = 0; k < sizeof first / sizeof *first; k++) {
-    const int at = op->nparam > 1 && !strcmp(op->param[0].name, "cond");          /* where's input comes second */
+    const int at = op->nparam > 1 && !strcmp(op->param[0].name, "cond");          /* where(cond, input, ...) */
     if (!strcmp(key, first[k])) return op->nparam && op->param[at].type <= TY_P_OPERAND ? at : op->nparam;
   }
   for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
@@ -147,7 +147,7 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
   if (arg == top && lua_type(L, arg) == LUA_TTABLE && is_options(L, arg, false)) options = arg++;
   if (arg <= top && k && takes_run(op->param[k - 1].type) && where[k - 1].count && lua_type(L, arg - 1) == LUA_TNUMBER)
     bad(L, op, k - 1, "whole numbers", arg);
-  while (arg <= top && lua_isnil(L, top)) top--;         /* options that a function hands on, of which there may be none */
+  while (arg <= top && lua_isnil(L, top)) top--;         /* a wrapper's options, which may be nil */
   if (arg <= top) {
     int most = 0;
     for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
@@ -167,7 +167,7 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
     if (i == op->nparam) i = by_other_name(op, key);
     if (i < op->nparam) {
       if (where[i].at) ty_throw(L, "%s: argument %d (%s) is given twice", op->shown, i + 1, key);
-      lua_insert(L, -2);                 /* value below key, to stay */
+      lua_insert(L, -2);                 /* the value stays below the key */
       where[i] = (place){lua_gettop(L) - 1, 1};
     } else if (creates && made && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
       if (lua_type(L, -1) != LUA_TBOOLEAN) ty_throw(L, "%s: option '%s' must be a boolean, got %s", op->shown, key, ty_type_text(L, -1));
@@ -227,7 +227,7 @@ static void list_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   }
 }
 
-/* A pair or a triple: one number stands for all, or a list of one, but for an output's size, where {h, nil} is such a list. */
+/* A pair or a triple. One number, or a list of one, stands for all; such a list not for output_size, where it may be {h, nil}. */
 static void window_at(lua_State *L, const ty_op *op, int k, int index, ty_attr *a) {
   const bool two = op->param[k].type == TY_P_PAIR, table = lua_type(L, index) == LUA_TTABLE;
   const char *expected = two ? "a whole number or a list of two" : "a whole number or a list of three";
@@ -283,7 +283,7 @@ static void missing(lua_State *L, const ty_op *op, int k) {
     : "%s: argument %d (%s) is missing", op->shown, k + 1, op->param[k].name);
 }
 
-/* Whether it is the size of a window, which may be a list: of one number for one dim. */
+/* Whether the parameter is a size of windows: in one dim, a list of one number may stand for it. */
 static bool of_window(const char *name) {
   static const char *const names[] = {"kernel_size", "stride", "padding", "dilation", "output_padding", "output_size"};
   for (unsigned i = 0; i < sizeof names / sizeof *names; i++) if (!strcmp(name, names[i])) return true;
@@ -395,7 +395,7 @@ static void convert(lua_State *L, const ty_op *op, const place *where, ty_args *
     else attr_at(L, op, k, where[k], &a->at[op->param[k].slot]);
 }
 
-/* Lists the environments of the tensors among the arguments at anchors; 0: collects these tensors. */
+/* Adds the tensor arguments' environments to the list at anchors; anchors 0: calls ty_collect for these arguments. */
 static void note_tensors(lua_State *L, const ty_op *op, const place *where, int anchors) {
   for (int k = 0; k < op->nparam; k++) {
     const int index = where[k].at, list = index && op->param[k].type == TY_P_TENSORS;
@@ -418,7 +418,7 @@ void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
   a->room = 16;
   a->anchors = 0;
   locate(L, op, first, top, where, &a->made);
-  if (op->has_list) {                    /* room for all members, which Lua keeps */
+  if (op->has_list) {                    /* room for all members, in a userdata */
     int n = 0;
     for (int k = 0; k < op->nparam; k++) {
       if (op->param[k].type > TY_P_TENSORS) continue;
@@ -428,7 +428,7 @@ void ty_parse(lua_State *L, const ty_op *op, int first, int top, ty_args *a) {
   }
   convert(L, op, where, a);
   if (!a->anchored && !a->collected) return;
-  /* what follows allocates: finalizers may have freed what has been looked at */
+  /* this allocates, and finalizers may free tensors in a->in: so convert again afterwards */
   if (a->collected) note_tensors(L, op, where, 0);
   if (a->anchored) {
     lua_newtable(L);
@@ -484,7 +484,7 @@ void ty_parse_to_stack(lua_State *L, const ty_op *op, int first) {
 /* ---- back to Lua ---- */
 
 void ty_push_list(lua_State *L, const int64_t *from, int n, int add, bool shape) {
-  int64_t v[TY_MAXDIM];                  /* a copy: making the table may end what from belongs to */
+  int64_t v[TY_MAXDIM];                  /* a copy: finalizers may free what from belongs to */
   memcpy(v, from, sizeof(int64_t) * (size_t)n);
   lua_createtable(L, n, 0);
   for (int i = 0; i < n; i++) {
@@ -537,7 +537,7 @@ int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
   ty_tensor *out[TY_MAXOUT] = {NULL};
   const int nout = a->out ? 1 : op->nout;
   ty_ctx *ctx = ty_ctx_of(L, s);
-  for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* out of memory, the collector is asked: finalizers free what they like */
+  for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* short of memory, apply runs the collector: finalizers may free these */
   ty_status st;
   if (op->made) {
     ty_call c = {.ctx = ctx, .op = op, .in = a->in, .nin = a->nin, .at = a->at};

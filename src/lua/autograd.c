@@ -1,8 +1,9 @@
-/* The tape's Lua side: gradient rules, backward, contexts of autograd.Function (hooks.c: what users hang onto the tape).
+/* The tape's Lua side: gradient rules, backward, contexts of autograd.Function (hooks: hooks.c).
  *
  * Idea: a rule is a Lua function whose parameters' names say what it needs: "g" the gradient, an operand or attribute by
- * its name, "out" a result, "x_shape" a shape. What it names is what the tape saves. Rules run in the calling coroutine,
- * in a scope of their own, so that their temporaries go at once. Invariant: errors in rules come back as a status. */
+ * its name, "out" a result, "x_shape" a shape. The tape saves exactly what the rules name. Rules run in the calling
+ * coroutine, in a scope of their own, so that their temporaries are released at once. Invariant: errors in rules come back
+ * as a status. */
 #include <stdio.h>
 #include <pthread.h>
 #include <string.h>
@@ -15,7 +16,7 @@ typedef enum { SRC_G, SRC_IN, SRC_OUT, SRC_ATTR, SRC_SHAPE, SRC_SHAPES, SRC_DTYP
 typedef struct { uint8_t kind, index; } src;
 typedef struct {
   uint32_t slots;            /* operands whose gradients the rule gives, as bits of slots, in order */
-  /* of several slots: those for which the rule is run; the others have one of their own, for when none of these is asked for */
+  /* of a rule for several operands: those that make it run. Each other one also has a rule of its own, for when none of these is needed */
   uint32_t asked;
   int nsrc;
   src s[TY_MAXPARAM];
@@ -90,7 +91,7 @@ static int set_rule(lua_State *L) {
     lua_pop(L, 1);
   }
   pthread_mutex_lock(&rules_lock);
-  if (!rules[op->id][at].slots) {          /* the first state's; others may be using it */
+  if (!rules[op->id][at].slots) {          /* set by the first state alone: others may be using it */
     op->diff |= r.slots;
     for (int slot = 0; slot < op->nin; slot++) {
       if (!(r.asked >> slot & 1)) continue;
@@ -106,11 +107,11 @@ static int set_rule(lua_State *L) {
   return 0;
 }
 
-/* Before the first tensor of this state requires grad: its rules are read. */
+/* Reads the rules; called before the first tensor of this state requires grad. */
 void ty_need_rules(lua_State *L, ty_state *s) {
   if (s->rules) return;
   ty_private(L, TY_R_READ_RULES);
-  if (lua_isnil(L, -1)) { lua_pop(L, 1); return; }         /* the core alone has none */
+  if (lua_isnil(L, -1)) { lua_pop(L, 1); return; }         /* the core without lua/tycho has none */
   lua_call(L, 0, 0);
   s->rules = true;
 }
@@ -167,7 +168,7 @@ static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
   else lua_pushnumber(L, o->kind == TY_FLOAT ? o->f : (double)o->i);   /* a boolean counts as 0 or 1 */
 }
 
-/* The value on top as operand i's gradient. */
+/* Takes the value on top as operand i's gradient, and pops it. */
 static void take_gradient(lua_State *L, ty_tape_call *r, int i, const char *who) {
   if (!lua_isnil(L, -1) && r->needs[i]) {
     char what[40];
@@ -187,7 +188,7 @@ static bool asked_for(const rule *u, const bool *needs, int n) {
   return any;
 }
 
-/* Whether a rule of several operands gives the one that this rule is of. */
+/* Whether a rule for several operands runs and gives what rule u gives. */
 static bool covered(const rule *all, const rule *u, const bool *needs, int n) {
   for (int k = 0; k < MAX_RULES && all[k].slots; k++)
     if (&all[k] != u && (all[k].slots & u->slots) == u->slots && asked_for(&all[k], needs, n)) return true;
@@ -255,7 +256,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     if (ty_apply(r->ctx, &ty_ops[TY_OP_zeros], NULL, 0, NULL, at, NULL, &h->t) != TY_OK) return ty_raise(L, r->ctx);
   }
   const int base = lua_gettop(L) - n->nout - 2;
-  if (n->internal) {                       /* its operands, by place, for the time of the call */
+  if (n->internal) {                       /* its operands, by position, during the call */
     lua_pushliteral(L, "_saved");
     lua_createtable(L, n->nin, 0);
     for (int i = 0; i < n->nin; i++)
@@ -263,7 +264,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
     lua_rawset(L, base + 2);
   }
   lua_call(L, n->nout + 1, LUA_MULTRET);
-  if (n->internal) {                       /* in one list: there may be more than a stack holds */
+  if (n->internal) {                       /* in one list: the stack may not hold so many */
     for (int i = 0; i < n->nin; i++) {
       lua_rawgeti(L, base + 1, i + 1);
       take_gradient(L, r, i, "checkpoint");
@@ -278,7 +279,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   }
   const bool retained = r->ctx->retains;
   if ((retained && !n->internal) || ty_program_is_broken(r->ctx)) return 0;
-  ty_private(L, TY_R_ANCHORS);             /* what was saved goes, as that of other nodes does */
+  ty_private(L, TY_R_ANCHORS);             /* what was saved is released, as other nodes' is */
   ty_get_keyed(L, n->key);
   if (!lua_istable(L, -1)) return 0;
   lua_pushliteral(L, "_saved");
@@ -309,7 +310,7 @@ ty_status ty_protected(ty_tape_call *r, int which) {
   ty_modes *m = (ty_modes *)r->ctx;        /* ty_backward was given the coroutine's own modes */
   ty_scope inner = {NULL, m->scope, L, 0, true}, *outer = m->scope;
   if (which == TY_RUN_RULES || (which == TY_RUN_FUNCTION && r->node->internal && !r->ctx->grad_enabled)) m->scope = &inner;
-  else while (m->scope && m->scope->internal) m->scope = m->scope->outer;    /* what a user's hook or Function makes may be kept */
+  else while (m->scope && m->scope->internal) m->scope = m->scope->outer;    /* users' hooks and Functions may keep what they make */
   const ty_scope *begun = m->scope;
   push_protected(L);
   lua_rawgeti(L, -1, which);
@@ -339,7 +340,7 @@ ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *
 
 /* ---- backward ---- */
 
-/* t: room for so many */
+/* The list of tensors at index, into t, which has room for `room`. */
 static int list_of(lua_State *L, int index, ty_tensor **t, size_t room, const char *what, bool optional) {
   luaL_checktype(L, index, LUA_TTABLE);
   const int n = (int)lua_objlen(L, index);
@@ -373,7 +374,7 @@ static int backward(lua_State *L) {
     **inputs = grads + outs, **result = inputs + ins;
   int nroot, ninput = (int)ins;
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6), false};
-  lua_createtable(L, ninput, 0);         /* what allocates comes first: it may end tensors */
+  lua_createtable(L, ninput, 0);         /* allocations come first: finalizers may free tensors */
   int list = lua_gettop(L);
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }
   ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
@@ -408,7 +409,7 @@ static int backward(lua_State *L) {
   return 1;
 }
 
-/* reached(outputs, leaves) -> list of booleans: whether backward from the outputs comes to the leaf; whether it comes to others too */
+/* reached(outputs, leaves) -> for each leaf, whether backward from the outputs would reach it; whether it would reach other leaves */
 static int reached(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -430,8 +431,8 @@ static int reached(lua_State *L) {
   return 2;
 }
 
-/* kept(): a number for what is made from now on; kept(outputs, that number) -> bytes made since that their graphs keep for
-   backward. Called within a backward pass, where there are no placeholders of a compiled function's call (src/core/program.h). */
+/* kept() -> a mark of this moment; kept(outputs, mark) -> the bytes allocated since then that the outputs' graphs keep for
+   backward. Called within a backward pass, where a compiled function's call has no placeholders (src/core/program.h). */
 static int kept(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -446,7 +447,7 @@ static int kept(lua_State *L) {
   return 1;
 }
 
-/* leaf_of(x) -> a leaf in x's memory: of a pass within the one that runs, so no concern of a program's record */
+/* leaf_of(x) -> a leaf that shares x's memory, for a pass within the running one: a program need not record it */
 static int leaf_of(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s);
@@ -456,7 +457,7 @@ static int leaf_of(lua_State *L) {
   return 1;
 }
 
-/* mark_as(gradient, other): it is scaled by a GradScaler if the other is */
+/* mark_as(gradient, other): marks the gradient as scaled by a GradScaler if other is so */
 static int mark_as(lua_State *L) {
   ty_check(L, 1, "mark_as", "argument 1")->scaled = ty_check(L, 2, "mark_as", "argument 2")->scaled;
   return 0;
@@ -470,7 +471,7 @@ static int is_view(lua_State *L) {
   return 1;
 }
 
-/* hand_on(x) -> x without its history, which can't be changed in place */
+/* hand_on(x) -> an alias of x without history, which can't be changed in place */
 static int hand_on(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s);

@@ -1,5 +1,5 @@
-/* Things of C that Lua holds: a userdata with a pointer and what ends it. One metatable, out of reach; size and magic
- * are checked, and so is the kind (by what ends it), since metatables can be forged. */
+/* C objects that Lua holds: a box is a userdata with a pointer and the function that ends the object. One metatable, out of
+ * users' reach; size, magic and kind (the function) are checked, since metatables can be forged. */
 #include "binding.h"
 
 #define MAGIC 0x54794368626f7821u        /* "TyChbox!": a userdata of ours begins with it */

@@ -1,25 +1,25 @@
-/* Drives Lua's garbage collector, which sees a handle as some bytes, whatever its tensor holds.
+/* Drives Lua's garbage collector, to which a handle is a few bytes, whatever its tensor holds.
  *
- * Idea: the state counts its tensors' bytes, and runs the collector by that count. Invariant: at binding entry only, and where memory has
- * run out; scopes and free() release without waiting for it. */
+ * Idea: the state counts its tensors' bytes and runs the collector by that count. Invariant: it runs only at binding entry and where memory
+ * has run out; scopes and free() release tensors without it. */
 #include <limits.h>
 #include "binding.h"
 
-/* A collection's time grows with Lua's heap (40 MB take some 10 ms), so a large heap is allowed more garbage than TY_LEAST_GARBAGE: so
- * many bytes of tensors for each byte of the heap, but no more than MOST_FOR_HEAP, since a GPU's results fill 96 MB in microseconds. */
+/* A collection's time grows with Lua's heap (40 MB take some 10 ms), so a large heap is allowed more garbage than TY_LEAST_GARBAGE, which
+ * a GPU's results fill in microseconds: PER_HEAP bytes of tensors for each byte of the heap, but at most MOST_FOR_HEAP. */
 #define PER_HEAP 8
 #define MOST_FOR_HEAP ((long long)192 << 20)
-/* While nothing is recorded for backward it comes sooner: results die young, and memory that is used again at once is still in the
- * processor's caches (sums of 100,000 elements take half the time). Making so many bytes for each byte of the heap takes longer than
- * a collection. IN_CACHES: more garbage than this has left them anyway. */
+/* While nothing is recorded for backward, collections come sooner: results die young, and memory that is used again at once is still in
+ * the processor's caches (sums of 100,000 elements take half the time). PER_HEAP_UNRECORDED: making so many bytes for each byte of the
+ * heap takes longer than a collection. IN_CACHES: more garbage than this has left the caches anyway. */
 #define PER_HEAP_UNRECORDED 16
 #define IN_CACHES ((long long)20 << 20)
-/* KB of the heap in one go: little by little, since what holds much memory may be let go meanwhile. */
+/* KB of the heap that one step collects: few, since large tensors may be released between steps. */
 #define STEP 64
 /* The same while nothing is recorded: most of a small heap, some 0.2 ms. */
 #define STEP_UNRECORDED 1024
 
-/* Finalizers are the user's and may raise: what they raise goes no farther, since C holds things here. */
+/* Users' finalizers may raise. collect() drops the error, since its callers in C hold resources. */
 static int run_collector(lua_State *L) {
   lua_pushboolean(L, lua_gc(L, (int)lua_tointeger(L, 1), (int)lua_tointeger(L, 2)));
   return 1;
@@ -33,11 +33,11 @@ static bool collect(lua_State *L, ty_state *s, int what, int data) {
   lua_pushinteger(L, data);
   if (lua_pcall(L, 2, 1, 0) == 0) done = lua_toboolean(L, -1);
   lua_pop(L, 1);
-  s->L = L;                                /* a finalizer may have come between, from a coroutine of its own */
+  s->L = L;                                /* a finalizer may have called in from another coroutine */
   return done;
 }
 
-/* Half as much garbage as is in use, but at least so much as is said above, and no more than most. */
+/* Allows garbage of half the bytes in use, but at least s->garbage. The limits don't exceed most. */
 static void set_limit(lua_State *L, ty_state *s, long long most) {
   const long long heap = (long long)lua_gc(L, LUA_GCCOUNT, 0) << 10, gpu = ty_gpu_garbage();
   s->garbage = TY_MAX(TY_LEAST_GARBAGE, TY_MAX(gpu, TY_MIN(PER_HEAP * heap, MOST_FOR_HEAP)));
@@ -45,7 +45,7 @@ static void set_limit(lua_State *L, ty_state *s, long long most) {
   s->gc_limit = TY_MIN(now + TY_MAX(s->garbage, now / 2), most);
   const bool useful = atomic_load_explicit(&s->account->collected, memory_order_relaxed) >= s->unrecorded / 2;
   const long long soon = TY_MAX(TY_LEAST_UNRECORDED, TY_MAX(gpu, PER_HEAP_UNRECORDED * heap));
-  s->unrecorded = useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);       /* not useful: they are kept */
+  s->unrecorded = useful ? soon : TY_MIN(2 * s->unrecorded, s->garbage);       /* not useful: results are kept */
   s->gc_unrecorded = soon > IN_CACHES ? s->gc_limit : TY_MIN(now + s->unrecorded, most);
   atomic_store_explicit(&s->account->collected, 0, memory_order_relaxed);
   atomic_store_explicit(&s->account->recorded, false, memory_order_relaxed);
@@ -58,7 +58,7 @@ void ty_pace(lua_State *L, ty_state *s) {
   const bool soon = now > s->gc_unrecorded &&
     !atomic_load_explicit(&s->account->recorded, memory_order_relaxed) && !ty_modes_of(L, s)->scope;
   if (!soon && now <= s->gc_limit) {
-    /* after a collection that was not ours the limit may fall, but not rise: it may be half-way */
+    /* the collector has run by itself: the limits may fall, but not rise, since it may be half-way */
     if (atomic_load_explicit(&s->account->collected, memory_order_relaxed) > s->garbage) set_limit(L, s, s->gc_limit);
     return;
   }

@@ -1,5 +1,5 @@
-/* Tensors from Lua values and from memory that an FFI pointer names. Invariant: a nested list is measured wholly before anything is
- * allocated. */
+/* Tensors from Lua values and from memory at an FFI pointer. Invariant: a nested list is measured and checked completely before its tensor
+ * is allocated. */
 #include <string.h>
 #include "binding.h"
 
@@ -53,7 +53,7 @@ static void check(shape_of *f, int depth) {  /* value on top */
   }
 }
 
-/* Checks once more: memory has been taken since, and finalizers may have changed the lists. */
+/* Checks again: finalizers may have changed the lists when the tensor was allocated. */
 static char *fill(lua_State *L, const ty_meta *m, int depth, char *p) {
   const int type = lua_type(L, -1);
   if (depth == m->ndim ? type != LUA_TNUMBER && type != LUA_TBOOLEAN : type != LUA_TTABLE)
@@ -105,9 +105,9 @@ static int from_value(lua_State *L) {
 
 /* ---- what C needs of Lua ---- */
 
-/* A Lua value that something in C needs (the memory behind a storage, the hooks of a node) stands in the private table, by
- * key. It can only be let go where a Lua state is at hand: the end of what needs it queues its key at the account, and
- * ty_let_go empties the queue. */
+/* A Lua value that an object in C needs (the memory behind a storage, the hooks of a node) is kept in the private table, by
+ * key. It can only be released where a Lua state is at hand: when the C object ends, drop_owner queues the key at the
+ * account, and ty_let_go empties the queue. */
 typedef struct { ty_dropped d; ty_account *account; } owner;
 
 static void drop_owner(void *p) {
@@ -143,7 +143,7 @@ void *ty_own(lua_State *L, ty_account *a, uint64_t key, void (**drop)(void *)) {
 }
 
 void ty_let_go(lua_State *L, ty_state *s) {
-  ty_dropped *d;                           /* others only put in front */
+  ty_dropped *d;                           /* other threads only push in front */
   while ((d = atomic_load(&s->account->dropped))) {
     while (!atomic_compare_exchange_weak(&s->account->dropped, &d, d->next)) {}
     ty_private(L, TY_R_OWNERS);

@@ -1,5 +1,5 @@
-/* Datasets in C for Lua: sources, batches made here or by a loader's threads, transforms of one picture. What a dataset is, and which
- * items make a batch, is lua/tycho/data's; here are only conversions. Items are 1-based in Lua. */
+/* Datasets in C for Lua: sources, batches made here or by a loader's threads, transforms of one picture. lua/tycho/data decides what a
+ * dataset is and which items make a batch; this file only converts. Items are 1-based in Lua. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static ty_pipeline *pipeline_at(lua_State *L, ty_ctx *ctx, int index) {
         : ty_error(ctx, "transforms: step %d has no name", i + 1);
       const bool cast = st == TY_OK && !strcmp(lua_tostring(L, -1), "dtype");
       lua_pop(L, 1);
-      if (cast) t->dtype = (ty_dtype)v[0];               /* what the batch's elements become: where it stands doesn't matter */
+      if (cast) t->dtype = (ty_dtype)v[0];               /* the dtype of the batch; its place in the list doesn't matter */
       else if (st == TY_OK) t->step[t->n++] = step;
     } else ty_error(ctx, "transforms: step %d is no list of a name and up to %d numbers", i + 1, TY_TRANSFORM_ARGS);
     lua_pop(L, 1);
@@ -70,7 +70,7 @@ static int apply_transforms(lua_State *L) {
   ty_pipeline *t = pipeline_at(L, ctx, 2);
   if (!t) return ty_raise(L, ctx);
   ty_draws d = ty_draws_of(ty_key(seed_at(L, 3), 0), 0);
-  ty_retain(x);                            /* what ends in between must not end it */
+  ty_retain(x);                            /* finalizers that run meanwhile must not free it */
   ty_picture p = {.p = ty_data(x), .bytes = x->dtype == TY_U8, .c = (int)x->shape[0], .h = (int)x->shape[1], .w = (int)x->shape[2],
                   .sc = x->stride[0], .sh = x->stride[1], .sw = x->stride[2]};
   ty_status st = ty_pipeline_run(ctx, t, &p, &d, &canvas);
@@ -141,7 +141,7 @@ static ty_status read_field(lua_State *L, ty_ctx *ctx, int64_t n, ty_field *f) {
   } else if (f->kind != TY_FILES) {
     if (!t || ty_device_of(t)->gpu >= 0 || !ty_is_contiguous(t) || t->ndim < 1)
       return ty_error(ctx, "source: a field's tensor must be contiguous, on the cpu, with at least 1 dim");
-    f->t = ty_alias(t);                    /* that memory and shape, whatever becomes of the user's tensor */
+    f->t = ty_alias(t);                    /* keeps memory and shape, whatever becomes of the user's tensor */
     if (!f->t) return ty_no_memory(ctx, "source");
     t = f->t;
   }
@@ -195,7 +195,7 @@ static int mix_seeds(lua_State *L) {           /* a, b -> a seed below 2^52 that
 }
 
 /* make_source(n, {field, ...}): fields are {kind = "rows", tensor =}, {kind = "images", tensor =, steps =},
- * {kind = "files", paths =, gray =, steps =}, {kind = "windows", tensor =, length =, step =, from =} */
+ * {kind = "files", paths =, gray =, steps =}, {kind = "windows", tensor = (or path =, width =), length =, step =, from =} */
 static int make_source(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st);
@@ -267,8 +267,8 @@ static void batch_free(batch *b, const ty_source *s) {
   ty_free(b);
 }
 
-/* The batch that arguments index (int64 items), index + 1 (seed), + 2 (epoch), + 3 (pinned), + 4 (the first's place in
-   the epoch) ask of s. */
+/* Makes a batch of s from the arguments at index (int64 items), index + 1 (seed), + 2 (epoch), + 3 (pinned), + 4 (the first
+   item's place in the epoch). */
 static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int index, batch **out) {
   ty_tensor *at = ty_test(L, index);
   if (!at || at->dtype != TY_I64 || at->ndim != 1 || ty_device_of(at)->gpu >= 0 || !at->shape[0])
@@ -290,7 +290,7 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
   }
   for (int k = 0; k < s->nfield && st == TY_OK; k++) {
     ty_meta *m = &b->b.meta[k], whole;
-    if (!ty_field_meta(s, k, m)) continue;               /* the first item says */
+    if (!ty_field_meta(s, k, m)) continue;               /* the first item decides */
     whole = *m;
     if (whole.ndim == TY_MAXDIM) {
       st = ty_error(ctx, "DataLoader: items of %d dims make batches of more than %d", TY_MAXDIM, TY_MAXDIM);
@@ -307,7 +307,7 @@ static ty_status batch_make(lua_State *L, ty_ctx *ctx, const ty_source *s, int i
   return st;
 }
 
-/* Moves a filled batch's tensors into the handles from first on. */
+/* Moves a filled batch's tensors into the handles h. */
 static ty_status batch_give(lua_State *L, ty_ctx *ctx, const ty_source *s, batch *b, ty_handle **h) {
   for (int k = 0; k < s->nfield; k++) {
     if (b->b.made[k]) {
@@ -329,12 +329,12 @@ static ty_status batch_give(lua_State *L, ty_ctx *ctx, const ty_source *s, batch
   return TY_OK;
 }
 
-/* TY_FIELDS handles, pushed, before anything else is looked at: making them may run finalizers. */
+/* Pushes TY_FIELDS handles. This comes before any argument is looked at, since it may run finalizers. */
 static void new_handles(lua_State *L, ty_state *st, ty_handle **h) {
   luaL_checkstack(L, TY_FIELDS + 4, "a batch");
   for (int k = 0; k < TY_FIELDS; k++) h[k] = ty_new_handle(L, st);
 }
-/* The first of them, as many as s has fields. */
+/* Leaves one for each field of s on the stack. */
 static int give_handles(lua_State *L, const ty_source *s) {
   lua_pop(L, TY_FIELDS - s->nfield);
   return s->nfield;
@@ -368,7 +368,7 @@ static int source_batch(lua_State *L) {
 /* ---- loaders ---- */
 
 #define FORKED "DataLoader: its workers are in the process that this one was forked from: a new iter() has workers of its own"
-typedef struct { ty_loader *loader; ty_source *source; int refs; } loader;      /* refs: the box's, and a call's that is under way */
+typedef struct { ty_loader *loader; ty_source *source; int refs; } loader;      /* refs: the box's, and one per call in progress */
 
 static void loader_drop(loader *l) {
   if (--l->refs) return;
@@ -410,7 +410,7 @@ static int loader_submit(lua_State *L) {
   return st == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-/* loader_take(loader, seconds) -> the oldest submitted batch, or nothing within this time. A batch that failed is an error, and gone. */
+/* loader_take(loader, seconds) -> the oldest submitted batch, or nothing within this time. A failed batch raises its error, and is gone. */
 static int loader_take(lua_State *L) {
   ty_state *st = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, st);
@@ -432,7 +432,7 @@ static int loader_take(lua_State *L) {
   return status == TY_OK ? n : ty_raise(L, ctx);
 }
 
-/* loader_stands(loader) -> the worker that makes the oldest batch and the item that it is at; 0, 0: none does yet */
+/* loader_stands(loader) -> the worker that makes the oldest batch, and the item that is being made; 0, 0: none yet */
 static int loader_stands(lua_State *L) {
   int worker;
   int64_t item;
@@ -469,7 +469,7 @@ static int read_records(lua_State *L) {
 static void folder_ends(void *d) { closedir(d); }
 static int list_folder(lua_State *L) {
   const char *path = ty_path_at(L, 1);
-  void **d = ty_new_box(L, folder_ends);                 /* Lua's memory may end at any name */
+  void **d = ty_new_box(L, folder_ends);                 /* a box: Lua may raise at any name */
   const int box = lua_gettop(L);
   lua_newtable(L);
   if (!(*d = opendir(path))) {

@@ -1,7 +1,7 @@
 /* Errors: raised with the user's line and the name of the function that was called there.
  *
- * Idea: what the library itself has in Lua isn't the user's; its sources are known by what their names begin with. Invariant: a place or a
- * name that a message has already isn't said again. */
+ * Idea: the user's line is the nearest one outside the library's own Lua sources, which share a prefix of their names. Invariant: a place
+ * or a name that a message already has isn't added again. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define LIBRARY "tycho.library"            /* in the registry */
 
-/* own, of n characters: what the library's sources begin with; NULL: not known yet. */
+/* own: the prefix of the library's sources, n characters; NULL: not known yet. */
 static bool is_ours(const lua_Debug *ar, const char *own, size_t n) { return own && !strncmp(ar->source, own, n); }
 
 const char *ty_push_call(lua_State *L, const char **called) {
@@ -26,7 +26,7 @@ const char *ty_push_call(lua_State *L, const char **called) {
     found = ar.currentline > 0 && !is_ours(&ar, own, n);
     if (op) name = op->shown;
     if (found && ours && lua_getinfo(L, "n", &within)) *called = within.name;
-    /* a compiled function's call is its function's, which a tail call has taken off the stack */
+    /* beyond compile.lua the user's line calls a compiled function, not the library (a tail call has removed its frame) */
     beyond |= is_ours(&ar, own, n) && strstr(ar.source + n, "compile.lua");
     ours = ar.currentline > 0 && !beyond;
     within = ar;
@@ -60,8 +60,8 @@ static int where(lua_State *L) {           /* -> the user's line, "" where there
   return 2;
 }
 
-/* How long the name of an op is that a message begins with, where its user knows another function; unless arguments, or tensors of a list,
- * are told by it. */
+/* The length of "op: " at the begin of a message, to be cut off where the user called another function. 0: none, or it must stay, since the
+ * message speaks of the op's arguments or of a list's tensors. */
 static size_t inner_name(const char *message) {
   const char *end = strstr(message, ": ");
   if (!end || strstr(end, "argument ") || strstr(end, "tensor ")) return 0;
@@ -80,14 +80,14 @@ int ty_throw(lua_State *L, const char *fmt, ...) {
   const char *message = lua_pushvfstring(L, fmt, ap);
   va_end(ap);
   const size_t n = strlen(place), k = name ? strlen(name) : 0;
-  while (n && !strncmp(message, place, n)) message += n;          /* it was said further within */
+  while (n && !strncmp(message, place, n)) message += n;          /* added further within */
   const bool named = !name || (!strncmp(message, name, k) && message[k] == ':');
   if (!named) message += inner_name(message);
   lua_pushfstring(L, named ? "%s%s%s" : "%s%s: %s", place, named ? "" : name, message);
   return lua_error(L);
 }
 
-static int set_library(lua_State *L) {     /* what the sources of the library's own functions begin with */
+static int set_library(lua_State *L) {     /* the prefix of the library's own sources */
   luaL_checkstring(L, 1);
   lua_settop(L, 1);
   lua_setfield(L, LUA_REGISTRYINDEX, LIBRARY);

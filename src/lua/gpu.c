@@ -1,8 +1,8 @@
-/* Devices as Lua names them, the GPU library's opening, and tycho.cuda's functions of devices, their memory, generators and
- * flags, as lua/tycho/cuda.lua wants them (those of streams, events and graphs: stream.c).
+/* Device names, the opening of the GPU library, and what lua/tycho/cuda.lua needs for devices, their memory, generators and flags
+ * (for streams, events and graphs: stream.c).
  *
  * Idea: the library (tycho/cuda.so on package.cpath, or the file that TYCHO_CUDA_LIBRARY names) is opened when a GPU is first
- * asked for, once for the process. Invariant: without it everything else works, and every mention of a GPU says why there is none. */
+ * asked for, once for the process. Invariant: without it everything else works, and any use of a GPU says why there is none. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void open_library(const char *path, ty_ctx *ctx) {
   if (ty_gpu_library.properties(ctx, 0, &first) == TY_OK) garbage = (long long)TY_MIN(first.memory / 32, (size_t)1 << 30);
   for (int i = 0; i < ty_gpu_library.count && i < TY_MAXGPU; i++) {
     ty_devices[1 + i] = &ty_gpu_library.device[i];
-    /* manual_seed may have come before */
+    /* an earlier manual_seed counts */
     ty_gpu_library.device[i].seed(ctx, &ty_gpu_library.device[i], (ty_generator){ty_cpu_generator().seed, 0});
   }
 }
@@ -75,7 +75,7 @@ int ty_device_at(lua_State *L, const char *name, const char *who) {
 
 /* ---- tycho.cuda ---- */
 
-static int has_opened(lua_State *L) {      /* whether a device has been asked for: then there is one */
+static int has_opened(lua_State *L) {      /* whether the library has been opened, and has a GPU */
   lua_pushboolean(L, ty_gpu_library.count > 0);
   return 1;
 }
@@ -105,7 +105,7 @@ static int flag(lua_State *L) {
   return ty_throw(L, "there is no flag '%s'", name);
 }
 
-/* timed_plans() -> int64 tensor of what libraries have chosen by timing (nil: nothing), text of which libraries they are */
+/* timed_plans() -> int64 tensor of the plans that libraries have chosen by timing (nil: none), text that names the libraries */
 static int timed_plans(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -138,7 +138,7 @@ static int timed_plans_set(lua_State *L) {        /* -> how often they have been
   return 1;
 }
 
-/* The generator of device 1: seed, offset. Or sets it. */
+/* rng_state(device) -> seed, offset of its generator; rng_state(device, seed, offset) sets them */
 static int rng_state(lua_State *L) {
   ty_settle(L, "the generator's state is asked for");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
@@ -160,7 +160,7 @@ static int rng_state(lua_State *L) {
   return 0;
 }
 
-/* own_rng(state, as the op rng_state gives it, or nil: the process's): what this thread draws from on the CPU; gives what it was. */
+/* own_rng(state as the op rng_state gives it, or nil: the process's) -> the former one; this thread draws from it on the CPU */
 static int own_rng(lua_State *L) {
   lua_settop(L, 1);
   ty_settle(L, "a generator is chosen");
@@ -174,8 +174,8 @@ static int own_rng(lua_State *L) {
   return 1;
 }
 
-/* -> where tensors are made of which no device is said, and how that was said; or says it. "cuda" is the GPU that is current when one is
- * made. A coroutine that is there keeps its own modes' device. */
+/* default_device() -> the device of tensors for which none is given, and the name that was set; with a name: sets it, -> the former name.
+ * "cuda" means the GPU that is current when a tensor is made. Other coroutines with modes of their own keep their device. */
 static int default_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 1);
@@ -213,7 +213,7 @@ static int set_device(lua_State *L) {
   ty_state *s = ty_state_of(L);
   int k = ty_gpu_at(L, 1, "set_device");
   if (k == ty_ctx_of(L, s)->gpu) return 0;
-  const bool main = lua_pushthread(L);     /* whose choice is that of coroutines that make none */
+  const bool main = lua_pushthread(L);     /* coroutines that choose none share its choice */
   if (main) s->modes.ctx.gpu = k;
   ty_own_modes(L, s)->ctx.gpu = k;
   ty_modes_share_again(L, s);
@@ -254,7 +254,7 @@ static int mem_get_info(lua_State *L) {
 }
 
 static int memory_stats(lua_State *L) {
-  const int k = ty_gpu_at(L, 1, "memory_stats");         /* first: it opens the library, which gives the functions */
+  const int k = ty_gpu_at(L, 1, "memory_stats");         /* first: it opens the library */
   ty_gpu_stats st;
   ty_gpu_library.stats(k, &st);
   const struct { const char *name; long long v; } f[] = {
@@ -301,7 +301,7 @@ static int reset_peaks(lua_State *L) {
   return 0;
 }
 
-/* share(device, share or nil) -> the share of the device's memory that may be reserved, so far */
+/* share(device, share or nil) -> the former share of the device's memory that may be reserved */
 static int share(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "set_per_process_memory_fraction");
   double before = 1;
@@ -311,7 +311,7 @@ static int share(lua_State *L) {
   return answer(L, ctx, s, 1);
 }
 
-/* What profilers outside are told: range(text or nil), moment(text), recording(on). */
+/* For external profilers: range(text or nil: its end), moment(text), recording(on). */
 static int range(lua_State *L) {
   if (available(L)) ty_gpu_library.range(lua_isnoneornil(L, 1) ? NULL : luaL_checkstring(L, 1));
   return 0;
@@ -377,12 +377,12 @@ ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size
 
 void ty_stage_end(ty_stage *s) {
   for (int i = 0; i < 2; i++) {
-    ty_release(s->block[i]);               /* pinned memory in use goes back when its copy is done */
+    ty_release(s->block[i]);               /* pinned memory is freed when copies from it are done */
     if (s->event[i]) ty_gpu_library.event_free(s->event[i]);
   }
 }
 
-/* a GPU's tensor -> a copy in pinned memory, which is there when the current stream has been waited for */
+/* a GPU's tensor -> a copy in pinned memory, to be read once the current stream has been synchronized */
 static int to_pinned(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s);

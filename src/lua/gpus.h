@@ -1,10 +1,10 @@
-/* The opened library of GPUs, as gpu.c and stream.c use it. */
+/* The GPU library, once it is open, as gpu.c and stream.c use it. */
 #ifndef TY_GPUS_H
 #define TY_GPUS_H
 #include "binding.h"
 #include "gpu.h"
 
-extern ty_gpu ty_gpu_library;                     /* what the library gave; count is 0 while there is none */
+extern ty_gpu ty_gpu_library;                     /* its functions; count is 0 while it isn't open */
 /* The GPU of argument i: a number, a name, or nil for the current one. Opens the library; raises where there is no such GPU. */
 int ty_gpu_at(lua_State *L, int i, const char *who);
 void ty_open_streams(lua_State *L);        /* adds functions to the table on top */

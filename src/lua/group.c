@@ -1,6 +1,6 @@
-/* Groups of processes as lua/tycho/distributed.lua wants them, and exchanges on the CPU that nobody waits for yet.
+/* Groups of processes for lua/tycho/distributed.lua, and asynchronous exchanges on the CPU.
  *
- * Invariant: memory that an exchange uses is kept until it is done, also where Lua has forgotten it. */
+ * Invariant: memory that an exchange uses is kept until the exchange is done, even if Lua has dropped it. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 typedef struct under_way { void *request; ty_tensor *in, *out; struct under_way *next; } under_way;
 
-static under_way *forgotten;               /* by Lua, and not done yet */
+static under_way *forgotten;               /* exchanges that Lua has dropped before they were done */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void drop(under_way *u) {
@@ -81,7 +81,7 @@ static int group_open(lua_State *L) {
   const char *why = NULL;
   if (!t) {
     const char *path = ty_push_library(L, "tycho.mpi");
-    void *lib = path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;        /* MPI's own parts look for it among the global names */
+    void *lib = path ? dlopen(path, RTLD_NOW | RTLD_GLOBAL) : NULL;        /* MPI's plug-ins look for its symbols globally */
     ty_transport_open open;
     if (lib) {
       *(void **)&open = dlsym(lib, "ty_mpi_open");

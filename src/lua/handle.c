@@ -16,7 +16,7 @@ ty_tensor *ty_test(lua_State *L, int index) {
 
 bool ty_is_module(lua_State *L, int index) {
   if (lua_type(L, index) != LUA_TTABLE || !lua_getmetatable(L, index)) return false;
-  lua_pushliteral(L, "_class");            /* in the metatable of each, and of what stands for one (nn/module.lua) */
+  lua_pushliteral(L, "_class");            /* in the metatables of modules and their stand-ins (nn/module.lua) */
   lua_rawget(L, -2);
   const bool is = lua_istable(L, -1);
   lua_pop(L, 2);
@@ -50,7 +50,7 @@ ty_handle *ty_new_handle(lua_State *L, ty_state *s) {
   memset(h, 0, sizeof *h);
   h->magic = TY_MAGIC;
   h->seq = s->next_handle++;
-  s->L = L;                                /* a finalizer may have come between, from a coroutine of its own */
+  s->L = L;                                /* a finalizer may have called in from another coroutine */
   lua_pushvalue(L, lua_upvalueindex(3));
   lua_setmetatable(L, -2);
   ty_scope *sc = ty_modes_of(L, s)->scope;
@@ -77,7 +77,7 @@ void ty_push_shared(lua_State *L, ty_state *s, ty_tensor *t) {
   lua_pop(L, 2);
   h = ty_new_handle(L, s);
   if (h->scope) h->scope->count--;
-  ty_scope_detach(h);                  /* C holds it too: no scope decides over it */
+  ty_scope_detach(h);                  /* C holds t too: no scope ends the handle */
   h->t = ty_retain(t);
   ty_register(L, -1);
 }
@@ -132,15 +132,15 @@ void ty_set_anchor(lua_State *L, int index, int anchors) {
   h->anchored = true;
 }
 
-/* ---- operands: what a function reads of what came before it and needs a gradient (recompute.lua) ---- */
+/* ---- operands: older tensors that need a gradient and that a checkpoint's function reads (recompute.lua) ---- */
 
-/* Whether what the handle holds, by its history or as a leaf by the handle, is older than a list that was begun with these. */
+/* Whether h's tensor needs a gradient and is older than a list with these bounds: a result by its node, a leaf by its handle. */
 static bool older(const ty_handle *h, uint64_t handle, uint64_t node) {
   return h->t && ty_needs_grad(h->t) && (h->t->node ? h->t->node->seq < node : h->seq < handle);
 }
 bool ty_may_be_operand(const ty_state *s, const ty_handle *h) { return older(h, s->older_handle, s->older_node); }
 
-/* TY_R_OPERANDS: lists in the order in which they were begun, and, weak, whose: threads[i]. */
+/* TY_R_OPERANDS: the open lists in the order of their begin; in `threads`, weak, the coroutine of each. */
 static int push_lists(lua_State *L) {
   ty_private(L, TY_R_OPERANDS);
   const int lists = lua_gettop(L);
@@ -148,7 +148,7 @@ static int push_lists(lua_State *L) {
   return lists;
 }
 
-/* Pushes the running coroutine's newest list; if it has none, the newest of one that isn't suspended and so may have resumed it. Or nil. */
+/* Pushes the running coroutine's newest list; else the newest of a coroutine that isn't suspended, so may have resumed this one; or nil. */
 static void push_list(lua_State *L) {
   const int lists = push_lists(L);
   int of_other = 0, own = 0;
@@ -165,8 +165,8 @@ static void push_list(lua_State *L) {
   lua_settop(L, lists);
 }
 
-/* A list has each tensor once, by the handle that came first, and that handle's place by the tensor's address (0: it is known, and no
- * operand); more = {handle, place, ...} are other handles of such. Handles are keys, too; true among these, it is looked at no more. */
+/* list[i]: the first handle of the i-th tensor; list[address of a tensor]: its place i, or 0 if it is known to be no operand. list.more =
+ * {handle, place, ...}: further handles of these tensors. list[handle] = true: the handle has been looked at, or isn't to be. */
 void ty_collect(lua_State *L, int index) {
   const ty_handle *h = ty_is_handle(L, index);
   if (!h || !ty_may_be_operand(lua_touserdata(L, lua_upvalueindex(1)), h)) return;
@@ -205,7 +205,7 @@ void ty_collect(lua_State *L, int index) {
   lua_settop(L, list - 1);
 }
 
-/* Counts the lists anew, without those of coroutines that are gone and without the one at index, if any; what may be an operand follows. */
+/* Drops the lists of dead coroutines, and the one at stack index `without` (0: none); sets s->collects and the bounds for the rest. */
 static void count_lists(lua_State *L, ty_state *s, int without) {
   const int lists = push_lists(L), n = (int)lua_objlen(L, lists);
   int kept = 0;
@@ -234,8 +234,8 @@ static void count_lists(lua_State *L, ty_state *s, int without) {
   lua_settop(L, lists - 1);
 }
 
-/* collect_into(list, leaves): from now on, where the running coroutine and those that it resumes read what came before; leaves: and all
- * leaves, such as a lazy layer's parameters, which it makes now */
+/* collect_into(list, leaves): opens a list of the older tensors that the running coroutine, and those that it resumes, read from now on;
+ * leaves: also of newer leaves, such as a lazy layer's parameters */
 static int collect_into(lua_State *L) {
   ty_state *s = ty_state_of(L);
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -255,7 +255,7 @@ static int collect_into(lua_State *L) {
   count_lists(L, s, 0);
   return 0;
 }
-static int collected(lua_State *L) {     /* collected(list): no more into it */
+static int collected(lua_State *L) {     /* collected(list): closes the list */
   luaL_checktype(L, 1, LUA_TTABLE);
   count_lists(L, ty_state_of(L), 1);
   return 0;
@@ -279,12 +279,12 @@ static int is_collecting(lua_State *L) { /* whether what is read now is collecte
   lua_pushboolean(L, collecting);
   return 1;
 }
-static int address(lua_State *L) {       /* address(x): by which a list knows a tensor */
+static int address(lua_State *L) {       /* address(x) -> x's tensor as a key of a list */
   lua_pushlightuserdata(L, ty_check(L, 1, "checkpoint", "a tensor"));
   return 1;
 }
 
-/* same(x): another handle of x, in no scope, for what takes the place of the first one to leave it alone; nil: x has been freed */
+/* same(x) -> another handle of x's tensor, in no scope, which stand_in(x, ...) leaves alone; nil: x has been freed */
 static int same(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s), *x = ty_is_handle(L, 1);
@@ -299,8 +299,8 @@ static int same(lua_State *L) {
   }
   return 1;
 }
-/* stand_in(x, y, z): x is what y is; gives a handle of what x was, z if it is one, with which it becomes that again. nil: x has been freed,
- * and stays so */
+/* stand_in(x, y, z): handle x stands for y's tensor. -> a handle of x's former tensor (z, if it is one): stand_in(x, that) undoes it. nil:
+ * x has been freed, and stays so */
 static int stand_in(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 3);

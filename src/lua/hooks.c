@@ -1,15 +1,15 @@
-/* What users hang onto the tape: hooks of gradients, the search for anomalies, hooks that pack what is saved for backward.
+/* What users attach to the tape: gradient hooks, anomaly detection, and hooks that pack what is saved for backward.
  *
- * Idea: the core knows a hook by its key in the private table and calls back through ty_host. Invariants: hooks run protected, under the
- * pass's modes; packing's run with recording off; an error in one comes back as a status. */
+ * Idea: the core knows hooks by a key in the private table and calls back through ty_host. Invariants: hooks run protected, under the
+ * pass's modes; pack and unpack run with recording off; an error in a hook comes back as a status. */
 #include <string.h>
 #include "program.h"
 #include "tape.h"
 
 /* ---- hooks ---- */
 
-/* A function is called with the gradient before it counts, {function} with the leaf that has it now, and what is named retain after all
- * others. */
+/* In a list of hooks, a function is called with the gradient before it is accumulated, {function} with the leaf afterwards, and the field
+ * `retain` with the gradient after all functions. */
 static int run_hooks(lua_State *L) {
   ty_tape_call *r = lua_touserdata(L, 1);
   ty_private(L, TY_R_ANCHORS);
@@ -22,7 +22,7 @@ static int run_hooks(lua_State *L) {
     lua_settop(L, list + 1);
     lua_rawgeti(L, list, i);
     if (lua_istable(L, -1) && r->leaf) lua_rawgeti(L, -1, 1);
-    else if (!lua_isfunction(L, -1) || r->leaf) continue;              /* removed, or for the other time */
+    else if (!lua_isfunction(L, -1) || r->leaf) continue;              /* removed, or not for now */
     lua_pushvalue(L, list + 1);
     lua_call(L, 1, 1);
     if (r->leaf || lua_isnil(L, -1)) continue;
@@ -76,7 +76,7 @@ uint64_t ty_new_key(lua_State *L, ty_state *s, int value) {
 static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's place in it */
   ty_state *s = ty_state_of(L);
   lua_settop(L, 2);
-  lua_newtable(L);                         /* this and settling come before the tensor is looked at: finalizers may free it */
+  lua_newtable(L);                         /* this and ty_settle come before ty_check: finalizers may free the tensor */
   ty_settle(L, "a hook is registered");
   ty_tensor *t = ty_check(L, 1, "register_hook", "argument 1");
   if (lua_type(L, 2) != LUA_TFUNCTION) return ty_throw(L, "register_hook: argument 2 must be a function, got %s", ty_type_text(L, 2));
@@ -101,20 +101,20 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
     }
     (*hooks)->key = key;
   }
-  if (!known || !((ty_handle *)lua_touserdata(L, 1))->anchored) {        /* else it holds the list already */
+  if (!known || !((ty_handle *)lua_touserdata(L, 1))->anchored) {        /* else the handle holds the list already */
     lua_pushvalue(L, 3);
     ty_anchor(L, 1);
   }
   int n = (int)lua_objlen(L, 3) + 1;
   lua_pushvalue(L, 2);
   lua_rawseti(L, 3, n);
-  if (!t->node) ty_leaf_hooks_registered++;              /* a result's own settles what is recorded */
+  if (!t->node) ty_leaf_hooks_registered++;              /* a result's hook only ends the recording, above */
   lua_pushinteger(L, n);
   return 2;
 }
 
-/* The handle at 1 is being collected. Where others still need its tensor's gradient, for they were computed before the hooks
- * came and so don't share its environment, the hooks live as long as the tensor's part in the tape. */
+/* The handle at 1 is being collected. Tensors that were computed from t before it got hooks don't share its environment. Where
+ * such tensors may still need t's gradient, its hooks are kept as long as its part in the tape. */
 void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
   ty_hooks *h = t->node ? t->node->hook[t->out] : t->hooks;
   if (!h || h->drop || (atomic_load(&t->refs) == 1 && (!t->node || atomic_load(&t->node->refs) == 1))) return;
@@ -225,7 +225,7 @@ ty_status ty_lua_unpack(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out) {
   return quietly(&r, TY_RUN_UNPACK);
 }
 
-/* saved_hooks(list {pack, unpack}, which the caller keeps alive, or false: none) -> what they were, or nil. Without an argument: asks. */
+/* saved_hooks({pack, unpack} or false: none) -> the former ones, or nil; without an argument only asks. The caller keeps the list alive. */
 static int saved_hooks(lua_State *L) {
   ty_state *s = ty_state_of(L);
   const uint64_t before = ty_ctx_of(L, s)->packs;

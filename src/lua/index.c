@@ -1,20 +1,20 @@
 /* x[k] and x[k] = v.
  *
- * Idea: whole numbers and ranges become a view, dim by dim; masks and index tensors are collected and go to the ops index
- * and index_put in one call at the end. Every intermediate tensor is a handle on the Lua stack. */
+ * Idea: whole numbers and ranges become a view, dim by dim; masks and index tensors are collected and go to the op index
+ * or index_put in one call at the end. Every intermediate tensor is a handle on the Lua stack. */
 #include <string.h>
 #include "binding.h"
 
 typedef struct {
   int view;                  /* stack index of the view so far */
-  int64_t dim;               /* the view's next dim; that of the tensor itself is `gone` further */
-  int gone;                  /* dims that numbers took away, less new ones */
+  int64_t dim;               /* next dim of the view; in the tensor itself it is dim + gone */
+  int gone;                  /* dims taken away, less those added */
   int nindex;                /* index tensors collected: stack indices, and the dims they index */
   int index[TY_MAXDIM];
   int64_t dims[TY_MAXDIM];
 } path;
 
-/* Lua's own formatting has 14 digits of a number. */
+/* The index is formatted in C: Lua would print 14 digits. */
 static int out_of_range(lua_State *L, int64_t i, int dim, const ty_tensor *x) {
   char digits[24];
   snprintf(digits, sizeof digits, "%lld", (long long)i);
@@ -93,7 +93,7 @@ static void collect(lua_State *L, path *p, int at) {
   p->dims[p->nindex++] = p->dim++;
 }
 
-/* A whole number in a tensor of 0 dims: as one that is no tensor, where a range lies between it and others. Then it is read. */
+/* Whether the index is a 0-dim integer tensor. Where a range lies between index tensors it is read, and counts as a plain number. */
 static bool is_number(lua_State *L, int at) {
   const ty_handle *h = ty_is_handle(L, at);
   return h && h->t && h->t->ndim == 0 && (h->t->dtype == TY_I64 || h->t->dtype == TY_I32);
@@ -101,7 +101,7 @@ static bool is_number(lua_State *L, int at) {
 
 static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
   ty_tensor *t = ty_check_any(L, at, "index", "an index");
-  if (t->dtype == TY_I32 || t->dtype == TY_U8) {         /* as PyTorch has it: whole numbers, a mask */
+  if (t->dtype == TY_I32 || t->dtype == TY_U8) {         /* as in PyTorch: int32 are indices, uint8 is a mask */
     ty_attr to[2] = {{.set = true, .i = t->dtype == TY_I32 ? TY_I64 : TY_BOOL}, {.set = true}};
     t = ty_simple(L, s, TY_OP_cast, ty_op_tensor(t), (ty_operand){0}, to, NULL);
     at = lua_gettop(L);
@@ -122,7 +122,7 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
         (int)p->dim + 1);
   if (t->ndim == 0) ty_throw(L, "index: a mask must have dims");
   int n = t->ndim;
-  if (n > 1 && ty_is_contiguous(t)) {      /* over dims that lie in a row, as over one: positions are then one number */
+  if (n > 1 && ty_is_contiguous(t)) {      /* over contiguous dims of x: flattened, so that a position is one number */
     ty_attr size = {.set = true, .n = (uint8_t)(x->ndim - n + 1)}, one = {.set = true, .n = 1, .v = {-1}};
     bool row = true;
     for (int i = p->dim; i + 1 < p->dim + n; i++) row = row && x->stride[i] == x->stride[i + 1] * x->shape[i + 1];
@@ -162,7 +162,7 @@ static void by_new(lua_State *L, ty_state *s, path *p) {
   p->gone--;
 }
 
-/* "..." at position i of the n in the list of indices: whole dims, so that those after it come out at the last dims. */
+/* "..." at position i of the n in the list of indices: skips dims, so that the indices after it go to the last dims. */
 static void by_rest(lua_State *L, path *p, int i, int n) {
   int64_t rest = current(L, p)->ndim - p->dim;
   for (int k = i + 1; k <= n; k++) {
@@ -172,10 +172,10 @@ static void by_rest(lua_State *L, path *p, int i, int n) {
     rest -= t && (t->dtype == TY_BOOL || t->dtype == TY_U8) ? t->ndim : !is_new(L, -1);
     lua_pop(L, 1);
   }
-  p->dim += TY_MAX(rest, 0);               /* too many: the next ones will tell */
+  p->dim += TY_MAX(rest, 0);               /* below 0: too many indices, as need_dim will say */
 }
 
-/* Takes the key at stack index 2 apart. Gives true where every dim got a whole number, and no "..." or "newaxis" asks for a tensor. */
+/* Applies the key at stack index 2. True: it names an element; "..." and newaxis ask for a tensor even where every dim got a number. */
 static bool walk(lua_State *L, ty_state *s, path *p) {
   memset(p, 0, sizeof *p);
   p->view = 1;
@@ -203,7 +203,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     if (ty_is_handle(L, -1)) { first = TY_MIN(first, (int)k); last = TY_MAX(last, (int)k); }
     lua_pop(L, 1);
   }
-  bool apart = false;                    /* by whole dims or new ones: then it matters whether a tensor without dims is a number */
+  bool apart = false;                    /* something lies between tensors: a 0-dim one is then a number (is_number) */
   for (int i = first; i < last; i++) {
     lua_rawgeti(L, 2, i);
     apart = apart || lua_type(L, -1) == LUA_TTABLE || lua_type(L, -1) == LUA_TSTRING;
@@ -260,7 +260,7 @@ static void begin(ty_args *a) {
   a->room = 16;
 }
 
-/* Pushes a list of what the tensors at two indices keep; 0: neither keeps anything. */
+/* Pushes a list of the environments of the tensors at two stack indices; 0: neither has one. */
 static int anchors_of(lua_State *L, int first, int second) {
   if (((ty_state *)lua_touserdata(L, lua_upvalueindex(1)))->collects) { ty_collect(L, first); ty_collect(L, second); }
   const ty_handle *h = ty_is_handle(L, first), *k = ty_is_handle(L, second);
@@ -272,8 +272,8 @@ static int anchors_of(lua_State *L, int first, int second) {
   return anchors;
 }
 
-/* Where in x's storage the element is that the key at 2 names: a number for a vector, a list of numbers for each dim. False: it names
- * another thing, or none there is. */
+/* *offset becomes the place in x's storage of the element that the key at 2 names: a number for a vector, else a list of one for each dim.
+ * False: the key names no element. */
 static bool element_of(lua_State *L, const ty_tensor *x, int64_t *offset) {
   const bool list = lua_type(L, 2) == LUA_TTABLE;
   int fields = 0;
@@ -332,7 +332,7 @@ int ty_index_get(lua_State *L) {
   return 1;
 }
 
-/* x[mask] = number, the mask of x's shape: no position need be known. */
+/* x[mask] = number with a mask of x's shape: needs no positions. */
 static bool fills_mask(lua_State *L, const ty_tensor *x) {
   const ty_tensor *m = ty_is_handle(L, 2) ? ty_check_any(L, 2, "index", "an index") : NULL;
   if (!m || m->dtype != TY_BOOL || (lua_type(L, 3) != LUA_TNUMBER && lua_type(L, 3) != LUA_TBOOLEAN)) return false;
@@ -352,7 +352,7 @@ static void list_at(lua_State *L, ty_state *s, int at, const ty_tensor *x) {
   h->t = there;
 }
 
-/* The value at stack index 3 without dims of 1 that come first, as copy_ takes it. */
+/* Takes leading dims of size 1 off the value at stack index 3, as copy_ does. */
 static void without_lead(lua_State *L, ty_state *s) {
   const ty_tensor *v = ty_check_any(L, 3, "index", "the value");
   int lead = 0;
@@ -364,7 +364,7 @@ static void without_lead(lua_State *L, ty_state *s) {
   lua_replace(L, 3);
 }
 
-/* Writes the number or boolean at 3 where nothing but memory is concerned: no gradient, no program, no dtype that it doesn't fit. */
+/* Writes the number or boolean at 3 where only memory is concerned: no gradient, no program, and the value fits the dtype. */
 static bool put_element(lua_State *L, const ty_ctx *ctx, ty_tensor *x) {
   const ty_storage *m = x->storage;
   int64_t at, v = 0;

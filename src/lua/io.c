@@ -1,5 +1,5 @@
-/* Files for Lua: safetensors, IDX, PNG, JSON, and what a training program needs of the system. Deciding what a saved value
- * looks like is lua/tycho/saving.lua's; here are only conversions. */
+/* Files for Lua: safetensors, IDX, PNG, JSON, and what a training program needs of the system. lua/tycho/saving.lua decides
+ * what a saved value looks like; this file only converts. */
 #include <jansson.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 #define DEEPEST 200
 
-static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: can't be said in JSON */
+static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: JSON can't express it */
   double v;
   int64_t w;
   size_t n;
@@ -113,7 +113,7 @@ static int json_decode(lua_State *L) {
 
 /* ---- safetensors ---- */
 
-/* The lists of names and tensors at 2 and 3, as a userdata pushed. */
+/* The lists of names (at 2) and tensors (at 3) as an array, in a userdata that is pushed. */
 static ty_named *named_tensors(lua_State *L, int *count) {
   luaL_checktype(L, 2, LUA_TTABLE);
   luaL_checktype(L, 3, LUA_TTABLE);
@@ -210,13 +210,13 @@ static int math_random(lua_State *L) {
   lua_pushliteral(L, "random");
   lua_rawget(L, -2);
   if (!lua_iscfunction(L, -1) || !lua_getupvalue(L, -1, 1) || lua_type(L, -1) != LUA_TUSERDATA) return 0;
-  if (lua_objlen(L, -1) < 32 || lua_objlen(L, -1) > 64) return 0;          /* four words and, once, a flag */
+  if (lua_objlen(L, -1) < 32 || lua_objlen(L, -1) > 64) return 0;          /* four words, and formerly a flag */
   if (!state) lua_pushlstring(L, lua_touserdata(L, -1), lua_objlen(L, -1));
   else if (n == lua_objlen(L, -1)) memcpy(lua_touserdata(L, -1), state, n);
   return state ? 0 : 1;
 }
 
-static int clean_folder(lua_State *L) {    /* removes what savers that were killed have left */
+static int clean_folder(lua_State *L) {    /* removes the files of savers that were killed */
   ty_checkpoints_clean(ty_path_at(L, 1));
   return 0;
 }
@@ -258,8 +258,8 @@ static ty_status read_to_gpu(lua_State *L, ty_ctx *ctx, const ty_safetensors *f,
   return st;
 }
 
-/* read_safetensors(path, verify, device) -> table of tensors by name, metadata string or nil; verify: its sums must be
-   there, and right; on the CPU */
+/* read_safetensors(path, verify, device) -> table of tensors by name, metadata string or nil; verify: the checksums must be
+   there and match; only on the CPU */
 static int read_safetensors(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -318,7 +318,7 @@ static bool catching;
 
 static void on_signal(int sig) {
   (void)sig;
-  if (++signals > 1) _exit(130);           /* asked twice: stop at once */
+  if (++signals > 1) _exit(130);           /* the second Ctrl-C ends the process at once */
 }
 
 static int catch_interrupt(lua_State *L) { /* true: count Ctrl-C instead of dying of it; false: as before */

@@ -1,7 +1,7 @@
-/* Where the libraries are that are opened at run time: tycho/cuda.so, tycho/mpi.so. */
+/* Finds the libraries that are opened at run time: tycho/cuda.so, tycho/mpi.so. */
 #include "binding.h"
 
-/* Pushes the file of a module as package.cpath has it, or nil. */
+/* Pushes the path that package.cpath gives for a module, or nil. */
 const char *ty_push_library(lua_State *L, const char *module) {
   const int top = lua_gettop(L);
   luaL_checkstack(L, 6, module);

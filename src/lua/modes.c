@@ -1,7 +1,7 @@
-/* Modes: gradients on or off, autocast, vmap, the current GPU and streams, of each coroutine.
+/* The modes of each coroutine: gradients on or off, autocast, vmap, the current GPU and streams.
  *
- * Idea: coroutines in the default mode share the state's; one that changes something gets its own, until they are the defaults again.
- * Invariant: s->special counts those with modes of their own, so that nobody looks for any while there are none. */
+ * Idea: coroutines whose modes are the defaults share the state's; one that changes a mode gets its own, until they equal the defaults
+ * again. Invariant: s->special counts the coroutines with modes of their own, so that none are looked up while it is 0. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"
@@ -15,7 +15,7 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     !m->pinned && !m->ctx.program && !m->ctx.map && (!m->scope || m->scope == s->modes.scope);
 }
 
-/* The coroutine's own modes, or NULL; looked up by the thread, for an address may be used again, but for the main one's. */
+/* The coroutine's own modes, or NULL. Looked up by the thread object, since only the main coroutine's address is never reused. */
 static ty_modes *find_modes(lua_State *L, const ty_state *s) {
   if (L == s->main) return s->main_modes;
   ty_private(L, TY_R_MODES);
@@ -31,11 +31,11 @@ ty_modes *ty_modes_of(lua_State *L, ty_state *s) {
   return m ? m : &s->modes;
 }
 
-/* Modes for the running coroutine, which the table holds; the main one's stay there, to be used again. */
+/* New modes for the running coroutine, held by TY_R_MODES; the main coroutine's stay there for reuse. */
 static ty_modes *new_modes(lua_State *L, ty_state *s) {
   if (L == s->main && s->main_spare) return s->main_spare;
   ty_modes *m = lua_newuserdata(L, sizeof *m);
-  m->owner = NULL;                     /* until it is counted there is nothing to count off */
+  m->owner = NULL;                     /* not in s->special yet */
   ty_private(L, TY_R_MODES_META);
   lua_setmetatable(L, -2);
   ty_private(L, TY_R_MODES);
@@ -51,7 +51,7 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   if (m) return m;
   m = new_modes(L, s);
   *m = s->modes;
-  if (m->scope && m->scope->L != L) m->scope = NULL;       /* another coroutine is within a function that has one */
+  if (m->scope && m->scope->L != L) m->scope = NULL;       /* another coroutine's scope */
   m->owner = s;
   s->special++;
   s->refs++;
@@ -115,7 +115,7 @@ static int is_grad_enabled(lua_State *L) {
   return 1;
 }
 
-/* (gpu, dtype or nil) -> the dtype there was: what autocast computes in on GPUs, or on the CPU. Without a second argument: asks. */
+/* autocast(gpu, dtype or nil) -> the dtype before. Sets what autocast computes in on GPUs, or on the CPU; with one argument only asks. */
 static int autocast(lua_State *L) {
   ty_state *s = ty_state_of(L);
   const bool gpu = lua_toboolean(L, 1);
@@ -162,7 +162,7 @@ static ty_ctx *mapping(lua_State *L, ty_state *s) {
   return ctx;
 }
 
-/* map_in(x) -> one of the examples along x's first dim, of the innermost vmap; map_out(y) -> those of y */
+/* map_in(x) -> x, whose first dim has the examples, as one example of the innermost vmap; map_out(y) -> all examples of y */
 static int map_in(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
@@ -178,7 +178,7 @@ static int map_out(lua_State *L) {
   return ty_map_out(ctx, ctx->map, ty_check_any(L, 1, "vmap", "a result"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-/* map_out_all(x) -> x for the examples of all vmaps that are running, the outermost's along its first dim; map_in_all(x): back */
+/* map_out_all(x) -> x for all examples of all running vmaps, the outermost's along its first dim; map_in_all(x): the way back */
 static int map_out_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
@@ -209,7 +209,7 @@ static int map_in_all(lua_State *L) {
   return in_all(ctx, ctx->map, ty_check(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of that vmap's alone */
+static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of the innermost vmap's */
   const ty_tensor *t = ty_test(L, 1);
   lua_pushboolean(L, t && t->whole && (!lua_toboolean(L, 2) || t->map == mapping(L, ty_state_of(L))->map->id));
   return 1;

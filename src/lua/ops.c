@@ -1,7 +1,7 @@
-/* The op table as Lua sees it: a function for each op, functions written in Lua that get checked arguments by the same kind of
+/* The op table as Lua sees it: a function for each op, functions written in Lua whose arguments are checked by the same kind of
  * signature, and the table itself for docs and specs.
  *
- * Invariant: nothing here knows one op from another, but for has_inplace. */
+ * Invariant: nothing here treats one op differently from another, but for has_inplace. */
 #include <stddef.h>
 #include <string.h>
 #include "binding.h"
@@ -58,7 +58,7 @@ static void push_ops(lua_State *L) {
   }
 }
 
-static int lua_function(lua_State *L) {  /* upvalues: signature, function, what calls it in a scope (nil: it has none of its own) */
+static int lua_function(lua_State *L) {  /* upvalues: signature, function, what ty_push_scoped pushed (nil: no scope) */
   ty_state *s = ty_state_of(L);
   ty_op *sig = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
   const bool scoped = !lua_isnil(L, lua_upvalueindex(TY_UPVALUES + 3));
@@ -84,8 +84,8 @@ const ty_op *ty_defined_at(lua_State *L, int index) {
   return op;
 }
 
-/* name, signature, function, scoped -> function with checked, ordered arguments; scoped: what it makes and doesn't return ends with
-   the call */
+/* define(name, signature, function, scoped) -> function with checked, ordered arguments; scoped: what it makes and doesn't return is
+   released after the call */
 static int define(lua_State *L) {
   char err[TY_ERRLEN];
   const char *name = luaL_checkstring(L, 1), *sig = luaL_checkstring(L, 2);
@@ -104,8 +104,8 @@ static int define(lua_State *L) {
   return 1;
 }
 
-/* list of {name, signature, doc, domain, class, results, inplace, differentiable, mutates, params (names in
-   order)} for docs, specs and traces */
+/* list of {name, signature, doc, domain, class, results, inplace, differentiable, mutates, autocast, dtype,
+   params and attributes (names in order)} for docs, specs and traces */
 static int op_table(lua_State *L) {
   static const char *const classes[TY_NCLASS] = {TY_CLASSES(TY_AS_WORD)}, *const casts[] =
     {[TY_A_FP16] = "16 bits", [TY_A_FP32] = "float32", [TY_A_WIDEST] = "widest"}, *const rules[] = {[TY_D_SAME] = "same",

@@ -1,5 +1,5 @@
 /* Worker processes for Lua: start, send, receive. A message is a number, a text and tensors; the receiver's tensors lie
- * in the message's own memory. What is said in them is lua/tycho/data/remote.lua's. */
+ * in the message's own memory. lua/tycho/data/remote.lua gives messages their meaning. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ static void process_ends(void *p) {
 }
 static ty_process *process_at(lua_State *L) { return ty_box_at(L, 1, process_ends, "a worker"); }
 
-/* Pushes one that isn't started. */
+/* Pushes a worker that isn't started. */
 static ty_process *new_process(lua_State *L, void ***box) {
   *box = ty_new_box(L, process_ends);
   ty_process *p = ty_malloc(sizeof *p);
@@ -60,7 +60,7 @@ static int process_gone(lua_State *L) {
   return 1;
 }
 
-/* process_note(p, item): what is being done. process_note(p) -> item, how often it was said */
+/* process_note(p, item): sets what the worker is at. process_note(p) -> item, how often it was set */
 static int process_note(lua_State *L) {
   ty_process *p = process_at(L);
   if (lua_isnoneornil(L, 2)) {
@@ -73,7 +73,7 @@ static int process_note(lua_State *L) {
   return 0;
 }
 
-/* message_send(p, tag, text, {tensor, ...}, wait) -> whether it went; wait: false: not where there is no room for it now */
+/* message_send(p, tag, text, {tensor, ...}, wait) -> whether it was sent; without wait, it isn't where the socket is full */
 static int message_send(lua_State *L) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   ty_message_part part[PARTS_MOST];
@@ -124,7 +124,7 @@ static int message_receive(lua_State *L) {
   return 3;
 }
 
-/* message_tensor(memory, byte, dtype, sizes) -> tensor, next byte; in the message's memory */
+/* message_tensor(memory, byte, dtype, sizes) -> a tensor in the message's memory, next byte */
 static int message_tensor(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);

@@ -1,8 +1,8 @@
 /* The profiler's record: what ran when, on the CPU's clock and between events of a GPU's stream.
  *
- * Idea: the core tells of each kernel before and after it is put to work (ty_profiler), Lua of ranges that users name; both become
- * entries of one list, which profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the
- * entries one deeper that follow it; but for ranges of coroutines that take turns, of which each ends its own. */
+ * Idea: the core calls ty_profiler before and after it launches each kernel, and Lua reports ranges that users name; both become entries
+ * of one list, which profile_stop() hands over. Invariant: entries nest, so that an entry's own time is its time less that of the entries
+ * one deeper that follow it. Only ranges of coroutines that take turns may overlap; each is ended by its id. */
 #include <stdlib.h>
 #include <string.h>
 #include "gpus.h"
@@ -20,11 +20,11 @@ typedef struct {
 typedef struct {
   ty_profiler told;                        /* first: the core's pointer is the recorder's */
   entry *list;
-  int n, room, depth, open[DEEPEST];       /* open: entries that haven't ended; -1: there was no memory for it */
-  long long id[DEEPEST];                   /* of ranges, in all profiles; 0: a kernel */
-  bool shapes, outside;                    /* outside: only ranges for profilers outside */
+  int n, room, depth, open[DEEPEST];       /* open: indices of entries that haven't ended; -1: no memory for one */
+  long long id[DEEPEST];                   /* of open ranges, unique over all profiles; 0: a kernel */
+  bool shapes, outside;                    /* outside: only ranges, for external profilers */
   ty_account *account;
-  void *start[TY_MAXGPU];                  /* where a GPU's times count from */
+  void *start[TY_MAXGPU];                  /* events from which a GPU's times count */
   double began;
 } recorder;
 
@@ -34,12 +34,12 @@ static char *shapes_of(const ty_call *c) {
   char text[512];
   size_t at = 0;
   text[0] = 0;
-  for (int i = 0; i < c->nin && at < sizeof text; i++)               /* what has no room is cut off */
+  for (int i = 0; i < c->nin && at < sizeof text; i++)               /* cut off where text is full */
     if (c->in[i].t) at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", at ? ", " : "", ty_shape_of(c->in[i].t));
   return strdup(text);
 }
 
-/* Bytes of the results that have memory of their own; it was there before the kernel. */
+/* Bytes of the results with memory of their own, which was allocated before the kernel began. */
 static long long made_by(const ty_call *c) {
   long long n = 0;
   for (int j = 0; j < c->op->nout; j++) {
@@ -59,7 +59,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   if (r->n == r->room) {
     const int room = r->room ? 2 * r->room : 1024;
     entry *more = realloc(r->list, sizeof *more * (size_t)room);
-    if (!more) return;                     /* out of memory: it goes unrecorded */
+    if (!more) return;                     /* out of memory: not recorded */
     r->list = more;
     r->room = room;
   }
@@ -75,11 +75,11 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   e->begin = now_us();
 }
 
-/* The range id; 0: what began last. */
+/* Ends the range id; 0: the entry begun last. */
 static void leave(recorder *r, ty_ctx *ctx, long long id) {
   int depth = r->depth - 1;
   if (id && depth < DEEPEST && !r->outside) while (depth >= 0 && r->id[depth] != id) depth--;
-  if (depth < 0) return;                   /* it began before the profile */
+  if (depth < 0) return;                   /* begun before the profile */
   r->depth--;
   if (r->outside) ty_gpu_library.range(NULL);
   if (r->outside || depth >= DEEPEST) return;
@@ -99,7 +99,7 @@ static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx, 0); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_state_of(L)->account->profiler; }
 
-/* profile_start(record shapes?, only ranges for profilers outside?) */
+/* profile_start(record shapes?, only ranges for external profilers?) */
 static int profile_start(lua_State *L) {
   ty_state *s = ty_state_of(L);
   if (s->account->profiler) return ty_throw(L, "profile: another profile is being taken");
@@ -111,7 +111,7 @@ static int profile_start(lua_State *L) {
   return 0;
 }
 
-/* A name: a range begins, where a profile is being taken; gives what profile_leave takes. */
+/* profile_enter(name) -> id for profile_leave: a range begins, where a profile is being taken. */
 static int profile_enter(lua_State *L) {
   static _Atomic long long ids;
   const char *name = luaL_checkstring(L, 1);
@@ -141,7 +141,7 @@ static int profile_stop(lua_State *L) {
   if (!r) return 1;
   s->account->profiler = NULL;
   const double until = now_us();
-  /* a GPU's times are sums of short spans: the driver gives each as a float */
+  /* a GPU's times are sums of short spans, since the driver gives a span as a float */
   void *last[TY_MAXGPU];
   double at[TY_MAXGPU] = {0};
   memcpy(last, r->start, sizeof last);

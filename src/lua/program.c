@@ -1,6 +1,6 @@
-/* Recorded programs as userdata, for lua/tycho/compile.lua and jit_trace.lua: what is recorded and compared is core/program.c's.
+/* Recorded programs as userdata, for lua/tycho/compile.lua and jit_trace.lua; core/program.c records and compares.
  *
- * Invariant: whoever begins a record or a check ends it, also where the function errs. */
+ * Invariant: whoever begins to record or to compare a call ends that, also where the function fails. */
 #include <string.h>
 #include "binding.h"
 #include "plan.h"
@@ -16,7 +16,7 @@ static ty_program *recorded_at(lua_State *L, int i) {
   return p;
 }
 
-/* Of the program before it the recording with the number at i; the one that is spoken of, where there is none. */
+/* The recording with the number at i, of the program at i - 1; without a number the current one. */
 static ty_recording *recording_at(lua_State *L, int i) {
   ty_recording *r = recorded_at(L, i - 1)->r;
   const int number = (int)luaL_optinteger(L, i, r->number);
@@ -32,7 +32,7 @@ static int program_new(lua_State *L) {     /* (trusting, fuses, most) */
   return 1;
 }
 
-/* begin(program, inputs) -> whether it is compared; else it is recorded */
+/* begin(program, inputs) -> whether the call is compared; else it is recorded */
 static int program_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = ty_program_at(L, 1);
@@ -48,7 +48,7 @@ static int program_begin(lua_State *L) {
   return ty_raise(L, &s->modes.ctx);
 }
 
-/* aliased(program, the function's arguments): one of those that are inputs */
+/* aliased(program, the function's arguments ...) -> ty_program_aliased of any that is an input */
 static int program_aliased(lua_State *L) {
   const ty_program *p = ty_program_at(L, 1);
   bool aliased = false;
@@ -60,8 +60,8 @@ static int program_aliased(lua_State *L) {
   return 1;
 }
 
-/* end(program, ok, results, skeleton or nil) -> whether run() gives the results. skeleton: of the results' tape; what that saved is among
-   a recording's results then, behind the others */
+/* finish(program, ok, results, skeleton or nil) -> whether run() gives the results. skeleton: of the results' tape; the tensors that this
+   tape saved become results of the recording, behind the others */
 static int program_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_program *p = ty_program_at(L, 1);
@@ -95,7 +95,7 @@ static int program_trust(lua_State *L) {
   return 1;
 }
 
-/* numbers(program) -> those of its recordings, the one that is spoken of first */
+/* numbers(program) -> the numbers of its recordings, the current one's first */
 static int program_numbers(lua_State *L) {
   int n = 0;
   lua_newtable(L);
@@ -143,7 +143,7 @@ static int program_rates(lua_State *L) {
   return ty_program_rates(ctx, recorded_at(L, 1)) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
-static int program_why(lua_State *L) {   /* why it is dead, or differed last; nil: neither */
+static int program_why(lua_State *L) {   /* -> why it is dead, or why a call differed last; nil: neither */
   const ty_program *p = ty_program_at(L, 1);
   if (!p->why[0]) return 0;
   lua_pushstring(L, p->why);
@@ -164,7 +164,7 @@ static int program_owns(lua_State *L) {
   lua_pushboolean(L, ty_check(L, 2, "compile", "a result")->storage->program == ty_program_at(L, 1));
   return 1;
 }
-/* Whether, since this was last asked, its memory has changed place, or a step's number. */
+/* Whether, since this was last asked, its memory has moved or a number of a step has changed. */
 static int program_moved(lua_State *L) {
   ty_recording *r = recorded_at(L, 1)->r;
   lua_pushboolean(L, r->moved);
@@ -179,7 +179,7 @@ static int program_active(lua_State *L) {
   return 2;
 }
 
-/* what result i is: "own": the program's memory; "input": an argument's; "constant": of numbers that the function made; "other" */
+/* whose memory result i is in: "own": the program's; "input": an argument's; "constant": of numbers that the function made; "other" */
 static int program_result_kind(lua_State *L) {
   const ty_recording *r = recorded_at(L, 1)->r;
   const int i = (int)luaL_checkinteger(L, 2) - 1;
@@ -225,7 +225,7 @@ static int program_overlap(lua_State *L) { /* whether two tensors may have eleme
 
 static int program_hooked(lua_State *L) { (void)L; ty_hooks_registered++; return 0; }
 
-/* (tensor): whether its memory can be written to without a trace: by an FFI pointer, by its owner */
+/* (tensor): whether its memory can be written to without a new version: by an FFI pointer, or by a foreign owner */
 static int program_exposed(lua_State *L) {
   const ty_storage *s = ty_check(L, 1, "compile", "argument 1")->storage;
   lua_pushboolean(L, s->exposed || s->drop);
@@ -248,7 +248,7 @@ static int program_input_holders(lua_State *L) {   /* (program, tensor) -> how m
   return 1;
 }
 
-/* What a tensor was like, without its memory. */
+/* A tensor's storage id, version and geometry at one time, without a reference. */
 typedef struct { uint64_t id; uint32_t version; ty_tensor like; } mark;
 static uint32_t version_with_pending(const ty_tensor *t) { return ty_version(t) + t->storage->pending; }
 
@@ -263,7 +263,7 @@ static int program_mark(lua_State *L) {   /* (tensor, mark to write over or nil)
   return 1;
 }
 
-static int program_marked(lua_State *L) { /* (mark, tensor): whether it is that one, and holds what it held */
+static int program_marked(lua_State *L) { /* (mark, tensor): whether it is the marked one, unchanged */
   const mark *m = ty_box_at(L, 1, ty_free, "a mark");
   const ty_tensor *t = ty_check(L, 2, "compile", "argument 2");
   lua_pushboolean(L, m->id == t->storage->id && m->version == version_with_pending(t) && !t->storage->exposed &&
@@ -271,7 +271,7 @@ static int program_marked(lua_State *L) { /* (mark, tensor): whether it is that 
   return 1;
 }
 
-static int program_seen_in(lua_State *L) { /* (x, y, z): x, which is a view of y, as one of z; nil where z has other strides than y */
+static int program_seen_in(lua_State *L) { /* (x, y, z) -> the view of z that x is of y; nil where z isn't laid out as y */
   const ty_tensor *x = ty_check(L, 1, "compile", "argument 1"), *y = ty_check(L, 2, "compile", "argument 2"),
     *z = ty_check(L, 3, "compile", "argument 3");
   if (y->dtype != z->dtype || x->dtype != z->dtype || y->ndim != z->ndim || !TY_SAME_SHAPE(y, z) ||
@@ -296,7 +296,7 @@ static int program_steps(lua_State *L) {  /* (program, number of a recording or 
   return 1;
 }
 
-/* Of steps that are done at once. */
+/* The tensors in memory that a group's steps read and write. */
 static void count_tensors(const ty_recording *r, const group *g, int *reads, int *writes) {
   *reads = *writes = 0;
   for (int i = 0; i < g->nstep; i++) {
@@ -307,7 +307,7 @@ static void count_tensors(const ty_recording *r, const group *g, int *reads, int
 }
 
 /* Kernels in the order of the run: {ops (names, in order), fused, of fused ones also reads, writes (tensors) and, where
-   they go over one shape, elements, why (it isn't a larger one, or none)} */
+   they go over one shape, elements, why (there is no kernel, or no larger one)} */
 static int program_kernels(lua_State *L) {
   const ty_recording *r = recording_at(L, 2);
   lua_createtable(L, r->ngroup, 0);
@@ -415,10 +415,10 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
   return h->t ? 1 : ty_throw(L, "compile: out of memory");
 }
 
-/* call: a method that was called, maybe by a function of the library's, which is told then; or NULL, where what says it. */
+/* call: the method that was called; the text then also names the library's function that called it, if any. NULL: the text is `what`. */
 static void settle(lua_State *L, const char *what, const char *call) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  if (ctx->program && !ctx->program->dead) {             /* it is told where */
+  if (ctx->program && !ctx->program->dead) {             /* with the user's line */
     char text[200], said[80];
     const char *by = NULL;
     ty_push_call(L, &by);
@@ -448,7 +448,7 @@ static int program_needs_graph(lua_State *L) {   /* (tensor): whether a backward
   return 1;
 }
 
-/* settle(why): no compiled function's call goes on here */
+/* settle(why): ends what compiled functions record or compare here */
 static int program_settle(lua_State *L) {
   ty_settle(L, luaL_checkstring(L, 1));
   return 0;

@@ -1,7 +1,7 @@
-/* Scopes: what is made inside ends with them, unless it is handed out.
+/* Scopes: tensors that are made inside are released at the end, unless they are handed out.
  *
  * Idea: a scope lists the handles that were made while it was the innermost one of its coroutine, and drops their references at its end.
- * Invariant: a handle is in one scope's list, or in none; its number within the scope tells when it came there. */
+ * Invariant: a handle is in one scope's list, or in none; its number is its order of arrival in the scope. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"
@@ -35,7 +35,7 @@ void ty_scope_end(ty_scope *sc) {
   }
 }
 
-static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles go on alone */
+static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles live on without it */
   ty_scope *sc = lua_touserdata(L, 1);
   while (sc && lua_objlen(L, 1) == sizeof *sc && sc->first) ty_scope_detach(sc->first);
   return 0;
@@ -60,7 +60,7 @@ static int scope_begin(lua_State *L) { /* -> scope */
   return 1;
 }
 
-/* Hands what value holds (a tensor, or a table of tensors) to the scope outside. */
+/* Hands what the value at index holds (a tensor, or a table of tensors) to the scope outside. */
 static void keep(lua_State *L, int index, const ty_scope *from, ty_scope *outer, int seen) {
   ty_handle *h = ty_is_handle(L, index);
   if (h) {
@@ -122,7 +122,7 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   return 0;
 }
 
-/* scope_outside() -> what scope_outside(that) goes back to: in between, the innermost scope is the user's, not the library's. */
+/* scope_outside() -> s: until scope_outside(s), the innermost scope is the user's, not the library's. */
 static int scope_outside(lua_State *L) {
   ty_modes *m = ty_own_modes(L, ty_state_of(L));
   if (lua_gettop(L)) { m->scope = lua_touserdata(L, 1); return 0; }
@@ -140,7 +140,7 @@ static int called(lua_State *L) {      /* scope, function, arguments... -> the f
 
 void ty_push_scoped(lua_State *L) { lua_pushcfunction(L, called); }
 
-/* The scope is in C's memory and the modes may be the shared ones: neither outlives the call, since no coroutine yields across it. */
+/* The scope is on C's stack, and m may be the shared modes: both are safe, since no coroutine can yield across this call. */
 void ty_scope_call(lua_State *L, ty_state *s, int n) {
   ty_modes *m = ty_modes_of(L, s), *now;
   ty_scope sc = {NULL, m->scope, L, 0, false};
@@ -149,7 +149,7 @@ void ty_scope_call(lua_State *L, ty_state *s, int n) {
   lua_insert(L, -n - 2);
   int status = lua_pcall(L, n + 2, LUA_MULTRET, 0);
   s->L = L;
-  now = ty_modes_of(L, s);             /* others than before, where the function has changed one for good */
+  now = ty_modes_of(L, s);             /* not m, if the function has changed a mode for good */
   end_with_inner(now, &sc);
   m->scope = sc.outer;
   if (now != m) ty_modes_share_again(L, s);
@@ -165,7 +165,7 @@ static int keep_values(lua_State *L) { /* keeps its arguments beyond every scope
   return n;
 }
 
-/* scope_take(scope, tensor): it ends with this scope, whichever inner one it was made in */
+/* scope_take(scope, tensor): the tensor ends with this scope, whichever inner one it was made in */
 static int scope_take(lua_State *L) {
   ty_scope *sc = lua_touserdata(L, 1);
   ty_handle *h = ty_is_handle(L, 2);
@@ -191,8 +191,8 @@ static bool listed(lua_State *L, int list, const ty_handle *h) {
   return found;
 }
 
-/* scope_left(scope, {tensor, ...}) -> the numbers of the tensors that are still there, but for those in the list; nil: none. After a
- * collection these are the ones that somebody else has kept. */
+/* scope_left(scope, {tensor, ...}) -> the numbers of the scope's tensors that are still there, but for those in the list; nil: none. After
+ * a collection these are the ones that somebody keeps. */
 static int scope_left(lua_State *L) {
   const ty_scope *sc = lua_touserdata(L, 1);
   int n = 0;
@@ -206,7 +206,7 @@ static int scope_left(lua_State *L) {
   return n > 0;
 }
 
-/* scope_unfinished(scope, {tensor, ...}) -> whether a tensor that is still there, but for those in the list, needs its graph */
+/* scope_unfinished(scope, {tensor, ...}) -> whether any of these tensors, as in scope_left, still needs its graph */
 static int scope_unfinished(lua_State *L) {
   const ty_scope *sc = lua_touserdata(L, 1);
   bool any = false;

@@ -1,4 +1,4 @@
-/* Tapes without what they saved, for lua/tycho/compile_outside.lua: what they are is core/skeleton.c's. */
+/* Skeletons (core/skeleton.c: tapes without the tensors that they saved) for lua/tycho/compile_outside.lua. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"
@@ -20,8 +20,8 @@ ty_tensor **ty_tensors_at(lua_State *L, int i, int more, int *n) {
 static void skeleton_ends(void *k) { ty_skeleton_free(k); }
 ty_skeleton *ty_skeleton_at(lua_State *L, int i) { return ty_box_at(L, i, skeleton_ends, "a skeleton"); }
 
-/* skeleton(results) -> skeleton, the leaves of the results' tape, how many tensors that saved; or nil, why there can be
-   none */
+/* skeleton(results) -> skeleton, the leaves of the results' tape, how many tensors this tape saved; or nil, why there can
+   be none */
 static int of_results(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -52,7 +52,7 @@ static int skeleton_pass(lua_State *L) {
   ty_skeleton *k = ty_skeleton_at(L, 1);
   int n, nsaved, ngrad;
   ty_skeleton_leaves(k, &n);
-  lua_createtable(L, n, 0);                /* what allocates comes first: it may end tensors */
+  lua_createtable(L, n, 0);                /* allocations come first: finalizers may free tensors */
   const int list = lua_gettop(L);
   for (int i = 0; i < n; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); }
   ty_tensor **result = lua_newuserdata(L, sizeof *result * (size_t)(n + 1));
@@ -76,9 +76,9 @@ static int skeleton_pass(lua_State *L) {
   return 1;
 }
 
-/* join(skeleton, program or false, i, context, operands, results): the results' history is one call of the function of that context, whose
-   operands are what the tape saved and then those; what it saved is in the program's results from i on, or, false, is still with it, and
-   is taken out. */
+/* join(skeleton, program or false, i, context, operands, results): the results' history becomes one call of the context's function, whose
+   operands are the tensors that the tape saved, then `operands`. The saved ones are the program's results from i on; without a program
+   they are still in the skeleton, which is emptied. */
 static int join(lua_State *L) {
   enum { SKELETON = 1, PROGRAM, FROM, CONTEXT, OPERANDS, RESULTS, ANCHORS };
   ty_state *s = ty_state_of(L);

@@ -1,7 +1,7 @@
-/* The module's state, one for each Lua state however often it is opened there, and its opening.
+/* The module's state, one for each Lua state however often the module is opened there, and the module's opening.
  *
- * Idea: every C function of the module carries the state, a private table and the metatable of handles as upvalues, so that nothing is
- * looked for in the registry. */
+ * Idea: every C function of the module carries the state, a private table and the metatable of handles as upvalues, so that no call looks
+ * them up in the registry. */
 #include <string.h>
 #include "binding.h"
 
@@ -26,7 +26,7 @@ void ty_state_release(ty_state *s) {
   }
 }
 
-static int set_private(lua_State *L) {   /* name, value: what Lua gives the binding */
+static int set_private(lua_State *L) {   /* name, value: sets what the library's Lua gives the binding */
   static const char *const names[] = {"format", "function", "shape_meta", "read_rules", NULL};
   static const int slots[] = {TY_R_FORMAT, TY_R_FUNCTION, TY_R_SHAPE_META, TY_R_READ_RULES};
   lua_settop(L, 2);
@@ -82,7 +82,7 @@ int luaopen_tycho_core(lua_State *L) {
   if (ty_ops_init(err) != TY_OK) return ty_throw(L, "tycho: %s", err);
   lua_pushlightuserdata(L, &ty_ops);
   lua_rawget(L, LUA_REGISTRYINDEX);
-  if (lua_isuserdata(L, -1)) {           /* opened before, as where package.loaded was emptied: tensors go on from there */
+  if (lua_isuserdata(L, -1)) {           /* opened before (package.loaded was emptied, say): the same module again */
     lua_getfenv(L, -1);
     return 1;
   }

@@ -1,14 +1,14 @@
-/* Streams, events and graphs of GPUs as lua/tycho/cuda.lua and compile.lua want them, and the profiler's events.
+/* GPU streams, events and graphs for lua/tycho/cuda.lua and compile.lua, and the profiler's events.
  *
- * Idea: each is a userdata {gpu, pointer}, made before the library is asked for what it stands for, so that an error leaks
- * nothing; the collector gives back what it owns. Invariant: its size and magic are checked before the pointer is used, since
- * metatables can be forged. */
+ * Idea: each is a userdata (resource) that is made before the library creates the object that it points to, so that an error
+ * leaks nothing; the collector releases the objects that resources own. Invariant: a resource's size and magic are checked
+ * before its pointer is used, since metatables can be forged. */
 #include <stdio.h>
 #include <string.h>
 #include "gpus.h"
 
 typedef struct { uint32_t magic; int gpu; void *p; bool owned; } resource;
-#define STREAM 0x54795374u       /* "TySt": what a userdata of ours begins with; so the others */
+#define STREAM 0x54795374u       /* "TySt": the magic of a stream's resource; so the others */
 #define EVENT 0x54794576u
 #define GRAPH 0x54794772u
 
@@ -30,7 +30,7 @@ static int resource_gc(lua_State *L) {
   return 0;
 }
 
-/* Pushes one without what it stands for, so that an error leaks nothing. The metatable is upvalue TY_UPVALUES + 1. */
+/* Pushes a resource without its object. The metatable is upvalue TY_UPVALUES + 1. */
 static resource *resource_new(lua_State *L, uint32_t magic, int k) {
   resource *r = lua_newuserdata(L, sizeof *r);
   *r = (resource){magic, k, NULL, false};
@@ -74,7 +74,7 @@ static int current_stream(lua_State *L) {
   return 1;
 }
 
-/* (stream) -> the one that was current on its device; who sets one holds it while it is current */
+/* (stream) -> the one that was current on its device. The caller must hold the new one while it is current. */
 static int set_stream(lua_State *L) {
   ty_state *s = ty_state_of(L);
   resource *r = resource_at(L, 1, STREAM, "stream");
@@ -118,7 +118,7 @@ static void *stream_or_current(lua_State *L, int i, int k, const char *who) {
 
 static int event_record(lua_State *L) {
   resource *e = resource_at(L, 1, EVENT, "record");
-  ty_settle(L, "an event is recorded");    /* who waits for it means the work so far */
+  ty_settle(L, "an event is recorded");    /* the event stands for all work so far */
   ty_ctx *ctx = context(L);
   return answer(L, ctx, ty_gpu_library.event_record(ctx, e->gpu, e->p, stream_or_current(L, 2, e->gpu, "record")), 0);
 }
@@ -225,7 +225,7 @@ static int graph_replay(lua_State *L) {
   return answer(L, ctx, s, 0);
 }
 
-/* ---- kernels of the program's own ---- */
+/* ---- users' kernels ---- */
 
 static int kernel(lua_State *L) {        /* (device, source) -> kernel */
   const int k = ty_gpu_at(L, 1, "kernel");
@@ -245,8 +245,8 @@ static void three(lua_State *L, int i, unsigned out[3]) {
 }
 
 #define OWN_ARGUMENTS 64
-/* launch(device, kernel, name, grid, block, kinds, arguments ...): kinds has a letter for each: p and w (written to) are tensors;
-   f d i l u U b numbers. What is no tensor has been checked in Lua. */
+/* launch(device, kernel, name, grid, block, kinds, arguments ...): kinds has a letter for each argument: p and w (written to) are
+   tensors; f d i l u U b numbers, which have been checked in Lua. */
 static int launch(lua_State *L) {
   enum { FIRST = 7 };
   const int k = ty_gpu_at(L, 1, "kernel"), n = lua_gettop(L) - FIRST + 1;

@@ -1,5 +1,5 @@
-/* What a tensor handle answers: fields, element access, operators' dispatch, raw data. Invariant: a handle that was freed, or forged,
- * answers with an error (ty_check). */
+/* Methods and metamethods of tensor handles: fields, element access, operators, raw data. Invariant: a handle that was freed, or forged,
+ * gives an error (ty_check). */
 #include <string.h>
 #include <unistd.h>
 #include "binding.h"
@@ -28,7 +28,7 @@ static int item(lua_State *L) {
   return 1;
 }
 
-#define TABLE_MOST 268435456.0             /* what a table may hold at most in LuaJIT, about */
+#define TABLE_MOST 268435456.0             /* about the most that a LuaJIT table can hold */
 static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offset) {
   if (dim == t->ndim) { ty_push_element(L, t, offset); return; }
   luaL_checkstack(L, 4, "totable");
@@ -54,7 +54,7 @@ static int totable(lua_State *L) {
     ty_ctx *ctx = ty_ctx_of(L, s);
     if (ty_move(ctx, t, &ty_cpu, &h->t) != TY_OK) return ty_raise(L, ctx);
     t = h->t;
-  } else h->t = ty_retain(t);            /* finalizers may run and free it; memory may end */
+  } else h->t = ty_retain(t);            /* finalizers may free t's handle; Lua may raise */
   push_nested(L, t, 0, t->offset);
   return 1;
 }
@@ -110,7 +110,7 @@ static int version(lua_State *L) {
   lua_pushnumber(L, (lua_Number)ty_version(t) + t->storage->pending);
   return 1;
 }
-static int memory_of(lua_State *L) {     /* x -> the number of its memory, which no other has */
+static int memory_of(lua_State *L) {     /* x -> the id of its storage, which no other ever has */
   lua_pushnumber(L, (lua_Number)ty_check_any(L, 1, "memory_of", "argument 1")->storage->id);
   return 1;
 }
@@ -122,7 +122,7 @@ static int length(lua_State *L) {
   return 1;
 }
 
-/* Two tensors: whether they are of one memory; they may see other elements of it. */
+/* Whether two tensors have one storage; they may see different elements of it. */
 static int shares_memory(lua_State *L) {
   ty_tensor *a = ty_check_any(L, 1, "shares_memory", "argument 1"), *b = ty_check_any(L, 2, "shares_memory", "argument 2");
   lua_pushboolean(L, a->storage == b->storage);
@@ -131,7 +131,7 @@ static int shares_memory(lua_State *L) {
 
 /* ---- fields ---- */
 
-/* What vmap maps: the tensor behind it that has a history. */
+/* The tensor with the history: behind what vmap maps, that of all examples. */
 static ty_tensor *of_all(ty_tensor *t) {
   while (t->whole) t = t->whole;
   return t;
@@ -205,7 +205,7 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   const char *k = lua_tostring(L, 2);
   ty_tensor *t = ty_check_any(L, 1, k, "the tensor");
   const bool turned = !strcmp(k, "T") || !strcmp(k, "H");
-  if (turned || !strcmp(k, "mT") || !strcmp(k, "mH")) {  /* views, as methods make them; what is real is its own conjugate */
+  if (turned || !strcmp(k, "mT") || !strcmp(k, "mH")) {  /* views, as by the methods; H and mH too, since all values are real */
     lua_getfield(L, lua_upvalueindex(TY_UPVALUES + 1), turned ? "t" : "adjoint");
     lua_pushvalue(L, 1);
     lua_call(L, 1, 1);
@@ -213,7 +213,7 @@ static int index_event(lua_State *L) {   /* extra upvalue: methods */
   }
   if (get_field(L, s, t, k)) return 1;
   if (ty_is_index(L, 2)) return ty_index_get(L);
-  lua_pushvalue(L, 2);                     /* a method whose file hasn't been read: it is now */
+  lua_pushvalue(L, 2);                     /* a method whose file is read when it is first used */
   lua_gettable(L, lua_upvalueindex(TY_UPVALUES + 1));
   return lua_isnil(L, -1) ? unknown(L, k) : 1;
 }
@@ -250,7 +250,7 @@ static void assign_grad(lua_State *L, ty_tensor *t, int i, bool any_dtype) {
   t->grad = g;
 }
 
-/* tensor -> its gradient, or nil, by a handle that ends with the scope, as the one that the field gives doesn't: for the library itself */
+/* tensor -> its gradient, or nil. For the library itself: unlike that of the field grad, the handle ends with the scope. */
 static int grad_of(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_handle *h = ty_new_handle(L, s);
@@ -260,7 +260,7 @@ static int grad_of(lua_State *L) {
   return 1;
 }
 
-/* tensor, gradient -> gradient; its dtype may be another: a GradScaler's, of a parameter with a master */
+/* tensor, gradient -> gradient. Its dtype may be another: GradScaler widens gradients of parameters with masters. */
 static int replace_grad(lua_State *L) {
   ty_state_of(L);
   assign_grad(L, ty_check(L, 1, "grad", "the tensor"), 2, true);
@@ -359,7 +359,7 @@ static int detach(lua_State *L) {
   return ty_program_detach(ctx, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-/* set_data(x, y): x is from now on what y is (memory, shape, dtype); handles, optimizers and leaves stay the same. */
+/* set_data(x, y): x takes y's memory, shape and dtype; handles and optimizers keep the same leaf. */
 static int set_data(lua_State *L) {
   ty_settle(L, "a tensor is given other data");
   ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
@@ -383,7 +383,7 @@ static int touch(lua_State *L) {           /* x's elements have been changed by 
   return 0;
 }
 
-/* (x, y) -> x, which stands for y's tensor from now on, wherever it is held; y ends. */
+/* (x, y) -> x: handle x stands for y's tensor from now on, wherever x is held; y is freed. */
 static int take_over(lua_State *L) {
   ty_state_of(L);
   ty_check_any(L, 1, "take_over", "argument 1");
@@ -420,7 +420,7 @@ static int data_ptr(lua_State *L) {        /* x, whether it may be on a GPU */
   return 2;
 }
 
-static int view_of(lua_State *L) {         /* x, y -> how far behind y's first element x's is, where both are of one memory */
+static int view_of(lua_State *L) {         /* x, y -> x's offset less y's, in elements; nil unless they share a storage */
   const ty_tensor *x = ty_check(L, 1, "view_of", "argument 1"), *y = ty_check(L, 2, "view_of", "argument 2");
   if (x->storage != y->storage || x->dtype != y->dtype) return 0;
   lua_pushnumber(L, (lua_Number)(x->offset - y->offset));
@@ -450,7 +450,7 @@ static int native_bf16(lua_State *L) {
   return 1;
 }
 
-static int fourier_takes(lua_State *L) {       /* n, real -> whether the op fourier transforms so many pairs, or reals, as they are */
+static int fourier_takes(lua_State *L) {       /* n, real -> whether the op fourier takes n complex pairs, or reals, as they are */
   lua_pushboolean(L, ty_fourier_takes(lua_toboolean(L, 2) ? TY_REAL : TY_FORWARD, (int64_t)luaL_checknumber(L, 1)));
   return 1;
 }

@@ -1,9 +1,9 @@
 /* The transport of groups of processes (core/group.h) over MPI: tycho/mpi.so, which is opened when a process group is made.
  *
- * Idea: every exchange is one of MPI's nonblocking calls, which who waits for it drives on; so there is no thread, and
- * two processes may each send before they receive. Invariants: MPI is called under one lock; an error is a text, never
- * MPI's own end of the job. Where a process ends well, it waits for the others (MPI_Finalize); where it fails, it
- * doesn't, and mpirun ends them too. */
+ * Idea: every exchange is a nonblocking MPI call, which advances while its caller tests it; so no thread is needed, and
+ * two processes may each send before they receive. Invariants: MPI is called under one lock, except at
+ * its begin and end; an error becomes a text and never lets MPI abort the job. A process that ends well waits for the
+ * others (MPI_Finalize); one that fails doesn't, and mpirun ends the others too. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <mpi.h>
@@ -16,14 +16,14 @@
 
 #define REDUCTIONS 5
 
-typedef struct { MPI_Request r; ty_message m; int rank, size; void *shares; } request;     /* shares: of a mean, see divides_first */
+typedef struct { MPI_Request r; ty_message m; int rank, size; void *shares; } request;     /* shares: see divides_first */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ty_transport transport;
-static bool over;                          /* the process ends: other threads of it may still ask */
+static bool over;                          /* the process ends: its other threads are refused */
 static MPI_Comm world;
 static MPI_Datatype type[TY_NDTYPE];
-static MPI_Op own[REDUCTIONS];           /* where MPI's don't do */
+static MPI_Op own[REDUCTIONS];           /* where none of MPI's fits */
 static __thread char text[MPI_MAX_ERROR_STRING + 160];
 
 #define EXCHANGE "MPI (do all processes exchange the same? TYCHO_DEBUG=distributed compares)"
@@ -55,7 +55,7 @@ static void halves(ty_reduction r, const uint16_t *in, uint16_t *io, int n, bool
 static void sum_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_SUM, in, io, *n, *t == type[TY_BF16]); }
 static void multiply_halves(void *in, void *io, int *n, MPI_Datatype *t) { halves(TY_BY_PRODUCT, in, io, *n, *t == type[TY_BF16]); }
 
-/* Extremes of all floats, where a NaN wins; MPI's own may lose it. */
+/* Min and max of all float dtypes. A NaN wins; MPI's own may lose it. */
 static void extremes(ty_reduction r, const void *in, void *io, int n, MPI_Datatype t) {
   if (t == MPI_FLOAT) for (int i = 0; i < n; i++) ((float *)io)[i] = combine(r, ((const float *)in)[i], ((float *)io)[i]);
   else if (t == MPI_DOUBLE)
@@ -80,7 +80,7 @@ static MPI_Op op_of(const ty_message *m) {
   }
 }
 
-/* What MPI has summed, or is to sum, becomes the mean. */
+/* For a mean: divides the sum, or each share before the sum. */
 static void divide(void *x, ty_dtype d, int64_t n, int size) {
   for (int64_t i = 0; i < n; i++) {
     uint16_t *const h = (uint16_t *)x + i;
@@ -91,7 +91,7 @@ static void divide(void *x, ty_dtype d, int64_t n, int size) {
   }
 }
 
-/* float16 gradients whose sum would be infinite have a mean: each process divides its own. */
+/* The sum of float16 gradients may overflow where their mean doesn't: each process divides its own first. */
 static bool divides_first(const ty_message *m) {
   return m->reduction == TY_BY_MEAN && m->dtype == TY_F16 &&
     (m->kind == TY_ALL_REDUCE || m->kind == TY_REDUCE || m->kind == TY_REDUCE_SCATTER);
@@ -129,7 +129,7 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
   MPI_Comm_rank(c, &r->rank);
   const bool root = m->peer == r->rank;
   const bool there = m->kind == TY_ALL_GATHER && m->in == (char *)m->out + m->n * r->rank * ty_dtype_size[m->dtype];
-  /* the result is, or begins as, what came in */
+  /* the result is, or starts from, the input */
   if ((m->kind == TY_BROADCAST && root) || (m->kind == TY_REDUCE && !root))
     if (!in_place) memcpy(m->out, m->in, (size_t)m->n * ty_dtype_size[m->dtype]);
   switch (m->kind) {
@@ -188,7 +188,7 @@ static const char *group_new(const int *ranks, int n, void **comm, int *rank) {
   if (all != MPI_GROUP_NULL) MPI_Group_free(&all);
   pthread_mutex_unlock(&lock);
   if (e != MPI_SUCCESS) return failed("MPI_Comm_create", e);
-  *comm = c == MPI_COMM_NULL ? NULL : (void *)(intptr_t)c;       /* a pointer or a number, as the MPI has it */
+  *comm = c == MPI_COMM_NULL ? NULL : (void *)(intptr_t)c;       /* MPI_Comm: a pointer or a number */
   return NULL;
 }
 
@@ -220,7 +220,7 @@ static const char *begin(void) {
   MPI_Comm machine;
   int there = 0, level;
   MPI_Initialized(&there);
-  if (!there) {                            /* else it is the host's, who ends it too */
+  if (!there) {                            /* else the host has begun MPI and ends it */
     const int e = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level);
     if (e != MPI_SUCCESS) return failed("MPI_Init", e);
     on_exit(at_exit, NULL);
