@@ -222,7 +222,7 @@ typedef struct {
   int64_t n[TY_K_TENSORS];
   void *p[TY_K_TENSORS];
 } ty_k_sweep;
-#define TY_K_CHUNK 4096                                  /* elements of a tensor that a block goes over */
+#define TY_K_CHUNK 4096                                  /* elements of a tensor that a block does */
 TY_K cudaError_t ty_k_sweep_all(ty_k_sweep *a, cudaStream_t s);
 TY_K cudaError_t ty_k_norm_of_squares(void *o, int dtype, const double *squares, int64_t n, cudaStream_t s);
 

@@ -108,7 +108,7 @@ static void forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
   }
 }
 
-/* t, or a copy of it, with elements of a row side by side. */
+/* t, or a copy of it, with the elements of a row contiguous. */
 static ty_status with_rows(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   bool rows = (t->shape[3] <= 1 || t->stride[3] == 1) && (t->shape[2] <= 1 || (t->stride[2] >= t->shape[3] && t->stride[2] <= INT32_MAX));
   if (!rows) return ty_contiguous(ctx, t, out);

@@ -26,7 +26,7 @@ typedef struct {
   int buffer, spread_buffer;
   bool exact, rounds;                                          /* dtype and compute dtype are one; values have to be rounded to the dtype */
   bool spread;                                                 /* one value a row, which other nodes need as a block */
-  bool steady;                                                 /* made of numbers and channels: may be the same in all blocks */
+  bool steady;                                                 /* depends on numbers and channels alone: may be the same in all blocks */
 } part;
 
 typedef struct {

@@ -2,7 +2,7 @@
  * end, unless they are ids (embeddings).
  *
  * Idea: as on a GPU (src/cuda/index.c), a walk over the small tensor, each of whose elements has a place in the large one. Invariant:
- * indices are checked before anything is written; gather checks each line before it reads it, and fails at a bad one. */
+ * indices are checked before anything is written; but gather checks line by line, and drops its result at a bad index. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>

@@ -213,7 +213,7 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return TY_OK;
     const bool few = ty_k_attention_few(&a);
-    if (a.dropout > 0)                     /* else nobody reads it */
+    if (a.dropout > 0)                     /* else rng isn't read */
       TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
     if (!few) TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
     if (taken) return TY_OK;
@@ -226,7 +226,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   a.dq = heads_of(c->out[0]);
   a.dk = heads_of(c->out[1]);
   a.dvalue = heads_of(c->out[2]);
-  if (a.heads * a.lq * a.lk == 0) {        /* nobody attends to anything */
+  if (a.heads * a.lq * a.lk == 0) {        /* no query or no key */
     for (int i = 0; i < 3; i++) TY_TRY(ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }

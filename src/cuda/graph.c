@@ -23,7 +23,7 @@ struct ty_graph {
   cudaGraphExec_t exec;
   bool own;                                /* a compiled function's */
   ty_launches *launches;
-  struct { ty_storage *s; uint32_t version; bool written; } *kept;     /* outside storages; version: at the first use */
+  struct { ty_storage *s; uint32_t version; bool written; } *kept;     /* outside storages; version: before the first use */
   int nkept, room;
   bool lost;                               /* memory ran out in keep(): it can't be launched */
   struct ty_graph *next;                   /* in `over` */

@@ -65,7 +65,7 @@ static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStrea
   ty_k_normalizing a = {.relu = relu != NULL, .mean = norm ? ty_data(norm->in[1].t) : NULL, .rstd = norm ? ty_data(norm->in[2].t) : NULL};
   const ty_tensor *copy = clone ? clone->out[0] : NULL, *y = pool->out[0] ? pool->out[0] : copy;
   ty_k_pooling k;
-  if (!y || !ty_numel(y)) return TY_OK;    /* nobody reads it */
+  if (!y || !ty_numel(y)) return TY_OK;    /* the result isn't wanted */
   ty_pooling_of(pool, (norm ? norm : relu)->in[0].t, y, pool->out[1], &k);
   if (w) { a.w = ty_data(w); a.wdtype = w->dtype; a.w_step = w->stride[0]; }
   if (b) { a.b = ty_data(b); a.bdtype = b->dtype; a.b_step = b->stride[0]; }
