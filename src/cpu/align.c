@@ -1,15 +1,15 @@
-/* ctc_loss: the forward variables of Graves et al. 2006, and their gradient: one step of time after the other, sequences shared out
- * among threads.
+/* ctc_loss: the forward variables of Graves et al. 2006, and their gradient. Time steps are computed one after another; threads share
+ * the sequences.
  *
- * Idea: a step is a few loops over the states of all of a thread's sequences. Besides the last variables there are what all steps
- * reached before their own probability counted (the first: with it); the gradient weighs by that what a state has come from. */
+ * Idea: a step is a few loops over the states of all of a thread's sequences. Results are the last variables and `reached`: each step's
+ * variables without the step's own probability (the first step's: with it). Backward weighs by those where a state has come from. */
 #include <string.h>
 #include "cpu.h"
 #include "typed.h"
 
 typedef struct {
-  int64_t steps, n, s, from, m;              /* sequences, states; those from .. from + m / s - 1 are worked at, m states in all */
-  const bool *skips;                         /* of the first one worked at */
+  int64_t steps, n, s, from, m;              /* n sequences of s states; this thread has m / s, m states in all, from `from` on */
+  const bool *skips;                         /* of this thread's sequences, as are the lengths */
   const int64_t *lengths;
   const char *logs, *grad;
   char *last, *reached, *slopes, *scratch;   /* scratch: 7 m elements */
@@ -20,7 +20,7 @@ typedef struct {
 
 ty_status ty_cpu_align(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
-  ty_tensor *in[5] = {NULL};                 /* logs, skips, lengths; backward: grad before them, and what was reached after */
+  ty_tensor *in[5] = {NULL};                 /* logs, skips, lengths; backward: grad before them, reached after */
   ty_status st = TY_OK;
   int got = 0;
   for (; got < c->nin && st == TY_OK; got += st == TY_OK) st = ty_contiguous(c->ctx, c->in[got].t, &in[got]);

@@ -1,6 +1,6 @@
 /* align.c's steps for one element type (typed.h); K: the loops' type. */
 
-/* What states may have come from, but for themselves: the one before, the one before that. */
+/* What a state may have come from besides itself: the state before, and the one before that. */
 static void FN(came_from)(const paths *w, const T *was, T *one, T *two) {
   for (int64_t i = 0; i < w->m; i += w->s)
     for (int64_t j = 0; j < w->s; j++) {
@@ -39,7 +39,7 @@ static void FN(backward)(const paths *w) {
     else memcpy(came[0], before, sizeof(T) * (size_t)m);
     FN(came_from)(w, came[0], came[1], came[2]);
     for (int j = 0; j < 3; j++) sub(share + j * m, came[j], reached + t * row, NULL, m, 1, 0);
-    for (int64_t i = 0; i < 3 * m; i++) share[i] = share[i] < 0 ? share[i] : 0;         /* 0 - 0, as logarithms, is 0 */
+    for (int64_t i = 0; i < 3 * m; i++) share[i] = share[i] < 0 ? share[i] : 0;         /* at most 1, also for two zeros (NaN) */
     exponential(share, share, NULL, NULL, 3 * m, 0, 0);
     for (int64_t i = 0; i < m; i += s) {
       T *to = slopes + t * row + i, *d = g + i;

@@ -1,9 +1,9 @@
 /* softmax(q k^T * scale + mask) v, tile by tile, so that memory grows with the length and not with its square.
  *
- * Idea (Dao et al. 2022): for a tile of queries keep the running maximum and sum of each row while tiles of keys pass; the
- * backward pass makes the probabilities again from the rows' log-sum-exp. Dropout's row (n, h, i) takes its random blocks of
- * the stream (core/math.h) from the offset that the third result keeps, so that backward draws the same ones.
- * Invariant: one thread works on a head; nothing it writes is another's. */
+ * Idea (Dao et al. 2022): for a tile of queries, keep each row's running maximum and sum while tiles of keys pass; backward computes the
+ * probabilities again from the rows' log-sum-exp. Dropout's row (n, h, i) takes its random blocks of the stream (core/math.h) from the
+ * offset in the third result, so that backward draws the same ones.
+ * Invariant: a thread takes a tile of queries, or in backward a head, and writes only its own results. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -27,10 +27,10 @@ static char *head_of(const ty_tensor *t, const job *j, int64_t i) {
   return (char *)ty_data(t) + (i / j->h * t->stride[0] + i % j->h * t->stride[1]) * ty_itemsize(t);
 }
 
-/* Row major matrices whose rows are ld apart. */
+/* Elements between a head's rows: heads are row-major matrices. */
 static int64_t ld(const ty_tensor *t) { return t->shape[2] > 1 ? t->stride[2] : TY_MAX(t->shape[3], 1); }
 
-/* s (nq x nk) = the scores of queries from q0 on against keys from k0 on, all but for the factor that is returned */
+/* s (nq x nk) = the scores of queries from q0 on and keys from k0 on, without the factor that is returned */
 static double scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s) {
   int k = j->k;
   ty_gemm(k, 0, 1, nq, nk, j->d, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q),
@@ -50,7 +50,7 @@ static double scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t
   return 1;
 }
 
-/* A score times factor, rounded as exp_sum rounds it: no score of a row then exceeds its maximum. */
+/* A score times factor, rounded as exp_sum rounds it, so that no score of a row exceeds the row's maximum. */
 static double scaled(const job *j, double x, double factor) { return j->k == TY_IN_F32 ? (double)((float)factor * (float)x) : factor * x; }
 
 /* How many of the nk keys from k0 on query i sees: the first ones. */
@@ -58,7 +58,7 @@ static int64_t seen(const job *j, int64_t i, int64_t k0, int64_t nk) { return j-
 
 static void clear(const job *j, char *row, int64_t from, int64_t to) { memset(row + from * j->size, 0, (size_t)((to - from) * j->size)); }
 
-/* row[b] = 0, or what is kept of it, for keys k0.. of query i */
+/* Applies dropout to row[b], keys k0 + b of query i: 0, or the value scaled by 1 / (1 - drop). */
 static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, char *row) {
   const uint64_t first = j->offset + (uint64_t)(head * j->lq + i) * ty_drop_blocks(j->lk);
   const uint32_t least = ty_least_half(j->drop);
@@ -108,7 +108,7 @@ static void forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
   }
 }
 
-/* t, or a copy of it, with elements of a row side by side. */
+/* t, or a copy of it, with the elements of a row contiguous. */
 static ty_status with_rows(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   bool rows = (t->shape[3] <= 1 || t->stride[3] == 1) && (t->shape[2] <= 1 || (t->stride[2] >= t->shape[3] && t->stride[2] <= INT32_MAX));
   if (!rows) return ty_contiguous(ctx, t, out);
@@ -161,8 +161,8 @@ static ty_status forward(ty_call *c) {
   return s;
 }
 
-/* One head's gradients: for each pair of tiles p = exp(scores - lse), then dv += p^T g, ds = p (g v^T - delta), dq +=
-   ds k, dk += ds^T q. */
+/* One head's gradients. For each pair of tiles: p = exp(scores - lse), dv += p^T g, ds = p (g v^T - delta), dq += ds k,
+   dk += ds^T q. */
 static void backward_head(const job *j, int64_t head, char *work, const ty_tensor *g, const ty_tensor *o,
   const ty_tensor *lse, ty_tensor *const *out) {
   int k = j->k, size = j->size;
@@ -191,7 +191,7 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
       }
       ty_gemm(k, 0, 1, nq, nk, j->dv, gh + q0 * ld(g) * size, ld(g), vh + k0 * ld(j->v) * size, ld(j->v), 0, dp, nk);
       char *kept = p;
-      if (j->drop > 0) {                   /* dv sees the dropped probabilities, ds the whole ones */
+      if (j->drop > 0) {                   /* dv takes the probabilities after dropout, ds those before it */
         kept = dp + j->tq * j->tk * size;
         memcpy(kept, p, (size_t)(nq * nk * size));
         for (int64_t a = 0; a < nq; a++) {

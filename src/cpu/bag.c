@@ -1,12 +1,12 @@
-/* Sums of rows that ids name, a bag of them for each row of the result (embedding_bag).
+/* Sums of rows of a weight: each row of the result adds up the rows that a bag of ids names (embedding_bag).
  *
- * Idea: a bag's rows are added up in the loops' type without ever standing beside each other in memory; those of 16 bits some at a time.
+ * Idea: rows are added where they lie, in the loops' type, without being gathered first; 16-bit rows are converted some at a time.
  * Invariants: ids are checked before anything is written; a bag's rows are added in their order. */
 #include <string.h>
 #include "cpu.h"
 #include "shape.h"
 
-#define SOME 8                   /* rows of 16 bits that are converted at once */
+#define SOME 8                   /* 16-bit rows that are converted at once */
 
 typedef struct {
   const char *weight, *scale;              /* scale NULL: 1 */
@@ -20,7 +20,7 @@ typedef struct {
 
 static const char *row_of(const bags *w, int64_t i) { return w->weight + (w->id[i] - 1) * w->width * w->size; }
 
-/* Columns from .. from + width - 1 of bag b. */
+/* Sums columns from .. from + width - 1 of bag b. */
 static void add_up(const bags *w, const ty_loops *l, int64_t b, int64_t from, int64_t width) {
   const int64_t first = TY_MAX(w->start[b] - 1, 0), end = b + 1 < w->bags ? TY_MIN(w->start[b + 1] - 1, w->n) : w->n;
   char *o = w->o + (b * w->width + from) * w->size;
@@ -30,7 +30,7 @@ static void add_up(const bags *w, const ty_loops *l, int64_t b, int64_t from, in
     return;
   }
   static const int64_t all[SOME + 1] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
-  float rows[(SOME + 1) * TY_BLOCK], sum[TY_BLOCK], scale[SOME + 1];      /* the sum so far goes first */
+  float rows[(SOME + 1) * TY_BLOCK], sum[TY_BLOCK], scale[SOME + 1];      /* row 0: the sum so far */
   memset(sum, 0, sizeof sum);
   for (int64_t i = first; i < end;) {
     int m = 1;
@@ -59,7 +59,7 @@ static ty_status run(ty_call *c, bags *w) {
 }
 
 ty_status ty_cpu_bag(ty_call *c) {
-  ty_tensor *t[4] = {NULL};                /* the operands, each in a row */
+  ty_tensor *t[4] = {NULL};                /* the operands, contiguous */
   ty_status s = ty_contiguous_operands(c, t);
   if (s == TY_OK) {
     const ty_tensor *weight = t[0];

@@ -1,8 +1,8 @@
-/* Lines that lie side by side, across memory: softmax, extremes and running sums of some of them at a time; built once for each
+/* Loops over lines that lie side by side in memory, some lines at a time: softmax, extremes, running sums; built once for each
  * instruction set, as loops.c is.
  *
- * Idea: row i has element i of every line, so that all lines go on together. Invariants: rows are xs, os ... elements apart; o may
- * be x exactly; a line's result doesn't depend on the lines beside it. */
+ * Idea: row i has element i of every line, so that a loop over a row advances all lines. Invariants: rows are xs, os ... elements apart; o
+ * may be x exactly; a line's result doesn't depend on the lines beside it. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"
@@ -13,7 +13,7 @@
 #define LOOPS "column_loops.h"
 #include "floats.h"
 
-/* The extreme and its place, from 1: a NaN wins, of equals the first. P: places of as many bytes as elements. */
+/* The extreme and its 1-based position: a NaN wins, and the first of equals. P: an integer type of T's size for positions. */
 #define EXTREME(S, T, P) \
   static void extreme_##S(void *o_, int64_t *at, const void *x_, int64_t xs, int64_t rows, int64_t n, int max) { \
     T *o = o_; const T *x = x_; T best[TY_BLOCK]; P place[TY_BLOCK]; \

@@ -1,10 +1,10 @@
 /* column_loops.c's loops for one element type (typed.h). */
 
-/* Sums of n lines, each added up as loops.c adds up a row: element i goes to lane i % TY_LANES (add), the lanes are added by halves
- * (join). lane: TY_LANES rows of n. */
+/* Sums of n lines, each in the order in which loops.c sums a row: element i goes to lane i % TY_LANES (add), then the lanes are added by
+ * halves (join). lane: TY_LANES rows of n. */
 static void FN(add)(T *lane, int64_t i, const T *row, int64_t n) {
   T *to = lane + i % TY_LANES * n;
-  if (i < TY_LANES) for (int64_t j = 0; j < n; j++) to[j] = 0 + row[j];      /* of -0 too a lane becomes 0 */
+  if (i < TY_LANES) for (int64_t j = 0; j < n; j++) to[j] = 0 + row[j];      /* 0 +: a lane of -0 becomes 0 too */
   else for (int64_t j = 0; j < n; j++) to[j] += row[j];
 }
 
@@ -24,7 +24,7 @@ static void FN(join)(double *sum, const T *lane, int64_t lanes, int64_t n, bool 
   }
 }
 
-/* top: each line's largest element. A NaN shows in the sum; where all is masked, the quotient becomes 0 / 0, as PyTorch's. */
+/* top: each line's largest element. A NaN shows in the sum; where all elements are -inf, the result is 0 / 0, as PyTorch's. */
 static void FN(tops)(T *top, const T *x, int64_t xs, int64_t rows, int64_t n) {
   for (int64_t j = 0; j < n; j++) top[j] = -INFINITY;
   for (int64_t i = 0; i < rows; i++, x += xs)
@@ -91,7 +91,7 @@ static void FN(log_sum)(void *top_, void *more_, const void *x_, int64_t xs, int
     for (int64_t j = 0; j < n; j++) e[j] = FN(ty_exp_down)(x[j] - top[j]);
     for (int64_t j = 0; j < n; j++) sum[j] += (double)e[j];
   }
-  for (int64_t j = 0; j < n; j++) more[j] = FN(log1p)((T)(sum[j] - 1));      /* the largest one gives the 1 */
+  for (int64_t j = 0; j < n; j++) more[j] = FN(log1p)((T)(sum[j] - 1));      /* the largest element contributes the 1 */
 }
 
 static void FN(entropy_slopes)(void *o_, int64_t os, const void *x_, int64_t xs, int64_t rows, int64_t n, const void *lse_, const void *a_,

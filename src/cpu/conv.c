@@ -1,6 +1,6 @@
-/* Convolution. float32, and bfloat16 as it is, go channels-last to depthwise.c and to oneDNN (dnnl.c), where these can; this file has the
- * plain way for the rest: each image's windows become columns of a matrix, and the convolution a matrix product for each group.
- * Invariant: each of the three ways takes any geometry that the infer rule lets pass, or says that it doesn't. */
+/* Convolution. float32, and bfloat16 where the CPU computes in it, go channels-last to depthwise.c or oneDNN (dnnl.c), where these can.
+ * This file has the plain way for the rest: each image's windows become columns of a matrix, and each group a matrix product.
+ * Invariant: each of the three ways takes any geometry that the infer rule allows, or says that it doesn't. */
 #include <string.h>
 #include "cpu.h"
 
@@ -17,7 +17,7 @@ static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w
                     .kw = w[3], .oh = y[2], .ow = y[3], .v = v, .groups = v.groups};
 }
 
-/* col: (c/groups * kh * kw) x (oh * ow) of one group of one image at x; back: adds col to x instead. */
+/* col (c/groups * kh * kw x oh * ow) = the windows of one group of one image at x; back: adds col to x instead. */
 static void columns(const geometry *g, char *x, char *col, bool back) {
   int64_t cg = g->c / g->groups;
   for (int64_t r = 0; r < cg * g->kh * g->kw; r++) {
@@ -85,7 +85,7 @@ static ty_status plain(ty_call *c) {
   return s;
 }
 
-/* Channels-last; done: whether somebody could. */
+/* By depthwise.c or oneDNN, channels-last; *done false: neither could. */
 static ty_status channels_last(ty_call *c, bool *done) {
   const int id = c->op->id;
   ty_tensor *o = c->out[0], *a = c->in[0].t, *b = c->in[1].t, *bias = id == TY_OP_conv2d ? c->in[2].t : NULL;
@@ -102,7 +102,7 @@ static ty_status channels_last(ty_call *c, bool *done) {
   if (s == TY_OK && bias) s = ty_contiguous(c->ctx, bias, &v.b);
   if (s == TY_OK) *done = own ? ty_depthwise_slopes(&v) : ty_dnnl_conv(&v);
   ty_tensor *const made = o == y ? v.y : o == x ? v.x : v.w;
-  if (*done && made != o) s = ty_copy_into(c->ctx, o, made);           /* a result that apply laid out otherwise */
+  if (*done && made != o) s = ty_copy_into(c->ctx, o, made);           /* apply gave the result another layout */
   ty_release(v.x);
   ty_release(v.y);
   ty_release(v.w);
@@ -119,7 +119,7 @@ static ty_status run(ty_call *c) {
     if (done) return TY_OK;
   }
   if (ty_is_contiguous(o)) return plain(c);
-  ty_meta m;                               /* the plain way writes rows */
+  ty_meta m;                               /* the plain way writes contiguous results */
   ty_meta_of(o, &m);
   ty_call k = *c;
   TY_TRY(ty_empty(c->ctx, o->storage->backend, &m, &k.out[0]));

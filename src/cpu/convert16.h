@@ -1,5 +1,5 @@
-/* float16 as float32 and back by the processor's own instructions, where it has them; part of loops.c. They round as math.h's
- * conversions do, in half the time; only a NaN's bits may differ. LOAD and STORE of a width: that many elements at once, in order. */
+/* float16 to float32 and back by the processor's own instructions, where it has them; part of loops.c. They round as math.h's
+ * conversions do, in half the time; only a NaN's bits may differ. LOAD_n and STORE_n convert n contiguous elements. */
 #include "math.h"
 
 #ifdef __F16C__
@@ -20,7 +20,7 @@
 #define STORE_8(d, s) (STORE_4(d, s), STORE_4((d) + 4, (s) + 4))
 #endif
 
-/* LANES elements, side by side. */
+/* TY_LANES contiguous elements. */
 #ifdef LOAD_16
 #define LOAD_LANES(d, s) (LOAD_16(d, s), LOAD_16((d) + 16, (s) + 16))
 #elif defined HAS_CONVERT16

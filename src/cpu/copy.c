@@ -1,21 +1,21 @@
-/* Copies and creation: clone, cast, pad, flip, triangles, cat, fills. All are one movement of elements from strided
- * memory to strided memory, with conversion; rearrangements (core/rearrange.c) only set up the strides. Invariant: source and result
- * don't overlap, unless they are the same elements. */
+/* Copies and creation: clone, cast, pad, flip, triangles, cat, fills. All are one move of elements from strided to strided
+ * memory, with conversion; rearrangements (core/rearrange.c) only set up the strides. Invariant: source and result don't overlap, unless
+ * they are the same elements. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cpu.h"
 
-/* ---- the movement ---- */
+/* ---- the move ---- */
 
 typedef struct {
   int size, out_size;
-  bool convert, held, holds;               /* src, dst: in the type that conversions go through */
+  bool convert, held, holds;               /* held: src is in the type that conversions go through; holds: dst is */
   void (*load)(void *, const void *, int64_t, int64_t);
   void (*store)(void *, int64_t, const void *, int64_t);
 } move;
 
-/* From the end where the copy lies a little further within a page than the original: there each load would wait for the store before it. */
+/* Copies from the end where d lies a little further within a page than s: forward, each load would wait for the store before it. */
 static void move_run(char *d, const char *s, size_t n) {
   enum { STEP = 256 };
   const uintptr_t ahead = ((uintptr_t)d - (uintptr_t)s) & 4095;
@@ -64,7 +64,7 @@ static void move_tile(void *arg, char *const *ptr, const int64_t *stride, const 
   TY_OF_SIZE(ty_cpu_loops()->transpose, w->size)(ptr[0], step[0], ptr[1], stride[1], n, m);
 }
 
-/* The innermost dim has a few elements only (repeated neighbours, for one): a loop of its own for each would cost more than it does. */
+/* The innermost dim has only a few elements, as where neighbours are repeated: a loop for each row would cost more than its elements. */
 enum { SHORT = 4 };
 #define SHORT_ROWS(T, N) { \
     T *d = (T *)ptr[0]; \
@@ -82,7 +82,7 @@ static void move_short(void *arg, char *const *ptr, const int64_t *stride, const
   }
 }
 
-/* Short rows, neighbours in both: a call for each would cost more than it does. Of 16 bytes at least; the last 16 may be moved twice. */
+/* Short rows, contiguous in both: a call for each would cost more than its elements. At least 16 bytes; the last 16 may be moved twice. */
 enum { FEW = 64 };
 static void move_rows(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m) {
   const int64_t size = ((const move *)arg)->size, bytes = n * size;
@@ -94,7 +94,7 @@ static void move_rows(void *arg, char *const *ptr, const int64_t *stride, const 
   }
 }
 
-/* Rows from their ends, as a flip reads them; LONG ones are worth a call. */
+/* Rows read backward, as by a flip; longer ones than LONG are worth a call. */
 enum { LONG = 64 };
 #define BACKWARD(T) { \
     T *d = (T *)ptr[0]; \
@@ -115,7 +115,7 @@ static void move_backward(void *arg, char *const *ptr, const int64_t *stride, co
 static int transposed(const ty_iter *it, const move *w) {
   const int last = it->ndim - 1;
   if (w->convert || it->stride[0][last] != 1 || it->shape[last] < 4) return -1;
-  if (it->stride[1][last] == 0 && it->shape[last] >= 256) return -1;         /* repeated: a row is filled sooner */
+  if (it->stride[1][last] == 0 && it->shape[last] >= 256) return -1;         /* one repeated element: filling rows is faster */
   for (int d = 0; d < last; d++)
     if (it->stride[1][d] == 1 && it->stride[1][last] != 1 && it->shape[d] >= 4) return d;
   return -1;
@@ -124,7 +124,7 @@ static int transposed(const ty_iter *it, const move *w) {
 /* dst = src, which has dst's shape or broadcasts to it. */
 static void copy(ty_tensor *dst, const ty_tensor *src) {
   const ty_loops *l = ty_cpu_loops();
-  /* whole numbers that become floating go straight there, but for int64: processors convert that one by one */
+  /* integers become floats directly, except int64, which processors convert one by one */
   const bool straight = !ty_is_float((ty_dtype)src->dtype) && src->dtype != TY_I64 && ty_is_float((ty_dtype)dst->dtype);
   const ty_dtype through = straight ? ty_compute_dtype((ty_dtype)dst->dtype) : ty_compute_dtype((ty_dtype)src->dtype);
   const ty_loop_type k = ty_loop_type_of(through);
@@ -167,7 +167,7 @@ void ty_fill_value(ty_tensor *t, ty_operand v) {
 
 /* ---- rearrangements ---- */
 
-/* Row by row: what is kept is copied, the rest is 0. */
+/* Row by row: the triangle is copied, the rest is 0. */
 static void triangle(ty_call *c, bool lower) {
   const ty_tensor *x = c->in[0].t;
   const int r = x->ndim - 2, q = x->ndim - 1, size = ty_itemsize(x);

@@ -1,9 +1,9 @@
 /* The CPU backend: its table, its memory, its threads, and the widening of 16-bit operands.
  *
  * Idea: freed blocks are kept by size class and handed out again, since returning large blocks to the system costs a page
- * fault for each page of the next step. Invariants: blocks in use and kept together are never more than CACHE_LEAST, or twice
- * what was once in use up to CACHE_MOST, or what was once in use, whichever is more: classes that nobody asks for make room for
- * new blocks; nothing starts threads before the first large op; blocks are 64-byte aligned. Under sanitizers (TY_NO_CACHE) every
+ * fault for each page of the next step. Invariants: blocks in use and kept blocks together stay within the largest of three limits:
+ * CACHE_LEAST; the peak of bytes in use; twice that peak, but CACHE_MOST at most. To that end the classes unused for longest make room
+ * for new blocks. Nothing starts threads before the first large op; blocks are 64-byte aligned. Under sanitizers (TY_NO_CACHE) every
  * block goes back at once. */
 #include <errno.h>
 #include <malloc.h>
@@ -22,7 +22,7 @@
 #define CACHE_MOST ((size_t)1 << 30)
 typedef struct block { struct block *next; } block;
 static struct { block *first; size_t size; uint64_t used; } cache[CLASSES];   /* used: when a block last came or went */
-static size_t cached, live, peak;          /* bytes; peak is brought up to date when live falls */
+static size_t cached, live, peak;          /* bytes; peak is updated when live falls */
 static uint64_t now;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -37,8 +37,8 @@ static int size_class(size_t n, size_t *rounded) {
   return TY_MIN((e > 8 ? e - 8 : 0) * 8 + eighth + 1, CLASSES - 1);
 }
 
-/* Large blocks are mapped one by one, in large pages where the system has them: fewer faults, and prefetching goes on across them. In the
- * heap, what is still in use would keep the rest from becoming one piece again, and from going back to the system. */
+/* Large blocks are mapped one by one, in large pages where the system has them: that makes fewer faults, and prefetching doesn't stop at
+ * small pages' ends. On the heap, blocks in use would keep their free neighbours from merging, and from going back to the system. */
 #define MAPPED_FROM ((size_t)1 << 20)
 #define LARGE_PAGE ((size_t)1 << 21)
 static void *from_system(size_t size) {
@@ -72,7 +72,7 @@ static void drop_block(int k) {
   to_system(b, cache[k].size);
 }
 
-/* Before a new block: what has lain unused longest goes. A peak that isn't reached again is forgotten little by little. */
+/* Before a new block: drops blocks of the classes unused for longest. A peak that isn't reached again decays little by little. */
 static void make_room(size_t size) {
   peak -= (peak - TY_MIN(live, peak)) / 64;
   const size_t most = TY_MAX(peak, live + size), limit = TY_MAX(CACHE_LEAST, TY_MAX(most, TY_MIN(2 * most, CACHE_MOST)));
@@ -168,7 +168,7 @@ void ty_scratch_free(void *p) {
 
 static _Atomic int threads;
 
-/* libgomp ends the process when a thread can't be started, so it is tried before: how many of n, this one among them, there can be. */
+/* libgomp ends the process when a thread can't be started, so this tries it before: how many of n threads, this one included, can run. */
 static pthread_mutex_t trying = PTHREAD_MUTEX_INITIALIZER;
 static void *wait_for_trial(void *p) {
   pthread_mutex_lock(&trying);
@@ -176,7 +176,7 @@ static void *wait_for_trial(void *p) {
   return p;
 }
 static int startable(int n) {
-  static int known = 1;                    /* so many there have been, and libgomp keeps them */
+  static int known = 1;                    /* threads that have been started once: libgomp keeps them */
   int k = 0;
   pthread_mutex_lock(&trying);
   const int more = TY_MAX(n - known, 0);
@@ -190,7 +190,7 @@ static int startable(int n) {
   return n;
 }
 
-/* A child of fork has none of its parent's threads, and libgomp would wait for them for ever: it computes alone, unless there were none. */
+/* A child of fork has none of its parent's threads, for which libgomp would wait forever: unless there were none, it uses one thread. */
 static bool alone, orphaned;
 static void before_fork(void) {
   struct stat st;
@@ -204,7 +204,7 @@ static void in_child(void) {
 
 static void watch_forks(void) { pthread_atfork(before_fork, NULL, in_child); }
 
-static __thread int told;                /* how many OpenMP knows of, which keeps a number for each thread; libraries ask it */
+static __thread int told;                /* the number that OpenMP was told; it keeps one for each thread, and libraries ask for it */
 
 int ty_get_num_threads(void) {
   if (!threads) ty_set_num_threads(TY_MAX(omp_get_max_threads(), 1));
@@ -286,7 +286,7 @@ ty_status ty_widened(ty_call *c, ty_kernel kernel) {
   return s;
 }
 
-/* oneDNN is faster with channels last; float64 goes through matrices of columns. */
+/* oneDNN is faster with channels last; float64 takes the plain way (conv.c), which is contiguous. */
 static bool channels_last(ty_dtype d) { return d != TY_F64; }
 
 const ty_backend ty_cpu = {
@@ -313,8 +313,8 @@ const ty_backend ty_cpu = {
   },
 };
 
-/* What the compiler makes of `omp parallel`: the Makefile has the linker bring it here (--wrap). A team of one thread costs a system call,
- * 0.7 us, and does nothing that its thread wouldn't do alone; but within another team the loop would take its share of that one. */
+/* The function that the compiler calls for `omp parallel`; the Makefile has the linker wrap it (--wrap). A team of one thread costs a
+ * system call, 0.7 us, for nothing: its thread can call fn itself. But within another team, fn's loop would be shared out among that. */
 void __real_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags);
 void __wrap_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags);
 void __wrap_GOMP_parallel(void (*fn)(void *), void *data, unsigned threads, unsigned flags) {

@@ -1,43 +1,44 @@
-/* The CPU backend's own interfaces. One ty_kernel a class of ops (cpu.c lists them), in the file that bears the class's
- * name; lines.c has those that go along one dim: index reductions, scans, softmax. */
+/* The interfaces between the CPU backend's files. Each op class has one ty_kernel (cpu.c lists them), in the file named after the
+ * class; lines.c has those that work along one dim: index reductions, scans, softmax. */
 #ifndef TY_CPU_H
 #define TY_CPU_H
 #include "fused.h"
 #include "optim_formulas.h"
 #include "tycho.h"
 
-/* ---- loops.c: what runs over contiguous elements; built once for each instruction set ----
- * The last index of a table of loops, k, is the loop's type (ty_loop_type). Accumulators are float64, or int64 of int64. */
+/* ---- loops.c: loops over contiguous elements, built once for each instruction set ----
+ * The last index of a table of loops, k, is the loop's type (ty_loop_type). Accumulators are float64, or int64 for int64. */
 typedef void (*ty_loop)(void *o, const void *a, const void *b, const void *c, int64_t n, double p, double q);
-/* what a window reads along a dim, every dilation-th; count: the divisor's part */
+/* What a pooling window reads along a dim: lo, lo + dilation, ... below hi; count: its factor of the divisor. */
 typedef struct { int64_t lo, hi, count; } ty_window;
 typedef struct {
-  int64_t c, h, w, oh, ow;                                     /* h x w pixels, oh x ow windows, each of c channels side by side */
+  int64_t c, h, w, oh, ow;                                     /* h x w pixels, oh x ow windows, c channels side by side in each */
   int64_t kernel[2], stride[2], padding[2], dilation[2];       /* kernel 0: adaptive */
-  int64_t top, first;                                          /* the pixels' first row; the results' */
+  int64_t top, first;                                          /* the rows at which the pixels' and the windows' memory begin */
   const ty_window *rows, *cols;
-  double divisor;                                              /* 0: the window's size */
+  double divisor;                                              /* 0: rows' count times columns' count */
 } ty_pool;
 enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2 };
-/* from .. to - 1: rows of windows; back: channels */
+/* from .. to - 1: rows of windows; backward: channels */
 typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int64_t *positions, int64_t from, int64_t to);
-/* A row of a recurrent layer's step: n units, their gates one after another in x, y, b, s. What the kind hasn't may be
+/* One row in a recurrent layer's step: n units, whose gates follow one another in x, y, b, s. Pointers that the kind doesn't use may be
    NULL (core/cells.h). */
 typedef struct { void *o, *c, *s; const void *x, *y, *b, *h; } ty_cell;
 typedef struct { void *dh, *dc, *dx, *dy; const void *g, *s, *o, *h, *c; } ty_cell_back;
-/* Of n lines of `rows` elements side by side, TY_BLOCK at most, softmax's no more than TY_COLUMNS / TY_LANES (or / rows, where those are
-   fewer); xs, os ...: elements from one row to the next (column_loops.c). */
+/* For n lines of `rows` elements that lie side by side (column_loops.c). n is at most TY_BLOCK; softmax's also at most TY_COLUMNS divided
+   by TY_LANES, or by rows where those are fewer. xs, os ...: elements from one row to the next. */
 typedef struct {
   void (*softmax[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, int lg);
   void (*softmax_backward[2])(void *o, int64_t os, const void *g, int64_t gs, const void *y, int64_t ys, int64_t rows, int64_t n, int lg);
   void (*cumsum[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n);
-  /* top[j]: the largest x, more[j]: log of the sum of exp(x - top); o = a[j] exp(x - lse[j]) + b[j] w[row] (w NULL: 1) */
+  /* top[j]: line j's largest x; more[j]: the log of its sum of exp(x - top) */
   void (*log_sum[2])(void *top, void *more, const void *x, int64_t xs, int64_t rows, int64_t n);
+  /* o = a[j] exp(x - lse[j]) + b[j] w[row] (w NULL: 1) */
   void (*entropy_slopes[2])(void *o, int64_t os, const void *x, int64_t xs, int64_t rows, int64_t n, const void *lse, const void *a,
     const void *b, const void *w);
   void (*extreme[TY_NLOOPTYPE])(void *o, int64_t *at, const void *x, int64_t xs, int64_t rows, int64_t n, int max);
 } ty_column_loops;
-/* Of n points of grid_sample, TY_BLOCK at most (sample_loops.c): what they read, and what that makes of a channel of a picture. */
+/* For n points of grid_sample, TY_BLOCK at most (sample_loops.c): where they read, then a channel's values and gradients. */
 typedef struct { int64_t h, w; int nearest, padding, corners; } ty_sampling;
 typedef struct {
   void (*points[2])(const ty_sampling *p, const void *grid, int64_t n, int32_t *at, void *k, void *kx, void *ky);
@@ -45,59 +46,59 @@ typedef struct {
   void (*slopes[2])(void *dx, void *dy, const void *g, const void *x, const int32_t *at, const void *kx, const void *ky, int64_t n);
   void (*spread[2])(void *x, const void *g, const int32_t *at, const void *k, int64_t n, int taps);
 } ty_sample_loops;
-/* A row of a depthwise convolution's weight gradient (depthwise_loops.c): n pixels of c channels; the filter's element index gets
- * g[p c + ch] x[at + p step + ch] of pixels lo <= p < hi. */
+/* For a depthwise convolution's weight gradient (depthwise_loops.c), a row of the result's gradient g: n pixels of c channels. The filter's
+ * element tap.index gets the sum of g[p c + ch] x[at + p step + ch] over pixels lo <= p < hi. */
 typedef struct { int64_t at, index, lo, hi; } ty_tap;
 typedef struct { int64_t n, c, step; const float *x, *g; const ty_tap *tap; int taps; } ty_depthwise;
 typedef struct {
-  int lanes;                               /* channels of a vector */
-  /* for each of some vectors of channels, i (the last one's end at c): sums[i each + index lanes + lane] += what the weight gets */
+  int lanes;                               /* channels in a vector */
+  /* for vector + i, i < vectors (the last vector ends at channel c): sums[i each + index lanes + lane] += the weight's gradient */
   void (*slopes)(const ty_depthwise *d, int64_t vector, int64_t vectors, int64_t each, float *sums);
 } ty_depthwise_loops;
-/* cdist's rows (distance_loops.c) */
+/* cdist: a row of a beside n rows of b (distance_loops.c) */
 typedef struct {
   void (*norms[2])(double p, void *o, const void *a, const void *t, int64_t stride, int64_t d, int64_t n);
   void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *t, int64_t stride, int64_t d,
     int64_t n);
 } ty_distance_loops;
-/* Fourier transforms' passes and what comes before and after (fourier_loops.c); w: e^(-2 pi i k / n) in pairs. */
+/* The passes of Fourier transforms, and the steps before and after them (fourier_loops.c). w: e^(-2 pi i k / n) as pairs. */
 typedef struct {
   void (*pass[2])(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step);
   void (*parts[2])(void *re, void *im, const void *pairs, int64_t n);
   void (*pairs[2])(void *pairs, const void *re, const void *im, int64_t n);
-  /* of a real signal of 2 h: from the transform of its h pairs to h + 1 sums, those between the first and last times `between`; back */
+  /* real signals of 2 h: from the transform of the h pairs to h + 1 sums, those between first and last times `between`; tangle: back */
   void (*untangle[2])(void *pairs, const void *re, const void *im, const void *w, int64_t h, int64_t s, double between);
   void (*tangle[2])(void *re, void *im, const void *pairs, const void *w, int64_t h, int64_t s, double between);
 } ty_fourier_loops;
 typedef struct {
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
-  ty_loop bytes[TY_NOP];                     /* of uint8 and bool as they are */
+  ty_loop bytes[TY_NOP];                     /* on uint8 and bool, without conversion */
   void (*load_bytes)(void *dst, const void *src, int64_t stride, int64_t n);
   void (*store_bytes)(void *dst, int64_t stride, const void *src, int64_t n);
   void (*load[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, const void *src, int64_t stride, int64_t n);   /* storage dtype -> loop type */
   void (*store[TY_NDTYPE][TY_NLOOPTYPE])(void *dst, int64_t stride, const void *src, int64_t n);  /* loop type -> storage dtype */
   void (*row[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n);        /* acc = the n elements combined */
-  /* the same of each of `rows` rows of n, one after another */
+  /* the same for each of `rows` rows of n elements, one after another */
   void (*rows[TY_NOP][TY_NLOOPTYPE])(void *out, const void *x, int64_t rows, int64_t n);
-  /* acc[i] = combined(acc[i], x[i], x[step + i], ...) of so many rows, in the loop's type */
+  /* acc[i] = combined(acc[i], x[i], x[step + i], ...) over `rows` rows, in the loop's type */
   void (*column[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *x, int64_t n, int64_t rows, int64_t step);
   void (*column_init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */
   void (*init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*finish[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n, double count);
-  /* the rest for floating types only */
+  /* floating types only, down to `step` */
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
   /* mean: 0 where not centered */
   void (*row_moments[2])(const void *x, int64_t n, double eps, bool centered, double *mean, double *rstd);
-  void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and its square */
+  void (*moments[2])(const void *x, int64_t n, double shift, double *s1, double *s2);           /* += sums of x - shift and of its square */
   void (*moments_columns[2])(const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);   /* for each of n columns */
   /* += sums of g and g * (x - shift) */
   void (*dots[2])(const void *g, const void *x, int64_t n, double shift, double *s1, double *s2);
   void (*dots_columns[2])(const void *g, const void *x, int64_t rows, int64_t n, const void *shift, void *s1, void *s2);
   void (*affine[2])(void *o, const void *x, int64_t n, double a, double b);                     /* o = a x + b */
   void (*affine_times[2])(void *o, const void *x, const void *y, int64_t n, double a, double b);  /* o = (a x + b) y */
-  /* o = exp(a x - shift), where that is not above 1; their sum */
+  /* o = exp(a x - shift), where that is at most 1; gives their sum */
   double (*exp_sum[2])(void *o, const void *x, int64_t n, double a, double shift);
   void (*centered[2])(void *o, const void *x, int64_t n, double m, double a, double b);        /* o = (x - m) a + b */
   void (*centered_columns[2])(void *o, const void *x, int64_t rows, int64_t n, const void *m, const void *a, const void *b);
@@ -108,26 +109,26 @@ typedef struct {
   void (*rms_norm_backward[2])(void *dx, void *dw, const void *g, const void *x, const void *w, int64_t n, double rstd);
   void (*layer_norm_backward[2])(void *dx, void *dw, void *db, const void *g, const void *x, const void *w, int64_t n,
     double mean, double rstd);
-  /* acc[j] = the sum of rows id[i] - 1 of x, which lie stride apart, at column j < width, times scale[i] (NULL: 1); not of padding's */
+  /* acc[j] = the sum over i of x[(id[i] - 1) stride + j] scale[i] (NULL: 1), j < width, leaving out ids that are `padding` */
   void (*add_rows[2])(void *acc, const void *x, int64_t stride, const int64_t *id, int64_t n, const void *scale, int64_t padding,
     int64_t width);
-  /* an optimizer's step; lists: the parameter, its gradient, its three states, NULL where the rule hasn't any */
+  /* an optimizer's step; lists: the parameter, its gradient, three states, NULL where the rule has fewer */
   void (*step[2])(int op, void *const *lists, int64_t n, const ty_step_rates *rates);
-  /* out[r] = the product of w, of n float16 or bfloat16, with row r of v, r < rows <= TY_BESIDE; beside the latter v is in an order of its
-   * own (matmul.c) */
+  /* out[r] = the dot product of w, n numbers of float16 or bfloat16, and row r of v, r < rows <= TY_BESIDE. For bfloat16, v's elements are
+   * in another order (beside_order in matmul.c). */
 #define TY_BESIDE 4
 #define TY_BESIDE_WHOLE (2 * TY_LANES)
   void (*beside[2])(float *out, const float *v, int rows, const uint16_t *w, int64_t n);
-  /* of 1, 2, 4 and 8 bytes (TY_OF_SIZE): o[j os + i] = x[i xs + j], i < n, j < m; o[i] = x[-i], i < n */
+  /* for 1, 2, 4 and 8 bytes (TY_OF_SIZE): o[j os + i] = x[i xs + j], i < n, j < m; backward: o[i] = x[-i], i < n */
   void (*transpose[4])(void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m);
   void (*backward[4])(void *o, const void *x, int64_t n);
   void (*recurrent[2])(int kind, const ty_cell *a, int64_t n);
   void (*recurrent_backward[2])(int kind, const ty_cell_back *a, int64_t n);
   void (*philox)(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks);
-  void (*repeat[2])(void *out, const void *x, int64_t step, int64_t n, int64_t rows);   /* of 4 and 8 bytes: each step-th of x n times */
+  void (*repeat[2])(void *out, const void *x, int64_t step, int64_t n, int64_t rows);   /* for 4, 8 bytes: each step-th of x, n times */
   void (*normal)(float *out, const uint32_t *words, int64_t n);
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
-  ty_loop sign[2];                         /* of float16 and bfloat16: changed, taken away */
+  ty_loop sign[2];                         /* on 16-bit floats: neg, abs */
   const ty_pool_loop (*pool)[2];
   const ty_column_loops *columns;
   const ty_sample_loops *sample;
@@ -151,29 +152,29 @@ static inline void put(void *p, ty_loop_type k, int64_t i, double v) {
 /* ---- iter.c: walking tensors of one shape together ---- */
 #define TY_ITER_MAX 15
 #define TY_BLOCK 512       /* elements converted at a time: fits the first-level cache */
-#define TY_PART 4096       /* elements combined in the loop's type before going to the accumulator's; of longer rows fewer, for digits */
+#define TY_PART 4096       /* elements combined in the loop's type before the accumulator's; in longer rows fewer, for precision */
 #define TY_PART_OF(n) ((n) > TY_PART ? TY_PART / 4 : TY_PART)
-/* Whether a reduction's result is one of its elements: however many are combined at a time, in whatever order. */
+/* Whether a reduction's result is one of its elements; then order and grouping don't matter. */
 static inline bool ty_picks(int id) { return id == TY_OP_amax || id == TY_OP_amin || id == TY_OP_any || id == TY_OP_all; }
 #define TY_LANES 32        /* partial results that a reduction keeps side by side */
-#define TY_COLUMNS 4096    /* elements of lines side by side that are taken at a time */
+#define TY_COLUMNS 4096    /* elements taken at a time from lines that lie side by side */
 #define TY_GRAIN 32768     /* elements below which a second thread doesn't pay */
 typedef struct {
   int nop, ndim;
   int64_t shape[TY_MAXDIM], stride[TY_ITER_MAX][TY_MAXDIM];  /* elements; dims merged where that is possible */
   char *data[TY_ITER_MAX];
   int size[TY_ITER_MAX];                                     /* bytes of an element */
-  int64_t numel, each;                                       /* each: how much work an element is, 1 but where it stands for several */
+  int64_t numel, each;                                       /* each: work per element, more than 1 where it stands for several */
 } ty_iter;
 typedef void (*ty_run)(void *arg, char *const *ptr, const int64_t *stride, int64_t n);
 void ty_iter_init(ty_iter *it, const int64_t *shape, int ndim);
 void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const int64_t *shape, int ndim); /* broadcasts */
 void ty_iter_tensor(ty_iter *it, const ty_tensor *t);
-int ty_iter_counter(ty_iter *it, const int64_t *shape);          /* an operand without memory, which ty_iter_count asks for */
-int64_t ty_iter_count(const ty_iter *it, int op, const char *ptr);       /* the place of a run's first element, in the order of shape */
+int ty_iter_counter(ty_iter *it, const int64_t *shape);          /* adds an operand without memory, for ty_iter_count */
+int64_t ty_iter_count(const ty_iter *it, int op, const char *ptr);       /* position of a run's first element, in shape's order */
 void ty_iter_done(ty_iter *it);
 void ty_iter_each(const ty_iter *it, ty_run run, void *arg);
-/* The same by tiles of n elements along the innermost dim and m along dim, between whose rows step elements lie. */
+/* The same by tiles: n elements along the innermost dim, m along dim; step: elements from one row of a tile to the next. */
 typedef void (*ty_tile)(void *arg, char *const *ptr, const int64_t *stride, const int64_t *step, int64_t n, int64_t m);
 void ty_iter_tiles(const ty_iter *it, int dim, ty_tile tile, void *arg);
 /* Calls fn for every line along dim of tensors that agree in all other dims; ptr[i] is the line's first element. */
@@ -181,33 +182,33 @@ typedef void (*ty_line)(void *arg, char *const *ptr, int64_t line);
 void ty_each_line(ty_tensor *const *t, int nt, int dim, int64_t work, ty_line fn, void *arg);
 
 /* ---- shared by kernels ---- */
-typedef struct { uint64_t key; int64_t at; } ty_pair;        /* something to be put in order, and its position (sort.c) */
-/* a, sorted by keys, stable; b: as much room. Gives which of the two has the result. */
+typedef struct { uint64_t key; int64_t at; } ty_pair;        /* a sort key, and its element's position (sort.c) */
+/* Sorts a by keys, stable. b: as much room. Gives the one of the two that has the result. */
 ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n);
-uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to);        /* the same by these of a word's bits, or more */
-int ty_bits_for(uint64_t most);                              /* that a number up to that needs */
+uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to);        /* words, by bits from .. to - 1, or by more */
+int ty_bits_for(uint64_t most);                              /* that numbers up to most need */
 int ty_threads_for(int64_t work);                            /* 1 below the size where threads pay */
-void *ty_scratch(size_t n);                                  /* per call; free with ty_scratch_free */
+void *ty_scratch(size_t n);                                  /* for a call; free with ty_scratch_free */
 void ty_scratch_free(void *p);
 /* Runs kernel in float32 with 16-bit operands converted, and rounds its results once. */
 ty_status ty_widened(ty_call *c, ty_kernel kernel);
-/* C = op(A) op(B) + beta C, row-major, float32 or float64. Never within a parallel region of one thread: OpenMP takes the
- * product's own threads for nested ones there, and starts them anew for each call. */
+/* C = op(A) op(B) + beta C, row-major, float32 or float64. Not to be called within a parallel region of one thread: there OpenMP takes
+ * the product's own threads for nested ones, and starts them anew at each call. */
 void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, const void *a, int64_t lda, const void *b,
   int64_t ldb, double beta, void *c, int64_t ldc);
-/* Whether many products of m rows with the same transposed B are faster after that has been turned. */
+/* Whether many products of m rows with the same transposed B are faster once B itself has been transposed. */
 bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m);
-bool ty_dnnl_avx2(void);                                     /* oneDNN's kernels here are AVX2's, which have other strengths */
-/* oneDNN; false: nothing was done, use the own way.
- * By the calling thread alone, with its signals held back: to be called in parallel work, or where there is one thread. */
+bool ty_dnnl_avx2(void);                                     /* oneDNN uses its AVX2 kernels here, which have other strengths */
+/* By oneDNN; false: nothing was done, the caller has to do it otherwise. In the calling thread alone, with its signals held back: for
+ * parallel work, or where there is one thread. */
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
   int64_t ldb, float beta, float *c, int64_t ldc);
-/* A convolution: which of its tensors is computed, and all of them; x (N,C,H,W) and y (N,O,OH,OW) channels-last, w (O,C/groups,KH,KW)
- * and b (O; NULL: none) in order. */
+/* A convolution: which of its tensors is computed, and all tensors: x (N,C,H,W) and y (N,O,OH,OW) channels-last, w (O,C/groups,KH,KW)
+ * and b (O; NULL: none) contiguous. */
 typedef struct { enum { TY_CONV_Y, TY_CONV_X, TY_CONV_W } which; ty_tensor *x, *w, *y, *b; ty_windows windows; } ty_convolution;
 bool ty_dnnl_conv(const ty_convolution *v);
-bool ty_depthwise_takes(const ty_convolution *v);            /* of any layout */
-bool ty_depthwise_slopes(const ty_convolution *v);           /* w of what is taken, float32; false: nothing was done */
+bool ty_depthwise_takes(const ty_convolution *v);            /* whatever the layouts */
+bool ty_depthwise_slopes(const ty_convolution *v);           /* computes w, float32, if taken; false: nothing was done */
 typedef struct {
   int64_t batch, m, n, k, sa[3], sb[3];                      /* strides: batch (0: the same matrix for all), row, column */
   const void *a, *b, *bias;                                  /* bias: n elements, or NULL */
@@ -217,8 +218,9 @@ typedef struct {
 } ty_product;
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, by all threads. False: nothing was done */
 
-void ty_fill_value(ty_tensor *t, ty_operand v);            /* a number everywhere */
-/* rows rows of n elements, one after the other as they are computed in, TY_BLOCK at most; stride: between elements, step: between rows. */
+void ty_fill_value(ty_tensor *t, ty_operand v);            /* every element = v */
+/* Brings `rows` rows of n elements, TY_BLOCK elements at most, one after another in dtype compute. stride: between elements; step: between
+   rows. */
 void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute, int64_t stride, int64_t n, int64_t step, int64_t rows);
 ty_status ty_cpu_pointwise(ty_call *c);
 ty_status ty_cpu_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);

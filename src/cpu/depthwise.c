@@ -1,18 +1,18 @@
-/* The weight gradient of a depthwise convolution, in which each channel has a filter of its own; oneDNN's is slow but for filters 3 wide:
- * 2 to 16 times as long as this one takes for widths of 4 to 31, where the channels fill a vector.
+/* The weight gradient of a depthwise convolution, in which each channel has its own filter. oneDNN's is slow except for filters 3 wide: for
+ * widths of 4 to 31 it takes 2 to 16 times as long as this one, where the channels fill a vector.
  *
- * Idea: a row of the result knows the filter as a list of taps: where each reads, and for which pixels that lies within the picture.
- * Invariant: it is added up in PARTS parts that the shape alone decides, so that the bits don't depend on the number of threads. */
+ * Idea: for a row of the result, the filter is a list of taps: where each tap reads, and for which pixels that is within the picture.
+ * Invariant: sums are made in PARTS parts, which the shape alone decides, so that the bits don't depend on the number of threads. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
 #define PARTS 16
-#define SIDE 4                   /* vectors of channels that a thread takes along */
+#define SIDE 4                   /* vectors of channels that a thread takes at a time */
 
 static int64_t ceiling(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
 
-/* What row r of the result's gradient g (N,C,OH,OW) reads of x (N,C,H,W). */
+/* The taps by which row r of the result's gradient g (N,C,OH,OW) reads x (N,C,H,W); returns their number. */
 static int taps_of(const ty_convolution *v, int64_t r, ty_tap *tap) {
   const ty_windows *s = &v->windows;
   const int64_t *x = v->x->shape, *k = v->w->shape, c = x[1], ow = v->y->shape[3];

@@ -1,12 +1,12 @@
 /* The loops of a depthwise convolution's weight gradient, float32; built once for each instruction set, as loops.c is.
  *
- * Idea: channels lie side by side, so that a vector holds LANES of them; sums of several elements of the filter stay in registers while a
- * row of the result's gradient goes by. Invariant: a last vector that would be short starts earlier: some channels are there twice. */
+ * Idea: channels lie side by side, so that a vector holds LANES of them; the sums of several taps stay in registers along a row of the
+ * result's gradient. Invariant: where the last vector would be short it starts earlier, so that some channels are computed twice. */
 #include <string.h>
 #include "cpu.h"
 #include "typed.h"
 
-/* A sum of products, which no other backend repeats to the bit: may be fused. */
+/* No other backend has to give these sums to the bit: multiplication and addition may be fused. */
 #pragma GCC optimize("fp-contract=fast")
 
 #if defined __AVX512F__
@@ -22,7 +22,7 @@ typedef float V __attribute__((vector_size(LANES * sizeof(float))));
 TY_INLINE V load(const float *p) { V v; memcpy(&v, p, sizeof v); return v; }
 TY_INLINE void store(float *p, V v) { memcpy(p, &v, sizeof v); }
 
-/* Pixels lo to hi - 1, n taps that all read within the picture there, the vector of channels from ch on. */
+/* Adds pixels lo .. hi - 1, for which all n taps read within the picture, for the vector of channels from ch on. */
 TY_INLINE void add(const ty_depthwise *d, const ty_tap *tap, const int n, int64_t lo, int64_t hi, int64_t ch, float *sums) {
   V sum[MOST];
   for (int t = 0; t < n; t++) sum[t] = (V){0};
@@ -41,7 +41,7 @@ static void of_vector(const ty_depthwise *d, int64_t ch, float *sums) {
   for (int i = 0, t = 0; i < groups; i++) {
     const ty_tap *tap = d->tap + t;
     const int n = d->taps * (i + 1) / groups - t;
-    int64_t lo = 0, hi = d->n;             /* where all n read within the picture; the ends are added for each by itself */
+    int64_t lo = 0, hi = d->n;             /* pixels for which all n taps read within the picture; the ends are added tap by tap */
     t += n;
     for (int j = 0; j < n; j++) { lo = TY_MAX(lo, tap[j].lo); hi = TY_MIN(hi, tap[j].hi); }
     if (lo >= hi) lo = hi = d->n;

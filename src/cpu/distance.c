@@ -1,13 +1,13 @@
-/* cdist: the norms of the differences of every row of a (..., n, d) and every row of b (..., m, d), and the gradient by a.
+/* cdist: the norms of the differences of every row of a (..., n, d) and every row of b (..., m, d), and a's gradient.
  *
- * Idea: b is turned, so that the loops go over many rows at once. Invariant: each result is summed by one thread, in one order. */
+ * Idea: b is transposed, so that the loops take many of its rows at once. Invariant: one thread sums each result, in one order. */
 #include <string.h>
 #include "cpu.h"
 
 ty_status ty_cpu_distance(ty_call *c) {
   const bool back = c->op->id == TY_OP_distances_backward;
   const double p = back ? c->at[TY_AT_distances_backward_p].f : c->at[TY_AT_distances_p].f;
-  ty_tensor *in[4] = {NULL}, *o = c->out[0];           /* a, b; or grad, a, b, the norms */
+  ty_tensor *in[4] = {NULL}, *o = c->out[0];           /* a, b; backward: grad, a, b, the norms */
   ty_status s = TY_OK;
   int got = 0;
   for (; got < c->nin && s == TY_OK; got += s == TY_OK) s = ty_contiguous(c->ctx, c->in[got].t, &in[got]);

@@ -1,5 +1,5 @@
-/* The loops of cdist: one row of a beside n rows of b, TY_BLOCK at most, which lie by elements (row j: t[j], t[stride + j], ...); built
- * once for each instruction set, as loops.c is. */
+/* The loops of cdist: one row of a and n rows of b, TY_BLOCK at most, which lie transposed (row j: t[j], t[stride + j], ...); built once
+ * for each instruction set, as loops.c is. */
 #include "cpu.h"
 #include "distances.h"
 #include "typed.h"

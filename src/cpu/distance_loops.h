@@ -1,4 +1,4 @@
-/* distance_loops.c's loops for one element type (typed.h). kind and p are known where these are inlined. */
+/* distance_loops.c's loops for one element type (typed.h). kind, and mostly p, are constants where these are inlined. */
 
 /* o[j] = |a - b_j| */
 INLINE void FN(norms_of)(int kind, T *restrict o, const T *a, const T *restrict t, int64_t stride, int64_t d, int64_t n, T p) {
@@ -8,7 +8,7 @@ INLINE void FN(norms_of)(int kind, T *restrict o, const T *a, const T *restrict 
   for (int64_t j = 0; j < n; j++) o[j] = FN(ty_norm_end)(kind, o[j], p);
 }
 
-/* da[e] += the sum of share[j] times how |a - b_j| = norm[j] moves with element e of a */
+/* da[e] += the sum over j of share[j] times the slope of norm[j] = |a - b_j| in element e of a */
 INLINE void FN(slopes_of)(int kind, T *restrict da, const T *restrict share, const T *restrict norm, const T *a, const T *restrict t,
   int64_t stride, int64_t d, int64_t n, T p) {
   for (int64_t e = 0; e < d; e++, t += stride) {

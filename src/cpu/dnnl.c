@@ -1,12 +1,12 @@
-/* Convolution, and the larger products of matrices, through oneDNN: float32, and bfloat16 where the CPU computes in it; activations
- * channels-last, or where that pays turned to blocks of channels and back; weights in whatever order oneDNN likes best.
+/* Convolution, and the larger matrix products, through oneDNN: float32, and bfloat16 where the CPU computes in it. Activations are
+ * channels-last, or, where that pays, reordered to blocks of channels and back; weights are in the order that oneDNN likes best.
  *
  * Idea: a primitive is made once for each geometry and kept; weights are reordered once for each change of their contents
- * (storage id and version). This is the only file that knows oneDNN, and that version 2 (Debian 12) describes memory by
- * structs and version 3 (Debian 13, Ubuntu 24.04) by handles. Invariants: a false return has changed nothing; nothing
- * breaks when a signal comes: the products "gemm:jit" of version 2.6, of which dnnl_sgemm and some primitives are made,
- * let their stack pointer wander where AVX-512 is, so that a signal's frame would overwrite the heap. No such primitive
- * is used, and dnnl_sgemm with signals held back. */
+ * (storage id and version). This is the only file that knows oneDNN, and the difference between version 2 (Debian 12), which
+ * describes memory by structs, and version 3 (Debian 13, Ubuntu 24.04), which does by handles. Invariants: a false return has
+ * changed nothing; signals do no harm. With AVX-512, version 2.6's "gemm:jit" products, which dnnl_sgemm and some primitives
+ * use, move the stack pointer about, so that a signal's frame would overwrite the heap; so no such primitive is used, and
+ * dnnl_sgemm only with signals held back. */
 #include <dnnl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -37,18 +37,18 @@ static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_d
 
 enum { FORWARD = TY_CONV_Y, BACKWARD_INPUT = TY_CONV_X, BACKWARD_WEIGHT = TY_CONV_W, PRODUCT };
 
-/* Everything that decides a primitive; compared as bytes, so it is zeroed before it is filled. PRODUCT: x holds batch, m, n, k, w and y
- * the strides of the operands, and in their last places the result's row stride and whether it is added to. */
+/* Everything that decides a primitive; compared as bytes, so zeroed before it is filled. PRODUCT: x holds batch, m, n, k; w and y hold the
+ * operands' strides, then w[3] the result's row stride, y[3] whether the result is added to. */
 typedef struct {
   int64_t kind, bf16, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
 } key;
 
-/* own: in the primitive's order; plain, as the user has it, and reorder, from one to the other, only where that differs. */
+/* own: in the primitive's order. Only where the user's order differs: plain, in that order, and reorder, from one to the other. */
 typedef struct {
   dnnl_memory_t own, plain;
   dnnl_primitive_t reorder;
   size_t size;
-  void *buffer;                            /* own's memory then: that of weights which are read is kept, else it is there for a call */
+  void *buffer;                            /* own's memory then: kept for weights that are read, else allocated for a call */
 } operand;
 
 typedef struct {
@@ -58,7 +58,7 @@ typedef struct {
   operand x, w, y;
   dnnl_memory_t b;
   uint64_t id;
-  uint32_t version;                        /* what w's buffer holds */
+  uint32_t version;                        /* id, version, from: the weights that w's buffer holds */
   const void *from;
 } entry;
 
@@ -127,7 +127,7 @@ static bool turn(operand *o, bool result) {
   return dnnl_primitive_execute(o->reorder, stream, 2, a) == dnnl_success;
 }
 
-/* For a call; false: there is no memory. */
+/* Points the operand at a call's data; false: out of memory. */
 static bool bind(operand *o, void *data) {
   if (!o->reorder) { dnnl_memory_set_data_handle(o->own, data); return true; }
   if (!o->buffer && !(o->buffer = ty_scratch(o->size))) return false;
@@ -147,7 +147,7 @@ static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, md_ref a, md_ref b, 
 #endif
 }
 
-/* Attributes of a product that is added to what is there. */
+/* Attributes of a product that is added to what the result holds. */
 static bool adding(dnnl_primitive_attr_t *attr) {
   dnnl_post_ops_t ops;
   if (dnnl_primitive_attr_create(attr) != dnnl_success) return false;
@@ -185,15 +185,15 @@ static bool build_product(entry *e) {
   return ok;
 }
 
-/* AVX2's kernels take channels-last a third slower than blocks of 8 channels, which turning there and back outweighs where a filter has
- * one point, or there are few channels. */
+/* Whether activations are reordered to blocks of 8 channels: AVX2's kernels take channels-last a third slower, but where filters have one
+ * point, or channels are few, reordering there and back costs more. */
 static bool prefers_blocks(const key *k) {
   const int64_t from = k->x[1] / k->groups, to = k->w[0] / k->groups;
   return ty_dnnl_avx2() && !k->bf16 && k->w[2] * k->w[3] > 1 && from >= 16 && to >= 16 && from % 8 == 0 && to % 8 == 0;
 }
 
-/* AVX2's kernels take no padding as wide as what a kernel along one row that steps far comes with. The same memory, seen as rows of as
- * many elements as it steps over, has its points in neighbouring rows. Rows that are shorter than that fill no vector. */
+/* A filter along one row with a large dilation d has paddings too wide for AVX2's kernels. The same memory, seen as rows of d elements, has
+ * the filter's points in neighbouring rows, one below another. Rows shorter than FAR fill no vector. */
 #define FAR 8
 static void see_as_rows(key *k) {
   const int64_t d = k->dil[1];
@@ -238,7 +238,7 @@ static bool build(entry *e) {
   if (k.kind == PRODUCT) return build_product(e);
   if (!prefers_blocks(&k)) return build_convolution(e, dnnl_acdb);
   if (build_convolution(e, dnnl_format_tag_any)) return true;
-  clear(e);                                /* channels-last may have a primitive still */
+  clear(e);                                /* there may be a primitive for channels-last */
   e->k = k;
   e->used = true;
   return build_convolution(e, dnnl_acdb);
@@ -323,11 +323,11 @@ bool ty_dnnl_conv(const ty_convolution *v) {
   k.bias = v->b != NULL;
   k.threads = ty_get_num_threads();
   see_as_rows(&k);
-  /* oneDNN 2.6 writes past a buffer of its own where a strided 1x1 convolution's channels don't fill its vectors (seen by valgrind) */
+  /* oneDNN 2.6 writes past its own buffer where a strided 1x1 convolution's channels don't fill its vectors (seen by valgrind) */
   bool point = k.w[2] == 1 && k.w[3] == 1 && (k.stride[0] > 1 || k.stride[1] > 1);
   if (point && (k.x[1] / k.groups % 16 || k.w[0] / k.groups % 16)) return false;
-  /* and in bfloat16 multiplies the last of an odd number of channels by something else in a 1x1 convolution's gradient by its input,
-   * and reads and writes past its buffers in a gradient by the filter where rows are dilated */
+  /* In bfloat16 it multiplies the last of an odd number of channels by something else in a 1x1 convolution's input gradient, and reads and
+   * writes past its buffers in a weight gradient where rows are dilated. */
   if (k.bf16 && k.kind == BACKWARD_INPUT && k.w[2] == 1 && k.w[3] == 1 && k.w[0] / k.groups % 2) return false;
   if (k.bf16 && k.kind == BACKWARD_WEIGHT && k.dil[0] > 1) return false;
   pthread_mutex_lock(&lock);

@@ -1,10 +1,10 @@
-/* The greatest or the least of a row, for one floating type (typed.h); WORD: the unsigned type of its size.
+/* The greatest or the least element of a row, for one floating type (typed.h); WORD: the unsigned integer type of its size.
  *
- * Idea: what keeps a NaN compares twice for each element, which takes longer than reading it. So numbers are compared once, and their bits
- * once without the sign, of which only a NaN's are greater than infinity's; a row that has one is done again by the joins. */
+ * Idea: a comparison that keeps NaNs takes longer than reading the element. So numbers are compared plainly, and their bits without the
+ * sign are compared too: only a NaN's exceed infinity's. A row that has a NaN is done again by the caller's joins. */
 TY_INLINE WORD FN(bits_of)(T x) { WORD u; memcpy(&u, &x, sizeof u); return u; }
 
-/* Of the first elements, mapped, into LANES lanes, which start as that: how many have been taken; 0 where there is a NaN among them. */
+/* Extremes of the first elements, mapped, in LANES lanes that begin as `start`. Returns how many elements were taken: 0 if one is NaN. */
 TY_INLINE int64_t FN(extremes_of)(T start, T (*map)(T), bool greatest, T *lane, const T *xs, int64_t n) {
   const WORD sign = FN(bits_of)((T)-0.0), infinity = FN(bits_of)((T)INFINITY);
   WORD most[LANES];

@@ -1,4 +1,4 @@
-/* Includes LOOPS, a file of loops for one element type (typed.h), for float and for double; K: the loops' type. */
+/* Includes LOOPS, a file of loops for one element type (typed.h), for float and for double. K: the ty_loop_type. */
 #define T float
 #define S f32
 #define K TY_IN_F32

@@ -1,7 +1,7 @@
 /* Fourier transforms along the last dim (core/fourier.h has the kinds).
  *
- * Idea: a bunch of lines at a time, the same element of each side by side, so that passes are over vectors; threads share the bunches.
- * Invariant: a line's result doesn't depend on the bunch that it is in. */
+ * Idea: a bunch of lines is transformed at a time, with the same element of each line side by side, so that passes run over vectors;
+ * threads share the bunches. Invariant: a line's result doesn't depend on its bunch. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 #include "fourier.h"
 
 #define BUNCH 16                 /* lines, of float32 */
-#define BUNCH_ELEMENTS 32768     /* whose four arrays stay in the second-level cache */
-#define APART 704                /* bytes: what is read and written at a time must not have the same lower bits of its address */
-/* Tables of each type that are kept, and bytes of all, first come first served: making one takes longer than its use. */
+#define BUNCH_ELEMENTS 32768     /* of a bunch: four arrays of so many stay in the second-level cache */
+#define APART 704                /* bytes between arrays: addresses read and written together must differ in their lower bits */
+/* Tables of each type that are kept, and bytes of all, at most; the first ones are kept. Making a table takes longer than its use. */
 #define KEPT 64
 #define KEPT_BYTES (16 << 20)
 
@@ -20,8 +20,8 @@ typedef struct {
   int kind;
   ty_loop_type k;
   size_t size;                   /* bytes of an element */
-  int64_t n, m, lines, bunch;    /* elements of a signal; complex numbers of the passes */
-  int64_t in, out;               /* elements of a line of x and of the result */
+  int64_t n, m, lines, bunch;    /* n: elements of a signal; m: complex numbers in the passes */
+  int64_t in, out;               /* elements in a line of x, of the result */
   const char *x, *w;
   char *o;
 } fourier;
@@ -44,7 +44,7 @@ static table *make(int64_t n, bool wide) {
   return t;
 }
 
-/* own: it is not kept, and to be freed */
+/* *own: the table isn't kept, the caller frees it */
 static table *table_of(int64_t n, bool wide, bool *own) {
   int i = 0;
   *own = false;
@@ -61,7 +61,7 @@ static table *table_of(int64_t n, bool wide, bool *own) {
   return t;
 }
 
-/* ---- a bunch of lines: between memory and pairs, element by element the same of each line ---- */
+/* ---- a bunch of lines, to and from pairs in which the same element of each line is side by side ---- */
 
 static void turn_in(const fourier *f, char *pairs, int64_t first, int64_t s, int64_t elements) {
   const char *x = f->x + (size_t)(first * f->in) * f->size;
@@ -76,13 +76,13 @@ static void turn_out(const fourier *f, const char *pairs, int64_t first, int64_t
     for (int64_t k = 0; k < elements; k++) memcpy(o + 8 * (q * f->out + 2 * k), pairs + 16 * (k * s + q), 16);
 }
 
-/* What has an odd number of reals in a line, one by one. */
+/* Real signals of odd length, element by element. */
 static void odd_in(const fourier *f, char *const *a, int64_t first, int64_t s) {
   const bool half = f->kind >= TY_HALF;
   for (int64_t q = 0; q < s; q++) {
     const char *x = f->x + (size_t)((first + q) * f->in) * f->size;
     for (int64_t k = 0; k < f->n; k++) {
-      const int64_t j = TY_MIN(k, f->n - k);               /* of a half; those behind it are conjugates */
+      const int64_t j = TY_MIN(k, f->n - k);               /* of the half; the rest are conjugates */
       const double once = k && f->kind == TY_HALF_ONCE ? 0.5 : 1;
       put(a[0], f->k, k * s + q, half ? once * at(x, f->k, 2 * j) : at(x, f->k, k));
       put(a[1], f->k, k * s + q, !half || !k ? 0 : (j < k ? -once : once) * at(x, f->k, 2 * j + 1));
@@ -106,7 +106,7 @@ static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
   const bool real = f->kind >= TY_REAL && f->n % 2 == 0, odd = f->kind >= TY_REAL && !real, back = ty_fourier_back(f->kind);
   const size_t bytes = (size_t)(f->m * s) * f->size + APART;
   char *a[2] = {work, work + bytes}, *b[2] = {work + 2 * bytes, work + 3 * bytes}, *pairs = work + 4 * bytes;
-  const int64_t step = real ? 2 : 1;                       /* w is of the n reals */
+  const int64_t step = real ? 2 : 1;                       /* w has n entries, for the n reals */
   if (odd) odd_in(f, a, first, s);
   else if (real && back) {
     turn_in(f, pairs, first, s, f->m + 1);

@@ -1,13 +1,13 @@
 /* The passes of Fourier transforms; built once for each instruction set, as loops.c is.
  *
- * Idea: real and imaginary parts lie apart, and of each the same element of several transforms side by side: a vector holds one element of
- * each, or neighbours that a pass treats alike. Only the forward sign is here: the other one swaps real and imaginary parts.
+ * Idea: real and imaginary parts lie apart; in each, the same element of several transforms is side by side, so that a vector holds one
+ * element of each, or neighbours that a pass treats alike. Only the forward sign is here: the other one swaps real and imaginary parts.
  * A pass of factor r: y[q + s (r p + j)] = w^(p j) times sum over k of x[q + s (p + k m)] e^(-2 pi i j k / r); p < m, q < s. */
 #include <string.h>
 #include "cpu.h"
 #include "typed.h"
 
-/* Sums of products, which no other backend repeats to the bit: may be fused. */
+/* No other backend has to give these sums to the bit: multiplication and addition may be fused. */
 #pragma GCC optimize("fp-contract=fast")
 
 #if defined __AVX512F__
@@ -22,7 +22,7 @@ typedef double wide_double __attribute__((vector_size(WIDTH), aligned(8), may_al
 typedef float four_float __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double four_double __attribute__((vector_size(32), aligned(8), may_alias));
 
-#define MOST 13                  /* a pass's factor */
+#define MOST 13                  /* a pass's largest factor */
 /* cos and sin of 2 pi k / r */
 static const double circle[MOST + 1][MOST][2] = {
   [3] = {{1, 0}, {-0.49999999999999978, 0.86602540378443871}, {-0.50000000000000044, -0.86602540378443837}},

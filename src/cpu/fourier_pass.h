@@ -1,4 +1,4 @@
-/* A pass of factor R, known where it is inlined, over elements of V: T or a vector of it (fourier_loops.h). */
+/* A pass of factor R, a constant where it is inlined, over elements of type V: T or a vector of it (fourier_loops.h). */
 TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
   for (int64_t p = 0; p < m; p++) {
     T wr[MOST], wi[MOST];
@@ -19,7 +19,7 @@ TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *
         br[1] = fr + hr; bi[1] = fi + hi;
         br[2] = er - gr; bi[2] = ei - gi;
         br[3] = fr - hr; bi[3] = fi - hi;
-      } else {                             /* odd: pairs of elements from both ends make pairs of sums */
+      } else {                             /* odd: elements k and R - k together give sums j and R - j */
         br[0] = ar[0]; bi[0] = ai[0];
         for (int k = 1; k <= R / 2; k++) { br[0] += ar[k] + ar[R - k]; bi[0] += ai[k] + ai[R - k]; }
         for (int j = 1; j <= R / 2; j++) {

@@ -1,9 +1,9 @@
 /* Fused kernels on the CPU: a block of elements goes through all nodes before the next block begins.
  *
  * Idea: nodes are computed by the loops that single ops use, on blocks that stay in the cache; a tensor that needs no conversion is
- * read and written where it is. Where rows are reduced, or short, a block is as many as fit, one at least; what is one value a row is
- * then spread over a block for those that want it so. Invariant: a block is computed node by node in their order, so that a tensor
- * changed in place is read before it is written. */
+ * read and written in place. Where rows are reduced, or short, a block is as many rows as fit, at least one; a value that there is one of
+ * per row is then spread over a block for the nodes that need it so. Invariant: a block is computed node by node, in the nodes' order, so
+ * that a tensor changed in place is read before it is written. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
@@ -12,37 +12,38 @@
 _Static_assert(TY_ITER_MAX > TY_FUSED_TENSORS, "a kernel's tensors are walked together");
 _Static_assert(TY_PART >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 #define BUFFERS 40
-#define APART 24           /* 8-byte places between buffers: blocks 4 KB apart would share the same few lines of the cache */
-#define SHORT 32           /* elements: of rows up to there several make a block, whatever it costs to bring them together */
+#define APART 24           /* 8-byte places between buffers: blocks 4 KB apart would share the same few cache lines */
+#define SHORT 32           /* elements: several rows up to this length make a block, whatever gathering them costs */
 
 typedef struct {
   ty_loop loop;                                                /* OP */
-  void (*load)(void *, const void *, int64_t, int64_t);        /* from the node's dtype to what it is held in */
+  void (*load)(void *, const void *, int64_t, int64_t);        /* from the node's dtype to its compute dtype */
   void (*put)(void *, int64_t, const void *, int64_t);         /* and back */
-  /* CONVERT: from what in[0] is held in to the dtype; REDUCE: from the accumulator */
+  /* to the dtype; CONVERT: from in[0]'s compute dtype; REDUCE: from the accumulator */
   void (*convert)(void *, int64_t, const void *, int64_t);
-  double number;                                               /* NUMBER: its bits, as held */
-  ty_generator drawn;                                          /* KEEP: the generator's state, in this run */
+  double number;                                               /* NUMBER: its bits in the compute dtype */
+  ty_generator drawn;                                          /* KEEP: the generator's state for this run */
   int buffer, spread_buffer;
-  bool exact, rounds;                                          /* held as in memory; computed too finely for the dtype */
-  bool spread;                                                 /* one value a row, that others want as a block */
-  bool steady;                                                 /* made of numbers and channels: may be the same in all blocks */
+  bool exact, rounds;                                          /* dtype and compute dtype are one; values have to be rounded to the dtype */
+  bool spread;                                                 /* one value a row, which other nodes need as a block */
+  bool steady;                                                 /* depends on numbers and channels alone: may be the same in all blocks */
 } part;
 
 typedef struct {
   const ty_fused *f;
   ty_iter it;
-  int counter;                                                 /* where rows are reduced: the operand that counts them */
-  int64_t width, within[TY_FUSED_TENSORS];                     /* > 0: the walk is over rows of so many elements; strides in them */
-  bool wide;                                                   /* some node is held in 8 bytes */
+  int counter;                                                 /* where rows are reduced: the operand that counts rows */
+  int64_t width, within[TY_FUSED_TENSORS];                     /* > 0: the walk is over rows of so many elements; within: strides in rows */
+  bool wide;                                                   /* some node is computed in 8 bytes */
   int buffers;
-  char *room;                                                  /* where rows are reduced: of each thread so many bytes */
+  char *room;                                                  /* where rows are reduced: `each` bytes for each thread */
   size_t each;
   part part[TY_FUSED_NODES];
 } kernel;
 
-/* in: each node's block, spread: of what is one value a row; filled: it holds one value for all, or the same row again; size: bytes of
-   one of buf; first, step: of the elements by which dropout counts, where rows are reduced: of the rows */
+/* in: each node's block; spread: blocks of values that there is one of per row; filled: the block is right for later blocks too (one
+   value, or the same row again); size: bytes of a buffer in buf; first, step: the logical index of the block's first element (where rows
+   are reduced: row) and its increment, by which dropout draws */
 typedef struct {
   const void *in[TY_FUSED_NODES], *spread[TY_FUSED_NODES];
   bool filled[TY_FUSED_NODES];
@@ -51,12 +52,12 @@ typedef struct {
   int64_t first, step;
 } blocks;
 
-/* n times the value, held in compute; it may be the first of them. */
+/* p[0..n) = the value, in dtype compute, which may be at p itself. */
 static void fill(void *p, ty_dtype compute, const void *value, int64_t n) {
   ty_cpu_loops()->load[compute][ty_loop_type_of(compute)](p, value, 0, n);
 }
 
-/* Whether what the kernel walks through lies side by side in the tensor. */
+/* Whether the walk's elements are contiguous in tensor t. */
 static bool is_dense(const kernel *w, const ty_fused_node *n, int t, int64_t step) {
   return w->width && !n->row ? w->within[t] == 1 && step == w->width : step == 1;
 }
@@ -95,7 +96,7 @@ static void keep(const part *q, double drop, float *o, uint64_t from, int64_t st
   uint32_t word[4 * 128];
   for (int64_t j = 0; j < m;) {
     const uint64_t e = from + (uint64_t)(j * step), block = e / 4;
-    /* one by one where a run goes across the elements' order, which it does where that is short */
+    /* one by one where a run goes across the logical order; such runs are short */
     const int64_t skip = (int64_t)(e % 4), n = step == 1 ? TY_MIN(m - j, 4 * 128 - skip) : 1;
     ty_cpu_loops()->philox(word, q->drawn.seed, q->drawn.offset + block, (skip + n + 3) / 4);
     ty_cpu_loops()->keep(o + j, word + skip, drop, n);
@@ -103,7 +104,7 @@ static void keep(const part *q, double drop, float *o, uint64_t from, int64_t st
   }
 }
 
-/* at counts what the kernel walks through */
+/* at counts what the walk is over: elements, or rows */
 static void keep_block(const kernel *w, int i, const blocks *b, float *o, int64_t at, int64_t m) {
   const part *q = &w->part[i];
   const double drop = w->f->node[i].p;
@@ -124,7 +125,7 @@ static void reduce(const kernel *w, int i, const void *x, void *o, int64_t rows)
   w->part[i].convert(o, 1, acc, rows);
 }
 
-/* m elements of a block to where they belong. */
+/* Stores m elements of a block into the tensor that node i writes. */
 static void scatter(const kernel *w, int i, char *dst, int64_t step, const void *own, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
@@ -135,7 +136,7 @@ static void scatter(const kernel *w, int i, char *dst, int64_t step, const void 
     q->put(dst + r * step * bytes, w->within[n->to], (const char *)own + r * w->width * wide, w->width);
 }
 
-/* at counts what the kernel walks through: elements, or rows; m counts elements. */
+/* at counts what the walk is over: elements, or rows; m counts elements. */
 static void compute(const kernel *w, int i, blocks *b, char *const *ptr, const int64_t *stride, int64_t at, int64_t m) {
   const ty_fused_node *n = &w->f->node[i];
   const part *q = &w->part[i];
@@ -183,7 +184,7 @@ static void run(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   for (int64_t at = 0; at < n; at += block) run_block(w, &b, ptr, stride, at, TY_MIN(block, n - at) * each);
 }
 
-/* n rows that are reduced; the last operand of the walk counts them in logical order. */
+/* n rows that are reduced; the walk's last operand counts rows in logical order. */
 static void run_rows(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   const kernel *w = arg;
   char *room = w->room + w->each * (size_t)omp_get_thread_num();
@@ -219,8 +220,7 @@ static void prepare(kernel *w, int i) {
   else ty_set(&q->number, (ty_dtype)n->compute, n->number.f);
 }
 
-/* A buffer for each node, given on after the node's last use; those of sources, and of what may be the same in all blocks, stay.
-   False: too many. */
+/* Gives each node a buffer, which another node gets after the node's last use; sources and steady nodes keep theirs. False: too many. */
 static bool share_buffers(kernel *w) {
   const ty_fused *f = w->f;
   int last[TY_FUSED_NODES], until[BUFFERS], sources = 0;
@@ -242,11 +242,11 @@ static bool share_buffers(kernel *w) {
     w->buffers = TY_MAX(w->buffers, at + 1);
   }
   for (int i = 0; i < f->nnode; i++)
-    if (w->part[i].spread) w->part[i].spread_buffer = w->buffers++;     /* where rows are reduced alone: there is room for all */
+    if (w->part[i].spread) w->part[i].spread_buffer = w->buffers++;     /* only where rows are reduced, whose buffers aren't limited */
   return sources < BUFFERS;
 }
 
-/* Whether the dim's rows should make blocks: where they are short, or most of them needn't be brought together. */
+/* Whether blocks should be made of dim d's rows: if these are short, or, up to half a block, if no tensor has to be gathered. */
 static bool are_short(const kernel *w, int d, int outer) {
   const ty_iter *it = &w->it;
   const int64_t n = it->shape[d];
@@ -258,7 +258,7 @@ static bool are_short(const kernel *w, int d, int outer) {
   return n > 1 && some && (dense ? n <= TY_BLOCK / 2 : n <= SHORT);
 }
 
-/* Leaves the walk to the rows, where they are short. */
+/* Makes the walk one over rows, where are_short says so. */
 static void walk_rows(kernel *w) {
   ty_iter *it = &w->it;
   const int last = it->ndim - 1;

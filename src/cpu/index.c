@@ -1,8 +1,8 @@
-/* Index ops. Index tensors hold 1-based positions; negative ones count from the end in index and index_put, which users' brackets become,
- * but not where they are ids.
+/* Index ops. Index tensors hold 1-based positions. In index and index_put, which users' brackets become, negative ones count from the
+ * end, unless they are ids (embeddings).
  *
- * Idea: as on a GPU (src/cuda/index.c), a walk over the small side, each element of which has a place in the large one. Invariant: indices
- * are checked before anything is written; gather checks line by line, and drops its result at the first bad one. */
+ * Idea: as on a GPU (src/cuda/index.c), a walk over the small tensor, each of whose elements has a place in the large one. Invariant:
+ * indices are checked before anything is written; but gather checks line by line, and drops its result at a bad index. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +13,12 @@
 
 typedef struct {
   int64_t n;                 /* index positions */
-  int64_t *offset;           /* for each the element offset in x */
+  int64_t *offset;           /* of each: the element offset in x */
   ty_tensor rest;            /* x without the indexed dims */
-  int place, inum;           /* where the index dims stand in the result, and how many */
+  int place, inum;           /* the first index dim in the result, and their number */
 } plan;
 
-/* Adds those of n indices of a dim, side by side. False: one is out of its range, and no offset holds. */
+/* Adds the offsets of n contiguous indices of a dim. False: an index is out of range, and the offsets are useless. */
 static bool add_offsets(int64_t *restrict offset, const int64_t *restrict index, int64_t n, int64_t size, int64_t least, int64_t stride) {
   uint64_t bad = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -32,7 +32,7 @@ static bool add_offsets(int64_t *restrict offset, const int64_t *restrict index,
 static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t result_ndim, const int64_t *result_shape, plan *p) {
   const ty_attr *dims = &c->at[TY_AT_index_dims];
   const ty_operand *idx = c->in + c->span[list].start;
-  const bool ids = c->op->id == TY_OP_index && c->at[TY_AT_index_ids].i;         /* which don't count from the end */
+  const bool ids = c->op->id == TY_OP_index && c->at[TY_AT_index_ids].i;         /* ids don't count from the end */
   p->place = ty_index_place(dims);
   p->rest = *x;
   p->rest.ndim = 0;
@@ -102,13 +102,13 @@ static ty_status copy_at(ty_call *c, ty_tensor *dst, ty_tensor *src, bool add) {
   return add ? ty_cpu_pointwise(&k) : ty_cpu_copy(&k);
 }
 
-/* The result begins as a copy of x; in place it is x. */
+/* The result begins as a copy of x; for in-place ops it is x. */
 static ty_status begin(ty_call *c) { return c->out[0]->storage == c->in[0].t->storage ? TY_OK : copy_at(c, c->out[0], c->in[0].t, false); }
 
 static bool rest_is_run(const plan *p) { return ty_is_contiguous(&p->rest); }
 
-/* x, whose indexed dims follow one another, as outer x size x inner elements in a row; false where it doesn't lie so. The result is
- * outer x n x inner then. */
+/* Sees x, whose indexed dims follow one another, as outer x size x inner contiguous elements, and the result as outer x n x inner; false:
+ * they don't lie so. */
 typedef struct { int64_t outer, size, inner; } slabs;
 static bool as_slabs(const ty_call *c, const ty_tensor *x, const ty_tensor *result, slabs *s) {
   const ty_attr *dims = &c->at[TY_AT_index_dims];
@@ -129,7 +129,7 @@ static void pick(char *to, const char *from, const int64_t *offset, int64_t n, i
 }
 #undef EACH
 
-/* Offsets that follow one another: n elements (of inner) from `from` on go to `to`. Gives how many; s NULL: they are only counted. */
+/* Stretches of offsets that follow one another: n elements (of inner) from `from` go to `to`. Returns their number; s NULL: only counts. */
 typedef struct { int64_t to, from, n; } stretch;
 static int64_t stretches_of(const plan *p, int64_t inner, stretch *s) {
   int64_t n = 0;
@@ -139,14 +139,14 @@ static int64_t stretches_of(const plan *p, int64_t inner, stretch *s) {
     else n++;
   return n;
 }
-/* As memcpy, in place of a call where there are few. */
+/* As memcpy, without a call for few bytes. */
 static void move_few(char *to, const char *from, int64_t bytes) {
   if (bytes < 16 || bytes > 256) { memcpy(to, from, (size_t)bytes); return; }
   for (int64_t at = 0; at + 16 < bytes; at += 16) memcpy(to + at, from + at, 16);
   memcpy(to + bytes - 16, from + bytes - 16, 16);
 }
 
-#define AHEAD 8                  /* rows come from anywhere: memory is asked for so many rows before */
+#define AHEAD 8                  /* rows are read in no order: so they are prefetched so many rows ahead */
 
 static ty_status take_out(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
@@ -200,12 +200,12 @@ static ty_status take_out(ty_call *c) {
   return done;
 }
 
-/* Which of n threads works at an offset: spread evenly, without a division. */
+/* Which of n threads owns an offset: evenly spread, without a division. */
 static int64_t owner(int64_t offset, int64_t n) {
   return (int64_t)((uint32_t)((uint64_t)offset * 0x9E3779B97F4A7C15u >> 48) * (uint32_t)n >> 16);
 }
 
-/* Element i of from, step apart, written or added at p's offset i, where that is thread me's of all. */
+/* Writes or adds element i of from (step apart) at p's offset i, for the offsets that thread me of `all` owns. */
 #define PUT(T, op) { \
     for (int64_t i = 0; i < p->n; i++) \
       if (all == 1 || owner(p->offset[i], all) == me) ((T *)to)[p->offset[i]] op ((const T *)from)[i * step]; \
@@ -224,8 +224,8 @@ static void put_elements(const plan *p, char *to, const char *from, int64_t step
 }
 #undef PUT
 
-/* Rows of b written (or added) at p's offsets. Each offset belongs to one thread, so what meets at one place is combined in
- * order, whatever the number of threads. */
+/* Writes (or adds) rows of b at p's offsets. One thread owns each offset, so that rows that meet there are combined in order, whatever
+ * the number of threads. */
 static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t row, bool add) {
   int threads = ty_threads_for(p->n * row), k = ty_loop_type_of((ty_dtype)o->dtype), size = ty_itemsize(o);
   ty_loop plus = ty_cpu_loops()->pointwise[TY_OP_add][k];
@@ -247,7 +247,7 @@ static void put_rows(const plan *p, ty_tensor *o, const ty_tensor *b, int64_t ro
   }
 }
 
-/* The same for a dim further in: what meets at one place belongs to one slab, and so to one thread. */
+/* The same where the indexed dims aren't first: what meets at one place belongs to one slab, and so to one thread. */
 static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tensor *b, bool add) {
   const int size = ty_itemsize(o);
   const int64_t run = s->inner * size;
@@ -305,7 +305,7 @@ static ty_status put_in(ty_call *c) {
     b.shape[i] = m.shape[i];
     b.stride[i] = q < 0 || v->shape[q] == 1 ? 0 : v->stride[q];
   }
-  s = make_plan(c, o, 2, n, m.shape, &p);  /* o has x's shape; its own strides */
+  s = make_plan(c, o, 2, n, m.shape, &p);  /* o has x's shape, but its own strides */
   if (s == TY_OK) {
     s = begin(c);
     int64_t row = ty_numel(&p.rest);
@@ -313,7 +313,7 @@ static ty_status put_in(ty_call *c) {
     const bool by_rows = p.place == 0 && rest_is_run(&p) && (!add || d == TY_F32 || d == TY_F64);
     bool rows = by_rows && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1));
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
-    if (by_rows && !rows && same && row && s == TY_OK) {       /* a sum's gradient, which is repeated: its rows as memory has them */
+    if (by_rows && !rows && same && row && s == TY_OK) {       /* b repeats memory, as a sum's gradient: lays it out */
       m.dtype = x->dtype;
       s = ty_empty(c->ctx, x->storage->backend, &m, &laid);
       if (s == TY_OK) s = ty_copy_into(c->ctx, laid, &b);
@@ -345,12 +345,12 @@ static ty_status bad_index(ty_call *c, int64_t v, const ty_tensor *x) {
                 (long long)c->at[TY_AT_gather_dim].i + 1, ty_shape_of(x));
 }
 
-/* Lines of the index tensor along one dim, the last unless that is short: for each where it begins in idx, in the large tensor (x or the
- * result, without dim's part) and in src. */
+/* A walk over lines of the index tensor, along its last dim unless that is short. Each line begins at a place in idx, in large (x or the
+ * result, without the indexed dim's part) and in src. */
 typedef struct {
   const ty_tensor *idx, *large, *src;
   int d, along;
-  int64_t n, lines, istep, lstep, sstep, dstep;    /* steps along a line; dstep: of dim in the large tensor */
+  int64_t n, lines, istep, lstep, sstep, dstep;    /* strides along a line; dstep: the indexed dim's stride in large */
 } walk;
 
 static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *src) {
@@ -369,7 +369,7 @@ static walk walk_of(const ty_call *c, const ty_tensor *large, const ty_tensor *s
   return w;
 }
 
-typedef struct { int64_t line, at[TY_MAXDIM], i, l, s; } place;      /* at: the line's position in each dim but its own */
+typedef struct { int64_t line, at[TY_MAXDIM], i, l, s; } place;      /* at: its position in the other dims; i, l, s: in idx, large, src */
 
 static void move_by(const walk *w, place *p, int dim, int64_t steps) {
   p->at[dim] += steps;
@@ -399,7 +399,7 @@ static void step(const walk *w, place *p) {
   }
 }
 
-/* A thread's share: of the lines, or, where these are few or may meet, of each line. */
+/* A thread's share: some of the lines, or, where these are few or may meet, a part of each line. */
 typedef struct { int64_t first, end, from, to; } share;
 static share share_of(const walk *w, bool of_lines, int t, int threads) {
   return of_lines ? (share){w->lines * t / threads, w->lines * (t + 1) / threads, 0, w->n}
@@ -411,21 +411,21 @@ static int64_t limit_of(const ty_call *c, const ty_tensor *x) { return x->ndim ?
 /* Whether one of the line's indices from .. to - 1 is bad. */
 static bool is_bad(const walk *w, const place *at, int64_t from, int64_t to, int64_t limit) {
   const int64_t *p = (const int64_t *)ty_data(w->idx) + at->i;
-  int64_t bad = 0;                         /* a sign is what processors without AVX can gather in vectors */
+  int64_t bad = 0;                         /* collects sign bits, which vectorizes also without AVX */
   if (w->istep == 0) to = TY_MIN(to, from + 1);
   if (w->istep == 1) for (int64_t j = from; j < to; j++) bad |= (p[j] - 1) | (limit - p[j]);
   else for (int64_t j = from; j < to; j++) bad |= (p[j * w->istep] - 1) | (limit - p[j * w->istep]);
   return bad < 0;
 }
 
-/* The error of the bad index that stands first in a line. */
+/* The error for a line's first bad index. */
 static ty_status bad_line(ty_call *c, const walk *w, int64_t line, const ty_tensor *x) {
   const int64_t *p = (const int64_t *)ty_data(w->idx) + place_of(w, line).i, limit = limit_of(c, x);
   while (*p >= 1 && *p <= limit) p += w->istep;
   return bad_index(c, *p, x);
 }
 
-/* As int64, and each of them good. */
+/* Gives the indices as int64, or the error if one is bad. */
 static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor *x, ty_tensor **out) {
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)idx, TY_I64, out));
   const int64_t limit = limit_of(c, x);
@@ -447,14 +447,14 @@ static ty_status check_indices(ty_call *c, const ty_tensor *idx, const ty_tensor
   return s;
 }
 
-/* even: along dim, and everything in a row, as most do */
+/* even: the line runs along dim, and all is contiguous: the usual case */
 #define MOVE(T) \
   T *q = (T *)large + l, *r = (T *)small + s; const int64_t *at = p; \
   if (even && gather) for (int64_t j = from; j < to; j++) r[j] = q[at[j] - 1]; \
   else if (even) for (int64_t j = from; j < to; j++) q[at[j] - 1] = r[j]; \
   else if (gather) for (int64_t j = from; j < to; j++) r[j * w->sstep] = q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep]; \
   else for (int64_t j = from; j < to; j++) q[j * w->lstep + (at[j * w->istep] - 1) * w->dstep] = r[j * w->sstep]
-/* What a write does to what it meets. */
+/* How a written element is combined with the one that is there. */
 typedef enum {
   PUT, ADD, COMBINE, PROD = COMBINE + TY_COMBINE_PROD, AMAX = COMBINE + TY_COMBINE_AMAX, AMIN = COMBINE + TY_COMBINE_AMIN
 } meeting;
@@ -468,7 +468,7 @@ typedef enum {
     T *q = (T *)large + l + j * w->lstep + (p[j * w->istep] - 1) * w->dstep; \
     *q = TOGETHER(*q, ((const T *)small)[s + j * w->sstep], S); }
 
-/* A share of lines each of which is a row that meets one place, as where an index is expanded. */
+/* For lines in which one index serves all elements, as where an index is expanded: writes a share of whole rows. */
 static void put_rows_at(const walk *w, const share *all, char *large, const char *small, int size, meeting how, ty_dtype d) {
   static const ty_op_id op_of[] = {[ADD] = TY_OP_add, [PROD] = TY_OP_mul, [AMAX] = TY_OP_maximum, [AMIN] = TY_OP_minimum};
   const int64_t *p = ty_data(w->idx), n = all->to - all->from;
@@ -481,12 +481,12 @@ static void put_rows_at(const walk *w, const share *all, char *large, const char
   }
 }
 
-/* Elements from .. to - 1 of a line. */
+/* Moves elements from .. to - 1 of a line, one way or the other. */
 static void move_line(const walk *w, const place *line, int64_t from, int64_t to, char *large, char *small, int size,
   bool gather, meeting how, ty_dtype d) {
   const int64_t *p = (const int64_t *)ty_data(w->idx) + line->i, l = line->l, s = line->s;
   const bool even = w->istep == 1 && w->sstep == 1 && w->dstep == 1 && w->lstep == 0;
-  if (gather && !w->istep && w->lstep == 1 && w->sstep == 1)              /* a row, as where an index is expanded */
+  if (gather && !w->istep && w->lstep == 1 && w->sstep == 1)              /* one index for the line: copies a row */
     memcpy(small + (s + from) * size, large + (l + from + (*p - 1) * w->dstep) * size, (size_t)((to - from) * size));
   else if (how != PUT && d == TY_F32) { MEET(float, f32) }
   else if (how != PUT && d == TY_F64) { MEET(double, f64) }
@@ -506,7 +506,7 @@ static void move_line(const walk *w, const place *line, int64_t from, int64_t to
   else { MOVE(uint8_t); }
 }
 
-static ty_status gather(ty_call *c) {      /* indices are checked a line before they are used */
+static ty_status gather(ty_call *c) {      /* each line's indices are checked before their use */
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0];
   TY_TRY(ty_cast(c->ctx, c->in[1].t, TY_I64, &idx));
   ty_operand in[2] = {c->in[0], ty_op_tensor(idx)};
@@ -528,8 +528,8 @@ static ty_status gather(ty_call *c) {      /* indices are checked a line before 
   return s;
 }
 
-/* scatter, scatter_add, scatter_combine: in order, so that the last of equal indices wins. Where lines go along dim, they write to
- * places of their own and threads share them; else lines may meet, and each thread takes a part of every line. */
+/* scatter, scatter_add, scatter_combine: in order, so that the last of equal indices wins. Lines along dim don't meet, so threads share
+ * the lines; other lines may meet, so each thread takes a part of every line. */
 static ty_status scatter(ty_call *c) {
   ty_tensor *idx, *x = c->in[0].t, *o = c->out[0], *src = c->in[2].t;
   TY_TRY(check_indices(c, c->in[1].t, x, &idx));
@@ -564,7 +564,7 @@ static ty_status scatter(ty_call *c) {
 }
 
 ty_status ty_cpu_index(ty_call *c) {
-  switch (c->op->id) {                       /* what meets in 16-bit floats is put together in float32, and rounded once */
+  switch (c->op->id) {                       /* 16-bit floats that meet are combined in float32, and rounded once */
     case TY_OP_index: return take_out(c);
     case TY_OP_index_put: return c->at[TY_AT_index_put_accumulate].i ? ty_widened(c, put_in) : put_in(c);
     case TY_OP_gather: return gather(c);

@@ -1,8 +1,8 @@
 /* Walking several tensors of one (broadcast) shape together.
  *
- * Idea: order the dims by the first operand's strides, merge those that are one run in every operand, then hand out
- * runs along the innermost dim; threads share the elements evenly. Where an operand lies across (a transposed matrix), short runs
- * go tile by tile, so that a cache line that one run brings serves the next ones too. Invariant: every element is handed out once. */
+ * Idea: order the dims by the first operand's strides, merge dims that are one run in every operand, then hand out runs along the
+ * innermost dim; threads share the elements evenly. Where an operand lies across (a transposed matrix), short runs are handed out tile by
+ * tile, so that the cache lines that one run loads serve the next runs too. Invariant: every element is handed out once. */
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ void ty_iter_add(ty_iter *it, void *data, int size, const int64_t *stride, const
   for (int i = 0; i < it->ndim; i++) it->stride[k][i] = i < lead || shape[i - lead] == 1 ? 0 : stride[i - lead];
 }
 
-/* Its strides are those of a tensor without gaps, of one byte an element, whatever the order that the dims are gone over in. */
+/* The counter's strides are those of a contiguous tensor of one byte an element, in whatever order the dims are walked. */
 int ty_iter_counter(ty_iter *it, const int64_t *shape) {
   static char nowhere;
   int64_t stride[TY_MAXDIM], n = 1;
@@ -54,7 +54,7 @@ static void swap_dims(ty_iter *it, int a, int b) {
   for (int k = 0; k < it->nop; k++) { t = it->stride[k][a]; it->stride[k][a] = it->stride[k][b]; it->stride[k][b] = t; }
 }
 
-#define SHORT 8            /* runs of fewer elements cost more to hand out than to work through */
+#define SHORT 8            /* runs of fewer elements cost more to hand out than to compute */
 
 void ty_iter_done(ty_iter *it) {
   int n = 0;
@@ -79,7 +79,7 @@ void ty_iter_done(ty_iter *it) {
     }
   }
   if (n) it->ndim = d + 1;
-  if (d > 0 && it->shape[d] < SHORT && it->shape[d - 1] >= 2 * SHORT) swap_dims(it, d, d - 1);     /* long runs, if not side by side */
+  if (d > 0 && it->shape[d] < SHORT && it->shape[d - 1] >= 2 * SHORT) swap_dims(it, d, d - 1);     /* long runs, even if not contiguous */
   if (!n) { it->ndim = 1; it->shape[0] = 1; for (int k = 0; k < it->nop; k++) it->stride[k][0] = 0; }
 }
 
@@ -110,10 +110,10 @@ static void each(const ty_iter *it, int64_t lo, int64_t hi, ty_run run, void *ar
 }
 
 #define TILE 64            /* elements along each side of a tile */
-#define LONG 1024          /* strides between as many elements exceed what caches and TLB hold until the next run */
+#define LONG 1024          /* a strided run of so many elements exceeds what caches and TLB hold until the next run */
 #define LINE 64            /* bytes of a cache line */
 
-/* The dim along which a cache line of some operand lies, where that isn't the innermost; -1: none. */
+/* A dim, not the innermost, along which some operand's cache lines lie; -1: none. */
 static int across(const ty_iter *it) {
   int last = it->ndim - 1;
   if (it->shape[last] < LONG) return -1;
@@ -177,7 +177,7 @@ void ty_iter_each(const ty_iter *it, ty_run run, void *arg) {
   {
     int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
     int64_t lo = it->numel * me / all, hi = it->numel * (me + 1) / all;
-    if (me && it->each == 1) lo = lo / 16 * 16;    /* threads meet on cache lines */
+    if (me && it->each == 1) lo = lo / 16 * 16;    /* shares begin on cache lines */
     if (me + 1 < all && it->each == 1) hi = hi / 16 * 16;
     each(it, lo, hi, run, arg);
   }

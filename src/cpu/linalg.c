@@ -1,15 +1,15 @@
-/* Linear algebra through LAPACK, which OpenBLAS brings: each matrix of a batch by itself, in threads where there are many.
+/* Linear algebra through LAPACK, which comes with OpenBLAS: each matrix of a batch by itself, by several threads where there are many.
  *
- * Idea: LAPACK reads memory by columns, so a matrix that lies by rows is its transpose there. Wherever the transpose
- * serves (a triangle is the other triangle, A^T has A's determinant, A^T = V S U^T), nothing is turned. Invariant:
- * results are written whole, or the call fails and says for which matrix. */
+ * Idea: LAPACK reads memory by columns, so to it a row-major matrix is its transpose. Wherever the transpose serves (a triangle is the
+ * other triangle, A^T has A's determinant, A^T = V S U^T), nothing is transposed. Invariant: results are written whole, or the call
+ * fails and says for which matrix. */
 #include <cblas.h>
 #include <math.h>
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
-/* The part of LAPACK that is used here; Fortran's compilers take the lengths of strings last. */
+/* The part of LAPACK that is used here; Fortran functions take the lengths of strings as last arguments. */
 #define LAPACK(T, p) \
   void p##potrf_(const char *uplo, const int *n, T *a, const int *lda, int *info, size_t); \
   void p##getrf_(const int *m, const int *n, T *a, const int *lda, int *pivot, int *info); \
@@ -24,8 +24,8 @@
 LAPACK(float, s)
 LAPACK(double, d)
 
-/* One call's matrices. rows x cols: of the first operand; more: columns of the second. need: bytes of work for each
- * thread. area: elements of work that LAPACK asks for, ints how many ints. */
+/* One call's matrices. rows x cols: the first operand's; more: the second one's columns. area, ints: elements and ints of work space that
+ * LAPACK asks for. */
 typedef struct {
   const ty_call *c;
   ty_loop_type k;
@@ -41,13 +41,13 @@ static void store(const job *j, char *p, int64_t i, double v) {
   if (j->k) ((double *)p)[i] = v;
   else ((float *)p)[i] = (float)v;
 }
-/* to, of cols x rows, becomes from's transpose. */
+/* to (cols x rows) = from's transpose. */
 static void turn(const job *j, char *to, const char *from, int64_t rows, int64_t cols) {
   TY_OF_SIZE(ty_cpu_loops()->transpose, ty_loop_size[j->k])(to, rows, from, cols, rows, cols);
 }
 static size_t rounded(size_t n) { return (n + 63) / 64 * 64; }
 
-/* Each of these does matrix i and gives LAPACK's info: above 0 where the matrix isn't what it must be. */
+/* Each of these functions does matrix i and returns LAPACK's info: above 0 where the matrix isn't what it must be. */
 
 static int cholesky(const job *j, int64_t i, char *work) {
   const int n = j->rows;
@@ -66,7 +66,7 @@ static int cholesky(const job *j, int64_t i, char *work) {
   return info;
 }
 
-/* work: n * n elements, which get the factors of the transpose, and n ints. */
+/* lu (n * n elements) gets the factors of the transpose, pivot n ints. */
 static int factor(const job *j, int64_t i, char *lu, int *pivot) {
   const int n = j->rows;
   int info;
@@ -93,7 +93,7 @@ static int solve(const job *j, int64_t i, char *work) {
   return 0;
 }
 
-/* Row r has been exchanged with row exchanged[r] - 1, r by r. False: there is no such row. */
+/* The 1-based order of m rows after row r was exchanged with row exchanged[r] - 1, for r = 0 .. k - 1. False: there is no such row. */
 static bool order_rows(int64_t *order, int m, const int64_t *exchanged, int k) {
   for (int r = 0; r < m; r++) order[r] = r + 1;
   for (int r = 0; r < k; r++) {
@@ -114,7 +114,7 @@ static ty_status order_all_rows(ty_call *c, const ty_tensor *pivots) {
   return TY_OK;
 }
 
-/* Of any shape; singular ones have factors too. work: the matrix by columns, and an int for each exchange. */
+/* For matrices of any shape, also singular ones. work: the matrix by columns, and an int for each exchange. */
 static int lu(const job *j, int64_t i, char *work) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n);
   int *pivot = (int *)(work + rounded((size_t)m * (size_t)n * (size_t)j->size)), info;
@@ -163,7 +163,7 @@ static int triangle(const job *j, int64_t i, char *work) {
   return 0;
 }
 
-/* The eigenvectors take the matrix's place, a column of LAPACK's in each row behind its value. work: n values, LAPACK's, ints. */
+/* LAPACK replaces the matrix by the eigenvectors: its column r is row r of out, behind the eigenvalue. work: n values, LAPACK's, ints. */
 static int eigen(const job *j, int64_t i, char *work) {
   const int n = j->rows, ld = n + 1;
   const char *uplo = j->c->at[TY_AT_eigen_rows_upper].i ? "L" : "U";       /* the other triangle of the transpose */
@@ -178,7 +178,7 @@ static int eigen(const job *j, int64_t i, char *work) {
   return info;
 }
 
-/* work: the matrix by columns, as many columns as Q will have at least; the reflectors' factors; LAPACK's. */
+/* work: the matrix by columns, with room for Q's columns; the reflectors' factors; LAPACK's. */
 static int qr(const job *j, int64_t i, char *work) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n), q = j->more, side = TY_MAX(n, q);
   char *tau = work + rounded((size_t)m * (size_t)side * (size_t)j->size),
@@ -197,7 +197,7 @@ static int qr(const job *j, int64_t i, char *work) {
   return 0;
 }
 
-/* By the transpose's: v_i are written where they belong. work: the matrix, s, U, LAPACK's, ints. */
+/* By the transpose's SVD, whose left vectors v LAPACK writes directly into out. work: the matrix, s, U, LAPACK's, ints. */
 static int svd(const job *j, int64_t i, char *work) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n), ld = m + 1 + n;
   const size_t size = (size_t)j->size;
@@ -217,11 +217,11 @@ static int svd(const job *j, int64_t i, char *work) {
   return info;
 }
 
-/* What LAPACK wants to work with, and with the rest how many bytes a thread needs. */
+/* Asks LAPACK for its work space (area, ints); returns the bytes that a thread needs in all. */
 static size_t work_of(job *j) {
   const int m = j->rows, n = j->cols, k = TY_MIN(m, n), q = j->more, id = j->c->op->id, ask = -1;
   const size_t size = (size_t)j->size, square = rounded((size_t)m * (size_t)n * size);
-  double want[2] = {0, 0};             /* answers, by the dtype */
+  double want[2] = {0, 0};             /* answers, in the matrices' dtype */
   float *f = (float *)want;
   int info, ints = 0;
   const char *uplo = "U";
@@ -247,7 +247,7 @@ static size_t work_of(job *j) {
     } break;
     default: return 0;
   }
-  /* float32's answer is rounded, perhaps down */
+  /* a float32 answer may have been rounded down */
   j->area = (int)TY_MIN((j->k ? TY_MAX(want[0], want[1]) : (double)TY_MAX(f[0], f[1])) * (1 + 1e-6) + 64, INT32_MAX);
   const size_t lapack = rounded((size_t)j->area * size) + rounded((size_t)j->ints * sizeof(int));
   if (id == TY_OP_eigen_rows) return rounded((size_t)n * size) + lapack;
@@ -255,7 +255,7 @@ static size_t work_of(job *j) {
   return square + rounded((size_t)k * size) + rounded((size_t)m * (size_t)k * size) + lapack;
 }
 
-static bool all_finite(const job *j, int64_t n) {          /* what goes round until it converges never would */
+static bool all_finite(const job *j, int64_t n) {          /* iterations wouldn't converge otherwise */
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += load(j, j->a, i) * 0;
   return sum == 0;
@@ -299,7 +299,7 @@ static ty_status run(ty_call *c, const ty_tensor *a, const ty_tensor *b) {
   const int threads = batches > 1 ? (int)TY_MIN((int64_t)ty_threads_for(ty_numel(a) * j.rows), batches) : 1;
   char *work = ty_scratch(TY_MAX(need, 64) * (size_t)threads);
   if (!work) return ty_no_memory(c->ctx, c->op->shown);
-  /* LAPACK's many small steps cost more to share among threads than to do, but in LU's products of large matrices */
+  /* sharing LAPACK's many small steps among threads costs more than doing them, except LU's products of large matrices */
   const int before = ty_get_num_threads();
   const bool products = (one == solve || one == log_determinant || one == lu || one == triangle) && j.rows >= 512;
   if (threads == 1 && !products) omp_set_num_threads(1);

@@ -1,7 +1,7 @@
-/* What goes along one dim: the places of extremes, running sums, products and extremes, softmax.
+/* Ops along one dim: positions of extremes; running sums, products and extremes; softmax.
  *
- * Idea: line by line, each brought into memory of the loops' type where it isn't already; or, where lines lie side by side in memory,
- * some of them at a time (column_loops.c), turned first where that pays. A line's result is the same whichever way it goes. */
+ * Idea: lines are computed one by one, each first converted to the loops' type where needed; or, where lines lie side by side in memory,
+ * some at a time (column_loops.c), transposed first where that pays. Invariant: a line's result is the same whichever way is taken. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"
@@ -16,7 +16,7 @@ typedef struct {
   _Atomic bool failed;
 } lines;
 
-/* Where the extreme stands: NaN wins, the first of equals. The value comes from vector code; then it is looked for, a block at a
+/* The extreme's position: NaN wins, and the first of equals. Vector code gives the value, which is then searched for, a block at a
  * time. */
 #define FIND(T, A) { \
     const T *x = v; A best_; \
@@ -34,7 +34,7 @@ static int64_t extreme(const lines *w, const void *v, bool max) {
   FIND(int64_t, int64_t)
 }
 
-/* Lines that are already what the loops take need no memory of their own. */
+/* Whether operand i's lines are contiguous and of the loops' type already. */
 static bool straight_line(const lines *w, int i) {
   return w->stride[i] == 1 && w->dtype[i] == ty_loop_dtype[w->k];
 }
@@ -55,7 +55,7 @@ static void line_extreme(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Running sums and products of x, in A. */
+/* Running sums or products of x, accumulated in A. */
 #define CHAIN(T, A) \
   static void chain_##T(const T *x, int64_t xs, T *o, int64_t os, int64_t n, bool product) { \
     A acc = product; \
@@ -66,7 +66,7 @@ CHAIN(double, double)
 CHAIN(int64_t, int64_t)
 #undef CHAIN
 
-/* Where operand and result are of a loop's type already. False: they aren't. */
+/* The scan where operand and result are of one loop type already. False: they aren't. */
 static bool chained(const lines *w, char *const *ptr, bool product) {
   const int64_t xs = w->stride[0], os = w->stride[1], n = w->n;
   void *x = ptr[0], *o = ptr[1];
@@ -79,7 +79,7 @@ static bool chained(const lines *w, char *const *ptr, bool product) {
   }
 }
 
-/* Running combinations; floats in float64. */
+/* A running sum, product or logcumsumexp; floats in float64. */
 static void line_scan(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   const int id = w->c->op->id;
@@ -106,7 +106,7 @@ static void line_scan(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Running extreme: values of any dtype are copied, their positions written. */
+/* Running extremes: writes their positions, by which line_running copies values of any dtype. */
 #define RUNNING(T, BETTER) { \
     const T *x = v; \
     T best = x[0]; \
@@ -138,8 +138,8 @@ static void line_running(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* dx[i] = sum over j >= i of g[j] * the product of x[0..j] without x[i], in one pass each for what lies before, at and behind
- * the first zero; behind the second one all gradients are 0. */
+/* dx[i] = the sum over j >= i of g[j] times the product of x[0..j] without x[i]. One pass for the elements before the first zero, one for
+ * the zero itself; behind it all gradients are 0. */
 static void line_cumprod_backward(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   int64_t n = w->n, zero = n;
@@ -185,8 +185,8 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Lines that lie side by side, across memory, many at a time as they are: where loops for columns take the dtypes. t: operands and results,
-   those without the dim with stride 0 there; the first `same` of them must be of the loops' type. False: nothing was done. */
+/* Computes lines that lie side by side, many at a time and in place, where the column loops take the dtypes. t: operands and results;
+   results without the dim have stride 0 there; the first `same` must be of the loops' type. False: nothing was done. */
 typedef void (*columns_run)(const lines *w, char *const *ptr, int64_t n);
 static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim, columns_run run) {
   const ty_dtype type = ty_loop_dtype[w->k];
@@ -218,8 +218,8 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
   return true;
 }
 
-/* Short lines, one after another in memory, turned some at a time, so that they lie side by side. t, same: as above; results without
-   the dim aren't turned. False: nothing was done. */
+/* Computes short contiguous lines: some at a time are transposed, so that they lie side by side. t, same: as above; results without
+   the dim aren't transposed. False: nothing was done. */
 #define FEW 100
 static bool run_turned(const lines *w, const ty_tensor *t, int nt, int inputs, int same, columns_run run) {
   const int64_t n = w->n, all = ty_numel(&t[0]) / n;
@@ -265,12 +265,12 @@ static void columns_extreme(const lines *w, char *const *ptr, int64_t n) {
   w->l->columns->extreme[w->k](ptr[1], (int64_t *)(void *)ptr[2], ptr[0], w->stride[0], w->n, n, w->c->op->id == TY_OP_max_dim);
 }
 
-/* Lines that lie side by side, across memory, are turned a few at a time, so that each cache line is read and written
-   once. False: nothing was done. */
+/* Computes lines that lie side by side one by one, after transposing a few at a time, so that each cache line is read and
+   written once. False: nothing was done. */
 #define BUNCH 16
 static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int dim, ty_line fn) {
   const ty_tensor *x = t[0];
-  const int64_t ld = w->n + 16;            /* not a power of 2, whose lines would push each other out of the cache */
+  const int64_t ld = w->n + 16;            /* not a power of 2, by which lines would evict each other from the cache */
   const size_t room = (size_t)ld * BUNCH * 8;
   int side = -1;
   bool across = false;
@@ -313,9 +313,9 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
   return true;
 }
 
-/* Lines run over the operands and so many of the results as have their shape. */
+/* Runs fn, or columns where it can, over all lines. results: how many results have the operands' shape. */
 static ty_status run_lines(ty_call *c, int dim, ty_dtype compute, int results, ty_line fn, columns_run columns) {
-  ty_tensor *t[3], all[3];                 /* all: results that lack the dim too */
+  ty_tensor *t[3], all[3];                 /* all: also the results that lack the dim */
   int nt = 0;
   lines w = {.c = c, .k = ty_loop_type_of(compute), .l = ty_cpu_loops()};
   ty_tensor flat[3];                       /* 0-dim tensors as lines of one */
@@ -355,12 +355,12 @@ ty_status ty_cpu_scan(ty_call *c) {
     back ? line_cumprod_backward : c->op->nout == 2 ? line_running : line_scan,
     c->op->id == TY_OP_cumsum && c->compute != TY_I64 ? columns_cumsum : NULL);
 }
-/* The result's order in memory is that of the operands' dims, too. */
+/* The operands' dims are walked in the order of the result's memory. */
 ty_status ty_cpu_softmax(ty_call *c) {
   ty_tensor *given = c->in[0].t, *grad = given, t[3];
   ty_operand in[2];
   ty_call turned = *c;
-  /* a sum's gradient: lines side by side need all of it */
+  /* an expanded gradient, as a sum's: lines that lie side by side need it laid out */
   if (c->nin == 2 && ty_overlaps_itself(given)) TY_TRY(ty_contiguous(c->ctx, given, &grad));
   t[0] = *c->out[0];
   t[1] = *grad;

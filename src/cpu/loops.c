@@ -1,8 +1,8 @@
-/* Every loop over contiguous elements that should become vector code.
+/* The loops over contiguous elements that should become vector code.
  *
- * Idea: the Makefile builds this file once for each instruction set (TY_ISA names it) and cpu.c picks one table when the
+ * Idea: the Makefile builds this file once for each instruction set (TY_ISA names it), and cpu.c picks one table when the
  * backend is first used. Pointwise loops and reductions come from ops.def: there is no second list. Invariants: no
- * allocation, no errors; operands don't overlap except that o may be one of them exactly. */
+ * allocation, no errors; operands don't overlap, except that o may be exactly one of them. */
 #include <string.h>
 #include "cells.h"
 #include "cpu.h"
@@ -18,8 +18,8 @@
     T *o = o_; ARGS##n; const T p = TO_T(p_), q = TO_T(q_); \
     (void)p; (void)q; (void)b_; (void)c_; \
     for (int64_t i = 0; i < n_; i++) { LOADS##n; o[i] = (T)(expr); } }
-/* A quick pass over each piece where the near form holds throughout, else the exact one. near: whether it holds at i, of as[i] and bs[i];
- * then the operands, of these too. */
+/* Computes each piece by the quick form near_<name> where `near` holds for all its elements, else by the exact form. near: a condition on
+ * as[i] and bs[i]; then the operands, in terms of these too. */
 #define PIECE 512
 #define NEARLY(name, near, ...) \
   static void FN(point_##name)(void *o_, const void *a_, const void *b_, const void *c_, int64_t n_, double p_, double q_) { \
@@ -55,23 +55,23 @@
 
 #define LANES TY_LANES
 #define SIDE 16
-#define SHORT 32                 /* rows of fewer elements are turned */
-#define EACH_OF(n, i) _Pragma("omp simd") for (int i = 0; i < n; i++)          /* else it is unrolled before it is made vector code */
-/* A row's last elements, fewer than LANES, with `none` behind them: by masked loads where there are such. */
+#define SHORT 32                 /* rows of fewer elements are transposed */
+#define EACH_OF(n, i) _Pragma("omp simd") for (int i = 0; i < n; i++)          /* else gcc unrolls it before it can vectorize it */
+/* A row's last elements, fewer than LANES, filled up with `none`: by masked loads where the processor has them. */
 #define TAIL(T, t, s, rest, none) \
   T t[LANES]; \
   { const T *restrict s_ = (s); const int rest_ = (int)(rest); \
     for (int j_ = 0; j_ < LANES; j_++) t[j_] = j_ < rest_ ? s_[j_] : (T)(none); }
 #define HALF(j, h, n, what) { enum { h = n }; for (int j = 0; j < n; j++) what; }
 #define HALVES(j, h, what) HALF(j, h, 16, what) HALF(j, h, 8, what) HALF(j, h, 4, what) HALF(j, h, 2, what) HALF(j, h, 1, what)
-/* What a row of ops.def says, in each type: also in the accumulator's, where partial results are joined. */
+/* The functions of a reduction in ops.def, for each type; the accumulator's join partial results. */
 #define OPERATION(name, start, map, join, last) \
   TY_INLINE T FN(start_##name)(void) { return (T)(start); } \
   TY_INLINE T FN(map_##name)(T x) { return (T)(map); } \
   TY_INLINE T FN(join_##name)(T acc, T x) { return (T)(join); } \
   TY_INLINE T FN(last_##name)(T acc, double n) { (void)n; return (T)(last); }
 
-/* ---- what is made for each type: pointwise loops and reductions; for floating ones rows and recurrent layers ---- */
+/* ---- made for each type: pointwise loops and reductions; for floating types also row loops and recurrent layers ---- */
 
 #define IN_A(name) PASTE(name##_, SA)
 #define T double
@@ -114,7 +114,7 @@
 #define A int64_t
 #define SA i64
 #define TO_T(v) ty_whole(v)
-#define extremes_of_i64(...) 0   /* one comparison for each anyway */
+#define extremes_of_i64(...) 0   /* integers take one comparison anyway */
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTS_##dt(n, name, ex)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"
@@ -125,8 +125,8 @@
 #undef SA
 #undef TO_T
 
-/* Of bytes, for what comes in bytes and goes in bytes: the low one of a result in 64 bits, which needs no more than operands' low ones
- * unless there are borders among the parameters. */
+/* Pointwise loops on bytes, where operands and results are bytes. The result is the low byte of the 64-bit result, which depends on the
+ * operands' low bytes alone, unless parameters are limits. */
 TY_INLINE int abs_u8(int x) { return x; }
 TY_INLINE int floor_u8(int x) { return x; }
 TY_INLINE int ceil_u8(int x) { return x; }
@@ -199,10 +199,10 @@ CONVERT_INT(u8, uint8_t, TO_WHOLE, AS_IS)
 CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
 LOAD(bytes, uint8_t, as_they_are, uint8_t, AS_IS, AS_IS) STORE(bytes, uint8_t, as_they_are, uint8_t, AS_IS)
 
-/* ---- 16-bit rows beside a few of float32 ---- */
+/* ---- products of a 16-bit row with a few float32 rows ---- */
 
-/* bfloat16 are taken from words of two, so that none need be moved: of each LANES the even ones first, as v has them too (beside_order in
- * matmul.c). */
+/* bfloat16 numbers are taken two at a time from 32-bit words, without moving them: of each LANES the even ones first, the order that
+ * beside_order (matmul.c) gives v. */
 typedef uint32_t pair_of_16 __attribute__((may_alias, aligned(2)));
 #define BESIDE(m, WIDE) case m: { \
     float lane[m][WIDE] = {{0}}; \
@@ -229,12 +229,12 @@ TY_INLINE void beside(float *out, const float *v, int rows, const uint16_t *w, i
 static void beside_f16(float *out, const float *v, int rows, const uint16_t *w, int64_t n) { beside(out, v, rows, w, n, false); }
 static void beside_bf16(float *out, const float *v, int rows, const uint16_t *w, int64_t n) { beside(out, v, rows, w, n, true); }
 
-/* ---- values that stand for rows ---- */
+/* ---- values repeated to rows ---- */
 #define REPEAT_N(N) for (int64_t r = 0; r < rows; r++) for (int64_t j = 0; j < (N); j++) o[r * (N) + j] = x[r * step]; break
 #define REPEAT(name, T) \
   static void name(void *o_, const void *x_, int64_t step, int64_t n, int64_t rows) { \
     T *restrict o = o_; const T *restrict x = x_; \
-    switch (n) {                           /* short ones that compilers know the length of take half the time */ \
+    switch (n) {                           /* short rows of a constant length take half the time */ \
       case 2: REPEAT_N(2); \
       case 3: REPEAT_N(3); \
       case 4: REPEAT_N(4); \
@@ -252,7 +252,7 @@ BACKWARD(backward_8, uint64_t)
 REPEAT(repeat_4, uint32_t)
 REPEAT(repeat_8, uint64_t)
 
-/* ---- optimizers' steps: a loop for each rule and the states that it has (optim_formulas.h) ---- */
+/* ---- optimizers' steps: a loop for each rule and set of states (optim_formulas.h) ---- */
 
 #define STEP(T, X, op, has) \
   case 8 * (op) + (has): \
@@ -292,7 +292,7 @@ static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
   const uint32_t least = ty_least_kept(drop);
   for (int64_t i = 0; i < n; i++) o[i] = r[i] >> 8 >= least ? 1.0f : 0.0f;
 }
-/* Several blocks at once, by words. */
+/* Several blocks at once: the same word of each side by side. */
 static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks) {
   enum { SIDE_BY_SIDE = 16 };
   int64_t i = 0;
@@ -314,7 +314,7 @@ static void philox(uint32_t *out, uint64_t seed, uint64_t block, int64_t blocks)
   for (; i < blocks; i++) ty_philox(seed, block + (uint64_t)i, out + 4 * i);
 }
 
-/* Pairs of words become pairs of normal numbers; n is even. By columns, so that the compiler takes several at once. */
+/* Pairs of words become pairs of normal numbers; n is even. Split into two arrays, so that the compiler vectorizes it. */
 static void normal(float *restrict out, const uint32_t *restrict words, int64_t n) {
   float a[64], b[64];
   for (int64_t at = 0; at < n; at += 128) {

@@ -1,8 +1,8 @@
-/* Cross-entropy of scores (N, C, ...): the loss of each place, or their mean, from log-sum-exps, and the gradient from the same, in one
- * pass.
+/* Cross-entropy of scores (N, C, ...): the loss of each place, which has one label, or their mean, from log-sum-exps; and the gradient
+ * from the same, in one pass.
  *
- * Idea: a place's scores lie in a row (two dims, or channels-last), or places lie side by side, class after class. Long rows go one by one;
- * all else in tiles of places side by side, to which short rows are turned. */
+ * Idea: a place's scores are a contiguous row (two dims, or channels-last), or places lie side by side, class after class. Long rows are
+ * computed one by one, all else in tiles of places side by side, for which short rows are transposed. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 typedef struct {
   ty_loop_type k;
   int size;
-  int64_t m, n, inner, ignore; /* places, classes; places side by side, or 1: rows */
-  double eps, wsum, whole;     /* whole: what the losses count for together, in a gradient of their mean */
+  int64_t m, n, inner, ignore; /* places, classes; inner: places side by side, 1: rows */
+  double eps, wsum, whole;     /* whole: what all losses count for together, in the gradient of their mean */
   const char *x, *w, *lse, *g; /* w may be NULL; lse, g: backward */
   int gdtype;
   bool mean;
@@ -74,13 +74,13 @@ static void row_backward(const job *j, int64_t i) {
 /* Places first .. first + count - 1: x has class q of place p at q * xs + p. */
 static void tile_forward(const job *j, int64_t first, int64_t count, const char *x, int64_t xs) {
   const ty_loop_type k = j->k;
-  double smooth[TILE] = {0}, top[TILE], more[TILE];          /* these two of the loops' type */
+  double smooth[TILE] = {0}, top[TILE], more[TILE];          /* top, more: of the loops' type */
   ty_cpu_loops()->columns->log_sum[k](top, more, x, xs, j->n, count);
   for (int64_t q = 0; q < j->n && j->eps > 0; q++)
     for (int64_t p = 0; p < count; p++) smooth[p] += weight_of(j, q) * (at(top, k, p) - at(x, k, q * xs + p) + at(more, k, p));
   for (int64_t p = 0; p < count; p++) {
     const int64_t t = j->labels[first + p];
-    /* the difference first: nothing is rounded before it is small */
+    /* the difference first, so that only a small number is rounded */
     const double own = t == j->ignore ? 0 : at(top, k, p) - at(x, k, (t - 1) * xs + p) + at(more, k, p);
     put(j->losses, k, first + p, t == j->ignore ? 0 : (1 - j->eps) * count_of(j, t) * own + j->eps / (double)j->n * smooth[p]);
     put(j->lse_out, k, first + p, at(top, k, p) + at(more, k, p));
@@ -99,12 +99,12 @@ static void tile_backward(const job *j, int64_t first, int64_t count, const char
   ty_cpu_loops()->columns->entropy_slopes[k](o, os, x, xs, j->n, count, j->lse + first * j->size, a, b, j->w);
   for (int64_t p = 0; p < count; p++) {
     const int64_t t = j->labels[first + p], q = (t - 1) * os + p;
-    if (t == j->ignore) for (int64_t class = 0; class < j->n; class++) put(o, k, class * os + p, 0);       /* also of what is infinite */
+    if (t == j->ignore) for (int64_t class = 0; class < j->n; class++) put(o, k, class * os + p, 0);       /* also NaN, from infinity */
     else put(o, k, q, at(o, k, q) - gradient_of(j, first + p) * (1 - j->eps) * count_of(j, t));
   }
 }
 
-/* memory: two tiles, where rows are turned */
+/* memory: room for two tiles, for transposed rows */
 static void tile(const job *j, int64_t first, int64_t count, bool back, char *memory) {
   const ty_loops *l = ty_cpu_loops();
   if (j->inner > 1) {

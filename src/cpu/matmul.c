@@ -1,19 +1,19 @@
-/* Matrix products over OpenBLAS and, for float32 where it measured faster and bfloat16 where the CPU has it, oneDNN:
- * operands in any strides that BLAS can read are not copied; a batch of one matrix against many rows is folded into one
- * product; a few rows of 16 bits have loops of their own. Whole numbers go through float64 where that is exact, else through plain loops.
- * Invariant: which way a product goes depends on shapes, strides, dtype and the number of threads alone, so that a call made again gives
+/* Matrix products by OpenBLAS, or by oneDNN: float32 where that was measured to be faster, bfloat16 where the CPU computes in it.
+ * Idea: operands whose strides BLAS can read aren't copied; many rows against one matrix are folded into one product; a few 16-bit
+ * rows have loops of their own; integers are multiplied in float64 where that is exact, else by plain loops.
+ * Invariant: which way a product goes depends on shapes, strides, dtype and the number of threads alone, so that a repeated call gives
  * the same bits. */
 #include <cblas.h>
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
-/* Multiplications, as measured (bench/results/cpu_history.md): from where on oneDNN takes 0.6 to 0.9 of OpenBLAS's time; the
- * same against a transposed B, and by AVX2's kernels; from where on several threads are worth it. */
+/* Numbers of multiplications, as measured (bench/results/cpu_history.md), from which on: oneDNN takes 0.6 to 0.9 of OpenBLAS's time;
+ * the same for a transposed B or AVX2's kernels; several threads pay. */
 #define FOR_DNNL 500000
 #define FOR_DNNL_TURNED 100000
 #define TO_SHARE 400000
-#define PART 16            /* rows or columns of a thread, at least; of fewer rows oneDNN's primitives make little */
+#define PART 16            /* least rows or columns of a thread; with fewer, oneDNN's primitives are slow */
 
 typedef struct {
   ty_loop_type k;
@@ -29,9 +29,9 @@ typedef struct {
 } product;
 static double multiplications(const product *p) { return (double)p->m * (double)p->n * (double)p->kk; }
 
-#define DOT 4096           /* products added up in float32 before their sum goes to a float64 */
+#define DOT 4096           /* products added up in float32 before their sum is added to a float64 */
 
-/* Of two vectors, for which BLAS's products of matrices are ten times too slow. */
+/* A product of two vectors, for which BLAS's matrix products are ten times too slow. */
 static void dot(const product *p) {
   const int64_t sa = p->ta ? p->lda : 1, sb = p->tb ? 1 : p->ldb;
   double sum = 0;
@@ -44,10 +44,10 @@ static void dot(const product *p) {
   put(p->c, p->k, 0, sum + (p->beta != 0 ? p->beta * at(p->c, p->k, 0) : 0));
 }
 
-/* A matrix by a vector, either first: for float64 BLAS's products of matrices take up to four times as long. */
+/* A matrix by a vector, or a vector by a matrix: for float64, BLAS's matrix products take up to four times as long. */
 static void by_vector(const product *p) {
   product q = *p;
-  if (p->n != 1) {                         /* a row by a matrix: that transposed by a column */
+  if (p->n != 1) {                         /* a row by a matrix: the transposed matrix by a column */
     q.a = p->b, q.ta = !p->tb, q.lda = p->ldb;
     q.b = p->a, q.tb = !p->ta, q.ldb = p->lda;
     q.m = p->n, q.ldc = 1;
@@ -57,7 +57,7 @@ static void by_vector(const product *p) {
     (int)TY_MAX(q.ldc, 1));
 }
 
-/* A column by a row, which BLAS and oneDNN pack as if there were more. */
+/* A column by a row (kk is 1): BLAS and oneDNN would pack the operands, which doesn't pay here. */
 #define OUTER(T, name) \
   static void name(const product *p) { \
     const T *a = (const T *)p->a, *b = (const T *)p->b; \
@@ -73,7 +73,7 @@ OUTER(float, outer_f32)
 OUTER(double, outer_f64)
 #undef OUTER
 
-/* Rows from .. to - 1 of the result, or columns. */
+/* The part of a product that gives rows, or columns, from .. to - 1 of the result. */
 static product part_of(product p, bool rows, int64_t from, int64_t to) {
   const int size = ty_loop_size[p.k];
   if (rows) {
@@ -88,9 +88,9 @@ static product part_of(product p, bool rows, int64_t from, int64_t to) {
   return p;
 }
 
-/* Against a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. Of more it makes, by
- * AVX-512's kernels, a third to nine tenths, so that a few more rows go in parts; and of many, a B of few columns, or whose rows lie a
- * power of 2 apart, in the same few places of the cache, is turned first (bench/results/cpu_history.md). */
+/* With a transposed B, as a linear layer's weight is, oneDNN takes up to AT_ONCE rows of A at full speed. With more rows its AVX-512
+ * kernels reach a third to nine tenths of that. So a few more rows are multiplied in parts; for many rows, B is transposed first if it has
+ * few columns, or if its rows lie a power of 2 apart, which puts them into the same few cache sets (bench/results/cpu_history.md). */
 #define AT_ONCE 15
 bool ty_gemm_prefers_turned(ty_loop_type k, int64_t m) { return k == TY_IN_F32 && m > AT_ONCE && !ty_dnnl_avx2(); }
 static bool against_turned(const product *p) {
@@ -103,8 +103,8 @@ static bool turning_pays(const product *p) {
   return against_turned(p) && p->kk >= 256 && (p->n <= 64 || (p->n <= 512 && p->ldb % 512 == 0));
 }
 
-/* AVX2's kernels take twice OpenBLAS's time where they read down columns whose elements are a multiple of 2 KB apart, in the same few
- * places of the cache. They copy them together first where m and n are large: where is oneDNN's own threshold. */
+/* Whether AVX2's kernels take twice OpenBLAS's time, as where they read down columns whose elements are a multiple of 2 KB apart, in the
+ * same few cache sets. Where m and n are large they copy the columns first; 0.0038 is oneDNN's own threshold for that. */
 static bool in_same_places(const product *p) {
   return ((!p->tb && p->ldb % 512 == 0) || (p->ta && p->lda % 512 == 0)) && 1.0 / (double)p->m + 1.0 / (double)p->n >= 0.0038;
 }
@@ -113,7 +113,7 @@ static bool dnnl_pays(const product *p) {
   return p->k == TY_IN_F32 && multiplications(p) >= (p->tb || avx2 ? FOR_DNNL_TURNED : FOR_DNNL) && !(avx2 && in_same_places(p));
 }
 
-/* By this thread where it works beside others, else by BLAS's. */
+/* One product: by this thread alone inside parallel work, else by BLAS's threads. */
 static void multiply(const product *p) {
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
   if (alone && parts_pay(p)) {
@@ -148,7 +148,7 @@ static void multiply(const product *p) {
       (const double *)p->b, ldb, p->beta, (double *)p->c, (int)p->ldc);
 }
 
-/* By a primitive of oneDNN, which shares itself among the threads. */
+/* By a primitive of oneDNN, which shares its work among the threads; false: nothing was done. */
 static bool by_dnnl(const product *p, const void *bias) {
   if (p->k != TY_IN_F32 || (p->beta != 0 && p->beta != 1) || multiplications(p) < TO_SHARE || TY_MIN(p->m, p->n) < PART ||
       omp_in_parallel() || ty_get_num_threads() == 1)
@@ -181,7 +181,7 @@ void ty_gemm(ty_loop_type k, int ta, int tb, int64_t m, int64_t n, int64_t kk, c
   } else multiply(&p);
 }
 
-/* A matrix as BLAS takes it. */
+/* A matrix as BLAS reads it. */
 typedef struct { const char *p; int trans; int64_t ld; } matrix;
 
 static bool readable(int64_t rows, int64_t cols, int64_t rs, int64_t cs) {
@@ -226,7 +226,7 @@ static int64_t batch_offset(const batch *b, const int64_t *shape, int nd, int64_
   return off;
 }
 
-/* Whole numbers as float64, row by row; gives the largest of their absolute values. */
+/* Copies integers to float64, row by row; returns the largest absolute value. */
 static double widened(ty_dtype d, const batch *x, const char *p, double *out) {
   const int s = ty_dtype_size[d];
   double most = 0;
@@ -239,7 +239,7 @@ static double widened(ty_dtype d, const batch *x, const char *p, double *out) {
   return most;
 }
 
-/* By float64's products, where those are exact: no sum can reach 2^53. */
+/* An integer product in float64, where that is exact, since no sum can reach 2^53. False: nothing was done. */
 static bool exact_in_double(ty_dtype d, const batch *a, const batch *b, const char *pa, const char *pb, char *po) {
   const int64_t m = a->rows, k = a->cols, n = b->cols;
   if ((double)m * (double)n * (double)k < 4096 || TY_MAX(TY_MAX(m, n), k) > INT32_MAX) return false;
@@ -317,7 +317,7 @@ static ty_status matmul(ty_call *c) {
     y = as_batch(cb, false);
   }
   products w = products_of(x, y, o);
-  /* products share the threads; few or large ones are shared themselves */
+  /* threads share the products of a batch; of few or large products, they share each one */
   const int64_t each = w.m * w.n * w.kk;
   int threads = w.batches > 1 && (each < 1 << 18 || (each < 1 << 24 && w.batches >= 2 * ty_get_num_threads()))
     ? ty_threads_for(w.batches * each / 8) : 1;
@@ -330,7 +330,7 @@ static ty_status matmul(ty_call *c) {
   return TY_OK;
 }
 
-/* out = x W^T + bias, or its relu: for BLAS the bias is laid down first, the product added to it. */
+/* out = x W^T + bias, or its relu. For BLAS, out begins as the bias, and the product is added. */
 static ty_status linear(ty_call *c) {
   ty_tensor *x, *w = c->in[1].t, *b = c->in[2].t, *o = c->out[0], *cw = NULL, *cb = NULL;
   const ty_loop_type k = ty_loop_type_of((ty_dtype)o->dtype);
@@ -359,7 +359,7 @@ static ty_status linear(ty_call *c) {
   return s;
 }
 
-/* bfloat16 as it is. False: nothing was done. */
+/* A bfloat16 product without conversion. False: nothing was done. */
 static bool bf16_product(ty_call *c) {
   ty_tensor *a = c->in[0].t, *b = c->in[1].t, *o = c->out[0], *bias = NULL;
   bool lin = c->op->id == TY_OP_linear;
@@ -387,16 +387,16 @@ static bool bf16_product(ty_call *c) {
   p.sa[2] = u.trans ? u.ld : 1;
   p.sb[1] = v.trans ? 1 : v.ld;
   p.sb[2] = v.trans ? v.ld : 1;
-  /* oneDNN 3.7 multiplies a row by a column wrongly where their elements don't lie side by side; no speed is to be had there */
+  /* oneDNN 3.7 is wrong for a row by a column whose elements aren't contiguous; it isn't faster there, either */
   if ((w.m == 1 && p.sa[2] != 1) || (w.n == 1 && p.sb[1] != 1)) return false;
   return ty_dnnl_product(&p);
 }
 
-/* 16-bit numbers: a few rows, or a vector, beside a matrix along whose rows they go, so that each of its elements is read once, as it is:
- * what a model that writes a text word by word does. False: nothing was done. */
-#define LEAST 16           /* rows and columns of a matrix that is worth it */
+/* 16-bit products of a few rows, or a vector, with a matrix that is contiguous along them, so that each of its elements is read once, and
+ * isn't stored converted: what text generation does, word by word. False: nothing was done. */
+#define LEAST 16           /* least rows and columns of the matrix */
 
-/* Of each TY_LANES of a row's elements the even ones, then the odd ones, as far as TY_BESIDE_WHOLE goes into n. */
+/* In each TY_LANES elements of a row, moves the even ones before the odd ones; only in whole pieces of TY_BESIDE_WHOLE. */
 static void beside_order(float *v, int64_t n) {
   float t[TY_LANES];
   for (int64_t i = 0; i < n / TY_BESIDE_WHOLE * TY_BESIDE_WHOLE; i += TY_LANES) {
@@ -450,7 +450,7 @@ static bool few_rows(const ty_call *c) {
   return true;
 }
 
-/* linear_backward_weight: grad^T x, and the sum of grad's rows. */
+/* linear_backward_weight: grad^T x, and the sum over grad's rows. */
 static ty_status weight_gradient(ty_call *c) {
   ty_tensor turned = *c->in[0].t;
   ty_operand in[2] = {ty_op_tensor(&turned), c->in[1]};

@@ -1,7 +1,7 @@
-/* nonzero: threads count what they will find, then write it. Invariant: positions are in order. */
+/* nonzero, in two passes: threads count the elements of their parts, then write the positions. Invariant: positions are in order. */
 #include "cpu.h"
 
-/* Where element i of n isn't 0, as bytes. */
+/* hit[i]: whether element i isn't 0. */
 #define TEST(T, zero) for (int64_t i = 0; i < n; i++) hit[i] = !(zero(((const T *)x)[i]))
 #define IS_0(v) ((v) == 0)
 #define IS_0_HALF(v) (((v) & 0x7fff) == 0)
@@ -16,7 +16,7 @@ static void test(uint8_t *hit, const char *x, ty_dtype d, int64_t n) {
   }
 }
 
-#define PART 4096          /* elements that a thread looks at in one go */
+#define PART 4096          /* elements of a part */
 
 ty_status ty_cpu_nonzero(ty_call *c) {
   ty_tensor *x, *o = NULL;
@@ -39,7 +39,7 @@ ty_status ty_cpu_nonzero(ty_call *c) {
         continue;
       }
       int64_t *to = out + first[k] * nd;
-      if (nd == 1) {                       /* every position is written, and kept where there is one */
+      if (nd == 1) {                       /* without branches: the next write replaces a position that isn't one */
         const int64_t *end = out + (k + 1 < parts ? first[k + 1] : count);
         for (int64_t i = 0; i < n && to < end; i++) { *to = from + i + 1; to += hit[i]; }
         continue;

@@ -1,7 +1,7 @@
 /* Batch, group, layer and root-mean-square normalisation, forward and backward in two passes over the data each.
  *
- * Batch norm takes its data as a matrix of rows: where channels are dense in memory (channels-last), a row is one pixel's
- * channels; else a row is one channel of one image. Sums run in float64 across rows. 16-bit data is widened block by block.
+ * Idea: batch norm takes its data as a matrix of rows: where channels are innermost in memory (channels-last), a row is one pixel's
+ * channels; else a row is one channel of one image. Sums across rows are float64. 16-bit data is converted block by block.
  * Invariant: sums are cut into a fixed number of parts, so that bits don't depend on the number of threads. */
 #include <math.h>
 #include <omp.h>
@@ -12,14 +12,14 @@
 typedef struct {
   ty_loop_type k;
   int size;
-  int64_t c, n, inner;       /* channels; images; elements of a channel of an image */
+  int64_t c, n, inner;       /* channels; images; elements of one channel of one image */
   bool last;                 /* channels-last */
   const ty_loops *l;
   void (*load)(void *, const void *, int64_t, int64_t);       /* 16-bit data to float32, or NULL; and back */
   void (*store)(void *, int64_t, const void *, int64_t);
 } rows;
 
-#define WIDE 4096           /* elements that are widened at a time */
+#define WIDE 4096           /* 16-bit elements converted at a time */
 
 static void *element(const ty_tensor *t, int64_t i) { return (char *)ty_data(t) + i * t->stride[0] * ty_itemsize(t); }
 static double opt(const ty_tensor *t, int64_t i, double otherwise) { return t ? ty_get(element(t, i), (ty_dtype)t->dtype) : otherwise; }
@@ -33,7 +33,7 @@ static rows rows_of(const ty_tensor *x) {
   return r;
 }
 
-/* n elements at p, as they are or widened into room. */
+/* n elements at p: in place, or, 16-bit ones, converted into room. */
 static const void *wide(const rows *r, const char *p, int64_t n, void *room) {
   if (!r->load) return p;
   r->load(room, p, 1, n);
@@ -59,7 +59,7 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
       }
     return TY_OK;
   }
-  /* a fixed number: the bits don't depend on threads */
+  /* a number of parts that doesn't depend on threads */
   int64_t total = r->n * r->inner, chunk = 64, parts = TY_MIN(64, (total + chunk - 1) / chunk);
   double *acc = ty_scratch(sizeof(double) * (size_t)(2 * r->c * parts));
   /* few: rows at a time */
@@ -91,10 +91,10 @@ static ty_status sums(ty_call *c, const rows *r, const char *g, const char *x, c
   return TY_OK;
 }
 
-/* Whether what is left of a square sum, once a shift is taken off, has lost its digits. */
+/* Whether the shift was so far from the mean that the variance, as a difference of large sums, has lost its digits. */
 static bool far_off(double s1, double s2, double n) { return s1 * s1 / n > 16 * (s2 - s1 * s1 / n); }
 
-/* Forward's sums by shifts that cost no digits: each channel's first element or, where one was no measure, its mean. */
+/* Forward's sums, with shifts that cost no digits: each channel's first element, or, if one of these was far off, the means. */
 static ty_status moments(ty_call *c, const rows *r, ty_dtype d, const char *x, void *shift, double *s1, double *s2) {
   const double n = (double)(r->n * r->inner);
   bool again = false;
@@ -106,7 +106,7 @@ static ty_status moments(ty_call *c, const rows *r, ty_dtype d, const char *x, v
   return sums(c, r, NULL, x, shift, s1, s2);
 }
 
-/* o = a[c] g + b[c] x + d[c]; without g: o = (x - b[c]) a[c] + d[c]. n rows of channels (last), or n elements of channel ch. */
+/* o = a[c] g + b[c] x + d[c]; without g: o = (x - b[c]) a[c] + d[c]. For n rows of channels (last), or n elements of channel ch. */
 static void affine_part(const rows *r, char *o, const char *g, const char *x, int64_t n, int64_t ch, const void *a,
   const void *b, const void *d) {
   const int64_t all = r->last ? n * r->c : n;
@@ -120,7 +120,7 @@ static void affine_part(const rows *r, char *o, const char *g, const char *x, in
   if (r->load) r->store(o, 1, wx, all);
 }
 
-/* Widened, rows of more than WIDE channels go in pieces: coefficients are by column, so a piece is a narrower matrix of one row. */
+/* 16-bit rows of more than WIDE channels are done in pieces: coefficients are per column, so a piece is a narrower matrix of one row. */
 static void affine_row(const rows *r, char *o, const char *g, const char *x, const char *a, const char *b, const char *d) {
   const int64_t size = ty_loop_size[r->k];
   for (int64_t ch = 0; ch < r->c; ch += WIDE) {
@@ -180,9 +180,9 @@ static ty_status batch_norm(ty_call *c) {
     }
     put(ty_data(mean), r.k, ch, m);
     put(ty_data(rstd), r.k, ch, 1 / sqrt(v + eps));
-    put(a, r.k, ch, opt(w, ch, 1));        /* rounded where batch_norm_apply rounds */
+    put(a, r.k, ch, opt(w, ch, 1));        /* rounds where batch_norm_apply does */
     put(a, r.k, ch, at(a, r.k, ch) * at(ty_data(rstd), r.k, ch));
-    put(d, r.k, ch, opt(b, ch, -0.0));     /* which changes nothing: 0 would change -0 */
+    put(d, r.k, ch, opt(b, ch, -0.0));     /* adding -0 changes nothing; 0 would change -0 */
   }
   if (s == TY_OK && training && c->in[5].t) ++*(int64_t *)ty_data(c->in[5].t);
   if (s == TY_OK && o) affine(&r, ty_data(o), NULL, ty_data(x), a, ty_data(mean), d);
@@ -233,7 +233,7 @@ static ty_status row_norm(ty_call *c) {
   const void *w = s == TY_OK && in[1] ? ty_data(in[1]) : NULL, *b = s == TY_OK && in[2] ? ty_data(in[2]) : NULL;
   #pragma omp parallel for num_threads(ty_threads_for(m * n)) schedule(static)
   for (int64_t i = 0; i < m; i++) {
-    double middle = 0, r = 0;              /* of no elements */
+    double middle = 0, r = 0;              /* for rows of no elements */
     if (s != TY_OK) continue;
     const char *x = (char *)ty_data(in[0]) + i * bytes;
     char *y = (char *)ty_data(o) + i * bytes;
@@ -251,9 +251,9 @@ static ty_status row_norm(ty_call *c) {
 
 static ty_status row_norm_backward(ty_call *c) {
   const bool rms = c->op->id == TY_OP_rms_norm_backward;
-  ty_tensor *dx = c->out[0], *in[5] = {NULL};              /* grad, x, weight, the mean, the factor */
+  ty_tensor *dx = c->out[0], *in[5] = {NULL};              /* grad, x, weight, mean (not RMS), rstd */
   const ty_loop_type k = ty_loop_type_of((ty_dtype)dx->dtype);
-  const int size = ty_loop_size[k], sums = rms ? 1 : 2;    /* of weight's gradient, of bias' */
+  const int size = ty_loop_size[k], sums = rms ? 1 : 2;    /* the weight's gradient; the bias's */
   const int64_t n = ty_numel(c->out[1]), m = ty_numel(c->in[rms ? 3 : 4].t), parts = TY_MIN(LN_PARTS, TY_MAX(m, 1));
   const ty_loops *l = ty_cpu_loops();
   ty_status s = ty_contiguous_operands(c, in);
@@ -284,14 +284,15 @@ static ty_status row_norm_backward(ty_call *c) {
 }
 
 /* ---- group norm ----
- * In planes a group's elements lie in a row, and short planes make it layer norm, of weights repeated for each pixel. Else channels of each
- * image are summed up as batch norm's, and joined to groups: planes of all images as channels of one, channels-last image by image. */
+ * In planes, a group's elements are contiguous, and with short planes it is done as layer norm, with weights repeated for each pixel. Else
+ * each image's channels are summed as batch norm's and joined to groups: planes of all images as one image's channels; channels-last
+ * images one by one. */
 
 #define SMALL_PLANE 32           /* pixels, below which a plane isn't worth a call */
 
-typedef struct { rows r; int64_t times, step; } images;     /* step: elements from one to the next */
+typedef struct { rows r; int64_t times, step; } images;     /* times: runs; step: elements from one to the next */
 
-/* Of one pixel each, planes and channels-last are the same. */
+/* As rows_of; for one pixel, planes and channels-last are the same, and planes are taken. */
 static rows planes_of(const ty_tensor *x) {
   rows r = rows_of(x);
   r.last = r.last && r.inner > 1;
@@ -305,7 +306,7 @@ static images images_of(const ty_tensor *x) {
   m.step = m.r.c * m.r.inner;
   return m;
 }
-/* g: NULL in forward, which makes the shifts */
+/* g NULL: forward, which also chooses the shifts */
 static ty_status sums_of_images(ty_call *c, const images *m, const char *g, const ty_tensor *x, char *shift, double *s1, double *s2) {
   for (int64_t t = 0; t < m->times; t++) {
     const int64_t at = t * m->r.c, off = t * m->step * m->r.size;
@@ -322,7 +323,7 @@ static void affine_of_images(const images *m, char *o, const char *g, const char
   }
 }
 
-/* What each of repeat times channels is multiplied with, or gets added, in the loops' type; NULL: nothing. To be freed. */
+/* Each of t's `channels` elements `repeat` times, in the loops' type, to be freed; *out NULL: t is NULL. */
 static ty_status repeated(ty_call *c, const ty_tensor *t, ty_loop_type k, int64_t channels, int64_t repeat, char **out) {
   *out = NULL;
   if (!t) return TY_OK;

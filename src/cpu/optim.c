@@ -1,6 +1,6 @@
-/* Optimizer steps over lists of tensors: one call updates every parameter. Tensors that agree in layout are updated where
- * they lie, a gradient of another dtype being converted on the way; others through contiguous copies in the loop's type,
- * for which memory is taken before the first is changed. */
+/* Optimizer steps over lists of tensors: one call updates every parameter. A parameter whose gradient and states have its layout is
+ * updated in place (a gradient of another dtype is converted on the way), others through contiguous copies in the loops' type.
+ * Invariant: memory for the copies is taken before the first parameter changes. */
 #include <math.h>
 #include <string.h>
 #include "cpu.h"
@@ -34,13 +34,13 @@ static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *st, 
   return m;
 }
 
-/* Masters of n 16-bit copies, at most CHUNK: each becomes its copy's value where that has been given another since it was written. */
+/* For n masters, at most CHUNK, and their 16-bit copies: a master takes its copy's value where that was changed since the step wrote it. */
 static void follow(float *master, const uint16_t *copy, ty_dtype d, int64_t n) {
   const ty_loops *l = ty_cpu_loops();
   uint16_t mine[CHUNK];
   float theirs[CHUNK], own[CHUNK];
   l->store[d][TY_IN_F32](mine, 1, master, n);
-  if (!memcmp(mine, copy, sizeof *mine * (size_t)n)) return;           /* as nearly always */
+  if (!memcmp(mine, copy, sizeof *mine * (size_t)n)) return;           /* nearly always */
   l->load[d][TY_IN_F32](theirs, copy, 1, n);
   l->load[d][TY_IN_F32](own, mine, 1, n);
   for (int64_t i = 0; i < n; i++) if (own[i] != theirs[i]) master[i] = theirs[i];
@@ -144,11 +144,11 @@ static ty_status scale(ty_call *c, ty_operand factor) {
   return TY_OK;
 }
 
-/* ---- a GradScaler's: found is 1 where an element is infinite or NaN ---- */
+/* ---- for a GradScaler: found becomes 1 where an element is infinite or NaN ---- */
 
 typedef struct { ty_dtype d; const ty_loops *l; bool found; } looking;
 
-/* x - x is 0 for finite x alone. */
+/* Looks for such elements: x - x is 0 for finite x alone. */
 static void look(void *arg, char *const *ptr, const int64_t *stride, int64_t n) {
   looking *a = arg;
   double block[TY_BLOCK];

@@ -1,6 +1,6 @@
-/* Pointwise ops: blocks of up to TY_BLOCK elements are brought to the loop's type where they are not in it already,
- * computed, and stored in the result's dtype, all within the first-level cache. Invariant: an element's value doesn't depend on the block,
- * thread or stride that it comes by. */
+/* Pointwise ops: blocks of up to TY_BLOCK elements are converted to the loop's type unless they have it, computed, and stored in the
+ * result's dtype, all within the first-level cache. Invariant: an element's value doesn't depend on the block, thread or strides by which
+ * it is computed. */
 #include <string.h>
 #include "cpu.h"
 
@@ -10,20 +10,20 @@ typedef struct {
   int nin, k, size[TY_ITER_MAX];
   ty_dtype compute, dtype[TY_ITER_MAX];
   double p, q;
-  int64_t n, inner[TY_ITER_MAX];                   /* of short rows: their elements, and the steps between those */
+  int64_t n, inner[TY_ITER_MAX];                   /* short rows: their length, and the strides in them */
   bool direct[TY_ITER_MAX];                        /* already in the loop's type */
   void (*load[TY_ITER_MAX])(void *, const void *, int64_t, int64_t);
   void (*store)(void *, int64_t, const void *, int64_t);
 } point;
 
-/* Whether sums and products with a number can be made as a x + b, which doesn't need it in every place; one: which operand it is. */
+/* Whether a sum or product with a single number can be computed as a x + b, without repeating the number; *one: the number's operand. */
 static bool has_number(const point *w, const int64_t *stride, int *one) {
   if ((w->id != TY_OP_add && w->id != TY_OP_sub && w->id != TY_OP_mul) || w->k == TY_IN_I64 || stride[0] != 1) return false;
   *one = stride[2] == 0 ? 2 : 1;
   return w->direct[0] && w->direct[1] && w->direct[2] && stride[*one] == 0 && stride[3 - *one] == 1;
 }
 
-/* The same bits as the loop's: what is multiplied by 1 or added to -0 stays what it is. */
+/* Gives the same bits as the loop: multiplying by 1, or adding -0, changes nothing. */
 static void with_number(const point *w, void *o, const void *x, const void *value, int one, int64_t n) {
   const double v = at(value, (ty_loop_type)w->k, 0), p = w->id == TY_OP_sub ? -w->p : w->p;
   double a, b;
@@ -67,11 +67,11 @@ static void run_point(void *arg, char *const *ptr, const int64_t *stride, int64_
 
 /* ---- short rows, of which several make a block ---- */
 
-#define LONG 64                  /* elements of a row that is worth a call */
+#define LONG 64                  /* elements: longer rows are worth a call */
 
-enum { FEW = 8 };                  /* elements of a row that takes less time than a call */
+enum { FEW = 8 };                  /* elements: shorter rows take less time than a call */
 
-/* Rows of a few elements, as they are. */
+/* Rows of a few elements, without conversion. */
 #define FEW_ROWS(T) \
   for (int64_t r = 0; r < rows; r++) \
     for (int64_t i = 0; i < n; i++) ((T *)to)[r * n + i] = ((const T *)from)[r * step + i * stride]
@@ -86,7 +86,7 @@ void ty_gather_rows(void *to, const char *from, ty_dtype dtype, ty_dtype compute
   const ty_loops *l = ty_cpu_loops();
   const int k = ty_loop_type_of(compute), wide = ty_loop_size[k];
   double value[TY_BLOCK];
-  if (stride == 0) {                       /* each is one value */
+  if (stride == 0) {                       /* each row is one value */
     if (dtype != compute) {
       l->load[dtype][k](value, from, step, rows);
       from = (const char *)value;
@@ -120,7 +120,7 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m
       if (w->direct[i] && w->inner[i] == 1 && step[i] == n) in[i] = src;
       else {
         if (step[i] || !at) ty_gather_rows(buf[i], src, w->dtype[i], w->compute, w->inner[i], n, step[i], rows);
-        in[i] = buf[i];                            /* the same row: the block holds it */
+        in[i] = buf[i];                            /* a repeated row: the block holds it already */
       }
     }
     char *dst = ptr[0] + at * n * w->size[0];
@@ -129,7 +129,7 @@ static void run_rows(void *arg, char *const *ptr, const int64_t *step, int64_t m
   }
 }
 
-/* Leaves the walk to the rows, where the result's are short and follow one another, but not all the operands' do. */
+/* Makes the walk one over rows, where the result's rows are short and contiguous. Returns whether it did. */
 static bool in_rows(point *w, ty_iter *it) {
   const int last = it->ndim - 1;
   for (int k = last; last > 0 && k >= last - 1; k--) {
@@ -149,7 +149,7 @@ static bool in_rows(point *w, ty_iter *it) {
   return false;
 }
 
-/* All operands are contiguous, of the result's shape, and in the loop's type. */
+/* Whether result and operands are contiguous, of one shape, and in the loop's type. */
 static bool plain(const ty_call *c) {
   const ty_tensor *o = c->out[0];
   if (o->dtype != c->compute || !ty_is_contiguous(o)) return false;
@@ -160,9 +160,9 @@ static bool plain(const ty_call *c) {
   return true;
 }
 
-/* ---- bytes, masks above all, which needn't become 64 bits each ---- */
+/* ---- bytes, mostly masks, which needn't be converted to 64 bits each ---- */
 
-/* The op that an op is among truth values, which may be other bytes than 0 and 1; -1: none. */
+/* The op that does `id` for bools, whose bytes may be others than 0 and 1; -1: none. */
 static int truth_op(int id) {
   switch (id) {
     case TY_OP_mul: case TY_OP_minimum: case TY_OP_fmin: case TY_OP_bitwise_and: return TY_OP_logical_and;
@@ -173,7 +173,7 @@ static int truth_op(int id) {
   }
 }
 
-/* The op that does it in bytes: where all that comes and goes is of bytes, and no border lies beyond them. -1: none. */
+/* The op that does the call on bytes, where operands and result are bytes and no number is beyond their range; -1: none. */
 static int byte_op(const ty_call *c) {
   const ty_op *op = c->op;
   const bool truth = c->out[0]->dtype == TY_BOOL && op->dtype != TY_D_BOOL;
@@ -187,9 +187,9 @@ static int byte_op(const ty_call *c) {
   return truth ? truth_op(op->id) : op->id;
 }
 
-/* ---- signs of 16 bits, which are one bit of each word ---- */
+/* ---- neg and abs of 16-bit floats, which change one bit of each word ---- */
 
-/* NULL: it isn't such an op, of elements side by side. */
+/* NULL: another op, or elements that aren't contiguous. */
 static ty_loop sign_loop(const ty_call *c, const ty_iter *it) {
   const ty_tensor *o = c->out[0], *x = c->in[0].t;
   const int last = it->ndim - 1;
@@ -212,11 +212,11 @@ ty_status ty_cpu_pointwise(ty_call *c) {
   if (c->op->nattr > 1) w.q = ty_parameter(c, 1);
   int64_t n = ty_numel(o);
   if (n == 0) return TY_OK;
-  if (c->op->id == TY_OP_fill && !c->in[1].t) {        /* what is there needn't be read */
+  if (c->op->id == TY_OP_fill && !c->in[1].t) {        /* the old values needn't be read */
     ty_fill_value(o, c->in[1]);
     return TY_OK;
   }
-  if (n <= TY_GRAIN && plain(c)) {           /* small and even: no walk needed */
+  if (n <= TY_GRAIN && plain(c)) {           /* small and contiguous: no walk needed */
     w.loop(ty_data(o), ty_data(c->in[0].t), w.nin > 1 ? ty_data(c->in[1].t) : NULL, w.nin > 2 ? ty_data(c->in[2].t) : NULL, n, w.p, w.q);
     return TY_OK;
   }

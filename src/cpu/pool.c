@@ -1,6 +1,6 @@
-/* Pooling over the last two dims. What each window reads is worked out once for a row and a column; the loops (pool_loops.c) want
- * channels side by side. Idea: where planes lie one after another instead, some of them are transposed, a band of rows at a time
- * that the cache holds, and stand in for channels; 16-bit data is widened by bands too. */
+/* Pooling over the last two dims. What windows read is computed once for each row and each column of windows; the loops (pool_loops.c) take
+ * channels side by side. Idea: where planes lie one after another instead, some planes are transposed, by bands of rows that fit into
+ * the cache, and take the place of channels; 16-bit data is converted by bands too. */
 #include <omp.h>
 #include "cpu.h"
 
@@ -10,18 +10,18 @@ typedef struct {
   ty_pool p;
   ty_pool_loop loop;
   ty_loop_type k;
-  int size;                             /* the loops' type; bytes of an element in memory */
+  int size;                             /* bytes of an element in memory */
   void (*load)(void *, const void *, int64_t, int64_t);      /* 16-bit data to float32, or NULL; and back */
   void (*store)(void *, int64_t, const void *, int64_t);
   bool back;
   char *x, *y;                             /* pixels, windows */
   int64_t *idx;                            /* positions; NULL for means */
-  int64_t n, part, parts;                  /* images or groups of planes; windows' rows (back: channels) of a task; tasks of each */
+  int64_t n, part, parts;                  /* images, or groups of planes; rows of windows (back: channels) in a task; tasks of each */
   int64_t planes;                          /* 0: channels lie side by side */
-  size_t x_bytes, y_bytes, bytes;          /* a thread's transposed or widened pixels and windows; all that it needs */
+  size_t x_bytes, y_bytes, bytes;          /* a thread's transposed or converted pixels and windows; all that it needs */
 } job;
 
-/* What a window reads along dim (0: rows, 1: columns); padded: its mean counts the padding. */
+/* What window i reads along dim (0: rows, 1: columns); padded: the mean counts padding. */
 static ty_window window(const ty_pool *p, bool padded, int dim, int64_t i) {
   const int64_t size = dim ? p->w : p->h, out = dim ? p->ow : p->oh;
   if (!p->kernel[0]) {                     /* adaptive */
@@ -33,7 +33,7 @@ static ty_window window(const ty_pool *p, bool padded, int dim, int64_t i) {
   return (ty_window){lo, hi, padded ? TY_MIN(to, size + p->padding[dim]) - from : hi - lo};
 }
 
-/* The rows that windows of rows from .. to - 1 read; a dilated window may begin above the one before it. */
+/* The first row (*top) and the number of rows that rows of windows from .. to - 1 read; dilated windows may begin above earlier ones. */
 static int64_t reach(const ty_pool *p, int64_t from, int64_t to, int64_t *top) {
   *top = p->rows[from].lo;
   for (int64_t i = from + 1; i < to; i++) *top = TY_MIN(*top, p->rows[i].lo);
@@ -46,7 +46,7 @@ static void channels(const job *w, int64_t t) {
   w->loop(p, w->x + in * w->size, w->y + out * w->size, w->idx ? w->idx + out : NULL, from, TY_MIN(from + w->part, w->back ? p->c : p->oh));
 }
 
-/* The same of 16-bit data. */
+/* The same for 16-bit data. */
 static void widened(const job *w, int64_t t, char *memory) {
   ty_pool p = w->p;
   const int64_t image = t / w->parts, from = t % w->parts * w->part, to = TY_MIN(p.oh, from + w->part);
@@ -88,7 +88,7 @@ static void planes(const job *w, int64_t t, char *memory) {
   }
 }
 
-/* Tasks by bands of windows' rows, and the memory for a band. */
+/* Cuts tasks by bands of rows of windows, and sets the memory that a band needs. */
 static void cut_bands(job *w) {
   const ty_pool *p = &w->p;
   const int64_t size = ty_loop_size[w->k];
@@ -100,7 +100,7 @@ static void cut_bands(job *w) {
   w->bytes = w->x_bytes + w->y_bytes + (w->idx && w->planes ? (size_t)(w->part * p->ow * p->c * 8 + 63) / 64 * 64 : 0);
 }
 
-/* How tasks are cut where planes lie one after another. */
+/* Cuts tasks where planes lie one after another. */
 static void cut_planes(job *w) {
   ty_pool *p = &w->p;
   const int64_t lanes = 64 / w->size;
@@ -139,7 +139,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
     w.store = ty_cpu_loops()->store[large->dtype][TY_IN_F32];
     cut_bands(&w);
   } else if (last && p->c > 1) w.part = w.n >= threads ? TY_MAX(p->c, p->oh) : back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
-  else if (idx && back) {                  /* one by one, by positions */
+  else if (idx && back) {                  /* plane by plane, by positions */
     w.n *= p->c;
     w.part = p->c = 1;
   } else cut_planes(&w);

@@ -1,6 +1,6 @@
 /* The loops of pooling, for float and double; built once for each instruction set, as loops.c is.
  *
- * Idea: channels lie side by side, and LANES of them make a vector. Invariants: a call writes what no other call writes; of equal
+ * Idea: channels lie side by side, and LANES of them make a vector. Invariants: no two calls write the same element; of equal
  * maxima the first in row-major order wins, of NaNs the last. */
 #include <math.h>
 #include <string.h>

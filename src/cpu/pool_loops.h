@@ -1,4 +1,4 @@
-/* pool_loops.c's loops for one element type (typed.h); PLACE: positions of as many bytes. */
+/* pool_loops.c's loops for one element type (typed.h); PLACE: an integer type of T's size for positions. */
 #define LANES ((int64_t)(64 / sizeof(T)))
 #define V FN(vector)
 #define P FN(places)
@@ -16,7 +16,7 @@ static T FN(share)(const ty_pool *p, int64_t i, int64_t j) {
   return (T)1 / (p->divisor ? (T)p->divisor : (T)(p->rows[i].count * p->cols[j].count));
 }
 
-/* n channels (SOME, LANES or fewer) of window (i, j). */
+/* one_...: n channels (SOME, LANES or fewer) of window (i, j). */
 #define SOME (4 * LANES)
 #define VECTORS for (int v = 0; v < (n == SOME ? 4 : 1); v++)
 #define TAPS(c, r) for (int64_t a = (r).lo; a < (r).hi; a += p->dilation[0]) for (int64_t b = (c).lo; b < (c).hi; b += p->dilation[1])
@@ -86,7 +86,7 @@ TY_INLINE void FN(one_mean_back)(const ty_pool *p, T *x, const T *g, int64_t i, 
   }
 }
 
-/* CALL for all windows of rows from .. to - 1 and channels c0 .. c1 - 1; o: where the window's results lie. */
+/* Does CALL for all windows of rows from .. to - 1 and channels c0 .. c1 - 1; o: offset of the window's results. */
 #define EACH(from, to, c0, c1, CALL) \
   for (int64_t i = from; i < to; i++) for (int64_t j = 0; j < p->ow; j++) { \
     const int64_t o = ((i - p->first) * p->ow + j) * p->c; int64_t c = c0, n = SOME; \

@@ -1,5 +1,5 @@
-/* Random numbers. Invariant: element i, in logical order, takes word i % 4 of Philox block offset + i / 4 (core/rng.c), whichever thread
- * makes it. */
+/* Random numbers. Invariant: element i, in logical order, takes word i % 4 of Philox block offset + i / 4 (core/rng.c), whichever
+ * thread computes it. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 typedef struct { ty_call *c; const char *x; int64_t n; ty_generator g; } job;
 
-/* float64's numbers, whose lower bits are the words of another seed; at counts whole blocks. */
+/* float64 numbers, whose lower bits are words by another seed; at is a multiple of 4. */
 static void emit_f64(const job *j, double *o, int64_t at, int64_t n, const uint32_t *high) {
   const ty_call *c = j->c;
   const int id = c->op->id;
@@ -47,7 +47,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
   if (d == TY_F64 && real) { emit_f64(j, (double *)p, at, n, r); return; }
   switch (id) {
     case TY_OP_randint: {
-      uint64_t range = (uint64_t)c->at[TY_AT_randint_high].i - (uint64_t)c->at[TY_AT_randint_low].i + 1;   /* 0: all of 2^64 */
+      uint64_t range = (uint64_t)c->at[TY_AT_randint_high].i - (uint64_t)c->at[TY_AT_randint_low].i + 1;   /* 0: 2^64 */
       const uint64_t least = (uint64_t)c->at[TY_AT_randint_low].i;
       uint64_t v[4 * BLOCKS];
       uint32_t low[4] = {0};
@@ -67,7 +67,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
       const double drop = c->at[TY_AT_dropout_mask_p].f, scale = drop < 1 ? 1 / (1 - drop) : 0;
       const uint32_t least = ty_least_kept(drop);
       for (int64_t i = 0; i < n; i++) mask[i] = r[i] >> 8 >= least;
-      if (d == TY_F32) for (int64_t i = 0; i < n; i++) {        /* without a branch, which nobody could foresee */
+      if (d == TY_F32) for (int64_t i = 0; i < n; i++) {        /* without a branch, which couldn't be predicted */
         const union { float f; uint32_t u; } v = {.f = ((const float *)j->x)[at + i] * (float)scale};
         const uint32_t kept = v.u & -(uint32_t)mask[i];
         memcpy(p + 4 * i, &kept, 4);
@@ -94,7 +94,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
         return;
       }
       const double most = ty_uniform_most(lo, hi, d);
-      int keep = d == TY_F16 ? 11 : d == TY_BF16 ? 8 : 24;    /* bits that the dtype holds */
+      int keep = d == TY_F16 ? 11 : d == TY_BF16 ? 8 : 24;    /* significant bits of the dtype */
       for (int64_t i = 0; i < n; i++) {
         double v = TY_MIN(lo + (hi - lo) * ty_uniform(r[i] >> (32 - keep) << (32 - keep)), most);
         if (d == TY_F32) ((float *)p)[i] = (float)v;
@@ -107,7 +107,7 @@ static void emit(const job *j, int64_t at, int64_t n, const uint32_t *r) {
 /* Pairs go by key, then by position. */
 static bool before(ty_pair x, ty_pair y) { return x.key < y.key || (x.key == y.key && x.at < y.at); }
 
-/* The n least of m pairs, in order, first of what is returned: few are put in as they come, else all are sorted. */
+/* The n least of m pairs, in order, as the first ones of what is returned: few are kept by insertion; for many, all pairs are sorted. */
 static const ty_pair *least_first(ty_pair *a, ty_pair *spare, int64_t m, int64_t n) {
   if (n > 32) return ty_sort_pairs(a, spare, m);
   for (int64_t i = 1; i < m; i++) {
@@ -120,20 +120,20 @@ static const ty_pair *least_first(ty_pair *a, ty_pair *spare, int64_t m, int64_t
   return a;
 }
 
-/* Element i's number of a permutation, 64 bits: two of a block of Philox's. */
+/* The 64-bit number by which a permutation orders element i; a Philox block gives two. */
 static uint64_t number_of(ty_generator g, uint64_t i) {
   uint32_t r[4];
   ty_cpu_loops()->philox(r, g.seed, g.offset + i / 2, 1);
   return (uint64_t)r[i % 2 * 2] << 32 | r[i % 2 * 2 + 1];
 }
-/* Words whose upper bits are their numbers'; those that agree in these are told apart by the rest, then by position. */
+/* Compares words, which are a number's upper bits and a position: if the bits agree, by the numbers' other bits, then by position. */
 static bool word_before(uint64_t x, uint64_t y, int low, ty_generator g) {
   if (x >> low != y >> low) return x < y;
   const uint64_t at = ((uint64_t)1 << low) - 1, nx = number_of(g, x & at), ny = number_of(g, y & at);
   return nx < ny || (nx == ny && x < y);
 }
 
-/* By each element's number: by radix for the bits that tell most of them apart, the rest by insertion. */
+/* Sorts positions by their random numbers: by radix for as many bits as tell most of them apart, then by insertion. */
 static ty_status permutation(ty_call *c) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
@@ -161,7 +161,7 @@ static ty_status permutation(ty_call *c) {
   return TY_OK;
 }
 
-/* Row r of m weights, of which need at least must be above 0. */
+/* Checks row r of m weights, at least `need` of which must be above 0. */
 static ty_status check_row(ty_call *c, const double *p, int64_t r, int64_t m, int64_t need) {
   int64_t likely = 0;
   for (int64_t i = 0; i < m; i++) {
@@ -174,7 +174,7 @@ static ty_status check_row(ty_call *c, const double *p, int64_t r, int64_t m, in
     (long long)likely, (long long)c->at[TY_AT_multinomial_n].i);
 }
 
-/* With replacement: position in the running sums. Without: the largest of log(u) / p, in order (Efraimidis & Spirakis 2006). */
+/* With replacement: by position in the running sums. Without: the largest of log(u) / p, in order (Efraimidis & Spirakis 2006). */
 static ty_status multinomial(ty_call *c) {
   ty_tensor *x, *o = c->out[0];
   int64_t n = c->at[TY_AT_multinomial_n].i, m = c->in[0].t->shape[c->in[0].t->ndim - 1], rows = ty_numel(o) / n, *out = ty_data(o);
@@ -199,7 +199,7 @@ static ty_status multinomial(ty_call *c) {
       ty_philox(g.seed, g.offset + (uint64_t)(r * each + i), w);
       double u = ty_unit(w[0], w[1]);
       if (!replace) {
-        double key = p[i] > 0 ? TY_MIN(-log(u) / p[i], DBL_MAX) : INFINITY;       /* not negative: its bits order as it does */
+        double key = p[i] > 0 ? TY_MIN(-log(u) / p[i], DBL_MAX) : INFINITY;       /* not negative: so its bits sort as it does */
         memcpy(&pairs[i].key, &key, 8);
         pairs[i].at = i;
         continue;
@@ -251,7 +251,7 @@ static ty_status augment(ty_call *c) {
   return st;
 }
 
-/* The first of n numbers that is no probability, or n. */
+/* The first of n numbers that isn't a probability, or n. */
 static int64_t improbable(const char *x, ty_dtype d, int64_t n) {
   const float *f = (const void *)x;
   bool fits = d == TY_F32;
@@ -282,7 +282,7 @@ static ty_status drawn(ty_call *c) {
   return TY_OK;
 }
 
-/* The generator's state to a tensor, or from one. */
+/* Copies the generator's state to a tensor, or from one. */
 static ty_status state(ty_call *c) {
   ty_tensor *t;
   if (c->op->id == TY_OP_rng_state) { *(ty_generator *)ty_data(c->out[0]) = ty_cpu_generator(); return TY_OK; }

@@ -1,15 +1,14 @@
 /* Recurrent layers: all steps of a layer in one call.
  *
- * Idea: a step is a product of the state before with the weight, and a loop over the units. Rows of the batch don't meet: threads take
- * some rows each through all steps, and none waits for another. Where there are few rows one thread goes through the
- * steps, and the products take the threads. Invariant: a step's rows are read where the step before has written them,
- * in the results. */
+ * Idea: a step is a product of the previous state with the weight, and a loop over the units. Rows of the batch are independent: each
+ * thread takes some rows through all steps, and none waits for another. Where there are few rows, one thread goes through the steps, and
+ * the products use the threads. Invariant: a step reads the previous state where the step before wrote it, in the results. */
 #include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
-#define ROWS_EACH 8        /* of a thread, at least */
-#define STEPS_TO_TURN 8    /* whose products pay for turning the weight */
+#define ROWS_EACH 8        /* least rows of a thread */
+#define STEPS_TO_TURN 8    /* least steps whose products pay for transposing the weight */
 
 typedef struct {
   ty_recurrence r;
@@ -20,7 +19,7 @@ typedef struct {
   char *g, *dx, *dy, *dh, *dc;                           /* backward: w is gates*H x H */
 } job;
 
-/* Row of step t in memory of so many values a row. */
+/* Row n of step t, in memory p of so many values a row. */
 static char *row(const job *j, char *p, int64_t t, int64_t n, int64_t values) { return p + (t * j->r.n + n) * values * j->size; }
 
 static void forward(const job *j, int64_t from, int64_t to, char *work) {

@@ -1,8 +1,8 @@
-/* A step of recurrent layers over n units, for one element type (typed.h), float or double. The formulas of a unit stand in core/cells.h.
+/* A step of recurrent layers over n units, for one element type (typed.h), float or double. core/cells.h has the formulas of a unit.
  *
- * x: the input's part of each gate, gate after gate; y: that of the hidden state before; b: y's bias; c: the cell, changed; s: where what
- * backward needs is left. Backward: g and dh, the gradients of the new hidden state by way of the output and of the next step, where dh
- * becomes that of the state before; dc: the same of the cells; dx, dy: those of the gates' parts. */
+ * x: the input's part of each gate, gate after gate; y: the previous hidden state's part; b: y's bias; c: the cell, updated; s: gets what
+ * backward needs. Backward: g, dh: the new hidden state's gradients by way of the output and of the next step; dh becomes the previous
+ * state's gradient; dc: the same for cells; dx, dy: the gradients of x and y. */
 
 static void FN(rnn)(T *restrict o, const T *restrict x, const T *restrict y, const T *restrict b, int64_t n, int relu) {
   if (relu) for (int64_t i = 0; i < n; i++) { const T v = x[i] + (y[i] + b[i]); o[i] = v < 0 ? 0 : v; }

@@ -1,18 +1,18 @@
 /* Reductions.
  *
- * Idea: sort dims into kept and reduced. Where the innermost memory is reduced, each result is a row's
- * combination; where it is kept, whole rows are combined element by element. Partial results are float64 (or int64),
- * at fixed borders, so that neither accuracy nor the bits depend on the number of threads. */
+ * Idea: sort dims into kept and reduced ones. Where the dim innermost in memory is reduced, each result combines a row;
+ * where it is kept, whole rows are combined element by element. Invariant: partial results are float64 (or int64), at
+ * fixed borders, so that neither accuracy nor the bits depend on the number of threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cpu.h"
 
-#define LONG 192                 /* elements from which on a row is reduced by itself: shorter ones go several at a time */
+#define LONG 192                 /* elements: rows from this length on are reduced one by one, shorter ones several at a time */
 
 typedef struct { int n; int64_t shape[TY_MAXDIM], stride[TY_MAXDIM], total; } dims;
 
-/* The outermost first: those that repeat the same memory (stride 0), then those of the larger strides. */
+/* Inserts a dim; the outermost come first: dims of stride 0 (repeated memory), then larger strides. */
 static void add_dim(dims *d, int64_t shape, int64_t stride) {
   int i = d->n++;
   for (; i > 0 && d->stride[i - 1] && (!stride || llabs(d->stride[i - 1]) < llabs(stride)); i--) {
@@ -32,7 +32,7 @@ static void merge_dims(dims *d) {
   if (d->n) d->n = m + 1;
 }
 
-/* Elements from the start to position i of the dims, the last of which may be left out. */
+/* Offset in elements of position i in the first n dims. */
 static int64_t offset_of(const dims *d, int n, int64_t i) {
   int64_t off = 0;
   for (int k = n - 1; k >= 0; k--) { off += i % d->shape[k] * d->stride[k]; i /= d->shape[k]; }
@@ -76,7 +76,7 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
   const int64_t inner = last < 0 ? 1 : r->red.shape[last], step = last < 0 ? 0 : r->red.stride[last];
   const bool straight = r->direct && stride == 1;
   double part[TY_BLOCK], wide[TY_BLOCK], buf[TY_BLOCK];
-  const int64_t size = ty_loop_size[r->k], together = TY_MAX((int64_t)sizeof buf / (n * size), 1);         /* rows that the buffer takes */
+  const int64_t size = ty_loop_size[r->k], together = TY_MAX((int64_t)sizeof buf / (n * size), 1);         /* rows that fit into buf */
   const ty_loops *l = r->l;
   if (!r->red.total) l->init[r->id][r->k](acc, n);
   for (int64_t i = 0; i < r->red.total;) {
@@ -96,11 +96,11 @@ static void reduce_columns(const reduction *r, const char *x, int64_t stride, in
   }
 }
 
-#define NARROW 64                /* columns that are too few for a loop's vectors */
+#define NARROW 64                /* at most so many columns are too few for a loop's vectors */
 #define NARROW_PARTS 16          /* a fixed number, whatever the threads */
 
-/* acc[0..n) = combinations of so many rows of n neighbours, one row after another: several are taken for one wide row, whose parts are
- * combined by halves. */
+/* acc[0..n) = combinations over `rows` contiguous rows of n elements: several rows are taken as one wide row, whose parts are then combined
+ * by halves. */
 static void reduce_narrow(const reduction *r, const char *x, int64_t rows, int64_t n, double *acc) {
   reduction wide = *r;
   double all[2 * NARROW];
@@ -117,15 +117,15 @@ static void reduce_narrow(const reduction *r, const char *x, int64_t rows, int64
   r->l->combine[r->id][r->k](acc, all, n);
 }
 
-/* The n results from the i-th on, of acc, which is changed. */
+/* Stores the n results from the i-th on, from acc, which it changes. */
 static void finish(const reduction *r, int64_t i, double *acc, int64_t n) {
   r->l->finish[r->id][r->k](acc, n, (double)r->red.total);
   r->store(r->o + i * r->out_size, 1, acc, n);
 }
 
-#define CONVERTED 128            /* columns of a tile that isn't in the loop's type: so that the buffer takes several rows of it */
+#define CONVERTED 128            /* columns of a tile that has to be converted: the buffer then takes several of its rows */
 
-/* Neighbours are kept: tiles of them at once. */
+/* The innermost dim is kept: tiles of columns at once. */
 static void by_columns(const reduction *r) {
   const dims *keep = &r->keep;
   const int64_t inner = keep->shape[keep->n - 1], stride = keep->stride[keep->n - 1], outer = keep->total / inner;
@@ -159,7 +159,7 @@ static void by_narrow_columns(const reduction *r) {
   finish(r, 0, acc[0], n);
 }
 
-/* m rows from the at-th on, one after another in the loop's type. */
+/* Gathers m rows from the at-th on, contiguous, in the loop's type. */
 static void gather(const reduction *r, int64_t at, int64_t m, char *to) {
   const dims *keep = &r->keep;
   const int64_t n = r->red.total, inner = keep->shape[keep->n - 1], step = keep->stride[keep->n - 1];
@@ -173,7 +173,7 @@ static void gather(const reduction *r, int64_t at, int64_t m, char *to) {
   }
 }
 
-/* Rows of at most TY_PART elements: the loops take many at once, from where they lie if that is one after another. */
+/* Rows of at most TY_PART elements: the loops take many at once, in place if they are contiguous. */
 static void by_short_rows(const reduction *r, bool contiguous) {
   const int64_t n = r->red.total, rows = TY_MIN(TY_PART / n, TY_BLOCK), blocks = (r->keep.total + rows - 1) / rows;
   #pragma omp parallel for num_threads(ty_threads_for(r->work)) schedule(static)
@@ -201,7 +201,7 @@ static void by_rows(const reduction *r) {
   }
 }
 
-/* Few results: threads share each, at fixed borders. */
+/* Few results: threads share each row, cut at fixed borders. */
 static ty_status by_parts_of_rows(const ty_call *c, const reduction *r) {
   const int64_t parts = (r->red.total + 65535) / 65536;
   double *acc = ty_scratch(sizeof(double) * (size_t)parts);
@@ -217,7 +217,7 @@ static ty_status by_parts_of_rows(const ty_call *c, const reduction *r) {
   return TY_OK;
 }
 
-/* any and all of rows of bytes that lie side by side: a search, which may end early. */
+/* any and all over rows of contiguous bytes: a search, which may end early. */
 static void search_rows(const reduction *r) {
   const size_t n = (size_t)r->red.total;
   #pragma omp parallel for num_threads(ty_threads_for(r->work / 8)) schedule(static)
@@ -254,7 +254,7 @@ static reduction reduction_of(const ty_call *c) {
 
 static int64_t innermost(const dims *d) { return d->n ? llabs(d->stride[d->n - 1]) : INT64_MAX; }
 
-/* The shape decides between the ways, not the number of threads: the bits follow. */
+/* The shape decides between the ways, not the number of threads, so that the bits don't depend on that. */
 ty_status ty_cpu_reduce(ty_call *c) {
   const reduction r = reduction_of(c);
   const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);

@@ -1,16 +1,16 @@
 /* Reductions' loops for one element type (typed.h), float, double or int64; A, SA: its accumulator's type and name.
  *
- * Idea: LANES partial results side by side, then one, by halves; as everywhere here, so that an op gives the same bits alone and in a fused
- * kernel. What an op is (`reduction`) comes as functions that are known where these are inlined: once for each row of ops.def. */
+ * Idea: LANES partial results side by side are combined to one by halves, everywhere in the same order, so that an op gives the same bits
+ * alone and in a fused kernel. An op (`reduction`) is a set of functions, constant where the loops are inlined for each op of ops.def. */
 #define REDUCTION FN(reduction)
 typedef struct {
-  T start;                                 /* what joins without a change, also when mapped */
+  T start;                                 /* joining it, also mapped, changes nothing */
   T (*map)(T x), (*join)(T acc, T x);
   A (*merge)(A acc, A x);                  /* join of accumulators */
   bool picks;                              /* as ty_picks says */
 } REDUCTION;
 
-/* A row as far as it is joined within vectors. */
+/* Combines a row to eight partial results, as far as vectors do it. */
 TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
   T lane[LANES];
   A wide[LANES];
@@ -41,7 +41,7 @@ TY_INLINE void FN(row_of)(REDUCTION r, A *out, const T *x, int64_t n) {
   *out = eight[0];
 }
 
-/* As row_of, of rows one after another: SIDE of them side by side, short ones from the start on, others when each is a vector. */
+/* As row_of, for contiguous rows: SIDE rows side by side, short rows from the start, others once each is a vector. */
 TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t n) {
   const A none = (A)r.join(r.start, r.map(r.start));
   T turned[SHORT][SIDE];
@@ -68,7 +68,7 @@ TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t
   }
 }
 
-/* Rows that lie step apart, one after another, into acc. */
+/* Joins rows, which lie step apart, to acc in order. */
 TY_INLINE void FN(column_of)(REDUCTION r, T *acc, const T *x, int64_t n, int64_t rows, int64_t step) {
   int64_t i = 0;
   for (; i + 2 * LANES <= n; i += 2 * LANES) {
@@ -86,7 +86,7 @@ TY_INLINE void FN(combine_of)(REDUCTION r, A *acc, const A *x, int64_t n) {
   for (int64_t i = 0; i < n; i++) acc[i] = r.merge(acc[i], x[i]);
 }
 
-/* The entries of ty_loops (cpu.h) of each op. */
+/* Each op's entries in ty_loops (cpu.h). */
 #define REDUCE(name, ...) \
   TY_INLINE REDUCTION FN(the_##name)(void) { \
     return (REDUCTION){FN(start_##name)(), FN(map_##name), FN(join_##name), IN_A(join_##name), ty_picks(TY_OP_##name)}; } \

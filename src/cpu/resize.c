@@ -1,6 +1,6 @@
 /* Resizing of images: each result is a weighted sum of up to four neighbours along each of the last two dims.
  *
- * Idea: where an output index reads along a dim, and with what weights, is the same for every line, so it is worked out once
+ * Idea: where an output index reads along a dim, and with what weights, is the same for every line, so it is computed once
  * (core/taps.h); forward gathers and backward scatters by the same table. */
 #include <omp.h>
 #include <string.h>
@@ -22,15 +22,15 @@ static void make_taps(const taps *t, int64_t in, int64_t out, int mode, bool cor
   }
 }
 
-/* What each plane is resized by: the table, n taps a dim, and how rows and pixels of x, of w columns, and of y, of oh by ow, lie. */
+/* How planes are resized: the tables, with n taps a dim; x's width w and y's size oh by ow; the strides of rows and pixels. */
 typedef struct {
   taps rows, cols;
   int n;
   int64_t w, oh, ow, x_row, x_pixel, y_row, y_pixel;
 } resizing;
 
-/* A plane of pixels of u numbers, which lie side by side: rows are blended into a line as wide as the input, then its columns; backward the
- * other way. first: what is blended into counts as 0. */
+/* A plane of pixels, each of u contiguous numbers: rows are blended into a line as wide as the input, then the line's columns into y;
+ * backward the other way. first: what is blended into counts as 0. */
 #define ALWAYS inline __attribute__((always_inline))
 #define PLANES(T) \
   static inline void numbers_##T(T *restrict to, const T *restrict from, T k, int64_t n, bool first) { \
@@ -56,7 +56,7 @@ typedef struct {
       for (int r = 0; r < p->n; r++) \
         row_##T(x + p->rows.at[r][i] * p->x_row, p->x_pixel, line, u, (T)p->rows.w[r][i], p->w, u, false); } } \
   static void forward_##T(const resizing *p, const T *x, T *y, T *line, int64_t u) { \
-    if (u == 1) gather_##T(p, x, y, line, 1); else gather_##T(p, x, y, line, u); }         /* single numbers without a loop */ \
+    if (u == 1) gather_##T(p, x, y, line, 1); else gather_##T(p, x, y, line, u); }         /* u is a constant for single numbers */ \
   static void backward_##T(const resizing *p, T *x, const T *y, T *line, int64_t u) { \
     if (u == 1) scatter_##T(p, x, y, line, 1); else scatter_##T(p, x, y, line, u); }
 PLANES(float)
@@ -73,7 +73,7 @@ static ty_status run(ty_call *c) {
   if (back && x->storage->nbytes) memset(ty_data(x), 0, x->storage->nbytes);
   if (ty_numel(y) == 0) return TY_OK;
   int threads = ty_threads_for(ty_numel(y) * 8);
-  /* channels that lie side by side go together, as far as threads find work */
+  /* channels that lie side by side are done together, as long as all threads have work */
   const int64_t channels = x->shape[1], side = x->stride[1] == 1 && y->stride[1] == 1 && channels > 1 ? channels : 1;
   const int64_t u = side == 1 || x->shape[0] >= threads ? side : TY_MIN(side, TY_MAX((side + threads - 1) / threads, 16));
   const int64_t parts = (channels + u - 1) / u, planes = x->shape[0] * parts;

@@ -1,8 +1,8 @@
-/* Softmax's and the norms' loops along a row, for one element type (typed.h), float or double. LANES, TAIL, HALVES are loops.c's, row_sum
+/* The loops of softmax and norms along a row, for one element type (typed.h), float or double. LANES, TAIL, HALVES are loops.c's, row_sum
  * is reduce_loops.h's.
  *
- * Idea: LANES partial sums side by side in T, joined in double; _columns: of rows one below another, a sum for each column.
- * What each computes stands at its entry of ty_loops (cpu.h). */
+ * Idea: LANES partial sums side by side in T, joined in double; _columns: over rows one below another, a sum for each column.
+ * Each loop's entry in ty_loops (cpu.h) says what it computes. */
 
 #define SUM_LANES(s, lane) do { \
     double wide_[LANES]; \
@@ -10,7 +10,7 @@
     HALVES(j_, h_, wide_[j_] += wide_[j_ + h_]) \
     s += wide_[0]; } while (0)
 
-/* Of one block: TY_PART elements at most. */
+/* The sum of one block, TY_PART elements at most. */
 static T FN(sum)(const T *x, int64_t n) {
   T a[LANES] = {0};
   int64_t i = 0;
@@ -40,7 +40,7 @@ static T FN(dot)(const T *x, const T *y, int64_t n) {
   return (T)s;
 }
 
-/* As the op sum adds. */
+/* A row's sum, in the order of the op sum. */
 static double FN(total)(const T *x, int64_t n) {
   const int64_t most = TY_PART_OF(n);
   double s = 0;
@@ -81,7 +81,7 @@ static void FN(softmax)(void *o_, const void *x_, int64_t n, int lg) {
     for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
   for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0];
   for (int j = 0; j < LANES; j++) m = lane[j] > m ? lane[j] : m;      /* a NaN shows in the sum */
-  if (m == -INFINITY) m = 0;               /* all masked: exp gives 0, the quotient NaN, as PyTorch */
+  if (m == -INFINITY) m = 0;               /* all are -inf: exp gives 0, and the result NaN, as PyTorch's */
   for (i = 0; i < n; i += TY_PART) {
     const int64_t w = TY_MIN(TY_PART, n - i);
     const T *xs = x + i;
@@ -114,7 +114,7 @@ static double FN(exp_sum)(void *o_, const void *x_, int64_t n, double a_, double
   const T *x = x_;
   const T a = (T)a_, h = (T)shift;
   double sum = 0;
-  if (n <= LANES) {                        /* the same sum, without a way through memory */
+  if (n <= LANES) {                        /* the same sum, without going through memory */
     T e[LANES];
     for (int j = 0; j < LANES; j++) e[j] = j < n ? FN(ty_exp_down)(a * x[j] - h) : 0;
     for (int j = 0; j < LANES; j++) if (j < n) o[j] = e[j];
@@ -286,10 +286,10 @@ static void FN(rms_norm_backward)(void *dx_, void *dw_, const void *g_, const vo
   else for (int64_t i = 0; i < n; i++) dx[i] = r * (g[i] - x[i] * m);
 }
 
-/* ---- rows that ids name ---- */
+/* ---- sums of rows that ids name ---- */
 
 #define SPAN 64                  /* columns added up at once */
-#define AHEAD 8                  /* rows come from anywhere: memory is asked for so many rows before */
+#define AHEAD 8                  /* rows are read in no order: so they are prefetched so many rows ahead */
 TY_INLINE void FN(add_span)(T *acc, const T *x, int64_t stride, const int64_t *id, int64_t n, const T *scale, int64_t padding, int width) {
   T a[SPAN] = {0};
   for (int64_t i = 0; i < n; i++) {

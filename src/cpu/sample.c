@@ -1,12 +1,12 @@
-/* grid_sample: pictures (N, C, H, W) read at the points of grids (N, Ho, Wo, 2), and both gradients (core/grid_points.h says where).
+/* grid_sample: pictures (N, C, H, W) read at the points of grids (N, Ho, Wo, 2), and both gradients. core/grid_points.h says which pixels.
  *
- * Idea: threads share blocks of points for what is read, pictures' channels for what is written to. Invariant: each element is summed by
- * one thread, in the order of channels or of points. */
+ * Idea: where pictures are read, threads share blocks of points; where they are written to, channels. Invariant: one thread sums each
+ * element, in the order of channels or of points. */
 #include <string.h>
 #include "cpu.h"
 #include "grid_points.h"
 
-enum { CHANNELS = 8 };     /* that share the work of finding the points, where pixels are written to */
+enum { CHANNELS = 8 };     /* channels for which points are found together, where pixels are written to */
 
 /* The operands, contiguous: x (or its gradient), grid, y (or its gradient). */
 typedef struct { ty_sampling p; int64_t n, c, points; ty_loop_type k; int size; char *x, *grid, *y; } sampling;
@@ -20,7 +20,7 @@ static sampling sampling_of(const ty_call *c, const ty_tensor *x, const ty_tenso
     .x = ty_data(x), .grid = ty_data(grid), .y = y ? ty_data(y) : NULL};
 }
 
-/* Block b of a picture's points: where they read. Gives how many they are. */
+/* A block of a picture's points: the pixels they read, and weights. find(): block b of an image. */
 typedef struct { int32_t at[4 * TY_BLOCK]; double k[4 * TY_BLOCK], kx[4 * TY_BLOCK], ky[4 * TY_BLOCK]; int64_t from, m; } block;
 static void find(const sampling *s, int64_t image, int64_t b, block *t) {
   t->from = b * TY_BLOCK;
@@ -42,7 +42,7 @@ static void take(const sampling *s) {
   }
 }
 
-/* The grid's gradient, to `to`. */
+/* to = the grid's gradient. */
 static void slopes(const sampling *s, char *to) {
   const ty_sample_loops *l = ty_cpu_loops()->sample;
   const int64_t blocks = (s->points + TY_BLOCK - 1) / TY_BLOCK, plane = s->p.h * s->p.w;
@@ -78,7 +78,7 @@ static void spread(const sampling *s) {
   }
 }
 
-/* Operands in a row each; the results are. */
+/* Makes the operands contiguous; the results are. */
 static ty_status run(ty_call *c) {
   const int id = c->op->id;
   ty_tensor *in[3] = {NULL}, *o = c->out[0];

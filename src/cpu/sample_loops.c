@@ -1,7 +1,7 @@
 /* The loops of grid_sample: up to TY_BLOCK points of a picture at a time; built once for each instruction set, as loops.c is.
  *
- * Idea: where points read, and with what weights, is worked out once for all channels; a channel's values are then gathered. at, k:
- * four rows of TY_BLOCK. A pixel of weight 0 isn't counted: outside, there is none. Nothing overlaps. */
+ * Idea: the pixels that points read, and their weights, are computed once for all channels; then a channel's values are gathered. at, k:
+ * four rows of TY_BLOCK. A pixel of weight 0 isn't counted: it may lie outside. Nothing overlaps. */
 #include "cpu.h"
 #include "grid_points.h"
 #include "typed.h"

@@ -1,9 +1,8 @@
 /* Sorting: sort, topk, unique, searchsorted, bincount.
  *
- * Idea: elements become unsigned keys that order as the elements do (NaN last, -0 as 0), so that one stable sort of keys with
- * their positions serves every dtype: by radix, whose passes that change nothing are skipped, or by insertion when short. Where key and
- * position fit into one word, that is what is sorted; else pairs of them are. Keys become elements again, which spares reading those in
- * their new order. */
+ * Idea: elements become unsigned keys in the same order (NaN last, -0 as 0), so that one stable sort of keys with their positions serves
+ * every dtype: by radix, skipping passes that change nothing, or by insertion for few. Where key and position fit into one word, words are
+ * sorted, else pairs. Sorted keys are turned back into elements, which is faster than reading the elements in their new order. */
 #include <string.h>
 #include "cpu.h"
 #include "shape.h"
@@ -26,7 +25,7 @@ static inline uint64_t key_of(const void *v, ty_loop_type k, int64_t i) {
   return (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
 }
 
-/* The element that has the key, into out[i]; false: of 0 and NaN there are several. */
+/* out[i] = the element of the key. False: the key's element isn't unique (0, NaN). */
 static inline bool element_of(uint64_t key, ty_loop_type k, void *out, int64_t i) {
   if (k == TY_IN_F32) {
     const uint32_t u = key >> 31 ? (uint32_t)key & 0x7fffffff : ~(uint32_t)key;
@@ -49,9 +48,9 @@ static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, t
   for (int64_t i = 0; i < n; i++) out[i] = (ty_pair){key_of(v, k, i) ^ flip, i};
 }
 
-#define SMALL 40                   /* elements that insertion sorts sooner */
+#define SMALL 40                   /* up to so many elements, insertion is faster */
 #define DIGIT(n) ((n) < 4096 ? 8 : 11)
-/* Of a, by bits from .. to of their keys; b: as much room. */
+/* Sorts a by bits from .. to - 1 of its keys; b: as much room. */
 #define SORT(T, KEY, from, to) \
   if (n <= SMALL) { \
     for (int64_t i = 1; i < n; i++) { \
@@ -74,20 +73,21 @@ static void keys_of(const void *v, ty_loop_type k, int64_t n, bool descending, t
     T *t = a; a = b; b = t; } \
   return a;
 #define PAIRS_KEY(p) (p).key
-#define WORDS_KEY(w) (w)           /* all of it, where they are few: in the lower bits is the position */
+#define WORDS_KEY(w) (w)           /* insertion compares whole words, whose lower bits are the position */
 ty_pair *ty_sort_pairs(ty_pair *a, ty_pair *b, int64_t n) { SORT(ty_pair, PAIRS_KEY, 0, 64) }
 uint64_t *ty_sort_words(uint64_t *a, uint64_t *b, int64_t n, int from, int to) { SORT(uint64_t, WORDS_KEY, from, to) }
 
 int ty_bits_for(uint64_t most) { return most ? 64 - __builtin_clzll(most) : 0; }
 
-/* Keys with their positions, in order. Words have the position in their `low` lower bits, and above it what keys don't have in common. */
+/* Sorted keys with their positions, as words or as pairs. A word has the position in its `low` lower bits, above it the key's bits without
+ * those that all keys have in common. */
 typedef struct { const uint64_t *word; const ty_pair *pair; int low; uint64_t common; void *spare; } ordered;
 static inline uint64_t ordered_key(const ordered *o, int64_t i) { return o->word ? o->word[i] >> o->low | o->common : o->pair[i].key; }
 static inline int64_t ordered_at(const ordered *o, int64_t i) {
   return o->word ? (int64_t)(o->word[i] & (((uint64_t)1 << o->low) - 1)) : o->pair[i].at;
 }
 
-/* room: ROOM(k, n) words; the spare is of n at least, afterwards. */
+/* room: ROOM(k, n) words; afterwards, spare has at least n words. */
 #define ROOM(k, n) (((k) == TY_IN_F32 && (n) < (int64_t)1 << 32 ? 2 : 4) * (n))
 static ordered sort_keys(void *room, const void *v, ty_loop_type k, int64_t n, bool descending) {
   const uint64_t flip = descending ? all_ones(k) : 0, first = n ? key_of(v, k, 0) ^ flip : 0;
@@ -117,13 +117,13 @@ static void sink(ty_pair *a, int64_t i, int64_t end) {
   a[i] = c;
 }
 
-/* The first in order, so many, into a: a heap of the best so far, the worst on top. */
+/* a = the first `many` in order, by a heap of the best so far with the worst on top. */
 static void smallest(ty_pair *a, const void *v, ty_loop_type k, int64_t n, int64_t many, bool descending) {
   uint64_t flip = descending ? all_ones(k) : 0;
   keys_of(v, k, many, descending, a);
   for (int64_t i = many / 2 - 1; i >= 0; i--) sink(a, i, many);
   const float *x = v;
-  float bar = k == TY_IN_F32 ? x[a[0].at] : 0;     /* a glance at the number spares most elements their key; NaN passes */
+  float bar = k == TY_IN_F32 ? x[a[0].at] : 0;     /* comparing numbers first spares most elements their key; NaN passes */
   for (int64_t i = many; i < n; i++) {
     if (k == TY_IN_F32 && (descending ? x[i] <= bar : x[i] >= bar)) continue;
     uint64_t key = key_of(v, k, i) ^ flip;
@@ -227,8 +227,8 @@ static ty_status unique(ty_call *c) {
 
 /* ---- searchsorted, bincount ---- */
 
-/* How many of n ascending elements come before y: all that are less, or, right, not greater; NaN is the largest. Without branches, which
- * nobody could foresee. */
+/* How many of n ascending elements come before y: those that are less, or, with right, not greater; NaN is the largest. Without branches,
+ * which couldn't be predicted. */
 #define BEFORE(S, T) \
   static int64_t before_##S(const void *row, int64_t n, const void *at, bool right) { \
     const T *a = row, y = *(const T *)at; int64_t first = 0; \

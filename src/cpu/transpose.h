@@ -1,10 +1,10 @@
-/* Transposes: square blocks in registers, by exchanging halves of pairs of rows; part of loops.c, and so built for each instruction set. */
+/* Transposes: square blocks in registers, by exchanging halves of pairs of rows; part of loops.c, so built for each instruction set. */
 #include <stdint.h>
 #include <string.h>
 
 #define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
-#define NEXT_BLOCK(i, n, K) ((i) + (K) < (n) ? TY_MIN((i) + (K), (n) - (K)) : (n))     /* the last may overlap */
-/* Elements of any type of the size go as whole numbers. Not inlined: as part of larger loops gcc warns of what can't be. */
+#define NEXT_BLOCK(i, n, K) ((i) + (K) < (n) ? TY_MIN((i) + (K), (n) - (K)) : (n))     /* the last block may overlap */
+/* Elements are moved as integers of their size. Not inlined: within larger loops gcc warns of accesses that can't happen. */
 #define TRANSPOSE(size, T, K, EXCHANGE) \
   typedef T block_##size __attribute__((vector_size(K * size))); \
   typedef T any_##size __attribute__((may_alias, aligned(size < 4 ? size : 4))); \
@@ -17,7 +17,7 @@
       for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
       EXCHANGE \
       for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } }
-/* Two rows whose elements take turns, as two; done again and again, each time with the row half a block further down, it is a transpose. */
+/* Interleaves the elements of each row and the row half a block further down; log2(K) such steps are a transpose. */
 #define TURNS(a, b, K, LOW, HIGH) \
   for (int k = 0; k < K / 2; k++) { b[2 * k] = MIX(a[k], a[k + K / 2], LOW); b[2 * k + 1] = MIX(a[k], a[k + K / 2], HIGH); }
 #define LOW_2 0, 8, 1, 9, 2, 10, 3, 11

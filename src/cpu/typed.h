@@ -1,6 +1,6 @@
-/* Loops of several element types: a file X_loops.h holds them for one, and X_loops.c (loops.c) includes it for each, or by floats.h.
+/* Loops for several element types: X_loops.h holds them for one type, and X_loops.c (or loops.c) includes it for each, or by floats.h.
  *
- * T: the type; S: its name, f32, f64 or i64. FN(f): this type's f, f_f32; of core/math.h's too. */
+ * T: the type; S: its name, f32, f64 or i64. FN(f): this type's f, such as f_f32; core/math.h's too. */
 #ifndef TY_TYPED_H
 #define TY_TYPED_H
 #define PASTE_(a, b) a##b

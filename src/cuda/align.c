@@ -1,9 +1,9 @@
-/* ctc_loss's steps: to kernels/align.cu. */
+/* ctc_loss's paths and their gradient, by kernels/align.cu. */
 #include "cuda.h"
 
 ty_status ty_cuda_align(ty_call *c) {
   const bool back = c->op->id == TY_OP_ctc_backward;
-  ty_tensor *in[5] = {NULL};               /* logs, skips, lengths; backward: grad before them, and what was reached after */
+  ty_tensor *in[5] = {NULL};               /* logs, skips, lengths; backward: grad before them, reached after */
   int gpu;
   cudaStream_t s;
   if (ty_numel(c->out[0]) == 0) return TY_OK;

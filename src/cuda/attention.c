@@ -1,14 +1,14 @@
-/* Attention: of few queries to an own kernel, else to cuDNN where its kernels take it, else, of 16 bits, to the own kernel by tensor cores
- * (dropout, what cuDNN refuses), else as products, else to the own kernel by tiles.
+/* Attention, by the first of these ways that takes the call: few queries by an own kernel; cuDNN; 16 bits by the own tensor-core kernel
+ * (dropout, what cuDNN refuses); matrix products; the own kernel by tiles.
  *
- * Idea: as products (float32, wide heads), scores are in memory for some heads at a time, so many as fill a device.
- * Scores are float32 also of 16-bit operands.
- * Invariant: dropout's random numbers and rows that see no key come out alike in every way (kernels/attention.cuh). */
+ * Idea: as products (float32, wide heads), the scores of some heads at a time are in memory, as many heads as fill a device. Scores are
+ * float32 also for 16-bit operands.
+ * Invariant: dropout's random numbers, and rows that see no key, are the same in every way (kernels/attention.cuh). */
 #include <string.h>
 #include "dnn.h"
 
-#define SCORES ((int64_t)32 << 20)      /* in memory at once: fewer heads leave most of a large GPU idle in their products */
-#define SHORT 64                        /* of so many queries and keys the tiles need one launch, and little time */
+#define SCORES ((int64_t)32 << 20)      /* in memory at once: the products of fewer heads leave most of a large GPU idle */
+#define SHORT 64                        /* for up to so many queries and keys the tiles need one launch, and little time */
 
 static ty_k_heads heads_of(const ty_tensor *t) {
   ty_k_heads h = {.p = ty_data(t)};
@@ -30,7 +30,7 @@ ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, 
 
 void ty_given_end(ty_given *x) { ty_release(x->bias); }
 
-/* a's batches from `first` on, n of them */
+/* n of a's batches, from `first` on */
 static ty_k_attention batches_of(const ty_k_attention *a, int64_t first, int64_t n) {
   ty_k_attention b = *a;
   ty_k_heads *const t[9] = {&b.q, &b.k, &b.v, &b.o, &b.g, &b.dq, &b.dk, &b.dvalue, &b.mask};
@@ -43,14 +43,14 @@ static ty_k_attention batches_of(const ty_k_attention *a, int64_t first, int64_t
   return b;
 }
 
-/* For how many batches at once there is room for what is given, and in a call: about as many each time. 0: not even for one. */
+/* How many batches a library call takes, given the room for masks and the library's limit, spread evenly; 0: not even one. */
 static int64_t batches_at_once(const ty_k_attention *a) {
   const ty_given x = ty_given_of(a);
   const int64_t batches = a->heads / a->h, most = ty_dnn_given_at_once();
   int64_t n = TY_MIN(batches, TY_DNN_BATCHES);
   if (a->mask.p) {
     const int64_t numbers = x.k.shape[1] * x.k.shape[2] * x.k.ld;
-    const bool spread = a->g.p && a->mask.stride[2] == 0;      /* one for all queries, of which each is given a copy */
+    const bool spread = a->g.p && a->mask.stride[2] == 0;      /* the same for all queries: each gets a copy */
     if (numbers > (spread ? most : INT32_MAX)) return 0;
     if (x.k.shape[0] > 1) n = TY_MIN(n, most / TY_MAX(numbers, 1));
   }
@@ -70,10 +70,10 @@ static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_str
 
 /* ---- as products ---- */
 
-/* One for each head, step elements apart. made: NULL, or to be released. */
+/* A matrix for each head, step elements apart. made: NULL, or the tensor made for them, to be released. */
 typedef struct { ty_tensor *made; ty_dtype dtype; char *p; int64_t rows, cols, ld, step; } matrices;
 
-/* t's, as they lie where BLAS takes them so, else of a copy. */
+/* The matrices of t: in place where BLAS can read them, else of a copy. */
 static ty_status matrices_of(ty_call *c, const ty_tensor *t, matrices *m) {
   const bool in_line = t->stride[3] == 1 && t->stride[2] >= t->shape[3] &&
     (t->shape[0] == 1 || t->shape[1] == 1 || t->stride[0] == t->stride[1] * t->shape[1]);
@@ -90,7 +90,7 @@ static ty_status matrices_of(ty_call *c, const ty_tensor *t, matrices *m) {
   return TY_OK;
 }
 
-/* New ones of dtype d, for n heads. */
+/* New matrices of dtype d for n heads. */
 static ty_status new_matrices(ty_call *c, int gpu, ty_dtype d, int64_t n, int64_t rows, int64_t cols, matrices *m) {
   const int64_t shape[3] = {n, rows, cols};
   TY_TRY(ty_new(c, gpu, d, 3, shape, &m->made));
@@ -102,7 +102,7 @@ static ty_status new_matrices(ty_call *c, int gpu, ty_dtype d, int64_t n, int64_
   return TY_OK;
 }
 
-/* Those of a result: itself where it has no gaps, else new ones, which then go there. */
+/* Matrices for a result: its own where it is contiguous, else new ones, for into_result to copy there. */
 static ty_status matrices_for(ty_call *c, int gpu, ty_tensor *o, matrices *m) {
   return ty_is_contiguous(o) ? matrices_of(c, o, m)
     : new_matrices(c, gpu, (ty_dtype)o->dtype, o->shape[0] * o->shape[1], o->shape[2], o->shape[3], m);
@@ -117,9 +117,9 @@ static cudaError_t into_result(const ty_tensor *o, const matrices *m, cudaStream
   return ty_convert(o, &whole, s);
 }
 
-/* of_chunk: of the heads at hand alone, else of all */
+/* of_chunk: m holds the current chunk's heads alone, else all heads */
 typedef struct { const matrices *m; bool turned, of_chunk; } factor;
-/* to = a b, of n heads from `first` on */
+/* to = a b, for n heads from `first` on */
 static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor a, factor b, factor to) {
   bool sums;
 #define AT(f) (f.m->p + (f.of_chunk ? 0 : first * f.m->step * (int64_t)ty_dtype_size[f.m->dtype]))
@@ -130,9 +130,9 @@ static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor 
   return ty_cuda_multiply(c, gpu, &p, &sums);
 }
 
-/* *done: false where there was no memory for it, and nothing has been written. */
+/* *done false: there was no memory, and nothing has been written. */
 static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, bool *done) {
-  /* operands, results, and for a chunk of heads the scores and dp, which become p and ds: in their place where the dtype is the same */
+  /* operands, results; for a chunk of heads the scores S and DP, which become P and DS, in place where the dtype is the same */
   enum { Q, K, V, G, O, DQ, DK, DV, S, DP, P, DS, ALL };
   const bool back = a->g.p, same = !ty_is_16bit((ty_dtype)a->dtype);
   const int64_t each = a->lq * a->lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
@@ -213,7 +213,7 @@ ty_status ty_cuda_attention(ty_call *c) {
     a.rng = ty_data(c->out[2]);
     if (a.heads * a.lq == 0) return TY_OK;
     const bool few = ty_k_attention_few(&a);
-    if (a.dropout > 0)                     /* else nobody reads it */
+    if (a.dropout > 0)                     /* else rng isn't read */
       TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
     if (!few) TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
     if (taken) return TY_OK;
@@ -226,7 +226,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   a.dq = heads_of(c->out[0]);
   a.dk = heads_of(c->out[1]);
   a.dvalue = heads_of(c->out[2]);
-  if (a.heads * a.lq * a.lk == 0) {        /* nobody attends to anything */
+  if (a.heads * a.lq * a.lk == 0) {        /* no query or no key */
     for (int i = 0; i < 3; i++) TY_TRY(ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }

@@ -1,9 +1,9 @@
 /* Products through cuBLASLt.
  *
- * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so operands change places and nothing is copied. Bias and relu are
- * the epilogue, or the sums of A's rows. For each shape the library's heuristic is asked once and its first answer
- * kept, or, where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Invariants: one lock guards handles
- * and plans; a product's workspace, where its plan wants one, is a block of its own stream. */
+ * Idea: a row-major product C = A B is the column-major C^T = B^T A^T, so the operands change places and nothing is copied. The epilogue
+ * does bias and relu, or the sums of A's rows. For each shape the library's heuristic is asked once, and its first answer is kept, or,
+ * where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Invariants: one lock guards handles and plans; a
+ * product's workspace, where its plan wants one, is a block of its own stream. */
 #include <cublasLt.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static ty_status blas_fail(ty_call *c, cublasStatus_t e, const char *call, int g
 }
 #define LT(e) do { cublasStatus_t e_ = (e); if (e_ != CUBLAS_STATUS_SUCCESS) return blas_fail(c, e_, #e, gpu); } while (0)
 
-/* Up to 256 bytes. */
+/* p's alignment in bytes, at most 256. */
 static int64_t alignment(const void *p) { return (uintptr_t)p % 256 ? (int64_t)((uintptr_t)p & -(uintptr_t)p) : 256; }
 
 static cudaDataType_t type_of(int dtype) {
@@ -53,7 +53,7 @@ static void drop(plan *p) {
   memset(p, 0, sizeof *p);
 }
 
-/* Column-major, with rows and columns as they lie in memory. */
+/* A column-major layout; rows and cols: as the matrix lies in memory. */
 static ty_status layout(ty_call *c, int gpu, cublasLtMatrixLayout_t *l, int dtype, int64_t rows, int64_t cols,
   int64_t ld, int64_t batch, int64_t stride) {
   const int32_t n = (int32_t)batch;
@@ -78,7 +78,7 @@ static cublasStatus_t launch(int gpu, const plan *w, const cublasLtMatmulAlgo_t 
                         workspace ? ty_data(workspace) : NULL, bytes, s->s);
 }
 
-/* The fastest of n, each some times in a row, so that the host's part of one is behind the one before; the host waits for each. */
+/* The fastest of n. Each runs several times in a row, so that the host's work for one run overlaps the run before; the host waits. */
 static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t *found, int n, const ty_k_product *p,
   const ty_tensor *workspace, ty_stream *s) {
   cudaEvent_t from, to;
@@ -108,7 +108,7 @@ static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) % sizeof(int64_t) == 0 && sizeof(cublasLtMatmulAlgo_t) / sizeof(int64_t) <= TY_PLAN_WORDS,
   "an algorithm fits");
 
-/* The plan that was taken before, if the library still takes it. k: of which the first word is the device. */
+/* Sets w to the plan that was timed before, if the library still takes it. k's first word is the device. */
 static bool taken_before(int gpu, plan *w, const key *k) {
   int64_t saved[TY_PLAN_WORDS];
   cublasLtMatmulHeuristicResult_t result;
@@ -121,7 +121,7 @@ static bool taken_before(int gpu, plan *w, const key *k) {
   return true;
 }
 
-/* What a product reads or writes beside its matrices: a bias, or the sums of A's rows, which to the library are B's columns. */
+/* What a product reads or writes beside its matrices: a bias, or the sums of A's rows, which are B's columns to the library. */
 static const void *beside(const ty_k_product *p) { return p->row_sums ? p->row_sums : p->bias; }
 static cublasStatus_t point_beside(plan *w, const ty_k_product *p) {
   const void *at = beside(p);
@@ -177,14 +177,14 @@ static ty_status build(ty_call *c, int gpu, plan *w, const key *problem, const t
   return TY_OK;
 }
 
-/* The plan, and the bytes of workspace that it wants; or NULL, where some are to be timed and the workspace has less than they may want. */
+/* Gives the plan and the bytes of workspace that it wants; or NULL, where plans are to be timed and the workspace is too small for that. */
 static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_tensor *workspace, size_t have, ty_stream *stream,
   plan **out, size_t *want) {
   key k;
   const int64_t v[14] = {gpu, p->dtype, p->m, p->n, p->k, p->batch, p->lda, p->ldb, p->stride_a, p->stride_b,
     p->ta | p->tb << 1 | p->relu << 2 | (p->bias != NULL) << 3 | ty_core->flags->allow_tf32 << 4 |
       ty_core->flags->cudnn_benchmark << 5 | (p->row_sums != NULL) << 6 | p->wide << 7,
-    /* alignment decides what the heuristic may give */ alignment(p->a), alignment(p->b), alignment(p->c)};
+    /* the heuristic depends on alignment */ alignment(p->a), alignment(p->b), alignment(p->c)};
   memcpy(k.v, v, sizeof v);
   const uint64_t h = ty_hash_words(v, 14);
   plan *w = NULL;
@@ -209,15 +209,15 @@ static ty_status plan_for(ty_call *c, int gpu, const ty_k_product *p, const ty_t
   return TY_OK;
 }
 
-/* The product alone; sums are left to do. */
+/* The product alone; the sums are left to the caller. */
 static ty_status without_sums(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {
   ty_k_product q = *p;
   q.row_sums = NULL;
   return ty_blas_product(c, gpu, &q, s, sums);
 }
 
-/* Of 16-bit rows that don't lie by 16 bytes the library has sums on a product's way from one slow kernel alone: 48 us on an H200 for ten
-   classes, where both apart take 10. */
+/* For 16-bit rows that aren't 16-byte aligned, the library has one slow kernel that gives the sums with the product: 48 us on an H200 for
+   ten classes, where both apart take 10. */
 static bool sums_pay(const ty_k_product *p) {
   return !ty_is_16bit((ty_dtype)p->dtype) || (p->lda % 8 == 0 && alignment(p->a) >= 16);
 }
@@ -238,14 +238,14 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
     }
     if (st == TY_OK) st = plan_for(c, gpu, p, workspace, have, s, &w, &want);
     if (st != TY_OK || want <= have) break;
-    ty_capture_mode(mode);                 /* not under the lock: where memory is short Lua's collector runs, and finalizers may multiply */
+    ty_capture_mode(mode);                 /* not under the lock: an allocation may run Lua's collector, whose finalizers may call matmul */
     pthread_mutex_unlock(&lock);
     ty_release(workspace);
     workspace = NULL;
     TY_TRY(workspace_of(c, gpu, want, &workspace));
     have = want;
   }
-  const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may give the product, but not the sums on its way */
+  const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may take the product without sums */
   *sums = p->row_sums != NULL && !apart;
   if (st == TY_OK && w->none && !apart) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
   else if (st == TY_OK && !w->none) {

@@ -1,12 +1,12 @@
-/* How an op's call on a GPU begins and ends: device, stream, the memory it works with, what its kernels and earlier ones have reported.
+/* How an op's call on a GPU begins and ends: device, stream, the memory it uses, errors that its kernels and earlier ones have reported.
  *
- * Invariant: nothing waits, but where set_sync_debug asks for it or an error is raised anyway. */
+ * Invariant: nothing waits, except where set_sync_debug asks for it or an error is returned anyway. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include "cuda.h"
 
-/* What a kernel of this op or, where that can't be told, of an earlier one found wrong. */
+/* What a kernel found wrong. earlier: it may have been an earlier op's kernel. */
 static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   ty_k_fault *f = ty_fault_of(gpu);        /* NULL: the device was never opened */
   if (!f || f->fault == TY_FAULT_NONE) return TY_OK;
@@ -15,7 +15,7 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   const int fault = f->fault;
   const char *name = ty_op_name(f->op);
   char where[40] = "";
-  if (ty_device_wait(false) != cudaSuccess) cudaGetLastError();          /* what still runs would report the same again */
+  if (ty_device_wait(false) != cudaSuccess) cudaGetLastError();          /* else kernels still running could report it again */
   f->fault = TY_FAULT_NONE;
   f->epoch++;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
@@ -44,7 +44,7 @@ void ty_uses_of(const ty_call *c, ty_stream *s) {
 }
 
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
-  const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result isn't there yet */
+  const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result doesn't exist yet */
   *gpu = ty_device_of(here)->gpu;
   ty_stream *stream = ty_stream_of(c->ctx, *gpu);
   CUDA(c->ctx, *gpu, ty_use(*gpu));

@@ -1,11 +1,11 @@
-/* Convolution: operands brought into the layout that is fast, then to cuDNN, else to the own kernel.
+/* Convolution: brings operands into the fast layout, then calls cuDNN, or the own kernel where cuDNN doesn't take it.
  *
- * Idea: 16-bit tensors go channels-last, with a multiple of 8 of them, since Tensor Cores read them so; others as they lie, if dense.
- * Invariant: the own kernel takes whatever the library doesn't, of the same operands. */
+ * Idea: 16-bit tensors become channels-last, with a multiple of 8 channels, as Tensor Cores read them; others stay as they are, if dense.
+ * Invariant: the own kernel takes whatever the library doesn't, with the same operands. */
 #include <string.h>
 #include "dnn.h"
 
-/* Of a tensor in one of the two layouts; dims of size 1 have the strides that they would have otherwise. */
+/* The strides of a tensor in one of the two layouts; dims of size 1 get the strides that a larger size would have. */
 static void strides_of(const ty_tensor *t, bool last, int64_t s[4]) {
   const int64_t rows[4] = {t->shape[1] * t->shape[2] * t->shape[3], t->shape[2] * t->shape[3], t->shape[3], 1};
   if (last || !ty_is_contiguous(t)) ty_channels_last_strides(t->shape, 4, s);
@@ -17,12 +17,12 @@ static ty_status laid_out(ty_call *c, bool last, ty_tensor *t, ty_tensor **out) 
   return last ? ty_channels_last(c->ctx, t, out) : ty_laid_out_as(c->ctx, t, t, out);
 }
 
-/* 16-bit images of few channels get further ones, of 0, so that Tensor Cores read packs of them: to a multiple of WHOLE. */
+/* 16-bit images of few channels get more channels, of 0, up to a multiple of WHOLE, so that Tensor Cores read whole packs. */
 #define WHOLE 8
-#define FEWEST 3                 /* of one the library's own kernels were faster; two were not tried */
-#define FEW 32                   /* with more of them the library does it at little cost */
+#define FEWEST 3                 /* for 1 the library's own kernels were faster; 2 was not tried */
+#define FEW 32                   /* for more channels the library does it itself, at little cost */
 
-/* A tensor of t's shape but for its channels, channels-last. */
+/* A new channels-last tensor of t's shape but with so many channels. */
 static ty_status widened(ty_call *c, int gpu, const ty_tensor *t, int64_t channels, ty_tensor **out) {
   ty_meta m = {.dtype = t->dtype, .ndim = 4, .has_stride = true};
   memcpy(m.shape, t->shape, sizeof m.shape);
@@ -38,7 +38,7 @@ static ty_tensor first_channels(const ty_tensor *t, int64_t channels) {
   return w;
 }
 
-/* t as cuDNN is to read it: laid out, with so many channels. */
+/* t as cuDNN is to read it: in the fast layout, with so many channels. */
 static ty_status operand(ty_call *c, int gpu, cudaStream_t s, bool last, ty_tensor *t, int64_t channels, ty_tensor **out) {
   if (t->shape[1] == channels) return laid_out(c, last, t, out);
   TY_TRY(widened(c, gpu, t, channels, out));
@@ -58,13 +58,13 @@ ty_status ty_cuda_conv(ty_call *c) {
   bool taken = false;
   TY_TRY(ty_begin(c, &gpu, &s));
   if (ty_numel(out) == 0) return TY_OK;
-  /* image and weight have as many; the second operand is one of them, and the result or the first one the other */
+  /* the image and the weight have equally many channels; the second operand is one of them, the result or the first operand the other */
   const int64_t few = c->in[1].t->shape[1],
     channels = last && v.groups == 1 && few >= FEWEST && few <= FEW ? (few + WHOLE - 1) / WHOLE * WHOLE : few;
-  const bool into = channels != few && id != TY_OP_conv2d;           /* the result gets channels that nobody asked for */
+  const bool into = channels != few && id != TY_OP_conv2d;           /* r gets more channels than the result has */
   ty_status st = operand(c, gpu, s, last, c->in[0].t, c->in[0].t->shape[1] + (id == TY_OP_conv2d ? channels - few : 0), &p);
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
-  /* cuDNN ignores the strides of what it spreads */
+  /* cuDNN ignores the strides of an operand that it broadcasts */
   if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);
   if (st == TY_OK) st = ty_align(c, gpu, s, &p);
   if (st == TY_OK) st = ty_align(c, gpu, s, &q);

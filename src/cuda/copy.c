@@ -1,7 +1,7 @@
-/* Copies: between devices, and on one.
+/* Copies between devices, and on one device.
  *
- * Idea: on one device the conversion kernel, or one plain copy where both sides are dense, does it all. Invariant:
- * host memory that isn't pinned is done with when the call returns. */
+ * Idea: on one device everything is done by the conversion kernel, or by one plain copy where both sides are dense. Invariant:
+ * host memory that isn't pinned is no longer used when the call returns. */
 #include <stdio.h>
 #include <string.h>
 #include "cuda.h"
@@ -11,7 +11,7 @@ static enum cudaMemcpyKind kind_of(const ty_backend *to, const ty_backend *from)
   return to->gpu < 0 ? cudaMemcpyDeviceToHost : from->gpu < 0 ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
-/* Tells of it, or refuses it, where the user has asked for that. */
+/* Warns of a wait for the device, or refuses it, if the user has asked for that. */
 static ty_status about_to_wait(ty_ctx *ctx) {
   char where[128];
   if (ty_core->flags->warn_sync && ctx->host) {
@@ -21,7 +21,7 @@ static ty_status about_to_wait(ty_ctx *ctx) {
   return ty_core->flags->refuse_sync ? ty_error(ctx, "this waits for the device, which set_sync_debug_mode('error') refuses") : TY_OK;
 }
 
-/* Lets each of two devices read the other's memory, where they can: else a copy between them goes through the host. Asked once. */
+/* Lets two devices read each other's memory, if they can; else copies between them go through the host. Done once. */
 static void meet(int a, int b) {
   static _Atomic bool met[TY_MAXGPU][TY_MAXGPU];
   if (atomic_exchange(&met[a][b], true)) return;
@@ -31,12 +31,12 @@ static void meet(int a, int b) {
     int can = 0;
     if (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can && ty_use(from) == cudaSuccess) cudaDeviceEnablePeerAccess(to, 0);
   }
-  cudaGetLastError();                      /* it had been allowed, or isn't: the copy goes either way */
+  cudaGetLastError();                      /* already allowed, or not possible: the copy works either way */
   ty_capture_mode(mode);
 }
 
-/* Whether a copy from there has read all when the call returns, as the runtime does of pageable memory, through a buffer of its own: not of
- * what another library has page-locked, nor by devices that can read the host's pages themselves. */
+/* Whether a copy from `host` has read everything when the call returns. The runtime reads pageable memory through a buffer of its own; not
+ * so what another library has page-locked, nor where the device can read the host's pages itself. */
 static bool is_staged(int gpu, const void *host) {
   static _Atomic int reads[TY_MAXGPU];     /* 0: not asked yet, 1: no, 2: yes */
   struct cudaPointerAttributes a;
@@ -47,7 +47,7 @@ static bool is_staged(int gpu, const void *host) {
   return known && a.type == cudaMemoryTypeUnregistered && reads[gpu] == 1;
 }
 
-/* What few bytes are copied from instead, so that nothing waits for the device. */
+/* Up to so many bytes are copied from a pinned buffer instead, so that nothing waits for the device. */
 #define STAGED (64 << 10)
 static ty_status stage(ty_ctx *ctx, const char **s, size_t n, void **own) {
   TY_TRY(ty_pin(ctx, n, own));
@@ -63,7 +63,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   const char *s = (const char *)src->data + src_at;
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
   CUDA(ctx, b->gpu, ty_use(b->gpu));
-  if (to->gpu >= 0 && from->gpu >= 0) {    /* the source's stream first, and it goes on after */
+  if (to->gpu >= 0 && from->gpu >= 0) {    /* after the source's stream, which then waits for the copy */
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
     stream = ty_stream_of(ctx, to->gpu);
     if (ty_captures(to->gpu) != ty_captures(from->gpu)) TY_TRY(ty_refuse_capture(ctx, "a copy from or to a GPU that takes no part"));
@@ -81,7 +81,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (!pinned || (wait && to->gpu < 0))
     TY_TRY(ty_refuse_capture(ctx,
       pinned ? "a copy to the cpu that waits" : "a copy from or to memory of the cpu that isn't pinned"));
-  const bool lasts = pinned || (to->gpu >= 0 && is_staged(b->gpu, host));      /* what is read when the copy comes to it */
+  const bool lasts = pinned || (to->gpu >= 0 && is_staged(b->gpu, host));      /* s is valid for as long as the copy reads it */
   void *own = NULL;
   if (!lasts && to->gpu >= 0 && n <= STAGED) TY_TRY(stage(ctx, &s, n, &own));
   const bool waits = pinned ? wait && !ty_captures(b->gpu) : !lasts && !own;
@@ -150,7 +150,7 @@ ty_status ty_align(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t) {
   return st;
 }
 
-/* The number as an element of the dtype. */
+/* The bits of number v as an element of dtype d. */
 static uint64_t bits_of(ty_dtype d, ty_operand v) {
   const double f = v.kind == TY_FLOAT ? v.f : (double)v.i;
   const int64_t i = v.kind == TY_FLOAT ? ty_whole(v.f) : v.i;
@@ -211,7 +211,7 @@ ty_status ty_cuda_copy(ty_call *c) {
   return ty_launched(c, gpu, e);
 }
 
-/* cat and stack: many parts a launch, where each lies as the result does; else part by part. */
+/* cat and stack: many parts in a launch where all have the result's layout; else part by part. */
 ty_status ty_cuda_cat(ty_call *c) {
   const bool stacks = c->op->id == TY_OP_stack;
   const int d = (int)c->at[stacks ? TY_AT_stack_dim : TY_AT_cat_dim].i;

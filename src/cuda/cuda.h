@@ -1,8 +1,8 @@
-/* The CUDA backend's own interfaces.
+/* The interfaces between the CUDA backend's files.
  *
- * Idea: every device has a default stream of its own and a cache of memory; ops are put into the context's current stream and never wait.
- * Invariants: the device is set before the runtime is called for it; memory that a stream works with is recorded with its block; a wait
- * of the host is counted. */
+ * Idea: each device has its own default stream and memory cache; an op is queued on the context's current stream and never waits.
+ * Invariants: the device is selected (ty_use) before the runtime is called for it; every stream that uses a block of memory is recorded
+ * with that block; every wait of the host is counted (ty_count_sync). */
 #ifndef TY_CUDA_H
 #define TY_CUDA_H
 #include <cuda_runtime_api.h>
@@ -13,43 +13,42 @@
 extern const ty_services *ty_core;                           /* services.c */
 extern ty_backend ty_gpus[TY_MAXGPU];
 extern int ty_gpu_count;
-const char *ty_cuda_lost(cudaError_t e);           /* what to say where an error has ended the use of the device; else "" */
+const char *ty_cuda_lost(cudaError_t e);           /* text for an error that ends the use of the device; "" for others */
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
 #define CUDA(ctx, gpu, e) do { cudaError_t e_ = (e); if (e_ != cudaSuccess) return ty_cuda_fail(ctx, e_, #e, gpu); } while (0)
-cudaError_t ty_use(int gpu);                                 /* makes it this thread's device */
-cudaError_t ty_open(int gpu);                                /* done by ty_use and ty_stream_of at a device's first use */
+cudaError_t ty_use(int gpu);                                 /* selects gpu for this thread */
+cudaError_t ty_open(int gpu);                                /* at a device's first use; ty_use and ty_stream_of call it */
 bool ty_is_open(int gpu);
 void ty_count_sync(void);
 ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
 
 /* ---- stream.c ---- */
-/* for_graphs: never handed out for anything else; taken: by a graph; tickets: see ty_tickets */
 typedef struct ty_stream {
   cudaStream_t s;
   int gpu, priority;
-  bool for_graphs, taken;
+  bool for_graphs, taken;                  /* reserved for graph capture; owned by a graph's pool now */
   atomic_int holders;
-  unsigned *tickets;
+  unsigned *tickets;                       /* see ty_tickets */
   struct ty_stream *next;
 } ty_stream;
-/* TY_K_TICKETS counters that are 0, for a launch on the current stream whose last block does more (last_block in
- * kernels/device.cuh) and leaves them 0. *made: NULL, or to be released after it. */
+/* TY_K_TICKETS counters, all 0, for a launch on the current stream whose last block does extra work (last_block in
+ * kernels/device.cuh) and resets them. *made: NULL, or the counters' tensor, to be released after the launch. */
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
-/* Work of a kind that comes one after another on a device, whatever streams, threads and branches of a graph it is from: turn_begin
-   makes what s gets until turn_end, in one launch, come after the last. */
+/* Launches of one kind run one after another on a device, whatever streams, threads and graph branches they are from: what s gets between
+   turn_begin and turn_end, in one launch, runs after the kind's previous one. */
 typedef enum { TY_DRAWS, TY_EXCHANGES, TY_NTURNS } ty_turn;
 void ty_turn_begin(ty_turn kind, ty_stream *s);
 void ty_turn_end(ty_turn kind, int gpu);
-/* Around the one launch that draws or looks (end gives e back). */
+/* Call both around the one launch that draws from the generator or reads it; end returns e. */
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
-void ty_join(ty_stream *s, int gpu, void *other);      /* s goes on after other, NULL: the default stream */
-ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the current one */
+void ty_join(ty_stream *s, int gpu, void *other);      /* s waits for other's work so far; NULL: the default stream's */
+ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the context's current stream */
 cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
-ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out);            /* for a graph */
+ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out);            /* for a graph's capture */
 bool ty_stream_usable(int gpu, const void *stream);
-void ty_stream_retain(void *stream);                         /* NULL, the default one, is held by nobody */
+void ty_stream_retain(void *stream);                         /* NULL, the default stream, isn't counted */
 void ty_stream_release(int gpu, void *stream);
 void *ty_stream_raw(int gpu, void *stream);
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream);
@@ -62,7 +61,7 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
-/* what s gets from now on comes after what other has (else the host waits); memory.c */
+/* What s gets from now on runs after what other has got so far (if need be, the host waits). memory.c */
 void ty_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
@@ -71,25 +70,25 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **ou
 ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes);
 ty_status ty_graph_replay(ty_ctx *ctx, void *graph);
 void ty_graph_free(void *graph);
-ty_stream *ty_captures(int gpu);                             /* the stream of the graph that this thread captures on gpu, or NULL */
-uint64_t ty_captured_pool(int gpu);                          /* that graph's; 0: there is none */
-bool ty_capturing(void);
-bool ty_anyone_captures(void);                               /* in whatever thread */
-/* Waits for the current device's work, which would break what is captured: while a thread captures, not ready; insist: not before another
-   thread's capture has ended. */
+ty_stream *ty_captures(int gpu);                             /* the stream in which this thread captures on gpu, or NULL */
+uint64_t ty_captured_pool(int gpu);                          /* id of that graph's pool; 0: no capture */
+bool ty_capturing(void);                                     /* this thread, on any device */
+bool ty_anyone_captures(void);                               /* any thread */
+/* Waits for all work of the current device, which would break a capture: returns cudaErrorNotReady while this thread captures; while
+   another one does, first waits for that capture's end (insist), or returns the same. */
 cudaError_t ty_device_wait(bool insist);
-bool ty_ever_captured(void);            /* in this process: graphs may run what they were captured with */
-/* of this thread, while it captures; gives the one before */
+bool ty_ever_captured(void);            /* this process, whose graphs may run the plans they were captured with */
+/* Sets this thread's mode while it captures (else does nothing); returns the previous mode. */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
-ty_stream **ty_captured_turn(ty_turn kind, int gpu);         /* whose turn was the last in the graph that this thread captures, or NULL */
+ty_stream **ty_captured_turn(ty_turn kind, int gpu);         /* who had the last turn in this thread's capture; NULL: no capture */
 uint64_t ty_queue_id(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
-/* stream works with s: recorded with its memory, or, while a graph is captured, with the graph */
+/* Records that stream uses s: with s's block or, while a graph is captured, with the graph. */
 void ty_uses(ty_stream *stream, ty_storage *s);
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 
 /* ---- memory.c ---- */
 bool ty_cuda_cached(void);
-uint64_t ty_pool_of(const ty_storage *s);                    /* whose capture it was made for; 0: none's */
+uint64_t ty_pool_of(const ty_storage *s);                    /* id of the graph pool it was allocated for; 0: none */
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
 void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
 void ty_cuda_empty_cache(const ty_backend *b);
@@ -98,11 +97,11 @@ void ty_cuda_stats(int gpu, ty_gpu_stats *out);
 void ty_cuda_reset_peaks(int gpu);
 size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room);
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
-void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream works with s: its memory isn't given to others until that is done */
+void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);
 void ty_unpin(void *p);
 bool ty_pinned(const void *p);
-void ty_pinned_follows(const void *p, ty_stream *stream);    /* before a copy */
+void ty_pinned_follows(const void *p, ty_stream *stream);    /* before a copy in stream */
 void ty_pinned_used_on(const void *p, ty_stream *stream);    /* after it */
 
 /* ---- copy.c ---- */
@@ -113,18 +112,18 @@ ty_status ty_cuda_copy(ty_call *c);
 ty_status ty_cuda_cat(ty_call *c);
 
 /* ---- call.c: what an entry begins and ends with ---- */
-/* sets the device, records the use of its operands and results, gives the stream */
+/* Selects the device, returns earlier kernels' errors, records the use of operands and results, gives the stream. */
 ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
-void ty_uses_of(const ty_call *c, ty_stream *s);              /* what a call reads and writes is used by the stream */
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* what a launch in the current stream gave */
-ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same, where there is no call */
-ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that a kernel of an earlier op has reported */
-/* a contiguous tensor on gpu */
+void ty_uses_of(const ty_call *c, ty_stream *s);              /* s uses the call's operands and results */
+ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a launch in the current stream returned */
+ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same without a call */
+ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that an earlier op's kernel has reported */
+/* A new contiguous tensor on gpu. */
 ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
-/* of a contiguous tensor like t: lines along dim, of n elements that lie inner apart */
+/* The lines along dim of a contiguous tensor of t's shape: n elements each, which lie inner apart. */
 void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
 
-/* ---- one entry for each class of ops: each in the file that is named as its kernels are, but where it says otherwise ---- */
+/* ---- one entry for each class of ops, in the file named like its kernels' file unless a comment names another ---- */
 ty_status ty_cuda_pointwise(ty_call *c);
 ty_status ty_cuda_fill(ty_call *c);
 ty_status ty_cuda_random(ty_call *c);                        /* fill.c */
@@ -150,26 +149,26 @@ ty_status ty_cuda_attention(ty_call *c);
 ty_status ty_cuda_sort(ty_call *c);
 ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n);
 
-/* ---- what such files lend each other ---- */
-/* by the library, or the own kernel where that can't; sums: as blas.h says. matmul.c */
+/* ---- what these files share ---- */
+/* By cuBLASLt, or by the own kernel where that can't; sums: as in blas.h. matmul.c */
 ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);
-/* writes meet in a fixed order where that is asked for; index.c */
+/* Writes to one element have a fixed order where the op or deterministic mode needs it; index.c */
 ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
-ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* finds the work space; sort.c */
-ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k);          /* the same; scan.c */
+ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* allocates the work space; sort.c */
+ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k);          /* allocates it too; scan.c */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
 /* pool.c */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);
-void ty_plane_strides(const ty_tensor *t, int64_t s[4]);     /* of 4 dims, or of 3, which have no images */
-/* back: NULL, or cross_entropy_mean_backward of c's results; softmax.c */
+void ty_plane_strides(const ty_tensor *t, int64_t s[4]);     /* (n, c, h, w); t may have no n */
+/* back: NULL, or the call of cross_entropy_mean_backward to be done with c; softmax.c */
 ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);
-ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* of amp_update; optim.c */
-/* rule: NULL, or its scaler's update follows */
+ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* update: a call of amp_update; optim.c */
+/* rule: NULL, or the GradScaler's update that follows the step */
 ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);
-/* batch_norm_stats and batch_norm_backward; from: NULL, or the gradient is what reaches x of these maxima's. norm.c */
+/* batch_norm_stats and batch_norm_backward. from: NULL, or the incoming gradient is this max pooling's backward result. norm.c */
 ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from);
-/* What goes with a norm's gradient (joint.c); each may be NULL. g: stands for the call's, of another dtype; past: is added, which gives sum
-   in place of the call's result; copy: that in another dtype. */
+/* What is done together with a norm's backward (joint.c); each may be NULL. g: the incoming gradient in another dtype, used instead of the
+   call's; past: added to the call's result, which makes sum, written instead of it; copy: gets the same in another dtype. */
 typedef struct { ty_tensor *g; const ty_tensor *past, *sum, *copy; } ty_beside;
 ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside);
 ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out);     /* own.c */
@@ -177,15 +176,15 @@ ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch 
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */
 ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);
-/* *o = n elements of dtype d: x reduced by an op of the table, along the dims whose bits are set */
+/* o, n elements of dtype d = x reduced by op, a reduction of the table, along the dims whose bits are set. */
 ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n);
 /* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and
-   merges them; none is left where no operand needs them. */
+   merges them; leaves no dims where no operand needs strides. */
 void ty_in_memory_order(ty_k_point *a);
-/* dst = src, of the same shape (or broadcast), any strides and dtypes, on one device. */
+/* dst = src, of the same shape or broadcast to it, any strides and dtypes, on one device. */
 cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
-/* *t becomes a copy in the same layout where it doesn't lie at a multiple of 16 bytes, as cuBLASLt and cuDNN want it; NULL stays. */
+/* Replaces *t by a copy in the same layout unless its data is 16-byte aligned, as cuBLASLt and cuDNN require; NULL stays NULL. */
 ty_status ty_align(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t);
-/* One element of memory of a dtype into all of dst. */
+/* Every element of dst = v. */
 cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);
 #endif

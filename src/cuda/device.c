@@ -1,7 +1,7 @@
-/* The devices: opening them, errors, what they are, random generators.
+/* The devices: opening them, errors, properties, random generators.
  *
- * Idea: a process that has one of a machine's GPUs is to take nothing of the others, so each is opened when it is first used: ty_use and
- * ty_stream_of, which all that is done on it goes by, see to that. Until then its generator's state is kept on the host. */
+ * Idea: a process that uses one of a machine's GPUs should take nothing from the others. So each is opened at its first use, by ty_use or
+ * ty_stream_of, which all work on a device goes through. Until then its generator's state is kept on the host. */
 #include <cuda_profiler_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -41,13 +41,13 @@ const char *ty_cuda_lost(cudaError_t e) {
 
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
   int n = (int)strcspn(call, "(");
-  cudaGetLastError();                      /* else the next launch would report it once more */
+  cudaGetLastError();                      /* else the next launch would report it again */
   return ty_error(ctx, "%.*s failed on cuda:%d: %s (%s)%s", n, call, gpu, cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
 }
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool opened[TY_MAXGPU];
-static ty_generator pending[TY_MAXGPU];    /* of those that aren't open */
+static ty_generator pending[TY_MAXGPU];    /* of devices that aren't open yet */
 static __thread int current = -1;          /* this thread's device, or -1: not known */
 
 static cudaError_t open_device(int gpu);
@@ -60,14 +60,14 @@ static cudaError_t choose(int gpu) {
 
 bool ty_is_open(int gpu) { return atomic_load(&opened[gpu]); }
 
-/* The thread's device stays. */
+/* Leaves the thread's device as it is. */
 cudaError_t ty_open(int gpu) {
   if (ty_is_open(gpu)) return cudaSuccess;
   const int before = current;
   pthread_mutex_lock(&opening);
   cudaError_t e = cudaSuccess;
   if (!ty_is_open(gpu)) {
-    const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);      /* no part of what another device records */
+    const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);      /* not part of another device's capture */
     e = choose(gpu);
     if (e == cudaSuccess) e = open_device(gpu);
     ty_capture_mode(mode);
@@ -121,7 +121,7 @@ static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) 
   return TY_OK;
 }
 
-/* Whether the generator's state is still the host's, which then takes *set or gives it. */
+/* Whether the generator's state is still kept on the host; if so, stores *set there, or reads it into *get. */
 static bool at_host(int gpu, const ty_generator *set, ty_generator *get) {
   pthread_mutex_lock(&opening);
   const bool host = !ty_is_open(gpu);
@@ -168,7 +168,7 @@ static ty_status recording(ty_ctx *ctx, bool on) {
 
 static bool channels_last(ty_dtype d) { return ty_is_16bit(d); }
 
-/* What a failure left undone is done the next time. */
+/* After a failure, the next call does what is left. */
 static cudaError_t open_device(int gpu) {
   ty_stream *s;
   cudaError_t e = ty_streams_open(gpu, &s);
@@ -181,7 +181,7 @@ static cudaError_t open_device(int gpu) {
     unsigned *word = NULL;
     e = cudaMalloc((void **)&word, sizeof *word);
     if (e == cudaSuccess) e = cudaMemsetAsync(word, 0, sizeof *word, s->s);
-    if (e == cudaSuccess) e = cudaStreamSynchronize(s->s);     /* other streams' kernels look at it */
+    if (e == cudaSuccess) e = cudaStreamSynchronize(s->s);     /* other streams' kernels read it */
     if (e == cudaSuccess) faults[gpu]->claimed = word;
     else if (word) cudaFree(word);
   }

@@ -1,4 +1,4 @@
-/* Distances between the rows of two matrices, and their gradients; to kernels/distance.cu. Invariant: the kernels are given contiguous
+/* Distances between the rows of two matrices, and their gradients, by kernels/distance.cu. Invariant: the kernels get contiguous
  * operands. */
 #include "cuda.h"
 

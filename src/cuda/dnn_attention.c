@@ -1,11 +1,11 @@
 /* Attention in 16 bits as cuDNN graphs, which the library's flash kernels recognize.
  *
  * Idea: the graph is written out (the library's single node has no causal mask): scores, scale, mask, softmax with its
- * log-sum-exp, product; backward makes the probabilities again from the log-sum-exp. K and V are seen transposed by
- * their strides. The query's gradient is summed up in float32 memory of the caller's, in no fixed order; where
- * determinism is asked for it isn't, and the library then keeps the square of the length. A mask is added as numbers
- * (kernels/attention_given.cu). What isn't offered here (other dtypes, wide heads, dropout) src/cuda/attention.c gives to products or
- * kernels. */
+ * log-sum-exp, product; backward computes the probabilities again from the log-sum-exp. K and V are transposed by their
+ * strides. The query's gradient is summed in float32 memory of the caller's, in no fixed order; where determinism is asked
+ * for, that memory isn't given, and the library needs memory for the square of the length. A mask is added as numbers
+ * (kernels/attention_given.cu). Other dtypes, wide heads and dropout aren't done here: src/cuda/attention.c does them by
+ * products or own kernels. */
 #include <float.h>
 #include <string.h>
 #include "dnn_plan.h"
@@ -13,7 +13,7 @@
 enum { UID_Q = 1, UID_KT, UID_V, UID_O, UID_LSE, UID_SCALE, UID_LOW, UID_G, UID_VT, UID_K, UID_DQ, UID_DK, UID_DV, UID_KEEPS,
   UID_SUMS, UID_BIAS };
 #define F CUDNN_DATA_FLOAT
-#define PATIENCE 100                     /* calls of one shape without gradients: a text that grows has each length once a layer */
+#define PATIENCE 100                     /* calls of one shape, without gradients: text generation calls each length just once a layer */
 
 static ty_desc product(ty_dnn_graph *g, ty_desc a, ty_desc b, ty_desc c) {
   const cudnnDataType_t compute = F;
@@ -37,7 +37,7 @@ static ty_desc reduction(ty_dnn_graph *g, cudnnReduceTensorOp_t kind, ty_desc x,
   return y;
 }
 
-/* x's last two dims exchanged, in type */
+/* x with its last two dims exchanged, as type */
 static ty_desc transposed(ty_dnn_graph *g, ty_desc x, cudnnDataType_t type, const int64_t dims[4]) {
   const int64_t td[4] = {dims[0], dims[1], dims[3], dims[2]}, ts[4] = {dims[1] * dims[2] * dims[3], dims[2] * dims[3], 1, dims[3]};
   ty_desc y = ty_dnn_tensor(g, 1000 + g->uid++, type, td, ts, TY_DNN_INNER);
@@ -54,7 +54,7 @@ static ty_desc unary(ty_dnn_graph *g, cudnnPointwiseMode_t mode, ty_desc x, cons
   return ty_dnn_point(g, mode, F, -1, x, NULL, NULL, ty_dnn_inner(g, F, dims));
 }
 
-/* The shapes of a call, and where its tensors lie; t: the last two dims exchanged. */
+/* The shapes of a call's tensors, and strides of rows; kt, vt: last two dims exchanged. */
 typedef struct { int64_t q[4], k[4], v[4], kt[4], vt[4], s[4], row[4], row_stride[4], one[4]; } shapes;
 
 static shapes shapes_of(const ty_k_attention *a) {
@@ -69,10 +69,10 @@ static ty_desc heads(ty_dnn_graph *g, int64_t uid, int dtype, const int64_t dims
   return ty_dnn_tensor(g, uid, ty_dnn_type(dtype), dims, strides, TY_DNN_REAL);
 }
 
-/* What a graph is described by. */
+/* What describes a graph. */
 typedef struct { ty_k_attention a; ty_given given; ty_tensor *sums; cudaStream_t s; } attended;
 
-/* q k^T * scale + bias, with what a query doesn't see far below */
+/* q k^T * scale + bias; the lowest number where causality hides the key */
 static ty_desc scores(ty_dnn_graph *g, const attended *w, const shapes *d, ty_desc q, ty_desc kt, ty_desc scale) {
   ty_desc s = product(g, q, kt, ty_dnn_inner(g, F, d->s));
   s = binary(g, CUDNN_POINTWISE_MUL, s, scale, F, d->s);
@@ -105,7 +105,7 @@ static void forward(ty_dnn_graph *g, const void *what) {
   product(g, binary(g, CUDNN_POINTWISE_DIV, e, sum, type, d.s), v, o);
 }
 
-/* Where the kernels add up the query's gradient: float32, in tiles. */
+/* The float32 memory, in tiles, in which the kernels sum the query's gradient. */
 static ty_desc sums_of(ty_dnn_graph *g, const shapes *d) {
   const cudnnDataType_t type = F;
   const cudnnBackendTensorReordering_t tiles = CUDNN_TENSOR_REORDERING_F16x16;
@@ -134,7 +134,7 @@ static void backward(ty_dnn_graph *g, const void *what) {
     dv = heads(g, UID_DV, a->dtype, d.v, &a->dvalue, false);
   ty_desc lse = ty_dnn_tensor(g, UID_LSE, F, d.row, d.row_stride, TY_DNN_WORDS),
     scale = ty_dnn_tensor(g, UID_SCALE, F, d.one, d.one, TY_DNN_VALUE);
-  ty_desc keeps = ty_dnn_tensor(g, UID_KEEPS, F, d.one, d.one, TY_DNN_VALUE);  /* 1: the pattern has it */
+  ty_desc keeps = ty_dnn_tensor(g, UID_KEEPS, F, d.one, d.one, TY_DNN_VALUE);  /* 1: there to match the library's pattern */
   ty_desc delta = reduction(g, CUDNN_REDUCE_TENSOR_ADD, binary(g, CUDNN_POINTWISE_MUL, go, o, F, d.q), ty_dnn_inner(g, F, d.row));
   delta = binary(g, CUDNN_POINTWISE_MUL, delta, keeps, F, d.row);
   ty_desc s = scores(g, w, &d, q, kt, scale);
@@ -155,10 +155,10 @@ static bool fits(const ty_k_heads *t) {
   return t->stride[3] == 1 && (uintptr_t)t->p % 16 == 0;
 }
 
-/* What plans are offered for, but kernels don't do. Reported: one key; more heads than a grid's second dim holds; gradients of one query;
- * and, on sm_90, gradients where 64 keys are in the last 128: those that aren't there have a score of 0, unless causality hides them, whose
- * exponential overflows beside a log-sum-exp below -88, as a mask of the lowest numbers makes it: NaN. Without a mask that is rare, and
- * goes on where there are only the tiles else. */
+/* Whether the library's kernels do a right; it offers plans for more. Wrong, and reported: one key; more heads than a grid's second dim
+ * holds; gradients of one query; and, on sm_90, gradients where the last 128 keys are only 64. The missing keys, unless causality hides
+ * them, have a score of 0, whose exponential overflows (NaN) where the log-sum-exp is below -88, as a mask of very low numbers makes it.
+ * Without a mask that is rare, and accepted where the only other way is the tiles. */
 static bool done_right(const ty_k_attention *a) {
   if (a->lk == 1 || a->h > TY_DNN_BATCHES) return false;
   if (!a->g.p) return true;
@@ -170,7 +170,7 @@ static ty_dnn_key key_of(const attended *w) {
   const ty_k_attention *const a = &w->a;
   const int64_t *const n = w->given.k.shape;
   const int masked = a->mask.p ? 1 + (n[0] == 1) + 2 * (n[1] == 1) + 4 * (n[2] == 1) : 0;
-  /* 4 isn't used: plans that were saved once had dropout there */
+  /* bit 2 (4) stays unused: keys of plans saved earlier have dropout there */
   ty_dnn_key k = {{1000 + (a->g.p != NULL) + 2 * (w->sums != NULL) + 8 * masked, a->dtype, a->causal, a->heads,
     a->h, a->lq, a->lk, a->d, a->dv}};
   const ty_k_heads *t[8] = {&a->q, &a->k, &a->v, &a->o, &a->g, &a->dq, &a->dk, &a->dvalue};
@@ -198,8 +198,8 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   if (a->heads * a->lq * a->lk == 0 || !done_right(a)) return TY_OK;
   for (int i = 0; i < (back ? 8 : 4); i++)
     if (!fits(t[i])) return TY_OK;
-  /* A plan that training, a graph or the promise of the same bits each time needs is made at once; so is one without which there are only
-     the tiles, which take as long as a plan does. */
+  /* once: the call may be a single one, so that its plan can wait. Training, graphs and deterministic mode need theirs at once; so do sizes
+     whose only other way is the tiles, which take as long as making a plan. */
   const bool once = a->lq * a->lk <= TY_SCORES_IN_MEMORY && !back && !c->ctx->grad_enabled && !ty_captures(gpu) && !repeats;
   attended w = {.a = *a, .given = ty_given_of(a), .s = s->s};
   ty_dnn_pack pack = {.dtype = a->dtype, .patience = once ? PATIENCE : 0, .ready = ready, .more = &w}, *const p = &pack;
@@ -228,5 +228,5 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   if (st == TY_OK) st = ty_dnn_run(c, gpu, &k, back ? backward : forward, &w, p, s, taken);
   ty_release(w.sums);
   ty_given_end(&w.given);
-  return st == TY_OOM ? TY_OK : st;        /* other ways need less memory */
+  return st == TY_OOM ? TY_OK : st;        /* the other ways need less memory */
 }

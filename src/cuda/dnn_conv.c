@@ -1,4 +1,4 @@
-/* Convolutions as cuDNN graphs: one operation, or two with a bias. Invariant: the key holds all that the description reads. */
+/* Convolutions as cuDNN graphs: one operation, or two with a bias. Invariant: the key holds everything that describe() reads. */
 #include <string.h>
 #include "dnn_plan.h"
 
@@ -19,7 +19,7 @@ static ty_desc geometry(ty_dnn_graph *g, const ty_k_convolution *a, cudnnDataTyp
   return d;
 }
 
-/* One of the three convolution operations, of the graph's tensors x, w and y. */
+/* Adds one of the three convolution operations, on the graph's tensors x, w and y. */
 static void convolution(ty_dnn_graph *g, const ty_k_convolution *a, ty_desc conv, ty_desc x, ty_desc w, ty_desc y) {
   const bool wide = a->dtype == TY_F64;
   const float one = 1, zero = 0;

@@ -1,9 +1,9 @@
 /* Plans of cuDNN's graphs.
  *
- * Idea: the library's heuristic lists engines for a graph, best first, and the first that may be used and can be built is the plan, or,
- * where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Which may be used: for float32 none that
- * rounds operands unless TF32 is allowed; none that gives other bits each time where determinism is asked for.
- * Invariants: descriptors of a graph are destroyed once the plan stands; one lock guards handles and plans; a key
+ * Idea: the library's heuristic lists engines for a graph, best first. The plan is the first engine that is allowed and can be built, or,
+ * where backends.cudnn.benchmark is set, the fastest of several (timed_plans.h). Not allowed are engines that round float32 operands,
+ * unless TF32 is allowed, and, where determinism is asked for, engines whose bits vary.
+ * Invariants: a graph's descriptors are destroyed once its plan is made; one lock guards handles and plans; a key
  * without a plan is remembered as such. */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "timed_plans.h"
 
 #define PLANS 4096
-#define ENGINES 64               /* of the heuristic's list: those that round to TF32 come first */
+#define ENGINES 64               /* taken from the heuristic's list, in which engines that round to TF32 come first */
 #define TIMED 8
 #define ROUNDS 5
 #define WORKSPACE ((int64_t)1 << 30)     /* a plan that wants more is not taken: attention's may want the square of the length */
@@ -21,8 +21,8 @@
 #define KEY_FLAGS (WORDS - 1)              /* the words of a key that are set here */
 #define KEY_GPU (WORDS - 2)
 
-/* plan NULL: there is none or, until it was asked for as often as the caller's patience says, none yet */
-/* busy: a call up the stack is at it, whose memory was short, so that a finalizer's came between */
+/* plan NULL: there is none, or none yet, since the key was asked for less often than the caller's patience says */
+/* busy: in use further up the stack, by a call that ran out of memory; this call comes from a finalizer that ran then */
 typedef struct { bool used, settled, busy; int asked; ty_dnn_key k; ty_desc plan; int64_t workspace; } entry;
 
 static cudnnHandle_t handles[TY_MAXGPU];
@@ -120,7 +120,7 @@ static ty_desc whole(ty_dnn_graph *g, cudnnHandle_t handle) {
 
 /* ---- plans ---- */
 
-/* Whether an engine's way of computing is allowed. */
+/* Whether an engine's numerical notes are allowed. */
 static bool allowed(ty_desc config, int dtype) {
   const ty_gpu_flags *f = ty_core->flags;
   cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -143,7 +143,7 @@ static bool allowed(ty_desc config, int dtype) {
   return ok;
 }
 
-/* What engines and plans are for: a device by its handle, or by its properties (spec/simgpu/plans.c). */
+/* The device that engines and plans are for, by its handle or by its properties (spec/simgpu/plans.c). */
 typedef struct { cudnnHandle_t handle; ty_desc properties; } target;
 
 static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
@@ -166,8 +166,8 @@ static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
 
 #define KNOBS ((TY_PLAN_WORDS - 1) / 2)
 
-/* What an engine's configuration is, as words: the engine's number, then its knobs, each with its value. Gives how
-   many; 0: it can't be said. */
+/* An engine's configuration as words: the engine's number, then its knobs, each with its value. Returns how many words;
+   0: it can't be read. */
 static int saved_of(ty_desc config, int64_t saved[TY_PLAN_WORDS]) {
   ty_desc engine = NULL, knob[KNOBS];
   int64_t n = 0, one = 0;
@@ -194,7 +194,7 @@ static int saved_of(ty_desc config, int64_t saved[TY_PLAN_WORDS]) {
   return ok ? (int)(1 + 2 * n) : 0;
 }
 
-/* And back: the plan of graph `all`, or NULL. */
+/* The inverse: the plan of graph `all` from such words, or NULL. */
 static ty_desc plan_again(const target *t, ty_desc all, const int64_t *saved, int n, int64_t *workspace) {
   ty_dnn_graph g = {0};
   ty_desc knob[KNOBS], plan = NULL, engine = ty_dnn_make(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -219,7 +219,7 @@ static ty_desc plan_again(const target *t, ty_desc all, const int64_t *saved, in
   return plan;
 }
 
-/* The engines that a heuristic lists for a graph, best first; to be destroyed. Gives how many. */
+/* The engines that a heuristic lists for a graph, best first, to be destroyed by the caller. Returns how many. */
 static int engines_of(const target *t, ty_desc all, cudnnBackendHeurMode_t mode, ty_desc found[ENGINES]) {
   ty_desc heuristic = NULL;
   int64_t n = 0;
@@ -238,7 +238,7 @@ static int engines_of(const target *t, ty_desc all, cudnnBackendHeurMode_t mode,
   return made;
 }
 
-static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};      /* in the order to ask */
+static const cudnnBackendHeurMode_t modes[2] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};      /* asked in this order */
 
 static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
   ty_dnn_graph g = {0};
@@ -262,7 +262,7 @@ static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, 
   return g.e == CUDNN_STATUS_SUCCESS ? TY_OK : dnn_fail(c, g.e, "cudnnBackendExecute", gpu);
 }
 
-/* Milliseconds of some runs in a row, so that the host's part of one is behind the one before; negative: one fails. The host waits. */
+/* Milliseconds of several runs in a row, so that the host's work for one overlaps the run before; negative: one failed. The host waits. */
 static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, ty_stream *s) {
   cudaEvent_t from, to;
   float ms = 0;
@@ -316,8 +316,8 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
   destroy(&g);
 }
 
-/* A plan's kernels may be its own, and wait in a stream still; graphs may run them, so that none is destroyed once anything has been
- * captured. Sets the plan's device. */
+/* A plan may own its kernels, which may still be queued on a stream or belong to a graph: so it waits for the device, and once anything has
+ * been captured, it destroys no plan. Selects the plan's device. */
 static void forget(entry *w) {
   if (w->plan && !ty_ever_captured() && ty_use((int)w->k.v[KEY_GPU]) == cudaSuccess && ty_device_wait(false) == cudaSuccess)
     cudnnBackendDestroyDescriptor(w->plan);
@@ -343,7 +343,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
   k.v[KEY_FLAGS] = f->deterministic | f->cudnn_deterministic << 1 | f->conv_tf32 << 2 | f->cudnn_benchmark << 3;
   const uint64_t h = ty_hash_words(k.v, WORDS);
   pthread_mutex_lock(&lock);
-  /* while a graph is captured too, the library may load kernels and allocate */
+  /* during a capture, too, the library may load kernels and allocate */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   if (!handles[gpu]) {
     cudnnStatus_t e = cudnnCreate(&handles[gpu]);
@@ -377,7 +377,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
       if (ty_times_plans(gpu)) st = made_ready(c, gpu, p);
       if (st == TY_OK) {
         choose(c, gpu, w, describe, what, p, s);
-        w->settled = w->plan || !ty_captures(gpu);           /* capture may be why there is none: ask again */
+        w->settled = w->plan || !ty_captures(gpu);           /* a capture may be why there is none: ask again */
       }
     }
     if (st == TY_OK && w->plan && (st = made_ready(c, gpu, p)) == TY_OK) {

@@ -1,7 +1,7 @@
-/* What is made of nothing: numbers in order, random numbers, orders, draws; to kernels/fill.cu.
+/* Creation: sequences, random numbers, permutations, draws, by kernels/fill.cu.
  *
- * Invariant: the generator's place is read and moved on by the device between ty_generator_begin and ty_generator_end, in the order of
- * the calls, whatever their streams (turns). */
+ * Invariant: the device reads and advances the generator's offset between ty_generator_begin and ty_generator_end, in the order of the
+ * calls, whatever their streams (turns). */
 #include "cuda.h"
 
 /* ---- creation ---- */
@@ -37,7 +37,7 @@ ty_status ty_cuda_fill(ty_call *c) {
 
 /* ---- random numbers ---- */
 
-/* The order of random keys. */
+/* randperm: the order of random keys. */
 static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *keys = NULL, *places = NULL, *o = c->out[0];
   const ty_meta m = {.dtype = TY_I64, .ndim = 1, .shape = {o->shape[0]}};
@@ -57,7 +57,7 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
-/* As on the CPU: with replacement by the running sums, else the first of an order of random keys. Rows that can't be drawn from are
+/* As on the CPU: with replacement by running sums, else the first of an order of random keys. Rows that can't be drawn from are
  * reported later. */
 static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   const ty_tensor *t = c->in[0].t;
@@ -118,7 +118,7 @@ static ty_status drawn(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
-/* The generator's state to a tensor, or from one; nothing waits. */
+/* Copies the generator's state to a tensor, or from one; nothing waits. */
 static ty_status state(ty_call *c) {
   const bool set = c->op->id == TY_OP_set_rng_state;
   int gpu;

@@ -1,4 +1,4 @@
-/* Fourier transforms: contiguous lines, and room for the passes of long ones; to kernels/fourier.cu. */
+/* Fourier transforms: contiguous lines, and work space for long ones' passes, for kernels/fourier.cu. */
 #include "cuda.h"
 #include "fourier.h"
 

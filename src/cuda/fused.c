@@ -1,6 +1,6 @@
-/* Fused kernels on a GPU: how one walks its tensors and is launched. The source is source.c's, the compiler's part rtc.c's.
+/* Fused kernels on a GPU: how one walks its tensors, and its launch. source.c writes the source, rtc.c has it compiled.
  *
- * Invariant: a kernel reads and writes its tensors by the strides that it was made for, wherever their memory is in a run. */
+ * Invariant: a kernel uses the strides that it was made for; where its tensors' memory is may change from run to run. */
 #include <stdlib.h>
 #include <string.h>
 #include "fused.h"
@@ -11,8 +11,8 @@ _Static_assert(sizeof(ty_k_generator) == 24 && offsetof(ty_k_generator, offset) 
 _Static_assert(TY_K_ROW >= TY_FUSED_ROW, "a row is added up as a single op adds it up");
 typedef struct { ty_rtc made; ty_fused_walk walk; ty_fused_args args; } kernel;
 
-/* The first ndim dims of the kernel, those of size 1 left out, in the order of the first tensor's memory, merged where
-   all tensors allow it. */
+/* The walk over the kernel's first ndim dims: without those of size 1, in the order of the first tensor's memory (kernels of rows: in
+   order), merged where all tensors allow it. */
 static void walk_of(const ty_fused *f, int ndim, ty_fused_walk *w) {
   int order[TY_MAXDIM], n = 0;
   for (int d = 0; d < ndim; d++) {
@@ -32,7 +32,7 @@ static void walk_of(const ty_fused *f, int ndim, ty_fused_walk *w) {
   }
 }
 
-/* How many neighbours a thread takes: 16 bytes of the largest dtype, where every tensor lets it. */
+/* Neighbours that a thread takes: 16 bytes of the largest dtype where all tensors allow it, else 1. */
 static int neighbours(const ty_fused *f, const ty_fused_walk *w) {
   int size = 1;
   for (int t = 0; t < f->ntensor; t++) size = TY_MAX(size, ty_dtype_size[f->tensor[t].dtype]);

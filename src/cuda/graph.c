@@ -1,37 +1,37 @@
-/* CUDA graphs: what a function puts into streams is recorded once and then launched as one piece of work.
+/* CUDA graphs: the work that a function puts into streams is recorded once, then launched as one piece.
  *
- * Idea: a graph captures in a stream that it alone has, or shares with graphs that use memory together. Everything is allocated for that
- * stream, whose blocks nobody else gets, so they are a private pool; it ends with the last of its graphs, when the stream goes back to
- * those for graphs. Memory from outside, an earlier pool's on that stream too, that the recorded work reads or writes is kept alive by the
- * graph; what it writes there, and what it made itself, has a new version after each launch. A compiled function's graph (own) leaves all
- * this to its program. Invariants: capture belongs to one thread; meanwhile that thread waits for nothing, queries no event and gives no
- * memory back to the driver, and no thread waits for a whole device, the captured stream among its own; launches over one pool follow one
- * another. */
+ * Idea: a graph is captured in a stream of its own, or in one that it shares with other graphs to use memory together. All memory of the
+ * recorded work is allocated for that stream; nobody else gets the stream's blocks, so they form a private pool. The pool ends with its
+ * last graph; then the stream is free for other graphs. The graph keeps alive the memory from outside its pool that the recorded work
+ * uses (also that of an earlier pool on the same stream). After each launch, storages that the graph made, and outside ones that it
+ * writes, have a new version. A compiled function's graph (own) leaves versions and its values' memory to its program.
+ * Invariants: a capture belongs to one thread; during a capture that thread waits for nothing, queries no event and returns no memory to
+ * the driver, and no thread waits for a whole device, since that has the captured stream too; launches over one pool run in turn. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cuda.h"
 
-typedef struct { atomic_int graphs; uint64_t id; ty_stream *stream, *ran; } pool;      /* id: used once; ran: the last launch's stream */
+typedef struct { atomic_int graphs; uint64_t id; ty_stream *stream, *ran; } pool;      /* id: never reused; ran: the last launch's stream */
 
 struct ty_graph {
   int gpu;
   uint64_t id;                             /* never used twice */
   pool *pool;
-  ty_stream *last[TY_NTURNS];              /* within, of each kind; NULL: there is none */
+  ty_stream *last[TY_NTURNS];              /* who had each kind's last turn in the capture, or NULL */
   cudaGraphExec_t exec;
   bool own;                                /* a compiled function's */
   ty_launches *launches;
-  struct { ty_storage *s; uint32_t version; bool written; } *kept;     /* version: before its first use in the capture */
+  struct { ty_storage *s; uint32_t version; bool written; } *kept;     /* outside storages; version: before the first use */
   int nkept, room;
-  bool lost;                               /* there was no memory to keep one: it can't be launched */
-  struct ty_graph *next;                   /* of those that are over */
+  bool lost;                               /* memory ran out in keep(): it can't be launched */
+  struct ty_graph *next;                   /* in `over` */
 };
 
 static atomic_int under_way;               /* captures, in all threads */
-static pthread_rwlock_t whole = PTHREAD_RWLOCK_INITIALIZER;      /* a capture reads, who waits for a device writes */
-static __thread ty_graph *capturing, *over;          /* over: freed while another was captured, at whose end they are given back */
+static pthread_rwlock_t whole = PTHREAD_RWLOCK_INITIALIZER;      /* read lock: captures; write lock: waits for a whole device */
+static __thread ty_graph *capturing, *over;          /* over: graphs freed during a capture, given back at its end */
 
 ty_stream *ty_captures(int gpu) { return capturing && capturing->gpu == gpu ? capturing->pool->stream : NULL; }
 
@@ -68,9 +68,9 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
     : TY_OK;
 }
 
-/* A storage from outside the pool that the recorded work uses; once each. */
+/* Keeps a storage from outside the pool, once, because the recorded work uses it. */
 static void keep(ty_graph *g, ty_storage *s) {
-  if (g->own && s->program) return;        /* it outlives the graph's launches, and sees who holds its memory */
+  if (g->own && s->program) return;        /* the program outlives the launches, and tracks who holds its memory */
   for (int i = g->nkept - 1; i >= 0; i--)
     if (g->kept[i].s == s) return;
   if (g->nkept == g->room) {
@@ -88,7 +88,7 @@ static void keep(ty_graph *g, ty_storage *s) {
 void ty_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
   if (g && ty_pool_of(s) != g->pool->id) return keep(g, s);
-  ty_used_on(s, stream);                   /* the pool's own blocks come and go within it */
+  ty_used_on(s, stream);                   /* the pool's own blocks are reused within it */
   if (!g || g->own || s->launches) return;
   atomic_fetch_add(&g->launches->refs, 1);
   s->launches = g->launches;
@@ -96,14 +96,14 @@ void ty_uses(ty_stream *stream, ty_storage *s) {
 
 static void pool_release(int gpu, pool *p) {
   if (atomic_fetch_sub(&p->graphs, 1) > 1) return;
-  if (p->ran && p->ran != p->stream) ty_wait_for(p->stream, p->ran);     /* whoever gets the blocks comes after the last launch */
+  if (p->ran && p->ran != p->stream) ty_wait_for(p->stream, p->ran);     /* the blocks' next use comes after the last launch */
   p->stream->taken = false;
   ty_stream_release(gpu, p->stream);
   ty_free(p);
 }
 
 static void give_back(ty_graph *g) {
-  ty_stream *ran = g->pool->ran != g->pool->stream ? g->pool->ran : NULL;      /* else nothing was launched */
+  ty_stream *ran = g->pool->ran != g->pool->stream ? g->pool->ran : NULL;      /* NULL: nothing was launched */
   if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   for (int i = 0; i < g->nkept; i++) {
     ty_storage *s = g->kept[i].s;
@@ -134,12 +134,12 @@ static void capture_ended(void) {
 
 void ty_graph_free(void *graph) {
   ty_graph *g = graph;
-  if (capturing && capturing != g) {       /* the collector's doing; events of the streams it ran on might be captured */
+  if (capturing && capturing != g) {       /* by the garbage collector; events on the streams it ran on might become part of the capture */
     g->next = over;
     over = g;
     return;
   }
-  if (capturing) {                         /* never ended */
+  if (capturing) {                         /* its capture was never ended */
     cudaGraph_t made = NULL;
     if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->pool->stream->s, &made);
     if (made) cudaGraphDestroy(made);
@@ -149,7 +149,7 @@ void ty_graph_free(void *graph) {
   give_back(g);
 }
 
-/* The pool gets nothing of what is cached for other streams, and meanwhile nothing goes back to the driver. */
+/* A pool can't use memory cached for other streams, and none goes back to the driver during the capture: so empties the cache before. */
 static void make_room(int gpu) {
   size_t left = 0, total = 0;
   if (ty_use(gpu) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess && left < total / 2) ty_cuda_empty_cache(&ty_gpus[gpu]);
@@ -184,7 +184,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **ou
   g->launches = launches;
   g->gpu = gpu;
   g->own = own;
-  g->id = ++captures;                      /* below any address */
+  g->id = ++captures;                      /* below any address: ty_queue_id tells it from a stream */
   g->pool = p;
   make_room(gpu);
   cudaError_t e = ty_use(gpu);
@@ -210,7 +210,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   if (e == cudaSuccess && keep) e = cudaGraphGetNodes(made, NULL, nodes);
   if (e == cudaSuccess && keep) e = cudaGraphInstantiate(&g->exec, made, 0);
   if (made) cudaGraphDestroy(made);
-  if (e == cudaSuccess && keep && !g->pool->ran) g->pool->ran = g->pool->stream;   /* its blocks may have work of that stream before them */
+  if (e == cudaSuccess && keep && !g->pool->ran) g->pool->ran = g->pool->stream;   /* its blocks may have earlier work of that stream */
   if (!keep) { cudaGetLastError(); return TY_OK; }
   if (g->lost) return ty_no_memory(ctx, "graph");
   if (e == cudaErrorStreamCaptureUnjoined) {

@@ -1,11 +1,11 @@
-/* The op `collective` on a GPU: into the current stream, without waiting.
+/* The op `collective` on a GPU: queued on the current stream, without waiting.
  *
- * Idea: a group's link for a GPU is made when the first of its tensors there is exchanged; the processes agree on it over the
- * transport. Invariants: this is the same call in all of them, so none waits in vain; exchanges of a device happen one after
- * another, whatever groups they are of and streams they are put into, for two at once may wait for each other. */
+ * Idea: a group's communicator for a GPU is made at the first exchange of a tensor there; the processes agree on it over the
+ * transport. Invariants: that is the same call in all processes, so none waits in vain; a device's exchanges run one after
+ * another, whatever their groups and streams, since two at once may wait for each other. */
 #include "ccl.h"
 
-/* The link's library waits for all without end: here they meet first, which has a limit of time. */
+/* NCCL waits for all processes without end; so they meet over the transport first, which has a time limit. */
 static ty_status meet(ty_ctx *ctx, ty_group *g) {
   uint8_t *here = ty_malloc(1);
   bool pending;
@@ -29,7 +29,7 @@ static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
   if (!told) return ty_no_memory(c->ctx, "distributed");
   *told = first;
   const ty_message tell = {TY_BROADCAST, TY_BY_SUM, TY_U8, 0, 0, told, told, sizeof *told};
-  const ty_status heard = ty_exchange(c->ctx, g, &tell, &pending);        /* a failure too, which nobody waits for then */
+  const ty_status heard = ty_exchange(c->ctx, g, &tell, &pending);        /* tells a failure too, so that no process waits */
   first = *told;
   if (!pending) ty_free(told);
   if (made != TY_OK) return made;

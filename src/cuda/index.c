@@ -1,7 +1,7 @@
-/* Index ops: tensors and lists of indices to the walk that kernels/index.cu makes.
+/* Index ops: from tensors and lists of indices to the walk that kernels/index.cu makes.
  *
- * Idea: every one is a walk over the small side (what is taken, or written), each element of which has a place in the large one; take,
- * put and add differ in what is done there. Invariant: indices are never read here: kernels clamp a bad one and report it (call.c). */
+ * Idea: every index op is a walk over the small tensor (what is taken, or written); each of its elements has a place in the large tensor.
+ * Take, put and add differ in what they do there. Invariant: the host reads no indices: kernels skip a bad one and report it (call.c). */
 #include <string.h>
 #include "cuda.h"
 #include "shape.h"
@@ -10,7 +10,7 @@ static ty_k_indexing walk(const ty_call *c, int gpu, int how, const ty_tensor *l
   return (ty_k_indexing){.op = c->op->id, .how = how, .dtype = large->dtype, .p = ty_data(large), .n = 1, .fault = ty_fault_of(gpu)};
 }
 
-/* The small side: a tensor that broadcasts to the walk, or a number. */
+/* Sets the small side: a tensor that broadcasts to the walk, or a number. */
 static void set_small(ty_k_indexing *k, const ty_operand *v) {
   const ty_tensor *t = v->t;
   k->v = v->f;
@@ -24,7 +24,7 @@ static void set_small(ty_k_indexing *k, const ty_operand *v) {
   }
 }
 
-/* large's dims in the walk: those that aren't indexed, around the index dims, whose broadcast shape is ishape. */
+/* Sets the walk of index and index_put: large's dims that aren't indexed, around the index dims, whose broadcast shape is ishape. */
 static void set_indexed(ty_k_indexing *k, const ty_tensor *large, const ty_attr *dims, const ty_operand *idx) {
   int64_t ishape[TY_K_DIMS];
   int inum = 0, nd = 0, rest = 0;
@@ -67,7 +67,7 @@ static void set_indexed(ty_k_indexing *k, const ty_tensor *large, const ty_attr 
   for (int i = 0; i < nd; i++) k->n *= k->shape[i];
 }
 
-/* The walk of gather and scatter: the index tensor's shape; dim is led by the index. */
+/* Sets the walk of gather and scatter: the index tensor's shape; along dim the index tells the place. */
 static void set_along(ty_k_indexing *k, const ty_tensor *large, int dim, const ty_tensor *idx) {
   k->ndim = idx->ndim;
   k->nindex = 1;
@@ -82,7 +82,7 @@ static void set_along(ty_k_indexing *k, const ty_tensor *large, int dim, const t
   }
 }
 
-/* Brings the dims that decide where a write goes before those that only move along. */
+/* Moves the walk's dims that decide where a write goes before those that only move on from there. */
 static void split_walk(ty_k_indexing *k) {
   ty_k_indexing from = *k;
   int to = 0;
@@ -103,7 +103,7 @@ static void split_walk(ty_k_indexing *k) {
   }
 }
 
-/* Writes whose order is fixed: positions sorted by where they lead. */
+/* Writes in a fixed order: positions are sorted by their targets. */
 static ty_status in_order(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k) {
   ty_tensor *target = NULL, *order = NULL;
   split_walk(k);
@@ -126,7 +126,7 @@ static ty_status in_order(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k)
 ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k) {
   const bool floats = ty_is_float((ty_dtype)k->dtype);
   if (k->n == 0) return TY_OK;
-  /* whole numbers' sums don't depend on the order; atomics of 16 bits are slow, and round each time */
+  /* sums of integers don't depend on the order; 16-bit atomics are slow, and round each time */
   if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_16bit((ty_dtype)k->dtype))) ||
       (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
     return in_order(c, gpu, s, k);

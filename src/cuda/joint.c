@@ -1,6 +1,6 @@
-/* Calls that are done together (src/core/fuse_joint.c), in the order in which they were recorded.
+/* Calls of several ops that are done together (src/core/fuse_joint.c); call[] is in the order of recording.
  *
- * Invariant: results that only the calls themselves touch may be NULL, as src/core/fuse.c's stays_within says; all others are written. */
+ * Invariant: results that only these calls touch may be NULL (stays_within in src/core/fuse.c); all others are written. */
 #include "cuda.h"
 
 static ty_status begin(ty_ctx *ctx, const ty_backend *b, ty_call *const *call, int n, cudaStream_t *s) {
@@ -22,13 +22,13 @@ static bool is(const ty_tensor *a, const ty_tensor *b) {
   return a->storage == b->storage && a->offset == b->offset && ty_numel(a) == ty_numel(b);
 }
 
-/* Casts; among them, maybe, multi_found, of what they give and of others. */
+/* Casts, and maybe multi_found, which looks at what they give and at other tensors. */
 static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {
   _Static_assert(TY_JOINED <= TY_K_CASTS, "a launch takes all");
   const ty_call *found = call_of(TY_OP_multi_found, call, n);
   ty_k_casts a = {.found = found ? ty_data(found->in[found->span[1].start].t) : NULL};
   const int looks = found ? found->span[0].count : 0;
-  bool given[TY_JOINED] = {false};         /* of what is looked at: a cast gives it */
+  bool given[TY_JOINED] = {false};         /* tensors looked at that a cast gives */
   for (int i = 0; i < n; i++) {
     if (call[i] == found) continue;
     const ty_tensor *from = call[i]->in[0].t, *to = call[i]->out[0];
@@ -65,7 +65,7 @@ static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStrea
   ty_k_normalizing a = {.relu = relu != NULL, .mean = norm ? ty_data(norm->in[1].t) : NULL, .rstd = norm ? ty_data(norm->in[2].t) : NULL};
   const ty_tensor *copy = clone ? clone->out[0] : NULL, *y = pool->out[0] ? pool->out[0] : copy;
   ty_k_pooling k;
-  if (!y || !ty_numel(y)) return TY_OK;    /* nobody reads it */
+  if (!y || !ty_numel(y)) return TY_OK;    /* the result isn't wanted */
   ty_pooling_of(pool, (norm ? norm : relu)->in[0].t, y, pool->out[1], &k);
   if (w) { a.w = ty_data(w); a.wdtype = w->dtype; a.w_step = w->stride[0]; }
   if (b) { a.b = ty_data(b); a.bdtype = b->dtype; a.b_step = b->stride[0]; }
@@ -89,7 +89,7 @@ static ty_status norm_backward(ty_call *const *call, int n, int gpu, cudaStream_
   ty_beside beside = {.g = at ? call[0]->in[0].t : NULL};
   if (++at < n && call[at]->op->id == TY_OP_add) {
     const ty_call *add = call[at++];
-    /* what the norm gives is its other operand, and may be nowhere */
+    /* add's other operand is the norm's result, which may be NULL */
     beside.past = add->in[!add->in[0].t || add->in[0].t == norm->out[0]].t;
     beside.sum = add->out[0];
   }

@@ -1,12 +1,12 @@
 /* Matrix products.
  *
- * Idea: operands in any strides that BLAS can read aren't copied; many rows against one matrix are one product; a batch is one where one
- * step leads from each matrix to the next. Invariant: of what BLAS is given, the elements of
- * a row or those of a column are contiguous. */
+ * Idea: operands whose strides BLAS can read aren't copied; many rows against one matrix are one product; a batch is one call where a
+ * single step leads from each matrix to the next. Invariant: in each matrix that BLAS gets, the elements of a row, or those of a column,
+ * are contiguous. */
 #include <string.h>
 #include "blas.h"
 
-/* A matrix, or a batch of them, as BLAS takes it. */
+/* A matrix, or a batch of nb dims of them; rs, cs: strides of rows and columns. */
 typedef struct { const ty_tensor *t; int nb; int64_t rows, cols, rs, cs; } matrix;
 
 static matrix matrix_of(const ty_tensor *t, bool left) {
@@ -26,7 +26,7 @@ static matrix matrix_of(const ty_tensor *t, bool left) {
 static bool plain(const matrix *m) { return (m->cols <= 1 || m->cs == 1) && (m->rows <= 1 || m->rs >= TY_MAX(m->cols, 1)); }
 static bool turned(const matrix *m) { return (m->rows <= 1 || m->rs == 1) && (m->cols <= 1 || m->cs >= TY_MAX(m->rows, 1)); }
 
-/* The one step that leads from each matrix to the next over the batch dims from .. nd - 1, or -1. shape: the result's batch dims. */
+/* The single step from each matrix to the next over the batch dims from .. nd - 1; -1: there is none. shape: the result's batch dims. */
 static int64_t step_of(const matrix *m, const int64_t *shape, int from, int nd) {
   int64_t step = -1, inner = 1;
   for (int d = nd - 1; d >= from; d--) {
@@ -40,7 +40,7 @@ static int64_t step_of(const matrix *m, const int64_t *shape, int from, int nd) 
   return step < 0 ? 0 : step;
 }
 
-/* Whether one matrix meets several of the batch: a copy would hold it several times. */
+/* Whether one matrix is used for several of the batch: a copy would repeat it. */
 static bool repeats(const matrix *m, const int64_t *shape, int nd) {
   for (int d = 0; d < nd; d++) {
     const int k = d - (nd - m->nb);
@@ -49,7 +49,7 @@ static bool repeats(const matrix *m, const int64_t *shape, int nd) {
   return false;
 }
 
-/* *m's tensor without gaps, in *copy, where that makes the batch one product. */
+/* Replaces m by a contiguous copy, *copy, where that makes the batch one product. */
 static ty_status gather(ty_call *c, matrix *m, bool left, const int64_t *shape, int nd, ty_tensor **copy) {
   if (step_of(m, shape, 0, nd) >= 0 || repeats(m, shape, nd) || *copy) return TY_OK;
   TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)m->t, copy));
@@ -57,13 +57,13 @@ static ty_status gather(ty_call *c, matrix *m, bool left, const int64_t *shape, 
   return TY_OK;
 }
 
-/* The library's kernels count batches by 16 bits; a power of two keeps the parts' alignment. */
+/* The library's kernels count batches in 16 bits; a power of two keeps the parts aligned. */
 #define BATCHES (1 << 15)
 
 ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   *sums = p->row_sums != NULL;
-  if (p->batch > BATCHES) {                /* a bias is every matrix's; sums are of one product */
+  if (p->batch > BATCHES) {                /* all matrices share a bias; sums are for single products only */
     const int64_t item = ty_dtype_size[p->dtype], out = p->wide ? 4 : item;
     for (int64_t i = 0; i < p->batch; i += BATCHES) {
       ty_k_product part = *p;
@@ -79,7 +79,7 @@ ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sum
     ? ty_blas_product(c, gpu, p, s, sums) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
 }
 
-/* sums: NULL, or that of a's rows, of one product */
+/* sums: NULL, or gets the sums of a's rows, of a single product */
 static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, const ty_tensor *bias, bool relu, const ty_tensor *sums) {
   const ty_tensor *o = c->out[0];
   matrix x = matrix_of(a, true), y = matrix_of(b, false);
@@ -111,7 +111,7 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   p.lda = TY_MAX(p.ta ? x.cs : x.rs, p.ta ? x.rows : x.cols);
   p.ldb = TY_MAX(p.tb ? y.cs : y.rs, p.tb ? y.rows : y.cols);
   const int64_t each = p.m * p.n, item = ty_itemsize(o), all = p.batch;
-  int outer = 0;                           /* batch dims that are gone over one by one; all others are one product */
+  int outer = 0;                           /* batch dims that are looped over here; the others are one product */
   if (all == 1) outer = nd;
   while (outer < nd && (step_of(&x, o->shape, outer, nd) < 0 || step_of(&y, o->shape, outer, nd) < 0)) p.batch /= o->shape[outer++];
   p.stride_a = step_of(&x, o->shape, outer, nd);

@@ -1,19 +1,20 @@
 /* The caching allocator of device memory, and pinned host memory.
  *
- * Idea: memory is taken from the driver in segments and cut into blocks; a freed block goes back to the stream it was made for, at once,
- * since whatever that stream does next comes after what it did with the block. A block that other streams have worked with waits for
- * events on those. Invariants: the blocks of a segment, linked in order, cover it; no two free neighbours are of one stream; blocks in
- * use never move. One lock guards all. TYCHO_CUDA_CACHE=0 gives each tensor its own allocation, for memory checkers. */
+ * Idea: memory comes from the driver in segments, which are cut into blocks. A block belongs to the stream it was allocated for, which can
+ * reuse it as soon as it is freed, since the stream's later work runs after its earlier work. If other streams have used the block, it
+ * first waits for events recorded on those. Invariants: the blocks of a segment, linked in order, cover it; no two free neighbours belong
+ * to one stream; blocks in use never move. One lock guards all. TYCHO_CUDA_CACHE=0 gives each tensor its own allocation, for memory
+ * checkers. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "cuda.h"
 
-#define UNIT ((size_t)512)                 /* sizes are multiples of it */
-#define SMALL ((size_t)1 << 20)            /* up to here blocks come from segments of SMALL_SEGMENT */
+#define UNIT ((size_t)512)                 /* block sizes are multiples of it */
+#define SMALL ((size_t)1 << 20)            /* blocks up to this size come from segments of SMALL_SEGMENT */
 #define SMALL_SEGMENT ((size_t)2 << 20)
-#define LARGE_SEGMENT ((size_t)20 << 20)   /* for blocks up to half of it; larger ones have their own, rounded to SMALL_SEGMENT */
+#define LARGE_SEGMENT ((size_t)20 << 20)   /* for blocks up to half its size; each larger one has a segment, rounded up to SMALL_SEGMENT */
 #define BINS 48
 #define USERS 4
 
@@ -21,27 +22,27 @@ typedef struct block {
   char *p;
   size_t size;
   struct block *before, *after;            /* neighbours in the segment */
-  struct block *prev, *next;               /* in the list of free blocks, or next of those that wait */
+  struct block *prev, *next;               /* in a list of free blocks; next: also in the list of waiting ones */
   ty_stream *stream;
-  uint64_t pool;                           /* of the graphs for which it was handed out; 0: none */
-  ty_stream *user[USERS];                  /* others that have worked with it since it was handed out */
+  uint64_t pool;                           /* id of the graph pool it was allocated for; 0: none */
+  ty_stream *user[USERS];                  /* other streams that have used it since it was allocated */
   int nuser, nwait;
-  cudaEvent_t wait[USERS];                 /* what must happen before it is free */
-  ty_stream *by[USERS];                    /* in which streams */
-  bool free, small, unmarked;              /* unmarked: freed while a graph was captured, whose end is before its events */
-  bool awaited;                            /* in the list of those that wait */
-  struct block *earlier, *later;           /* a segment's first one: in the list of segments */
-  char *where;                             /* of whoever has it: the program's line, or NULL */
+  cudaEvent_t wait[USERS];                 /* must happen before it is free */
+  ty_stream *by[USERS];                    /* the stream of each event */
+  bool free, small, unmarked;              /* unmarked: freed during a capture, so that its events are recorded later */
+  bool awaited;                            /* in the list of waiting blocks */
+  struct block *earlier, *later;           /* a segment's first block: in the list of segments */
+  char *where;                             /* the program's line that allocated it, or NULL */
 } block;
 
 typedef struct {
-  block *bin[2][BINS];                     /* free blocks: large, small; by size's power of two */
-  block *waiting, *last;                   /* those that came first are first */
-  block *segment;                          /* the first block of each, which stays the first */
+  block *bin[2][BINS];                     /* free blocks: large, small; by the power of two of their size */
+  block *waiting, *last;                   /* blocks that wait for events, the oldest first */
+  block *segment;                          /* list of segments: the first block of each, which stays the first */
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
-  long long retries, failures;             /* refusals, of which a failure has two: before the cache was given back and after it */
-  double share;                            /* of the device's memory, which reserved stays within; 0: no limit */
-  size_t most;                             /* the bytes of that */
+  long long retries, failures;             /* refused allocations; a failure has two: before and after the cache is emptied */
+  double share;                            /* the part of the device's memory that reserved stays within; 0: no limit */
+  size_t most;                             /* that part in bytes */
 } heap;
 
 static heap heaps[TY_MAXGPU];
@@ -81,7 +82,7 @@ static void segment_add(heap *h, block *b) {
   h->segments++;
 }
 
-/* Of one block. */
+/* b is the segment's only block. */
 static void segment_free(heap *h, block *b) {
   if (b->earlier) b->earlier->later = b->later;
   else h->segment = b->later;
@@ -92,7 +93,7 @@ static void segment_free(heap *h, block *b) {
   free(b);
 }
 
-/* Joins b, which is in no list, with its free neighbours, and lists it. */
+/* Joins b, which is in no list, with its stream's free neighbours, and lists it as free. */
 static void coalesce(heap *h, block *b) {
   block *n = b->after;
   b->awaited = false;
@@ -115,7 +116,7 @@ static void coalesce(heap *h, block *b) {
   list_add(h, b);
 }
 
-/* An event of what the stream has been given so far; NULL, and all that is done already, where none can be had. */
+/* An event after all that the stream has been given; NULL where none can be had: then the host has waited for that work. */
 static cudaEvent_t mark(ty_stream *s) {
   cudaEvent_t e;
   ty_use(s->gpu);
@@ -136,18 +137,18 @@ static void mark_users(block *b) {
     if (e) { b->by[b->nwait] = b->user[i]; b->wait[b->nwait++] = e; }
   }
   b->unmarked = false;
-  if (b->nuser) ty_use(b->stream->gpu);    /* theirs may be others */
+  if (b->nuser) ty_use(b->stream->gpu);    /* mark() may have selected another device */
 }
 
-/* Blocks whose other streams have done with them become free; all: waits for that. Those of a graph that other streams have used wait
- * until it ends. A stream that isn't ready for one is hardly ready for those after it, and isn't asked again. */
+/* Frees waiting blocks whose other streams are done with them; all: waits for those streams. Blocks of a graph's pool wait until the pool
+ * ends. A stream that isn't ready for one block is hardly ready for later ones, and isn't asked again. */
 static void collect(heap *h, bool all) {
   ty_stream *busy[2 * USERS];
   int nbusy = 0;
   block *before = NULL;
   for (block *b = h->waiting, *next; b; b = next) {
     next = b->next;
-    /* users of an unmarked one may be part of a capture */
+    /* an unmarked block's users may be part of a capture */
     const bool asked = !b->stream->taken && !(b->unmarked && ty_anyone_captures());
     if (asked && b->unmarked) mark_users(b);
     while (asked && b->nwait) {
@@ -156,7 +157,7 @@ static void collect(heap *h, bool all) {
       for (int i = 0; i < nbusy; i++) known = known || busy[i] == by;
       if (known) break;
       cudaError_t e = all ? cudaEventSynchronize(b->wait[b->nwait - 1]) : cudaEventQuery(b->wait[b->nwait - 1]);
-      if (e != cudaSuccess) {              /* not yet, or nobody can say */
+      if (e != cudaSuccess) {              /* not yet, or the query failed */
         if (e != cudaErrorNotReady) cudaGetLastError();
         else if (nbusy < (int)(sizeof busy / sizeof *busy)) busy[nbusy++] = by;
         break;
@@ -204,7 +205,7 @@ static block *segment_new(heap *h, bool small, size_t n, ty_stream *s) {
   block *b = calloc(1, sizeof *b);
   void *p = NULL;
   if (!b) return NULL;
-  /* the pool of a graph grows: not part of what is recorded */
+  /* a graph's pool may grow during capture: the allocation isn't recorded */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
   const bool beyond = h->share && (size_t)h->reserved + size > h->most;
   cudaError_t e = beyond ? cudaErrorMemoryAllocation : cudaMalloc(&p, size);
@@ -243,7 +244,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   pthread_mutex_lock(&lock);
   if (!ty_capturing()) collect(h, false);
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
-  /* another branch of a capture gets memory that no branch had */
+  /* a side branch of a capture gets new memory: another branch may still use a freed block */
   block *b = ty_cuda_cached() && (!pool || user == pool) ? find(h, small, n, s) : NULL;
   if (b) list_remove(h, b);
   else b = segment_new(h, small, n, s);
@@ -283,10 +284,10 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   free(b->where);
   b->where = NULL;
   b->nwait = 0;
-  /* its users may be part of the capture: their events would be too */
+  /* its users may be part of the capture, and so would be events on them */
   b->unmarked = ty_capturing() && b->nuser && ty_captures(dev->gpu) != b->stream;
   if (!ty_capturing()) mark_users(b);
-  if (!ty_cuda_cached()) {                         /* its own stream's work too */
+  if (!ty_cuda_cached()) {                         /* waits for its own stream too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);
     segment_free(h, b);
@@ -306,7 +307,7 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   bool known = false;
   for (int i = 0; i < b->nuser; i++) known = known || b->user[i] == stream;
   if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
-  else if (!known) {                       /* more streams than there is room for: the last one waits for this one from now on */
+  else if (!known) {                       /* no room for one more: stream waits for the last one's work, then stands for both */
     ty_stream *last = b->user[USERS - 1];
     ty_wait_for(stream, last);
     b->user[USERS - 1] = stream;
@@ -327,7 +328,7 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   const long long reserved = h->reserved, allocated = h->allocated;
   if (h->share) snprintf(limit, sizeof limit, ", at most %zu may be", h->most);
   pthread_mutex_unlock(&lock);
-  if (e != cudaSuccess) {                  /* an earlier kernel's end may look like too little memory */
+  if (e != cudaSuccess) {                  /* a kernel's failure may have looked like too little memory */
     cudaGetLastError();
     snprintf(text, size, "; but the device fails: %s (%s)%s", cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
   } else
@@ -383,7 +384,7 @@ ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before) {
   return TY_OK;
 }
 
-/* ---- pinned host memory: few blocks, so lists; those given back wait here for the next that wants as much ---- */
+/* ---- pinned host memory: few blocks, so plain lists; released ones are kept for reuse ---- */
 
 typedef struct pinned { char *p; size_t n; struct pinned *next; cudaEvent_t last; } pinned;   /* last: after the last copy, or NULL */
 static pinned *pins, *spare;
@@ -394,7 +395,7 @@ static void forget(pinned *b) {
   ty_free(b);
 }
 
-/* A block given back that is large enough, and not much larger, and whose copies are done. */
+/* A spare block that is large enough, not much too large, and whose copies are done. */
 static pinned *take_spare(size_t n) {
   for (pinned **at = &spare; *at; at = &(*at)->next) {
     pinned *b = *at;
@@ -409,7 +410,7 @@ static pinned *take_spare(size_t n) {
 }
 
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
-  int gpu = ctx->gpu;                      /* any will do: one that is open already */
+  int gpu = ctx->gpu;                      /* any device will do: an open one, if there is one */
   for (int i = 0; !ty_is_open(gpu) && i < ty_gpu_count; i++) if (ty_is_open(i)) gpu = i;
   TY_TRY(ty_refuse_capture(ctx, "pin_memory: called"));
   CUDA(ctx, gpu, ty_use(gpu));
@@ -452,7 +453,7 @@ static void follow(pinned *b, ty_stream *stream) {
   cudaEventSynchronize(b->last);
 }
 
-/* What stream does next to p comes after the copies that others have begun. */
+/* What stream does next with p runs after the copies that other streams have begun. */
 void ty_pinned_follows(const void *p, ty_stream *stream) {
   if (ty_captures(stream->gpu)) return;
   pthread_mutex_lock(&lock);
@@ -461,9 +462,9 @@ void ty_pinned_follows(const void *p, ty_stream *stream) {
   pthread_mutex_unlock(&lock);
 }
 
-/* A copy in stream reads or writes p: its memory isn't used again before that. */
+/* A copy in stream reads or writes p: its block isn't reused before that copy is done. */
 void ty_pinned_used_on(const void *p, ty_stream *stream) {
-  if (ty_captures(stream->gpu)) return;    /* the graph keeps it */
+  if (ty_captures(stream->gpu)) return;    /* the graph holds the memory */
   pthread_mutex_lock(&lock);
   pinned *b = pin_of(p);
   if (b) {
@@ -495,11 +496,11 @@ static void release_pinned(void) {
   }
 }
 
-/* ---- the cache, of both kinds, given back ---- */
+/* ---- emptying both caches ---- */
 
 void ty_cuda_empty_cache(const ty_backend *dev) {
   if (!ty_is_open(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
-  if (ty_device_wait(false) != cudaSuccess) {              /* a graph is captured, or nothing works any more */
+  if (ty_device_wait(false) != cudaSuccess) {              /* a graph is being captured, or the device has failed */
     cudaGetLastError();
     return;
   }

@@ -1,7 +1,7 @@
-/* NCCL as ccl.h asks for it.
+/* ccl.h by NCCL.
  *
- * Idea: it is opened when the first group needs it, so that a GPU serves without it. Invariant: nothing here waits for
- * a device, but for the making of a communicator. */
+ * Idea: the library is opened when the first group needs it, so that GPUs work without NCCL. Invariant: nothing here waits
+ * for a device, except making a communicator. */
 #include "ccl.h"
 #if !__has_include(<nccl.h>)
 static ty_status absent(ty_ctx *ctx) { return ty_error(ctx, "distributed: tycho/cuda.so was built without NCCL's header nccl.h"); }
@@ -77,7 +77,7 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
     m->reduction == TY_BY_MIN ? ncclMin : ncclMax;
   const size_t n = (size_t)m->n, bytes = n * ty_dtype_size[m->dtype];
   ncclComm_t c = comm;
-  ncclResult_t before = ncclSuccess;       /* of exchanges that the device has come to since: another process is gone, a link is down */
+  ncclResult_t before = ncclSuccess;       /* an earlier exchange's error, found by the device since: a process is gone, a link is down */
   CUDA(ctx, gpu, ty_use(gpu));
   TY_TRY(check(ctx, p_ncclCommGetAsyncError(c, &before), "ncclCommGetAsyncError", c));
   TY_TRY(check(ctx, before, "an earlier exchange", c));

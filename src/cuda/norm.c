@@ -1,10 +1,10 @@
-/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward; to kernels/layer_norm.cu, batch_norm.cu and group_norm.cu.
+/* layer_norm, RMS norm, batch_norm and group_norm, forward and backward, by kernels/layer_norm.cu, batch_norm.cu and group_norm.cu.
  *
- * Idea: rows are contiguous, channels lie as the input's do, planes or channels-last; what lies otherwise is copied first. Invariant:
- * statistics are float32 (float64 of that dtype) whatever the data's dtype, and backward gets those that forward made. */
+ * Idea: kernels take contiguous rows, or images in planes or channels-last, as the result is; other layouts are copied first. Invariant:
+ * statistics are float32 (float64 for float64 data), and backward reads those that forward wrote. */
 #include "cuda.h"
 
-/* layer_norm_stats, layer_norm_backward and RMS's. beside: NULL, or the result may be, too. */
+/* layer_norm_stats, layer_norm_backward, and RMS norm's. With beside, the call's result may be NULL. */
 ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside) {
   const int id = c->op->id;
   const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward,
@@ -55,7 +55,7 @@ ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *be
 
 ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
-  ty_tensor *like = NULL;                  /* where there is no result: what it would have been laid out as */
+  ty_tensor *like = NULL;                  /* where there is no result: has the layout that it would have */
   if (!c->out[0])
     TY_TRY(ty_is_channels_last(c->in[back].t) ? ty_channels_last(c->ctx, c->in[back].t, &like)
       : ty_contiguous(c->ctx, c->in[back].t, &like));

@@ -1,7 +1,7 @@
 /* Compiles kernels with NVRTC and loads them with the driver; see rtc.h.
  *
- * Idea: both are opened when the first kernel is made, so that the library needs neither to be opened itself.
- * Invariant: a kernel is on the device before its first launch, which may be recorded into a graph. */
+ * Idea: both libraries are opened when the first kernel is made, so that tycho/cuda.so can be opened without them.
+ * Invariant: a kernel is loaded on the device before its first launch, which may be captured in a graph. */
 #define _GNU_SOURCE             /* dladdr */
 #include <cuda.h>
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
   X(nvrtcGetProgramLogSize) X(nvrtcGetProgramLog) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN)
 #define DRIVER(X) X(cuLibraryLoadData) X(cuLibraryGetKernel) X(cuKernelGetFunction) X(cuLaunchKernel)
 
-#define FMAD "--fmad=false"     /* the same bits as everywhere */
+#define FMAD "--fmad=false"     /* for the same bits as everywhere else */
 #define POINTER(f) static __typeof__(&f) p_##f;
 NVRTC(POINTER)
 DRIVER(POINTER)
@@ -55,7 +55,7 @@ const char *ty_rtc_version(void) {         /* rtc.c asks under its lock */
   return state == 1 ? text : NULL;
 }
 
-/* Where CUDA's headers are, for sources that include them: where the environment says, beside NVRTC, or in the usual place. False: none. */
+/* Finds CUDA's headers, for sources that include them: by the environment, beside NVRTC, or in the usual place. False: not found. */
 static bool headers(char *path, size_t room) {
   const char *home[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), NULL, "/usr/local/cuda"};
   char beside[PATH_MAX];
@@ -121,7 +121,7 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
     return false;
   }
   out->fused = entry_of(lib, "fused");
-  /* asked for what isn't there, the driver has failed */
+  /* only if it is there: else the driver has been seen to fail */
   out->each = memmem(image, n, "fused_each", 10) ? entry_of(lib, "fused_each") : NULL;
   if (!out->fused) snprintf(why, TY_RTC_WHY, "the kernel has no entry");
   return out->fused;                       /* the library stays, as its kernels do */
@@ -130,6 +130,6 @@ bool ty_rtc_load(const char *image, size_t n, ty_rtc *out, char *why) {
 cudaError_t ty_rtc_launch(void *kernel, const unsigned grid[3], const unsigned block[3], const void *args, size_t size, cudaStream_t s) {
   void *params[] = {(void *)(uintptr_t)args};
   (void)size;
-  /* the numbers agree */
+  /* the driver's and the runtime's error numbers agree */
   return (cudaError_t)p_cuLaunchKernel(kernel, grid[0], grid[1], grid[2], block[0], block[1], block[2], 0, s, params, NULL);
 }

@@ -1,11 +1,11 @@
-/* Optimizer steps and what goes over lists of tensors: gathered for few launches of kernels/optim.cu and kernels/lists.cu.
+/* Optimizer steps and other ops over lists of tensors, gathered for few launches of kernels/optim.cu and kernels/lists.cu.
  *
- * Idea: a launch's struct holds as many tensors as fit; those whose states lie otherwise than they are stepped through copies, by
- * themselves. Invariant: memory for the copies is taken before the first parameter changes, and count, rate, scale and found-inf are
- * read on the device alone. */
+ * Idea: a launch's struct holds as many tensors as fit. A parameter whose states have another layout is updated by a launch of its own,
+ * through contiguous copies. Invariant: memory for the copies is taken before the first parameter changes; step count, learning rate,
+ * scale and found-inf are read on the device alone. */
 #include "cuda.h"
 
-/* Elements of the lists' members that lie alike can be updated where they lie. */
+/* Whether a and b have the same strides, so that they can be updated in place together. */
 static bool alike(const ty_tensor *a, const ty_tensor *b) {
   for (int i = 0; i < a->ndim; i++)
     if (a->shape[i] > 1 && a->stride[i] != b->stride[i]) return false;
@@ -36,7 +36,7 @@ ty_k_scale_rule ty_scale_rule_of(const ty_call *update) {
     .interval = update->at[TY_AT_amp_update_growth_interval].i};
 }
 
-/* direct: a launch takes them with others; else contiguous copies of the parameter's dtype, by themselves. */
+/* direct: updated in place, in a launch with others; else by step_apart, through contiguous copies of the parameter's dtype. */
 static ty_optim_member member_of(const ty_call *c, const ty_optim_operands *step, int i) {
   ty_optim_member m = ty_optim_member_of(c, step, i);
   ty_tensor *p = m.t[0];
@@ -92,7 +92,7 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const 
   return TY_OK;
 }
 
-/* n bytes for working copies, or NULL for none. Taken before anything is changed, so that running out of memory changes nothing. */
+/* n bytes for working copies; NULL for 0. Taken before anything is changed, so that running out of memory changes nothing. */
 static ty_status working_memory(ty_call *c, int gpu, size_t n, ty_tensor **out) {
   const int64_t size = (int64_t)n;
   *out = NULL;
@@ -122,7 +122,7 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
 
 static bool lies_apart(const ty_tensor *t) { return !ty_is_dense(t) && ty_numel(t); }
 
-/* Goes over the list of operand 1 in few launches, doing what k asks for. */
+/* Goes over the first operand's list in few launches, doing what k asks for. */
 static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
   const bool changes = k->scale || k->factor;
   const int count = c->span[0].count;

@@ -1,4 +1,4 @@
-/* Kernels that the program brings itself (lua/tycho/cuda_kernel.lua): compiled as fused ones are, launched in the current stream. */
+/* Kernels that the user's program brings (lua/tycho/cuda_kernel.lua): compiled like fused ones, launched in the current stream. */
 #include "rtc.h"
 
 ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {

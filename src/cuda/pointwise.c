@@ -1,13 +1,13 @@
-/* Pointwise ops: operands' strides along the result's memory, dims merged; to kernels/pointwise.cu.
+/* Pointwise ops: brings the dims into the order of the result's memory and merges them, for kernels/pointwise.cu.
  *
- * Invariant: a kernel goes along the result's memory in order; an operand that lies as it does, or is one number, needs no strides. */
+ * Invariant: a kernel walks the result's memory in order; an operand with the result's layout, or a single number, needs no strides. */
 #include <string.h>
 #include "cuda.h"
 #include "math.h"
 
 _Static_assert(TY_K_DIMS == TY_MAXDIM, "kernels walk as many dims as tensors have");
 
-/* Whether t's elements lie as o's do: the same shape and strides (of dims that have several elements), without holes. */
+/* Whether t's elements lie as o's do: the same shape, and the same strides in dims of more than one element. */
 static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
   if (t->ndim != o->ndim) return false;
   for (int i = 0; i < o->ndim; i++)
@@ -40,7 +40,7 @@ void ty_in_memory_order(ty_k_point *a) {
     for (int k = 0; k <= a->nin; k++) a->o[k].stride[to] = a->o[k].stride[i];
   }
   for (int k = 0; k <= a->nin; k++) strided = strided || a->o[k].how == TY_K_STRIDED;
-  if (!strided) a->ndim = 0;               /* nobody asks where in the shape an element is */
+  if (!strided) a->ndim = 0;               /* no operand needs an element's place in the shape */
 }
 
 static ty_operand element_of(const ty_tensor *t) {       /* a 0-dim tensor of the CPU */

@@ -1,4 +1,4 @@
-/* Pooling; to kernels/pool.cu. Invariant: results lie as the infer rule has them; the kernels take any strides. */
+/* Pooling, by kernels/pool.cu. Invariant: results have the infer rule's strides; the kernels take any strides. */
 #include "cuda.h"
 
 void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
@@ -11,7 +11,7 @@ static bool goes_back(int id) {
   return id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
 }
 
-/* The geometry of a call: pixels, windows, and the places of maxima. */
+/* Sets k to a call's geometry: pixels (large), windows (small), positions of maxima. */
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
   const int id = c->op->id, d = large->ndim - 3;
   const bool back = goes_back(id);

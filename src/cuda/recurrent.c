@@ -1,7 +1,8 @@
 /* Recurrent layers.
  *
- * Idea: a product and a kernel for each step, all queued in one call; the input's part of the products is one for all steps, before it.
- * Invariant: what backward needs of a step lies in `saved`; a cell, and gradients that go from step to step, are float32 at least. */
+ * Idea: each step is a product and a kernel, all queued in one call; the input's part of the products was made before, by one product
+ * for all steps. Invariant: what backward needs of a step is in `saved`; cells, and gradients that go from step to step, are float32 at
+ * least. */
 #include "cuda.h"
 
 enum { CELL, MORE, CARRY, DCELL, WORK };
@@ -58,7 +59,7 @@ static ty_status backward(layer *l, ty_tensor *const *in, ty_dtype stat) {     /
   TY_TRY(ty_launched(l->c, l->gpu, ty_fill_number(l->work[CARRY], ty_op_int(0), l->s)));
   k->carry = ty_data(l->work[CARRY]);
   if (r->kind == TY_LSTM) {
-    ty_tensor last = *l->work[CARRY];      /* the last cell's gradient, as it lies behind the states' */
+    ty_tensor last = *l->work[CARRY];      /* the last cell's gradient, which follows the states' in memory */
     last.dtype = (uint8_t)k->dtype;
     last.storage = in[0]->storage;
     last.offset = in[0]->offset + r->steps * in[0]->stride[0];

@@ -1,7 +1,7 @@
-/* Reductions: dims kept and reduced, merged; to kernels/reduce.cu. */
+/* Reductions: dims are sorted into kept and reduced ones, and merged, for kernels/reduce.cu. */
 #include "cuda.h"
 
-/* A further dim, merged with the one before where their elements follow one another. */
+/* Adds a dim, merged with the last one where that is possible. */
 static void add_dim(int64_t *shape, int64_t *step, int *n, int64_t size, int64_t stride) {
   const bool merges = *n && step[*n - 1] == size * stride;
   if (!merges) shape[(*n)++] = 1;
@@ -9,7 +9,7 @@ static void add_dim(int64_t *shape, int64_t *step, int *n, int64_t size, int64_t
   step[*n - 1] = stride;
 }
 
-/* x's dims in mask go; o: contiguous. */
+/* Reduces x's dims in mask; o is contiguous. */
 static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, ty_loop_type k, const ty_tensor *x, unsigned mask, void *o,
   int out_dtype, int64_t outputs) {
   ty_k_reduction r = {.op = op, .k = k, .dtype = x->dtype, .out_dtype = out_dtype, .outputs = outputs, .length = 1,
@@ -30,7 +30,7 @@ static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, ty_loop_typ
     st = ty_tickets(c, gpu, &r.ticket, &made);
   }
   if (st == TY_OK) st = ty_launched(c, gpu, ty_k_reduce(&r, s));
-  ty_release(partial);                     /* goes back to this stream: what comes next waits for the kernel */
+  ty_release(partial);                     /* goes back to this stream: its later work runs after the kernel */
   ty_release(made);
   return st;
 }

@@ -1,4 +1,4 @@
-/* interpolate; to kernels/resize.cu. Invariant: results lie as the infer rule has them; the kernels take any strides. */
+/* interpolate, by kernels/resize.cu. Invariant: results have the infer rule's strides; the kernels take any strides. */
 #include "cuda.h"
 #include "grid_points.h"
 

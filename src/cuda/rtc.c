@@ -1,8 +1,8 @@
-/* What was compiled at run time: a list in memory, files on disk.
+/* The cache of kernels compiled at run time: a list in memory, files on disk.
  *
  * Idea: a file is named by a hash of its key (source, architecture, compiler) and holds the whole key, so that another
- * source under the same name is seen. TYCHO_CACHE names the folder, "" for none; else it is tycho/ in the user's cache
- * folder. Invariant: a file that isn't whole is as none; one is written under another name first. */
+ * source under the same name is noticed. TYCHO_CACHE names the folder, "" for none; else it is tycho/ in the user's cache
+ * folder. Invariant: an incomplete file counts as none; a file is written under another name, then renamed. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static uint64_t hash(const char *s) {      /* FNV-1a */
   return h;
 }
 
-/* The folder, made where it isn't there; false: none. */
+/* The cache folder, made if it isn't there; false: none. */
 static bool folder(char *path, size_t room) {
   const char *own = getenv("TYCHO_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   int n = 0;
@@ -105,7 +105,7 @@ ty_status ty_rtc_get(ty_ctx *ctx, int gpu, const char *source, ty_rtc *out) {
   CUDA(ctx, gpu, ty_use(gpu));
   pthread_mutex_lock(&lock);
   entry *e = entries;
-  const uint64_t h = hash(source);         /* sources begin alike, for tens of kilobytes */
+  const uint64_t h = hash(source);         /* compared first: sources' first tens of kilobytes are the same */
   while (e && (e->gpu != gpu || e->hash != h || strcmp(e->source, source))) e = e->next;
   if (!e) {
     e = malloc(sizeof *e);

@@ -1,4 +1,4 @@
-/* grid_sample and its gradients; to kernels/sample.cu. Invariant: the kernels are given contiguous operands. */
+/* grid_sample and its gradients, by kernels/sample.cu. Invariant: the kernels get contiguous operands. */
 #include "cuda.h"
 #include "grid_points.h"
 

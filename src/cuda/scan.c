@@ -1,7 +1,7 @@
-/* Scans along a dim, and extremes with their places; to kernels/scan.cu.
+/* Scans along a dim, and extremes with their positions, by kernels/scan.cu.
  *
- * Idea: lines of contiguous memory, `inner` apart; few long ones are cut into sections that are joined. Invariant: where they are cut
- * depends on the shape alone, so that sums have one order. */
+ * Idea: kernels take contiguous memory, in which a line's elements lie `inner` apart; few long lines are cut into sections, which are
+ * joined. Invariant: the cuts depend on the shape alone, so that sums have one order. */
 #include "cuda.h"
 
 ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k) {

@@ -1,4 +1,4 @@
-/* The core's functions under their own names: each goes through the struct that the core handed over. */
+/* The core's functions under their own names: each calls through the struct that the core passed in. */
 #include "cuda.h"
 
 const ty_services *ty_core;

@@ -1,7 +1,7 @@
-/* Softmax and cross-entropy; to kernels/softmax.cu.
+/* Softmax and cross-entropy, by kernels/softmax.cu.
  *
- * Idea: softmax has lines, `inner` apart in the result's memory, cross-entropy rows with the classes last: what lies otherwise is copied
- * first, and results go back by a copy. Invariant: a bad label is found by the kernel (call.c), and the mean is divided on the device. */
+ * Idea: softmax works on lines whose elements lie `inner` apart in the result's memory, cross-entropy on rows with the classes last. Other
+ * layouts are copied first, and results copied back. Invariant: kernels find bad labels (call.c), and the device divides the mean. */
 #include <math.h>
 #include "cuda.h"
 
@@ -39,7 +39,7 @@ ty_status ty_cuda_softmax(ty_call *c) {
 
 /* ---- cross-entropy ---- */
 
-/* Scores (N, C, ...) with the classes last: a row for each place. */
+/* A view of scores (N, C, ...) with the classes last: a row for each label. */
 static ty_tensor rows_of(const ty_tensor *t) {
   ty_tensor v = *t;
   for (int i = 1; i + 1 < t->ndim; i++) { v.shape[i] = t->shape[i + 1]; v.stride[i] = t->stride[i + 1]; }
@@ -48,7 +48,7 @@ static ty_tensor rows_of(const ty_tensor *t) {
   return v;
 }
 
-/* A call's labels, weights and options, and the rows x of its input. */
+/* The kernel's arguments for a call's labels, weights w and options, and the rows x of its input. */
 static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_tensor *labels, const ty_tensor *w, int gpu) {
   const ty_loss_options how = ty_loss_options_of(c);
   return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = ty_numel(labels), .n = x->shape[x->ndim - 1],
@@ -57,7 +57,7 @@ static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_te
     .label_step = 1, .fault = ty_fault_of(gpu)};
 }
 
-/* The mean of the rows' losses and, with o, its gradient. k: but for losses, mean and total; total: NULL, or where it is asked for */
+/* The mean of the rows' losses and, with k->o, its gradient. k: all but losses, mean and total are set; total: NULL, or it is written */
 static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *total, int gpu, cudaStream_t s) {
   const ty_dtype stat = ty_compute_dtype((ty_dtype)k->dtype);
   const int64_t one = 1;
@@ -70,7 +70,7 @@ static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *tota
     k->mean = mean;
     k->total = total ? ty_data(total) : NULL;
     if (st == TY_OK) st = ty_launched(c, gpu, ty_k_cross_entropy(k, s));
-  } else if (st == TY_OK) {                /* of many by all of the device: first what the gradient needs */
+  } else if (st == TY_OK) {                /* many rows, by the whole device: first the total, which the gradient needs */
     st = ty_new(c, gpu, stat, 1, &k->rows, &counts);
     if (st == TY_OK && !total) st = ty_new(c, gpu, stat, 1, &one, &sum);
     if (st == TY_OK) k->total = ty_data(total ? total : sum);
@@ -87,7 +87,7 @@ static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *tota
   return st;
 }
 
-/* The losses' gradients in dtype d, *step elements apart: 0 where one serves all. */
+/* The losses' gradients in dtype d, *step elements apart; 0: one for all losses. */
 static ty_status gradients_of(ty_call *c, ty_tensor *g, ty_dtype d, ty_tensor **up, int64_t *step) {
   ty_tensor *cast;
   bool one = true;
@@ -101,7 +101,7 @@ static ty_status gradients_of(ty_call *c, ty_tensor *g, ty_dtype d, ty_tensor **
   return st;
 }
 
-/* The losses of rows or their mean, and where back is given, or c is it, their gradient. */
+/* The rows' losses or their mean, and their gradient if back is given; or the gradient alone, if c is a backward call. */
 ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
   const int id = c->op->id;
   const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward;

@@ -1,6 +1,6 @@
-/* Sorting, and ops whose result's size depends on the data: those read it from the device, which is a synchronization.
+/* Sorting, and ops whose result's size depends on the data: these read the size from the device, for which the host waits.
  *
- * Idea: kernels work on contiguous lines; a dim that isn't the last is moved there and back. Invariant: equal elements keep their order,
+ * Idea: kernels work on contiguous lines; a dim that isn't last is moved to the end and back. Invariant: equal elements keep their order,
  * as on the CPU. */
 #include <string.h>
 #include "cuda.h"
@@ -27,7 +27,7 @@ ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *
   return st;
 }
 
-/* sort, topk: values and places along dim */
+/* sort, topk: values and positions along dim */
 static ty_status order(ty_call *c, int gpu, cudaStream_t s, int dim, bool descending) {
   ty_tensor *x = NULL, view = turned(c->in[0].t, dim), o[2], *r[2] = {NULL, NULL};
   const int last = TY_MAX(view.ndim - 1, 0);

@@ -1,8 +1,8 @@
-/* The source of a fused kernel: expressions of ops.def, with what the kernel's walk puts around them.
+/* The source of a fused kernel: expressions of ops.def, within the code of the kernel's walk.
  *
- * Idea: a node becomes a variable; in a kernel of rows, which a block each computes, one of each of a thread's elements
- * of the row. Sizes and strides are arguments, so that a source serves many shapes; a row's length is not, for its
- * elements stay in registers.
+ * Idea: each node becomes a variable v<i>; in a kernel of rows, an array with one element for each of a thread's elements of the row.
+ * Sizes and strides are arguments, so that a source serves many shapes; a row's length is a constant, so that its elements stay in
+ * registers.
  * Invariant: all reads come before all writes, in each thread, and with rows in each block: a tensor may be changed in place. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,7 +91,7 @@ static const char *place_of(const ty_fused *f, int node, const char *at) {
   return f->node[node].row || f->node[node].kind == TY_F_NUMBER ? "" : at;
 }
 
-/* The node's value from others' (with at behind those that have one for each element). */
+/* Node i's value from its operands' variables; at: the index written behind those that have a value per element. */
 static void formula(text *t, const ty_fused *f, int i, const char *at) {
   const ty_fused_node *n = &f->node[i];
   const char *T = held(n->compute), *D = ty_dtype_names[n->dtype];
@@ -114,7 +114,7 @@ static void keeps(text *t, const ty_fused_node *n, const char *word, int i) {
   say(t, " >> 8 >= %uu ? 1 : 0", ty_least_kept(n->p));
 }
 
-/* The statement that uses up what was drawn. */
+/* The statement that advances the generator past what was drawn; "" if nothing was. */
 static void moving(const ty_fused *f, char s[64]) {
   const int keeps = ty_fused_keeps(f, f->nnode);
   snprintf(s, 64, keeps ? "  move_on(a.g, %d * (uint64_t)((a.n + 3) / 4));\n" : "", keeps);
@@ -136,7 +136,7 @@ static void arguments(text *t) {
     TY_MAXDIM, TY_FUSED_TENSORS, TY_MAXDIM);
 }
 
-/* Where tensor k's part of the walk begins: at<k>, from the place i of its dims. */
+/* Declares at<k>, tensor k's offset at position i of the walk. */
 static void places(text *t, const ty_fused *f, const ty_fused_walk *w, const char *i) {
   const char *I = w->wide ? "uint64_t" : "uint32_t";
   bool any = false;
@@ -180,12 +180,12 @@ static void elements(text *t, const ty_fused *f, const ty_fused_walk *w) {
   }
   numbers(t, f);
   for (int i = 0; i < f->nnode; i++)
-    if (f->node[i].kind == TY_F_KEEP)      /* four neighbours take one block's words */
+    if (f->node[i].kind == TY_F_KEEP)      /* four neighbours take one Philox block's words */
       say(t, "  uint32_t w%d[V];\n  if (V %% 4 == 0) { for (int b = 0; b < V / 4; b++) ty_philox(a.g->seed, a.g->offset "
              "+ %d * ((a.n + 3) / 4) + i / 4 + b, w%d + 4 * b %% V); }\n"
              "  else {\n%s if (e < m) w%d[e] = word(a.g, (uint64_t)(%d * 4 * ((a.n + 3) / 4) + i + e));\n  }\n", i,
              ty_fused_keeps(f, i), i, EACH_OF, i, ty_fused_keeps(f, i));
-  say(t, "%s {\n", EACH_OF);              /* of those past the end too, which nobody stores: without a branch all stays in registers */
+  say(t, "%s {\n", EACH_OF);              /* also past the end, where nothing is stored: without a branch all stays in registers */
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
     if (n->kind == TY_F_NUMBER) continue;
@@ -232,7 +232,7 @@ static void reduce_row(text *t, const ty_fused *f, int i) {
 }
 
 static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
-  /* four neighbours take one block's words too */
+  /* here too, four neighbours take one Philox block's words */
   const int each = (int)((f->inner + w->threads - 1) / w->threads), together = ty_k_row_together(f->inner);
   say(t, "#define THREADS %d\n#define INNER %lld\n#define EACH %d\n#define PLACE(e) row_place<%d>(e)\n", w->threads, (long long)f->inner,
       (each + together - 1) / together * together, together);
@@ -279,7 +279,7 @@ static void rows(text *t, const ty_fused *f, const ty_fused_walk *w) {
     say(t, ";\n");
   }
   if (open) say(t, "  }\n");
-  say(t, "  __syncthreads();\n");           /* what is one value a row has been read by all */
+  say(t, "  __syncthreads();\n");           /* all threads have read the tensors of one value a row */
   for (int i = 0; i < f->nnode; i++) {
     const ty_fused_node *n = &f->node[i];
     const char *D = type_of(n->dtype), *name = ty_dtype_names[n->dtype];

@@ -1,13 +1,13 @@
 /* Streams and events.
  *
- * Idea: streams that nobody holds go back to a pool and are handed out again; none is destroyed, so that a block that still names one
- * names a stream. Invariants: a stream's struct lives as long as the process; two who hold streams hold different ones; the streams in
- * which graphs are captured are a kind of their own, in which nothing else is ever done, so that no event of other work is recorded there
- * (side branches are ordinary streams: what still names one that another thread's capture uses may become part of that). */
+ * Idea: a stream that nobody holds goes back to a pool and is handed out again; none is destroyed, so that a block's pointer to its stream
+ * stays valid. Invariants: a stream's struct lives as long as the process; a stream that is held isn't handed out again; graphs are
+ * captured in streams of their own kind (for_graphs), which do nothing else, so that no event of other work is recorded there. (A
+ * capture's side branches are ordinary streams: an event recorded on one by another thread may become part of the capture.) */
 #include <pthread.h>
 #include "cuda.h"
 
-static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU];              /* of those for graphs: 1 */
+static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU];              /* pool[1]: for graphs */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static cudaError_t give_tickets(ty_stream *s) {
@@ -42,7 +42,7 @@ ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   *made = NULL;
   if (s->tickets && (!ty_capturing() || s == ty_captures(gpu))) { *out = s->tickets; return TY_OK; }
-  /* a graph's work on another stream than its own may run beside what that stream gets later */
+  /* a graph's work on a side stream may run beside that stream's later launches: it can't share the stream's counters */
   TY_TRY(ty_new(c, gpu, TY_I32, 1, (int64_t[]){TY_K_TICKETS}, made));
   *out = ty_data(*made);
   return ty_launched(c, gpu, cudaMemsetAsync(*out, 0, TY_K_TICKETS * sizeof(unsigned), s->s));
@@ -50,7 +50,7 @@ ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
 
 static ty_stream *stream_or_default(int gpu, void *stream) {
   if (stream) return stream;
-  ty_open(gpu);                            /* an error comes again with what is then done on it */
+  ty_open(gpu);                            /* an error shows again in the next call on the stream */
   return &defaults[gpu];
 }
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
@@ -71,7 +71,7 @@ static ty_status make(ty_ctx *ctx, int gpu, int priority, bool for_graphs, ty_st
     *s = (ty_stream){.s = made, .gpu = gpu, .priority = priority, .for_graphs = for_graphs};
   }
   atomic_store(&s->holders, 1);
-  if (!s->tickets && !ty_capturing()) {    /* nothing is allocated by the driver while a graph is captured */
+  if (!s->tickets && !ty_capturing()) {    /* the driver mustn't allocate while a graph is captured */
     cudaError_t e = ty_use(gpu);
     if (e == cudaSuccess) e = give_tickets(s);
     if (e != cudaSuccess) return ty_stream_release(gpu, s), ty_cuda_fail(ctx, e, "Stream", gpu);
@@ -89,7 +89,7 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
 
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make(ctx, gpu, 0, true, out); }
 
-/* A capture takes in no work of streams outside of it, nor gives any: who crosses its border has to wait by himself. */
+/* Work inside a capture and work outside it can't wait for one another, and aren't joined here. */
 void ty_join(ty_stream *s, int gpu, void *other) {
   ty_stream *o = stream_or_default(gpu, other);
   enum cudaStreamCaptureStatus here = cudaStreamCaptureStatusNone, there = here;

@@ -1,16 +1,16 @@
-/* See timed_plans.h. One list, behind one lock; searched only when a plan is made. */
+/* See timed_plans.h. One list under one lock, searched only when a plan is made. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "timed_plans.h"
 
-#define HEAD 4                               /* words before an entry's own: library, gpu, the problem's length, the plan's */
-#define MOST ((size_t)1 << 18)               /* words: shapes that differ from call to call are not kept for ever */
+#define HEAD 4                               /* words that begin an entry: library, gpu, the problem's length, the plan's length */
+#define MOST ((size_t)1 << 18)               /* words: a limit, since shapes may differ from call to call */
 
 static int64_t *list;                        /* entries one after another */
 static size_t count, room;                   /* words */
-static atomic_uint set_so_far;               /* asked for each product: without the lock */
+static atomic_uint set_so_far;               /* read for each product, so without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool ty_times_plans(int gpu) { return ty_core->flags->cudnn_benchmark && !ty_core->flags->deterministic && !ty_captures(gpu); }
@@ -21,7 +21,7 @@ int ty_timed_find(ty_plan_library library, int gpu, const int64_t *problem, int 
   int found = 0;
   if (!ty_core->flags->cudnn_benchmark || ty_core->flags->deterministic) return 0;
   pthread_mutex_lock(&lock);
-  for (size_t i = 0; i < count; i += length_of(list + i)) {      /* the last one counts: an older one was not taken any more */
+  for (size_t i = 0; i < count; i += length_of(list + i)) {      /* the last entry counts: the library refused older ones */
     const int64_t *e = list + i;
     if (e[0] != library || e[1] != gpu || e[2] != n || memcmp(e + HEAD, problem, sizeof(int64_t) * (size_t)n)) continue;
     found = (int)e[3];
