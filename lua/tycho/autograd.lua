@@ -42,7 +42,8 @@ end
 -- was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
 -- Afterwards the graph's saved tensors are released, unless retain_graph: a second backward that needs them is then an error. create_graph:
 -- the gradients have a graph of their own, for second derivatives; it holds the leaves, so set their .grad to nil (zero_grad) or use
--- tycho.grad, or the memory is never freed. inputs: a tensor or a list, leaves or results; only these get gradients.
+-- tycho.grad, or the memory is never freed.
+-- inputs: a tensor or a list, leaves or results; only these get gradients.
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs) onto("backward", {x}, {grad or false}, inputs, retain, create) end)

@@ -73,7 +73,8 @@ end
 
 -- jacobian(fn, inputs, {create_graph=false}): for each result of fn and each input a tensor with the result's dims, then the input's.
 -- inputs: a tensor, or a list of fn's arguments; lists are returned for lists, and for several results. create_graph: the results have a
--- history that leads to the inputs. captured, used by func.lua: also keep a history that leads to tensors captured by fn.
+-- history that leads to the inputs.
+-- captured, used by func.lua: also keep a history that leads to tensors captured by fn.
 function functional.jacobian(fn, inputs, o, captured)
   local create = given("jacobian", o)
   return enable_grad(function()

@@ -1,7 +1,8 @@
 -- tycho.utils.benchmark: how long a piece of a program takes, measured as torch.utils.benchmark does.
 --
 -- Idea: the piece runs so many times in a row that the cost of the clock and the loop is negligible. Several rows are timed, and the median
--- is reported. Invariant: GPUs are waited for before the clock is read, once for each row.
+-- is reported.
+-- Invariant: GPUs are waited for before the clock is read, once for each row.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local callable = require("tycho.modes").callable

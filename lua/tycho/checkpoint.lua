@@ -1,8 +1,8 @@
 -- tycho.checkpoint.Manager: a training run's state, saved as one unit while the run goes on, and restored exactly.
 --
 -- Idea: save() copies everything before it returns; a thread in C writes the copy (src/io/checkpoint.c). A file holds members' state dicts,
--- plain values and the random generators, with checksums of every byte. restore_latest() takes the newest complete file. Invariant: older
--- checkpoints stay until a newer one is durable.
+-- plain values and the random generators, with checksums of every byte. restore_latest() takes the newest complete file.
+-- Invariant: older checkpoints stay until a newer one is durable.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail

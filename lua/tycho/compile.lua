@@ -5,8 +5,9 @@
 -- memory, on a GPU as one captured graph; pointwise chains are fused (src/core/fuse.c). At the first difference the call goes on as it
 -- would without a record, and is recorded as another way through fn. There is one variant for each combination of the arguments' shapes,
 -- dtypes and layouts, the values of arguments that aren't tensors, and the training modes of the modules that ran; each variant holds its
--- ways. Invariant: fn leaves behind what it would leave without compile. Tensors that fn makes and that nobody holds after the recorded
--- call end with each call; a garbage collection finds out which they are, once per recording.
+-- ways.
+-- Invariant: fn leaves behind what it would leave without compile. Tensors that fn makes and that nobody holds after the recorded call end
+-- with each call; a garbage collection finds out which they are, once per recording.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local outside = require "tycho.compile_outside"
@@ -529,8 +530,8 @@ local THEIRS = {mode = true, fullgraph = true, dynamic = true, backend = true}
 -- arguments (shapes, dtypes, modes) are recorded, and how many ways through fn for each; after as many consecutive calls that went a new
 -- way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
 -- arguments have a row for each. Backward may be called within fn, or outside of it: then it is recorded separately. torch.compile's mode,
--- fullgraph, dynamic and backend are accepted, and have no effect. TYCHO_DEBUG=compile prints what is recorded and why not,
--- TYCHO_DEBUG=fusion what becomes one kernel.
+-- fullgraph, dynamic and backend are accepted, and have no effect.
+-- TYCHO_DEBUG=compile prints what is recorded and why not, TYCHO_DEBUG=fusion what becomes one kernel.
 return function(fn, o)
   if type(o) == "table" then
     local own = {}

@@ -2,7 +2,8 @@
 --
 -- Idea: `mpirun -n 4 luajit train.lua` starts the processes, and init_process_group() connects them. Exchanges are the op `collective`: it
 -- uses MPI for host memory, and NCCL for GPUs, in a stream beside the current one. Ranks count from 0, as mpirun's and the driver's numbers
--- do. Invariant: every process of a group calls the same functions in the same order, with tensors of the same shapes and dtypes.
+-- do.
+-- Invariant: every process of a group calls the same functions in the same order, with tensors of the same shapes and dtypes.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -175,7 +176,8 @@ local function reduction_of(who, op)
 end
 
 -- Sets x to the sum of all processes' x; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. For NaN and a
--- number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does. async_op: returns at once, with a Work to wait() for.
+-- number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does.
+-- async_op: returns at once, with a Work to wait() for.
 distributed.all_reduce = core.define("distributed.all_reduce", "x, op:any?, group:any?, async_op:bool=false", function(x, op, group, async)
   return exchange("all_reduce", "all_reduce", x, x, async, group_of("all_reduce", group), reduction_of("all_reduce", op))
 end)

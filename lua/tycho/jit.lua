@@ -176,10 +176,10 @@ end
 -- with the examples, tensors or tables of them, without gradients, in its present mode. Later calls may have another batch size where the
 -- model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims
 -- of the first example (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several
--- sizes, with numbers that stay the same or are multiples of sizes. A model whose course depends on values is an error. The trace has the
--- ops' own gradients: detach() and no_grad within the model, gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the
--- backward of an autograd.Function are not part of it: train the model first, then trace it. dtypes that a model asks for, as by
--- x:to(y.dtype), are fixed: trace it in the one that it will run in.
+-- sizes, with numbers that stay the same or are multiples of sizes.
+-- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
+-- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
+-- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)

@@ -1,8 +1,8 @@
 -- Tracing: runs a model and turns the ops that it called, and the tensors that it needs, into a program (jit_program.lua).
 --
 -- Idea: a recorded op names its operands by the record's values. Values that no recorded op made come from outside: the model's parameters
--- and buffers, or constants. All are renumbered: inputs, then values from outside, then results in order. Invariant: a size may differ in
--- later calls only if a second run, with another size there, called the very same ops.
+-- and buffers, or constants. All are renumbered: inputs, then values from outside, then results in order.
+-- Invariant: a size may differ in later calls only if a second run, with another size there, called the very same ops.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail

@@ -225,7 +225,7 @@ function saving.unpack(text, memory)
     return x
   end)
 end
--- tensor_of(t): gives the next tensor, of dtype t.dtype and sizes t.sizes.
+-- tensor_of gives the next tensor, of dtype t.dtype and sizes t.sizes.
 function saving.unpack_from(text, tensor_of)
   local message, tensors = core.json_decode(text), {}
   for _, t in ipairs(message.tensors) do tensors[t.name] = tensor_of(t) end

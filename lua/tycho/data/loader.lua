@@ -442,7 +442,7 @@ function Prefetcher:load_state_dict(d) self.loader:load_state_dict(d) end
 -- As the loader's.
 function Prefetcher:close() if self.loader.close then self.loader:close() end end
 
--- DataLoader{dataset=, ...}: all arguments by name.
+-- DataLoader {dataset=, ...}: all arguments by name.
 local function named(dataset, ...)
   local by_name = select("#", ...) == 0 and type(dataset) == "table" and getmetatable(dataset) == nil and dataset.dataset and
     not (dataset.size or dataset.get or dataset.iter)

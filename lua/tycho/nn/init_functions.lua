@@ -7,7 +7,7 @@ local options = require "tycho.options"
 local fail = options.fail
 local init = {}
 
--- Defines init.name(x, ...), which calls fn(x, o) without recording; o: the arguments by name (signature: see options.lua)
+-- init.name(x, ...): calls fn(x, o) without recording; o: the arguments by name (signature: see options.lua)
 local function define(name, signature, fn)
   init[name] = function(x, ...)
     if not core.is_tensor(x) then options.fail("%s: argument 1 must be a tensor, got %s", name, type(x)) end

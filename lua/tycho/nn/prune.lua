@@ -2,7 +2,8 @@
 --
 -- Idea: m.weight is computed from weight_orig, the parameter, and weight_mask, a buffer of ones and zeros, before each forward; names in
 -- state dicts are those of PyTorch's torch.nn.utils.prune. amount: a share, below 1, of the elements (or channels) not yet pruned, or their
--- number. Invariant: pruned elements stay pruned: a mask only loses ones.
+-- number.
+-- Invariant: pruned elements stay pruned: a mask only loses ones.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"

@@ -1,7 +1,8 @@
 -- Recurrent layers: RNN, LSTM, GRU and their cells, with PyTorch's weight names and gate order.
 --
 -- Idea: the input's contribution to the gates is one product for all steps; the part that depends on the previous step is the op recurrent,
--- which runs all steps, or a cell's op. States are additional arguments and results: local y, h, c = lstm(x, h0, c0).
+-- which runs all steps, or a cell's op. States are additional arguments and results:
+-- local y, h, c = lstm(x, h0, c0).
 local core = require "tycho.core"
 local check, fail = require("tycho.options").check, require("tycho.options").fail
 local ops, M = core.ops, core.methods

@@ -4,8 +4,9 @@
 -- forward runs, whole parameters take the parts' places: one exchange gathers a unit's parameters (unshard), and another returns the
 -- processes' mean gradients, to each process for its rows. When an op saves a whole parameter, only a note of which part it came from is
 -- kept: backward unshards again. On a GPU exchanges have a stream of their own, and the next unit's begins while this one computes
--- (prefetch). Invariants: outside of a unit's forward the module's parameters are the parts; all processes visit the units in the same
--- order; no whole parameter's memory waits for the collector.
+-- (prefetch).
+-- Invariants: outside of a unit's forward the module's parameters are the parts; all processes visit the units in the same order; no whole
+-- parameter's memory waits for the collector.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"

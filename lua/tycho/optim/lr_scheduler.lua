@@ -278,7 +278,7 @@ function WarmRestarts:load_state_dict(d)
   end
   return Scheduler.load_state_dict(self, d)
 end
--- step(epoch=): epoch may be a fraction, such as the share of batches done.
+-- epoch may be a fraction, such as the share of batches done; unless given, it is the next one.
 function WarmRestarts:step(epoch)
   if epoch == nil then return Scheduler.step(self) end
   if options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0) >= 2 ^ 53 then
