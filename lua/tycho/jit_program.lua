@@ -2,8 +2,8 @@
 --
 -- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
 -- batch, free, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
--- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of = list,
--- plus = number}: times, multiplied by the sizes of the listed dims of input 1 (0: the batch), plus the number.
+-- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of =
+-- list, plus = number}: times, multiplied by the sizes of the listed dims of input 1 (0: the batch), plus the number.
 -- takes: if some arguments are tables, a tree of inputs for each argument.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
 -- free: further dims of input 1 whose sizes may differ; an input with the same size there as input 1 follows it.
