@@ -3,7 +3,6 @@
 -- Idea: the source's kernel becomes a device function called by a generated entry, whose arguments are one struct, as in fused kernels; so
 -- it is compiled, cached on disk and captured in graphs as they are. The kernel's own declaration gives its parameters. Invariant:
 -- arguments have been checked against the declaration; a pointer that isn't const is written to.
--- launched has been checked against the declaration; a pointer that isn't const is written to.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail

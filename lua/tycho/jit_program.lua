@@ -7,7 +7,6 @@
 -- takes: if some arguments are tables, a tree of inputs for each argument.
 -- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
 -- free: further dims of input 1 whose sizes may differ; an input with the same size there as input 1 follows it.
--- have there what the first has.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local P = {VERSION = 4}                -- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim

@@ -3,7 +3,6 @@
 -- Idea: a class has rule(group, p, g, state, t, write), which computes the new values of the parameter and its state and calls write for
 -- each; users' own optimizers (optim.Optimizer:extend) work the same way. Invariant: a step that a GradScaler skips, which is decided on
 -- the device, writes nothing and isn't counted; no value goes to the host.
--- the device, writes nothing and isn't counted; nothing comes to the host.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
