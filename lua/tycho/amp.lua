@@ -1,9 +1,9 @@
 -- Mixed precision: autocast, and loss scaling whose state never leaves the device.
 --
--- Idea: autocast is a mode of the core: apply casts operands by the op's class in ops.def. A GradScaler holds its scale, the count of good
--- steps and each optimizer's "found an infinite gradient" in device memory; an optimizer's step reads them there, so a training step
--- waits for nothing. Invariant: between scale() and update() a gradient is either marked as scaled (the core refuses to clip or to step
--- with it) or has been unscaled.
+-- Idea: autocast is a mode of the core: apply casts operands by the op's class in ops.def. A GradScaler keeps its scale, the count of good
+-- steps and each optimizer's "found an infinite gradient" in device memory. An optimizer's step reads them there, so a training step never
+-- waits. Invariant: between scale() and update() a gradient is either marked as scaled (the core refuses to clip it or to step with it) or
+-- has been unscaled.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, check, fill = options.fail, options.check, options.fill
@@ -20,7 +20,7 @@ local half = {float16 = true, bfloat16 = true}
 local usual = {cpu = "bfloat16", cuda = "float16"}
 
 local OPTIONS = {dtype = true, enabled = true, device = true, device_type = true, cache_enabled = true}
--- autocast("cpu", "bfloat16", {enabled = false}, fn, ...), as PyTorch has it: what stands between device and function goes into o.
+-- PyTorch's form autocast("cpu", "bfloat16", {enabled = false}, fn, ...): arguments between device and function go into o.
 local function after_device(o, first, ...)
   if type(first) == "string" then o.dtype = first
   elseif type(first) == "table" and not callable(first) then
@@ -30,7 +30,7 @@ local function after_device(o, first, ...)
   return after_device(o, ...)
 end
 -- autocast({dtype=, enabled=true, device=}, fn, ...): calls fn(...) and gives its results; inside, matrix products, convolutions and
--- attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype:
+-- attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. device: by default all; dtype: by default
 -- float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 function amp.autocast(o, fn, ...)
   if callable(o) then
@@ -38,7 +38,7 @@ function amp.autocast(o, fn, ...)
     return amp.autocast({}, o, fn, ...)
   end
   if type(o) == "string" then return after_device({device = o}, fn, ...) end
-  check("autocast", o, OPTIONS)                          -- copies are always kept: they are told by version
+  check("autocast", o, OPTIONS)                          -- cache_enabled has no effect: copies are always kept, by version
   if o.device_type ~= nil and o.device == nil then o = {dtype = o.dtype, enabled = o.enabled, device = o.device_type} end
   if not callable(fn) then fail("autocast: argument 2 must be a function, got " .. type(fn)) end
   if o.enabled ~= nil and type(o.enabled) ~= "boolean" then
@@ -56,7 +56,7 @@ function amp.autocast(o, fn, ...)
   return modes.autocasting(state, fn, ...)
 end
 
--- is_autocast_enabled(device=): whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
+-- is_autocast_enabled(device=): whether autocast is on here for "cpu" or "cuda", or by default for either; and its dtype.
 function amp.is_autocast_enabled(device)
   local dtype
   local known = device == nil or type(device) == "string" and usual[device:match "^%a+"]
@@ -72,9 +72,9 @@ function amp.get_autocast_dtype(device)
   return select(2, amp.is_autocast_enabled(device)) or usual[device:match "^%a+"]
 end
 
--- custom_fwd(fn, {cast_inputs=}): makes of fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the
--- autocast that forward had. cast_inputs: where autocast is on, floating tensors among the arguments (but float64) become of this dtype,
--- and fn runs without autocast.
+-- custom_fwd(fn, {cast_inputs=}): makes fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the same
+-- autocast as forward. cast_inputs: where autocast is on, floating arguments (except float64) are converted to this dtype, and fn runs
+-- without autocast.
 function amp.custom_fwd(fn, o)
   if not callable(fn) then fail("custom_fwd: argument 1 must be a function, got " .. type(fn)) end
   local cast = fill("custom_fwd", o, {cast_inputs = false, device_type = false}).cast_inputs
@@ -91,7 +91,7 @@ function amp.custom_fwd(fn, o)
     return modes.autocasting(state, fn, ctx, unpack(args, 1, n))
   end
 end
--- custom_bwd(fn): makes of fn the backward that goes with custom_fwd.
+-- custom_bwd(fn): makes fn the backward that goes with custom_fwd.
 function amp.custom_bwd(fn)
   if not callable(fn) then fail("custom_bwd: argument 1 must be a function, got " .. type(fn)) end
   return function(ctx, ...)
@@ -118,7 +118,7 @@ local function start(self, device)
   end
 end
 
--- loss (or a table of losses) times the scale: its backward gives gradients that are scaled likewise.
+-- A loss (or a table of losses) times the scale; its backward gives gradients that are scaled too.
 function Scaler:scale(loss, ...)
   if select("#", ...) > 0 then fail("scale: it takes one loss, or a table of them; got %d arguments", 1 + select("#", ...)) end
   if not self._enabled then return loss end
@@ -136,7 +136,7 @@ function Scaler:scale(loss, ...)
   return ops.amp_scale(loss, on(self._scale, loss.device))
 end
 
--- What is known of an optimizer since the last update(): state, and per device whether an infinite gradient was found.
+-- An optimizer's entry since the last update(): its state, and by device whether an infinite gradient was found.
 local function entry(self, opt)
   local e = self._optimizers[opt]
   if not e then
@@ -148,14 +148,14 @@ local function entry(self, opt)
 end
 
 local function found_on(self, e, device)
-  -- those of earlier steps are 0 again
+  -- reuses those of earlier steps, which are 0 again
   local f = self._founds[device] and table.remove(self._founds[device], 1) or number(0, "float32", device)
   e.found[device] = f
   return f
 end
 
--- Calls fn(gradients, found, scale) for the optimizer's gradients on each device. What is 16-bit is no place to unscale: gradients of
--- parameters with masters become float32 first.
+-- Calls fn(gradients, found, scale) for the optimizer's gradients on each device. 16-bit gradients can't be unscaled, so those of
+-- parameters with masters are converted to float32 first.
 local function each_device(self, who, opt, e, widen, fn)
   local list, wider = {}, {}
   for _, group in ipairs(opt.param_groups) do
@@ -175,11 +175,11 @@ local function each_device(self, who, opt, e, widen, fn)
   for i, p in pairs(wider) do list[i] = core.replace_grad(p, M.to(list[i], "float32")) end
   for device, there in devices.each(list) do
     fn(there, e.found[device] or found_on(self, e, device), on(self._scale, device))
-    for _, g in ipairs(there) do core.free(g) end        -- their memory isn't to wait for the collector
+    for _, g in ipairs(there) do core.free(g) end        -- their memory shouldn't wait for the collector
   end
 end
 
--- The settings, the scale among them: above 0, and where they make sense.
+-- Checks the scale or another setting: it must be above 0, and make sense.
 local function check_setting(who, name, v)
   if name == "growth_interval" then return options.whole(who, name, v, 1) end
   if options.number(who, name, v) <= 0 or v == math.huge then fail("%s: %s must be above 0, got %g", who, name, v) end
@@ -198,8 +198,7 @@ local function need_optimizer(who, opt)
   end
 end
 
--- Divides the optimizer's gradients by the scale, in place, for what looks at them between backward() and step(): clipping, say. Once for
--- each step.
+-- Divides the optimizer's gradients by the scale, in place, for code between backward() and step(), such as clipping. Once for each step.
 function Scaler:unscale_(opt)
   need_optimizer("unscale_", opt)
   if not self._enabled then return end
@@ -211,7 +210,7 @@ function Scaler:unscale_(opt)
   e.state = "unscaled"
 end
 
--- What was found on one device holds on all: a step is taken with all parameters, or with none.
+-- A step is taken with all parameters or with none, so what one device found counts for all.
 local function agree(found)
   local at, all = next(found)
   if next(found, at) == nil then return end
@@ -223,7 +222,7 @@ local function agree(found)
   end
 end
 
--- What was found in one process's part of a sharded parameter holds for all.
+-- What a process found in its shard of a parameter counts for all processes.
 local function agree_among(opt, found)
   if next(module.sharded) == nil then return end
   local known = {}
@@ -238,8 +237,8 @@ local function agree_among(opt, found)
   end
 end
 
--- step(opt): the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and isn't waited for. Where
--- unscale_() wasn't called the step divides by the scale itself, and p.grad stays scaled.
+-- step(opt): the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and the host doesn't wait. If
+-- unscale_() wasn't called, the step itself divides by the scale, and p.grad stays scaled.
 function Scaler:step(opt, ...)
   need_optimizer("step", opt)
   if not self._enabled then return opt:step(...) end
@@ -248,7 +247,7 @@ function Scaler:step(opt, ...)
   local e = entry(self, opt)
   if e.state == "stepped" then fail("step: it has been called for this optimizer since the last update()") end
   if opt.apply_gradients == false then fail("step: %s evaluates the loss itself, and can't be used with a GradScaler", opt._name) end
-  if not opt.apply_gradients then        -- a user's own, with a step() alone: the host decides
+  if not opt.apply_gradients then        -- a user's own, which has only step(): the host decides
     if e.state == "ready" then self:unscale_(opt) end
     local bad = false
     for _, f in pairs(e.found) do bad = bad or f:item() ~= 0 end
@@ -266,7 +265,7 @@ function Scaler:step(opt, ...)
 end
 
 -- update(new_scale=): ends the iteration: the scale shrinks by backoff_factor if a step was skipped, and grows by growth_factor after
--- growth_interval steps in a row that weren't. new_scale, a number or a tensor of one element, sets it instead.
+-- growth_interval consecutive steps without a skip. new_scale, a number or a tensor of one element, sets the scale instead.
 function Scaler:update(new_scale)
   if not self._enabled then return end
   need_scale(self, "update")
@@ -279,7 +278,7 @@ function Scaler:update(new_scale)
   for _, e in ipairs(self._entries) do found = found or next(e.found) ~= nil end
   if not found and new_scale == nil then fail("update: no step() or unscale_() came before it") end
   local founds, device = {}, self._scale.device
-  for _, e in ipairs(self._entries) do                   -- in the order of their steps: the same each time
+  for _, e in ipairs(self._entries) do                   -- in the order of their steps, always the same
     for at, f in pairs(e.found) do
       self._founds[at] = self._founds[at] or {}
       table.insert(self._founds[at], f)
@@ -294,21 +293,21 @@ function Scaler:update(new_scale)
   self._optimizers, self._entries = setmetatable({}, {__mode = "k"}), {}
 end
 
--- The scale as a number. A GPU is waited for.
+-- The scale as a number. Waits for the GPU.
 function Scaler:get_scale()
   if not self._enabled then return 1 end
   return self._scale and self._scale:item() or self._init_scale
 end
--- Whether it does anything: the option enabled.
+-- Whether the scaler has any effect: the option enabled.
 function Scaler:is_enabled() return self._enabled end
 for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do
-  -- The settings that GradScaler was given.
+  -- The current value of this setting.
   Scaler["get_" .. name] = function(self) return self["_" .. name] end
-  -- Another setting from now on.
+  -- Changes this setting.
   Scaler["set_" .. name] = function(self, v) self["_" .. name] = check_setting("set_" .. name, name, v) end
 end
 
--- Scale, settings and count as a table of numbers, for tycho.save. A GPU is waited for.
+-- Scale, settings and count as a table of numbers, for tycho.save. Waits for the GPU.
 function Scaler:state_dict()
   if not self._enabled then return {} end
   return {scale = self:get_scale(), growth_factor = self._growth_factor, backoff_factor = self._backoff_factor,
@@ -337,7 +336,7 @@ options.methods(Scaler, "scaler", function(self) return getmetatable(self) == Sc
 -- GradScaler{init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true}: scales losses so that 16-bit
 -- gradients don't become 0. Its state lives on the loss's device.
 function amp.GradScaler(o, more)
-  if type(o) == "string" then o = more end                       -- PyTorch's device: the state lives where the loss does
+  if type(o) == "string" then o = more end                       -- PyTorch's device argument; the state is on the loss's device
   o = fill("GradScaler", o,
     {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true, device = false})
   for _, k in ipairs {"init_scale", "growth_factor", "backoff_factor", "growth_interval"} do check_setting("GradScaler", k, o[k]) end

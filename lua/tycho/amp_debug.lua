@@ -1,7 +1,7 @@
--- amp.debug(fn, {dtype = "float16"}): runs fn and says, for each layer, what its activations and their gradients would
--- suffer in a 16-bit dtype.
+-- amp.debug(fn, {dtype = "float16"}): runs fn and reports, for each layer, how its activations and their gradients would suffer in a 16-bit
+-- dtype.
 --
--- Idea: every module is observed, but for results that a module within it has given; of each result, and of its gradient where a backward
+-- Idea: every module's results are observed, except those that a module inside it returned. For each result, and its gradient if a backward
 -- pass within fn reaches it, four numbers are computed on the device and read once at the end.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
@@ -10,7 +10,7 @@ local fill = require("tycho.options").fill
 local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
 
--- The largest number, and the smallest that still has all its digits.
+-- The largest number, and the smallest with full precision.
 local limits = {float16 = {65504, 2^-14}, bfloat16 = {3.3895313892515355e38, 2^-126}}
 
 local function measure(x, limit)
@@ -36,7 +36,7 @@ local function entry(row, kind, numbers)
   e.overflow, e.underflow = math.max(e.overflow, v[3]), math.max(e.underflow, v[4])
 end
 
--- Names from the outermost modules that ran: a module that is in none of the others.
+-- Names start from the outermost modules that ran, which no other one contains.
 local function names_of(seen)
   local inner, names = {}, {}
   for m in pairs(seen) do
@@ -63,10 +63,11 @@ function Report:__tostring()
   return table.concat(lines, "\n")
 end
 
--- debug(fn, {dtype="float16"}): calls fn(), which runs forward, or backward too, and says what each layer's results and their gradients
+-- debug(fn, {dtype="float16"}): calls fn(), which runs forward, or backward too, and reports how each layer's results and their gradients
 -- would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=,
 -- gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the
--- shares of elements that the dtype can't hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst.
+-- shares of elements too large for the dtype (overflow), or so small that they lose digits or become 0 (underflow); over several calls the
+-- worst.
 return function(fn, o)
   o = fill("amp.debug", o, {dtype = "float16"})
   if type(fn) ~= "function" then fail("amp.debug: argument 1 must be a function, got " .. type(fn)) end

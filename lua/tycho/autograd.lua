@@ -1,4 +1,4 @@
--- What users call of the tape: backward, grad, hooks, Function, gradcheck.
+-- The user's functions for the tape: backward, grad, hooks, Function, gradcheck.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local M = core.methods
@@ -15,7 +15,7 @@ end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
--- The gradients of outputs, weighed by grads, onto .grad of the leaves, or of inputs alone.
+-- Adds the gradients of outputs, weighted by grads, to .grad of the leaves; or of inputs, if given.
 local function onto(who, outputs, grads, inputs, retain, create)
   if retain == nil then retain = create end
   if inputs == nil then
@@ -38,16 +38,16 @@ local function onto(who, outputs, grads, inputs, retain, create)
   end
 end
 
--- backward(grad=, {retain_graph=create_graph, create_graph=false, inputs=}): computes the gradients of x with respect to the leaves that
--- it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
--- What the graph keeps goes afterwards, unless retain_graph: a second backward that needs it is an error then. create_graph: the gradients
--- have a graph of their own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the
--- memory is never freed.
--- inputs: a tensor or a list; these alone, leaves or results, get gradients.
+-- backward(grad=, {retain_graph=create_graph, create_graph=false, inputs=}): computes the gradients of x with respect to the leaves that it
+-- was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
+-- Afterwards the graph's saved tensors are released, unless retain_graph: a second backward that needs them is then an error. create_graph:
+-- the gradients have a graph of their own, for second derivatives; it holds the leaves, so set their .grad to nil (zero_grad) or use
+-- tycho.grad, or the memory is never freed.
+-- inputs: a tensor or a list, leaves or results; only these get gradients.
 M.backward = core.define("backward",
   "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs) onto("backward", {x}, {grad or false}, inputs, retain, create) end)
--- A gradient for each output, false where there is none.
+-- A gradient for each output, or false.
 local function by_output(who, grads, outputs)
   if grads ~= nil and type(grads) ~= "table" and not core.is_tensor(grads) then
     fail("%s: the outputs' gradients must be a tensor or a list of tensors, got %s", who, type(grads))
@@ -57,7 +57,7 @@ local function by_output(who, grads, outputs)
   return filled
 end
 
--- backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
+-- backward for several outputs at once; grads: a gradient for each, false or nil for an output of one element.
 autograd.backward = core.define("autograd.backward",
   "outputs:any, grads:any?, retain_graph:any?, create_graph:bool=false, *, inputs:any?",
   function(outputs, grads, retain, create, inputs)
@@ -65,7 +65,7 @@ autograd.backward = core.define("autograd.backward",
     onto("autograd.backward", list(outputs), by_output("autograd.backward", grads, outputs), inputs, retain, create)
   end)
 
--- autograd.grad for each row of the outputs' gradients, stacked.
+-- autograd.grad for each row of the outputs' gradients; the results are stacked.
 local function by_row(outputs, inputs, grads, retain, o)
   local n, rows = nil, {}
   for i, g in ipairs(grads) do
@@ -89,10 +89,10 @@ local function by_row(outputs, inputs, grads, retain, o)
   return core.is_tensor(inputs) and rows[1] or rows
 end
 
--- Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs:
--- the gradients of the outputs, needed where one has several elements; is_grads_batched: they have a dim before the outputs', and so have
--- the results: a pass for each index of it. An input that wasn't used is an error; allow_unused: nil;
--- materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
+-- Returns the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs:
+-- the gradients of the outputs, needed where an output has several elements. is_grads_batched: these have an additional first dim, and so
+-- have the results: one pass for each index of it. An input that wasn't used is an error; allow_unused: it gets nil; materialize_grads:
+-- zeros, as an input gets that was used, but that no gradient reaches (steps such as relu's second derivative).
 autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
     allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false",
@@ -122,24 +122,24 @@ autograd.grad = core.define("grad",
     return out
   end)
 
--- A handle whose remove() takes hook i out.
+-- A handle whose remove() removes hook i.
 local function handle(hooks, i)
   local removed = false
   return {remove = function()
     if removed then return end
     removed, hooks[i] = true, false
-    while hooks[#hooks] == false do hooks[#hooks] = nil end        -- places in use stay as they are
+    while hooks[#hooks] == false do hooks[#hooks] = nil end        -- trailing ones only, so that other indices stay
   end}
 end
--- fn(grad) is called in backward when this tensor's gradient is complete; what it returns, if not nil, takes its place. Gives a handle
--- with remove().
+-- fn(grad) is called in backward when this tensor's gradient is complete; a value other than nil that it returns replaces the gradient.
+-- Gives a handle with remove().
 lib.method("register_hook", function(x, fn)
-  if modes.first_run and not x.requires_grad then return {remove = function() end} end    -- a checkpoint's: see there
+  if modes.first_run and not x.requires_grad then return {remove = function() end} end  -- in a checkpoint's first run nothing requires grad
   return handle(core.register_hook(x, fn))
 end)
 
--- fn(leaf) is called when backward has added to this leaf's .grad: for an optimizer's step there and then, after which the gradient can
--- go. Gives a handle with remove().
+-- fn(leaf) is called after backward has added to this leaf's .grad: an optimizer can step at once, and drop the gradient. Gives a handle
+-- with remove().
 function M.register_post_accumulate_grad_hook(x, fn)
   if core.is_tensor(x) and not x.is_leaf then
     fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; register_hook is for results")
@@ -149,28 +149,28 @@ function M.register_post_accumulate_grad_hook(x, fn)
   return handle(hooks, i)
 end
 
--- backward puts this result's gradient into its .grad too, as that of a leaf.
+-- backward also puts this result's gradient into its .grad, as for a leaf.
 lib.method("retain_grad", function(x)
   if modes.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
-  hooks[i], hooks.retain = false, hooks[i]                 -- after all others, whenever they come
+  hooks[i], hooks.retain = false, hooks[i]                 -- runs after all others, even those registered later
 end)
 
 ---- what is saved for backward ----
 autograd.graph = options.told({}, "autograd.graph")
--- Calls fn(...) and gives its results. Of each tensor that ops save for backward meanwhile, pack(tensor) makes a value that is kept in its
--- place; in backward unpack(value) gives the tensor for it, of the same shape, dtype and device. Both run without recording, and fn isn't
--- compiled. An in-place op saves its result as it is. Within another saved_tensors_hooks the inner one alone counts. Tensors that pack
--- returns, also in a table, outlive every scope.
+-- Calls fn(...) and gives its results. For each tensor that ops save for backward meanwhile, pack(tensor) returns a value that is kept
+-- instead; in backward unpack(value) returns the tensor, of the same shape, dtype and device. Both run without recording, and fn isn't
+-- compiled. An in-place op saves its result as it is. Of nested saved_tensors_hooks only the innermost counts. Tensors that pack returns,
+-- also in a table, outlive every scope.
 function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
   for i, f in ipairs {pack or false, unpack or false, fn or false} do
     if not modes.callable(f) then fail("saved_tensors_hooks: argument %d must be a function, got %s", i, options.shown(f or nil)) end
   end
   local hooks = {function(x)
     local v = pack(x)
-    if core.is_tensor(v) then core.keep(v)                -- backward comes after whatever scope this is
+    if core.is_tensor(v) then core.keep(v)                -- backward comes after any scope that is open now
     elseif type(v) == "table" then for _, part in pairs(v) do if core.is_tensor(part) then core.keep(part) end end end
     return v
   end, unpack}
@@ -182,9 +182,9 @@ function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
 end
 
 local ON_CPU = {pin_memory = true}
--- save_on_cpu({pin_memory=true}, fn, ...): calls fn(...) and gives its results; what a GPU's ops save for backward meanwhile is moved to
--- the CPU, to pinned memory unless pin_memory = false, and is back when backward needs it: so it takes the GPU's memory only while it is
--- copied. Leaves, which are there anyway, stay. The options may be left out.
+-- save_on_cpu({pin_memory=true}, fn, ...): calls fn(...) and gives its results; tensors that GPU ops save for backward meanwhile are moved
+-- to the CPU, into pinned memory unless pin_memory = false, and copied back when backward needs them, so that they occupy GPU memory only
+-- while they are copied. Leaves stay where they are. The options may be left out.
 function autograd.graph.save_on_cpu(o, fn, ...)
   if modes.callable(o) then
     options.first("save_on_cpu", ON_CPU, fn, ...)
@@ -201,12 +201,11 @@ function autograd.graph.save_on_cpu(o, fn, ...)
 end
 
 ---- autograd.Function ----
--- A context holds what forward leaves for backward; it goes when the last tensor that needs it is collected.
--- Its field _saved is what backward needs: it goes when backward has run and the graph isn't retained (run_function in
--- src/lua/autograd.c), as other nodes' saved tensors do.
+-- A context holds what forward leaves for backward; it lives until the last tensor that needs it is collected. Its field _saved is dropped
+-- when backward has run and the graph isn't retained (run_function in src/lua/autograd.c), like other nodes' saved tensors.
 local Context = {}
 Context.__index = Context
--- save_for_backward(x, ...): in forward: keeps tensors among its arguments and results for backward, which gets them by saved_tensors().
+-- save_for_backward(x, ...): in forward: keeps tensors among its arguments and results for backward, where saved_tensors() returns them.
 function Context:save_for_backward(...)
   self._saved = options.pack(...)
   self._versions, self._memory, self._like = {}, {}, {}
@@ -216,8 +215,8 @@ function Context:save_for_backward(...)
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i], self._memory[i] = M._version(x), core.memory_of(x)
-      if modes.call then core.scope_take(modes.call, x)  -- backward is in the compiled call too, or the call isn't recorded
-      else core.keep(x) end                              -- whatever scope it was made in
+      if modes.call then core.scope_take(modes.call, x)  -- backward is in the same compiled call, or this isn't recorded
+      else core.keep(x) end                              -- in whatever scope it was made
       if hooks then
         self._like[i] = {x.dtype, x.shape, x.device}
         self._saved[i] = hooks[1](x.is_leaf and x.requires_grad and x or M.detach(x))
@@ -227,7 +226,7 @@ function Context:save_for_backward(...)
   end
   self._unpack = hooks and hooks[2]
 end
--- What save_for_backward was given, as several values. One that was changed in place since is an error.
+-- What save_for_backward was given, as several values. A tensor that was changed in place since is an error.
 function Context:saved_tensors()
   local s = self._saved
   if not s then return end
@@ -246,7 +245,7 @@ function Context:saved_tensors()
     return unpack(out, 1, s.n)
   end
   for i = 1, s.n do
-    -- a compiled call's tensors may come to lie elsewhere
+    -- memory that has moved is a compiled call's doing, no change in place
     if s[i] and M._version(s[i]) ~= self._versions[i] and core.memory_of(s[i]) == self._memory[i] then
       fail("saved_tensors: saved tensor " .. i .. " was changed in place after forward")
     end
@@ -254,14 +253,14 @@ function Context:saved_tensors()
   return unpack(s, 1, s.n)
 end
 
--- mark_non_differentiable(y, ...): in forward: these results carry no gradient, such as indices.
+-- mark_non_differentiable(y, ...): in forward: these results, such as indices, carry no gradient.
 function Context:mark_non_differentiable(...) self._indifferent = {...} end
--- mark_dirty(x, ...): in forward: these arguments, which it returns, were changed in place: they go on with the new history.
+-- mark_dirty(x, ...): in forward: these arguments, which it returns, were changed in place; they get the new history.
 function Context:mark_dirty(...) self._dirty = {...} end
--- false: for a result that nothing used backward gets nil rather than zeros.
+-- false: for a result that nothing used, backward gets nil instead of zeros.
 function Context:set_materialize_grads(on) self._unmade = not on end
 
--- In a compiled call a backward that differs from what was recorded is asked again, with the context that it had.
+-- In a compiled call, a backward that differs from the record runs again, with the context as it was before.
 local function as_before(ctx, before, ok, ...)
   if core.program.broken() then
     for k in pairs(ctx) do ctx[k] = before[k] end
@@ -279,7 +278,7 @@ end)
 
 options.colon(Context, "ctx", function(self) return getmetatable(self) == Context end)
 
--- Whether an argument is marked as changed in place; not of what can't be.
+-- Whether x is marked as changed in place; raises where x can't be.
 local function changed(ctx, x)
   for _, d in ipairs(ctx._dirty or {}) do
     if rawequal(d, x) then
@@ -316,7 +315,7 @@ function Function:__call(...)
     core.set_grad_enabled(false)
     taken(pcall(self.setup_context, ctx, args, count == 1 and out[1] or out))
   else out, count = taken(pcall(self.forward, ctx, ...)) end
-  -- what forward has read besides its arguments and finds in ctx._operands, a list, is an operand too, but isn't kept for backward
+  -- tensors that forward read besides its arguments, listed in ctx._operands, are operands too, but aren't kept for backward
   for k, x in ipairs(ctx._operands or {}) do
     tensors[n + k], ctx.needs_input_grad[n + k], needs = x, true, true
   end
@@ -326,7 +325,7 @@ function Function:__call(...)
     for i = 1, count do
       results[i] = core.is_tensor(out[i]) and out[i] or false
       for _, x in ipairs(ctx._indifferent or {}) do indifferent[i] = indifferent[i] or rawequal(x, results[i]) end
-      for k = 1, n do          -- an operand handed back is another tensor: it gets a history of its own
+      for k = 1, n do          -- a returned operand becomes another tensor, with a history of its own
         if results[i] and rawequal(out[i], args[k]) and not changed(ctx, args[k]) then
           out[i] = core.hand_on(out[i])
           results[i] = out[i]
@@ -340,10 +339,10 @@ function Function:__call(...)
 end
 
 local PARTS = {forward = true, backward = true, setup_context = true}
--- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: an op of one's own, which is called as it is, F(x), or by
--- F.apply(x). forward runs without recording; backward gets a gradient for each result and gives one, or nil, for each argument of
--- forward. With a third function setup_context(ctx, inputs, output) forward goes without ctx. ctx.needs_input_grad[i]: whether argument
--- i's gradient is asked for.
+-- Function{forward = function(ctx, ...), backward = function(ctx, g, ...)}: an op of the user's, which is called as F(x) or F.apply(x).
+-- forward runs without recording; backward gets a gradient for each result and returns one, or nil, for each argument of forward. With a
+-- third function setup_context(ctx, inputs, output), forward is called without ctx. ctx.needs_input_grad[i]: whether argument i needs a
+-- gradient.
 function autograd.Function(def)
   if type(def) ~= "table" or type(def.forward) ~= "function" or type(def.backward) ~= "function" then
     fail("Function: a table with functions 'forward' and 'backward' is needed")
@@ -367,14 +366,14 @@ local function watcher(name, place, grads)
     end
   end
 end
--- true: a gradient that has NaN is an error which names the op that made it, and the line of the program that called that op. Compiled
+-- true: a gradient that contains NaN is an error, which names the op that made it and the line of the program that called that op. Compiled
 -- functions run uncompiled meanwhile. Slow: for debugging.
 function autograd.set_detect_anomaly(on)
   if type(on) ~= "boolean" then fail("set_detect_anomaly: argument 1 must be a boolean, got " .. type(on)) end
   modes.watching = on
   core.watch(on and watcher or nil)
 end
--- Whether set_detect_anomaly(true) holds.
+-- Whether set_detect_anomaly(true) is in force.
 function autograd.is_anomaly_enabled() return modes.watching or false end
 -- Calls fn(...) with set_detect_anomaly(true), and gives its results.
 function autograd.detect_anomaly(fn, ...)
@@ -385,7 +384,8 @@ function autograd.detect_anomaly(fn, ...)
 end
 
 ---- gradcheck ----
--- The outputs of fn(inputs) as one number: each weighed by fixed numbers, so that one backward checks all its elements. nil: there is none.
+-- The outputs of fn(inputs) as one number: the sum of all elements times fixed weights, so that one backward checks them all. nil: no
+-- output counts.
 local function weighed(fn, inputs)
   local sum
   for _, y in ipairs {fn(unpack(inputs))} do
@@ -398,7 +398,8 @@ local function weighed(fn, inputs)
   return sum
 end
 
--- Whether each element of g (nil: 0), the gradient of total() by x, is what central differences of step eps give. k: x's place.
+-- Whether each element of g (nil: 0), the gradient of total() by x, equals the central difference of step eps. k: x's place among the
+-- inputs.
 local function compare_gradient(total, x, g, k, eps, atol, rtol)
   local flat = x:detach():view(-1)
   g = g and M.reshape(g:detach(), -1)
@@ -418,7 +419,7 @@ local function compare_gradient(total, x, g, k, eps, atol, rtol)
   end
 end
 
--- The places of the inputs that require grad, and these.
+-- The places of the inputs that require grad, and these inputs.
 local function leaves_of(inputs)
   local places, leaves = {}, {}
   for i, x in ipairs(inputs) do
@@ -432,7 +433,7 @@ local function leaves_of(inputs)
 end
 
 -- gradcheck(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3}): compares the gradients of fn's results with central differences of step eps,
--- for float64 inputs that require grad. Gives true, or an error that shows the first difference.
+-- for the float64 inputs that require grad. Returns true, or raises an error that shows the first difference.
 autograd.gradcheck = core.define("gradcheck",
   "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false",
   function(fn, inputs, eps, atol, rtol, second)
@@ -443,7 +444,7 @@ autograd.gradcheck = core.define("gradcheck",
     local sum = total()
     if not sum then fail("gradcheck: no output depends on the inputs") end
     local value, again = sum:item(), total():item()
-    if math.abs(value - again) > 1e-9 * math.max(1, math.abs(value)) then       -- sums may be put together in another order
+    if math.abs(value - again) > 1e-9 * math.max(1, math.abs(value)) then       -- sums may be in another order
       fail("gradcheck: the function gives other values each time that it is called")
     end
     local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})

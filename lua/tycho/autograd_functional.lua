@@ -1,8 +1,7 @@
--- torch.autograd.functional: derivatives of functions of tensors as a whole. jacobian, hessian, vjp, jvp, hvp, vhp.
+-- torch.autograd.functional: derivatives of functions of tensors: jacobian, hessian, vjp, jvp, hvp, vhp.
 --
--- Each takes fn, inputs (a tensor, or a list of them that fn gets as arguments) and what it multiplies by; lists come
--- back for lists, and for several results of fn. With {create_graph = true} what comes back has a history that leads to
--- the inputs.
+-- Each takes fn, inputs (a tensor, or a list of fn's arguments) and, if needed, v to multiply by; lists are returned for lists, and for
+-- several results of fn. With {create_graph = true} the results have a history that leads to the inputs.
 local core = require "tycho.core"
 local weighted = require "tycho.weighted_grad"
 local options = require "tycho.options"
@@ -14,7 +13,7 @@ local functional = {}
 
 local function list(v) return core.is_tensor(v) and {v} or v end
 
--- Inputs as fn gets them: leaves of their own, or tensors that lead to the user's.
+-- Inputs for fn: new leaves, or (create) tensors whose history leads to the user's.
 local function prepared(who, fn, inputs, create)
   local out = {}
   options.expect(who, 1, fn, callable(fn), "a function")
@@ -39,7 +38,7 @@ local function given(who, o) return options.fill(who, o, {create_graph = false, 
 
 local function as_given(inputs, found) return core.is_tensor(inputs) and found[1] or found end
 
--- What v is to be beside xs: as many tensors of their shapes; ones of a single number where there is none.
+-- v as a list of tensors with the shapes of xs; if v is nil and xs is a single number, a one.
 local function beside(who, v, xs)
   if v == nil then
     if #xs == 1 and M.numel(xs[1]) == 1 then return {ops.ones(xs[1].shape, {dtype = xs[1].dtype, device = xs[1].device})} end
@@ -55,7 +54,7 @@ local function beside(who, v, xs)
   return v
 end
 
--- The Jacobian of one result: for each of xs a tensor of y's shape, then x's.
+-- The Jacobian of one result: for each of xs a tensor with y's dims, then x's.
 local function rows_of(y, xs, create)
   local flat, rows, out = M.reshape(y, -1), {}, {}
   for i = 1, #xs do rows[i] = {} end
@@ -72,10 +71,10 @@ local function rows_of(y, xs, create)
   return out
 end
 
--- jacobian(fn, inputs, {create_graph=false}): for each result of fn and each input a tensor of the result's shape, then the input's.
--- inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a
+-- jacobian(fn, inputs, {create_graph=false}): for each result of fn and each input a tensor with the result's dims, then the input's.
+-- inputs: a tensor, or a list of fn's arguments; lists are returned for lists, and for several results. create_graph: the results have a
 -- history that leads to the inputs.
--- captured, in this file's functions, for func's: a history that leads to what fn has captured is kept too.
+-- captured, used by func.lua: also keep a history that leads to tensors captured by fn.
 function functional.jacobian(fn, inputs, o, captured)
   local create = given("jacobian", o)
   return enable_grad(function()
@@ -93,7 +92,7 @@ local function one_number(who, ...)
   return M.reshape(out[1], {})
 end
 
--- As hessian, of a result of any shape: after its dims, unless it is one number.
+-- As hessian, for a result of any shape, whose dims come first unless it is one number.
 function functional._second_derivatives(fn, inputs, o, captured)
   local found = functional.jacobian(function(...)
     local y = results("hessian", fn(...))[1]
@@ -101,15 +100,15 @@ function functional._second_derivatives(fn, inputs, o, captured)
   end, inputs, o, captured)
   return (core.is_tensor(inputs) or #inputs > 1) and found or {found}
 end
--- hessian(fn, inputs, {create_graph=false}): the second derivatives of a function of one number: a tensor of the input's shape twice; for
--- a list of inputs a list of lists.
+-- hessian(fn, inputs, {create_graph=false}): the second derivatives of a function whose result is one number: a tensor with the input's
+-- dims twice; for a list of inputs a list of lists.
 function functional.hessian(fn, inputs, o)
   options.expect("hessian", 1, fn, callable(fn), "a function")
   local create = given("hessian", o)
   return functional._second_derivatives(function(...) return one_number("hessian", fn(...)) end, inputs, {create_graph = create})
 end
 
--- vjp(fn, inputs, v, {create_graph=false}): fn's results, and v, which has their shapes, times the Jacobian.
+-- vjp(fn, inputs, v, {create_graph=false}): fn's results, and v, which has the results' shapes, times the Jacobian.
 function functional.vjp(fn, inputs, v, o)
   local create = given("vjp", o)
   return enable_grad(function()
@@ -121,8 +120,8 @@ function functional.vjp(fn, inputs, v, o)
   end)
 end
 
--- fn's results at the inputs, a list, and a function that gives the Jacobian times v, which has the inputs' shapes: the gradient, by its
--- weights, of a gradient, of which all but the last pass is done once.
+-- fn's results at the inputs, a list, and a function that gives the Jacobian times v, which has the inputs' shapes. That product is the
+-- gradient, with respect to the weights, of a weighted gradient; all but the last pass is done once.
 function functional._linearized(who, fn, inputs, create, captured)
   return enable_grad(function()
     local xs = prepared(who, fn, inputs, create)
@@ -137,8 +136,8 @@ function functional._linearized(who, fn, inputs, create, captured)
   end)
 end
 
--- jvp(fn, inputs, v, {create_graph=false}): fn's results, and the Jacobian times v, which has the inputs' shapes. By the gradient of a
--- gradient.
+-- jvp(fn, inputs, v, {create_graph=false}): fn's results, and the Jacobian times v, which has the inputs' shapes. Computed as the gradient
+-- of a gradient.
 function functional.jvp(fn, inputs, v, o, captured)
   local outputs, push = functional._linearized("jvp", fn, inputs, given("jvp", o), captured)
   local out = push(v)
@@ -146,8 +145,8 @@ function functional.jvp(fn, inputs, v, o, captured)
   return outputs, out
 end
 
--- hvp(fn, inputs, v, {create_graph=false}): the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is
--- the same, for the Hessian is symmetric.
+-- hvp(fn, inputs, v, {create_graph=false}): fn's result, one number, and its Hessian times v, which has the inputs' shapes. vhp is the
+-- same, since the Hessian is symmetric.
 function functional.hvp(fn, inputs, v, o)
   local create = given("hvp", o)
   return enable_grad(function()

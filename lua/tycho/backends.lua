@@ -1,5 +1,5 @@
--- tycho.backends: switches of the libraries underneath, as fields: tycho.backends.cudnn.benchmark = true.
---   cudnn.benchmark      convolutions and products of a new shape time the plans there are; else the library's first choice is taken
+-- tycho.backends: switches of the underlying libraries, as fields: tycho.backends.cudnn.benchmark = true.
+--   cudnn.benchmark      time the available plans for convolutions and products of a new shape; else take the library's first choice
 --   cudnn.deterministic  only plans that give the same bits each time
 --   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
 --                        (cuda.matmul.allow_tf32: products alone, cudnn.allow_tf32: convolutions alone)
@@ -7,7 +7,7 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 
--- flags: the switches by their names; of several in one table all are set, and all must be for it to be.
+-- flags: the switches by name. A field for several switches sets all of them, and is true if all are.
 local function switches(name, flags)
   local function flag(k)
     if flags[k] then return flags[k] end
@@ -33,7 +33,7 @@ rawset(cuda, "matmul", switches("cuda.matmul", {allow_tf32 = "allow_tf32"}))
 local backends = options.told({
   cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "conv_tf32"}),
   cuda = cuda,
-  -- For programs that ask: there are no GPUs but CUDA's.
+  -- For programs that ask; only CUDA's GPUs are supported.
   mps = {is_available = function() return false end, is_built = function() return false end}}, "backends")
-getmetatable(backends).__newindex = function(t, k) return t[k] end       -- there is nothing to set but what is within: the name is told
+getmetatable(backends).__newindex = function(t, k) return t[k] end       -- nothing can be set at this level; raises with a suggestion
 return backends

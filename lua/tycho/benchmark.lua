@@ -1,6 +1,7 @@
--- tycho.utils.benchmark: how long a piece of a program takes, as torch.utils.benchmark measures it.
+-- tycho.utils.benchmark: how long a piece of a program takes, measured as torch.utils.benchmark does.
 --
--- Idea: the piece runs so often in a row that the clock's and the loop's own cost don't count, several times over, and the median is told.
+-- Idea: the piece runs so many times in a row that the cost of the clock and the loop is negligible. Several rows are timed, and the median
+-- is reported.
 -- Invariant: GPUs are waited for before the clock is read, once for each row.
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -48,19 +49,19 @@ local function under(self, fn)
   core.set_num_threads(self.num_threads)
   return options.finally(function() core.set_num_threads(threads) end, function()
     if self.setup then self.setup() end
-    self.stmt()                                          -- what is made at first use
+    self.stmt()                                          -- runs what happens only at first use
     return fn()
   end)
 end
 
--- timeit(number=1000000): times so many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds of one
+-- timeit(number=1000000): times that many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds per
 -- call, that prints as text.
 function Timer:timeit(number)
   number = options.whole("timeit", "number", number or 1000000, 1)
   return under(self, function() return measured(self, {row(self, number) / number}, number) end)
 end
--- blocked_autorange({min_run_time=0.2}): times rows of calls, each row long enough to be measured well, for min_run_time seconds together;
--- a measurement as timeit's.
+-- blocked_autorange({min_run_time=0.2}): times rows of calls, each row long enough to be measured well, for min_run_time seconds in total;
+-- gives a measurement as timeit's.
 function Timer:blocked_autorange(o)
   local least = options.fill("blocked_autorange", o, {min_run_time = 0.2}).min_run_time
   options.number("blocked_autorange", "min_run_time", least, 1e-6)
@@ -79,7 +80,7 @@ function Timer:blocked_autorange(o)
   end)
 end
 
--- Timer(fn, {setup=, num_threads=1, label=}): times calls of fn, without arguments; setup is called before. GPUs are waited for.
+-- Timer(fn, {setup=, num_threads=1, label=}): times calls of fn, without arguments; setup is called first. Waits for GPUs.
 function benchmark.Timer(stmt, o)
   if type(stmt) == "table" and not callable(stmt) then stmt, o = stmt.stmt, stmt end
   if not callable(stmt) then fail("Timer: argument 1 (stmt) must be a function, got %s", options.shown(stmt)) end

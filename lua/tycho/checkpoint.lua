@@ -1,8 +1,7 @@
--- tycho.checkpoint.Manager: a training run's state, saved as one unit while it goes on, and given back as it was.
+-- tycho.checkpoint.Manager: a training run's state, saved as one unit while the run goes on, and restored exactly.
 --
--- Idea: save() copies everything before it returns; a thread in C writes the copy (src/io/checkpoint.c). A file holds
--- members' state dicts, plain values and the random generators, with checksums of every byte. restore_latest() takes
--- the newest file that is whole.
+-- Idea: save() copies everything before it returns; a thread in C writes the copy (src/io/checkpoint.c). A file holds members' state dicts,
+-- plain values and the random generators, with checksums of every byte. restore_latest() takes the newest complete file.
 -- Invariant: older checkpoints stay until a newer one is durable.
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -15,8 +14,8 @@ local Manager = {}
 Manager.__index = Manager
 Manager.__tostring = function(m) return ("Manager(dir=%q, keep=%s, async=%s)"):format(m.dir, m.keep > 0 and m.keep or "false", m.async) end
 
--- Manager{dir=, keep=3, async=true}: writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` stay (false:
--- all). async: a thread writes while training goes on.
+-- Manager{dir=, keep=3, async=true}: writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` are kept
+-- (false: all). async: a thread writes while training goes on.
 function checkpoint.Manager(o)
   o = options.fill("checkpoint.Manager", o, {dir = false, keep = 3, async = true})
   if type(o.dir) ~= "string" or o.dir == "" then
@@ -37,7 +36,7 @@ local function has_state(v, how)
 end
 
 ---- random generators: those of devices by name, and math.random's ----
--- This process's number among several; nil where it is alone.
+-- This process's rank if there are several; nil if it is alone.
 local function own_rank()
   local distributed = package.loaded["tycho.distributed"]
   return distributed and distributed.is_initialized() and distributed.get_rank() or nil
@@ -63,8 +62,8 @@ local function check_generators(kept, path)
     if not ok then error(("restore: the random generator '%s' of %s is none"):format(tostring(name), path), 0) end
   end
 end
--- Of several processes that load what one of them has saved only that one goes on with its numbers; the others', which must differ, come
--- from its seed and their rank.
+-- If several processes load one process's checkpoint, only that process continues with its random numbers. The others' must differ, so
+-- their seeds are made from its seed and their rank.
 local function restore_generators(kept, saver)
   local rank = own_rank()
   local apart = rank and rank ~= (saver or 0) and rank + 1 or 0
@@ -98,7 +97,7 @@ local function restore_plans(kept)
 end
 
 ---- saving ----
--- Copies of tensors in the host's memory: from a GPU into pinned memory, all before one wait.
+-- Copies of tensors in host memory: from a GPU into pinned memory, with a single wait.
 local function snapshot(tensors)
   local out, devices = {}, {}
   for i, t in ipairs(tensors) do
@@ -112,12 +111,12 @@ local function snapshot(tensors)
   return out
 end
 
--- Ends what is being written; its error, if any, as text. failed: one that nobody has been told of yet.
+-- Waits for a save in progress; gives its error, if any, as text. failed: an error not yet reported.
 local function finish(self)
   local under_way, failed = self.under_way, self.failed
   self.failed = nil
   if not under_way then return failed end
-  while not core.saving_done(under_way.saving, 0.1) do end     -- in turns, so that Ctrl-C is heard
+  while not core.saving_done(under_way.saving, 0.1) do end     -- in short waits, so that Ctrl-C works
   self.under_way = nil
   local ok, e = pcall(core.saving_end, under_way.saving)
   if ok then return failed end
@@ -145,8 +144,8 @@ local function encode(step, members)
   return saving.tree {step = step, states = states, values = values, generators = generators(), rank = own_rank(), plans = plans()}
 end
 
--- save(step, {name = member, ...}): members with state_dict through it, others, what tycho.save takes, as values; all random generators
--- too. It is copied now, whatever becomes of it later. Raises what went wrong with the one before, when this one is on its way.
+-- save(step, {name = member, ...}): saves the state dicts of members that have one, others as values (any that tycho.save takes), and all
+-- random generators. Everything is copied now. Once this save has begun, raises any error of the previous one.
 function Manager:save(step, members)
   options.whole("save", "argument 1 (step)", step, 0)
   check_members("save: argument 2", members)
@@ -167,13 +166,13 @@ function Manager:save(step, members)
   if before then fail(before) end
 end
 
--- Waits until what was saved is on the disk; raises where that failed.
+-- Waits until the last save is on disk; raises if it failed.
 function Manager:wait()
   local failed = finish(self)
   if failed then fail(failed) end
 end
 
--- The step that is being written, the bytes written and the bytes in all; nil where nothing is being written.
+-- The step being saved, the bytes written and the total bytes; nil if none is being saved.
 function Manager:progress()
   if not self.under_way then return nil end
   local done, written, total = core.saving_done(self.under_way.saving, 0)
@@ -181,7 +180,7 @@ function Manager:progress()
   return self.under_way.step, written, total
 end
 
--- A list of the steps that there are checkpoints of, the last saved first.
+-- A list of the steps that have checkpoints, the last saved first.
 function Manager:steps() return core.checkpoints(self.dir) end
 
 ---- restoring ----
@@ -195,7 +194,7 @@ local function read(self, step)
   return value
 end
 
--- Schedulers, scalers, loaders and the user's own: they come first, and get back what they had where one of them errs.
+-- Loads schedulers, scalers, loaders and the user's own members: they come first, and are restored if one of them fails.
 local function load_unchecked(members, names, states, path)
   local before = {}
   for i, name in ipairs(names) do
@@ -220,7 +219,7 @@ local function load_into(value, members, path)
         is_class(m) and "the class " .. m._name or options.shown(m)), 0)
     elseif has_state(m, "load_state_dict") then
       if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
-      -- the library's own, not one in its place
+      -- the library's own load_state_dict, not a replaced one
       local checks = has_state(m, "check_state_dict") and rawequal(m.load_state_dict, m._loads)
       if checks then
         local ok, e = pcall(m.check_state_dict, m, value.states[name])
@@ -246,8 +245,8 @@ local function load_into(value, members, path)
   return value.step, value.values
 end
 
--- restore(step, {name = member, ...}): loads into those that have load_state_dict, and into tensors; sets the random generators; gives the
--- step, and a table of the plain values.
+-- restore(step, {name = member, ...}): loads into members that have load_state_dict, and into tensors; restores the random generators;
+-- gives the step, and a table of the plain values.
 function Manager:restore(step, members)
   options.whole("restore", "argument 1 (step)", step, 0)
   if members ~= nil then check_members("restore: argument 2", members) end
@@ -260,8 +259,8 @@ function Manager:restore(step, members)
   return a, b
 end
 
--- restore_latest{name = member, ...}: as restore, with the newest checkpoint that is whole; says on stderr if a newer one is damaged. nil
--- where there is none; an error where all are damaged.
+-- restore_latest{name = member, ...}: as restore, with the newest intact checkpoint; reports newer, damaged ones on stderr. nil if there is
+-- none; an error if all are damaged.
 function Manager:restore_latest(members)
   if members ~= nil then check_members("restore_latest: argument 1", members) end
   local failed, last = finish(self), nil

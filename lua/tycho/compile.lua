@@ -1,12 +1,13 @@
--- tycho.compile(fn, options): a function that does what fn does, from recorded programs.
+-- tycho.compile(fn, options): a function that does what fn does, by replaying recorded programs.
 --
--- Idea: fn is called with a record running (src/core/program.h). From then on each call runs fn again, but its ops are only compared with
--- the record, which costs a fraction of doing them; when all agreed, the recorded steps run: on the CPU one after another over fixed
--- memory, on a GPU as one captured graph; pointwise ones together (src/core/fuse.c). Any difference is seen, and the
--- call then goes on as it would have without a record, and is recorded as another way that fn goes. A variant is kept for each shape, dtype
--- and layout of the arguments, value of those that are no tensors, and training mode of the modules that ran; and in it the ways.
--- Invariant: what fn leaves behind is what it would have left without compile. Tensors that it makes and that nobody has after the
--- recorded call end with each call; which these are the collector says, once for a record.
+-- Idea: fn is called while a program records (src/core/program.h). Each later call runs fn again, but its ops are only compared with the
+-- record, which costs a fraction of computing them. When all of them agree, the recorded steps run: on the CPU one after another over fixed
+-- memory, on a GPU as one captured graph; pointwise chains are fused (src/core/fuse.c). At the first difference the call goes on as it
+-- would without a record, and is recorded as another way through fn. There is one variant for each combination of the arguments' shapes,
+-- dtypes and layouts, the values of arguments that aren't tensors, and the training modes of the modules that ran; each variant holds its
+-- ways.
+-- Invariant: fn leaves behind what it would leave without compile. Tensors that fn makes and that nobody holds after the recorded call end
+-- with each call; a garbage collection finds out which they are, once per recording.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local outside = require "tycho.compile_outside"
@@ -22,9 +23,9 @@ local program = core.program
 local debug_print, each_tensor, pack, run = shared.debug_print, shared.each_tensor, options.pack, shared.run
 
 ---- arguments ----
--- Tensors among the arguments are inputs, but for those that require grad: these are what gradients flow to, and stand for themselves.
+-- Tensor arguments are inputs, except those that require grad: gradients flow to these, so they are compared by identity.
 local function same_argument(was, now, trusting)
-  if type(was) == "number" and type(now) == "number" and not trusting then return true end       -- what it does is compared
+  if type(was) == "number" and type(now) == "number" and not trusting then return true end       -- the ops that use it compare it
   return rawequal(was, now) or (was ~= was and now ~= now)
 end
 
@@ -39,7 +40,7 @@ local function fits(self, v, args)
   return true
 end
 
--- With steps = k tensors have a row for each step.
+-- With steps = k each tensor has a row for each step.
 local function check_rows(args, k)
   for i = 1, args.n do
     local shape = core.is_tensor(args[i]) and args[i].shape
@@ -54,7 +55,7 @@ end
 local function refused(self, args)
   for i = 1, args.n do
     if core.is_tensor(args[i]) then
-      -- what fn does with it besides (keeps it, hooks it, backward within) would meet what stands for it
+      -- fn may also keep it, hook it or call backward on it; all of this would reach the stand-in, not the argument
       if self.joins and args[i].requires_grad then return "an argument requires a gradient, and backward is outside" end
       for k = 1, i - 1 do
         if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory: a clone() of one doesn't" end
@@ -65,8 +66,8 @@ local function refused(self, args)
   end
 end
 
--- ways: by the numbers of the program's recordings; trusted: the one that fn need not be asked about; misses: calls in a row that went
--- none of them.
+-- ways: by the number of the program's recording; trusted: the way that runs without calling fn; misses: consecutive calls that agreed with
+-- no way.
 local function new_variant(args)
   local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
@@ -76,7 +77,7 @@ local function new_variant(args)
   return v
 end
 
--- A tensor without its repetitions, so that a copy can be laid out alike.
+-- a with each expanded dim cut to size 1, so that a copy can be laid out alike.
 local function once(a)
   local stride = M.stride(a)
   for d = 1, M.dim(a) do
@@ -85,7 +86,7 @@ local function once(a)
   return a
 end
 
--- Whether fn has kept an argument's copy, or a view of it: then it is its own.
+-- Whether fn has kept an argument's copy or a view of it. The copy then belongs to fn.
 local function held(v, s)
   if not v.program then return false end
   local own = rawequal(s.tensor, s.copy) and 1 or 2
@@ -93,9 +94,9 @@ local function held(v, s)
   return program.input_holders(v.program, s.copy) > own
 end
 
--- The tensors that fn is given. On the CPU the caller's own: the program is bound to their memory. On a GPU, whose
--- graphs keep addresses, and where two were recorded in one storage: copies, which are made anew unless they were made
--- of the same.
+-- The tensors that fn is given. On the CPU these are the caller's own: the program binds to their memory. On a GPU, whose graphs keep
+-- addresses, and where two arguments shared storage when recorded, they are copies, refreshed unless the argument is unchanged since the
+-- last copy.
 local function inputs_of(v, args)
   local given, list = {n = args.n}, {}
   local first = not v.copies
@@ -105,7 +106,7 @@ local function inputs_of(v, args)
     if not v.signature[i] then given[i] = a
     else
       if first then
-        local copied = a.device ~= "cpu" or program.exposed(a)            -- others may write to it meanwhile
+        local copied = a.device ~= "cpu" or program.exposed(a)            -- others may write to it at any time
         for k = 1, i - 1 do copied = copied or (v.signature[k] and M.shares_memory(a, args[k])) end
         v.copies[i] = copied
       end
@@ -126,7 +127,7 @@ local function inputs_of(v, args)
   return given, list
 end
 
--- What fn has changed in place in a copy is changed in the argument.
+-- Changes that fn made in place to a copy are made in the argument too.
 local function copy_back(v, args)
   for i, s in pairs(v.static) do
     if M._version(s.tensor) ~= s.own then
@@ -137,8 +138,9 @@ local function copy_back(v, args)
 end
 
 ---- results ----
--- A tensor for the caller: of an argument's copy, the argument, or what a view of the copy is of that (a copy, where it lies otherwise);
--- of memory that the next call writes to, a copy. On the CPU memory that is held when the next call begins is left to its holder.
+-- The tensor that the caller gets for a result x. For an argument's copy: the argument. For a view of a copy: the same view of the
+-- argument, or a clone where the strides differ. For memory that the next call overwrites: a clone. On the CPU, memory that is still held
+-- when the next call begins is left to its holder.
 local function for_caller(v, args, given, x)
   for i in pairs(v.static) do
     if program.same(x, given[i]) then return args[i] end
@@ -153,7 +155,7 @@ local function for_caller(v, args, given, x)
   return x
 end
 
--- The results with a tensor's number in its place, where it is the program's, an argument's or of fn's own numbers; and back.
+-- The results with a place (its number) for each tensor that belongs to the program, to an argument or to fn's constants; and the reverse.
 local function templated(v, results)
   local n = 0
   return tree.map(results, function(x)
@@ -180,8 +182,8 @@ local function give_up(self, v, why)
   v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
--- The settings of the optimizers' steps ({group=, reads_rate=}), by name, or by name and place: fn is asked where they have changed. A
--- learning rate isn't one where the step reads it again.
+-- The settings of the optimizers' steps ({group=, reads_rate=}), by name, or by name and place; where they have changed, fn is called
+-- again. A learning rate that the step itself reads again isn't one of them.
 local function settings_of(steps)
   local out = {}
   for i, step in ipairs(steps) do
@@ -204,9 +206,10 @@ local function as_recorded(way)
   return true
 end
 
--- What pcall(fn, ...) gives, as a list, of a call by which the variant learns which modules run in the modes that they came in.
+-- Calls fn under pcall and gives the outcome as a list. The variant learns which modules ran, and in which mode, unless fn switched the
+-- mode.
 local function observed(v, fn, ...)
-  local seen, own = {}, {}                 -- own: fn has switched them itself
+  local seen, own = {}, {}                 -- own: modules whose mode fn has switched itself
   local ended = module.observe(function(m)
     if not own[m] and seen[m] == nil then seen[#seen + 1], seen[m] = m, m.training end
   end, function(m) own[m] = true end)
@@ -218,7 +221,7 @@ local function observed(v, fn, ...)
   return out
 end
 
--- fn under the record or in comparison. Gives what pcall gives, as a list, whether it was compared at first, and the optimizers' steps.
+-- Runs fn while the program records or compares. Gives pcall's results as a list, whether comparison began, and the optimizers' steps.
 local function call(self, v, given, list)
   local updates, before = {}, program.updates
   local check = program.begin(v.program, list)
@@ -230,7 +233,7 @@ local function call(self, v, given, list)
   return out, check, updates
 end
 
--- Results whose gradients come from outside: the function is recorded anew, up to them.
+-- Whether results need gradients from outside and fn hasn't been recorded up to its results: then that begins.
 local function joins(self, results)
   if self.joins then return false end
   local any = false
@@ -240,7 +243,7 @@ local function joins(self, results)
   return true
 end
 
--- A variant's first call, which makes what is made once.
+-- A variant's first call isn't recorded: it makes what is made only once, such as an optimizer's state.
 local function first_call(self, v, ...)
   local out = observed(v, self.fn, ...)
   if not out[1] then error(out[2], 0) end
@@ -249,7 +252,7 @@ local function first_call(self, v, ...)
   return unpack(results, 1, results.n)
 end
 
--- What is known of the recording that the call agreed with, or has made: then nothing any more of those that have made room for it.
+-- The way of the recording that the call agreed with or has made. Ways whose recordings the program has dropped are forgotten.
 local function way_of(v)
   local numbers = program.numbers(v.program)
   local way = v.ways[numbers[1]]
@@ -260,14 +263,14 @@ local function way_of(v)
   return ways[numbers[1]]
 end
 
--- Gives what fn gave, as pcall does; then the way whose steps are to run, or nil, and why there is no record of fn (or nil), and the way
--- that was recorded. scope: fn's. What it has put where others find it (an upvalue, a table) is kept, as way.left numbers it for each
--- count of tensors that there have been (more, where a call makes some that no step is for).
+-- Gives pcall's outcome; then the way whose steps are to run, or nil; the reason to give up recording fn, or nil; and the way that was
+-- recorded. scope: the scope of fn's call. Tensors that fn put where others find them (an upvalue, a table) are kept. way.left lists their
+-- numbers in the scope, for each count of tensors seen (calls may differ in tensors that no step makes).
 local function record_or_check(self, v, given, list, scope)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
-  for i = 1, given.n do given[i] = nil end               -- what is left of these fn has kept
+  for i = 1, given.n do given[i] = nil end               -- tensors still held after this are those that fn kept
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then tensors = shared.tensors_of(results) end
   local part, none, useless
@@ -278,7 +281,7 @@ local function record_or_check(self, v, given, list, scope)
     collectgarbage()
     useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, tensors))
   end
-  if dead or useless then core.scope_let_go(scope, tensors) end           -- to the collector, as without compile
+  if dead or useless then core.scope_let_go(scope, tensors) end           -- the collector frees them, as without compile
   if useless then return ok, results, nil, useless end
   if dead and ok and joins(self, results) then return ok, results end
   local way = not dead and way_of(v) or {}
@@ -311,11 +314,11 @@ local function record_or_check(self, v, given, list, scope)
   return ok, results, nil, dead and said or "it differed from the record each time: " .. said, way
 end
 
--- The handles that fn has made end before the steps run: what is held then is what someone has kept.
+-- The handles that fn made end before the steps run, so that a tensor still held then is one that someone has kept.
 local function call_and_run(self, v, args)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
-  local handed = {n = given.n}                           -- fn may keep what it is given
+  local handed = {n = given.n}                           -- fn may keep these handles
   for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
   local outer = modes.call
   modes.call = scope
@@ -336,8 +339,9 @@ local function call_and_run(self, v, args)
   return unpack(results, 1, results.n)
 end
 
--- {guard = "inputs"}: fn is asked only until a call has agreed with the record, since what is made once (an optimizer's state) may be in a
--- record and not in what follows; and anew once a call has gone another way. Nothing: the record doesn't fit what is now.
+-- {guard = "inputs"}: runs the way without calling fn. fn is called until a call has agreed with the record, since what is made once (an
+-- optimizer's state) may be in a record and not in later calls; and again after a call that went another way. Gives nil where the record
+-- doesn't fit the present state.
 local function trusted(v, way, args)
   if not as_recorded(way) then return nil end
   local given, list = inputs_of(v, args)
@@ -370,7 +374,7 @@ local function variant_for(self, args)
   if #self.variants >= self.max_variants then
     self.why = ("there are more than %d variants: shapes or dtypes of arguments, other values among them, or modes of modules differ from \z
       call to call ({max_variants=} allows more)"):format(self.max_variants)
-    for i = 1, args.n do                   -- a leaf is known by itself, as parameters are
+    for i = 1, args.n do                   -- such a leaf is compared by identity, as parameters are
       if core.is_tensor(args[i]) and args[i].requires_grad and not rawequal(args[i], self.variants[1].args[i]) then
         self.why = ("argument %d requires a gradient, and is another tensor from call to call"):format(i)
       end
@@ -387,14 +391,14 @@ Compiled.__index = Compiled
 
 local function new_compiled(fn, o)
   return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {},
-    refused = {}, trees = {}}, Compiled)     -- refused: calls by why their arguments weren't taken
+    refused = {}, trees = {}}, Compiled)     -- refused: counts of calls by the reason their arguments were refused
 end
 
--- The call of a function whose arguments are tables of tensors: by another one, of the tensors.
+-- Calls a function whose arguments are tables of tensors, through another compiled function whose arguments are the tensors.
 local function of_leaves(self, args, text, flat)
   self.leaves = self.leaves or new_compiled(tables.together(self.fn, self.trees, function() return self.given end,
     function() self.wrote = true end), self)
-  if self.wrote and self.guard == "inputs" then          -- what a table gets only fn itself puts there
+  if self.wrote and self.guard == "inputs" then          -- a replay without fn would not change the table
     self.leaves.why = "an argument is a table that the function changes"
     return self.fn(unpack(args, 1, args.n))
   end
@@ -406,7 +410,7 @@ end
 function Compiled:__tostring() return "compiled function" end -- luacheck: no self
 function Compiled.__call(self, ...)
   if self.steps > 1 then check_rows(pack(...), self.steps) end
-  -- part of another one's record, a checkpoint, the user's graph, or looked at for anomalies
+  -- inside another record, a vmap, a checkpoint, the user's graph capture or anomaly detection, or under saved-tensor hooks
   if shared.busy() or core.is_collecting() or core.saved_hooks() then return self.fn(...) end
   local args = pack(...)
   if self.steps == 1 then
@@ -420,7 +424,7 @@ function Compiled.__call(self, ...)
     self.refused[why], self.why = (self.refused[why] or 0) + 1, why
   else v.calls = v.calls + 1 end
   if v and v.calls == 1 then return first_call(self, v, ...) end
-  -- a coroutine may come in the middle of another's call
+  -- a coroutine may call in the middle of another coroutine's call
   if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)
   end
@@ -428,7 +432,7 @@ function Compiled.__call(self, ...)
     local results = trusted(v, v.trusted, args)
     if results then return unpack(results, 1, results.n) end
   end
-  return modes.scope(call_and_run, self, v, args)     -- what its results are copied from ends with it
+  return modes.scope(call_and_run, self, v, args)     -- results are copied from tensors that end with this scope
 end
 
 local function counted(way)
@@ -449,10 +453,10 @@ local Report = {__tostring = function(ways)
   end
   return #lines > 0 and table.concat(lines, "\n") or "nothing has been called"
 end}
--- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the
--- recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a
+-- What was recorded: a list, which prints as text, with an entry for each way through fn: {calls=, compiled=, steps= (names of the recorded
+-- ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (no more was fused)}), nodes= (of the captured graph, on a
 -- GPU), backward= (where the results' gradients come from outside: a list of {calls=, steps=, kernels=, nodes=}, an entry for each kind of
--- gradients), why= (it isn't compiled)}; nil where there is none.
+-- gradients), why= (it isn't compiled)}; a field that doesn't apply is nil.
 function Compiled:report()
   local out = {}
   for _, v in ipairs(self.variants) do
@@ -469,8 +473,8 @@ function Compiled:report()
   return setmetatable(out, Report)
 end
 
--- {steps = k}: a function that calls fn k times and so is one record and one graph. The tensors that it is given have a row for each step;
--- the tensors that fn gives are stacked, without history.
+-- {steps = k}: a function that calls fn k times, and so becomes one record and one graph. Tensor arguments have a row for each step; fn's
+-- results are stacked, without history.
 local function repeated(fn, k)
   return function(...)
     local args, all, n = pack(...), {}, nil
@@ -496,7 +500,7 @@ local function repeated(fn, k)
   end
 end
 
--- A module whose forward is compiled: in all else it is the module itself, also as a part of another one, and has report() besides.
+-- A module whose forward is compiled. Otherwise it behaves as the module itself, also as part of another one, and has report() too.
 local function as_module(compiled, m)
   local stand_in
   local function back(first, ...)
@@ -522,12 +526,12 @@ local THEIRS = {mode = true, fullgraph = true, dynamic = true, backend = true}
 
 -- tycho.compile(fn, {guard="full", max_variants=8, fusion=true, steps=1}): a function (for a module, a module) that does what fn does: its
 -- first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is
--- compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of
--- arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way,
--- or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
--- arguments have a row for each. Backward may be within fn, or outside of it: then it is recorded apart. torch.compile's mode, fullgraph,
--- dynamic, backend are taken, and change nothing.
--- TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+-- compared with the record, so that every change is seen; "inputs": only the arguments are compared. max_variants: how many kinds of
+-- arguments (shapes, dtypes, modes) are recorded, and how many ways through fn for each; after as many consecutive calls that went a new
+-- way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the
+-- arguments have a row for each. Backward may be called within fn, or outside of it: then it is recorded separately. torch.compile's mode,
+-- fullgraph, dynamic and backend are accepted, and have no effect.
+-- TYCHO_DEBUG=compile prints what is recorded and why not, TYCHO_DEBUG=fusion what becomes one kernel.
 return function(fn, o)
   if type(o) == "table" then
     local own = {}

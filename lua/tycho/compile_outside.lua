@@ -1,9 +1,10 @@
--- Gradients of a compiled function's results that come from outside: net = tycho.compile(net), and then loss:backward().
+-- Gradients that come to a compiled function's results from outside: net = tycho.compile(net), and then loss:backward().
 --
--- Idea: the function is recorded up to its results, and what its tape has saved for backward becomes results of the record too. The tape,
--- emptied (src/core/skeleton.h), says how backward goes; that is a program of its own, of the saved tensors and of the gradients that
--- come. Between the two is one node of the tape, whose operands are the saved tensors and the parameters. Invariant: what is saved is as it
--- was, which the tape's own versions see to; gradients are the ones that the function's own tape would have given, to the bit.
+-- Idea: the function is recorded up to its results, and the tensors that its tape saved for backward become results of the record too. The
+-- tape without its tensors, the skeleton (src/core/skeleton.h), says how backward goes. Backward is a program of its own, whose inputs are
+-- the saved tensors and the incoming gradients. One tape node, whose operands are the saved tensors and the parameters, joins the two.
+-- Invariant: saved tensors are unchanged at backward, which the tape's version checks ensure; gradients are bitwise those of the function's
+-- own tape.
 local core = require "tycho.core"
 local fail = require "tycho.options".fail
 local shared = require "tycho.compile_shared"
@@ -11,7 +12,7 @@ local ops, M = core.ops, core.methods
 local program = core.program
 local outside = {}
 
--- Of a record that is being made: what join() needs; or nil, and why there can be none (nil: no result needs it). tensors: its
+-- What join() needs of a record that is being made; or nil, and why there can be none (no reason: no result needs a graph). tensors: its
 -- results.
 function outside.part(fusion, tensors)
   local roots, places = {}, {}
@@ -28,7 +29,7 @@ function outside.part(fusion, tensors)
     parameters = parameters, saved = saved, passes = {}, kinds = 0}
 end
 
--- Why the part can't be used now that it is recorded, or nil. kept: the function has put a tensor elsewhere that needs its graph.
+-- Why the part can't be used now that it is recorded, or nil. kept: the function has put a tensor that needs its graph elsewhere.
 function outside.refused(part, p, tensors, kept)
   if kept then return "a tensor that the function keeps still needs its graph" end
   for _, i in ipairs(part.places) do
@@ -42,9 +43,9 @@ function outside.refused(part, p, tensors, kept)
 end
 
 ---- backward ----
-local MOST = 8                                           -- kinds of gradients for which a pass is recorded
+local MOST = 8                                           -- kinds of gradients for which a backward pass is recorded
 
--- The gradients where a program reads them: a GPU's graph keeps addresses.
+-- Copies of the gradients at fixed addresses, which a GPU's graph needs.
 local function seeded(b, grads)
   local out = {}
   for k, g in ipairs(grads) do
@@ -77,7 +78,7 @@ local function record(part, b, inputs, saved, grads)
   return found
 end
 
--- The leaves' gradients, false or nil where there is none. grads: the results', or false.
+-- The leaves' gradients; false or nil where there is none. grads: the results' gradients, or false.
 local function pass(part, saved, grads)
   if shared.busy() then return program.pass(part.skeleton, saved, grads) end
   local kind = ""
@@ -129,8 +130,8 @@ function outside.report(part)
 end
 
 ---- forward ----
--- The call's results get their history: of the node that stands for the function. p: its program, which has run; or false: the call was
--- the one that has been recorded.
+-- Gives the call's results their history: the node that stands for the function. p: its program, which has run; false: this is the call
+-- that was recorded.
 function outside.join(part, p, results)
   local tensors, out = shared.tensors_of(results), {}
   for k, i in ipairs(part.places) do out[k] = tensors[i] end

@@ -1,11 +1,11 @@
--- What compile.lua and compile_outside.lua share: how a recorded program runs, and what TYCHO_DEBUG tells of it.
+-- What compile.lua and compile_outside.lua share: how a recorded program runs, and what TYCHO_DEBUG prints.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local program, gpu = core.program, core.gpu
 
 local shared = {}
 
--- Whether a program can't be compared or run here: within another one, the user's graph, a map, or under the eyes of detect_anomaly.
+-- Whether no program can record or run here: inside another record, a vmap, the user's graph capture, or under detect_anomaly.
 function shared.busy() return program.active() or core.is_mapping() or gpu.capturing() or modes.watching end
 
 local function walk(x, visit, seen)
@@ -19,7 +19,7 @@ local function walk(x, visit, seen)
   end
   return x
 end
--- Calls visit for each tensor in the results {n=} and in plain tables among them, and puts what that gives in its place.
+-- Calls visit for each tensor in the results {n=} and in plain tables among them, and replaces the tensor by what visit returns.
 function shared.each_tensor(results, visit)
   local seen
   for i = 1, results.n do
@@ -60,8 +60,8 @@ function shared.print_kernels(kernels)
   end
 end
 
--- Runs what v.program was compared with, or trusted to be. way: what is known of that recording, its graph among it. v.static: by
--- argument, {copy=}: what is copied to the GPU before.
+-- Runs the recording that the last call agreed with, or was trusted to match. way: this recording's data, its captured graph among it.
+-- v.static: by argument, {copy=}: the argument's copy on the GPU.
 function shared.run(v, way)
   local p = v.program
   program.ready(p)
@@ -69,7 +69,7 @@ function shared.run(v, way)
     program.rates(p)
     return program.run(p)
   end
-  if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has brought other plans
+  if program.moved(p) or not way.graph or way.timed_plans ~= gpu.timed_plans_set() then  -- a checkpoint has loaded other plans
     way.graph, way.timed_plans, way.graph_holds = nil, gpu.timed_plans_set(), {}
     for _, s in pairs(v.static) do way.graph_holds[s] = -program.input_holders(p, s.copy) end
     local home = program.on_gpu(p)

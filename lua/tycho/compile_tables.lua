@@ -1,14 +1,14 @@
 -- Arguments of a compiled function that are tables of tensors, such as a batch with named fields.
 --
--- Idea: the tensors in them become arguments of their own, behind a text that says how the tables are built; a function that builds them
--- again is what is compiled, and the text is one more value by which variants differ. Invariant: what fn changes in such a table is changed
--- in the caller's.
+-- Idea: the tensors in the tables become separate arguments, after a text that says how the tables are built. What is compiled is a
+-- function that builds the tables again and calls fn; the text is one more value by which variants differ. Invariant: changes that fn makes
+-- to such a table reach the caller's table.
 local core = require "tycho.core"
 
 local tables = {}
 
 local KEYS = {string = true, number = true, boolean = true}
-local MOST = 64                                          -- ways to build tables that one function is given
+local MOST = 64                                          -- different table structures that one function may have
 local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
 -- Whether a plain table holds a tensor, at any depth.
@@ -20,7 +20,7 @@ function tables.hold_tensors(v, seen)
   return false
 end
 
--- v's leaves go to flat, how it is built to text and as a tree: {} or {keys=, items=}. nil: it can't be told apart by such a text.
+-- Appends v's leaves to flat and its structure to text; gives the structure as a tree: {} or {keys=, items=}. nil: text can't identify it.
 local function take_apart(v, flat, text, seen)
   if not plain(v) then
     flat.n = flat.n + 1
@@ -55,7 +55,7 @@ local function built(tree, flat, at)
   return out, at
 end
 
--- What became of a table that was built goes into the caller's. wrote is called where that is something else.
+-- Writes what fn changed in a rebuilt table to the caller's table; calls wrote for each change.
 local function give_back(tree, made, from, flat, at, wrote)
   if not tree.keys then return at + 1 end
   local known = {}
@@ -81,8 +81,8 @@ local function give_back(tree, made, from, flat, at, wrote)
   return at
 end
 
--- A call's arguments {n=} without tables of tensors: the text, then the leaves; nil where there are none, or they hold something twice.
--- trees: what the texts stand for.
+-- For a call's arguments {n=}: the structure text and the leaves. nil: no argument is a table of tensors, or a table occurs twice. trees:
+-- the tree for each text.
 function tables.apart(args, trees)
   local any = false
   for i = 1, args.n do any = any or tables.hold_tensors(args[i]) end
@@ -101,7 +101,7 @@ function tables.apart(args, trees)
   return text, flat
 end
 
--- fn of arguments that were taken apart. now(): the arguments as the caller gave them; wrote(): fn has changed one of the tables.
+-- fn for arguments that were taken apart. now(): the arguments as the caller gave them; wrote(): called when fn changes one of the tables.
 function tables.together(fn, trees, now, wrote)
   return function(text, ...)
     local list, flat, args, at, given = trees[text], {...}, {}, 1, now()

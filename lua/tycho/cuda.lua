@@ -1,14 +1,14 @@
--- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the rest raises it.
+-- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the other functions raise it.
 --
--- Idea: the GPU library is opened when one of these functions is first called (core.gpu); devices count from 0, as the driver's do.
--- Invariant: the current device and stream are the running coroutine's; device(i, fn) and stream(s, fn) restore them also where fn errs.
+-- Idea: the GPU library is opened when one of these functions is first called (core.gpu). Devices count from 0, as the driver's do.
+-- Invariant: the current device and stream belong to the running coroutine; device(i, fn) and stream(s, fn) restore them even if fn errs.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
 local fail = options.fail
 local gpu = core.gpu
--- set_device(i): GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work
--- is put into.
+-- set_device(i): makes GPU i, from 0, or "cuda:0" the current one in this coroutine; current_stream(device=): the stream that a device's
+-- work goes to.
 local cuda = {set_device = gpu.set_device, current_stream = gpu.current_stream}
 
 local function needed(who)
@@ -16,15 +16,15 @@ local function needed(who)
   if not there then fail("%s: %s", who, why) end
 end
 
--- Whether there is a GPU; false and the reason where there is none.
+-- Whether there is a GPU; if not, false and the reason.
 function cuda.is_available() return gpu.is_available() end
--- How many GPUs there are.
+-- The number of GPUs.
 function cuda.device_count() return gpu.device_count() end
 -- The number of the current GPU, from 0.
 function cuda.current_device() return gpu.current_device() end
--- Waits until a device (the current one unless given) has done all that it was given.
+-- Waits until a device (by default the current one) has done all its work.
 function cuda.synchronize(device) gpu.synchronize(device) end
--- How often the host has waited for a GPU so far. A step during which this doesn't grow never keeps the GPU idle for Lua.
+-- How often the host has waited for a GPU so far. If this doesn't grow during a step, the host never waited in it.
 function cuda.sync_count() return gpu.sync_count() end
 -- A table {name=, major=, minor=, multi_processor_count=, total_memory= in bytes}.
 function cuda.get_device_properties(device) return gpu.get_device_properties(device) end
@@ -43,7 +43,7 @@ function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_
 
 -- Autocast and GradScaler by PyTorch's older names.
 local amp = require "tycho.amp"
--- tycho.amp, but for an autocast of GPUs alone.
+-- tycho.amp, with an autocast for GPUs only.
 cuda.amp = setmetatable({}, {__index = amp})
 -- autocast({dtype="float16", enabled=true}, fn, ...): as tycho.amp.autocast with device = "cuda".
 function cuda.amp.autocast(o, ...)
@@ -55,15 +55,15 @@ function cuda.amp.autocast(o, ...)
 end
 
 ---- memory ----
--- The device's free memory and all it has, in bytes: two numbers.
+-- The device's free and total memory in bytes: two numbers.
 function cuda.mem_get_info(device) return gpu.mem_get_info(device) end
--- max_memory_allocated and max_memory_reserved begin anew with what there is now.
+-- Resets max_memory_allocated and max_memory_reserved to the present values.
 function cuda.reset_peak_memory_stats(device) gpu.reset_peak_memory_stats(device) end
--- Gives memory that no tensor uses back to the devices, and pinned memory to the system. Waits for the devices.
+-- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
 function cuda.empty_cache() gpu.empty_cache() end
 -- What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments,
--- num_alloc_retries (the cache was given back for one), num_ooms, blocks (by size, {most=, used=, free=}); by PyTorch's names too,
--- such as "allocated_bytes.all.peak".
+-- num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's
+-- names, such as "allocated_bytes.all.peak".
 function cuda.memory_stats(device)
   local s = gpu.memory_stats(device)
   for name, now in pairs {allocated_bytes = "allocated", active_bytes = "allocated", reserved_bytes = "reserved"} do
@@ -73,7 +73,7 @@ function cuda.memory_stats(device)
   return s
 end
 
--- The share of the device's memory, above 0 and up to 1, that this process may reserve; more is an out-of-memory error.
+-- Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
 function cuda.set_per_process_memory_fraction(fraction, device)
   if type(fraction) ~= "number" or not (fraction > 0 and fraction <= 1) then
     fail("set_per_process_memory_fraction: argument 1 must be a number above 0 and up to 1, got %s", options.shown(fraction))
@@ -85,7 +85,7 @@ function cuda.get_per_process_memory_fraction(device) return gpu.share(device) e
 
 for name, field in pairs {memory_allocated = "allocated", max_memory_allocated = "max_allocated",
     memory_reserved = "reserved", max_memory_reserved = "max_reserved"} do
-  -- Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+  -- The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
   cuda[name] = function(device) return gpu.is_available() and gpu.memory_stats(device)[field] or 0 end
 end
 
@@ -95,7 +95,7 @@ local function named(device)
   end
   return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device())
 end
--- The state of a GPU's random generator (the current one's unless given), for set_rng_state: a list of its seed and offset.
+-- The state of a GPU's random generator (by default the current GPU's), for set_rng_state: a list of its seed and offset.
 function cuda.get_rng_state(device) return {gpu.rng_state(named(device))} end
 -- A list of all GPUs' states.
 function cuda.get_rng_state_all()
@@ -103,14 +103,14 @@ function cuda.get_rng_state_all()
   for i = 0, gpu.device_count() - 1 do out[i + 1] = cuda.get_rng_state(i) end
   return out
 end
--- Puts all GPUs' random generators into the states of a list.
+-- Sets the states of all GPUs' random generators from a list.
 function cuda.set_rng_state_all(states)
   options.expect("set_rng_state_all", 1, states, type(states) == "table", "a list of states")
   for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end
 end
--- Puts a GPU's random generator into a state that get_rng_state gave.
+-- Sets a GPU's random generator to a state that get_rng_state gave.
 function cuda.set_rng_state(state, device) gpu.rng_state(named(device), options.rng_state(state)) end
--- The seed that the current GPU's generator was last given.
+-- The current GPU's generator's last seed.
 function cuda.initial_seed() return (gpu.rng_state(named())) end
 -- Seeds the current GPU's random generator; without a GPU it does nothing. tycho.manual_seed seeds all devices.
 function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end
@@ -119,17 +119,17 @@ function cuda.manual_seed_all(seed)
   for i = 0, gpu.device_count() - 1 do gpu.rng_state(named(i), seed, 0) end
 end
 
--- true: each op is waited for, so that an error (an index out of range, a fault of the device) is raised at the call that made it. Slow:
--- for debugging.
+-- true: waits for each op, so that an error (an index out of range, a device fault) is raised at the call that caused it. Slow: for
+-- debugging.
 function cuda.set_sync_debug(on)
   if type(on) ~= "boolean" then fail("set_sync_debug: argument 1 must be a boolean, got " .. type(on)) end
   gpu.flag("sync_debug", on)
 end
 
--- By number, as PyTorch has them.
+-- PyTorch's numbers for the modes.
 local MODES = {[0] = "default", "warn", "error"}
--- "error": what waits for the device unasked (item(), copies to the CPU, sizes that depend on data) is an error, so that hidden waits are
--- found; "warn": a line on stderr names the program's line; "default": neither. Also as 2, 1, 0.
+-- "error": a hidden wait for the device (item(), copies to the CPU, sizes that depend on data) is an error; "warn": it prints the program's
+-- line to stderr; "default": neither. Also as 2, 1, 0.
 function cuda.set_sync_debug_mode(mode)
   mode = MODES[mode] or mode
   if mode ~= "default" and mode ~= "warn" and mode ~= "error" then
@@ -141,12 +141,12 @@ end
 -- The mode as a number: 0, 1 or 2.
 function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.flag "warn_sync" and 1 or 0 end
 
--- record_memory_history(on=true): from now on (false: no longer) memory_snapshot() tells which line of the program made each block.
+-- record_memory_history(on=true): whether memory_snapshot() will tell which line of the program allocated each block.
 function cuda.record_memory_history(on)
   options.expect("record_memory_history", 1, on, on == nil or type(on) == "boolean", "a boolean")
   gpu.flag("memory_history", on ~= false)
 end
--- By the allocator's numbers.
+-- Names for the allocator's numbers.
 local STATES = {[0] = "inactive", "active_allocated", "active_awaiting_free"}
 -- What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=,
 -- blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in
@@ -184,12 +184,12 @@ function cuda.memory_summary(device)
 end
 
 ---- events ----
--- record(stream=): the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream
--- from now on waits for the event; synchronize(): the host does.
+-- record(stream=): the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of
+-- the stream waits for the event; synchronize(): the host waits for it.
 local Event = {record = gpu.event_record, wait = gpu.event_wait, synchronize = gpu.event_synchronize,
-  -- query(): whether the event has come; elapsed_time(other): milliseconds from this one to the other, both made with enable_timing.
+  -- query(): whether the event has occurred; elapsed_time(other): milliseconds from this event to the other, both made with enable_timing.
   query = gpu.event_query, elapsed_time = gpu.event_elapsed}
--- Fields of a stream, an event, a graph: their methods, and device.
+-- The __index of streams, events and graphs: their methods, and device.
 local function fields(methods, what)
   options.told(methods, what)
   return function(r, k) return k == "device" and "cuda:" .. gpu.device_of(r) or methods[k] end
@@ -197,27 +197,27 @@ end
 gpu.event_meta.__index = fields(Event, "an event")
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
 
--- Event{enable_timing=false}: a mark among a stream's work, of the current device.
+-- Event{enable_timing=false}: a mark in a stream's work, on the current device.
 function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_timing = false}).enable_timing) end
 
 ---- streams ----
--- synchronize(): the host waits for all that the stream has; query(): whether it has done all.
+-- synchronize(): the host waits for all of the stream's work; query(): whether all of it is done.
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}
 gpu.stream_meta.__index = fields(Stream, "a stream")
 gpu.stream_meta.__tostring = function(s) return "stream of cuda:" .. gpu.device_of(s) end
 gpu.stream_meta.__eq = gpu.same
--- What is put into this stream from now on waits for the event.
+-- Makes later work of this stream wait for the event.
 function Stream:wait_event(e) gpu.event_wait(e, self) end
--- Records an event, a new one unless given, in this stream, and gives it.
+-- Records an event, by default a new one, in this stream, and returns it.
 function Stream:record_event(e)
   e = e or gpu.event_new(false, gpu.device_of(self))
   gpu.event_record(e, self)
   return e
 end
--- What is put into this stream from now on waits for what the other one has now.
+-- Makes later work of this stream wait for the other stream's present work.
 function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) end
 
--- Stream(device=, {priority=0}): a stream of a device, the current one unless given; priority -1 goes before 0 where both have work.
+-- Stream(device=, {priority=0}): a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0.
 function cuda.Stream(device, o)
   if type(device) == "table" then device, o = nil, device end
   if type(o) == "number" then o = {priority = o} end
@@ -225,17 +225,17 @@ function cuda.Stream(device, o)
   options.whole("Stream", "priority", o.priority, -2 ^ 31)
   return gpu.stream_new(o.device or nil, o.priority)
 end
--- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries that are called through FFI.
+-- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries called through the FFI.
 function Stream:cuda_stream() return gpu.stream_raw(self) end
--- The stream that is a device's current one at first.
+-- The stream that is a device's current one initially.
 function cuda.default_stream(device) return gpu.default_stream(device) end
--- Makes s the current stream of its device; it stays for the process's life.
+-- Makes s the current stream of its device; s is kept for the life of the process.
 function cuda.set_stream(s)
   gpu.set_stream(s)
   cuda._streams[gpu.stream_raw(s)] = s
 end
 cuda._streams = {}
--- Calls fn(...) with a device as the current one; gives its results.
+-- Calls fn(...) with a device as the current one, and gives its results.
 function cuda.device(device, fn, ...)
   if type(fn) ~= "function" then fail("device: argument 2 must be a function, got " .. type(fn)) end
   local before = gpu.current_device()
@@ -245,8 +245,7 @@ end
 -- Whether a graph is being recorded.
 function cuda.is_current_stream_capturing() return gpu.capturing() end
 
--- Calls fn(...) with s as the current stream of its device, which is the current device meanwhile; gives its results. s = nil: only calls
--- fn.
+-- Calls fn(...) with s as the current stream, and s's device as the current device; gives its results. s = nil: only calls fn.
 function cuda.stream(s, fn, ...)
   if not modes.callable(fn) then fail("stream: argument 2 must be a function, got " .. type(fn)) end
   if s == nil then return fn(...) end
@@ -255,7 +254,7 @@ function cuda.stream(s, fn, ...)
   return options.finally(function()
     gpu.set_device(device)
     gpu.set_stream(before)
-    return s                                             -- which is held until here: nobody else does
+    return s                                             -- keeps s alive until here
   end, fn, ...)
 end
 
@@ -263,16 +262,16 @@ end
 local Graph = {}
 gpu.graph_meta.__index = fields(Graph, "a graph")
 gpu.graph_meta.__tostring = function(g) return "graph of cuda:" .. gpu.device_of(g) end
--- Gives the graph's memory back; it can't be replayed any more.
+-- Frees the graph's memory; the graph can't be replayed any more.
 function Graph:reset() gpu.graph_reset(self) end
--- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
+-- Runs the recorded work on the current stream: it reads its inputs and writes its results at the recorded addresses.
 function Graph:replay() gpu.graph_replay(self) end
 
--- The graph's memory, for another graph's option pool: graphs with one pool use the same memory, so they are to be replayed in the order
--- in which they were recorded.
+-- The graph's memory, for another graph's option pool: graphs of one pool share memory, so they must be replayed in the order in which they
+-- were recorded.
 function Graph:pool() return self end
-local Pool = {}                                          -- the graphs that were recorded with it and are there still
--- A pool for graph's option pool, before there is a graph.
+local Pool = {}                                          -- graphs: those recorded with the pool that still exist
+-- A pool for the option pool, before there is a graph.
 function cuda.graph_pool_handle() return setmetatable({graphs = setmetatable({}, {__mode = "k"})}, Pool) end
 local function graph_of(pool)
   if getmetatable(pool) == Pool then
@@ -298,10 +297,10 @@ local function finish(graph, pool, old, ok, ...)
   return graph, ...
 end
 local GRAPH_OPTIONS = {pool = false}
--- graph({pool=}, fn, ...), or graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph
--- and fn's results, which hold values after g:replay(). Shapes stay as they are, new inputs are copied into the old ones (copy_), and fn
--- must not wait for the device. What is made once at first use (plans, an optimizer's state) must be there: call fn once before. pool:
--- another graph's g:pool(), or a graph_pool_handle(), to use its memory again.
+-- graph({pool=}, fn, ...), or graph(fn, ...): records the work that fn puts into streams of the current device, without running it; gives
+-- the graph and fn's results, which hold values after g:replay(). Shapes are fixed, new inputs are copied into the old ones (copy_), and fn
+-- must not wait for the device. Things made once at first use (plans, an optimizer's state) must exist already: call fn once before. pool:
+-- another graph's g:pool(), or a graph_pool_handle(), whose memory is shared.
 function cuda.graph(o, fn, ...)
   if modes.callable(o) then
     options.first("graph", GRAPH_OPTIONS, fn, ...)
@@ -311,7 +310,7 @@ function cuda.graph(o, fn, ...)
   needed "graph"
   local pool = options.fill("graph", o, GRAPH_OPTIONS).pool
   local beside, old = pool and graph_of(pool) or nil, gpu.current_stream()
-  if not gpu.capturing() then                            -- else what is cached for others is lost to the graph
+  if not gpu.capturing() then                            -- else cached memory of others would go to the graph
     collectgarbage()
     collectgarbage()
     gpu.empty_cache()
@@ -320,18 +319,18 @@ function cuda.graph(o, fn, ...)
 end
 
 ---- kernels of the program's own ----
--- kernel(source, name): the kernel __global__ void name(...) of a CUDA C source text, as k(grid, block, arguments ...), which runs in the
--- current stream. grid, block: numbers, or lists of up to 3. A pointer takes a contiguous tensor of its dtype on one GPU (unsigned short
--- *: of any 16-bit dtype, void *: of any); what isn't const is written to, without a gradient, which an autograd.Function can give.
--- Numbers are checked against their type. NVRTC compiles it at the first call, without contraction of products and sums (fmaf() is one),
--- and it is kept on disk.
+-- kernel(source, name): the kernel __global__ void name(...) of a CUDA C source text, called as k(grid, block, arguments ...), which runs
+-- in the current stream. grid, block: numbers, or lists of up to 3. A pointer takes a contiguous tensor of its dtype on one GPU (unsigned
+-- short *: of any 16-bit dtype, void *: of any); a pointer that isn't const is written to, without a gradient, which an autograd.Function
+-- can provide. Numbers are checked against their type. NVRTC compiles the kernel at the first call, without contracting products and sums
+-- (use fmaf()), and it is cached on disk.
 function cuda.kernel(source, name) return require "tycho.cuda_kernel"(source, name) end
 
 ---- profilers outside ----
--- Ends the range that the last range_push began.
+-- range_pop(): ends the range begun by the last range_push.
 cuda.nvtx = options.told({range_pop = function() gpu.range() end}, "cuda.nvtx")
 for name, tell in pairs {range_push = gpu.range, mark = gpu.moment} do
-  -- Names on the timelines of Nsight and its like: range_push(text) begins a range, mark(text) marks a moment.
+  -- Names on the timelines of Nsight and similar tools: range_push(text) begins a range, mark(text) marks a moment.
   cuda.nvtx[name] = function(text)
     if type(text) ~= "string" then fail("%s: argument 1 must be a string, got %s", name, type(text)) end
     tell(text)
@@ -343,13 +342,13 @@ function cuda.nvtx.range(text, fn, ...)
   cuda.nvtx.range_push(text)
   return options.finally(gpu.range, fn, ...)
 end
--- What a profiler that was told to wait records lies between start() and stop().
+-- start() and stop() bound what an external profiler that waits for them records.
 cuda.profiler = options.told({start = function() gpu.recording(true) end, stop = function() gpu.recording(false) end},
   "cuda.profiler")
 
--- make_graphed_callables(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false}): a function, or a module, or a list of
--- them that run one after another, whose forward and backward are replayed as graphs; a module for the mode that it is in. sample_args: a
--- list of tensors (for a list, a list of those) of the arguments' shapes and dtypes, which require grad where the arguments will.
+-- make_graphed_callables(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false}): gives a function or module, or a list of
+-- them that run one after another, whose forward and backward are replayed as graphs; a module in its present mode. sample_args: a list of
+-- tensors (for a list, a list of such lists) of the arguments' shapes and dtypes, which require grad where the arguments will.
 function cuda.make_graphed_callables(...) return require("tycho.graphed")(...) end
 
 

@@ -1,14 +1,14 @@
--- tycho.cuda.kernel: CUDA C of the program's own, compiled when it is first used and launched on tensors.
+-- tycho.cuda.kernel: a user's CUDA C kernels, compiled at first use and launched on tensors.
 --
--- Idea: the source's kernel becomes a function on the device that an entry calls, whose arguments are one struct, as fused kernels have it;
--- so it is compiled, cached on disk and captured in graphs as they are. The kernel's own declaration says what it takes. Invariant: what is
--- launched has been checked against the declaration; a pointer that isn't const is written to.
+-- Idea: the source's kernel becomes a device function called by a generated entry, whose arguments are one struct, as in fused kernels; so
+-- it is compiled, cached on disk and captured in graphs as they are. The kernel's own declaration gives its parameters. Invariant:
+-- arguments have been checked against the declaration; a pointer that isn't const is written to.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local gpu, M = core.gpu, core.methods
 
--- A C type: the letter that gpu.launch takes for a number, the tensors' dtype behind a pointer (false: any).
+-- For each C type: the letter that gpu.launch takes for a number, and the dtype of tensors behind a pointer (false: any).
 local TYPES = {}
 for names, row in pairs {["float"] = {"f", "float32"}, ["double"] = {"d", "float64"}, ["int|int32_t|signed int"] = {"i", "int32"},
     ["long long|int64_t|long|long long int|long int"] = {"l", "int64"}, ["unsigned|unsigned int|uint32_t"] = {"u"},
@@ -20,7 +20,7 @@ end
 local LEAST = {i = -2 ^ 31, l = -2 ^ 53, u = 0, U = 0}
 local MOST = {i = 2 ^ 31 - 1, l = 2 ^ 53, u = 2 ^ 32 - 1, U = 2 ^ 53}
 
--- What the run-time compiler doesn't know by itself: CUDA's headers are only wanted for 16-bit types.
+-- Definitions that the run-time compiler lacks; CUDA's headers are included only for 16-bit types.
 local PRELUDE = [[
 #ifdef __CUDACC_RTC__
 typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long long int64_t;
@@ -34,7 +34,7 @@ typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned
 ]]
 local HEADERS = {float16 = "#include <cuda_fp16.h>\n", bfloat16 = "#include <cuda_bf16.h>\n"}
 
--- The parameters of the kernel as the source declares them: {type=, kind=, dtype=}, their types as text, and its launch bounds.
+-- The kernel's parameters as declared in the source: {type=, kind=, dtype=}, their types as text, and its launch bounds.
 local function declared(name, source)
   local bare = source:gsub("/%*.-%*/", " "):gsub("//[^\n]*", " ")
   local bounds = ""
@@ -63,7 +63,7 @@ local function declared(name, source)
   return params, types, bounds
 end
 
--- The source with an entry of its own.
+-- The source with a generated entry.
 local function whole(name, source, params, types, bounds)
   local fields, passed = {}, {}
   for i, t in ipairs(types) do fields[i], passed[i] = ("  %s p%d;"):format(t:gsub("^const (.*[^*])$", "%1"), i), "tycho_given.p" .. i end
@@ -80,7 +80,7 @@ local function whole(name, source, params, types, bounds)
 end
 
 local Kernel = {}
-local inside = setmetatable({}, {__mode = "k"})          -- what a kernel is; nobody else changes it
+local inside = setmetatable({}, {__mode = "k"})          -- a kernel's data, which users can't change
 function Kernel:__tostring() return ("kernel %s of %d parameters"):format(inside[self].name, #inside[self].params) end
 
 local function sizes(name, what, v, most)

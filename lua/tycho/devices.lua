@@ -1,11 +1,11 @@
--- What is on several devices: a tensor brought to another one, a list taken apart by device.
+-- Tensors on several devices: moves a tensor to another device, and splits a list by device.
 local M = require("tycho.core").methods
 local devices = {}
 
--- x on a device; where it is there already, itself. A GPU isn't waited for, unless the host gets the values.
+-- x on a device; x itself if it is there already. Doesn't wait for a GPU, unless the values go to the host.
 function devices.on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = device ~= "cpu"}) end
 
--- For each device in the order of its first tensor: the device, and the list's tensors there.
+-- Iterates over devices in the order of their first tensor: the device, and the list's tensors there.
 function devices.each(list)
   local lists, order = {}, {}
   for _, x in ipairs(list) do

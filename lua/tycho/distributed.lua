@@ -1,8 +1,8 @@
--- tycho.distributed: processes that train one model, one GPU or some cores each, with the names of torch.distributed.
+-- tycho.distributed: several processes train one model, with a GPU or some cores each. Names are torch.distributed's.
 --
--- Idea: `mpirun -n 4 luajit train.lua` starts them, and init_process_group() lets them find each other. What they
--- exchange is the op `collective`: in the host's memory it goes by MPI, on GPUs by NCCL, in a stream of its own beside
--- the current one. Ranks count from 0, as mpirun's and the driver's numbers do.
+-- Idea: `mpirun -n 4 luajit train.lua` starts the processes, and init_process_group() connects them. Exchanges are the op `collective`: it
+-- uses MPI for host memory, and NCCL for GPUs, in a stream beside the current one. Ranks count from 0, as mpirun's and the driver's numbers
+-- do.
 -- Invariant: every process of a group calls the same functions in the same order, with tensors of the same shapes and dtypes.
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -17,10 +17,10 @@ local Group = {}
 Group.__index = Group
 Group.__tostring = function(g) return ("process group of ranks %s"):format(table.concat(g.ranks, ", ")) end
 
-local world                             -- the group of all, or nil
+local world                             -- the group of all processes, or nil
 local local_rank
 
--- A group, or {group = one}, or nothing.
+-- A group, given as such or as {group = one}, or nil.
 local function given_group(who, v)
   if type(v) ~= "table" or getmetatable(v) ~= nil then return v end
   return options.fill(who, v, {group = false}).group or nil
@@ -34,7 +34,7 @@ local function group_of(who, group)
   return group
 end
 distributed.group_of = group_of
--- A rank, as users number them, within the group: its position there, from 0.
+-- The position, from 0, of a global rank in the group.
 function distributed.within(who, rank, group)
   if type(rank) ~= "number" or rank % 1 ~= 0 then fail("%s: a rank must be a whole number from 0, got %s", who, shown(rank)) end
   for i, r in ipairs(group.ranks) do if r == rank then return i - 1 end end
@@ -48,7 +48,7 @@ local function numbered(n)
   return ranks
 end
 
--- Whether tycho was built with MPI; else false and the reason. Nothing is begun by it.
+-- Whether tycho was built with MPI; if not, false and the reason. Starts nothing.
 function distributed.is_available()
   if package.searchpath("tycho.mpi", package.cpath) then return true end
   return false, "tycho was built without MPI: there is no tycho/mpi.so on package.cpath"
@@ -56,10 +56,10 @@ end
 -- Whether init_process_group has been called, and destroy_process_group hasn't.
 function distributed.is_initialized() return world ~= nil end
 
--- init_process_group(backend=, {timeout=1800}): the processes that mpirun has started find each other; without mpirun there is one.
--- timeout: seconds that a call may wait for the others. backend is PyTorch's argument, and of no effect: tensors' devices say whether MPI
--- or NCCL is used. With TYCHO_DEBUG=distributed in the environment the processes compare what they are about to do before each exchange,
--- and an error says where they differ, rather than that they hang.
+-- init_process_group(backend=, {timeout=1800}): connects the processes that mpirun has started; without mpirun there is only this one.
+-- timeout: seconds that a call may wait for the others. backend is PyTorch's argument, without effect: the tensors' devices decide between
+-- MPI and NCCL. With TYCHO_DEBUG=distributed in the environment the processes compare their next exchange before each one, so that a
+-- difference is an error rather than a hang.
 function distributed.init_process_group(backend, o)
   if type(backend) == "table" then backend, o = nil, backend end
   o = options.fill("init_process_group", o, {backend = backend or false, timeout = 1800})
@@ -72,16 +72,16 @@ function distributed.init_process_group(backend, o)
   if not rank then fail("init_process_group: %s", size) end
   world, local_rank = setmetatable({id = 0, rank = rank, ranks = numbered(size)}, Group), on_machine
 end
--- Forgets the group of all. What was opened stays so until the processes end, each waiting for the others.
+-- Forgets the group of all. Connections stay open until the processes end, each waiting for the others.
 function distributed.destroy_process_group(group)
   if group == nil or group == world then world = nil
   elseif getmetatable(group) ~= Group then fail("destroy_process_group: argument 1 must be what new_group() gave, got %s", shown(group)) end
 end
 
--- new_group(ranks): a group of the processes of these ranks, a list; all processes call it, in the same order.
+-- new_group(ranks): a group of the processes with these ranks, a list; all processes must call it, in the same order.
 function distributed.new_group(ranks, o)
   group_of("new_group")
-  options.fill("new_group", o, {backend = false})        -- the tensors' device says it
+  options.fill("new_group", o, {backend = false})        -- without effect: the tensors' devices decide
   ranks = ranks or world.ranks
   if type(ranks) ~= "table" or #ranks == 0 then fail("new_group: argument 1 must be a list of ranks, got %s", shown(ranks)) end
   local seen = {}
@@ -101,23 +101,23 @@ local function any_group(who, group)
   if group == nil then return group_of(who) end
   return options.expect(who, 1, group, getmetatable(group) == Group, "what new_group() gave")
 end
--- This process's number, from 0, in a group or among all; nil where it isn't in the group.
+-- This process's number, from 0, in a group or among all processes; nil if it isn't in the group.
 function distributed.get_rank(group) return any_group("get_rank", group).rank end
--- How many processes a group has, or all together.
+-- The number of processes in a group, or in all.
 function distributed.get_world_size(group) return #any_group("get_world_size", group).ranks end
 -- This process's number on its machine, from 0: the GPU it should take.
 function distributed.get_local_rank()
   group_of "get_local_rank"
   return local_rank
 end
--- "mpi".
+-- Always "mpi".
 function distributed.get_backend() return group_of "get_backend" and "mpi" end
 
 ---- exchanges ----
--- An exchange under way.
+-- An exchange in progress.
 local Work = {}
 Work.__index = Work
--- Waits until the exchange is done; of tensors on a GPU, lets what follows in the current stream wait.
+-- Waits until the exchange is done; for tensors on a GPU, only makes the current stream wait.
 function Work:wait()
   if self.event then self.event:wait() elseif self.pending then core.group_test(self.pending, true) end
   return true
@@ -128,8 +128,8 @@ function Work:is_completed()
   return not self.pending or core.group_test(self.pending, false)
 end
 
-local streams = {}                      -- by device: where its exchanges go
--- Runs fn in that stream, after what the current one has; gives both.
+local streams = {}                      -- by device: the stream of its exchanges
+-- Runs fn in that stream, after the current stream's present work; gives both streams.
 function distributed.beside(device, fn)
   local cuda = require "tycho.cuda"
   local index = tonumber(device:match "%d+$") or cuda.current_device()
@@ -142,7 +142,7 @@ function distributed.beside(device, fn)
   end)
 end
 
--- Exchanges x, in place or into another tensor; async: gives what is under way.
+-- Exchanges x, in place or into another tensor; async: gives a Work.
 local function exchange(who, kind, x, into, async, group, reduction, peer, tag)
   if not core.is_tensor(x) then fail("%s: a tensor is needed, got %s", who, shown(x)) end
   reduction, peer, tag = reduction or "sum", peer or 0, tag or 0
@@ -175,46 +175,46 @@ local function reduction_of(who, op)
     fail("%s: op must be 'sum', 'mean', 'product', 'min' or 'max', got %s", who, shown(op))
 end
 
--- x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. Of NaN
--- and a number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does.
+-- Sets x to the sum of all processes' x; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. For NaN and a
+-- number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does.
 -- async_op: returns at once, with a Work to wait() for.
 distributed.all_reduce = core.define("distributed.all_reduce", "x, op:any?, group:any?, async_op:bool=false", function(x, op, group, async)
   return exchange("all_reduce", "all_reduce", x, x, async, group_of("all_reduce", group), reduction_of("all_reduce", op))
 end)
--- As all_reduce, for the process of rank dst alone.
+-- As all_reduce, but only the process of rank dst gets the result.
 distributed.reduce = core.define("distributed.reduce",
   "x, dst:int, op:any?, group:any?, async_op:bool=false",
   function(x, dst, op, group, async)
     local g = group_of("reduce", group)
     return exchange("reduce", "reduce", x, x, async, g, reduction_of("reduce", op), within("reduce", dst, g))
   end)
--- x becomes what the process of rank src has in it.
+-- Sets x to the x of the process of rank src.
 distributed.broadcast = core.define("distributed.broadcast", "x, src:int, group:any?, async_op:bool=false", function(x, src, group, async)
   local g = group_of("broadcast", group)
   return exchange("broadcast", "broadcast", x, x, async, g, nil, within("broadcast", src, g))
 end)
 
--- out, whose dim 1 is x's times the number of processes, becomes what they have in x, in the order of ranks.
+-- Sets out, whose dim 1 is x's times the number of processes, to all processes' x, in the order of ranks.
 distributed.all_gather_into_tensor = core.define("distributed.all_gather_into_tensor",
   "out, x, group:any?, async_op:bool=false",
   function(out, x, group, async)
     return exchange("all_gather_into_tensor", "all_gather", x, out, async, group_of("all_gather_into_tensor", group))
   end)
--- out becomes this process's part, along dim 1, of the sum of all processes' x.
+-- Sets out to this process's part, along dim 1, of the sum of all processes' x.
 distributed.reduce_scatter_tensor = core.define("distributed.reduce_scatter_tensor",
   "out, x, op:any?, group:any?, async_op:bool=false",
   function(out, x, op, group, async)
     return exchange("reduce_scatter_tensor", "reduce_scatter", x, out, async, group_of("reduce_scatter_tensor", group),
       reduction_of("reduce_scatter_tensor", op))
   end)
--- Part i of x, along dim 1, goes to process i; out gets what came, in the order of ranks.
+-- Sends part i of x, along dim 1, to process i; out receives the parts for this one, in the order of ranks.
 distributed.all_to_all_single = core.define("distributed.all_to_all_single",
   "out, x, group:any?, async_op:bool=false",
   function(out, x, group, async)
     return exchange("all_to_all_single", "all_to_all", x, out, async, group_of("all_to_all_single", group))
   end)
 
--- Before anything is exchanged: n tensors like one, where that is given.
+-- Checks, before any exchange, that list has n tensors, and that they are like `like`, if given.
 local function check_list(who, list, n, like)
   if type(list) ~= "table" or core.is_tensor(list) or #list ~= n then
     fail("%s: a list of %d tensors is needed, one for each process, got %s", who, n,
@@ -237,19 +237,19 @@ local function joined(list)
   return ops.cat(rows, 1)
 end
 
--- The tensors of list, one for each process, become what they have in x.
+-- Sets the tensors of list, one for each process, to the processes' x.
 distributed.all_gather = core.define("distributed.all_gather", "list:any, x, group:any?", function(list, x, group)
   local g = group_of("all_gather", group)
   check_list("all_gather", list, #g.ranks, x)
   fill_list(list, M.unbind(no_grad(ops.collective, M.unsqueeze(x:detach(), 1), "all_gather", "sum", 0, 0, g.id), 1))
 end)
--- out becomes the sum of what the processes have for this one in their lists.
+-- Sets out to the sum of all processes' list items for this process.
 distributed.reduce_scatter = core.define("distributed.reduce_scatter", "out, list:any, op:any?, group:any?", function(out, list, op, group)
   local g = group_of("reduce_scatter", group)
   check_list("reduce_scatter", list, #g.ranks, out)
   exchange("reduce_scatter", "reduce_scatter", joined(list), M.unsqueeze(out, 1), false, g, reduction_of("reduce_scatter", op))
 end)
--- inputs[i] goes to process i, counted from 1; outputs get what came.
+-- Sends inputs[i] to process i, counted from 1; outputs receive the tensors for this process.
 distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inputs:any, group:any?", function(outputs, inputs, group)
   local g = group_of("all_to_all", group)
   check_list("all_to_all", inputs, #g.ranks, type(inputs) == "table" and core.is_tensor(inputs[1]) and inputs[1] or nil)
@@ -257,19 +257,19 @@ distributed.all_to_all = core.define("distributed.all_to_all", "outputs:any, inp
   fill_list(outputs, M.unbind(no_grad(ops.collective, joined(inputs), "all_to_all", "sum", 0, 0, g.id), 1))
 end)
 
--- Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU). On GPUs a stream does one
--- exchange after the other: of two that send to each other, one calls irecv first, or both use batch_isend_irecv.
+-- Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU). A GPU's stream does one exchange
+-- after the other: if two processes send to each other, one must call irecv first, or both use batch_isend_irecv.
 distributed.isend = core.define("distributed.isend", "x, dst:int, group:any?, tag:int=0", function(x, dst, group, tag)
   local g = group_of("isend", group)
   return exchange("isend", "send", x, nil, true, g, nil, within("isend", dst, g), tag)
 end)
--- x becomes what the process of rank src sends; gives a Work.
+-- Sets x to what the process of rank src sends; gives a Work.
 distributed.irecv = core.define("distributed.irecv", "x, src:int, group:any?, tag:int=0", function(x, src, group, tag)
   local g = group_of("irecv", group)
   return exchange("irecv", "recv", x, x, true, g, nil, within("irecv", src, g), tag)
 end)
-local Exchange = {}                        -- what P2POp gives
--- One of the exchanges that batch_isend_irecv is given: op is distributed.isend or distributed.irecv.
+local Exchange = {}                        -- the class of P2POp's results
+-- An exchange for batch_isend_irecv: op is distributed.isend or distributed.irecv.
 function distributed.P2POp(op, x, peer, group, tag)
   if op ~= distributed.isend and op ~= distributed.irecv then
     fail("P2POp: argument 1 (op) must be distributed.isend or distributed.irecv, got %s", shown(op))
@@ -280,8 +280,8 @@ function distributed.P2POp(op, x, peer, group, tag)
   if within("P2POp", peer, g) == g.rank then fail("P2POp: rank %d is this process", peer) end
   return setmetatable({op = op, tensor = x, peer = peer, group = g, tag = tag or 0}, Exchange)
 end
--- Begins the exchanges of a list of P2POp; gives their Works. They may stand in any order: each process takes them in one that all share,
--- by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, nobody waits in a ring.
+-- Begins the exchanges of a list of P2POp; gives their Works. The list's order doesn't matter: each process takes them in the same order,
+-- by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, processes can't wait in a ring.
 function distributed.batch_isend_irecv(list)
   if type(list) ~= "table" or #list == 0 then fail("batch_isend_irecv: a list of P2POp is needed, got %s", shown(list)) end
   local order, works, me = {}, {}, group_of("batch_isend_irecv").rank
@@ -301,16 +301,16 @@ function distributed.batch_isend_irecv(list)
   end
   return works
 end
--- As isend, and waits.
+-- As isend, but waits until it is done.
 distributed.send = core.define("distributed.send",
   "x, dst:int, group:any?, tag:int=0",
   function(x, dst, group, tag) distributed.isend(x, dst, group, tag):wait() end)
--- As irecv, and waits.
+-- As irecv, but waits until it is done.
 distributed.recv = core.define("distributed.recv",
   "x, src:int, group:any?, tag:int=0",
   function(x, src, group, tag) distributed.irecv(x, src, group, tag):wait() end)
 
--- The tensors of list, at the process of rank dst, become what all processes have in x; the others give no list.
+-- Sets the tensors of list, at the process of rank dst, to all processes' x; the others pass no list.
 distributed.gather = core.define("distributed.gather", "x, list:any?, dst:int=0, group:any?", function(x, list, dst, group)
   local g = group_of("gather", group)
   if g.rank ~= within("gather", dst, g) then return distributed.send(x, dst, group) end
@@ -319,7 +319,7 @@ distributed.gather = core.define("distributed.gather", "x, list:any?, dst:int=0,
     if r == dst then no_grad(M.copy_, list[i], x) else distributed.recv(list[i], r, group) end
   end
 end)
--- x becomes what the process of rank src has for this one in its list; the others give no list.
+-- Sets x to the list item that the process of rank src has for this one; the others pass no list.
 distributed.scatter = core.define("distributed.scatter", "x, list:any?, src:int=0, group:any?", function(x, list, src, group)
   local g = group_of("scatter", group)
   if g.rank ~= within("scatter", src, g) then return distributed.recv(x, src, group) end
@@ -329,7 +329,7 @@ distributed.scatter = core.define("distributed.scatter", "x, list:any?, src:int=
   end
 end)
 
--- Waits until all processes are here, and this one's GPUs have done what they were given.
+-- Waits until all processes call it, and this one's GPUs have done their work.
 function distributed.barrier(group)
   group = group_of("barrier", group)
   for device in pairs(streams) do require("tycho.cuda").synchronize(device) end
@@ -343,7 +343,7 @@ local function text_tensor(text)
   return x
 end
 
--- A value of the process of rank src, for all of them; what that process has is packed before: text, tensors.
+-- The value of the process of rank src, in all processes. text, tensors: this process's packed value.
 local function share(src, group, text, tensors)
   local mine = group.ranks[group.rank + 1] == src
   if not mine then text, tensors = "", {} end
@@ -354,13 +354,13 @@ local function share(src, group, text, tensors)
   local at = 0
   return saving.unpack_from(require("ffi").string(bytes:data(), bytes:numel()), function(t)
     at = at + 1
-    local x = mine and ops.clone(tensors[at]) or ops.empty(t.sizes, {dtype = t.dtype, device = "cpu"})      -- nobody else's memory
+    local x = mine and ops.clone(tensors[at]) or ops.empty(t.sizes, {dtype = t.dtype, device = "cpu"})      -- memory of its own
     distributed.broadcast(x, src, group)
     return x
   end)
 end
 
--- The values of list become those that the process of rank src has there: what tycho.save takes, and tensors on the CPU.
+-- Sets the values of list to those of the process of rank src: any that tycho.save takes, and tensors on the CPU.
 function distributed.broadcast_object_list(list, src, group)
   group, src = group_of("broadcast_object_list", group), src or 0
   within("broadcast_object_list", src, group)
@@ -371,18 +371,19 @@ function distributed.broadcast_object_list(list, src, group)
   local values = share(src, group, text, tensors)
   for i, v in pairs(mine and {} or values) do list[i] = v end
 end
--- list becomes the values of all processes, in the order of ranks.
+-- Sets list to the values of all processes, in the order of ranks.
 function distributed.all_gather_object(list, value, group)
   group = group_of("all_gather_object", group)
   if type(list) ~= "table" or core.is_tensor(list) then fail("all_gather_object: argument 1 must be a list, got %s", shown(list)) end
-  local text, tensors = saving.pack(value)               -- what can't be is known before anything is exchanged
+  local text, tensors = saving.pack(value)               -- raises for an unsuitable value before any exchange
   for i, r in ipairs(group.ranks) do list[i] = share(r, group, text, tensors) end
 end
 
 ---- with gradients ----
--- Exchanges that give a new tensor, through which gradients flow back to the processes that gave it.
+-- Exchanges that return a new tensor, through which gradients flow back to the processes that passed x.
 distributed.functional = options.told({
-  -- all_reduce(x, op="sum", group=): the sum of all processes' x, a new tensor through which gradients flow back to all. So those below.
+  -- all_reduce(x, op="sum", group=): the sum of all processes' x, a new tensor through which gradients flow back to all; so too the
+  -- following.
   all_reduce = core.define("distributed.functional.all_reduce", "x, op:any?, group:any?", function(x, op, group)
     return ops.collective(x, "all_reduce", reduction_of("all_reduce", op), 0, 0, group_of("all_reduce", group).id)
   end),
@@ -394,11 +395,11 @@ distributed.functional = options.told({
   reduce_scatter = core.define("distributed.functional.reduce_scatter", "x, op:any?, group:any?", function(x, op, group)
     return ops.collective(x, "reduce_scatter", reduction_of("reduce_scatter", op), 0, 0, group_of("reduce_scatter", group).id)
   end),
-  -- all_to_all(x, group=): part i of x, along dim 1, goes to process i; gives what came.
+  -- all_to_all(x, group=): sends part i of x, along dim 1, to process i; gives the parts for this one.
   all_to_all = core.define("distributed.functional.all_to_all",
     "x, group:any?",
     function(x, group) return ops.collective(x, "all_to_all", "sum", 0, 0, group_of("all_to_all", group).id) end),
 }, "distributed.functional")
 
--- what is over modules and optimizers
+-- loaded late: these build on modules and optimizers
 return options.told(distributed, "distributed", nil, nil, {fsdp = "tycho.nn.sharded", optim = "tycho.optim.zero"})

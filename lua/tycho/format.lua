@@ -3,19 +3,19 @@ local ffi = require "ffi"
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local ops, M = core.ops, core.methods
--- tycho.set_printoptions changes these. sci_mode: nil, or whether numbers are in scientific form.
+-- Set by tycho.set_printoptions. sci_mode: whether numbers are in scientific form; nil: as needed.
 local settings = {threshold = 1000, edgeitems = 3, linewidth = 80, precision = 4}
 
 ffi.cdef "int snprintf(char *, size_t, const char *, ...);"
 local buffer = ffi.new "char[400]"
--- As C formats it: LuaJIT's own rounds 0.03125 up, C and Python to the even digit. A locale's comma becomes a dot.
+-- Formats as C does: LuaJIT itself rounds 0.03125 up, C and Python to the even digit. A locale's comma becomes a dot.
 local function c_format(fmt, v)
   ffi.C.snprintf(buffer, 400, fmt, ffi.cast("double", v))
   return (ffi.string(buffer):gsub("[^%d+e-]+", "."))
 end
 
--- How to print numbers of one tensor (whole ones with a dot, the rest with 4 digits, or in scientific form), and their
--- width. NaN, infinities and zeroes count for neither.
+-- How to print the numbers of a tensor (whole ones with a dot, others with 4 digits, or in scientific form), and their width. NaN,
+-- infinities and zeros don't affect the form.
 local function number_format(values)
   local top, low, whole, finite = 0, math.huge, true, {}
   for _, v in ipairs(values) do
@@ -38,7 +38,7 @@ local function number_format(values)
   return show, width
 end
 
--- The printed elements in order, with "..." kept out: values of a nested list
+-- The indices of the printed elements in order, without "...": of a nested list
 local function edge_indices(n, summarize)
   local list = {}
   local edge = settings.edgeitems
@@ -52,7 +52,7 @@ local function edge_indices(n, summarize)
   return list
 end
 
--- A number, or as text a whole one that a number can't hold.
+-- An element as a number, or as text if it is an integer too large for a Lua number.
 local function value_of(x)
   local v = M.item(x)
   if x.dtype == "int64" and math.abs(v) >= 2 ^ 53 then return (tostring(M.data(M.cpu(x))[0]):gsub("LL$", "")) end
@@ -90,7 +90,7 @@ local function text_of(x)
   local last = ("[%s tensor of size %s on %s]"):format(x.dtype, tostring(x.shape), x.device)
   local text = no_grad(function()
     local summarize, values, show, width = M.numel(x) > settings.threshold, {}, tostring, 0
-    if not summarize then x = M.cpu(x) end   -- one copy, not one for each element; of large tensors few are shown
+    if not summarize then x = M.cpu(x) end   -- one copy for all elements; of a large tensor few are shown
     if M.numel(x) == 0 then return "[]" end
     collect(x, summarize, values)
     if x.dtype:find "float" then show, width = number_format(values)

@@ -1,8 +1,8 @@
--- tycho.func: modules as functions of their parameters, functions that give derivatives of functions, and functions of one example as
--- functions of many: for gradients through an optimizer's steps (MAML), gradients of each sample, ensembles.
+-- tycho.func: modules as functions of their parameters, functions that give derivatives of functions, and functions of one example applied
+-- to many: for gradients through an optimizer's steps (MAML), per-sample gradients, ensembles.
 --
--- Idea: grad(f) is a function of f's arguments. Its results have a history where the arguments have one, so that grad(grad(f)) is the
--- second derivative. Numbers of arguments begin at 1; an argument may be a table of tensors, nested too.
+-- Idea: grad(f) is a function of f's arguments. Its results have a history if the arguments have one, so that grad(grad(f)) is the second
+-- derivative. Argument numbers begin at 1; an argument may be a table of tensors, also nested.
 local module = require "tycho.nn.module"
 local core = require "tycho.core"
 local functional = require "tycho.autograd_functional"
@@ -14,7 +14,7 @@ local fail = options.fail
 local M = core.methods
 local func = {}
 
--- Of {parameters, buffers} one table.
+-- The union of tables, such as {parameters, buffers}.
 local function together(tables)
   local all = {}
   for i, t in ipairs(tables) do
@@ -27,9 +27,9 @@ local function together(tables)
   return all
 end
 
--- functional_call(net, tensors, ...): what net(...) gives with these tensors in the places of its parameters and buffers, named as in its
--- state dict, in a table or a list of such tables; those not named stay. Where one parameter stands in several places, all of them change.
--- Gradients flow to the tensors given; the module is as before afterwards, also where forward errs.
+-- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
+-- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to
+-- the tensors given; the module is restored afterwards, even if forward errs.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
@@ -54,7 +54,7 @@ function func.functional_call(net, tensors, ...)
   end, net, ...)
 end
 
--- Argument n with fn(x) for each tensor x in it; it has no others but floating ones.
+-- Argument n with fn(x) in place of each tensor x; raises if it contains anything but floating tensors.
 local function each_tensor(who, n, argument, fn, what)
   return tree.map(argument, function(x)
     if not core.is_tensor(x) or not M.is_floating_point(x) then
@@ -82,8 +82,8 @@ local function numbers_of(who, argnums, o, known)
   return list, o
 end
 
--- fn's results for these arguments; what pull(outputs, weights) gives: of each argument that is named a gradient like it; and a result as
--- it is handed on.
+-- fn's results for these arguments; pull(outputs, weights), which gives a gradient for each argument in argnums; and a function that
+-- prepares a result for the caller.
 local function derived(who, argnums, fn, args)
   local create, leaves, copies = false, {}, {}
   for _, n in ipairs(argnums) do
@@ -120,12 +120,13 @@ local function gradient(who, fn, first, argnums, o)
     return unpack(given)
   end
 end
--- grad(fn, argnums=1, {has_aux=}): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument
--- of that number (a list of numbers: as many gradients), then fn's further results, which is what PyTorch's has_aux asks for.
+-- grad(fn, argnums=1, {has_aux=}): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to
+-- argument argnums (a list of numbers: as many gradients), then fn's further results, with PyTorch's has_aux or without.
 function func.grad(fn, argnums, o) return gradient("grad", fn, 2, argnums, o) end
--- grad_and_value(fn, argnums=1, {has_aux=}): as grad; the value comes after the gradients, then fn's further results.
+-- grad_and_value(fn, argnums=1, {has_aux=}): as grad; the value follows the gradients, then fn's further results.
 function func.grad_and_value(fn, argnums, o) return gradient("grad_and_value", fn, 1, argnums, o) end
--- vjp(fn, ...): fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients.
+-- vjp(fn, ...): fn's results for these arguments, and last a function that takes a weight for each result and gives the arguments'
+-- gradients.
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
   local args, numbers, results = options.pack(...), {}, {}
@@ -138,8 +139,8 @@ function func.vjp(fn, ...)
   results[#results + 1] = function(...) return unpack(pull(out, {...})) end
   return unpack(results)
 end
--- A list's tensors in a row, also those within tables; a function of these that calls fn with the list; whether one requires grad; and
--- in_order(given): a list like it as such a row.
+-- A list's tensors in one flat list, also those within tables; a function of these that calls fn with the original structure; whether one
+-- requires grad; and in_order(given), which flattens a similar list.
 local function in_a_row(who, fn, list, tensors)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   local leaves, places, create = {}, {}, false
@@ -165,8 +166,8 @@ local function in_a_row(who, fn, list, tensors)
     return row
   end
 end
--- jvp(fn, primals, tangents): fn's result for a list of arguments, tensors or tables of such, and its derivative along a list of
--- directions like it.
+-- jvp(fn, primals, tangents): fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of
+-- directions of the same structure.
 function func.jvp(fn, primals, tangents)
   local records = core.is_grad_enabled()
   if type(primals) ~= "table" or core.is_tensor(primals) then return functional.jvp(fn, primals, tangents, nil, records) end
@@ -178,8 +179,8 @@ function func.jvp(fn, primals, tangents)
   for _, x in ipairs(row) do create = create or x.requires_grad end
   return functional.jvp(called, leaves, row, {create_graph = records and create}, records)
 end
--- linearize(fn, ...): fn's results for these arguments, tensors or tables of such, and last a function that gives, of a direction for each
--- argument, the results' derivatives along them: jvp of many directions at one place, for which fn is called once.
+-- linearize(fn, ...): fn's results for these arguments, tensors or tables of tensors, and last a function that takes a direction for each
+-- argument and gives the results' derivatives along them: jvp for many directions at one point, for which fn is called once.
 function func.linearize(fn, ...)
   local records = core.is_grad_enabled()
   local leaves, called, create, in_order = in_a_row("linearize", fn, {...}, "the directions")
@@ -187,8 +188,8 @@ function func.linearize(fn, ...)
   outputs[#outputs + 1] = function(...) return unpack(push(in_order {...})) end
   return unpack(outputs)
 end
--- A function of fn's arguments that gives, of derive(f, leaves), which is of f's tensors in a row, what belongs to each argument that is
--- named, in its place: shaped(place, list) for each; and then, with has_aux, fn's results from the second on.
+-- A function of fn's arguments that calls derive(f, leaves), with f a function of flat tensors, and rebuilds the result for each argument
+-- in argnums by shaped(place, list). With has_aux fn's results from the second on follow.
 local function derivatives(who, fn, known, derive, shaped, argnums, o)
   local numbers
   options.expect(who, 1, fn, modes.callable(fn), "a function")
@@ -219,14 +220,13 @@ local function derivatives(who, fn, known, derive, shaped, argnums, o)
   end
 end
 -- jacrev(fn, argnums=1, {has_aux=false, chunk_size=}): a function of fn's arguments that gives the Jacobian of fn's result with respect to
--- the argument of that number: a tensor; for a table of tensors such a table; for a list of numbers as many. has_aux: fn's further results
--- come after these, and have no Jacobian. Its rows are computed one by one, in the least memory, whatever chunk_size says.
+-- argument argnums: a tensor; for a table of tensors a table alike; for a list of numbers as many. has_aux: fn's further results follow,
+-- and have no Jacobian. Rows are computed one by one, in the least memory, so chunk_size changes nothing.
 function func.jacrev(fn, ...) return derivatives("jacrev", fn, OF_JACOBIAN, functional.jacobian, tree.fill, ...) end
--- jacfwd(fn, argnums=1, {has_aux=false, chunk_size=, randomness=}): as jacrev, and computed likewise.
+-- jacfwd(fn, argnums=1, {has_aux=false, chunk_size=, randomness=}): as jacrev, and computed the same way.
 function func.jacfwd(fn, ...) return derivatives("jacfwd", fn, OF_JACOBIAN, functional.jacobian, tree.fill, ...) end
 -- hessian(fn, argnums=1): a function of fn's arguments that gives the second derivatives of fn's result with respect to that argument: a
--- tensor, of the argument's shape twice, after the result's where that is more than one number; for tables and lists of numbers, tables by
--- the one and then by the other.
+-- tensor with the argument's dims twice, after the result's dims if that isn't one number; for tables and lists of numbers, nested tables.
 function func.hessian(fn, ...)
   return derivatives("hessian", fn, OF_HESSIAN, functional._second_derivatives, function(place, list, places)
     local rows = {}
@@ -239,8 +239,8 @@ function func.hessian(fn, ...)
   end, ...)
 end
 
--- stack_module_state(models): the parameters of modules of one kind, stacked by name, as leaves of their own, and their buffers: two
--- tables, for vmap of functional_call over an ensemble.
+-- stack_module_state(models): the parameters of modules of one kind, stacked by name, as new leaves, and their buffers: two tables, for
+-- vmap of functional_call over an ensemble.
 function func.stack_module_state(models)
   if type(models) ~= "table" or module.is_module(models) or #models == 0 then
     fail("stack_module_state: argument 1 must be a list of modules, got %s", options.shown(models))
@@ -268,8 +268,8 @@ function func.stack_module_state(models)
   return stacked "parameters", stacked "buffers"
 end
 
--- func.replace_all_batch_norm_modules_(root): the batch norms in a module keep no running statistics from now on, and go by the batch in
--- evaluation too: so calls write nothing, as vmap needs. Gives root. Errors where it isn't a module.
+-- func.replace_all_batch_norm_modules_(root): makes the batch norms in a module keep no running statistics and use the batch's also in
+-- evaluation: so calls write nothing, as vmap requires. Gives root. An error if root isn't a module.
 function func.replace_all_batch_norm_modules_(root)
   if not module.is_module(root) then
     fail("replace_all_batch_norm_modules_: argument 1 must be a module, got %s", options.shown(root))
@@ -283,7 +283,7 @@ function func.replace_all_batch_norm_modules_(root)
   return root
 end
 
--- func.vmap: a file of its own.
+-- func.vmap: see vmap.lua.
 func.vmap = require "tycho.vmap"
 
 return options.told(func, "func")

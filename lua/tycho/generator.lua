@@ -1,7 +1,7 @@
--- Random generators of a program's own, beside the one that each device has: what is drawn from one neither sees nor moves another.
--- A generator is its state, two int64 (seed, offset) on its device. On the CPU the calling thread draws from that memory for one call. On a
--- GPU the state takes the place of the device's own, in the order of the current stream, and is written back: nothing waits for a
--- device, and a graph's replays go on where the last one stood.
+-- Random generators of a program's own, beside each device's: draws from one don't affect the others. A generator is its state, two int64
+-- (seed, offset) on its device. On the CPU the calling thread draws from that memory for the duration of a call. On a GPU the state
+-- replaces the device's own, in the order of the current stream, and is written back: the host doesn't wait, and a graph's replays continue
+-- from its last draw.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -11,16 +11,15 @@ local class = {__index = Generator, __tostring = function(g) return ("Generator(
 
 local function is_generator(v) return getmetatable(v) == class end
 
--- Generator(device="cpu"): a random generator of one's own, apart from the device's. What draws takes it as {generator = g}: randn,
--- uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the numbers that the device's own
--- would.
+-- Generator(device="cpu"): a random generator separate from the device's. Functions that draw take it as {generator = g}: randn, uniform_,
+-- randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the same numbers as the device's own.
 local function new(_, device)
   local ok, x = pcall(core.ops.empty, {0}, {device = device or "cpu"})
   if not ok then fail("%s", (options.bare(x):gsub("^empty: argument %d", "Generator: argument 1"):gsub("^empty", "Generator"))) end
   return setmetatable({device = x.device}, class):manual_seed(67280421310721)
 end
 
--- Calls fn(...), whose ops on the generator's device draw from it, and gives fn's results.
+-- Calls fn(...), whose ops on the generator's device draw from this generator, and gives fn's results.
 function Generator:draw(fn, ...)
   if type(fn) ~= "function" then fail("draw: argument 1 must be a function, got %s", options.shown(fn)) end
   if self.device == "cpu" then
@@ -35,14 +34,14 @@ function Generator:draw(fn, ...)
     core.ops.set_rng_state(before)
   end, fn, ...)
 end
--- Begins anew from a seed, a whole number from 0; gives the generator.
+-- Restarts from a seed, a whole number from 0; returns the generator.
 function Generator:manual_seed(seed)
   options.whole("manual_seed", "argument 1 (seed)", seed, 0)
   return self:set_state {seed, 0}
 end
--- The seed that the generator was last given.
+-- The generator's last seed.
 function Generator:initial_seed() return self:get_state()[1] end
--- Begins anew from a seed taken from the system's clock, and gives that.
+-- Restarts from a seed taken from the system's clock, and returns the seed.
 function Generator:seed()
   local seed = core.mix_seeds(math.floor(core.now() * 1e9) % 2 ^ 52, os.time()) % 2 ^ 52
   self:manual_seed(seed)
@@ -54,13 +53,13 @@ function Generator:get_state() return core.methods.totable(self._state) end
 function Generator:set_state(state)
   local seed, offset = options.rng_state(state)
   state = core.methods.to(core.from_value({seed, offset}, "int64"), self.device)
-  if self._state then no_grad(core.methods.copy_, self._state, state)    -- a graph draws with that memory
+  if self._state then no_grad(core.methods.copy_, self._state, state)    -- a graph uses that memory
   else self._state = core.keep(state) end
   return self
 end
 -- A table with the generator's state, for checkpoints.
 function Generator:state_dict() return {state = self:get_state()} end
--- Goes on from what state_dict gave.
+-- Continues from what state_dict gave.
 function Generator:load_state_dict(d)
   if type(d) ~= "table" or d.state == nil then fail("load_state_dict: argument 1 must be a generator's state, got %s", options.shown(d)) end
   self:set_state(d.state)
@@ -72,14 +71,14 @@ end
 
 options.colon(Generator, "generator", is_generator)
 
--- What draws for `who` from its option `generator`: nil where there is none, else the generator, checked.
+-- The option `generator` of `who`, checked, its device too.
 local function of(who, g, device)
   if not is_generator(g) then fail("%s: generator must be a Generator, got %s", who, options.shown(g)) end
   if device and device ~= g.device then fail("%s: the generator is on %s, the numbers are drawn on %s", who, g.device, device) end
   return g
 end
 
--- f, which draws, with an option more: {generator = g}.
+-- f, which draws random numbers, with the additional option {generator = g}.
 local function drawing(who, f)
   return function(...)
     local n = select("#", ...)
@@ -95,7 +94,7 @@ local function drawing(who, f)
   end
 end
 
--- The seed of what is drawn anew each epoch: the options' own, or one that their generator draws now. Both together are an error.
+-- A seed from the options: seed itself, or one that their generator draws now. Both together are an error.
 local function seed_of(who, o)
   if not o.generator then return o.seed end
   if o.seed then fail("%s: seed and generator exclude each other", who) end

@@ -1,9 +1,9 @@
--- tycho.cuda.make_graphed_callables: forward and backward of a part of a model, each one launch.
+-- tycho.cuda.make_graphed_callables: forward and backward of a part of a model, each as one graph launch.
 --
--- Idea: what the part does for sample arguments is recorded as one graph, what backward does as another that has the same memory, and an
--- autograd.Function copies arguments and gradients into those graphs' and launches them. Unlike tycho.compile it leaves what surrounds
--- the part free; unlike it, too, nothing is checked: the part must do the same work each time. Invariant: forwards are recorded in the
--- order of the list and backwards the other way around, as they will run.
+-- Idea: the part's work for sample arguments is recorded as one graph, its backward as another in the same memory pool. An
+-- autograd.Function copies arguments and gradients into the graphs' tensors and launches them. Unlike with tycho.compile, the code around
+-- the part is free; also unlike it, nothing is checked: the part must do the same work each time. Invariant: forwards are recorded in the
+-- order of the list and backwards in reverse, as they will run.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local cuda = require "tycho.cuda"
@@ -14,7 +14,7 @@ local fail = options.fail
 local M = core.methods
 local WHO = "make_graphed_callables"
 
--- The i-th part's sample arguments and what gradients flow to, its parameters last.
+-- The i-th part: its sample arguments, and the inputs that gradients flow to, its parameters last.
 local function part_of(i, fn, args)
   if not modes.callable(fn) then fail("%s: callable %d must be a module or a function, got %s", WHO, i, options.shown(fn)) end
   local part = {fn = fn, args = args, inputs = {}, runs = 0, training = module.is_module(fn) and fn.training}
@@ -39,7 +39,7 @@ local function results_of(part)
   return out
 end
 
--- Gradients by input, false where there is none. grads: of the results.
+-- Gradients by input, false where there is none. grads: the results' gradients.
 local function gradients_of(part, results, grads, unused)
   local roots, given, inputs, places = {}, {}, {}, {}
   for i, y in ipairs(results) do
@@ -63,7 +63,7 @@ local function ones_for(results)
   return out
 end
 
--- Copies what came into what was recorded.
+-- Copies a call's tensors into the recorded ones.
 local function take(what, static, given)
   for i, x in ipairs(static) do
     local y = given[i]
@@ -115,11 +115,11 @@ local function assembled(part)
   end
 end
 
--- The parts' graphs, on the current GPU.
+-- Records the parts' graphs, on the current GPU.
 local function record(parts, o)
   local pool, side = cuda.graph_pool_handle(), cuda.Stream()
   side:wait_stream(cuda.current_stream())
-  cuda.stream(side, function()                           -- what is made at first use is made now
+  cuda.stream(side, function()                           -- runs what is made at first use
     for _, part in ipairs(parts) do
       for _ = 1, o.num_warmup_iters do
         local results = results_of(part)
@@ -133,7 +133,7 @@ local function record(parts, o)
     local part = parts[i]
     part.seeds = ones_for(part.results)
     part.back, part.grads = cuda.graph({pool = pool}, gradients_of, part, part.results, part.seeds, o.allow_unused_input)
-    part.results = bare(part.results)                    -- what was kept for backward is free for the parts before
+    part.results = bare(part.results)                    -- frees what was kept for backward, for the parts before
   end
 end
 

@@ -1,12 +1,12 @@
 -- Tycho: tensors, gradients and training for LuaJIT. `local tycho = require "tycho"`.
 --
--- Idea: the module is the C core's functions, tensors' methods and indexing over FFI memory, and the parts: tycho.nn and the like load when
--- they are first named. Invariant: no global is touched, and no thread or device is begun before something is computed.
+-- Idea: the module gathers the C core's functions, the methods of tensors, and the library's parts, such as tycho.nn, which load when they
+-- are first named. Invariant: loading touches no global variable and starts no thread and no device before something is computed.
 local ffi = require "ffi"
 
--- OpenMP's idle threads spin before they sleep, by libgomp's default so long that they slow down what runs beside them: a small training
--- step took twice its time, and two processes on the same cores thirty times. libgomp reads its setting when it is
--- loaded, with the core, so that nothing may ask for the core before; the user's own, if there is one, stands.
+-- OpenMP's idle threads spin before they sleep. libgomp's default spin time is so long that it slows down whatever else runs: a small
+-- training step took twice its time, and two processes on the same cores thirty times. libgomp reads the setting when it is loaded,
+-- together with the core, so nothing may require the core before this function does. A setting of the user's own stands.
 local function load_core()
   if os.getenv("GOMP_SPINCOUNT") or os.getenv("OMP_WAIT_POLICY") then return require "tycho.core" end
   pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite); int unsetenv(const char *name);")
@@ -23,13 +23,13 @@ core.set_library(debug.getinfo(1, "S").source:match "^(.*)init%.lua$" or "?")   
 local ops, M = core.ops, core.methods
 
 local tycho = {version = core.version, __version__ = core.version, pi = math.pi, e = math.exp(1), inf = math.huge, nan = 0 / 0,
-  newaxis = "newaxis"}     -- in braces: a dim of size 1 more
+  newaxis = "newaxis"}     -- in braces: a new dim of size 1
 
 local Shape = require "tycho.shape"
 core.set_private("format", require("tycho.format").text_of)
 
--- Every op of the table is a function and a method, unless a function stands before it; a trailing _ works in place. Internal ones stay
--- within.
+-- Every op of the table becomes a function and a method, unless a Lua function replaces it; a trailing _ works in place. Ops of domain
+-- "internal" are not public.
 local functional = require "tycho.functional"
 local later = require "tycho.later"
 local makes = {fill = true, random = true}
@@ -43,7 +43,7 @@ for _, op in ipairs(core.op_table()) do
     end
   end
 end
--- other names that PyTorch has, of ops
+-- PyTorch's other names for ops
 for name, of in pairs {
   absolute = "abs", negative = "neg", multiply = "mul", subtract = "sub", fix = "trunc", arcsin = "asin", arccos = "acos",
   arctan = "atan", arctan2 = "atan2", arcsinh = "asinh", arccosh = "acosh", arctanh = "atanh", greater = "gt", greater_equal = "ge",
@@ -55,7 +55,7 @@ M.fill = nil          -- only fill_ and full_like are PyTorch's
 tycho.fill, tycho.copy, M.copy = nil, nil, nil
 tycho.uniform, tycho.normal, M.uniform, M.normal = nil, nil, nil, nil
 
--- What finds a function of a table of tycho: naming it puts all of its family there.
+-- Makes the __index of a table of functions: looking up a name loads the file that defines it, which fills in all of that file's names.
 local function function_of(prefix)
   return function(t, name)
     local _ = functional.functions[prefix .. name]
@@ -71,7 +71,7 @@ functional.show()
 core.set_private("read_rules", function() later.require "tycho.grad" end)
 
 ---- creation ----
--- A nested list as a tensor; tensors of one element (0 dims) in it count as their numbers, as torch.tensor takes them.
+-- A nested list as a tensor. As in torch.tensor, a 0-dim tensor in it counts as its number.
 local function from_list(value, dtype)
   local ok, x = pcall(core.from_value, value, dtype)
   if ok then return x end
@@ -81,8 +81,8 @@ local function from_list(value, dtype)
   end), dtype)
 end
 
--- A new tensor from a number, a boolean, nested lists of these, or a copy of a tensor, without history. dtype: float32, of booleans
--- "bool", of a tensor its own, unless given. The lists must be of one length at each depth; a list of 0-dim tensors counts as numbers.
+-- A new tensor, without history, from a number, a boolean, nested lists of these, or a copy of a tensor. dtype: float32 unless given,
+-- "bool" for booleans, its own for a tensor. The lists must be of one length at each depth; a list of 0-dim tensors counts as numbers.
 tycho.tensor = core.define("tensor",
   "value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false",
   function(value, dtype, device, requires_grad, pin_memory)
@@ -108,7 +108,7 @@ tycho.arange = function() fail("arange: there is no arange; range(first, last, s
 
 ---- methods beside ops ----
 functional.method("where", function(a, cond, b) return ops.where(cond, a, b) end)     -- PyTorch's order for the method
--- for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
+-- for i, row in x:iter(dim) do: the slices along a dim (1 unless given), each a view.
 functional.method("iter", function(x, dim)
   dim = dim or 1
   local i, n = 0, M.size(x, dim)
@@ -117,8 +117,8 @@ functional.method("iter", function(x, dim)
     if i <= n then return i, ops.select(x, dim, i) end
   end
 end)
--- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or
--- infinite. A GPU is waited for.
+-- A text that describes a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite.
+-- It waits for the GPU.
 functional.method("describe", function(x)
   local y = M.double(M.detach(x))
   local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device,
@@ -153,16 +153,16 @@ function tycho.inference_mode(mode, ...)
   end
   return modes.no_grad(...)
 end
--- is_grad_enabled(): whether ops are recorded for backward here and now.
+-- is_grad_enabled(): whether ops are recorded for backward at this point.
 tycho.is_grad_enabled = core.is_grad_enabled
--- set_grad_enabled(on): recording is on or off from here on, in this coroutine. set_grad_enabled(on, fn, ...): while fn runs.
+-- set_grad_enabled(on): turns recording on or off from here on, in this coroutine. set_grad_enabled(on, fn, ...): only while fn runs.
 function tycho.set_grad_enabled(on, fn, ...)
   if type(on) ~= "boolean" then fail("set_grad_enabled: argument 1 must be true or false, got " .. type(on)) end
   if fn ~= nil then return (on and modes.enable_grad or modes.no_grad)(fn, ...) end
   modes.set_grad_enabled(on)
 end
 tycho.scope = modes.scope
--- keep(x): the tensor outlives every scope; gives it.
+-- keep(x): the tensor outlives every scope; returns x.
 tycho.keep = core.keep
 
 ---- the rest of the library ----
@@ -171,12 +171,13 @@ tycho.is_tensor = core.is_tensor
 tycho.numel, tycho.detach = M.numel, M.detach
 -- manual_seed(seed): seeds the random generators of the CPU and of all GPUs with a whole number from 0.
 tycho.manual_seed = core.manual_seed
--- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. GPUs': tycho.cuda.get_rng_state.
+-- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. For GPUs see tycho.cuda.get_rng_state.
 function tycho.get_rng_state() return {core.gpu.rng_state("cpu")} end
 -- Puts the CPU's random generator into a state that get_rng_state gave.
 function tycho.set_rng_state(state, offset) core.gpu.rng_state("cpu", options.rng_state(state, offset)) end
 -- set_printoptions{precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=, profile=}: how tensors are printed. sci_mode:
--- scientific form always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several.
+-- scientific notation always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several
+-- options at once.
 function tycho.set_printoptions(o)
   local settings = require("tycho.format").settings
   local profiles = {default = {precision = 4, threshold = 1000, edgeitems = 3, linewidth = 80},
@@ -199,7 +200,7 @@ function tycho.set_printoptions(o)
   for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end
   if o.sci_mode == "auto" or o.profile then settings.sci_mode = nil elseif o.sci_mode ~= nil then settings.sci_mode = o.sci_mode end
 end
--- broadcast_shapes({sizes}, {sizes}, ...): the shape that tensors of these shapes have together after broadcasting.
+-- broadcast_shapes({sizes}, {sizes}, ...): the common shape that tensors of these shapes broadcast to.
 function tycho.broadcast_shapes(...)
   local list = {...}
   for i = 1, select("#", ...) do
@@ -219,7 +220,7 @@ function tycho.result_type(a, b)
   if not core.is_tensor(a) and not core.is_tensor(b) then a = core.from_value(a, type(a) == "number" and a % 1 == 0 and "int64" or nil) end
   return require("tycho.functional.lib").result_type(a, b)
 end
--- Whether values of dtype `from` are ones of dtype `to`, maybe rounded: a float is no integer, an integer no boolean.
+-- Whether a value of dtype `from` can become one of dtype `to`, perhaps rounded: a float can't become an integer, nor an integer a boolean.
 function tycho.can_cast(from, to)
   local function rank(dtype)
     local d = core.ops.zeros({0}, {dtype = dtype, device = "cpu"})
@@ -238,9 +239,9 @@ function tycho.set_float32_matmul_precision(precision)
 end
 -- "highest", or "high" where products may use TF32.
 function tycho.get_float32_matmul_precision() return tycho.backends.cuda.matmul.allow_tf32 and "high" or "highest" end
--- The seed that the last manual_seed, or the start of the process, gave.
+-- The seed set by the last manual_seed, or at the start of the process.
 function tycho.initial_seed() return (core.gpu.rng_state "cpu") end
--- Calls fn(...) and gives its results; afterwards the random generators of the CPU and the GPUs are as they were before.
+-- Calls fn(...) and gives its results; afterwards restores the random generators of the CPU and the GPUs to their states before the call.
 function tycho.fork_rng(fn, ...)
   if not modes.callable(fn) then fail("fork_rng: argument 1 must be a function, got " .. type(fn)) end
   local seed, offset = core.gpu.rng_state "cpu"
@@ -283,15 +284,15 @@ function tycho.iinfo(dtype)
   local w = WHOLE[dtype] or fail("iinfo: argument 1 must be int32, int64 or uint8, got " .. options.shown(dtype))
   return {bits = w[1], min = w[2], max = w[3], dtype = dtype}
 end
--- true: the same inputs give the same bits in every run; some GPU kernels are slower then.
+-- true: the same inputs give the same bits in every run, with which some GPU kernels are slower.
 function tycho.use_deterministic_algorithms(on)
   if type(on) ~= "boolean" then fail("use_deterministic_algorithms: argument 1 must be a boolean, got " .. type(on)) end
   core.gpu.flag("deterministic", on)
 end
--- Whether use_deterministic_algorithms(true) holds.
+-- Whether use_deterministic_algorithms(true) is in force.
 function tycho.are_deterministic_algorithms_enabled() return core.gpu.flag("deterministic") end
 tycho.backends = require "tycho.backends"
--- set_num_threads(n): how many threads CPU ops use, from 1; get_num_threads() tells. At first as many as OpenMP gives (OMP_NUM_THREADS).
+-- set_num_threads(n): how many threads CPU ops use, from 1; get_num_threads() tells. The default is OpenMP's (OMP_NUM_THREADS).
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
 tycho.autograd = require "tycho.autograd"
 tycho.grad = tycho.autograd.grad
@@ -305,12 +306,12 @@ tycho.logspace = core.define("logspace", "first:number, last:number, steps:int, 
   end)
 -- Random counts from Poisson distributions whose rates are x's elements, in x's shape and dtype.
 tycho.poisson = core.define("poisson", "x", function(x) return require("tycho.distributions").Poisson(x):sample() end)
--- Random counts of successes in count trials, each with probability prob: floating tensors, of one shape.
+-- Random numbers of successes in count trials, each of probability prob: floating tensors of one shape.
 tycho.binomial = core.define("binomial", "count, prob", function(count, prob)
   return require("tycho.distributions").Binomial(count, {probs = prob}):sample()
 end)
 
--- What draws random numbers takes a generator of its own, too.
+-- Functions that draw random numbers also accept a generator of the caller's.
 local generator = require "tycho.generator"
 tycho.Generator = generator.Generator
 for _, name in ipairs {"rand", "randn", "randint", "randperm", "uniform_", "exponential_", "multinomial", "poisson", "binomial"} do
@@ -327,7 +328,7 @@ for module, names in pairs {amp = "autocast GradScaler is_autocast_enabled get_a
     numpy = "load_npy save_npy load_npz save_npz"} do
   for name in names:gmatch "%S+" do late[name] = {"tycho." .. module} end
 end
--- What PyTorch's programs look for here.
+-- Names that PyTorch programs look for here, and what to use instead.
 local elsewhere = {
   set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
   hessian = "use tycho.autograd.functional.hessian", jacobian = "use tycho.autograd.functional.jacobian",

@@ -1,9 +1,9 @@
--- tycho.jit: a model as data. trace() runs it once and notes the ops; what results is a module that needs none of the
--- model's Lua, and one file.
+-- tycho.jit: a model as data. trace() runs a model once and records its ops; the result is a module that needs none of the model's Lua code
+-- and can be saved as one file.
 --
--- Idea: a traced program (jit_program.lua) is a list of ops in terms of values. It is interpreted through the same
--- functions that users call, which check their arguments; so a file can name ops of the table and tensors of its own,
--- and nothing else. Invariant: what load() has checked can fail only as an op fails: with an error.
+-- Idea: a traced program (jit_program.lua) is a list of ops on numbered values. It is interpreted through the same functions that users
+-- call, which check their arguments; so a file can only name ops of the table and its own tensors. Invariant: a program that load() has
+-- checked can fail only as an op fails: with an error.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local module = require "tycho.nn.module"
@@ -17,7 +17,7 @@ local jit = {}
 ---- the module ----
 local Traced = module.Module:extend("Traced")
 
--- A file's names have dots: modules within modules, so that state dicts have the model's names.
+-- Dots in a file's tensor names become nested modules, so that state dicts have the model's names.
 local function place(root, name, tensor, kind)
   local at = root
   for part in name:gmatch("([^.]+)%.") do
@@ -36,7 +36,8 @@ end
 
 -- p: a program (jit_program.lua); tensors: by name.
 function Traced:init(p, tensors)
-  -- Another input may lie otherwise than the example did, of which views could be made: then a copy serves, where nobody writes into it.
+  -- view fails for an input with other strides than the example's; reshape, which copies then, takes its place unless the result is written
+  -- to.
   local outside, written, root = P.changed(p.nodes)
   for _, node in ipairs(p.nodes) do node.copies = node.op == "view" and not outside and not written[root(node.out[1])] end
   rawset(self, "_program", p)
@@ -45,7 +46,7 @@ function Traced:init(p, tensors)
   rawset(self, "_places", places)
 end
 
--- The program, and its tensors in their order.
+-- The program, and its tensors in the program's order.
 local function inside(self)
   local tensors = {}
   for i, spot in ipairs(rawget(self, "_places")) do tensors[i] = rawget(spot[1], "_parts")[spot[2]] end
@@ -53,7 +54,7 @@ local function inside(self)
 end
 Traced._inside = inside
 
--- Whether input i's dim d may have another size: then all that had the first one's there have the same one.
+-- Whether dim d of input i may have another size; all inputs that had input 1's size there then have the same one.
 local function is_free(p, i, d)
   if d == P.batch_dim(p, i) then return false end
   for _, free in ipairs(p.free or {}) do if free == d then return p.inputs[i].shape[d] == p.inputs[1].shape[d] end end
@@ -71,7 +72,7 @@ function Traced:forward(...)
   local value, given, batch = {}, {...}, nil
   local name = p.takes and "tensor" or "argument"
   local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
-  while n > takes and given[n] == nil do n = n - 1 end               -- an argument that may be left out
+  while n > takes and given[n] == nil do n = n - 1 end               -- omitted optional arguments
   if n ~= takes then fail("Traced: it takes %d argument%s, got %d", takes, takes == 1 and "" or "s", n) end
   if p.takes then
     local flat = {}
@@ -123,9 +124,9 @@ function Traced:forward(...)
       local r = {(node.copies and M.reshape or ops[node.op])(args)}
       for i, v in ipairs(node.out) do value[v] = r[i] end
     end
-    for _, v in ipairs(node.last or {}) do value[v] = nil end        -- so that memory goes when it is no longer needed
+    for _, v in ipairs(node.last or {}) do value[v] = nil end        -- frees memory that is no longer needed
   end
-  local out = unfold(p.results, function(v)              -- what the caller may change is no constant of ours
+  local out = unfold(p.results, function(v)              -- a caller may change a result, so it must not share a constant's memory
     for _, c in ipairs(constants) do if M.shares_memory(value[v], c) then return ops.clone(value[v]) end end
     return value[v]
   end)
@@ -172,13 +173,13 @@ end
 
 ---- tracing ----
 -- trace(model, example, ...): a module that does the same ops as the model, a module or a function, without its Lua source. The model runs
--- with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the
--- model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims of it
--- where it does the same ops for several sizes, of numbers that don't change or are a multiple of sizes (a sequence's length, a picture's
--- height and width).
--- A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what
--- embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model,
--- then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.
+-- with the examples, tensors or tables of them, without gradients, in its present mode. Later calls may have another batch size where the
+-- model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims
+-- of the first example (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several
+-- sizes, with numbers that stay the same or are multiples of sizes.
+-- A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model,
+-- gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train
+-- the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
 function jit.trace(model, ...)
   model = module.behind(model)
   local p, tensors = trace(model, function(name) return Traced[name] ~= nil end, ...)
@@ -188,7 +189,7 @@ function jit.trace(model, ...)
 end
 
 ---- files ----
--- Writes the tensors under their names and the program, as JSON in the metadata, as one safetensors file.
+-- Writes one safetensors file: the tensors under their names, and the program as JSON in the metadata.
 function Traced:save(path)
   if type(path) ~= "string" then fail("save: argument 1 (path) must be a string, got " .. type(path)) end
   local p, tensors = inside(self)
@@ -205,9 +206,9 @@ function Traced:save(path)
     results = p.results, takes = p.takes, batch = p.batch, free = p.free, several = p.several}})
 end
 
-local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops that older files name
+local RENAMED = {adaptive_avg_pool2d = "adaptive_avg_pool2d_windows"}        -- ops by their names in older files
 
--- load(path, {device=}): the module that save() wrote. All of it is checked before it is used.
+-- load(path, {device=}): the module that save() wrote. The whole file is checked before it is used.
 function jit.load(path, o)
   if type(path) ~= "string" then fail("load: argument 1 (path) must be a string, got " .. type(path)) end
   check("load", o or {}, {device = true, map_location = true})

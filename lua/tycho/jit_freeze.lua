@@ -1,5 +1,5 @@
--- tycho.jit.freeze: a traced module for inference. What depends on constants alone is computed, and a batch_norm goes
--- into the convolution before it.
+-- tycho.jit.freeze: a traced module for inference. Values that depend on constants alone are computed now, and a batch_norm is folded into
+-- the convolution before it.
 local core = require "tycho.core"
 local fold_norm = require "tycho.nn.fold_norm"
 local fail = require("tycho.options").fail
@@ -16,16 +16,15 @@ local function copied(x)
   return out
 end
 
--- What a node of batch_norm has, as fold_norm wants it.
+-- A batch_norm node's constants, in the form that fold_norm takes.
 local function statistics(norm, const)
   local function of(name) local a = norm.args[name]; return is_value(a or {}) and const[a.v] or nil end
   return {mean = of "mean", var = of "var", weight = of "weight", bias = of "bias", eps = norm.args.eps or 1e-5}
 end
 
--- What is known while the nodes are gone through, in their order. Values are the old program's numbers; constants that are made here
--- have negative ones.
---   const, names: a constant's tensor and name      alias: the value that stands for another now
---   uses: how often a value is used   by: the node that makes it         nodes: those that stay
+-- The state while nodes are visited in order. Values have the old program's numbers; constants made here have negative ones.
+--   const, names: a constant's tensor and name     alias: the value that replaces another
+--   uses: how often a value is used     by: the node that makes a value     nodes: those that stay
 local function begin(p, own)
   local f = {p = p, const = {}, names = {}, alias = {}, uses = {}, by = {}, nodes = {}, made = 0}
   for i, t in ipairs(p.tensors) do
@@ -44,7 +43,7 @@ local function constant(f, t)
   return {v = -f.made}
 end
 
--- What sizes multiply to, as so many times the batch; nil: it isn't a multiple of that.
+-- The product of the first n sizes as a multiple of the batch; nil if it isn't one.
 local function batches(sizes, n)
   local times, found = 1, false
   for i = 1, n do
@@ -55,8 +54,8 @@ local function batches(sizes, n)
   end
   return found and times or nil
 end
--- The dim of a node's operand that is dim d of its result, where the node only moves elements; a view: of (N, channels, ...), which is all
--- that is known of what a convolution gives.
+-- The dim of a node's operand that is dim d of its result, where the node only moves elements, or nil. Of a view of a conv2d's result: 2,
+-- where its dim d is the channels and the dims before it are N.
 local function dim_before(f, node, d)
   if node.op == "clone" then return d end
   if node.op == "permute" then return node.args.dims[d] end
@@ -67,9 +66,9 @@ local function dim_before(f, node, d)
   return n and n == batches(node.args.size, d - 1) and node.args.size[d] == f.const[conv.args.weight.v].shape[1] and 2 or nil
 end
 
--- The convolution that a batch_norm can go into: nobody else uses what it gives, all numbers of both are constants, and the batch's own
--- statistics are not asked for. conv1d and conv3d are conv2d, then views; a transposed convolution is the gradient of one, to which its
--- bias is added. Gives the node, the sum with its bias, if that is one of its own, and the weight's dim of outputs; or nil.
+-- The convolution that a batch_norm can be folded into: nothing else uses its result, all numbers of both are constants, and the batch_norm
+-- doesn't use the batch's statistics. conv1d and conv3d are conv2d, then views; a transposed convolution is a convolution's gradient, to
+-- which a bias is added. Gives the node, the node that adds the bias, if there is one, and the weight's output dim; or nil.
 local function before(f, norm)
   if norm.op ~= "batch_norm_stats" then return nil end
   for _, name in ipairs {"mean", "var"} do if not is_value(norm.args[name] or {}) then return nil end end
@@ -97,18 +96,18 @@ local function before(f, norm)
   end
 end
 
--- Whether all that a node is given is a constant.
+-- Whether all of a node's arguments are constants.
 local function is_known(f, node)
   local known = P.allowed[node.op].class ~= "random" and not node.inplace
   each_value(node.args, function(a) known = known and f.const[a.v] ~= nil; return a end)
-  for _, a in pairs(node.args) do                        -- sizes that follow others aren't known yet
+  for _, a in pairs(node.args) do                        -- numbers that follow sizes aren't known yet
     if type(a) == "table" and a.of then known = false end
     if type(a) == "table" then for _, b in ipairs(a) do if type(b) == "table" and b.of then known = false end end end
   end
   return known
 end
 
--- moved: whether a later node changes what this one makes, which then is no constant.
+-- moved: whether a later node changes this one's result, which then is no constant.
 local function fold(f, node, moved, device)
   each_value(node.args, function(a) return {v = f.alias[a.v] or a.v} end)
   local x, sum, dim = before(f, node)
@@ -128,7 +127,7 @@ local function fold(f, node, moved, device)
   end
 end
 
--- The program of the nodes that stay, and its tensors: values are numbered anew, inputs, the constants in use, results.
+-- The program of the nodes that stay, and its tensors. Values are renumbered: inputs, the constants in use, results.
 local function finish(f)
   local p = f.p
   local results = walk(p.results, function(v) return {v = f.alias[v] or v} end)
@@ -157,7 +156,7 @@ local function finish(f)
   return q, tensors
 end
 
--- What the given class of traced modules has as freeze.
+-- freeze for the given class of traced modules.
 local function freeze(Traced, traced)
   if not (type(traced) == "table" and module.is_module(traced) and rawget(traced, "_program")) then
     fail("freeze: argument 1 must be a traced module")
@@ -179,6 +178,6 @@ local function freeze(Traced, traced)
   return Traced(finish(f)):eval()
 end
 
--- freeze(traced): a traced module for inference, whose tensors are constants: what depends on nothing else is computed now, and a
+-- freeze(traced): a traced module for inference, whose tensors are constants: values that depend on constants alone are computed now, and a
 -- batch_norm in evaluation mode becomes part of the convolution before it.
 return function(Traced) return function(traced) return freeze(Traced, traced) end end

@@ -1,17 +1,17 @@
--- Traced programs as data: what jit.lua makes, saves and runs, and jit_freeze.lua changes.
+-- Traced programs as data: jit.lua makes, saves and runs them, and jit_freeze.lua changes them.
 --
--- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out,
--- inplace}}, results, batch, free, several}, in terms of values: numbers that stand for the inputs, then the tensors, then
--- the nodes' results. In arguments a value is {v = n}, a number that JSON can't say {n = "inf"}, and one that follows sizes
--- {size = times, of = list, plus = number}: times the sizes of those dims of input 1, or 0, the batch, plus the number. takes:
--- the arguments, where some are tables: a tree of inputs for each. batch: one dim of the inputs may differ, in all alike: true:
--- dim 1; a list: the dim of each input, 0 where it has none. free: a list of dims that may by themselves, of those inputs that
--- have there what the first has.
+-- A program is {version, inputs = {{dtype, shape}}, takes, tensors = {{name, kind}}, nodes = {{op, args by name, out, inplace}}, results,
+-- batch, free, several}. Values are numbered: the inputs, then the tensors, then the nodes' results.
+-- In arguments a value is {v = n}, and a number that JSON can't express {n = "inf"}. A number that follows sizes is {size = times, of =
+-- list, plus = number}: times, multiplied by the sizes of the listed dims of input 1 (0: the batch), plus the number.
+-- takes: if some arguments are tables, a tree of inputs for each argument.
+-- batch: the dim of the inputs whose size may differ, the same in all: true: dim 1; a list: a dim for each input, 0 for none.
+-- free: further dims of input 1 whose sizes may differ; an input with the same size there as input 1 follows it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local P = {VERSION = 4}                -- 2: tensors with two names; 3: arguments that are tables; 4: numbers that follow any free dim
 
--- The ops that a program may have. An op's params: its parameters' names, and the first one.
+-- The ops that a program may use; op.params also gets each parameter's place by its name.
 local allowed = {}
 for _, op in ipairs(core.op_table()) do
   if op.class ~= "optim" and op.class ~= "move" then
@@ -21,7 +21,7 @@ for _, op in ipairs(core.op_table()) do
 end
 P.allowed = allowed
 
--- The dim of p's input i that is the batch's; 0: none.
+-- The batch dim of p's input i; 0: none.
 function P.batch_dim(p, i) return not p.batch and 0 or p.batch == true and 1 or p.batch[i] end
 
 ---- values in arguments: {v = n}, or lists of them ----
@@ -35,8 +35,8 @@ local function each_value(args, fn)
   end
 end
 
--- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. So is this of tensors in plain tables, which add
--- numbers; what: whose they are, for errors.
+-- Results are a tree: {v = n}, {items = list}, or {keys = list of strings, items = list}. fold makes such a tree of tensors in plain
+-- tables; add(tensor) gives a tensor's number; what: whose they are, for errors.
 local function fold(x, add, what, path, depth)
   path, depth = path or "", depth or 0
   local at = path ~= "" and " at " .. (depth > 20 and path:sub(1, 60) .. "..." or path) or ""
@@ -58,7 +58,7 @@ local function fold(x, add, what, path, depth)
   end
   return out
 end
--- Calls fn(n, tensor) for the tensors in x, which must be as the tree is; gives what is wrong, or nil.
+-- Calls fn(n, tensor) for the tensors in x, whose structure must be the tree's; gives a text of what is wrong, or nil.
 local function match(x, t, fn)
   if is_value(t) then
     if not core.is_tensor(x) then return "must be a tensor, got " .. type(x) end
@@ -75,14 +75,14 @@ local function match(x, t, fn)
   end
 end
 
--- A tree with fn(n) in each value's place.
+-- The tree with each value replaced by fn(n).
 local function walk(x, fn)
   if is_value(x) then return fn(x.v) end
   local out = {keys = x.keys, items = {}}
   for i, y in ipairs(x.items) do out.items[i] = walk(y, fn) end
   return out
 end
--- The tables that users see.
+-- The plain tables of a tree, with fn(n) for each value.
 local function unfold(x, fn)
   if is_value(x) then return fn(x.v) end
   local out = {}
@@ -91,14 +91,14 @@ local function unfold(x, fn)
 end
 
 ---- nodes ----
--- A number that follows sizes.
+-- The value of a number that follows sizes.
 local function sized(x, sizes)
   local n = x.size
   for _, d in ipairs(x.of) do n = n * sizes[d] end
   return n + (x.plus or 0)
 end
 P.sized = sized
--- A node's arguments for its op, from the values so far. sizes: the batch's at 0, and those of input 1's dims.
+-- A node's arguments for its op, from the values so far. sizes: the batch's at [0], and those of input 1's dims.
 local function arguments(args, value, sizes, device)
   local out = {}
   for name, a in pairs(args) do
@@ -120,14 +120,14 @@ local function arguments(args, value, sizes, device)
   return out
 end
 
--- Whether a node changes what was there before it: in place, or running statistics.
+-- Whether a node changes existing values: in place, or as running statistics.
 local function changes(node)
   return node.inplace or
     (allowed[node.op].mutates and node.args.training ~= false and (node.args.mean ~= nil or node.args.var ~= nil))
 end
 
--- What nodes change: the first node that changes an input or a tensor of the module, or nil; the values made by nodes that others change
--- afterwards, as a set; and root(v): the value whose memory v may be a view of.
+-- What nodes change: the first node that changes an input or a tensor of the module, or nil; the set of values that a node made and a later
+-- one changes; and root(v): the value that v is a view of, or v.
 local function changed(nodes)
   local from, made, set, outside = {}, {}, {}, nil
   local function root(v) return from[v] or v end
@@ -144,7 +144,7 @@ local function changed(nodes)
   return outside, set, root
 end
 
--- Nodes whose results nobody uses go, unless they change what was there before or draw random numbers.
+-- Drops nodes whose results are unused, unless they change existing values or draw random numbers.
 local function sweep(nodes, results)
   local used, kept = {}, {}
   walk(results, function(v) used[v] = true end)
@@ -160,7 +160,7 @@ local function sweep(nodes, results)
   return kept
 end
 
--- Which values each node is the last to use.
+-- Notes in node.last which values each node is the last to use.
 local function lifetimes(p)
   local last, from = {}, #p.inputs + #p.tensors
   for i, node in ipairs(p.nodes) do
@@ -230,7 +230,7 @@ local function validate_tensors(p, tensors, reserved)
   end
 end
 
--- A tree, as fold makes; leaf(value): what must hold of each value.
+-- Checks that t is a tree as fold makes it; leaf(value) checks each value.
 local function validate_tree(t, what, leaf, depth)
   need(type(t) == "table" and depth < 100, "%s is no tree of values", what)
   if is_value(t) then return leaf(t) end
@@ -241,7 +241,7 @@ local function validate_tree(t, what, leaf, depth)
   need(t.keys == nil or #t.keys == #t.items, "the names in %s don't fit", what)
 end
 
--- Each input stands once in what the program takes.
+-- Each input must occur exactly once in what the program takes.
 local function validate_takes(p)
   local seen, count = {}, 0
   for _, t in ipairs(list(p.takes, "takes")) do
@@ -259,7 +259,7 @@ local function validate_value(a, defined, where)
   for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
 end
 
--- A size as files of version 3 have it becomes one of now.
+-- Converts a size from the form of version 3 files.
 local function renewed(a) if a.batch ~= nil and a.of == nil then a.size, a.of, a.batch = a.batch, {0}, nil end end
 local function validate_size(a, p, where)
   local free = {[0] = p.batch}
@@ -312,7 +312,7 @@ local function validate_nodes(p, defined)
   end
 end
 
--- Raises unless p is a program over the given tensors. reserved(name): no part of a tensor's name may be so.
+-- Raises unless p is a valid program over the given tensors. reserved(name): whether no part of a tensor's name may be `name`.
 function P.validate(p, tensors, reserved)
   need(type(p) == "table", "there is no program")
   need(type(p.version) == "number", "the program has no version")

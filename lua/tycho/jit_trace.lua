@@ -1,8 +1,8 @@
--- Tracing: a model runs, the ops that it called are noted, and become a program (jit_program.lua) with the tensors that it needs.
+-- Tracing: runs a model and turns the ops that it called, and the tensors that it needs, into a program (jit_program.lua).
 --
--- Idea: a recorded op names its operands by the record's own values. Those that no op in the record has made come from outside: the
--- model's parameters and buffers, or constants. All are numbered anew: inputs, then what is from outside, then results in their order.
--- Invariant: a size that may differ in later calls is one for which a second run, with another size, called the very same ops.
+-- Idea: a recorded op names its operands by the record's values. Values that no recorded op made come from outside: the model's parameters
+-- and buffers, or constants. All are renumbered: inputs, then values from outside, then results in order.
+-- Invariant: a size may differ in later calls only if a second run, with another size there, called the very same ops.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -15,7 +15,7 @@ local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value,
 local function record(fn, inputs)
   local p = program.new()
   program.begin(p, inputs)
-  modes.tracing = true                     -- where there are several ways, functions take the one that holds for every size and dtype
+  modes.tracing = true                     -- functions with several ways take the one that is right for every size and dtype
   local r = {pcall(modes.no_grad, fn, unpack(inputs))}
   modes.tracing = nil
   local tensors, shape = {}, nil
@@ -44,7 +44,7 @@ local function record(fn, inputs)
   local all, inputs_of, results = program.events(p)
   if not all then error("trace: " .. inputs_of, 0) end
   local events = {}
-  for _, e in ipairs(all) do               -- numbers that go to a GPU are constants there
+  for _, e in ipairs(all) do               -- numbers moved to a GPU are constants there
     if e.op ~= "to_device" or not program.constant(p, e.out[1]) then events[#events + 1] = e end
   end
   return {p = p, events = events, inputs = inputs_of, results = results, tree = shape.tree, several = shape.several}
@@ -57,13 +57,13 @@ local function number_out(x)
   return x
 end
 
--- Whether two runs called the same ops of the same values, and of numbers that agree(x, y, holder, key) accepts: x is holder[key].
+-- Whether two runs called the same ops on the same values, with numbers that agree(x, y, holder, key) accepts; x is holder[key].
 local function same_calls(a, b, agree)
   if #a.events ~= #b.events or a.several ~= b.several then return false end
   local pair = {}                                        -- a's values to b's
   for i, v in ipairs(a.inputs) do pair[v] = b.inputs[i] end
   local function same_value(x, y)
-    if pair[x] == nil then                               -- from outside: the same tensor, or one of the same numbers
+    if pair[x] == nil then                               -- from outside: the same tensor, or one with equal elements
       local s, t = program.value(a.p, x), program.value(b.p, y)
       if not s or not t then return false end
       if not program.same(s, t) and (s.dtype ~= t.dtype or s.shape ~= t.shape or not M.equal(s, t)) then return false end
@@ -100,8 +100,8 @@ local function same_calls(a, b, agree)
 end
 local function equal(x, y) return x == y or (x ~= x and y ~= y) end
 
--- Where numbers of a, whose size is n, have become other ones in b, whose size is m: a list of {holder, key, times, plus}: what times the
--- size and plus that is. False: the second run did something else. of_batch: they must be so many times the size.
+-- The numbers that changed from run a, with size n, to run b, with size m: a list of {holder, key, times, plus}, where the number is times
+-- * size + plus. False: the second run called other ops. of_batch: plus must be 0.
 local function generalise(a, b, n, m, of_batch)
   local grown = {}
   return same_calls(a, b, function(x, y, holder, key)
@@ -114,12 +114,12 @@ local function generalise(a, b, n, m, of_batch)
   end) and grown
 end
 
--- x with size elements along d: its own, over and over
+-- x with `size` elements along d: its own, repeated in turn
 local function resized(x, d, size)
   local at = ops.remainder(ops.range(0, size - 1, 1, {dtype = "int64", device = x.device}), x.shape[d]) + 1
   return ops.index(x, {at}, d)
 end
--- A trial with other sizes, which may fail: on a GPU later than the call that is at fault, so it is waited for.
+-- A trial run with other sizes, which may fail. A GPU's error may come after the call at fault, so the GPU is waited for.
 local function tried(model, inputs)
   local ok, r = pcall(record, model, inputs)
   for _, x in ipairs(inputs) do
@@ -128,12 +128,12 @@ local function tried(model, inputs)
   return ok, r
 end
 
--- Sizes to try beside n, odd or even as it isn't: above, and below (1 of 1).
+-- Sizes to try instead of n: a larger one and a smaller one (1 for 1), of the other parity.
 local function larger(n) return n < 4 and 4 * n + 1 or 2 * n + 1 end
 local function smaller(n) return math.max(math.floor(n / 2) + (math.floor(n / 2) % 2 == n % 2 and 1 or 0), 1) end
 
--- The dims whose size no number in the model follows: with a larger and a smaller one, odd or even as it wasn't, and with all of them
--- changed at once, the model does the very same ops, of the same numbers. In all inputs where the size is the first one's.
+-- The dims of input 1 whose size affects no number in the model: with a larger and a smaller size, both of the other parity, and with all
+-- such dims changed at once, the model calls the very same ops with the same numbers. Other inputs of that size there change along.
 local function free_dims(model, copies, a)
   local first = copies[1].shape
   local function same(sizes)
@@ -156,7 +156,8 @@ local function free_dims(model, copies, a)
   return (#free == 1 or #free > 1 and same(at_once)) and free or nil
 end
 
--- Calls fn with a dim of n elements for each input, 0 last, in all ways: the first input's is given, and so are the others' where they can.
+-- Calls fn(n, dims) for every choice of one dim of n elements in each input, 0 (none) last. The first input's dim is `first`; the others
+-- try theirs at `first` first.
 local function each_way(copies, first, fn)
   local n, dims = copies[1].shape[first], {first}
   local function choose(i)
@@ -177,10 +178,10 @@ local function each_way(copies, first, fn)
   return choose(2)
 end
 
--- The inputs' dims that are the batch: with twice as much there, with more, with less, the model does the same ops, of sizes that are
--- as before or in proportion. It is dim 1 or 2 of the first input, rather the one that isn't free anyway: 2 of a sequence, whose length
--- is. Other dims of other inputs belong to it where the model asks for that: they may have as many elements by chance. nil: none is found
--- in TRIALS runs.
+-- The dim of each input that is the batch: with a larger size there, twice the size and a smaller one, the model calls the same ops, with
+-- numbers that stay the same or change in proportion. It is dim 1 or 2 of the first input: 2 where dim 1 is free anyway, as a sequence's
+-- length is. A dim of another input belongs to the batch only where the model needs that, since sizes may be equal by chance. nil: none was
+-- found in TRIALS runs.
 local TRIALS = 16
 local function batch_dims(model, copies, a, free)
   local function sizes_that_grow(n, dims)
@@ -190,10 +191,10 @@ local function batch_dims(model, copies, a, free)
       local ok, b = tried(model, other)
       return ok and generalise(a, b, n, size, true)
     end
-    if smaller(n) > 1 and not follows(smaller(n)) then return false end        -- of one alone some layers have no statistics
+    if smaller(n) > 1 and not follows(smaller(n)) then return false end        -- some layers have no statistics of one item
     return follows(larger(n)) and follows(2 * n)
   end
-  -- dims and grown, but without that of input i (nil: of all inputs) where it isn't the first one's, if that does as well
+  -- Drops from dims those of input i (nil: of all inputs) that aren't `first`, if the model follows without them; gives dims and grown.
   local function without(first, n, dims, grown, i)
     local fewer, changed = {unpack(dims)}, false
     for k, d in ipairs(dims) do
@@ -221,8 +222,8 @@ local function batch_dims(model, copies, a, free)
   return found, follows
 end
 
--- Numbers that follow sizes: a place of one, holder[key], to {dims, times, plus}: dims of input 1 (0: the batch) whose sizes multiply to
--- it, times a number; where it is one dim's, plus a number.
+-- Notes the numbers that follow dim d of input 1 (0: the batch): places[holder][key] is {dims, times, plus}. Such a number is the product
+-- of the sizes of dims, times a factor; if it follows one dim only, plus a number.
 local function note(places, grown, d)
   for _, g in ipairs(grown) do
     local of = places[g[1]] or {}
@@ -233,7 +234,7 @@ local function note(places, grown, d)
   end
 end
 
--- What such a number is in a program; size(d): what d has. nil: it isn't so.
+-- The form of such a number in a program, or nil if it isn't of that kind; size(d): the size of dim d.
 local function following(x, p, size)
   if p.plus ~= 0 then return #p.dims == 1 and {size = p.times, of = p.dims, plus = p.plus} or nil end
   local times = x
@@ -241,11 +242,11 @@ local function following(x, p, size)
   return times % 1 == 0 and times >= 1 and {size = times, of = p.dims} or nil
 end
 
--- A second size below n, from 4 on: where more elements than n are refused, as a table of positions may end there.
+-- A second size below n, for n >= 4, where sizes above n are refused, as by a table of positions that ends there.
 local function less(n) return n - 1 ~= smaller(n) and n - 1 or n - 2 end
 
--- The other dims of the first input whose size numbers follow: a list; and these numbers' places, the batch's and all, where all sizes may
--- change together. batch: the dim of each input.
+-- The other dims of the first input whose sizes numbers follow: a list; and the places of these numbers, the batch's among them, if all
+-- sizes may change together. batch: the batch dim of each input.
 local function growing_dims(model, copies, a, free, batch, follows)
   local first, places, found, fixed, ends = copies[1].shape, {}, {}, {}, {}
   for _, d in ipairs(free) do fixed[d] = true end
@@ -299,9 +300,9 @@ local function growing_dims(model, copies, a, free, batch, follows)
   return {}, nil
 end
 
--- What p says of sizes that may differ: batch, free.
+-- Sets p.batch and p.free, and puts numbers that follow sizes into the record.
 local function note_free_sizes(p, model, copies, a)
-  if P.changed(a.events) then return end                 -- a second run would change more
+  if P.changed(a.events) then return end                 -- a second run would change tensors again
   local free, first = free_dims(model, copies, a) or {}, copies[1].shape
   local batch, follows = batch_dims(model, copies, a, free)
   local growing, places = growing_dims(model, copies, a, free, batch, follows)
@@ -327,7 +328,7 @@ local function note_free_sizes(p, model, copies, a)
 end
 
 ---- the tensors ----
--- A model's parameters and buffers: a list of {name, kind, tensor}; one that has two names stands there twice.
+-- A model's parameters and buffers: a list of {name, kind, tensor}, one entry for each name.
 local function state_of(model)
   local list, known, more = {}, {}, {}
   if type(model) ~= "table" or not model.named_parameters then return list end
@@ -351,7 +352,7 @@ local function state_of(model)
   return list
 end
 
--- The record's values that no op of it made, in the order of their first use.
+-- The values that no recorded op made, in the order of their first use.
 local function values_from_outside(a)
   local defined, outside = {}, {}
   local function see(v)
@@ -370,8 +371,8 @@ local function values_from_outside(a)
   return outside
 end
 
--- Gives number(v), by which the program knows the record's value v, for inputs and what is from outside; how many there are; and the
--- tensors by name. Fills p.tensors. reserved(name): no part of a tensor's name may be so.
+-- Gives number(v), the program's number of the record's value v, for inputs and values from outside; the last number used; and the tensors
+-- by name. Fills p.tensors. reserved(name): whether no part of a tensor's name may be `name`.
 local function number_tensors(p, a, state, reserved)
   local number, given, numbers = {}, {}, {}              -- numbers: by name
   for i, v in ipairs(a.inputs) do number[v] = i end
@@ -398,7 +399,7 @@ local function number_tensors(p, a, state, reserved)
     end
     number[v] = numbers[name]
   end
-  for _, s in ipairs(state) do                           -- those that aren't used, or have a second name, for the state dict
+  for _, s in ipairs(state) do                           -- unused ones and second names too, for the state dict
     for part in s.name:gmatch("[^.]+") do
       if reserved(part) then fail("trace: a part named '%s' would hide that method of the traced module", part) end
     end
@@ -407,7 +408,7 @@ local function number_tensors(p, a, state, reserved)
   return number, #a.inputs + #p.tensors, given
 end
 
--- p's nodes are the record's ops, in numbers.
+-- Turns the record's ops into p's nodes, with the program's numbers.
 local function number_nodes(p, a, number, last)
   for _, e in ipairs(a.events) do
     each_value(e.args, function(x) return {v = number[x.v]} end)
@@ -422,7 +423,7 @@ local function number_nodes(p, a, number, last)
   p.results = walk(a.tree, function(v) return {v = number[a.results[v]]} end)
 end
 
--- trace(model, reserved, example, ...): a program, and its tensors by name; as jit.trace says.
+-- trace(model, reserved, example, ...): a program, and its tensors by name; see jit.trace.
 return function(model, reserved, ...)
   if not modes.callable(model) then
     fail("trace: argument 1 must be a module or a function, got " .. (core.is_tensor(model) and "tensor" or type(model)))

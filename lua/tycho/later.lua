@@ -1,9 +1,9 @@
--- Files that are read when a name of theirs is first asked for: a program reads, keeps and has its collector walk only what it uses.
+-- Loads the library's files when one of their names is first used, so that a program reads and keeps only what it uses.
 --
--- Idea: a list says which names a file gives; reading it puts them where they belong. Files are read from where the library was, with its
--- own modules, whatever the host has done since: changed directory, package.path or require, or loaded the library anew. Invariant: lists
--- only say where to look first: a name that none has is looked for in every file before it counts as missing (spec/later_spec.lua compares
--- lists and files). What fails while it is read leaves nothing behind, and is read again.
+-- Idea: a list says which names a file defines; reading the file puts them where they belong. Files are read from the library's original
+-- folder and with its own modules, even if the host has changed directory, package.path or require since, or loaded the library anew.
+-- Invariants: lists only say where to look first; a name on no list is looked for in every file before it counts as missing
+-- (spec/later_spec.lua compares lists and files). A file that fails to load leaves nothing behind, and is read again.
 local ffi = require "ffi"
 local later = {}
 
@@ -18,11 +18,11 @@ end
 local named = debug.getinfo(1, "S").source:match "^@(.*)tycho/later%.lua$" or ""
 local root = absolute(named)
 
--- Whether the modules that others require are this library's.
+-- Whether host code that requires tycho modules gets this copy of the library.
 local function current() return ours["tycho.later"] == nil or loaded["tycho.later"] == ours["tycho.later"] end
--- What a module may be; another value is require's mark of one that is being read.
+-- Whether m can be a loaded module; any other value is require's mark for a module that is being loaded.
 local function is_module(m) return type(m) == "table" or type(m) == "function" or m == true end
--- Notes the modules that have been required, and tycho, which is being.
+-- Notes the modules that have been required, and tycho itself, which is still loading.
 function later.note(tycho)
   for name, m in pairs(loaded) do
     if type(name) == "string" and name:find "^tycho" and is_module(m) then ours[name] = m end
@@ -30,18 +30,18 @@ function later.note(tycho)
   ours.tycho = tycho
 end
 
-local env = {}                      -- what files are read in
+local env = {}                      -- the environment that files run in
 for name in ([[assert error getmetatable ipairs loadstring math next pairs pcall rawequal rawget rawset select setfenv setmetatable string
     table tonumber tostring type unpack xpcall debug io os coroutine collectgarbage newproxy]]):gmatch "%S+" do env[name] = _G[name] end
 
--- The host's require, which marks a module while it is read, and lets the mark stand where that fails.
+-- The host's require marks a module while it loads, and leaves the mark when loading fails; this removes it.
 local function by_host(name)
   local ok, m = pcall(host_require, name)
   if ok then return m end
   loaded[name] = nil
   error(m, 0)
 end
--- As require, of this library's modules.
+-- As require, for this library's modules.
 function later.require(name)
   if not name:find "^tycho" then return by_host(name) end
   if ours[name] ~= nil then return ours[name] end
@@ -50,7 +50,7 @@ function later.require(name)
   for _, path in ipairs {name:gsub("%.", "/") .. ".lua", name:gsub("%.", "/") .. "/init.lua"} do
     local file = not chunk and io.open(root .. path, "rb")
     if file then
-      chunk = assert(loadstring(file:read "*a", "@" .. named .. path))   -- errors know the library's files by their names
+      chunk = assert(loadstring(file:read "*a", "@" .. named .. path))   -- the chunk name by which errors recognise the library's files
       file:close()
     end
   end
@@ -66,7 +66,7 @@ setmetatable(env, {__index = _G, __newindex = _G})
 
 local Files = {}
 Files.__index = Files
--- files: a list of {module, names}, names in one text between spaces; one with a trailing _ may go by the name without.
+-- files: a list of {module, names}, names in one text, separated by spaces; a name also covers its form with a trailing _.
 function later.files(files)
   for _, file in ipairs(files) do file[2] = " " .. file[2]:gsub("%s+", " ") .. " " end
   return setmetatable({files = files, reading = {}}, Files)
@@ -81,7 +81,7 @@ function Files:of(name)
 end
 
 local function read(self, module)
-  if self.reading[module] then return end                    -- it asks for names of its own
+  if self.reading[module] then return end                    -- the file looks up a name of its own
   local ok, err = pcall(function()
     self.reading[module] = true
     later.require(module)
@@ -95,13 +95,13 @@ function Files:all()
   for _, file in ipairs(self.files) do read(self, file[1]) end
 end
 
--- Reads the file that has the name; all, where no list has it.
+-- Reads the file that has the name; every file, where no list has it.
 function Files:read(name)
   local module = self:of(name)
   if module then read(self, module) else self:all() end
 end
 
--- A table that the files put their names into: what isn't in it is read.
+-- A table that the files put their names into: looking up a missing name reads its file.
 function Files:fills(t)
   return setmetatable(t, {__index = function(_, name)
     if type(name) ~= "string" then return nil end

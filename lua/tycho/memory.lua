@@ -1,6 +1,6 @@
--- Tensors' memory by the FFI: what a pointer of the host's becomes, and a tensor's own pointers.
+-- Tensors' memory through the FFI: tensors over a host's pointer, and pointers to a tensor's elements.
 --
--- Invariant: who can read memory keeps it alive: a tensor the cdata that it was made of, the cdata of a tensor its storage.
+-- Invariant: whoever can read memory keeps it alive: a tensor holds the cdata that it was made of, and a tensor's cdata holds its storage.
 local ffi = require "ffi"
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -9,17 +9,17 @@ local M = core.methods
 
 local ctypes = {float32 = "float *", float64 = "double *", int32 = "int32_t *", int64 = "int64_t *",
   uint8 = "uint8_t *", bool = "bool *", float16 = "uint16_t *", bfloat16 = "uint16_t *"}
--- What elements of a C type are, where no dtype is asked for; their bytes (bytes themselves may be anything).
+-- The dtype of elements of a C type, where none is asked for. BYTES: types that can be any dtype of that many bytes.
 local ELEMENTS = {float = "float32", double = "float64", int = "int32", int32_t = "int32", int64_t = "int64",
   uint8_t = "uint8", bool = "bool",
   ["unsigned short"] = "float16", uint16_t = "float16", void = "float32"}
 local BYTES = {short = 2, int16_t = 2, ["unsigned int"] = 4, uint32_t = 4, uint64_t = 8}
--- LuaJIT says "char" of the one that char is: of int8_t on x86, of uint8_t on ARM.
+-- LuaJIT's name for the fixed-width type that char is, is "char": int8_t on x86, uint8_t on ARM.
 local function name_of(ctype) return tostring(ffi.typeof(ctype)):match "^ctype<(.-)>$" end
 ELEMENTS[name_of "uint8_t"], BYTES[name_of "int8_t"] = "uint8", 1
 local widths = {float32 = 4, float64 = 8, int64 = 8, int32 = 4, float16 = 2, bfloat16 = 2, uint8 = 1, bool = 1}
 
--- The type of elements that an FFI pointer or array has, and an array's bytes. nil: it is neither, or of pointers.
+-- The element type of an FFI pointer or array, and an array's size in bytes. nil: ptr is neither, or its elements are pointers.
 local function elements_of(ptr)
   local text = tostring(ptr):match "^cdata<(.-)>" or ""
   local element, shape = text:match "^(.-)%s*([%[%*&(].*)$"
@@ -27,7 +27,8 @@ local function elements_of(ptr)
   element = element:gsub("const", ""):gsub("volatile", ""):match "^%s*(.-)%s*$"
   return element, (shape:find "^%[" or shape:find "^%(&") and ffi.sizeof(ptr) or nil
 end
--- Numbers of one kind aren't another's; bytes, a struct and whole numbers that no dtype is are what the user says.
+-- Whether elements of a C type can be read as dtype. Numbers of one kind aren't another's; for bytes, void and integers without a dtype of
+-- their own the user decides.
 local function may_be(element, dtype)
   local own = ELEMENTS[element]
   if BYTES[element] then return BYTES[element] == widths[dtype] end
@@ -37,9 +38,9 @@ local function may_be(element, dtype)
 end
 
 -- from_ffi(ptr, {sizes}, {dtype=}): a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive.
--- Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned
--- 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end
--- can't be checked.
+-- Nothing is copied: changes show on both sides. dtype follows from the element type (void *: float32, bytes: uint8; an unsigned 16-bit
+-- type is float16), and may be another one of the same width. An array that is too small for the sizes is an error; a pointer's end can't
+-- be checked.
 local from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
   if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
   local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
@@ -58,8 +59,8 @@ local from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?",
   return core.from_address(address, size, d, ptr)
 end)
 
--- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one
--- computed from it.
+-- A void * to the first element, also in device memory: for libraries called through the FFI. That cdata keeps the memory alive; a pointer
+-- computed from it doesn't.
 function M.data_ptr(x)
   local address, storage = core.data_ptr(x, true)
   return ffi.gc(ffi.cast("void *", address), function() return storage end)
@@ -68,9 +69,9 @@ local function no_operand()
   fail "data: x:data() is a method and gives an FFI pointer; compute with x:detach(), or with x within tycho.no_grad(fn)"
 end
 -- data(): an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that
--- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call,
--- is an error. LuaJIT doesn't check what it reads so: of a NaN with other bits than the usual ones, as memory may hold that nothing has
--- written or that comes from a file, it makes another value, and may crash. totable() and item() do check.
+-- LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive; a pointer computed from it doesn't. PyTorch's x.data, without
+-- a call, is an error. LuaJIT doesn't check the values that it reads this way: a NaN with unusual bits, as unwritten memory or a file may
+-- hold, becomes another Lua value, and may crash. totable() and item() do check.
 M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_operand, __div = no_operand, __mod = no_operand,
   __pow = no_operand, __unm = no_operand, __newindex = function(_, k)
     fail("data: x:data() is a method and gives an FFI pointer; x[%s] = v is written within tycho.no_grad(fn)", options.shown(k))
@@ -83,7 +84,7 @@ M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_op
     fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
   end})
 
--- Bytes of an element.
+-- The bytes of an element.
 require("tycho.functional.lib").method("element_size", function(x) return widths[x.dtype] end)
 
 return from_ffi

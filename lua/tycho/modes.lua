@@ -1,4 +1,4 @@
--- no_grad(fn, ...) and enable_grad(fn, ...): call fn with recording off, or on; give its results; the mode is restored also where fn errs.
+-- no_grad(fn, ...) and enable_grad(fn, ...): call fn with recording off, or on, and give its results; the mode is restored even if fn errs.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -9,11 +9,11 @@ local function restore(old, ok, ...)
   return ...
 end
 
--- A function, or what is called like one: a module.
+-- A function, or a value that can be called like one: a module.
 local function callable(fn) return type(fn) == "function" or (type(fn) == "table" and (getmetatable(fn) or {}).__call ~= nil) end
 
--- A checkpoint's first run is without gradients whatever its function asks for, so that a record doesn't show what that was: `unseen`
--- is set while one is recorded or compared.
+-- A checkpoint's first run records no gradients whatever mode its function sets, so a record can't show that mode: `unseen` is set while
+-- such a run is recorded or compared.
 local modes = {callable = callable}
 function modes.set_grad_enabled(on)
   if modes.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
@@ -26,13 +26,13 @@ local function under(on, name)
   end
 end
 
--- autocast({cpu =, cuda =}): sets the dtype that autocast computes in on those kinds of device (false: off); gives what both were.
+-- autocast({cpu =, cuda =}): sets the dtype that autocast computes in on these kinds of device (false: off); gives the previous settings.
 local function autocast(state)
   local was = {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
   for kind, dtype in pairs(state or {}) do core.autocast(kind == "cuda", dtype or nil) end
   return was
 end
--- fn(...) under such a setting.
+-- fn(...) under such settings.
 local function autocasting(state, fn, ...)
   local was = autocast(state)
   return options.finally(function() autocast(was) end, fn, ...)
@@ -43,9 +43,9 @@ local function leave(scope, ok, ...)
   if not ok then error((...), 0) end
   return ...
 end
--- Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among
--- the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large
--- tensors, which would else wait for the collector.
+-- Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, except the results,
+-- also in tables, and those that keep() was called for; a later use of a released tensor is an error. For loops over large tensors, which
+-- would otherwise wait for the collector.
 function modes.scope(fn, ...)
   if not callable(fn) then fail("scope: argument 1 must be a function, got " .. type(fn)) end
   return leave(core.scope_begin(), pcall(fn, ...))
@@ -53,6 +53,6 @@ end
 
 modes.autocast, modes.autocasting = autocast, autocasting
 -- no_grad(fn, ...): calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a
--- module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
+-- module. Afterwards, even if fn errs, the previous mode is restored; it belongs to the running coroutine.
 modes.no_grad, modes.enable_grad = under(false, "no_grad"), under(true, "enable_grad")
 return modes

@@ -1,4 +1,4 @@
--- NumPy's files: .npy (one array) and .npz (a zip archive of them). Data only: arrays of Python objects, which are pickles, are refused.
+-- NumPy's files: .npy (one array) and .npz (a zip archive of them). Data only: arrays of Python objects, which need pickles, are refused.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -46,14 +46,14 @@ local function header(x)
   return "\147NUMPY\1\0" .. string.char(size % 256, math.floor(size / 256)) .. text .. (" "):rep(pad) .. "\n"
 end
 
--- What is written: on the host, in order; bfloat16, which NumPy hasn't, as float32, which holds it.
+-- A tensor to write: on the host and contiguous; bfloat16, which NumPy lacks, is converted to float32, exactly.
 local function writable(who, x, what)
   if not core.is_tensor(x) then fail("%s: %s must be a tensor, got %s", who, what, type(x)) end
   x = M.contiguous(M.cpu(x:detach()))
   return x.dtype == "bfloat16" and M.float(x) or x
 end
 
--- load_npy(path, {device="cpu"}): the tensor in a .npy file. Integers of a type that Tycho hasn't become wider ones; arrays of objects are
+-- load_npy(path, {device="cpu"}): the tensor in a .npy file. Integer types that Tycho lacks become wider ones; arrays of objects are
 -- refused.
 function numpy.load_npy(path, o)
   o = options.fill("load_npy", o, {device = false})
@@ -84,7 +84,7 @@ function numpy.load_npz(path, o)
   end)
 end
 
--- save_npz(path, {name = tensor, ...}): a .npz file; a list's names are arr_0, arr_1, ...
+-- save_npz(path, {name = tensor, ...}): writes a .npz file; a list's names are arr_0, arr_1, ...
 function numpy.save_npz(path, tensors)
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
     fail("save_npz: argument 2 must be a table of tensors, got " .. (core.is_tensor(tensors) and "tensor" or type(tensors)))

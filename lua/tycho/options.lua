@@ -1,21 +1,21 @@
--- Arguments and options of what is written in Lua: defaults filled in, an unknown name refused with the nearest. Errors
--- are the user's line's.
+-- Arguments and options of functions written in Lua: fills in defaults, and refuses an unknown name with a suggestion. Errors name the
+-- user's line.
 local core = require "tycho.core"
 local later = require "tycho.later"
 local options = {}
 
--- Raises, as the user's line, whatever has been called in between.
+-- Raises an error that names the user's line, however deep the call.
 function options.fail(message, ...)
-  if type(message) ~= "string" then error(message, 0) end          -- a user's own error
+  if type(message) ~= "string" then error(message, 0) end          -- an error value of the user's
   local place, name = core.where()
   if select("#", ...) > 0 then message = message:format(...) end
-  if message:sub(1, #place) == place then message = message:sub(#place + 1) end             -- it was said further within
+  if message:sub(1, #place) == place then message = message:sub(#place + 1) end             -- an inner call added it
   if name and message:sub(1, #name + 1) ~= name .. ":" then message = name .. ": " .. message end
   error(place .. message, 0)
 end
 local fail = options.fail
 
--- Values, nil among them, as a list that knows how many.
+-- A list of values that may be nil, with their number n.
 function options.pack(...) return {n = select("#", ...), ...} end
 
 -- Calls fn(...), then done(), also where fn errs; gives fn's results.
@@ -26,14 +26,14 @@ local function ended(done, ok, ...)
 end
 function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
 
--- A method that, called by a dot, without the object that a colon hands over, says so. object: a name for one, is: whether a value is one.
+-- A method that reports a call with a dot instead of a colon. object: a name for the object in the message; is(self): whether self is one.
 function options.method(who, object, name, is, f)
   return function(self, ...)
     if not is(self) then fail("%s: it is called with a colon: %s:%s(...)", who, object, name) end
     return f(self, ...)
   end
 end
--- So all methods of a class.
+-- Wraps all methods of a class so.
 function options.colon(class, object, is)
   for name, f in pairs(class) do
     if type(f) == "function" and not name:find "^_" then
@@ -42,7 +42,7 @@ function options.colon(class, object, is)
   end
 end
 
--- The same for a class whose objects seldom get fields of the user's: a method's misspelled name is told. What is less like one is nil.
+-- The same for a class whose objects seldom get fields of the user's: a misspelled method is an error; a name that resembles none is nil.
 function options.methods(class, object, is)
   options.colon(class, object, is)
   local names, others = {}, {}
@@ -59,12 +59,12 @@ function options.methods(class, object, is)
   end})
 end
 
--- Raises unless the table is a list: without holes, which an unset field leaves in {a.weight, a.typo, b.weight}, and without names.
--- hint: where what has a name belongs.
+-- Raises unless the table is a list: without holes, which an unset field leaves in {a.weight, a.typo, b.weight}, and without named fields.
+-- hint: where named fields belong.
 function options.items(who, what, list, hint)
   local n, most = 0, 0
   for k in pairs(list) do
-    if k == "n" and type(list.n) == "number" then k = 0    -- of {n = select("#", ...), ...}
+    if k == "n" and type(list.n) == "number" then k = 0    -- as in {n = select("#", ...), ...}
     elseif type(k) ~= "number" or k < 1 or k % 1 ~= 0 then
       fail("%s: %s is a list; it has a field '%s'%s", who, what, tostring(k), hint and ", which " .. hint or "")
     end
@@ -76,7 +76,7 @@ function options.items(who, what, list, hint)
   return list
 end
 
--- "; did you mean 'that'?", of names, a list or a table by them; "" where none is near.
+-- "; did you mean 'that'?" for the nearest of names, a list or a table with names as keys; "" if none is near.
 function options.suggest(word, names)
   local list = names
   if #names == 0 then
@@ -102,7 +102,7 @@ function options.check(who, given, known)
   end
 end
 
--- A new table: given over defaults. False stands for "nothing" among the defaults.
+-- A new table: given over defaults. A default of false means that there is none.
 function options.fill(who, given, defaults)
   if given ~= nil then options.check(who, given, defaults) end
   local out = {}
@@ -111,7 +111,7 @@ function options.fill(who, given, defaults)
   return out
 end
 
--- Raises where the last of ..., what fn shall be called with, is a table of options of who's own: those come before fn.
+-- Raises if the last of ..., the arguments for fn, is a table of who's own options: options come before fn.
 function options.first(who, known, ...)
   local last = select("#", ...) > 0 and select(-1, ...)
   if type(last) ~= "table" or getmetatable(last) ~= nil or next(last) == nil then return end
@@ -119,7 +119,7 @@ function options.first(who, known, ...)
   fail("%s: options come before the function: %s({...}, fn, ...)", who, who)
 end
 
--- Raises unless ok, saying what argument n, whose value is v, must be.
+-- Raises, with what argument n (v) must be, unless ok.
 function options.expect(who, n, v, ok, what)
   if not ok then fail("%s: argument %d must be %s, got %s", who, n, what, options.shown(v)) end
   return v
@@ -141,7 +141,7 @@ function options.number(who, name, v, least)
   return v
 end
 
--- fn(...), which reads or writes a file: its errors name who and the path.
+-- Calls fn(...), which reads or writes a file; its errors name who and the path.
 function options.file(who, path, fn, ...)
   if type(path) ~= "string" then fail("%s: argument 1 (path) must be a string, got %s", who, options.shown(path)) end
   local ok, v = pcall(fn, ...)
@@ -154,7 +154,7 @@ end
 
 ---- arguments of constructors: PyTorch's positions, and names in a last table ----
 local parsed = {}
--- "in, out, bias=true, eps=nil, *, mode=zeros": what has no default is needed; nil stands for nothing; what follows * is named only.
+-- "in, out, bias=true, eps=nil, *, mode=zeros": a name without default is required; nil: no value; names after * can't be positional.
 local function parse(signature)
   local s = parsed[signature]
   if s then return s end
@@ -179,15 +179,15 @@ end
 function options.defaults(signature) return parse(signature).defaults end
 function options.names(signature) return parse(signature).names end
 
--- Whether the n-th and last argument is a table of options, and not a value: a tensor, a module, a shape, something to call, a list.
+-- Whether the n-th and last argument is a table of options, rather than a value: a tensor, a module, a shape, a callable, a list.
 local function is_options(v, n, s)
   if type(v) ~= "table" or core.is_tensor(v) or rawget(v, "_parts") then return false end
   local meta = getmetatable(v)
   if meta and (meta.__call or meta.__eq) then return false end
-  if meta then                             -- options may have one; an object has other fields
+  if meta then                             -- an options table may have a metatable; an object has other fields
     for k in pairs(v) do if not s.known[k] then return false end end
   end
-  if next(v) == nil then return n > #s.needed end        -- an empty list, where one is still needed
+  if next(v) == nil then return n > #s.needed end        -- else it is an empty list for a required argument
   return type(next(v)) == "string"
 end
 
@@ -221,7 +221,7 @@ function options.arguments(who, signature, ...)
   return out
 end
 
--- A random generator's state, as get_rng_state gives it, or its two numbers.
+-- The seed and offset of a generator's state, which get_rng_state gives as a list; or of two numbers.
 function options.rng_state(state, offset)
   local seed = state
   if type(state) == "table" and not core.is_tensor(state) then seed, offset = state[1], state[2] end
@@ -231,17 +231,16 @@ function options.rng_state(state, offset)
   return seed, offset or 0
 end
 
--- A value in an error's text: what a number or string is, of anything else only its kind.
+-- A value as errors show it: numbers, strings and booleans themselves, of others the kind.
 function options.shown(v)
   if type(v) == "string" then return "'" .. v .. "'" end
   if type(v) == "number" or type(v) == "boolean" or v == nil then return tostring(v) end
   return "a " .. (core.is_tensor(v) and "tensor" or core.is_module(v) and "module" or type(v))
 end
 
--- A typing error in the table's names is told, with the nearest name. place: a module that a name may be looked for in, too; elsewhere:
--- what PyTorch's programs look for here, and what there is. late: names whose files are read when they are named: each a module or,
--- {module}, what the module has of that name; a file may put its name there itself. find(t, name): what else is made when it is named,
--- or nil.
+-- A misspelled name in the table is an error with the nearest name. place: a module that the name may belong to instead; elsewhere: names
+-- that PyTorch programs look for here, with the replacement. late: names whose files load when first used: each a module or {module}, the
+-- module's field of that name; a file may also set the name itself. find(t, name): makes other values on first use, or gives nil.
 function options.told(t, what, place, elsewhere, late, find)
   return setmetatable(t, {__index = function(_, k)
     if type(k) ~= "string" then return nil end
@@ -264,7 +263,7 @@ function options.told(t, what, place, elsewhere, late, find)
   end})
 end
 
--- An error's text without the place that it was raised at: the user's line, or the library's.
+-- An error's text without the place (the user's line, or the library's) where it was raised.
 function options.bare(e)
   if type(e) ~= "string" then return e end
   local place = core.where()

@@ -1,8 +1,8 @@
 -- PyTorch's files (torch.save: a zip archive with a pickle and the tensors' bytes), read as data.
 --
--- Idea: a pickle is a program for a stack machine that may call anything. This machine knows the few instructions that state dicts are made
--- of, and the only things it "calls" build a tensor, a storage's name, an ordered dict, a size or another plain value. Anything else is
--- an error that names it.
+-- Idea: a pickle is a program for a stack machine that may call anything. This machine knows only the few instructions that state dicts
+-- need, and the only things that it "calls" build a tensor, a storage's name, an ordered dict, a size or another plain value. Anything else
+-- is an error that names it.
 -- Invariant: sizes and strides are checked against the storage before a tensor is made.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
@@ -13,13 +13,13 @@ local storages = {FloatStorage = "<f4", DoubleStorage = "<f8", HalfStorage = "<f
 local width = {["<f4"] = 4, ["<f8"] = 8, ["<f2"] = 2, bf16 = 2, ["<i8"] = 8, ["<i4"] = 4, ["<i2"] = 2, ["|i1"] = 1,
   ["|u1"] = 1, ["|b1"] = 1}
 
-local dtypes = {}          -- as values: strings
+local dtypes = {}          -- dtypes as values are strings
 for name in ("float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool"):gmatch "%S+" do dtypes[name] = true end
 
 local function fail(...) error(string.format(...), 0) end
 local function whole(v, least) return type(v) == "number" and v % 1 == 0 and v >= least and v <= 2 ^ 48 end
 
--- Python's None, and dicts and lists while they are built; a mark.
+-- Python's None; a mark on the stack; dicts and lists under construction.
 local NONE, MARK = {}, {}
 local Dict, List = {}, {}
 
@@ -39,7 +39,7 @@ function Machine:unsigned(n)
   for i = n, 1, -1 do v = v * 256 + s:byte(i) end
   return v
 end
-function Machine:signed(n)       -- two's complement; the distance to -1 is exact where the number is
+function Machine:signed(n)       -- two's complement; exact as far as doubles are
   local v, s = 0, self:bytes(n)
   local negative = s:byte(n) > 127
   for i = n, 1, -1 do v = v * 256 + (negative and 255 - s:byte(i) or s:byte(i)) end
@@ -116,7 +116,7 @@ local function numbers(v, what)
   return v.values
 end
 
--- The last element that sizes and strides reach, how many there are, and whether they lie in order.
+-- The position of the last element that sizes and strides reach, the number of elements, and whether they are contiguous.
 local function extent(offset, sizes, strides)
   local last, n, contiguous = offset, 1, true
   for i = #sizes, 1, -1 do
@@ -129,7 +129,7 @@ local function extent(offset, sizes, strides)
   return last, n, contiguous
 end
 
--- A storage's blob: read once, and large enough.
+-- A storage's blob, read once, and checked to be large enough.
 local function blob_of(m, storage)
   local blob = m.blobs[storage.key]
   if not blob then
@@ -147,7 +147,7 @@ local function tensor(args, m)
   if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
     fail "its pickle is damaged: a tensor without a storage"
   end
-  local about = args[7]                    -- marks of a view that isn't computed yet
+  local about = args[7]                    -- marks of a lazy view
   for name, on in pairs(getmetatable(about) == Dict and about.values or {}) do
     if on == true and (name == "neg" or name == "conj") then fail("a tensor is saved as a %s view; save its clone()", name) end
   end
@@ -159,20 +159,20 @@ local function tensor(args, m)
   end
   local blob = blob_of(m, storage)
   if n == 0 or contiguous then return core.blob_array(blob, n == 0 and 0 or offset * width[storage.descr], storage.descr, sizes) end
-  -- any other strides; dims that repeat elements stay repeats
+  -- other strides; dims with stride 0 stay expanded
   local some, room = {}, 1
   for i, d in ipairs(sizes) do
     some[i] = strides[i] == 0 and 1 or d
     room = room * some[i]
   end
-  if room > math.max(16 * storage.count, 2 ^ 20) then         -- windows; more is what a few bytes could ask for without end
+  if room > math.max(16 * storage.count, 2 ^ 20) then         -- overlapping windows: a small file could ask for endless memory
     fail("a tensor of %.0f elements lies over itself in %d: save its clone()", room, storage.count)
   end
   local flat = core.blob_array(blob, 0, storage.descr, {storage.count})
   return ops.expand(ops.strided_take(flat, {}, some, strides, offset), sizes)
 end
 
--- What a pickle may call, with a list of arguments.
+-- The functions that a pickle may call, each with a list of arguments.
 local calls = {
   ["collections.OrderedDict"] = function() return setmetatable({values = {}}, Dict) end,
   ["torch._utils._rebuild_tensor_v2"] = tensor,
@@ -180,7 +180,7 @@ local calls = {
     return core.is_tensor(args[1]) and args[1] or fail "its pickle is damaged: a parameter"
   end,
   ["torch.Size"] = function(args) return args[1] end,
-  -- of settings that are saved beside: a device as its name, a set as a list, a Counter as a table
+  -- settings saved with tensors: a device as its name, a set as a list, a Counter as a table
   ["torch.device"] = function(args)
     local kind, index = args[1], args[2]
     if type(kind) ~= "string" or not (index == nil or whole(index, 0)) then fail "its pickle is damaged: a device" end
@@ -255,7 +255,7 @@ local run = {
     local l = m:top(List)
     for _, v in ipairs(items) do append(l, v) end
   end,
-  ["b"] = function(m) m:pop(); m:top(Dict) end,                              -- an OrderedDict's attributes: a state dict's versions
+  ["b"] = function(m) m:pop(); m:top(Dict) end,  -- an OrderedDict's attributes, such as a state dict's versions, are dropped
   ["0"] = Machine.pop,
 }
 run[")"], run["l"], run["U"] = run["]"], run["t"], run["\140"]
@@ -271,7 +271,7 @@ local function result_of(text, read)
   fail "its pickle doesn't end"
 end
 
--- Tables of what the machine built: dicts by key, lists from 1; None is left out.
+-- Converts what the machine built to tables: dicts by key, lists from 1, without None.
 local function plain(v, seen)
   if type(v) ~= "table" then return v end
   if v == NONE then return nil end
@@ -288,7 +288,7 @@ local function plain(v, seen)
   return out
 end
 
--- What torch.save wrote: state dicts, tensors, tables of them, numbers, strings. None is nil.
+-- A value that torch.save wrote: state dicts, tensors, tables of them, numbers, strings. None becomes nil.
 function pickle.load(path, device)
   local archive, names = core.zip_list(path)
   local at, root = {}, nil

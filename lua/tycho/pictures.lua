@@ -8,7 +8,7 @@ local pictures = {}
 
 local OPTIONS = {nrow = 8, padding = 2, normalize = false, value_range = false, scale_each = false, pad_value = 0}
 
--- x to 0..1 between its least and largest value, or those given
+-- x scaled to 0..1 from its least and largest value, or from the given range
 local function stretched(x, range)
   local lo, hi = ops.amin(x), ops.amax(x)
   if range then lo, hi = range[1], range[2] end
@@ -49,11 +49,11 @@ local function grid(who, x, o)
   return out
 end
 
--- make_grid(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0}): pictures N x C x H x W
--- of 0..1 (uint8: 0..255), or a list of CxHxW, as one picture 3xHxW, nrow of them in a row.
+-- make_grid(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0}): joins pictures N x C x H
+-- x W of values in 0..1 (uint8: 0..255), or a list of CxHxW, to one picture 3xHxW, with nrow of them in a row.
 function pictures.make_grid(x, o) return no_grad(grid, "make_grid", x, o) end
 
--- save_image(pictures, path, {options of make_grid}): the same as a PNG file.
+-- save_image(pictures, path, {options of make_grid}): writes that picture as a PNG file.
 function pictures.save_image(x, path, o)
   if type(path) ~= "string" then fail("save_image: argument 2 must be a file's name, got " .. type(path)) end
   local picture = no_grad(grid, "save_image", x, o)

@@ -1,4 +1,4 @@
--- A curve as a PNG picture: axes, grid, values at the axes' ends, and a line. Enough to see how a training went.
+-- Draws a curve as a PNG picture: axes, grid, values at the axes' ends, and a line. Enough to see how a training went.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -11,7 +11,7 @@ local glyphs = {["0"] = "111101101101111", ["1"] = "010110010010111", ["2"] = "1
   ["5"] = "111100111001111", ["6"] = "111100111101111", ["7"] = "111001001010010", ["8"] = "111101111101111", ["9"] = "111101111001111",
   ["."] = "000000000000010", ["-"] = "000000111000000", ["e"] = "011101111100011", ["+"] = "000010111010000"}
 
--- save_curve(path, ys, {xs=}): a list of numbers as a curve, a PNG file; xs: where they stand, 1, 2, ... unless given.
+-- save_curve(path, ys, {xs=}): draws a list of numbers as a curve, a PNG file; xs: their positions, by default 1, 2, ...
 function plot.save_curve(path, ys, o)
   local xs = options.fill("save_curve", o, {xs = false}).xs or {}
   for _, list in ipairs {ys or false, xs} do
@@ -56,7 +56,7 @@ function plot.save_curve(path, ys, o)
     local half = math.max(0.5, math.abs(lo) * 1e-3)
     lo, hi = lo - half, hi + half
   end
-  local function share(v, from, to)        -- by halves: to - from may be more than a number can be
+  local function share(v, from, to)        -- in halves, since to - from may overflow
     return to > from and (v / 2 - from / 2) / (to / 2 - from / 2) or 0.5
   end
   local function at(i)

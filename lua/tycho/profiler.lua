@@ -1,20 +1,19 @@
--- tycho.profiler: where a program's time goes. profile(fn) calls fn and tells of each op that ran, gradient rules' and
--- compiled steps' too, how long it took on the CPU and between two events of the GPU's stream; record_function(name,
--- fn) names a part of the program.
+-- tycho.profiler: where a program's time goes. profile(fn) calls fn and reports for each op that ran, also in gradient rules and compiled
+-- steps, its time on the CPU and between two events of the GPU's stream; record_function(name, fn) names a part of the program.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local callable = require("tycho.modes").callable
 local fail = options.fail
 local profiler = {}
 
--- A row's figures, by any of which table() sorts.
+-- A row's figures; table() sorts by any of them.
 local FIGURES = {"count", "cpu_time_total", "self_cpu_time_total", "cuda_time_total", "self_cuda_time_total",
   "cpu_time", "cuda_time", "memory"}
 
 local Profile = {}
 Profile.__index = Profile
 
--- Each entry's own time: less that of the entries within it.
+-- Each entry's own time: its time less that of the entries within it.
 local function own_times(list)
   local open = {}
   for _, e in ipairs(list) do
@@ -26,7 +25,7 @@ local function own_times(list)
       if outer.self_gpu_time and e.gpu_time then outer.self_gpu_time = outer.self_gpu_time - e.gpu_time end
     end
   end
-  local within = {}                                      -- a range's time of the GPU is that of what ran in it
+  local within = {}                                      -- a range's GPU time is that of the ops in it
   for i = #list, 1, -1 do
     local e = list[i]
     e.gpu_total = e.gpu_time or within[e.depth + 1] or 0
@@ -38,8 +37,8 @@ end
 
 -- key_averages({group_by_input_shape=false}): what ran, by name (and shapes), in the order of first calls: a list of {key=, input_shapes=,
 -- count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us,
--- those without _total the mean of a call; memory: bytes of an op's results, or that were there after a range and not before. A GPU's
--- times lie between events around an op: of a short one on an idle device they are mostly its launch's way there.
+-- those without _total are means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times
+-- lie between events around an op: for a short op on an idle device they are mostly launch latency.
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, {group_by_input_shape = false})
   local list, by = {}, {}
@@ -126,7 +125,7 @@ function Profile:table(o)
 end
 function Profile:__tostring() return self:table() end
 
--- Writes a file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
+-- Writes a file for chrome://tracing and Perfetto: the CPU's ops in one row, each GPU's in another.
 function Profile:export_chrome_trace(path)
   local list = {}
   local function add(name, row, begin, time, e)
@@ -141,9 +140,9 @@ function Profile:export_chrome_trace(path)
 end
 
 ---- profiles of some steps ----
--- schedule{skip_first=0, wait=0, warmup=0, active=1, repeats=0}: what each step of a profile is for: skip_first steps of nothing; then
--- rounds of wait steps of nothing, warmup steps whose record is thrown away, and active ones that are recorded. repeats: so many rounds
--- (0: without end).
+-- schedule{skip_first=0, wait=0, warmup=0, active=1, repeats=0}: what each step of a profile does: skip_first steps do nothing; then come
+-- rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats: the number
+-- of rounds (0: without end).
 function profiler.schedule(o)
   o = options.fill("schedule", o, {wait = 0, warmup = 0, active = 1, repeats = 0, skip_first = 0})
   for name, v in pairs(o) do options.whole("schedule", name, v, name == "active" and 1 or 0) end
@@ -156,7 +155,7 @@ function profiler.schedule(o)
   end
 end
 
--- For on_trace_ready: writes each trace into the folder, as a file that TensorBoard and Perfetto read.
+-- For on_trace_ready: writes each trace into the folder, as a file for TensorBoard and Perfetto.
 function profiler.tensorboard_trace_handler(folder)
   if type(folder) ~= "string" then fail("tensorboard_trace_handler: argument 1 must be a string, got %s", options.shown(folder)) end
   return function(p)
@@ -165,7 +164,7 @@ function profiler.tensorboard_trace_handler(folder)
   end
 end
 
-local Steps = setmetatable({}, {__index = Profile})      -- the profile of fn(p) as it grows
+local Steps = setmetatable({}, {__index = Profile})      -- the growing profile of fn(p)
 Steps.__index, Steps.__tostring = Steps, Profile.__tostring
 local ACTIONS = {none = true, warmup = true, record = true, save = true}
 local function turn(p, action)
@@ -183,7 +182,7 @@ local function turn(p, action)
   if on and not running then core.profile_start(p._shapes) end
   p._action = action
 end
--- The next step begins.
+-- Begins the next step.
 function Steps:step()
   if self._ended then fail("step: the profile has ended") end
   self.step_num = self.step_num + 1
@@ -193,7 +192,7 @@ end
 local OPTIONS = {record_shapes = false, schedule = false, on_trace_ready = false}
 -- profile({record_shapes=false, schedule=, on_trace_ready=}, fn, ...): calls fn(...) and gives its profile, which prints as a table, then
 -- fn's results. The options may be left out. With a schedule fn gets the profile as its first argument and calls p:step() after each step;
--- on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
+-- on_trace_ready(p) is called at the end of each round. Waits for GPUs at the end.
 function profiler.profile(o, fn, ...)
   if callable(o) then
     options.first("profile", OPTIONS, fn, ...)
@@ -231,7 +230,7 @@ function profiler.profile(o, fn, ...)
   return ended(pcall(fn, ...))
 end
 
--- Calls fn(...) and gives its results; each op and each range is one on the timelines of Nsight and its like (tycho.cuda.nvtx).
+-- Calls fn(...) and gives its results; each op and range appears on the timelines of Nsight and similar tools (tycho.cuda.nvtx).
 function profiler.emit_nvtx(fn, ...)
   if not callable(fn) then fail("emit_nvtx: argument 1 must be a function, got %s", type(fn)) end
   if not core.gpu.is_available() then return fn(...) end
@@ -239,7 +238,7 @@ function profiler.emit_nvtx(fn, ...)
   return options.finally(core.profile_stop, fn, ...)
 end
 
--- Calls fn(...) and gives its results; where a profile is being taken it has an entry of that name.
+-- Calls fn(...) and gives its results; a profile that is being taken gets an entry of that name.
 function profiler.record_function(name, fn, ...)
   if type(name) ~= "string" then fail("record_function: argument 1 (name) must be a string, got %s", type(name)) end
   if not callable(fn) then fail("record_function: argument 2 must be a function, got %s", type(fn)) end

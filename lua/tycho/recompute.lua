@@ -1,10 +1,9 @@
--- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs it again, with
--- the random numbers and the autocast that it had. What a function changes besides (batch_norm's running statistics) is
--- changed by the first run alone.
+-- Activation checkpointing: a function's intermediate values are not kept for backward; backward runs the function again, with the same
+-- random numbers and autocast. Other changes that the function makes (batch_norm's running statistics) are made by the first run alone.
 --
--- Idea: the call is one node of the tape, whose operands are fn's arguments and what the first run read besides and that needs a gradient:
--- parameters, tensors computed before (core.collect_into). In backward leaves stand in for all of these while fn runs again;
--- their gradients are the node's. Invariant: nothing of the graph around it is touched from within, so that hooks see whole gradients.
+-- Idea: the call is one node of the tape. Its operands are fn's arguments and whatever else the first run read that needs a gradient:
+-- parameters, tensors computed before (core.collect_into). In backward fn runs again with leaves standing in for all operands, whose
+-- gradients are the node's. Invariant: backward inside never touches the surrounding graph, so that hooks see whole gradients.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, finally, pack = options.fail, options.finally, options.pack
@@ -13,9 +12,9 @@ local modes = require "tycho.modes"
 local tree = require "tycho.tree"
 local M = core.methods
 local recompute = {}
-local FIRST_STATE = 4                       -- among the arguments of Again
+local FIRST_STATE = 4                       -- the place of the first generator state among Again's arguments
 
--- The states of the generators that a function of these arguments may draw from; none where it isn't to have the same numbers again.
+-- The states of the generators that fn may draw from, given its arguments; none if fresh: fn then needn't draw the same numbers again.
 local function generators(fresh, ...)
   if fresh then return {} end
   local states, known = {core.ops.rng_state {device = "cpu"}}, {cpu = true}
@@ -26,13 +25,13 @@ local function generators(fresh, ...)
     local x = select(i, ...)
     note(core.is_tensor(x) and x.device)
   end
-  note(core.gpu.opened() and "cuda:" .. core.gpu.current_device())          -- fn may move there what it is given
+  note(core.gpu.opened() and "cuda:" .. core.gpu.current_device())          -- fn may move its arguments there
   return states
 end
 local function restore(states) for _, state in ipairs(states) do core.ops.set_rng_state(state) end end
 
--- What fn made and nobody holds is memory that checkpoints are there to save: it doesn't wait for the collector's next
--- turn, where it is much. Where a collection gave little back, the next one comes later. results: what is held.
+-- Memory that fn made and nobody holds is what checkpoints are to save, so a large amount doesn't wait for the collector's next cycle.
+-- After a collection that freed little, the threshold for the next is raised. results: tensors that are held.
 local LEAST = 2^24
 local much = LEAST
 local function tidy(before, results)
@@ -47,15 +46,15 @@ local function tidy(before, results)
   end
 end
 
--- fn's i-th argument, which stands behind ctx.ahead others of Again's; the tape holds the tensors among them.
+-- fn's i-th argument; it comes after ctx.ahead other arguments of Again. Tensors among them are held by the tape.
 local function argument(ctx, i)
   local x = ctx._saved[ctx.ahead + i]
   if x == nil then return ctx.plain[i] end
   return x
 end
 
--- fn(...), while leaves[n + k] stands for operand k, under all its handles that are still there. What fn gives back as it found it is
--- given by a handle of its own.
+-- Calls fn(...) with leaves[n + k] standing in for operand k under all of its handles that still exist. An operand that fn returns
+-- unchanged is returned under a handle of its own.
 local function among_leaves(ctx, leaves, fn, ...)
   local handles, before, known = {}, {}, {}
   for i = 1, ctx.n do if leaves[i] then known[core.address(leaves[i])] = 0 end end
@@ -85,9 +84,10 @@ local function among_leaves(ctx, leaves, fn, ...)
   end, ...)
 end
 
--- fn again, with what it had. Gives its results, with n, and by place the leaves that stood for its arguments and what it reads besides.
+-- Runs fn again in its original state. Gives its results, with n, and by place the leaves that stood in for its arguments and other
+-- operands.
 local function computed_again(ctx)
-  local within = core.scope_outside()      -- what fn is given and makes may be kept by the user
+  local within = core.scope_outside()      -- the user may keep what fn is given and makes
   local args, leaves = {}, {}
   for i = 1, ctx.n do
     local x = argument(ctx, i)
@@ -118,7 +118,7 @@ local function computed_again(ctx)
   end
   return results, leaves
 end
--- Of results, those that a gradient flows to, and the gradients given for them.
+-- Those results that require grad, and the gradients given for them.
 local function roots_of(out, given)
   local roots, grads = {}, {}
   for k = 1, out.n do
@@ -130,7 +130,7 @@ local function roots_of(out, given)
   return roots, grads
 end
 
--- Gradients of roots with respect to leaves, of which n may be there: by place.
+-- The gradients of roots with respect to leaves, of which up to n places are filled; by place.
 local function pass(roots, grads, leaves, n, retain, create)
   local wanted, places, result = {}, {}, {}
   for i = 1, n do if leaves[i] then wanted[#wanted + 1], places[#wanted + 1] = leaves[i], i end end
@@ -139,16 +139,16 @@ local function pass(roots, grads, leaves, n, retain, create)
   return result
 end
 
--- In a function of its own, so that nothing holds what fn made when the collector comes.
+-- A separate function, so that nothing holds fn's values when the collector runs.
 local function once(ctx, n, ...)
   local out, leaves = computed_again(ctx)
   local roots, grads = roots_of(out, {...})
   return pass(roots, grads, leaves, n, false, false)
 end
 
--- The gradients of a checkpoint's operands as a function of these and of the gradients that come: for gradients of gradients.
+-- The gradients of a checkpoint's operands, as a function of the operands and the incoming gradients: for second derivatives.
 local Gradients = autograd.Function {
-  -- ...: as many gradients as fn has results, then the n operands
+  -- ...: a gradient for each of fn's count results, then the n operands
   forward = function(c, ctx, count, n, ...)
     local given, results, out, leaves = {}, {}, computed_again(ctx)
     c.leaves, c.count = {}, count + n
@@ -170,11 +170,11 @@ local Gradients = autograd.Function {
       local more = (select(place, ...))
       if more and g.requires_grad then roots[#roots + 1], grads[#grads + 1] = g, more end
     end
-    -- what was found may be asked for again: whether this pass is the last isn't known here
+    -- retain: the result may be differentiated again; whether this pass is the last isn't known here
     return nil, nil, nil, unpack(pass(roots, grads, c.leaves, c.count, true, false), 1, c.count)
   end}
 
--- Operands, and their handles: handles[i] is of operand handles.of[i]. What has been freed meanwhile nobody can read again.
+-- Operands, and their handles: handles[i] is of operand handles.of[i]. Tensors freed since are left out: nobody can read them again.
 local function sorted(list)
   local operands, handles, place, of = {}, {}, {}, {}
   local function put(h, k)
@@ -191,8 +191,8 @@ local function sorted(list)
   return operands, handles
 end
 
--- fn(...), of which operands are collected; its arguments, under handles of their own, are none. What it gives back as it was found is an
--- operand, and another tensor then.
+-- Calls fn(...) and collects the operands that it reads. Its arguments, passed under handles of their own, are not among them. A collected
+-- operand that fn returns unchanged is returned as another tensor.
 local function collecting(ctx, fn, ...)
   local list, args, n, unseen = {}, {}, select("#", ...), modes.unseen
   for i = 1, n do
@@ -220,7 +220,7 @@ local function collecting(ctx, fn, ...)
 end
 
 local Again = autograd.Function {
-  -- how, fn, and, from FIRST_STATE on, as many generators' states and fn's arguments. Tensors are in _saved again at backward.
+  -- how, fn, the number of generator states; then, from FIRST_STATE on, these states and fn's arguments. Tensors are in _saved at backward.
   forward = function(ctx, how, fn, states, ...)
     ctx.fn, ctx.ahead, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh
     ctx.autocasts, ctx.plain = modes.autocast(), {}
@@ -251,11 +251,11 @@ local Again = autograd.Function {
 Again.internal = true
 
 ---- tensors in tables ----
--- Gradients flow to and from arguments and results of a recorded call alone: tensors in plain tables become such, and
--- the tables are made again around them.
+-- Gradients flow only to and from tensors that are arguments or results of a recorded call. Tensors in plain tables are therefore passed
+-- one by one, and the tables rebuilt around them.
 local function plain(v) return type(v) == "table" and getmetatable(v) == nil end
 
--- v with a place in the list for each tensor.
+-- A copy of v with a place in the list for each tensor.
 local function taken_out(v, list)
   return tree.map(v, function(x)
     if not core.is_tensor(x) then return x end
@@ -271,8 +271,8 @@ local function has_table(...)
   return false
 end
 
--- fn(...), of which only arguments and results are kept. how.report, where given, is told at each backward how many bytes of fn's values
--- in between were made again for it; how.fresh: random numbers are drawn anew then.
+-- Calls fn(...), of which only arguments and results are kept for backward. how.report(bytes), if given, is called at each backward with
+-- the bytes of intermediate values that were recomputed; how.fresh: random numbers are drawn anew.
 function recompute.run(how, fn, ...)
   if not core.is_grad_enabled() then return fn(...) end
   local results
@@ -297,9 +297,9 @@ function recompute.run(how, fn, ...)
   return unpacked(results and tree.fill(results, out) or out)
 end
 
--- Options that PyTorch's programs end a call with. Those with false change nothing: there is one way here.
-local OPTIONS = {preserve_rng_state = true, use_reentrant = false, determinism_check = false, early_stop = false, debug = false}
--- Whether v is a table of these, and no argument of fn's: `debug` alone could be one.
+-- Options that PyTorch programs put last. preserve_rng_state = false draws new random numbers; the others have no effect.
+local OPTIONS = {preserve_rng_state = true, use_reentrant = true, determinism_check = true, early_stop = true, debug = true}
+-- Whether v is a table of these. A table that has other names, too, is an argument of fn unless a name, other than debug, shows what it is.
 local function is_options(who, v)
   if not plain(v) or next(v) == nil then return false end
   local all, some = true, false
@@ -313,9 +313,9 @@ local function is_options(who, v)
   return all
 end
 
--- checkpoint(fn, ...): fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and
--- autocast. {preserve_rng_state = false}, after all arguments: other random numbers. PyTorch's use_reentrant, determinism_check,
--- early_stop and debug are taken there, too, and change nothing: results of other shapes are an error always.
+-- checkpoint(fn, ...): calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random
+-- numbers and autocast. {preserve_rng_state = false}, after all arguments: with other random numbers. PyTorch's use_reentrant,
+-- determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   local n = select("#", ...)
@@ -326,7 +326,7 @@ function recompute.checkpoint(fn, ...)
   return recompute.run({}, fn, ...)
 end
 
--- Layers one after another, in so many parts, each recomputed by itself.
+-- Runs layers one after another in `segments` parts, each recomputed by itself.
 function recompute.sequence(how, layers, segments, ...)
   local module = require "tycho.nn.module"
   local parts = math.min(segments, #layers)
@@ -343,8 +343,8 @@ function recompute.sequence(how, layers, segments, ...)
   return part(1, 1, ...)
 end
 
--- checkpoint_sequential(functions, segments, input): the functions (a Sequential, or a list of functions and modules) one after another in
--- so many parts, each recomputed by itself.
+-- checkpoint_sequential(functions, segments, input): runs the functions (a Sequential, or a list of functions and modules) one after
+-- another, in so many parts, each recomputed by itself.
 function recompute.checkpoint_sequential(functions, segments, x, o)
   if o ~= nil and not is_options("checkpoint_sequential", o) then fail("checkpoint_sequential: functions take one input") end
   options.whole("checkpoint_sequential", "segments", segments, 1)

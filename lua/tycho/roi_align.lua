@@ -1,15 +1,15 @@
--- tycho.vision.ops.roi_align: what a picture's features are in each of some regions, as grids of one size.
+-- tycho.vision.ops.roi_align: a picture's features in each of some regions, as grids of one size.
 --
 -- Idea: a cell of a region's grid is the mean of bilinear samples, and so a weighted sum of rows of a table of pixels by channels: a bag
--- (embedding_bag), which never has the samples of all channels in memory. Invariant: x and y are worked out apart, for each region, cell
--- and sample, as the pixels before and after with their weights; a sample more than a pixel outside of the picture is 0.
+-- (embedding_bag), which never has the samples of all channels in memory. Invariant: x and y are handled separately, for each region, cell
+-- and sample, as the two neighbouring pixels with their weights; a sample more than a pixel outside of the picture is 0.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
 local fail = options.fail
 local ops, M, F = core.ops, core.methods, lib.functions
 
--- Regions (K, 5), the picture's number first, of a matrix of such or a list of matrices of boxes, one for each picture.
+-- Regions (K, 5), the picture's number first, from such a matrix or from a list of matrices of boxes, one for each picture.
 local function regions_of(x, boxes)
   if core.is_tensor(boxes) then
     if M.dim(boxes) ~= 2 or boxes.shape[2] ~= 5 then
@@ -32,8 +32,8 @@ local function regions_of(x, boxes)
   return ops.cat(list, 1)
 end
 
--- Along one side of `size` pixels: regions from `first`, `length` long, in `cells`: the pixels (K, cells, samples, 2) from 0, and their
--- weights. samples: nil for as many as a cell has pixels; most: in the largest.
+-- Along one side of `size` pixels, for regions from `first`, `length` long, in `cells` cells: the pixels (K, cells, samples, 2) from 0, and
+-- their weights. samples: per cell; nil: as many as a cell has pixels; most: the largest such number.
 local function along(first, length, size, cells, samples, most)
   local K, like = first.shape[1], {dtype = first.dtype, device = first.device}
   local function lone(x) return M.view(x, K, 1, 1) end
@@ -49,7 +49,7 @@ local function along(first, length, size, cells, samples, most)
   return M.long(ops.stack({before, ops.clamp(before + 1, nil, size - 1)}, 4)), ops.stack({weight * (1 - share), weight * share}, 4)
 end
 
--- As vision.ops.roi_align says.
+-- See vision.ops.roi_align.
 return function(x, boxes, size, scale, ratio, aligned)
   if M.dim(x) ~= 4 then fail("roi_align: argument 1 (input) must have 4 dims, got shape %s", tostring(x.shape)) end
   local regions = M.detach(regions_of(x, boxes))
@@ -58,7 +58,7 @@ return function(x, boxes, size, scale, ratio, aligned)
   if h < 1 or w < 1 then fail("roi_align: output_size must be at least 1, got %dx%d", h, w) end
   if K == 0 or N * C * H * W == 0 then return ops.zeros({K, C, h, w}, {dtype = x.dtype, device = x.device}) end
   regions = M.to(regions, x.dtype == "float64" and "float64" or "float32")
-  if lib.looks(regions) then                             -- elsewhere that would be a wait
+  if lib.looks(regions) then                             -- on a GPU that would be a wait
     if not ops.all(M.isfinite(regions)):item() then fail("roi_align: argument 2 (boxes) has numbers that aren't finite") end
     local first, last = M.aminmax(ops.select(regions, 2, 1))
     if first:item() < 1 or last:item() > N then

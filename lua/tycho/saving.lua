@@ -1,8 +1,8 @@
 -- tycho.save and tycho.load: a tensor, or nested tables of tensors, numbers, strings and booleans, as one safetensors file.
 --
--- Idea: tensors stand in the file under their path joined by dots, so a state dict has PyTorch's names and any other
--- reader sees it. What is not a flat table of tensors is described by a tree in the file's metadata, as JSON. Loading
--- builds data only: nothing in a file can name code.
+-- Idea: tensors are stored under their path joined by dots, so a state dict has PyTorch's names and any other reader can use it. Anything
+-- but a flat table of tensors is described by a tree in the file's metadata, as JSON. Loading only builds data: nothing in a file can name
+-- code.
 local core = require "tycho.core"
 local pickle = require "tycho.pickle"
 local options = require "tycho.options"
@@ -11,7 +11,7 @@ local bare = options.bare
 local M = core.methods
 local saving = {}
 
--- Numbers as text that gives every bit back; JSON has no NaN and no infinities.
+-- Numbers as text that preserves every bit; JSON has no NaN and no infinities.
 local function number_text(v)
   if v ~= v then return "nan" end
   if v == math.huge then return "inf" end
@@ -53,7 +53,7 @@ local function encode(v, path, seen, names, tensors, used)
     error(("save: %s is an object; save its state_dict()"):format(path == "" and "the value" or "'" .. path .. "'"), 0)
   end
   if seen[v] then error(("save: '%s' contains itself"):format(path), 0) end
-  if #v > LONG and is_numbers(v) then      -- a curve, say: as a tensor, not a tree's leaf each
+  if #v > LONG and is_numbers(v) then      -- such as a curve: as a tensor, not as separate leaves
     local node = encode(core.from_value(v, "float64"), path, seen, names, tensors, used)
     return {l = node.t}
   end
@@ -85,14 +85,14 @@ local function is_flat(v)
   return true
 end
 
--- A value's tree (for JSON), its tensors' names, the tensors; and back from the tree and tensors by name.
+-- A value's tree (for JSON), its tensors' names, and the tensors; and the value from the tree and tensors by name.
 function saving.tree(value)
   local names, tensors = {}, {}
   return encode(value, "", {}, names, tensors, {__metadata__ = true}), names, tensors
 end
 function saving.value(tree, tensors) return decode(tree, tensors, "its metadata") end
 
--- Tables and tensors copied, to a device where one is named.
+-- Copies tables and tensors, to a device if given.
 function saving.copied(v, device)
   if core.is_tensor(v) then
     local copy = core.ops.clone(v:detach())
@@ -111,8 +111,8 @@ local function on_host(tensors)
 end
 
 ---- several files and an index, as large models are published ----
--- A flat table of tensors as files of up to `most` bytes (a larger tensor has one of its own), and path.index.json,
--- which names the file of each. Files that are there are replaced when all new ones have been written.
+-- Writes a flat table of tensors as files of up to `most` bytes (a larger tensor has its own), and path.index.json, which names each one's
+-- file. Existing files are replaced only when all new ones have been written.
 local function save_shards(path, value, most)
   local names, shards, size, total = {}, {}, math.huge, 0
   for name in pairs(value) do names[#names + 1] = name end
@@ -162,9 +162,9 @@ local function load_shards(path, device)
   return out
 end
 
--- save(path, value, {max_shard_size=}): writes a tensor, or nested tables of tensors, numbers, strings and booleans, as a safetensors
--- file, whatever its name; the file takes its place when it is whole. max_shard_size, in bytes: a flat table of tensors as several files
--- and path.index.json, which load takes.
+-- save(path, value, {max_shard_size=}): writes a tensor, or nested tables of tensors, numbers, strings and booleans, as a safetensors file,
+-- whatever its name; an existing file is replaced once the new one is complete. max_shard_size, in bytes: writes a flat table of tensors as
+-- several files and path.index.json, which load reads.
 function saving.save(path, value, o)
   if type(path) ~= "string" then
     fail("save: argument 1 (path) must be a string, got %s%s", options.shown(path),
@@ -209,7 +209,7 @@ function decode(node, tensors, path)
   return out
 end
 
--- A value as JSON and a list of tensors, and back from those; for messages between processes. memory: of the message the tensors lie in.
+-- A value as JSON and a list of tensors, and back; for messages between processes. memory: that of the message, which holds the tensors.
 function saving.pack(value)
   local about = {}
   local tree, names, tensors = saving.tree(value)
@@ -225,15 +225,16 @@ function saving.unpack(text, memory)
     return x
   end)
 end
--- tensor_of: gives the next tensor, of which t.dtype and t.sizes are known.
+-- tensor_of gives the next tensor, of dtype t.dtype and sizes t.sizes.
 function saving.unpack_from(text, tensor_of)
   local message, tensors = core.json_decode(text), {}
   for _, t in ipairs(message.tensors) do tensors[t.name] = tensor_of(t) end
   return decode(message.tree, tensors, "a message")
 end
 
--- load(path, device=): what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of
--- tensors and plain data: no code in them is run, whatever weights_only= says. device: where the tensors go, the default one unless given.
+-- load(path, device=): the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt
+-- files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default
+-- device.
 saving.load = core.define("load", "path:string, device:device?, *, weights_only:bool=true", function(path, device)
   device = device or core.gpu.default_device()
   if pickle.is(path) then                    -- torch.save's

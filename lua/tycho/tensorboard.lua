@@ -1,4 +1,4 @@
--- tycho.utils.tensorboard: what TensorBoard shows of a run (tensorboard --logdir runs), as torch.utils.tensorboard writes it.
+-- tycho.utils.tensorboard: writes files for TensorBoard (tensorboard --logdir runs), as torch.utils.tensorboard does.
 --
 -- Idea: an event file is a row of records, each a protocol buffer of a few fields (TensorFlow's event.proto and summary.proto) between two
 -- checksums (CRC-32C). Invariant: a record is written whole or not at all, so that a file can be read while it grows.
@@ -29,7 +29,7 @@ local function crc32c(s)
   return bit.bnot(c)
 end
 local function bytes(ctype, v) return ffi.string(ffi.new(ctype .. "[1]", v), ffi.sizeof(ctype)) end
-local function masked(s)                   -- a checksum of what holds checksums would be weak
+local function masked(s)                   -- masked, since a checksum of data with checksums would be weak
   local c = crc32c(s)
   return bytes("uint32_t", (bit.bor(bit.rshift(c, 15), bit.lshift(c, 17)) % 2 ^ 32 + 0xa282ead8) % 2 ^ 32)
 end
@@ -78,7 +78,7 @@ local function open(w)
   file:write(event(w, nil, nil, text(3, "brain.Event:2")))
 end
 
--- step and time, which may have been given by their names in PyTorch, and others that are known.
+-- step and time, which may be given under PyTorch's names in a table, with other known options.
 local NAMES = {global_step = true, walltime = true}
 local function named(who, step, time, known)
   if type(step) ~= "table" or core.is_tensor(step) then return step, time, {} end
@@ -106,8 +106,8 @@ local function number(who, v)
   return v
 end
 
--- SummaryWriter(folder=, {flush_secs=120, filename_suffix="", comment=""}): writes what TensorBoard shows into a file of the folder, runs/
--- and the time unless given; to see it: tensorboard --logdir runs. It is in the file after flush_secs, flush(), close(), and at the
+-- SummaryWriter(folder=, {flush_secs=120, filename_suffix="", comment=""}): writes data for TensorBoard into a file of the folder, by
+-- default runs/ and the time; to see it: tensorboard --logdir runs. Data reach the file after flush_secs, at flush() or close(), and at the
 -- program's end.
 function tensorboard.SummaryWriter(folder, o)
   if type(folder) == "table" and o == nil then folder, o = folder.log_dir, folder end
@@ -119,12 +119,12 @@ function tensorboard.SummaryWriter(folder, o)
     _clock = os.time() - core.now(), _of = {}}, Writer)
 end
 
--- A number, or a tensor of one element; a GPU is waited for. step: a whole number from 0; time: seconds since 1970, now unless given; so
--- for those below.
+-- A number, or a tensor of one element; waits for the GPU. step: a whole number from 0; time: seconds since 1970, by default now; both also
+-- in the functions below.
 function Writer:add_scalar(tag, value, step, time)
   write(self, "add_scalar", tag, step, time, single(2, number("add_scalar", value)))
 end
--- add_scalars(tag, {name = value, ...}, step, time): several curves in one picture; each is a run of its own below the folder.
+-- add_scalars(tag, {name = value, ...}, step, time): several curves in one chart; each is a separate run below the folder.
 function Writer:add_scalars(tag, values, step, time)
   if type(values) ~= "table" or core.is_tensor(values) then
     fail("add_scalars: argument 2 must be a table of numbers by name, got %s", options.shown(values))
@@ -142,7 +142,7 @@ function Writer:add_scalars(tag, values, step, time)
   end
 end
 
--- Borders that grow by a tenth, on both sides of 0.
+-- Bin borders that grow by a tenth, on both sides of 0.
 local borders
 local function histogram(x)
   if not borders then
@@ -158,12 +158,12 @@ local function histogram(x)
   for i, n in ipairs(inside) do if n > 0 then first, last = math.min(first, i), i end end
   if last == 0 then fail "add_histogram: no value is between -1e20 and 1e20" end
   local limits, counts = {}, {}
-  for i = first - 1, last do                             -- from an empty one on
+  for i = first - 1, last do                             -- begins with an empty bin
     limits[#limits + 1], counts[#counts + 1] = borders[i + 1], inside[i] or 0
   end
   local out = {}
   for field, v in ipairs {M.min(x):item(), M.max(x):item(), M.numel(x), M.sum(x):item(), M.dot(x, x):item()} do
-    out[field] = v ~= 0 and double(field, v) or ""       -- 0 is left out
+    out[field] = v ~= 0 and double(field, v) or ""       -- zeros are omitted
   end
   return table.concat(out) .. doubles(6, limits) .. doubles(7, counts)
 end
@@ -189,7 +189,7 @@ local function picture(self, who, tag, x, step, time, o)
   write(self, who, tag, step, time, text(4, whole(1, size(21)) .. whole(2, size(17)) ..
     whole(3, ({[0] = 1, [2] = 3, [4] = 2, [6] = 4})[png:byte(26)] or 3) .. text(4, png)))
 end
--- A picture CxHxW or HxW of 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", how its dims lie.
+-- A picture CxHxW or HxW of values in 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", the order of its dims.
 function Writer:add_image(tag, x, step, time, dataformats)
   local o
   step, time, o = named("add_image", step, time, {global_step = true, walltime = true, dataformats = true})
@@ -200,7 +200,7 @@ function Writer:add_image(tag, x, step, time, dataformats)
   if dataformats == "HWC" and core.is_tensor(x) and M.dim(x) == 3 then x = M.permute(x, 3, 1, 2) end
   picture(self, "add_image", tag, x, step, time)
 end
--- add_images(tag, x, step, time, {options of make_grid}): pictures NxCxHxW side by side.
+-- add_images(tag, x, step, time, {options of make_grid}): shows pictures NxCxHxW side by side.
 function Writer:add_images(tag, x, step, time, o) picture(self, "add_images", tag, x, step, time, o) end
 
 -- A text, shown as Markdown.
@@ -210,7 +210,7 @@ function Writer:add_text(tag, s, step, time)
   write(self, "add_text", tostring(tag) .. "/text_summary", step, time, text(8, tensor) .. text(9, text(1, text(1, "text"))))
 end
 
--- Writes to the file what was added so far.
+-- Writes everything added so far to the file.
 function Writer:flush()
   local ok, why = true, nil
   if self._file then ok, why = self._file:flush() end
@@ -218,7 +218,7 @@ function Writer:flush()
   for _, w in pairs(self._of) do w:flush() end
   self._flushed = core.now()
 end
--- Ends the file.
+-- Closes the file.
 function Writer:close()
   local ok, why = true, nil
   if self._file then ok, why = self._file:close() end

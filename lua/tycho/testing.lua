@@ -1,4 +1,4 @@
--- Comparisons for tests, after torch.testing: an error that says where two values differ, and by how much.
+-- Comparisons for tests, after torch.testing: the error says where two values differ, and by how much.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -37,7 +37,7 @@ local function tensors(a, b, o, differ)
     if a:stride()[d] ~= b:stride()[d] then differ("the strides of dim %d are %d and %d", d, a:stride()[d], b:stride()[d]) end
   end
   local rtol, atol = allowed(a, b, o)
-  -- whole numbers of 64 bits stay exact where they need only be equal
+  -- int64 values stay exact where they need only be equal
   local exact = rtol == 0 and atol == 0 and a.dtype == b.dtype
   local function wide(x) return exact and x.dtype == "int64" and M.cpu(x:detach()) or M.double(M.cpu(x:detach())) end
   a, b = wide(a), wide(b)
@@ -47,7 +47,7 @@ local function tensors(a, b, o, differ)
   if wrong == 0 then return end
   a, b = M.double(a), M.double(b)
   if M.dim(close) == 0 then differ("expected %.9g, got %.9g", M.item(b), M.item(a)) end
-  -- of those that differ alone; what has no difference, NaN, counts as the greatest
+  -- only elements that differ; a difference of NaN counts as the greatest
   local far = ops.masked_fill(ops.abs(a - b), close, 0)
   local absolute, at = greatest(M.nan_to_num(far, math.huge, math.huge))
   local relative, place = greatest(M.nan_to_num(ops.masked_fill(far / ops.abs(b), close, 0), math.huge, math.huge))
@@ -56,7 +56,7 @@ local function tensors(a, b, o, differ)
     wrong, n, 100 * wrong / n, absolute, at, atol, relative, place, rtol)
 end
 
--- Values with the same path lie side by side; keys of one that the other lacks differ.
+-- Compares the values at the same path; a key that only one has is a difference.
 local function compare(a, b, o, path, seen)
   local function differ(text, ...)
     local whole = (path == "" and "" or "at " .. path .. ": ") .. text:format(...)
@@ -69,7 +69,7 @@ local function compare(a, b, o, path, seen)
     local near = a == b or math.abs(a - b) <= atol + rtol * math.abs(b) and math.abs(b) < math.huge
     if not near and not (o.equal_nan and a ~= a and b ~= b) then differ("expected %.17g, got %.17g", b, a) end
   elseif type(a) == "table" and type(b) == "table" and not core.is_tensor(a) and not core.is_tensor(b) then
-    if seen[a] == b then return end                       -- tables that hold themselves
+    if seen[a] == b then return end                       -- tables that contain themselves
     seen[a] = b
     local function inside(k) return path .. (type(k) == "number" and ("[%g]"):format(k) or (path == "" and "" or ".") .. tostring(k)) end
     for k in pairs(b) do if a[k] == nil then differ("'%s' is missing", inside(k)) end end
@@ -84,9 +84,9 @@ local function compare(a, b, o, path, seen)
 end
 
 -- assert_close(actual, expected, {rtol=, atol=, equal_nan=false, check_dtype=true, check_device=true, check_stride=false, msg=}): raises,
--- saying where and by how much, unless |actual - expected| <= atol + rtol |expected| for each element; the tolerances are the dtype's
--- (float32: 1.3e-6 and 1e-5) where neither is given. Tensors, numbers, strings, booleans, and tables of these; shapes must be the same,
--- and dtypes and devices unless told otherwise. msg: the error's text, or a function from it to another.
+-- with where and by how much, unless |actual - expected| <= atol + rtol |expected| for each element. Default tolerances depend on the dtype
+-- (float32: 1.3e-6 and 1e-5). For tensors, numbers, strings, booleans, and tables of these; shapes must be the same, and dtypes and devices
+-- unless the options say otherwise. msg: the error's text, or a function that gets it and returns another.
 function testing.assert_close(actual, expected, o)
   o = options.fill("assert_close", o, OPTIONS)
   if (o.rtol == false) ~= (o.atol == false) then fail("assert_close: rtol and atol are given together, or neither") end
@@ -94,11 +94,11 @@ function testing.assert_close(actual, expected, o)
   modes.no_grad(compare, actual, expected, o, "", {})
 end
 
--- The values that make_tensor draws from, by dtype, where low and high aren't given: PyTorch's.
+-- The default ranges of make_tensor, by dtype: PyTorch's.
 local RANGES = {bool = {0, 2}, uint8 = {0, 10}}
 -- make_tensor(shape, {dtype="float32", device="cpu", low=, high=, requires_grad=false, exclude_zero=false, noncontiguous=false}): a tensor
--- of random values from low up to high, which it doesn't reach: from -9 to 9, of uint8 from 0 to 9, of booleans both. exclude_zero: 0 is 1
--- (the least number of a floating dtype there is). noncontiguous: its elements lie two apart.
+-- of random values from low to below high; by default from -9 to 9, for uint8 from 0 to 9, for booleans both. exclude_zero: zeros become 1
+-- (for a floating dtype its smallest number). noncontiguous: elements are two apart in memory.
 function testing.make_tensor(shape, o)
   o = options.fill("make_tensor", o, {dtype = "float32", device = false, low = false, high = false, requires_grad = false,
     exclude_zero = false, noncontiguous = false})

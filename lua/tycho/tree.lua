@@ -1,5 +1,5 @@
--- Nested plain tables (without a metatable), such as arguments and results are: a copy in which leaf(x) stands for each
--- x that is none. What is held twice, or holds itself, is so in the copy.
+-- Nested plain tables (without a metatable), such as arguments and results: map copies them, with leaf(x) in place of each other value x.
+-- What is held twice, or holds itself, is so in the copy.
 local function map(v, leaf, seen)
   if type(v) ~= "table" or getmetatable(v) ~= nil then return leaf(v) end
   if seen[v] then return seen[v] end
@@ -12,15 +12,15 @@ end
 local tree = {}
 function tree.map(v, leaf) return map(v, leaf, {}) end
 
--- A place in such a table, for item i of a list that comes later; note is its maker's.
+-- A place in such a table, for item i of a list that comes later; note: any value of its maker's.
 local Place = {}
 function tree.place(i, note) return setmetatable({i, note = note}, Place) end
--- fn(i, x) for each place i in v, and what stands there in like.
+-- Calls fn(i, x) for each place i in v; x is what `like` has there.
 function tree.each_place(v, like, fn)
   if getmetatable(v) == Place then fn(v[1], like)
   elseif type(v) == "table" and type(like) == "table" then for k, x in pairs(v) do tree.each_place(x, like[k], fn) end end
 end
--- v with the list's items in their places; or what at(i, note) gives.
+-- v with the list's items, or with at(i, note), in its places.
 function tree.fill(v, at)
   local list = type(at) == "table" and at
   return map(v, function(x)

@@ -15,12 +15,12 @@ end
 local Bar = {}
 Bar.__index = Bar
 
--- set{loss = 0.3}: values that the line shows.
+-- set{loss = 0.3}: values for the line to show.
 function Bar:set(values)
   if type(values) ~= "table" then fail("progress: set takes a table, such as {loss = 0.3}, got %s", options.shown(values)) end
   for k, v in pairs(values) do
     if self.values[k] == nil then self.names[#self.names + 1] = k end
-    self.values[k] = core.is_tensor(v) and core.keep(v:detach()) or v      -- which is read when it is shown
+    self.values[k] = core.is_tensor(v) and core.keep(v:detach()) or v      -- read when it is shown
   end
 end
 
@@ -70,7 +70,7 @@ function Bar:close()
   if not self.ended then self.ended = true; self:show(true) end
 end
 
--- f, state, control, as ipairs gives them, as one function
+-- The three values f, state, control of ipairs and the like as one function
 local function alone(f, state, control)
   local function step(k, ...)
     control = k
@@ -79,9 +79,9 @@ local function alone(f, state, control)
   return function() return step(f(state, control)) end
 end
 
--- progress(loader, {desc=, total=, count=, unit=, first=}): for x, y in it do: draws a line with the rate meanwhile: one that is redrawn on
--- a terminal, elsewhere one every few seconds. Or of a list, for i, x; of an iterator function; of pairs(t), which takes no options after
--- it. total: how many rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
+-- progress(loader, {desc=, total=, count=, unit=, first=}): for x, y in it do: draws a line with the rate meanwhile, redrawn on a terminal,
+-- elsewhere a new one every few seconds. Also for a list, for i, x; an iterator function; pairs(t), which can't be followed by options.
+-- total: the number of rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
 function utils.progress(iter, ...)
   local o, list = ..., nil
   if type(iter) == "function" and select("#", ...) >= 2 then iter, o = alone(iter, ...), select(3, ...)
@@ -96,7 +96,7 @@ function utils.progress(iter, ...)
   local total = o.total or (list and #list)
   if not total and loader and loader.size then
     local sized, n = pcall(loader.size, loader)
-    total = sized and n                    -- a stream doesn't say
+    total = sized and n                    -- a stream has no size
   end
   local inner = loader and loader.loader or loader                     -- a Prefetcher's
   local first = o.first or (inner and inner.resuming and inner.position) or 0
@@ -111,7 +111,7 @@ end
 
 ---- interruption ----
 -- From now on Ctrl-C only makes interrupted() true, for a loop that ends between two steps; pressed twice it ends the program at once.
--- catch_interrupt(false): as before.
+-- catch_interrupt(false): restores the usual behaviour.
 function utils.catch_interrupt(on) core.catch_interrupt(on ~= false) end
 -- interrupted(): whether Ctrl-C was pressed since catch_interrupt().
 utils.interrupted = core.interrupted

@@ -1,7 +1,7 @@
--- tycho.vision.ops: boxes of detectors, as torchvision.ops has them. A box is x1, y1, x2, y2, in pixels from the picture's upper left
--- corner: coordinates, not indices. Places of boxes, which nms and others give, begin at 1.
+-- tycho.vision.ops: boxes of detectors, as in torchvision.ops. A box is x1, y1, x2, y2, in pixels from the picture's upper left corner:
+-- coordinates, not indices. Indices of boxes, which nms and others return, begin at 1.
 --
--- Idea: what has gradients is made of ops, for any device; nms, which goes box by box, is a loop over the host's memory that LuaJIT
+-- Idea: functions with gradients are made of ops, for any device; nms, which goes box by box, is a loop over host memory that LuaJIT
 -- compiles.
 local ffi = require "ffi"
 local core = require "tycho.core"
@@ -14,7 +14,7 @@ local define = core.define
 local vision = {ops = {}}
 local V = vision.ops
 
--- In a dtype that holds areas. what: the argument's name.
+-- Boxes, checked, in a dtype that can hold areas. what: the argument's name.
 local function boxes_of(name, argument, boxes, what)
   local n = M.dim(boxes)
   if n == 0 or boxes.shape[n] ~= 4 then
@@ -26,7 +26,7 @@ end
 local function column(boxes, i) return ops.select(boxes, -1, i) end
 local function corners(boxes, first) return ops.slice(boxes, -1, first, first + 1) end
 local function area(boxes) return (column(boxes, 3) - column(boxes, 1)) * (column(boxes, 4) - column(boxes, 2)) end
--- Width times height of what two corners span, 0 where they span nothing.
+-- The area spanned by two corners, 0 if they span nothing.
 local function spanned(from, to)
   local size = ops.clamp(to - from, 0)
   return column(size, 1) * column(size, 2)
@@ -35,7 +35,7 @@ end
 -- box_area(boxes): the area of each box.
 V.box_area = define("box_area", "boxes", function(boxes) return area(boxes_of("box_area", 1, boxes)) end)
 
--- Each of N boxes beside each of M: as (N, 1, 4) and (1, M, 4).
+-- Pairs each of N boxes with each of M: as (N, 1, 4) and (1, M, 4).
 local function beside(name, a, b)
   a, b = boxes_of(name, 1, a, "boxes1"), boxes_of(name, 2, b, "boxes2")
   if M.dim(a) ~= 2 or M.dim(b) ~= 2 then
@@ -43,7 +43,7 @@ local function beside(name, a, b)
   end
   return M.unsqueeze(a, 2), M.unsqueeze(b, 1)
 end
--- What boxes share over what they cover (and eps), and what they cover.
+-- Intersection over union (plus eps), and the union.
 local function iou_of(a, b, eps)
   local both = spanned(ops.maximum(corners(a, 1), corners(b, 1)), ops.minimum(corners(a, 3), corners(b, 3)))
   local union = area(a) + area(b) - both
@@ -52,12 +52,12 @@ end
 -- The corners of the smallest box around both.
 local function around(a, b) return ops.minimum(corners(a, 1), corners(b, 1)), ops.maximum(corners(a, 3), corners(b, 3)) end
 local function squares(xy) return ops.sum(xy * xy, -1) end
--- The distance of the centres over the diagonal around both, squared.
+-- The squared distance of the centres over the squared diagonal of the box around both.
 local function apart(a, b, eps)
   local from, to = around(a, b)
   return squares((corners(a, 1) + corners(a, 3) - corners(b, 1) - corners(b, 3)) / 2) / (squares(to - from) + eps)
 end
--- How the proportions differ, and the weight of it, through which no gradient goes.
+-- The difference of proportions, and its weight, through which no gradient flows.
 local function proportions(a, b, iou, eps)
   local function angle(x) return ops.atan((column(x, 3) - column(x, 1)) / (column(x, 4) - column(x, 2))) end
   local v = ops.square(angle(b) - angle(a)) * (4 / math.pi ^ 2)
@@ -67,19 +67,19 @@ end
 
 -- box_iou(boxes1, boxes2): intersection over union of each of N boxes with each of M: (N, M).
 V.box_iou = define("box_iou", "boxes1, boxes2", function(a, b) return (iou_of(beside("box_iou", a, b))) end)
--- generalized_box_iou(boxes1, boxes2): less the share of the box around both that neither covers (Rezatofighi et al. 2019): (N, M).
+-- generalized_box_iou(boxes1, boxes2): IoU less the share of the box around both that neither covers (Rezatofighi et al. 2019): (N, M).
 V.generalized_box_iou = define("generalized_box_iou", "boxes1, boxes2", function(a, b)
   a, b = beside("generalized_box_iou", a, b)
   local iou, union = iou_of(a, b)
   local whole = spanned(around(a, b))
   return iou - (whole - union) / whole
 end)
--- distance_box_iou(boxes1, boxes2, eps=1e-7): less the squared distance of the centres over that of the corners around both: (N, M).
+-- distance_box_iou(boxes1, boxes2, eps=1e-7): IoU less the squared distance of the centres over the squared diagonal around both: (N, M).
 V.distance_box_iou = define("distance_box_iou", "boxes1, boxes2, eps:number=1e-7", function(a, b, eps)
   a, b = beside("distance_box_iou", a, b)
   return (iou_of(a, b)) - apart(a, b, eps)
 end)
--- complete_box_iou(boxes1, boxes2, eps=1e-7): less how the proportions differ, too (Zheng et al. 2020): (N, M).
+-- complete_box_iou(boxes1, boxes2, eps=1e-7): distance_box_iou less a term for different proportions (Zheng et al. 2020): (N, M).
 V.complete_box_iou = define("complete_box_iou", "boxes1, boxes2, eps:number=1e-7", function(a, b, eps)
   a, b = beside("complete_box_iou", a, b)
   local iou = iou_of(a, b)
@@ -91,7 +91,7 @@ local function reduced(loss, reduction)
   if reduction == "mean" then return M.numel(loss) > 0 and ops.mean(loss) or ops.sum(loss) * 0 end
   return reduction == "sum" and ops.sum(loss) or loss
 end
--- A loss of N boxes and their targets, (N, 4) each, from iou, what they cover together, and the boxes.
+-- Defines a loss of N boxes and their targets, (N, 4) each, by fn of their IoU, union and the boxes.
 local function box_loss(name, fn)
   return define(name, "boxes1, boxes2, *, reduction:enum(none,mean,sum)=none, eps:number=1e-7", function(a, b, reduction, eps)
     a, b = boxes_of(name, 1, a, "boxes1"), boxes_of(name, 2, b, "boxes2")
@@ -114,14 +114,14 @@ V.complete_box_iou_loss = box_loss("complete_box_iou_loss", function(a, b, iou, 
   local v, weight = proportions(a, b, iou, eps)
   return 1 - iou + apart(a, b, eps) + weight * v
 end)
--- sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none"): binary cross-entropy of logits, of which what is already
--- right counts less (Lin et al. 2017); alpha weighs targets of 1, 1 - alpha those of 0; negative: no weights.
+-- sigmoid_focal_loss(inputs, targets, alpha=0.25, gamma=2, reduction="none"): binary cross-entropy of logits, in which correct predictions
+-- count less (Lin et al. 2017); alpha weights targets of 1, 1 - alpha those of 0; negative: no weights.
 V.sigmoid_focal_loss = define("sigmoid_focal_loss",
   "inputs, targets, alpha:number=0.25, gamma:number=2, reduction:enum(none,mean,sum)=none", function(x, y, alpha, gamma, reduction)
     local p = ops.sigmoid(x)
     local loss = F.binary_cross_entropy_with_logits(x, y, {reduction = "none"}) * (1 - (p * y + (1 - p) * (1 - y))) ^ gamma
     if alpha >= 0 then loss = (alpha * y + (1 - alpha) * (1 - y)) * loss end
-    return reduction == "mean" and ops.mean(loss) or reduced(loss, reduction)              -- of none: NaN, as the other losses
+    return reduction == "mean" and ops.mean(loss) or reduced(loss, reduction)              -- NaN for no elements, as other losses
   end)
 
 ---- boxes from boxes ----
@@ -136,29 +136,29 @@ local FROM_CORNERS = {
   xywh = function(b) return ops.cat({corners(b, 1), corners(b, 3) - corners(b, 1)}, -1) end,
   cxcywh = function(b) return ops.cat({(corners(b, 1) + corners(b, 3)) / 2, corners(b, 3) - corners(b, 1)}, -1) end,
 }
--- box_convert(boxes, in_fmt, out_fmt): from one format to another: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
+-- box_convert(boxes, in_fmt, out_fmt): converts between formats: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
 V.box_convert = define("box_convert", "boxes, in_fmt:enum(xyxy,xywh,cxcywh), out_fmt:enum(xyxy,xywh,cxcywh)", function(boxes, from, to)
   boxes_of("box_convert", 1, boxes)
   return FROM_CORNERS[to](TO_CORNERS[from](boxes))
 end)
--- clip_boxes_to_image(boxes, {h, w}): what of each box lies in a picture of that size.
+-- clip_boxes_to_image(boxes, {h, w}): the part of each box inside a picture of that size.
 V.clip_boxes_to_image = define("clip_boxes_to_image", "boxes, size:sizes", function(boxes, size)
   boxes_of("clip_boxes_to_image", 1, boxes)
   if #size ~= 2 then fail("clip_boxes_to_image: argument 2 (size) must be height and width, got %d numbers", #size) end
   local x, y = ops.slice(boxes, -1, 1, 4, 2), ops.slice(boxes, -1, 2, 4, 2)
   return M.view(ops.stack({ops.clamp(x, 0, size[2]), ops.clamp(y, 0, size[1])}, -1), boxes.shape)
 end)
--- remove_small_boxes(boxes, min_size): the places of the boxes that are at least so wide and so high.
+-- remove_small_boxes(boxes, min_size): the indices of the boxes whose width and height are at least min_size.
 V.remove_small_boxes = define("remove_small_boxes", "boxes, min_size:number", function(boxes, least)
   boxes_of("remove_small_boxes", 1, boxes)
   local size = corners(boxes, 3) - corners(boxes, 1)
   return M.squeeze(ops.nonzero(ops.all(ops.ge(size, least), -1)), 2)
 end)
--- masks_to_boxes(masks): the box around what isn't 0 in each of (N, H, W) masks, none of which may be empty; pixels count from 0.
+-- masks_to_boxes(masks): the box around the nonzero elements of each of (N, H, W) masks, none of which may be empty; pixels count from 0.
 V.masks_to_boxes = define("masks_to_boxes", "masks", function(masks)
   if M.dim(masks) ~= 3 then fail("masks_to_boxes: argument 1 (masks) must have 3 dims, got shape %s", tostring(masks.shape)) end
   local sides = {}
-  for i, dim in ipairs {2, 3} do                                 -- along x what any row has, along y what any column has
+  for i, dim in ipairs {2, 3} do                                 -- over rows for x, over columns for y
     local any = M.int(ops.any(ops.ne(masks, 0), dim))
     sides[i] = M.argmax(any, 2) - 1
     sides[i + 2] = any.shape[2] - M.argmax(ops.flip(any, 2), 2)
@@ -167,7 +167,7 @@ V.masks_to_boxes = define("masks_to_boxes", "masks", function(masks)
 end)
 
 ---- what overlaps ----
--- Places, from 1, of the boxes that are kept, of n in the order that is given; class: nil, or only boxes of one class suppress each other.
+-- Indices, from 1, of the boxes that are kept, of n in the given order; class: nil, or only boxes of one class suppress each other.
 local function kept(n, order, p, class, threshold)
   local function numbers() return ffi.new("double[?]", n) end
   local x1s, y1s, x2s, y2s, kinds = numbers(), numbers(), numbers(), numbers(), numbers()          -- in the order that is given
@@ -213,22 +213,22 @@ local function suppress(name, boxes, scores, class, threshold)
   for i = 1, #keep do at[i - 1] = keep[i] end
   return M.to(out, boxes.device)
 end
--- nms(boxes, scores, iou_threshold): the places of the boxes that overlap no better one by more than the threshold (intersection over
--- union), best first: int64. A GPU is waited for.
+-- nms(boxes, scores, iou_threshold): the indices of the boxes that don't overlap a better one by more than the threshold (intersection over
+-- union), best first: int64. Waits for the GPU.
 V.nms = define("nms", "boxes, scores, iou_threshold:number", function(boxes, scores, threshold)
   return suppress("nms", boxes, scores, nil, threshold)
 end)
--- batched_nms(boxes, scores, idxs, iou_threshold): nms among the boxes of each class; idxs: their classes.
+-- batched_nms(boxes, scores, idxs, iou_threshold): nms separately for each class; idxs: the boxes' classes.
 V.batched_nms = define("batched_nms", "boxes, scores, idxs, iou_threshold:number", function(boxes, scores, idxs, threshold)
   return suppress("batched_nms", boxes, scores, idxs, threshold)
 end)
 
 ---- parts of pictures ----
--- roi_align(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false): of features (N, C, H, W), what lies in each box,
--- as output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1,
--- and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of
--- sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their
--- centres at halves, and boxes may be smaller than one. Boxes have no gradient.
+-- roi_align(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false): the features (N, C, H, W) in each box, as a grid
+-- of output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1,
+-- and the box; or a list with a matrix (L, 4) for each picture. spatial_scale converts them to the features' pixels. A cell is the mean of
+-- sampling_ratio^2 samples or, if that isn't above 0, of about one for each pixel (then it waits for the GPU). aligned: pixels have their
+-- centres at halves, and boxes may be smaller than a pixel. Boxes have no gradient.
 V.roi_align = define("roi_align",
   "input, boxes:any, output_size:pair, spatial_scale:number=1, sampling_ratio:int=-1, aligned:bool=false", require "tycho.roi_align")
 
@@ -249,8 +249,8 @@ function RoIAlign:extra_repr()
   return ("output_size=%s, spatial_scale=%g, sampling_ratio=%d, aligned=%s"):format(size, self.spatial_scale, self.sampling_ratio,
     tostring(self.aligned))
 end
--- stochastic_depth(input, p, mode, training=true): input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for
--- each of its rows.
+-- stochastic_depth(input, p, mode, training=true): in training, with probability p zeros, else input / (1 - p); mode: "batch" for all of
+-- it, "row" for each row separately.
 V.stochastic_depth = define("stochastic_depth", "input, p:number, mode:enum(batch,row), training:bool=true", function(x, p, mode, training)
   if not (p >= 0 and p <= 1) then fail("stochastic_depth: p must be in 0..1, got %g", p) end
   if not training or p == 0 then return x end

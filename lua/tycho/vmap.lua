@@ -1,7 +1,7 @@
--- func.vmap: a function of one example becomes one of many, run at once (core/vmap.c).
+-- func.vmap: turns a function of one example into a function of many, computed at once (core/vmap.c).
 --
--- Idea: the function runs once, with tensors that each stand for one of the examples; ops on them are done for all. Invariant: whatever the
--- function does, the vmap has ended when it returns.
+-- Idea: the function runs once, with tensors that each stand for one of the examples; ops on them are done for all examples. Invariant:
+-- whatever the function does, the vmap has ended when it returns.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
@@ -12,8 +12,8 @@ local function plain_table(v) return type(v) == "table" and getmetatable(v) == n
 
 local function has_names(t) return plain_table(t) and type(next(t)) == "string" end
 
--- v with fn(tensor, dim) in the tensors' places; dims: a number for all of them, or a table like v. what: v, for errors. without, if given,
--- looks at what dims leave out.
+-- v with fn(tensor, dim) in place of its tensors; dims: a number for all of them, or a table like v. what: names v in errors. without(v,
+-- what), if given, is called for parts without dims.
 local function each(v, dims, what, fn, without)
   if dims == nil or dims == false then
     if without then without(v, what) end
@@ -40,13 +40,13 @@ local function check_dim(x, d, what, room)
   end
 end
 
--- Raises where v, a result without a dim of examples, differs from example to example.
+-- Raises if v, a result for which out_dims has no dim, differs from example to example.
 local function need_same(v, what)
   if core.is_mapped(v, true) then fail("vmap: %s differs from example to example: out_dims must say which dim that is", what) end
   if plain_table(v) then for k, x in pairs(v) do need_same(x, ("%s[%s]"):format(what, tostring(k))) end end
 end
 
--- Of argument, or result, i.
+-- The dims of argument, or result, i.
 local function dims_of(dims, i)
   if type(dims) == "table" then return dims[i] or false end
   return dims
@@ -75,7 +75,7 @@ local function run(fn, in_dims, out_dims, randomness, size, args)
     local mapped = {}
     for i = 1, args.n do
       mapped[i] = each(args[i], dims_of(in_dims, i), "argument " .. i, function(x, d)
-        return core.map_in(d == 1 and ops.expand(x, x.shape) or M.movedim(x, d, 1))        -- a view: x itself stays as it is
+        return core.map_in(d == 1 and ops.expand(x, x.shape) or M.movedim(x, d, 1))        -- a view: x itself stays unmapped
       end)
     end
     local out = {n = 0}
@@ -92,7 +92,7 @@ local function run(fn, in_dims, out_dims, randomness, size, args)
   end)
 end
 
--- Chunks' results one after another along their dims.
+-- Joins chunks' results along their dims.
 local function joined(parts, out_dims, n)
   local out = {n = n}
   local function join(values, dims)
@@ -117,17 +117,17 @@ local function joined(parts, out_dims, n)
   return out
 end
 
--- vmap(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size}): a function of fn's arguments with a dim more, that of the examples,
--- which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with
--- a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results
--- have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside.
--- randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time,
--- where memory is short.
+-- vmap(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size}): a function of fn's arguments with an additional dim, that of the
+-- examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: that dim in all tensors of the arguments; or a
+-- list with a number for each argument, false for arguments that are the same for all examples, a table of such for a table of tensors.
+-- out_dims: that dim in the results; false for results that don't differ. fn can't read values (item, if x[1] > 0), nor write values that
+-- differ into tensors from outside. randomness: "different": each example draws its own numbers; "same": all get the same; "error".
+-- chunk_size: the number of examples computed at once, to save memory.
 return function(fn, in_dims, out_dims, o)
   options.expect("vmap", 1, fn, modes.callable(fn), "a function")
   if has_names(in_dims) then in_dims, o = nil, in_dims
   elseif has_names(out_dims) then out_dims, o = nil, out_dims end
-  if in_dims == nil then in_dims = 1 end                 -- false: none
+  if in_dims == nil then in_dims = 1 end                 -- false: no argument is mapped
   if out_dims == nil then out_dims = 1 end
   o = options.fill("vmap", o, {in_dims = in_dims, out_dims = out_dims, randomness = "error", chunk_size = false})
   in_dims, out_dims = o.in_dims, o.out_dims

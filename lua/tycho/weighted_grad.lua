@@ -1,18 +1,18 @@
--- What derivatives of functions (autograd_functional.lua, func.lua) ask of the tape: a gradient for each tensor, zeros where there is none.
+-- Gradients for derivatives of functions (autograd_functional.lua, func.lua): one for each tensor, zeros where the tape has none.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 
 local M = core.methods
 local weighted = {}
 
--- x as what a derivative is taken by: a leaf of its own, or, where it needs a gradient and keeps its history, a tensor that leads to it.
--- Within vmap each example has its own.
+-- x as a variable to differentiate by: a new leaf, or, if it requires grad and keeps its history, a tensor that leads to x. Within vmap
+-- each example has its own.
 function weighted.leaf(x, keeps)
   if core.is_mapping() then x = core.map_in_all(core.map_out_all(x)) end
   return keeps and x.requires_grad and core.ops.view(x, x.shape) or M.detach(x):requires_grad_()
 end
 
--- The tape knows tensors of all of vmap's examples.
+-- The tape needs the tensors of all of vmap's examples.
 local function of_all(list)
   if not core.is_mapping() then return list end
   local out = {}
@@ -20,7 +20,7 @@ local function of_all(list)
   return out
 end
 
--- Whether the outputs' history leads to leaves besides xs: to parameters that a function has captured, say.
+-- Whether the outputs' history leads to leaves other than xs, such as parameters that a function has captured.
 function weighted.captured(outputs, xs)
   local roots = {}
   for _, y in ipairs(outputs) do if core.is_tensor(y) and y.requires_grad then roots[#roots + 1] = y end end
@@ -32,7 +32,7 @@ local function any_mapped(list)
   return false
 end
 
--- roots' gradients for xs, which no vmap maps, with weights that one does: pass by pass.
+-- Gradients of roots for xs, which aren't mapped by vmap, with weights that are: one pass for each example.
 local function each_weighted(roots, xs, weights, create)
   local all, parts, lead = of_all(weights), {}, nil
   for i, w in pairs(all) do
@@ -57,7 +57,7 @@ local function each_weighted(roots, xs, weights, create)
   return parts
 end
 
--- Gradients of outputs, weighed by weights (nil: of one number), for xs. create: with a history.
+-- Gradients of outputs, weighted by weights (nil: for one number), for xs. create: with a history.
 function weighted.grad(outputs, xs, weights, create)
   local roots, w = {}, {}
   for i, y in ipairs(outputs) do

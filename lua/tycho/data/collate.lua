@@ -1,6 +1,6 @@
--- How items become a batch: items (each a list of fields) turn into fields of whole batches. Tensors are stacked,
--- numbers and booleans become tensors (int64 if all are whole, else float32), tables, with names or without, are taken
--- apart, and anything else (strings) stays a list. Items must be alike; one that isn't is an error that names it.
+-- How items become a batch: a list of items (each a list of fields) becomes the fields of the batch. Tensors are stacked, numbers and
+-- booleans become tensors (int64 if all are whole, else float32), tables, lists or with names, are collated field by field, and anything
+-- else (strings) stays a list. Items must be alike; an item that differs is an error that names it.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local ops, M = core.ops, core.methods
@@ -11,7 +11,7 @@ local function kind(v)
   return type(v)
 end
 
--- names[i]: the number of the i-th item in its dataset; dtype: what numbers become, where that is known
+-- names[i]: the number of the i-th item in its dataset; dtype: for numbers, if known
 local function values(list, where, names, device, dtype)
   local first = kind(list[1])
   local function differ(i, text) error(("%s: item %d %s"):format(where, names[i], text), 0) end
@@ -33,7 +33,7 @@ local function values(list, where, names, device, dtype)
     if not whole and dtype and not dtype:find "float" then dtype = nil end
     return M.to(core.from_value(list, dtype or (whole and "int64" or "float32")), device)
   elseif first == "boolean" then return M.to(core.from_value(list), device)
-  elseif first == "table" and getmetatable(list[1]) == nil then              -- a list: a field for each place
+  elseif first == "table" and getmetatable(list[1]) == nil then              -- a list: a batch for each place
     local out = {}
     for i, item in ipairs(list) do
       for k in pairs(item) do
@@ -71,13 +71,13 @@ local function values(list, where, names, device, dtype)
   return list
 end
 
--- device: of what numbers become; nil: the default one. names: the items' numbers, for errors; nil: their places. dtypes: of the fields
--- that are numbers, where they are known.
+-- device: for tensors made of numbers; nil: the default one. names: the items' numbers, for errors; nil: their places. dtypes: by field, of
+-- fields that are numbers, if known.
 return function(items, device, names, dtypes)
   local function list(v) return type(v) == "table" and not core.is_tensor(v) end
   if not list(items) or not list(items[1]) then error("collate: a list of items is needed, each a list of fields", 0) end
   local out, n = {}, table.maxn(items[1])
-  if n == 0 and next(items[1]) ~= nil then                     -- items with names: one such
+  if n == 0 and next(items[1]) ~= nil then                     -- items are tables with names: one field each
     local all = {}
     for i, item in ipairs(items) do all[i] = {item} end
     items, n = all, 1

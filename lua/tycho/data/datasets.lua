@@ -1,5 +1,5 @@
--- Readers of datasets that others publish. Their labels count from 0 and become 1-based here: digit 0 has label 1.
--- Nothing is fetched: where files are missing, the error says which command does.
+-- Readers of published datasets. Labels that count from 0 in the files are 1-based here: digit 0 has label 1. Nothing is downloaded: if
+-- files are missing, the error shows the command that fetches them.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local transforms = require "tycho.data.transforms"
@@ -16,7 +16,7 @@ local function exists(path)
   return f ~= nil
 end
 
--- The folder among root and these below it that has a file.
+-- The first of root and the folders `below` in it that contains the file.
 local function folder_with(root, name, below)
   for _, sub in ipairs {"", unpack(below or {})} do
     local at = sub == "" and root or root .. "/" .. sub
@@ -27,9 +27,9 @@ end
 ---- pictures with labels ----
 -- images: uint8 (N, H, W) or (N, C, H, W), or paths: a list of files. labels: int64, 1-based. classes[label] is the label's name.
 local Pictures = source.class "Pictures"
--- How many pictures there are.
+-- The number of pictures.
 function Pictures:size() return M.size(self.labels, 1) end
--- What C makes; a transform that needs Lua is left out here.
+-- The fields that C makes; `with`: the transform, left out if it needs Lua.
 local function fields(self, with)
   local steps = with and transforms.steps(with) or {}
   local pictures = self.paths and {kind = "files", paths = self.paths, gray = self.gray, steps = steps} or
@@ -40,7 +40,7 @@ function Pictures:fields()
   if self.transform and not transforms.steps(self.transform) then return nil, "its transform is, or has in it, a Lua function" end
   return fields(self, self.transform)
 end
--- Picture i, float32 CxHxW of 0..1 unless a transform says otherwise, and its label, which counts from 1.
+-- Picture i, float32 CxHxW in 0..1 unless a transform changes that, and its label, which counts from 1.
 function Pictures:get(i)
   if not self.transform or transforms.steps(self.transform) then return source.get(self, i) end
   self.plain = self.plain or setmetatable({}, Pictures)
@@ -51,8 +51,8 @@ function Pictures:get(i)
   return x, y
 end
 
--- The dataset on a device, whole: its batch(positions), of an int64 tensor, gathers pictures and labels and does the transform there:
--- crops, flips, Cutout, Normalize, in one kernel, within compiled steps too.
+-- The whole dataset on a device: its batch(positions), of an int64 tensor, gathers pictures and labels there and applies the transform
+-- (crops, flips, Cutout, Normalize) in one kernel, also within compiled steps.
 function Pictures:to(device)
   if not self.images then fail("to: pictures in files don't lie on a device; a loader reads them") end
   local steps = self.transform and transforms.steps(self.transform) or not self.transform and {}
@@ -74,11 +74,11 @@ local function pictures(t)
   return setmetatable(t, Pictures)
 end
 
--- A dataset by a function from its options; errors begin with its name.
+-- Defines a dataset by a function of its options; errors begin with its name.
 local function define(name, defaults, make)
-  defaults.download = false                            -- PyTorch's: where files are missing, the error says how to fetch them
+  defaults.download = false                            -- PyTorch's option; nothing is downloaded
   datasets[name] = function(o, more)
-    if type(o) == "string" then                        -- the folder or file comes first, as PyTorch's
+    if type(o) == "string" then                        -- the folder or file first, as in PyTorch
       local named = {root = o}
       if more ~= nil and type(more) ~= "table" then fail("%s: options must be a table, got %s", name, type(more)) end
       for k, v in pairs(more or {}) do named[k] = v end
@@ -115,9 +115,9 @@ local function define_idx(name, classes, default_root, help)
 end
 local digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 -- FashionMNIST{root=, train=true, transform=}: 28x28 pictures of clothes in 10 classes, from the four IDX files (or .gz) in the folder
--- root; unless given, where Debian's package dataset-fashion-mnist has them. train = false: the test part. Labels count from 1;
--- ds.classes[label] is the class's name. Nothing is fetched: where files are missing, the error shows the command that does. Options may
--- also follow the path: FashionMNIST(root, {...}); so of the others.
+-- root, by default that of Debian's package dataset-fashion-mnist. train = false: the test part. Labels count from 1; ds.classes[label] is
+-- the class's name. Nothing is downloaded: if files are missing, the error shows the command that fetches them. Options may also follow the
+-- path: FashionMNIST(root, {...}); so too for the other datasets.
 define_idx("FashionMNIST", {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
   "/usr/share/datasets/fashion-mnist",
   "Debian's package dataset-fashion-mnist brings it (apt-get install dataset-fashion-mnist), or name another folder as root")
@@ -139,7 +139,7 @@ local function names_in(path, count, or_else)
   return #out == count and out or or_else
 end
 
--- files: of the training and of the test part; head: label bytes of a record, the last one counts
+-- files: of the training part and of the test part; head: the number of label bytes of a record, of which the last one counts
 local function define_cifar(name, archive, below, files, head, count, meta, classes)
   define(name, {root = name:lower(), train = true, transform = false}, function(o)
     local list = files[o.train == false and 2 or 1]
@@ -186,9 +186,9 @@ local function find_pictures(path, out)
   return out
 end
 
--- ImageFolder{root=, train=, transform=, gray=false, allow_empty=false}: pictures root/class/.../file.jpg or .png; classes are the folders'
--- names, sorted. With train the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without
--- pictures is a class too, and no error.
+-- ImageFolder{root=, train=, transform=, gray=false, allow_empty=false}: pictures root/class/.../file.jpg or .png; the classes are the
+-- folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a
+-- folder without pictures is a class too, not an error.
 define("ImageFolder", {root = false, train = "whole", transform = false, gray = false, allow_empty = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
   local root = o.root
@@ -215,7 +215,7 @@ define("ImageFolder", {root = false, train = "whole", transform = false, gray = 
 end)
 
 ---- text ----
--- How many windows of block_size and one more there are in the part of count ids that the options name, and where that begins, from 0.
+-- The number of windows of block_size + 1 ids in the part of `count` ids that the options select, and where the part begins, from 0.
 local function windows(o, count, path, what)
   for _, k in ipairs {"block_size", "stride"} do
     if o[k] and (type(o[k]) ~= "number" or o[k] < 1 or o[k] % 1 ~= 0) then
@@ -234,14 +234,14 @@ local function windows(o, count, path, what)
 end
 
 local Text = source.class "TextFile"
--- How many windows there are.
+-- The number of windows.
 function Text:size() return self.n end
 function Text:fields()
   if self.transform then return nil, "its transform is a Lua function" end
   local function window(from) return {kind = "windows", tensor = self.ids, length = self.block_size, step = self.stride, from = from} end
   return {window(0), window(1)}
 end
--- Window i: block_size ids, and the ids one further.
+-- Window i: block_size ids, and the same window shifted by one.
 function Text:get(i)
   source.need_item(i, self.n)
   local at = (i - 1) * self.stride
@@ -249,7 +249,7 @@ function Text:get(i)
   if self.transform then return self.transform(x, y) end
   return x, y
 end
--- The ids of a string's characters, an int64 vector; a character that the file hasn't is an error.
+-- The ids of a string's characters, an int64 vector; a character that the file doesn't contain is an error.
 function Text:encode(text)
   if type(text) ~= "string" then fail("encode: argument 1 must be a string, got %s", options.shown(text)) end
   local out = {}
@@ -259,7 +259,7 @@ function Text:encode(text)
   end
   return core.from_value(out, "int64")
 end
--- The string of ids, a tensor or a list.
+-- The string for ids, a tensor or a list.
 function Text:decode(ids)
   if type(ids) ~= "table" and not core.is_tensor(ids) then fail("decode: argument 1 must be ids, got %s", options.shown(ids)) end
   local out = {}
@@ -270,8 +270,8 @@ function Text:decode(ids)
 end
 
 -- TextFile{root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=}: the characters (bytes) of a text as ids from
--- 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for
--- training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
+-- 1, in the order of their codes. Item i is a window of block_size ids, and the same window shifted by one. The first `split` of the text
+-- is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
 define("TextFile", {root = false, train = true, block_size = 128, stride = false, split = 0.9, transform = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a text file", 0) end
   local path = o.root
@@ -311,7 +311,7 @@ end
 Tokens.get = source.get
 
 -- TokenFile{root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9}: a file of token ids from 0, uint16 or int32,
--- as tokenizers write them; it is mapped, not read, and must not become shorter meanwhile. Items are windows as TextFile's, with ids from
+-- as tokenizers write them. It is memory-mapped, and must not become shorter while in use. Items are windows as TextFile's, with ids from
 -- 1. Without train it is the whole file.
 define("TokenFile", {root = false, dtype = "uint16", train = "whole", block_size = 128, stride = false, split = 0.9}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
@@ -326,17 +326,17 @@ end)
 
 ---- tables ----
 local Table = source.class "CSV"
--- How many rows there are.
+-- The number of rows.
 function Table:size() return M.size(self.x, 1) end
 -- Row i, and its target, if there is one.
 function Table:get(i) return self.x[i], self.y and self.y[i] end
 function Table:fields() return {{kind = "rows", tensor = self.x}, self.y and {kind = "rows", tensor = self.y}} end
--- The rows at positions, an int64 tensor, and their targets.
+-- The rows at the given positions, an int64 tensor, and their targets.
 function Table:batch(indices) return ops.index(self.x, {indices}, 1), self.y and ops.index(self.y, {indices}, 1) end
 
 -- CSV{root=FILE, target=, header=true, separator=",", labels=false}: item i is row i, float32 numbers. target: the name or number of a
--- column that items give apart, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the names of
--- the others.
+-- column that items give separately, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the
+-- names of the other columns.
 define("CSV", {root = false, target = false, header = true, separator = ",", labels = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a file", 0) end
   local all, names = source.csv(o.root, o)

@@ -1,7 +1,7 @@
 -- Datasets and loaders.
 --
--- A dataset has size() and get(i). Where its items can be made in C, fields() says so (source.lua), and loaders make
--- whole batches there, in threads of their own if asked; one that gathers many items in Lua at once has batch(indices).
+-- A dataset has size() and get(i). If C can make its items, fields() describes them (source.lua), and loaders make whole batches in C, in
+-- threads if asked. A dataset that gathers many items at once in Lua has batch(indices).
 local core = require "tycho.core"
 local samplers = require "tycho.data.samplers"
 local source = require "tycho.data.source"
@@ -11,7 +11,7 @@ local generator = require "tycho.generator"
 local fail = options.fail
 local check = options.check
 -- collate(items): the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all
--- are whole, else float32, tables are taken apart, strings become a list.
+-- are whole, else float32, tables are collated by their fields, strings become a list.
 local function collate(...)
   local function told(ok, ...)
     if not ok then fail("collate: %s", (options.bare((...)):gsub("^collate: ", ""))) end
@@ -25,15 +25,15 @@ local data = {Dataset = remote.Dataset, get_worker_info = remote.get_worker_info
 for name, make in pairs(samplers) do if name:find "Sampler$" then data[name] = make end end
 
 local TensorDataset = source.class "TensorDataset"
--- How many items there are.
+-- The number of items.
 function TensorDataset:size() return M.size(self.tensors[1], 1) end
--- Item i: the i-th part of each tensor, as several values.
+-- Item i: the i-th row of each tensor, as several values.
 function TensorDataset:get(i)
   local out = {}
   for k, t in ipairs(self.tensors) do out[k] = t[i] end
   return unpack(out)
 end
--- The items at positions, an int64 tensor, as a batch.
+-- The items at the given positions, an int64 tensor, as a batch.
 function TensorDataset:batch(indices)
   local out = {}
   for k, t in ipairs(self.tensors) do out[k] = ops.index(t, {indices}, 1) end
@@ -76,7 +76,7 @@ function Subset:get(i)
   source.need_item(i, #self.indices)
   return self.dataset:get(self.indices[i])
 end
--- The same items of the dataset on a device, where that can go there.
+-- The same items of the dataset on a device, if the dataset has to().
 function Subset:to(device)
   if type(self.dataset.to) ~= "function" then fail("to: the subset's dataset can't be moved; datasets of pictures can") end
   return data.Subset(self.dataset:to(device), self.indices)
@@ -85,8 +85,8 @@ local function dataset_at(who, d)
   if type(d) ~= "table" or type(d.size) ~= "function" then fail("%s must be a dataset, got %s", who, options.shown(d)) end
   return d
 end
--- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next
--- epoch on.
+-- Subset(dataset, indices): the items at these positions, a list or an int64 tensor. A change of its field `indices` takes effect in the
+-- next epoch.
 function data.Subset(dataset, indices)
   dataset_at("Subset: argument 1", dataset)
   local list = core.is_tensor(indices) and M.dim(indices) == 1 and indices:totable() or indices
@@ -102,7 +102,7 @@ function data.Subset(dataset, indices)
   local self = setmetatable({dataset = dataset, indices = list, classes = dataset.classes}, Subset)
   if dataset.batch then
     local positions
-    self._begin = function()                               -- of an epoch: the list may have been changed
+    self._begin = function()                               -- at an epoch's begin: the list may have changed
       positions = nil
       if dataset._begin then dataset._begin() end
     end
@@ -123,7 +123,7 @@ function Concat:get(i)
     i = i - d:size()
   end
 end
--- ConcatDataset{a, b, ...}: the items of one dataset after another's.
+-- ConcatDataset{a, b, ...}: the items of the datasets, one dataset after another.
 function data.ConcatDataset(list, ...)
   local n = 0
   if type(list) ~= "table" or list.size or select("#", ...) > 0 then
@@ -136,7 +136,7 @@ function data.ConcatDataset(list, ...)
   return self
 end
 
--- ChainDataset{a, b, ...}: the items of one dataset with iter() after another's, itself one with iter().
+-- ChainDataset{a, b, ...}: the items of datasets with iter(), one dataset after another; has iter() itself.
 function data.ChainDataset(list)
   if type(list) ~= "table" or list.iter then
     fail("ChainDataset: one list of datasets with iter() is needed, such as ChainDataset{a, b}")
@@ -147,7 +147,7 @@ function data.ChainDataset(list)
   end
   return {iter = function()
     local at, step, state, control = 0, nil, nil, nil
-    local function item(...)                               -- or, where there is none, the next dataset's first
+    local function item(...)                               -- or, at a dataset's end, the next one's first
       control = (...)
       if control ~= nil then return ... end
       at, step = at + 1, nil
@@ -199,8 +199,8 @@ function data.StackDataset(...)
   return self
 end
 
--- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of Subsets of that many items, drawn at random. The sizes add up to
--- all items, or are shares that add up to 1.
+-- random_split(dataset, {n1, n2, ...}, {seed=, generator=}): a list of Subsets of that many items, drawn at random. The sizes add up to the
+-- number of items, or are fractions that add up to 1.
 function data.random_split(dataset, sizes, o)
   dataset_at("random_split: argument 1", dataset)
   if type(sizes) == "table" and type(sizes.lengths) == "table" and o == nil then        -- by name
@@ -217,7 +217,7 @@ function data.random_split(dataset, sizes, o)
     if type(n) ~= "number" or n < 0 then fail("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n)) end
     total, part = total + n, part or n % 1 ~= 0
   end
-  if (part or have ~= 1) and math.abs(total - 1) < 1e-6 then       -- fractions; what rounding leaves goes to the first ones
+  if (part or have ~= 1) and math.abs(total - 1) < 1e-6 then       -- fractions; items left by rounding go to the first parts
     local whole, left = {}, have
     for i, f in ipairs(sizes) do whole[i] = math.floor(f * have + 1e-9); left = left - whole[i] end
     for i = 1, left do whole[(i - 1) % #whole + 1] = whole[(i - 1) % #whole + 1] + 1 end
@@ -234,7 +234,7 @@ function data.random_split(dataset, sizes, o)
   return out
 end
 
--- read_image(path, {gray=false}): a JPEG or PNG file as a float32 tensor CxHxW of 0..1; gray: one channel.
+-- read_image(path, {gray=false}): a JPEG or PNG file as a float32 tensor CxHxW of values in 0..1; gray: one channel.
 function data.read_image(path, o)
   if type(path) ~= "string" then fail("read_image: argument 1 (path) must be a string, got " .. type(path)) end
   if o ~= nil then check("read_image", o, {gray = true}) end
@@ -243,8 +243,8 @@ function data.read_image(path, o)
   return x
 end
 
--- read_csv(path, {header=true, separator=",", dtype="float32"}): a text file of numbers as a tensor rows x columns, and the list of the
--- columns' names.
+-- read_csv(path, {header=true, separator=",", dtype="float32"}): a text file of numbers as a tensor rows x columns, and the list of column
+-- names.
 function data.read_csv(path, o)
   if type(path) ~= "string" then fail("read_csv: argument 1 (path) must be a string, got " .. type(path)) end
   o = options.fill("read_csv", o, {header = true, separator = ",", dtype = "float32"})

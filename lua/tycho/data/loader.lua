@@ -1,9 +1,9 @@
 -- DataLoader and Prefetcher.
 --
--- The order of an epoch depends on the loader's seed and the epoch's number alone, and what is drawn at random for an
--- item on its place in that order too, whoever makes it. Who makes batches is one of four engines, each with submit(k,
--- items, first) for the epoch's batch k, whose first item has that place in it, and take(k); ahead says how many may be
--- under way. A collate given to the loader is run by the calling thread, whoever made the items.
+-- Idea: an epoch's order depends only on the loader's seed and the epoch's number, and the random draws for an item also on its place in
+-- that order, whoever makes it. Batches are made by one of four engines (Here, Direct, Threads, Processes). Each has submit(k, items,
+-- first), where k is the batch's number in the epoch and first the place before its first item, and take(k); ahead is the number of batches
+-- that may be pending. A collate given to the loader runs in the calling thread, whichever engine makes the items.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local samplers = require "tycho.data.samplers"
@@ -15,7 +15,7 @@ local fail = options.fail
 local bare = options.bare
 local ops = core.ops
 
--- What a batch consists of, in pinned memory where there is a GPU.
+-- A batch's tensors in pinned memory, where there is a GPU.
 local function pinned(v, ...)
   if core.is_tensor(v) and v.device == "cpu" then v = core.gpu.pin_memory(v)
   elseif type(v) == "table" and not core.is_tensor(v) then
@@ -28,7 +28,7 @@ local function pinned(v, ...)
 end
 local function same(...) return ... end
 
--- The items of a batch, each a list of fields, as the dataset's get gives them.
+-- The items of a batch, each a list of fields as the dataset's get gives them, from the batch's fields.
 local function apart(...)
   local items = {}
   for k = 1, select("#", ...) do
@@ -41,7 +41,7 @@ local function apart(...)
   return items
 end
 
--- What the loader's own collate makes of items; its errors keep the line that they are of.
+-- Calls the loader's own collate; its errors keep the line where they were raised.
 local function told(ok, ...)
   if ok then return ... end
   local e = ...
@@ -52,7 +52,7 @@ local function collated(loader, items) return told(pcall(loader.collate, items))
 local makes_batches = source.makes_batches
 
 ---- engines ----
-local Here = {ahead = 1}               -- batches by Lua, in the calling thread
+local Here = {ahead = 1}               -- makes batches in Lua, in the calling thread
 Here.__index = Here
 function Here:submit(_, items, first) self.items, self.first = items, first end
 function Here:take()
@@ -63,7 +63,7 @@ function Here:take()
 end
 function Here.stop() end
 
-local Direct = {ahead = 1}             -- by C, in the calling thread
+local Direct = {ahead = 1}             -- makes batches in C, in the calling thread
 Direct.__index = Direct
 Direct.submit = Here.submit
 function Direct:take()
@@ -71,14 +71,14 @@ function Direct:take()
 end
 function Direct.stop() end
 
-local Threads = {}                     -- by C, in threads
+local Threads = {}                     -- makes batches in C, in threads
 Threads.__index = Threads
 function Threads:submit(_, items, first)
   self.threads = self.threads or core.loader_start(self.source, self.loader.num_workers)
   core.loader_submit(self.threads, items, self.loader.seed, self.epoch, self.pin, first)
 end
-local SLICE = 0.1                      -- seconds of waiting: in between, Ctrl-C gets its turn
--- at: which worker and item have been waited for, for so many slices; a program that was itself stopped meanwhile has waited for one.
+local SLICE = 0.1                      -- seconds of waiting, between which Ctrl-C is handled
+-- at: the worker and item waited for, and for how many slices. If the program itself was stopped meanwhile, that counts as one slice.
 local function taken(self, at, first, ...)
   if first ~= nil then return self.whole(first, ...) end
   local worker, item = core.loader_stands(self.threads)
@@ -96,7 +96,7 @@ function Threads:stop()
   self.threads = nil
 end
 
-local Processes = {}                   -- by Lua, in processes, which stay for further epochs
+local Processes = {}                   -- makes batches in Lua, in processes, which are kept for further epochs
 Processes.__index = Processes
 function Processes:submit(k, items, first)
   self.pool:submit(self.base + k, {indices = items, seed = self.loader.seed, epoch = self.epoch, first = first,
@@ -127,7 +127,7 @@ DataLoader.__call = function() fail("DataLoader: a loader isn't called; write fo
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
--- A list of items, each a list of fields or one field; a tensor is one of rows.
+-- A list of items, each a list of fields or one field.
 local Listed = source.class "list"
 function Listed:size() return #self.items end
 function Listed:get(i)
@@ -141,15 +141,15 @@ local function as_dataset(d)
   return list and setmetatable({items = d}, Listed) or d
 end
 
--- DataLoader(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=,
--- generator=, sampler=, batch_sampler=, collate=, timeout=5}): for x, y in loader:iter() do gives batches: the items' fields, stacked. The
--- dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers:
--- threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it
--- is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any
--- object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a
--- dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each
--- worker; timeout: seconds that an item may take in a worker, 0: no limit. Taken, and of no effect: persistent_workers (they stay until
--- close()), multiprocessing_context, pin_memory_device, in_order (batches always come in order).
+-- DataLoader(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=,
+-- sampler=, batch_sampler=, collate=, timeout=5}): for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has
+-- size() and get(i), or only iter(), whose order it then follows; a list of items or a tensor will do too. num_workers: threads, or
+-- processes for datasets written in Lua, which must be given as data.Dataset("module", {...}). seed: determines the order; unless given it
+-- is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (a list of such lists),
+-- or any object with iter(). collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it runs in this
+-- thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: pending batches
+-- for each worker; timeout: seconds that an item may take in a worker, 0: no limit. Accepted without effect: persistent_workers (they stay
+-- until close()), multiprocessing_context, pin_memory_device, in_order (batches always come in order).
 local function new(dataset, ...)
   local o = options.arguments("DataLoader", SIGNATURE, ...)
   dataset = as_dataset(dataset)
@@ -160,9 +160,9 @@ local function new(dataset, ...)
   end
   local self = setmetatable(o, DataLoader)
   self.dataset, self.epoch, self.position, self.closes = dataset, 0, 0, 0     -- closes: how often it has been closed
-  self.collate = self.collate or self.collate_fn           -- PyTorch's name of it
+  self.collate = self.collate or self.collate_fn           -- PyTorch's name for it
   if self.batch_size == false and self.batch_sampler then fail("DataLoader: batch_sampler and batch_size=false exclude each other") end
-  if self.batch_size == false then                         -- no batches: an item's fields as they are, or what collate makes of them
+  if self.batch_size == false then                         -- no batches: an item's own fields, or what collate makes of them
     local one = self.collate or function(...) return ... end
     self.batch_size, self.collate = 1, function(items) return one(unpack(items[1])) end
   end
@@ -180,7 +180,7 @@ local function new(dataset, ...)
   self.seed = generator.seed_of("DataLoader", self)
   if self.seed then whole(self, "seed", 0) else self.seed = ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() end
   if self.collate and type(self.collate) ~= "function" then fail("DataLoader: collate must be a function, got " .. type(self.collate)) end
-  self.recipe = self.num_workers > 0 and remote.recipe((source.base(dataset))) or nil      -- what worker processes make it by
+  self.recipe = self.num_workers > 0 and remote.recipe((source.base(dataset))) or nil      -- from which worker processes make it
   if streams then
     if self.num_workers > 0 and not self.recipe then
       fail("DataLoader: workers can't read this dataset with iter(): it goes to them as tycho.data.Dataset(\"module\", {plain data})")
@@ -214,7 +214,7 @@ local function new(dataset, ...)
   return self
 end
 
--- How many batches an epoch has.
+-- The number of batches in an epoch.
 function DataLoader:size()
   if self.batch_sampler then return self.batch_sampler:size(self.seed, self.epoch) end
   local items = self.sampler and self.sampler:size(self.seed, self.epoch) or self.dataset:size()
@@ -222,14 +222,14 @@ function DataLoader:size()
   return self.drop_last and math.floor(n) or math.ceil(n)
 end
 
--- The epoch's positions; with a batch_sampler also where its batches end, from 0.
+-- The epoch's positions; with a batch_sampler also where each batch ends, from 0.
 function DataLoader:order()
   if self.batch_sampler then return self.batch_sampler:order(self.seed, self.epoch) end
   local s = self.sampler or (self.shuffle and samplers.RandomSampler(self.dataset) or samplers.SequentialSampler(self.dataset))
   return s:order(self.seed, self.epoch)
 end
 
--- Who makes this epoch's batches; and, where a Subset is C's, the positions that its own stand for.
+-- The engine of this epoch; and, if it works on the dataset under a Subset, the positions there of the Subset's items.
 function DataLoader:engine()
   local pin = self.pin_memory and core.gpu.is_available()
   local e = {loader = self, epoch = self.epoch, pin = pin, place = pin and pinned or same, ahead = self.num_workers * self.prefetch_factor}
@@ -237,7 +237,7 @@ function DataLoader:engine()
   if self.dataset._begin then self.dataset._begin() end
   if self.recipe then
     if not self.pool or #self.pool.workers == 0 then self.pool = remote.start(self.recipe, self.num_workers, self.timeout) end
-    e.pool, e.base = self.pool, self.pool.last                  -- its batches' numbers follow on those of earlier epochs
+    e.pool, e.base = self.pool, self.pool.last                  -- batch numbers continue those of earlier epochs
     return setmetatable(e, Processes), within
   end
   local made, at = source.of(self.dataset)
@@ -247,7 +247,7 @@ function DataLoader:engine()
   end
   if not made then
     e.ahead, e.dataset = nil, base
-    if makes_batches(self.dataset) and not self.collate then within = nil end        -- which knows its own positions
+    if makes_batches(self.dataset) and not self.collate then within = nil end        -- it maps positions itself
     return setmetatable(e, Here), within
   end
   if self.num_workers > 0 then return setmetatable(e, Threads), at end
@@ -255,7 +255,7 @@ function DataLoader:engine()
   return setmetatable(e, Direct), at
 end
 
--- Ends threads and worker processes now, rather than when the loader is collected; a later iter() starts them anew.
+-- Ends threads and worker processes now, not only when the loader is collected; a later iter() starts them again.
 function DataLoader:close()
   if self.running then self.running:stop(); self.running.ended = true end
   if self.pool then self.pool:stop() end
@@ -269,24 +269,24 @@ local function answer(self, engine, ok, ...)
     if self.running == engine then self.running = nil end
     local text = bare((...))
     if type(text) == "string" and not text:find "^DataLoader" then text = "DataLoader: " .. text end
-    fail(text)                          -- the caller's place: iterators end in a tail call
+    fail(text)                          -- here, since iterators end in a tail call, the error names the caller's place
   end
   if (...) == nil then fail("DataLoader: the batch's first value is nil, which would end the loop; collate must return the batch") end
   self.position, self.at_epoch = engine.at, engine.epoch
   return ...
 end
 
--- The workers are one epoch's at a time.
+-- The workers serve one epoch at a time.
 local function give_way(self)
   if not self.running then return end
   self.running:stop()
   self.running.gave_way, self.running = true, nil
 end
 
--- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops
--- may be within one another.
+-- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. Leaving the loop early ends its epoch. Loops
+-- may be nested.
 function DataLoader:iter()
-  -- the last one was left early, or has just begun, in another loop
+  -- the last epoch was left early, or another loop has just begun it
   if not self.resuming and (self.position ~= 0 or self.begun) then self.epoch, self.position = self.epoch + 1, 0 end
   self.resuming, self.begun = false, true
   give_way(self)
@@ -309,7 +309,7 @@ function DataLoader:iter()
     if engine.ended or self.closes ~= closes then
       fail("DataLoader: this epoch's workers have been stopped: the loader was closed, or an error was raised")
     end
-    if engine.gave_way then                -- to another iter(); what it had been asked for is made anew
+    if engine.gave_way then                -- to another iter(): batches requested before are made again
       local epoch = engine.epoch
       give_way(self)
       engine, asked = self:engine(), at
@@ -329,13 +329,13 @@ function DataLoader:iter()
   end
 end
 
--- Its place: epoch, position and seed, as a table of numbers for tycho.save.
+-- Its place in the data: epoch, position and seed, as a table of numbers for tycho.save.
 function DataLoader:state_dict()
   return {epoch = self.position ~= 0 and self.at_epoch or self.epoch, position = self.position, seed = self.seed,
     batch_size = not self.batch_sampler and self.batch_size or nil, batch_sampler = self.batch_sampler and true or nil,
     items = self.dataset:size(), shuffle = self.shuffle and true or nil, replicas = self.sampler and self.sampler.replicas or nil}
 end
--- The next iter() goes on at the place that state_dict gave. The batch size must be the same.
+-- Makes the next iter() continue at the place that state_dict gave. The batch size must be the same.
 function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
@@ -354,7 +354,7 @@ function DataLoader:load_state_dict(d)
       self.shuffle and "shuffles" or "doesn't shuffle")
   end
   local position, now = d.position, self.sampler and self.sampler.replicas
-  if d.replicas and now then               -- other processes go on behind what all of them had; where that is uneven, some items come again
+  if d.replicas and now then               -- another number of processes continues after what all had; if that is uneven, some items repeat
     position = math.floor(position * options.whole("load_state_dict", "the loader's replicas", d.replicas, 1) / now)
   end
   self.epoch, self.position, self.seed, self.resuming, self.at_epoch = d.epoch, position, d.seed, true, nil
@@ -366,9 +366,9 @@ options.methods(DataLoader, "loader", function(self) return type(self) == "table
 local Prefetcher = {}
 Prefetcher.__index = Prefetcher
 
--- Prefetcher(loader, device="cuda"): iterates as the loader does, with batches on the device: the next one is copied meanwhile, on a
--- stream of its own, from pinned memory (the loader's pin_memory) without the host waiting. On the CPU it hands batches on. Field waited:
--- the seconds that its user has waited for batches.
+-- Prefetcher(loader, device="cuda"): iterates as the loader does, with batches on the device: the next batch is copied meanwhile, on a
+-- stream of its own, from pinned memory (the loader's pin_memory) without blocking the host. On the CPU it passes batches on. Field waited:
+-- the seconds spent waiting for batches.
 local function prefetcher(loader, device)
   if type(loader) ~= "table" or type(loader.iter) ~= "function" then fail("Prefetcher: argument 1 must be a loader") end
   if type(device) == "table" then device = options.fill("Prefetcher", device, {device = "cuda"}).device end
@@ -382,7 +382,7 @@ local function prefetcher(loader, device)
 end
 
 local function moved(device, v, ...)
-  if core.is_tensor(v) then v = core.keep(core.methods.to(v, device, {non_blocking = true}))      -- it outlives the scope of this step
+  if core.is_tensor(v) then v = core.keep(core.methods.to(v, device, {non_blocking = true}))      -- outlives the current scope
   elseif type(v) == "table" then
     local out = {}
     for k, w in pairs(v) do out[k] = moved(device, w) end
@@ -401,7 +401,7 @@ function Prefetcher:iter()
   local next_batch = loader:iter()
   local gpu = device ~= "cpu" and tonumber(device:match "%d+")
   local stream = gpu and cuda.Stream(gpu)
-  -- The loader is one batch ahead; its state stays that of the batch last given.
+  -- The loader is one batch ahead, but its state remains that of the batch given last.
   local function fetch()
     local epoch, position = loader.epoch, loader.position
     local function arrived(first, ...)
@@ -423,10 +423,10 @@ function Prefetcher:iter()
   local ready
   return function()
     local b = ready or fetch()
-    if b.error then fail(b.error) end                  -- of this batch: the one before has been given
+    if b.error then fail(b.error) end                  -- the batch before has been given already
     loader.epoch, loader.position = b.epoch, b.position
     if b.n == 0 then ready = b; return nil end
-    if stream then                                         -- the copy is over before what comes now
+    if stream then                                         -- the copy must end before the work that follows
       local event = stream:record_event()
       event:wait(core.gpu.current_stream(gpu))
     end
@@ -435,14 +435,14 @@ function Prefetcher:iter()
   end
 end
 
--- The loader's place, as of the batch last given.
+-- The loader's place after the batch given last.
 function Prefetcher:state_dict() return self.loader:state_dict() end
 -- As the loader's.
 function Prefetcher:load_state_dict(d) self.loader:load_state_dict(d) end
 -- As the loader's.
 function Prefetcher:close() if self.loader.close then self.loader:close() end end
 
--- DataLoader {dataset=, ...}: all by name.
+-- DataLoader {dataset=, ...}: all arguments by name.
 local function named(dataset, ...)
   local by_name = select("#", ...) == 0 and type(dataset) == "table" and getmetatable(dataset) == nil and dataset.dataset and
     not (dataset.size or dataset.get or dataset.iter)

@@ -1,10 +1,10 @@
--- Datasets that are made anew in worker processes: Dataset("module", {plain data}), the workers themselves, and what both sides say.
+-- Datasets made in worker processes: Dataset("module", {plain data}), the workers, and the messages between them and the parent.
 --
--- Idea: a worker is a LuaJIT of its own (src/io/process.c), which requires the module, calls what it returns with the
--- data, and answers each request for a batch with the collated fields. Before each item Tycho's generator and
--- math.random get a seed of (loader's seed, epoch, place, item), here as there, so that items are the same whoever
--- makes them. Of a dataset with iter() each worker goes over all items, and makes the batches that it is asked for; unless
--- the dataset asks get_worker_info which worker it is in: then all that it gives there is that worker's.
+-- Idea: a worker is a LuaJIT process (src/io/process.c). It requires the module, calls the function that the module returns with the data,
+-- and answers each request for a batch with the collated fields. Before each item, in workers and in the parent alike, Tycho's generator
+-- and math.random get a seed of (loader's seed, epoch, place, item), so that items are the same whoever makes them. A dataset with iter()
+-- is iterated in full by each worker, which makes the batches that it is asked for; if the dataset asks get_worker_info which worker it is
+-- in, everything that it gives there is that worker's share.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local ops = core.ops
@@ -51,7 +51,7 @@ local function build(module, data)
     error(("Dataset: module '%s' must return a function from the data to a dataset, it returned a %s"):format(module,
       type(make)), 0)
   end
-  local dataset = make(tree.map(data, function(x) return x end))         -- a copy, which may be made into an object
+  local dataset = make(tree.map(data, function(x) return x end))         -- a copy, which the module may turn into an object
   local indexed = type(dataset) == "table" and type(dataset.size) == "function" and type(dataset.get) == "function"
   if not indexed and not source.streams(dataset) then
     error(("Dataset: what module '%s' made must have size() and get(i), or iter()"):format(module), 0)
@@ -59,7 +59,7 @@ local function build(module, data)
   return dataset
 end
 
--- What a worker needs to make a dataset: a module and its data, or of a ConcatDataset a list of such. nil: it can't.
+-- What a worker needs to make a dataset: a module and its data, or for a ConcatDataset a list of parts. nil: workers can't make it.
 function remote.recipe(dataset)
   if remote.is(dataset) then return {module = dataset.module, data = dataset.data} end
   local parts = type(dataset) == "table" and source.concatenated[dataset]
@@ -91,7 +91,7 @@ Dataset.__index = function(self, k)
     rawset(self, k, made)
     return made
   end
-  local v = self.dataset_here[k]              -- its classes, say
+  local v = self.dataset_here[k]              -- such as its classes
   if type(v) == "function" then return nil end
   return v
 end
@@ -102,13 +102,13 @@ local function indexed(self, name)
   end
   return here
 end
--- How many items the dataset has; it is made in this process too for that.
+-- The number of items. The dataset is made in this process too for that.
 function Dataset:size() return indexed(self, "size"):size() end
 -- Item i, made in this process.
 function Dataset:get(i) return indexed(self, "get"):get(i) end
 
--- Dataset(module, data): a dataset that worker processes make for themselves: require(module) gives a function, which is called with data,
--- a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i), or with iter() alone.
+-- Dataset(module, data): a dataset that worker processes make for themselves: require(module) returns a function, which is called with
+-- data, a plain table of numbers, strings, booleans, tensors and tables, and returns an object with size() and get(i), or only with iter().
 function remote.Dataset(module, data)
   if type(module) == "function" then
     local info = debug.getinfo(module, "S")
@@ -127,7 +127,8 @@ function remote.Dataset(module, data)
 end
 function remote.is(dataset) return type(dataset) == "table" and getmetatable(dataset) == Dataset end
 
--- Items of a batch, each under its own seed. first: the batch's first place in the epoch. note(i): called before item i.
+-- The items of a batch, each made under its own seed. first: the number of items before the batch in the epoch. note(i): called before item
+-- i.
 local function gather(dataset, indices, seed, epoch, first, note)
   local items = {}
   for k, i in ipairs(indices) do
@@ -138,19 +139,19 @@ local function gather(dataset, indices, seed, epoch, first, note)
     if not got[1] then
       local e = got[2]
       local text = type(e) == "string" or type(e) == "table" and getmetatable(e) and getmetatable(e).__tostring
-      error(text and ("item %d: %s"):format(i, tostring(e)) or e, 0)         -- an object of the program's goes on to it
+      error(text and ("item %d: %s"):format(i, tostring(e)) or e, 0)         -- an error object of the program's is passed on
     end
     if table.maxn(got) < 2 then error(("item %d: the dataset's get returned nothing"):format(i), 0) end
     items[k] = {unpack(got, 2, table.maxn(got))}
   end
   return items
 end
--- Their batch, by the dataset's own collate, if it has one.
+-- Collates items by the dataset's own collate, if it has one.
 local function whole(dataset, items, device, indices)
   if type(dataset.collate) == "function" then return dataset:collate(items) end
   return collate(items, device, indices, source.dtypes(dataset))
 end
--- The same without workers, for any dataset in Lua; the generators are left as they were. make: collates.
+-- A batch made in this process, for any dataset in Lua; the generators' states are restored. make: collates, if given.
 function remote.batch(dataset, indices, seed, epoch, first, make)
   if remote.is(dataset) then dataset = dataset.dataset_here end
   local items = samplers.seeded(0, gather, dataset, indices, seed, epoch, first)
@@ -166,17 +167,17 @@ end
 local function open(text, memory) return require("tycho.saving").unpack(text, memory) end
 
 ---- the worker's side: luajit -e 'require("tycho.data.remote").work()' ----
-local info                               -- what get_worker_info gives
-local stream                             -- where a dataset with iter() stands: {run=, next=, asked=, shared=, passed=, held=, over=}
+local info                               -- the result of get_worker_info
+local stream                             -- the state of a dataset with iter(): {run=, next=, asked=, shared=, passed=, held=, over=}
 
--- get_worker_info(): in a worker process {id, num_workers}, id from 1, else nil. A dataset with iter() that asks, before its first item,
--- has a share of its own in each worker, as it makes it; one that doesn't is gone over by all, and each makes some of its batches.
+-- get_worker_info(): in a worker process {id, num_workers}, id from 1, else nil. A dataset with iter() that calls this before its first
+-- item decides itself which share it gives in each worker; otherwise every worker goes over all items, and makes some of the batches.
 function remote.get_worker_info()
   if not info then return nil end
   if stream and stream.shared then
     fail("get_worker_info: a dataset with iter() must ask before its first item; without, its batches are shared out among the workers")
   end
-  if stream and not stream.asked then    -- from here on each worker's draws are its own
+  if stream and not stream.asked then    -- from here on each worker draws its own numbers
     stream.asked = true
     samplers.reseed(core.mix_seeds(ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item(), info.id))
   end
@@ -190,12 +191,12 @@ local function step(process)
   stream.held, stream.over, stream.passed = nil, item == nil, stream.passed + 1
   return item
 end
--- The items of a batch of a dataset with iter(): none after the last.
+-- The items of the requested batch of a dataset with iter(); none after the last.
 local function next_items(dataset, request, process)
   if not stream or stream.run ~= request.run then
     stream = {run = request.run, passed = 0}
     stream.next = items_of(dataset, request.seed, request.epoch, function() return stream.asked and info.id or 0 end)
-    stream.held = step(process)          -- by now it has asked, if it is to have a share
+    stream.held = step(process)          -- by now it has asked, if it makes shares
     stream.passed, stream.shared = 0, not stream.asked
   end
   if stream.shared then
@@ -207,11 +208,11 @@ local function next_items(dataset, request, process)
 end
 
 function remote.work()
-  require "tycho"                          -- whole, whatever the dataset's module asks for
+  require "tycho"                          -- the whole library, whatever the dataset's module requires
   local process = core.process_enter()
   local dataset
   core.set_num_threads(1)
-  io.stdout:setvbuf "line"                 -- what a dataset prints comes out now
+  io.stdout:setvbuf "line"                 -- a dataset's prints appear at once
   while true do
     local tag, text, memory = core.message_receive(process, -1)
     if tag then
@@ -231,7 +232,7 @@ function remote.work()
           indices = request.indices:totable()
           items = gather(dataset, indices, request.seed, request.epoch, request.first, function(i) core.process_note(process, i) end)
         end
-        collating = #items > 1             -- what fails from here on is no single one's fault
+        collating = #items > 1             -- an error from here on belongs to no single item
         if request.apart then return {items = items} end
         local fields
         if request.run then fields = {collate(items, "cpu")}
@@ -253,12 +254,12 @@ function remote.work()
 end
 
 ---- the parent's side ----
--- A LuaJIT: TYCHO_LUAJIT, or the one that runs this, or the one along PATH.
+-- The LuaJIT to run: TYCHO_LUAJIT, or the one that runs this program, or the one on PATH.
 local function program()
   local named = os.getenv "TYCHO_LUAJIT"
   if named and named ~= "" then return named end
   local own = core.own_program() or ""
-  if own:match "/luajit[^/]* %(deleted%)$" then return "/proc/self/exe" end      -- replaced since, by an upgrade
+  if own:match "/luajit[^/]* %(deleted%)$" then return "/proc/self/exe" end      -- an upgrade has replaced it
   return own:match "/luajit[^/]*$" and own or "luajit"
 end
 
@@ -267,7 +268,7 @@ Pool.__index = Pool
 
 local START = 60                -- seconds that a worker may take to make its dataset, at least
 
--- Workers for a recipe. timeout: seconds that one item may take.
+-- Starts workers for a recipe. timeout: seconds that one item may take.
 function remote.start(recipe, n, timeout)
   -- last: the number of the batch asked for last
   local self = setmetatable({timeout = timeout, workers = {}, owner = {}, done = {}, last = 0}, Pool)
@@ -301,22 +302,22 @@ local function at(w)
   return item > 0 and (", item %d"):format(item) or " at its start"
 end
 
--- Batch number `tag` (from 1, in order). request: its items' indices, what they are seeded by, and whether they stay apart.
+-- Requests batch number `tag` (from 1, in order). request: the indices of its items, their seeds, and whether to leave them uncollated.
 function Pool:submit(tag, request)
   local w = self.workers[(tag - 1) % #self.workers + 1]
   self.owner[tag], self.last = w, tag
   if w.waiting == 0 then w.waited = 0 end
   w.waiting = w.waiting + 1
   local ok, went = pcall(send, w.process, tag, request, false)
-  while ok and not went do                       -- it has too much to read: perhaps because it waits for us to read
+  while ok and not went do                       -- its pipe is full, perhaps because it waits until we read
     self:look(w, 0.1)
     ok, went = pcall(send, w.process, tag, request, false)
   end
   if not ok then self:look(w, 0); broken(self, w, at(w) .. ": " .. tostring(went)) end
 end
 
--- Takes what w has sent, within some seconds; raises where it errs, is gone, or has been waited for too long at one item. waited: how
--- long it has been; what passes while this program is itself stopped is no more than was to be waited.
+-- Receives what w has sent, within some seconds; raises if w failed, is gone, or has spent too long on one item. waited: the seconds spent
+-- so far; one call adds at most `seconds`, so time in which this program itself was stopped hardly counts.
 function Pool:look(w, seconds)
   local before = core.now()
   local tag, text, memory = core.message_receive(w.process, seconds)
@@ -342,7 +343,7 @@ function Pool:look(w, seconds)
   end
 end
 
--- The fields of batch `tag`, or nil where it isn't there within a tenth of a second.
+-- The answer for batch `tag`, or nil if it doesn't come within a tenth of a second.
 function Pool:take(tag)
   local w = self.owner[tag]
   if not self.done[tag] then self:look(w, 0.1) end
@@ -352,7 +353,7 @@ function Pool:take(tag)
   return answer
 end
 
--- Forgets what has been asked for and not been taken.
+-- Forgets requests whose answers haven't been taken.
 function Pool:forget() self.owner, self.done = {}, {} end
 
 return remote

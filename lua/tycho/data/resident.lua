@@ -1,6 +1,5 @@
--- Datasets of pictures that lie whole on a device: set:to("cuda"). A batch is gathered, cropped, flipped, cut out and
--- normalised by one kernel (the op augment), with random numbers of the device's generator; so it can be part of a
--- compiled step.
+-- Datasets of pictures kept whole on a device: set:to("cuda"). A batch is gathered, cropped, flipped, cut out and normalised by one kernel
+-- (the op augment), with random numbers of the device's generator, so that it can be part of a compiled step.
 local core = require "tycho.core"
 local source = require "tycho.data.source"
 local ops, M = core.ops, core.methods
@@ -8,7 +7,7 @@ local resident = {}
 
 local Resident = source.class "Pictures"
 function Resident:size() return M.size(self.labels, 1) end
--- Pictures (B, C, h, w) and labels (B) at positions, an int64 tensor.
+-- Pictures (B, C, h, w) and labels (B) at the given positions, an int64 tensor.
 function Resident:batch(positions)
   if positions.device ~= self.images.device then positions = M.to(positions, self.images.device, {non_blocking = true}) end
   return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
@@ -20,7 +19,7 @@ function Resident:get(i)
   return x[1], y[1]
 end
 
--- What the kernel does of a list of transforms' steps; raises at any that it doesn't.
+-- The kernel's arguments for a list of transforms' steps; raises at a step that the kernel can't do.
 local function kernel(steps, h, w, channels)
   local crop, how = {h, w}, {padding = 0, flip = 0, cutout = 0, random = false}
   local mean, std, stage = {}, {}, 0

@@ -1,8 +1,7 @@
--- Samplers: which items an epoch has, in which order. order(seed, epoch) gives their positions, an int64 tensor on the
--- CPU; a loader asks it with its own seed and the epoch's number, so that an order depends on those alone. size(): how
--- many.
+-- Samplers: which items an epoch has, and in which order. order(seed, epoch) gives their positions, an int64 tensor on the CPU. A loader
+-- passes its own seed and the epoch's number, so that an order depends on those alone. size() gives their number.
 --
--- A list of positions, or any object with iter() (and size()), serves a DataLoader as a sampler too.
+-- A list of positions, or any object with iter() (and size()), can be a DataLoader's sampler too.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local generator = require "tycho.generator"
@@ -17,7 +16,7 @@ function samplers.reseed(seed)
   core.gpu.rng_state("cpu", seed % 2 ^ 52, 0)
   if core.math_random() then math.randomseed(seed) end
 end
--- Calls fn under a seed of its own, and leaves both generators as they were.
+-- Calls fn under the given seed, and restores both generators.
 function samplers.seeded(seed, fn, ...)
   local own, of_lua = core.keep(core.from_value({0, 0}, "int64")), core.math_random()
   local before = core.gpu.own_rng(own)     -- of this thread alone
@@ -45,7 +44,7 @@ local function class(name)
   local C = {}
   C.__index = C
   C.__tostring = function() return name end
-  -- by itself what draws is in another order each time, which the random generator says
+  -- used without a loader, a sampler that draws gives another order each time, by the CPU's generator
   function C:iter(seed, epoch)
     if not seed and self.draws and not self.seed then seed = ops.randint(0, 2 ^ 31 - 1, {1}, cpu)[1] end
     local order, i = self:order(seed or 0, epoch or 0), 0
@@ -60,7 +59,7 @@ end
 
 local Sequential = class "SequentialSampler"
 function Sequential:order() return positions(self.n) end
--- SequentialSampler(dataset): all positions in order. dataset: or a number of items; so for those below.
+-- SequentialSampler(dataset): all positions in order. dataset may be a number of items, here and below.
 function samplers.SequentialSampler(of) return setmetatable({n = count("SequentialSampler", of)}, Sequential) end
 
 local Random = class "RandomSampler"
@@ -77,7 +76,7 @@ function Random:order(seed, epoch)
   return ops.cat(parts, 1)
 end
 -- RandomSampler(dataset, {replacement=false, num_samples=, seed=, generator=}): positions in random order, num_samples of them (as many as
--- items unless given). seed, or one that generator draws now, takes the place of the loader's.
+-- items unless given). seed, or a seed that generator draws now, replaces the loader's.
 function samplers.RandomSampler(of, o)
   o = fill("RandomSampler", o, {replacement = false, num_samples = false, seed = false, generator = false})
   local n = count("RandomSampler", of)
@@ -103,7 +102,7 @@ Weighted.draws = true
 function Weighted:order(seed, epoch)
   return seeded(mixed(self.seed or seed, epoch), ops.multinomial, self.weights, self.n, {replacement = self.replacement})
 end
--- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=, generator=}): position i comes in proportion to weights[i].
+-- WeightedRandomSampler(weights, num_samples, {replacement=true, seed=, generator=}): position i is drawn in proportion to weights[i].
 function samplers.WeightedRandomSampler(weights, ...)
   local o = options.arguments("WeightedRandomSampler", "num_samples, replacement=true, *, seed=nil, generator=nil", ...)
   local n = o.num_samples
@@ -131,9 +130,9 @@ function samplers.WeightedRandomSampler(weights, ...)
 end
 
 local Distributed = class "DistributedSampler"
--- PyTorch's: the epoch that the next order is of. A loader gives its own.
+-- PyTorch's: sets the epoch of the next order. A loader passes its own otherwise.
 function Distributed:set_epoch(epoch) self.epoch = whole("DistributedSampler", "epoch", epoch, 0) end
-function Distributed:order(_, epoch)          -- processes' loaders have seeds of their own
+function Distributed:order(_, epoch)          -- the loader's seed isn't used: it may differ between processes
   epoch = self.epoch or epoch
   local order = self.shuffle and shuffled(self.of, mixed(self.seed, epoch)) or positions(self.of)
   local total = self.n * self.replicas
@@ -141,9 +140,9 @@ function Distributed:order(_, epoch)          -- processes' loaders have seeds o
   while #order < total do order = ops.cat({order, ops.slice(order, 1, 1, math.min(#order, total - #order))}, 1) end
   return ops.slice(order, 1, self.rank + 1, total, self.replicas)
 end
--- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false}): the positions that are this process's share;
--- ranks count from 0, and both follow from tycho.distributed unless given. Shares are equal: some items come twice, or with drop_last are
--- left out. All processes need the same seed.
+-- DistributedSampler(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false}): this process's share of the positions; ranks
+-- count from 0; num_replicas and rank follow from tycho.distributed unless given. Shares are equal: some items are repeated, or with
+-- drop_last left out. All processes need the same seed.
 function samplers.DistributedSampler(of, o)
   local processes = require "tycho.distributed"
   local among = processes.is_initialized()
@@ -198,7 +197,7 @@ function samplers.BatchSampler(sampler, ...)
     drop_last = o.drop_last}, Batches)
 end
 
--- Positions of items, of which there are n, as a vector. who: what has listed them.
+-- Positions of items, from 1 to n, as a vector. who: names the source in errors.
 local function positions_of(t, n, who)
   local ok, x = pcall(function() return core.is_tensor(t) and core.methods.cpu(t) or core.from_value(t, "float64") end)
   if not ok or core.methods.dim(x) ~= 1 then error(("DataLoader: %s must list positions of items, whole numbers from 1"):format(who), 0) end
@@ -211,8 +210,8 @@ local function positions_of(t, n, who)
 end
 local function none() return ops.zeros(0, {dtype = "int64", device = "cpu"}) end
 
--- What a DataLoader takes as batch_sampler, as an object with order(seed, epoch), the batches' positions one after the
--- other and where each batch ends, from 0, and size(): a list of lists, or an object with iter(), which gives lists.
+-- A DataLoader's batch_sampler, a list of lists or an object with iter(), which gives lists, as an object with order(seed, epoch), which
+-- gives the positions of all batches and where each batch ends, from 0, and size().
 function samplers.batches_of(s, n)
   if type(s) ~= "table" or core.is_tensor(s) then
     error("DataLoader: batch_sampler must be a list of lists of positions or an object with iter(), got " ..
@@ -248,8 +247,8 @@ function samplers.batches_of(s, n)
   return own
 end
 
--- What a DataLoader takes as sampler, as an object with order(seed, epoch) and size(): positions in a list or tensor, an object with
--- iter(). n: of how many items. An iter() that draws random numbers does so by seed and epoch.
+-- A DataLoader's sampler, positions in a list or tensor or an object with iter(), as an object with order(seed, epoch) and size(). n: the
+-- number of items. Random draws of an iter() are seeded by seed and epoch.
 function samplers.of(s, n)
   if core.is_tensor(s) or (type(s) == "table" and type(s.iter) ~= "function" and type(s.order) ~= "function") then
     if not core.is_tensor(s) and next(s) == nil then s = none() end

@@ -1,26 +1,26 @@
--- Which datasets C can make items of by itself, and their sources (src/io/data.h).
+-- Which datasets' items C can make by itself, and the C sources for them (src/io/data.h).
 --
--- A dataset says so by fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of
--- such a one is the same source and a list of positions in it; a ConcatDataset of such ones a source with parts; a StackDataset has the
--- fields of all.
+-- Such a dataset has fields(): a list of what an item consists of, as core.make_source takes it, or nil. A Subset of one uses the same
+-- source and a list of positions in it; a ConcatDataset of such datasets is a source with parts; a StackDataset has the fields of all its
+-- datasets.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 local ops = core.ops
 local promote_types = require("tycho.functional.lib").promote_types
--- ConcatDatasets and StackDatasets: what they are of; and modules' (remote.lua), which stand for their dataset_here
+-- By ConcatDataset, and by StackDataset: the list of its datasets; remade: data.Dataset's (remote.lua), which stand for their dataset_here
 local source = {concatenated = setmetatable({}, {__mode = "k"}), stacked = setmetatable({}, {__mode = "k"}),
   remade = setmetatable({}, {__mode = "k"})}
-local ours = setmetatable({}, {__mode = "k"})    -- classes
+local ours = setmetatable({}, {__mode = "k"})    -- classes made by source.class
 
--- A class of datasets, which print as their name and size. set[i], which PyTorch has, is told what is meant.
+-- A class of datasets, which print as their name and size. set[i], PyTorch's form, is an error that says what to use.
 local function is_table(v) return type(v) == "table" end
 function source.class(name)
   local class = setmetatable({}, {__index = function(_, k)
     if type(k) == "number" then fail("%s: an item is had by get: set:get(%g)", name, k) end
   end})
   class.__index = class
-  -- set.size() for set:size(): methods come after this
+  -- checks that methods defined later are called with a colon
   getmetatable(class).__newindex = function(_, k, v)
     if k == "size" or k == "get" or k == "batch" then v = options.method(name, "set", k, is_table, v) end
     rawset(class, k, v)
@@ -30,19 +30,19 @@ function source.class(name)
   return class
 end
 
--- Item i must be one of n.
+-- Raises unless i is one of the n items.
 function source.need_item(i, n)
   if type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > n then fail("item %s is out of range for %d items", options.shown(i), n) end
 end
 
 local function is_subset(d) return type(d) == "table" and ours[getmetatable(d)] and rawget(d, "indices") ~= nil end
--- A Subset's indices as they are now.
+-- A Subset's current indices.
 function source.positions(subset)
   local list = subset.indices
   if core.is_tensor(list) then return list end
   return core.keep(core.from_value(list, "int64"))
 end
--- What Subsets are of, and their positions in it as an int64 tensor; nil for a dataset that is no Subset.
+-- The dataset under nested Subsets, and their positions in it as an int64 tensor; nil positions if there is no Subset.
 function source.base(dataset)
   local at
   while is_subset(dataset) do
@@ -53,19 +53,19 @@ function source.base(dataset)
   return dataset, at
 end
 
--- Whether its items are made in Lua: a dataset of the user's, or one with a get of the user's own.
+-- Whether items are made in Lua: a user's dataset, or one whose get the user has replaced.
 local function is_lua(base)
   return type(base) ~= "table" or type(base.fields) ~= "function" or (ours[getmetatable(base)] and rawget(base, "get") ~= nil)
 end
--- What C makes a dataset's items of; nil and the reason.
+-- The fields from which C makes a dataset's items; nil and the reason.
 local function fields_of(base)
   if is_lua(base) then return nil, "it is written in Lua" end
   local fields, why = base:fields()
-  if fields and not (type(fields) == "table" and type(fields[1]) == "table" and fields[1].kind) then fields = nil end  -- the user's word
+  if fields and not (type(fields) == "table" and type(fields[1]) == "table" and fields[1].kind) then fields = nil end  -- a user's own
   return fields, why or "it is written in Lua"
 end
 
--- The transforms that are part of a source, which may be changed.
+-- The transforms that are part of a source; users may change them.
 local function transforms_of(dataset, out)
   local base = source.base(dataset)
   out[#out + 1] = base.transform or false
@@ -77,7 +77,7 @@ local function same(a, b)
   return true
 end
 
--- The tensors that a dataset has among its fields, and in lists there: what may be assigned anew.
+-- The tensors among a dataset's fields and in lists there; users may replace them.
 local function tensors_of(dataset)
   local out = {}
   for k, v in pairs(dataset) do
@@ -92,7 +92,7 @@ local function has_same(a, b)
   return true
 end
 
-local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and those
+local made = setmetatable({}, {__mode = "k"})    -- by dataset: its source, and the transforms and tensors it was made with
 local function own(dataset)
   local have, transforms, tensors = made[dataset], transforms_of(dataset, {}), tensors_of(dataset)
   if have and same(have.transforms, transforms) and has_same(have.tensors, tensors) then return have.source end
@@ -104,14 +104,14 @@ local function own(dataset)
   return have.source
 end
 
--- Whether a dataset makes batches of positions by itself.
+-- Whether a dataset makes batches itself, from positions.
 function source.makes_batches(d) return type(d.batch) == "function" end
--- Whether a dataset is read as it comes: it has iter(), and neither get(i) nor batches.
+-- Whether a dataset can only be iterated: it has iter(), and neither get(i) nor batch.
 function source.streams(d)
   return type(d) == "table" and type(d.iter) == "function" and not d.get and not source.makes_batches(d)
 end
 
--- The source of datasets, one after the other. It is made anew each time: parts may have got other transforms.
+-- A source of several datasets, one after the other. Not cached, since parts may have got other transforms.
 local function joined(datasets)
   local parts = {}
   for i, d in ipairs(datasets) do
@@ -141,8 +141,8 @@ function source.of(dataset)
   return made_of, at
 end
 
--- The fields of a dataset, nil and the reason where there are none. A Subset's are copies, unless whole: then they are those of what it
--- is of.
+-- A dataset's fields; nil and the reason where there are none. A Subset's are reduced copies; with whole they are those of the dataset
+-- under it.
 function source.fields(dataset, whole)
   local base, at = source.base(dataset)
   local fields, why = fields_of(base)
@@ -160,8 +160,8 @@ function source.fields(dataset, whole)
   return out
 end
 
--- What the numbers of items are, by field, where that is known, and how many fields there are (nil: not known). For datasets whose items
--- are made in Lua, of others that have tensors.
+-- The dtypes of items' numbers by field, where known, and the number of fields (nil: unknown). For datasets whose items are made in Lua,
+-- from other datasets that have tensors.
 function source.dtypes(dataset)
   local base, out = dataset, {}
   while is_subset(base) do base = rawget(base, "dataset") end
@@ -192,24 +192,24 @@ function source.dtypes(dataset)
       local one = known[i][k]
       dtype, all = one and (dtype and promote_types(dtype, one) or one) or dtype, all and one ~= nil
     end
-    if all or (dtype and dtype:find "float") then out[k] = dtype end       -- numbers of Lua's may be no whole ones
+    if all or (dtype and dtype:find "float") then out[k] = dtype end       -- a Lua number may be fractional
   end
   return out, n
 end
 
--- Item i by C, random transforms drawn by the CPU's generator.
+-- Item i, made by C; random transforms are seeded by the CPU's generator.
 function source.get(dataset, i)
   source.need_item(i, dataset:size())
   local random = dataset.transform and dataset.transform.random
   local function one(x, ...)
     if x == nil then return end
-    return x[1], one(...)          -- a number where items are numbers
+    return x[1], one(...)          -- a number, where items are numbers
   end
   return one(core.source_batch(own(dataset), core.from_value({i}, "int64"),
     random and ops.randint(0, 2 ^ 52, {1}, {device = "cpu"}):item() or 0, 0, false))
 end
 
--- A table of numbers as a float64 tensor, and the names of its columns.
+-- A CSV file's numbers as a float64 tensor, and the names of its columns.
 function source.csv(path, o)
   if type(o.separator) ~= "string" or #o.separator ~= 1 then error("separator must be one character", 0) end
   local all, names = core.read_csv(path, o.separator, o.header)

@@ -1,9 +1,7 @@
--- A loader of what comes one after another: a dataset that has iter(), which gives a function as Lua's for calls it,
--- and neither size() nor get(i).
+-- A loader for datasets that have neither size() nor get(i), but only iter(), which returns an iterator for Lua's for.
 --
--- Each item is asked for under a seed of its own, made of the loader's seed, the epoch and the item's number, so that
--- what an iterator draws at random depends on those alone. A loader whose state is loaded asks for the items before its
--- place again, and drops them.
+-- Each item is made under its own seed, from the loader's seed, the epoch and the item's number, so that an iterator's random draws depend
+-- on those alone. A loader whose state is loaded makes the items before its place again, and drops them.
 local core = require "tycho.core"
 local collate = require "tycho.data.collate"
 local samplers = require "tycho.data.samplers"
@@ -14,7 +12,8 @@ local Stream = {}
 Stream.__index = Stream
 Stream.__tostring = function(l) return ("DataLoader(a stream, batches of %d)"):format(l.batch_size) end
 
--- o: a DataLoader's options, filled in and checked. place: brings a batch to pinned memory, or hands it on. start(): worker processes.
+-- o: a DataLoader's options, filled in and checked. place: moves a batch to pinned memory, or passes it on. start(): starts worker
+-- processes.
 local function new(dataset, o, place, start)
   for _, k in ipairs {"shuffle", "sampler", "batch_sampler"} do
     if o[k] then fail("DataLoader: a dataset with iter() has an order of its own; %s can't be asked for", k) end
@@ -24,13 +23,13 @@ local function new(dataset, o, place, start)
 end
 
 function Stream:size() fail("DataLoader: a dataset with iter() doesn't say how many items it has") end
--- Ends worker processes now; a later iter() starts them anew.
+-- Ends worker processes now; a later iter() starts them again.
 function Stream:close()
   if self.pool then self.pool:stop() end
   self.pool = nil
 end
 
--- The epoch's items, each a list of fields with n; nil after the last. share(): a worker's number, where it draws for itself, else 0.
+-- The epoch's items, each a list of fields with n; nil after the last. share(): the worker's number, if it draws for itself, else 0.
 local function items_of(dataset, seed, epoch, share)
   local count = 0
   seed = core.mix_seeds(seed, epoch)
@@ -50,7 +49,7 @@ local function items_of(dataset, seed, epoch, share)
   return function() return fields(drawn(step, state, control)) end
 end
 
--- The epoch's batches behind the first `from`, made here; nothing after the last.
+-- The epoch's batches after the first `from`, made in this process; no value after the last.
 local function made_here(self, from)
   local next_item, ended = items_of(self.dataset, self.seed, self.epoch), false
   for _ = 1, from * self.batch_size do ended = ended or next_item() == nil end
@@ -65,13 +64,13 @@ local function made_here(self, from)
   end
 end
 
--- The same, made by worker processes, which are asked in turn, until all of them are through.
+-- The same, made by worker processes, which are asked in turn until all have reached their end.
 local function made_there(self, from)
   if not self.pool or #self.pool.workers == 0 then self.pool = self.start() end
   local pool = self.pool
   pool:forget()
   local base, asked, taken, given = pool.last, 0, 0, 0
-  local n, through, left = #pool.workers, {}, #pool.workers        -- through: by worker, whether it has no more; left: how many have
+  local n, through, left = #pool.workers, {}, #pool.workers        -- through: which workers are at their end; left: how many aren't
   local function answer()
     while asked - taken < self.ahead do
       asked = asked + 1

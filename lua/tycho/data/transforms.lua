@@ -1,8 +1,9 @@
 -- Transforms of pictures: float32 or uint8 tensors CxHxW (uint8: 0..255, read as 0..1). Names and meanings are torchvision's.
 --
--- Idea: a transform is a list of steps for C (src/io/transform.c), a name and numbers each; a Compose of such is one longer list, which a
--- loader's threads run by themselves. A function in a Compose keeps it in Lua. What is drawn at random follows in a loader from its seed,
--- the epoch, the place in that and the item; called by hand, from the CPU's generator. Positions are 1-based.
+-- Idea: a transform is a list of steps for C (src/io/transform.c), each a name and numbers. A Compose of such transforms is one longer
+-- list, which a loader's threads run without Lua; if it contains a function, it runs in Lua. In a loader, random draws follow from its
+-- seed, the epoch, the item's place in the epoch and the item; a transform called directly draws from the CPU's generator. Positions are
+-- 1-based.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -14,7 +15,7 @@ local Transform = {}
 Transform.__index = Transform
 Transform.__tostring = function(t) return t.text end
 
--- The steps of a transform that C can run alone; nil: it can't.
+-- The steps of a transform that C can run alone; nil if it can't.
 function transforms.steps(t)
   return type(t) == "table" and getmetatable(t) == Transform and t.steps or nil
 end
@@ -33,8 +34,8 @@ end
 
 local function uniform() return ops.rand({1}, {device = "cpu", dtype = "float64"}):item() end
 
--- The transforms of a list, one after the other, from the i-th. What comes beside the picture, such as its label, goes
--- on where one gives nothing in its place.
+-- Applies a list's transforms in order, from the i-th. Values that come with the picture, such as its label, pass through where a transform
+-- returns nothing in their place.
 local function in_turn(list, i, x, ...)
   if not list[i] then return x, ... end
   local out
@@ -45,7 +46,7 @@ local function in_turn(list, i, x, ...)
 end
 
 function Transform:__call(x, ...)
-  if self.weights then                     -- one of the list
+  if self.weights then                     -- runs one of the list
     local share = uniform()
     for i, w in ipairs(self.weights) do
       share = share - w
@@ -72,7 +73,7 @@ local function make(text, random, ...) return setmetatable({text = text, random 
 local function bit(b) return b and 1 or 0 end
 local borders, colours = core.borders, core.colours
 
--- A number x as {-x, x}, or a list of two; lo: neither end is below.
+-- The interval {-v, v} of a number, or a list {least, most}; lo, hi: bounds for both ends.
 local function interval(who, name, v, lo, hi)
   local a, b, shown
   if type(v) == "number" then a, b = -v, v
@@ -92,7 +93,7 @@ local function sides(who, p)
   fail(who .. ": padding must be a number, {left and right, top and bottom} or {left, top, right, bottom}")
 end
 
--- size: the shorter side's, or {h, w}
+-- size: of the shorter side, or {h, w}
 local function resize_step(size, nearest, antialias)
   if type(size) ~= "number" and not (type(size) == "table" and type(size[1]) == "number" and
       (#size == 1 or (#size == 2 and type(size[2]) == "number"))) then
@@ -121,7 +122,7 @@ local function per_channel(who, mean, std)
   return {"normalize", #mean, mean[1], mean[2] or 0, mean[3] or 0, mean[4] or 0, std[1], std[2] or 1, std[3] or 1, std[4] or 1}
 end
 
--- Raises what C finds wrong with a step now, not at the first picture.
+-- Defines a transform. Its constructor raises what C finds wrong with a step, rather than the first picture.
 local function define(name, signature, fn)
   transforms[name] = core.define(name, signature, function(...)
     local t = fn(...)
@@ -132,22 +133,22 @@ local function define(name, signature, fn)
 end
 
 ---- sizes and crops ----
--- Resize(size, {interpolation="bilinear", antialias=true}): to this size of the shorter side, or to {height, width}; "bilinear" or
--- "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
+-- Resize(size, {interpolation="bilinear", antialias=true}): resizes the shorter side to size, or the picture to {height, width}; "bilinear"
+-- or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
 define("Resize", "size:any, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true", function(size, mode, antialias)
   return make("Resize", false, resize_step(size, mode == "nearest", antialias))
 end)
 -- CenterCrop(size): the middle; size: a number, or {height, width}.
 define("CenterCrop", "size:pair", function(size) return make("CenterCrop", false, {"center_crop", size[1], size[2]}) end)
--- RandomCrop(size, padding=0, {fill=0, padding_mode="constant"}): a place at random, after padding as Pad's.
+-- RandomCrop(size, padding=0, {fill=0, padding_mode="constant"}): a crop at a random place, after padding as in Pad.
 define("RandomCrop",
   "size:pair, padding:any?, *, fill:number=0, padding_mode:enum(constant,edge,reflect)=constant",
   function(size, padding, fill, mode)
     local l, r, t, b = sides("RandomCrop", padding or 0)
     return make("RandomCrop", true, {"random_crop", size[1], size[2], l, r, t, b, fill, borders[mode]})
   end)
--- RandomResizedCrop(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true}): a rectangle at random, of that
--- share of the area and of that width over height, resized to size.
+-- RandomResizedCrop(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true}): a random rectangle, whose share
+-- of the area is in scale and whose width over height in ratio, resized to size.
 define("RandomResizedCrop",
   "size:pair, scale:any?, ratio:any?, *, interpolation:enum(nearest,bilinear)=bilinear, antialias:bool=true",
   function(size, scale, ratio, mode, antialias)
@@ -172,9 +173,9 @@ define("RandomRotation", "degrees:any, *, interpolation:enum(nearest,bilinear)=n
   local a, b = interval("RandomRotation", "degrees", degrees)
   return make("RandomRotation", true, {"rotation", a, b, bit(mode == "nearest"), fill})
 end)
--- RandomAffine(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0}): rotated as RandomRotation; moved by up to the
--- shares translate = {of the width, of the height}; scaled by a factor of scale = {least, most}; sheared by degrees: a number, {least,
--- most} along x, or four numbers, along y too.
+-- RandomAffine(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0}): rotated as in RandomRotation; moved by up to
+-- translate = {share of the width, of the height}; scaled by a factor in scale = {least, most}; sheared by degrees: a number, {least, most}
+-- along x, or four numbers, along y too.
 define("RandomAffine",
   "degrees:any, *, translate:any?, scale:any?, shear:any?, interpolation:enum(nearest,bilinear)=nearest, fill:number=0",
   function(degrees, translate, scale, shear, mode, fill)
@@ -221,21 +222,21 @@ define("Grayscale",
 define("RandomGrayscale", "p:number=0.1", function(p) return make("RandomGrayscale", true, {"random_colour", colours.grayscale, 0, p}) end)
 -- RandomInvert(p=0.5): 1 - x, with probability p.
 define("RandomInvert", "p:number=0.5", function(p) return make("RandomInvert", true, {"random_colour", colours.invert, 0, p}) end)
--- RandomPosterize(bits, p=0.5): only the upper bits of 8 stay, with probability p.
+-- RandomPosterize(bits, p=0.5): keeps only the upper bits of 8, with probability p.
 define("RandomPosterize",
   "bits:int, p:number=0.5",
   function(bits, p) return make("RandomPosterize", true, {"random_colour", colours.posterize, bits, p}) end)
--- RandomSolarize(threshold, p=0.5): values from threshold on, of 0..1, are inverted, with probability p.
+-- RandomSolarize(threshold, p=0.5): inverts values at or above threshold, in 0..1, with probability p.
 define("RandomSolarize",
   "threshold:number, p:number=0.5",
   function(threshold, p) return make("RandomSolarize", true, {"random_colour", colours.solarize, threshold, p}) end)
--- RandomAutocontrast(p=0.5): each channel stretched to the whole range, with probability p.
+-- RandomAutocontrast(p=0.5): stretches each channel to the whole range, with probability p.
 define("RandomAutocontrast",
   "p:number=0.5",
   function(p) return make("RandomAutocontrast", true, {"random_colour", colours.autocontrast, 0, p}) end)
--- RandomEqualize(p=0.5): each channel's histogram made even, with probability p.
+-- RandomEqualize(p=0.5): equalizes each channel's histogram, with probability p.
 define("RandomEqualize", "p:number=0.5", function(p) return make("RandomEqualize", true, {"random_colour", colours.equalize, 0, p}) end)
--- RandomAdjustSharpness(factor, p=0.5): 0 blurs, 1 leaves it, 2 sharpens, with probability p.
+-- RandomAdjustSharpness(factor, p=0.5): a factor of 0 blurs, 1 changes nothing, 2 sharpens, with probability p.
 define("RandomAdjustSharpness",
   "factor:number, p:number=0.5",
   function(factor, p) return make("RandomAdjustSharpness", true, {"random_colour", colours.sharpness, factor, p}) end)
@@ -253,21 +254,21 @@ define("Normalize", "mean:any, std:any", function(mean, std)
 end)
 
 ---- whole policies ----
--- RandomErasing(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0): with probability p a rectangle of that share of the area, and of
--- that ratio of its sides, becomes value.
+-- RandomErasing(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0): with probability p sets a rectangle to value; scale: its share of
+-- the area, ratio: of its sides.
 define("RandomErasing", "p:number=0.5, scale:any?, ratio:any?, value:number=0", function(p, scale, ratio, value)
   local a, b = interval("RandomErasing", "scale", scale or {0.02, 0.33}, 1e-9, 1)
   local c, d = interval("RandomErasing", "ratio", ratio or {0.3, 3.3}, 1e-9, 1e6)
   return make("RandomErasing", true, {"erase", p, a, b, c, d, value})
 end)
--- Cutout(size): a square of that side at a random place becomes 0.
+-- Cutout(size): sets a square of that side, at a random place, to 0.
 define("Cutout", "size:int", function(size) return make("Cutout", true, {"cutout", size}) end)
--- RandAugment(num_ops=2, magnitude=9): num_ops of fourteen changes (shear, move, rotate, colours, ...) at random, each as strong as
--- magnitude, of 30, says.
+-- RandAugment(num_ops=2, magnitude=9): num_ops random changes out of fourteen (shear, move, rotate, colours, ...), of strength magnitude
+-- out of 30.
 define("RandAugment",
   "num_ops:int=2, magnitude:int=9",
   function(n, magnitude) return make("RandAugment", true, {"augment", n, magnitude, 0}) end)
--- AutoAugment(policy="imagenet"): a pair of such changes, each with a probability, of the 25 that were found for that dataset: "imagenet",
+-- AutoAugment(policy="imagenet"): two of these changes, each with a probability; the pair is one of 25 found for a dataset: "imagenet",
 -- "cifar10" or "svhn" (Cubuk et al. 2019).
 define("AutoAugment",
   "policy:enum(imagenet,cifar10,svhn)=imagenet",
@@ -276,20 +277,20 @@ define("AutoAugment",
 define("TrivialAugmentWide", "", function() return make("TrivialAugmentWide", true, {"augment", 1, 0, 1}) end)
 
 ---- dtypes, lists ----
--- ToTensor(): gives its input: pictures are tensors already.
+-- ToTensor(): returns its input: pictures are tensors already.
 define("ToTensor", "", function() return make("ToTensor", false) end)
--- ConvertImageDtype(dtype): in this floating dtype; uint8's 0..255 become 0..1.
+-- ConvertImageDtype(dtype): converts to this floating dtype; uint8's 0..255 become 0..1.
 define("ConvertImageDtype", "dtype:dtype", function(dtype)
   local n
   for i, name in ipairs(core.dtypes) do if name == dtype then n = i - 1 end end
   return make("ConvertImageDtype", false, {"dtype", n})
 end)
--- Lambda(fn): a function of a picture as a transform; a dataset with it makes its items in Lua.
+-- Lambda(fn): a function of a picture as a transform; a dataset that uses it makes its items in Lua.
 function transforms.Lambda(fn)
   if type(fn) ~= "function" then fail("Lambda: argument 1 must be a function, got " .. type(fn)) end
   return setmetatable({text = "Lambda", list = {fn}}, Transform)
 end
--- A list of transforms and functions: its text, its members' steps (nil: a function is among them), and whether one draws.
+-- A list of transforms and functions: its text, its members' steps (nil: there is a function among them), and whether one is random.
 local function members(who, list)
   if type(list) ~= "table" or core.is_tensor(list) then
     fail("%s: argument 1 must be a list of transforms, got %s", who, core.is_tensor(list) and "tensor" or type(list))
@@ -310,7 +311,7 @@ local function members(who, list)
   end
   return table.concat(texts, ", "), steps, random
 end
--- The steps of several transforms in a row. dtypes: whether one may change the pictures' dtype.
+-- The steps of several transforms in order. dtypes: whether one may change the pictures' dtype.
 local function joined(who, lists, dtypes)
   local out = {}
   for _, steps in ipairs(lists) do
@@ -359,7 +360,7 @@ function transforms.RandomChoice(...)
   for i = 1, n do weights[i] = weights[i] / sum end
   text = ("RandomChoice({%s})"):format(text)
   if not steps then return setmetatable({text = text, list = {unpack(o.transforms)}, weights = weights}, Transform) end
-  local out = {}                           -- from the last: each with its share of what is left, and then past the others
+  local out = {}                           -- from the last: each with its share of the rest, and a jump past the others
   for i = n, 1, -1 do
     local own, left = joined("RandomChoice", {steps[i]}), 0
     for k = i, n do left = left + weights[k] end
@@ -398,7 +399,7 @@ local function soft(who, x, y, classes)
   if not classes then fail(who .. ": num_classes= is needed where labels are numbers") end
   return M.float(require("tycho.functional").functions.one_hot(y, classes))
 end
--- A draw of Beta(a, a) from two Gamma draws (Marsaglia and Tsang), by the CPU's generator
+-- A draw from Beta(a, a), by two Gamma draws (Marsaglia and Tsang) from the CPU's generator
 local function beta(a)
   local function gamma(k)
     if k < 1 then return gamma(k + 1) * uniform() ^ (1 / k) end
@@ -423,10 +424,10 @@ local function mixer(name, mix)
     end
   end
 end
--- MixUp{alpha=1, num_classes=}: called with a batch x (N, C, H, W) and its labels; gives x mixed with itself rolled by one item, in a
--- share drawn from Beta(alpha, alpha), and the labels as shares (N, num_classes), which cross_entropy takes.
+-- MixUp{alpha=1, num_classes=}: called with a batch x (N, C, H, W) and its labels; gives x mixed with itself rolled by one item, with a
+-- share drawn from Beta(alpha, alpha), and the labels as shares (N, num_classes), which cross_entropy accepts.
 mixer("MixUp", function(x, other, share) return x * share + other * (1 - share), share end)
--- CutMix{alpha=1, num_classes=}: as MixUp; a rectangle of the other picture takes the place of this one's.
+-- CutMix{alpha=1, num_classes=}: as MixUp; a rectangle of the picture is replaced by that of the other picture.
 mixer("CutMix", function(x, other, share)
   local h, w = M.size(x, 3), M.size(x, 4)
   local r = 0.5 * math.sqrt(1 - share)
@@ -449,8 +450,8 @@ local function fixed(name, signature, step)
     return y
   end)
 end
--- crop(x, top, left, height, width): the rectangle whose first row is top and first column left, from 1; what lies outside is 0. These are
--- functions of a picture (C, H, W), or of a batch of them.
+-- crop(x, top, left, height, width): the rectangle whose first row is top and first column left, from 1; parts outside the picture are 0.
+-- These functions take a picture (C, H, W), or a batch of pictures.
 fixed("crop", "top:int, left:int, height:int, width:int", function(top, left, h, w) return {"crop", top - 1, left - 1, h, w} end)
 -- center_crop(x, size): as CenterCrop.
 fixed("center_crop", "size:pair", function(size) return {"center_crop", size[1], size[2]} end)
@@ -527,12 +528,13 @@ fixed("gaussian_blur", "kernel_size:pair, sigma:any?", function(size, sigma)
   return {"blur", size[1], size[2], x, x, y / x}
 end)
 for _, name in ipairs {"brightness", "contrast", "saturation", "hue", "sharpness"} do
-  -- adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+  -- adjust_brightness(x, factor) and so on: a factor of 1 changes nothing; for hue the factor is a shift of -0.5..0.5, and 0 changes
+  -- nothing.
   fixed("adjust_" .. name, "factor:number", function(factor) return {"colour", colours[name], factor} end)
 end
--- posterize(x, bits): only the upper bits of 8 stay.
+-- posterize(x, bits): keeps only the upper bits of 8.
 fixed("posterize", "bits:int", function(bits) return {"colour", colours.posterize, bits} end)
--- solarize(x, threshold): values from threshold on, of 0..1, are inverted.
+-- solarize(x, threshold): inverts values at or above threshold, in 0..1.
 fixed("solarize", "threshold:number", function(threshold) return {"colour", colours.solarize, threshold} end)
 -- rgb_to_grayscale(x, num_output_channels=1): as Grayscale.
 fixed("rgb_to_grayscale",

@@ -1,11 +1,10 @@
--- What distributions are made of.
+-- The common base of distributions.
 --
--- Idea: a class says what its parameters are, how it draws and what a value's log-probability is; all are ops, so
--- gradients flow to parameters: through log_prob(x), and through rsample() where a draw is a function of them.
--- sample(shape) draws without history; its result has dims shape, then the parameters' common (batch) dims, then those
--- of one event. Parameters, and values of classes that supports() names, are checked where that waits for no device;
--- {validate_args = false}: values aren't. Invariant: a distribution's tensors, and the distributions it is made of, have its
--- batch dims first (but for those that its class calls unbatched): so expand() need know nothing of the class.
+-- Idea: a class defines its parameters, how it draws and a value's log-probability, all by ops, so gradients flow to parameters: through
+-- log_prob(x), and through rsample() where draws are differentiable functions of them. sample(shape) draws without history; its result has
+-- the dims of shape, then the parameters' common (batch) dims, then those of one event. Parameters, and values of classes that supports()
+-- names, are checked where that waits for no device; {validate_args = false}: values aren't. Invariant: all tensors and inner distributions
+-- of a distribution have its batch dims first (except those that its class calls unbatched), so expand() needs no knowledge of the class.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -18,7 +17,7 @@ local distributions = {}
 
 local Distribution = {has_rsample = false, has_enumerate_support = false, arg_constraints = {}}
 
-local SHAPE = getmetatable(ops.zeros({}).shape)         -- as tensors' shapes print and compare
+local SHAPE = getmetatable(ops.zeros({}).shape)         -- the metatable of tensors' shapes, which print and compare
 local function joined(...)
   local out = {}
   for i = 1, select("#", ...) do
@@ -27,18 +26,18 @@ local function joined(...)
   return out
 end
 
--- Fields that follow from others are found by name: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits,
--- dist.support (a constraint). A class's fields: has_rsample, has_enumerate_support, arg_constraints (a table: parameter -> constraint).
+-- Fields computed on access: dist.mean, dist.mode, dist.variance, dist.stddev, dist.probs, dist.logits, dist.support (a constraint). A
+-- class's fields: has_rsample, has_enumerate_support, arg_constraints (a table: parameter -> constraint).
 local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true, support = true}
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
-  -- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+  -- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
   Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
 end
-for name, call in pairs {draw = "draw(shape)", log_prob = "log_prob(x)"} do     -- of a program's own
+for name, call in pairs {draw = "draw(shape)", log_prob = "log_prob(x)"} do     -- for a user's own class
   Distribution[name] = function(self) fail("%s: a method %s is needed", self._name, call) end
 end
 local function is_distribution(v) return type(v) == "table" and rawget(v, "batch_shape") ~= nil end
--- One of dist's floating tensors, or of those that the distributions it is made of have, float64 if any is; nil where there is none.
+-- One of dist's floating tensors, or of those of its inner distributions, a float64 one if there is any; nil if there is none.
 local function parameter_of(dist)
   local found
   for _, v in pairs(dist) do
@@ -48,7 +47,7 @@ local function parameter_of(dist)
   end
   return found
 end
--- Values' dims broadcast with the batch's, and end as an event's.
+-- A value's dims must broadcast with the batch dims followed by the event's.
 local function fits(dist, what, x)
   local whole, n = joined(dist.batch_shape, dist.event_shape), M.dim(x)
   for i = 1, math.min(n, #whole) do
@@ -59,23 +58,23 @@ local function fits(dist, what, x)
     end
   end
 end
--- What NaN among a new distribution's arguments is told by: else it would show in a draw, or nowhere.
+-- Refuses NaN in a new distribution's arguments, which would otherwise show only in a draw, or never.
 local function refuse_nan(name, signature, o)
   for _, k in ipairs(options.names(signature)) do
     local v = o[k]
     if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then
-      v = ops.amax(M.detach(v)):item()                     -- NaN, if there is one
+      v = ops.amax(M.detach(v)):item()                     -- NaN if there is one
     end
     if type(v) == "number" and v ~= v then fail("%s: %s is NaN, or has elements that are", name, k) end
   end
 end
--- parent: the class that this one is a kind of, whose methods and fields it has where it gives none of its own. Gives the class, and what
--- is called to make one, which is distributions' of that name unless it is a user's own.
+-- parent: the class from which this one inherits methods and fields. Gives the class and its constructor, which becomes distributions[name]
+-- unless the class is a user's own.
 local function class(name, signature, parent, own)
   local get = setmetatable({}, {__index = parent and parent.get})
   local c = setmetatable({_name = name, _parent = parent, get = get}, {__index = parent or Distribution, __newindex = function(t, k, v)
     if k == "entropy" or k == "expand" then v = options.method(name, "dist", k, is_distribution, v)
-    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- of a number too, on the parameters' device
+    elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- also of a number, on the parameters' device
       local fn = v
       v = function(self, x, ...)
         if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
@@ -102,7 +101,7 @@ local function class(name, signature, parent, own)
     if v == nil and FIELDS[k] then fail("%s: there is no %s of it", name, k) end
     return v
   end
-  -- Normal(loc=0, scale=2) where all parameters are of one element
+  -- Normal(loc=0, scale=2) if all parameters have one element
   c.__tostring = function(self)
     local out, one = {}, true
     for _, k in ipairs(options.names(signature)) do
@@ -120,7 +119,7 @@ local function class(name, signature, parent, own)
     self.validate = o.validate_args
     if self.validate then refuse_nan(name, signature, o) end
     self:init(o)
-    if self.finish then self:finish() end    -- of a program's own
+    if self.finish then self:finish() end    -- a user's own class
     self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
     return self
   end})
@@ -128,8 +127,8 @@ local function class(name, signature, parent, own)
   return c, made
 end
 
--- Numbers become tensors as the others are; all take one shape. What has it is itself: a distribution that is made once of a parameter can
--- be differentiated again and again.
+-- Makes numbers tensors like the others, and gives all one shape. A tensor that has it stays itself, so that a distribution made once from
+-- a parameter can be differentiated repeatedly.
 local function together(name, ...)
   local like, list, n = nil, {}, select("#", ...)
   for i = 1, n do
@@ -150,7 +149,7 @@ local function need(name, what, x, ok)
   if lib.looks(x) and not ops.all(ok):item() then fail("%s: %s", name, what) end
 end
 local function same(x) return {dtype = x.dtype, device = x.device} end
--- A shape as a list, of sample({2, 3}), sample(2) or sample{sample_shape = {2, 3}}. how: the call, for errors.
+-- A shape as a list, from sample({2, 3}), sample(2) or sample{sample_shape = {2, 3}}. how: the call, for errors.
 local function sizes(name, how, option, shape, ...)
   if select("#", ...) > 0 then fail("%s: a shape must be one list of sizes, such as %s({2, 3})", name, how) end
   if shape == nil then return {} end
@@ -166,7 +165,7 @@ local function sizes(name, how, option, shape, ...)
   return list
 end
 
--- A class's init: its parameters by name, of which those in above are above 0.
+-- Defines a class's init: its parameters by name; those in `above` must be above 0.
 local function parameters(c, names, above)
   c.arg_constraints = {}
   for _, name in ipairs(names) do c.arg_constraints[name] = constraints.real end
@@ -181,21 +180,20 @@ local function parameters(c, names, above)
   end
 end
 
--- Says where the values of class c are: a constraint, or a function of self to one. log_prob is asked for these alone, unless
--- {checked = false}: elsewhere it says -inf, or anything. text: what errors say a value must be.
+-- Sets the support of class c: a constraint, or a function of self that gives one. log_prob raises for other values, unless {checked =
+-- false}: then it gives -inf, or anything. text: what errors say a value must be.
 local function supports(c, constraint, o)
   c.get.support = type(constraint) == "function" and constraint or function() return constraint end
   c.checked = not (o and o.checked == false) and (o and o.text or true)
 end
--- dist:perplexity(): exp of the entropy, of the batch's shape. Errors where there is no entropy.
+-- dist:perplexity(): exp of the entropy, of the batch's shape. An error if there is no entropy.
 function Distribution:perplexity() return ops.exp(self:entropy()) end
 
--- sample(shape): draws without history. The result has the dims shape, a list of sizes, then those of the parameters, then those of one
--- event.
+-- sample(shape): draws without history. The result has the dims of shape, a list of sizes, then the batch dims, then those of one event.
 function Distribution:sample(...)
   return M.detach(no_grad(self.draw, self, joined(sizes(self._name, "sample", "sample_shape", ...), self.batch_shape, self.event_shape)))
 end
--- rsample(shape): draws as functions of the parameters, which get gradients; an error where there is no such way.
+-- rsample(shape): draws as differentiable functions of the parameters; an error if there is no such way.
 function Distribution:rsample(...)
   if not self.has_rsample then
     fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name)
@@ -203,7 +201,7 @@ function Distribution:rsample(...)
   return self:draw(joined(sizes(self._name, "rsample", "sample_shape", ...), self.batch_shape, self.event_shape))
 end
 
--- dims of a batch that expand() was asked for, which dist's broadcast to
+-- the batch dims requested from expand(), to which dist's must broadcast
 local function wider(dist, ...)
   local name, from = dist._name, joined(dist.batch_shape)
   local to = sizes(name, "expand", "batch_shape", ...)
@@ -215,8 +213,8 @@ local function wider(dist, ...)
   end
   return joined(to)
 end
--- dist:expand({batch_shape}): the same distribution, its parameters as views of these batch dims, which its own must broadcast to; errors
--- where they don't. Values have the new batch dims before the event's.
+-- dist:expand({batch_shape}): the same distribution with these batch dims, its parameters as views. An error if its own batch dims don't
+-- broadcast to them. Values have the new batch dims before the event's.
 function Distribution:expand(...)
   local to, from = wider(self, ...), #self.batch_shape
   local function rest(shape) return joined(to, {unpack(joined(shape), from + 1)}) end
@@ -230,8 +228,8 @@ function Distribution:expand(...)
   end
   return setmetatable(new, getmetatable(self))
 end
--- dist:enumerate_support({expand=true}): every value that a draw may be, along dim 1: a tensor of the values' number, the batch dims
--- (each of size 1 with expand=false) and the event's. Errors where there is no finite list of them: has_enumerate_support says so.
+-- dist:enumerate_support({expand=true}): every possible value, along dim 1: a tensor with as many entries, then the batch dims (each of
+-- size 1 with expand=false) and the event's. An error if there is no finite list of them, see has_enumerate_support.
 function Distribution:enumerate_support(...)
   local o = options.arguments("enumerate_support", "expand=true", ...)
   if not self.has_enumerate_support then fail("%s: there is no enumerate_support of it: its values aren't few", self._name) end
@@ -254,7 +252,7 @@ local function one_of(name, probs, logits)
   if probs ~= nil then need(name, "probs must lie in 0..1", given, ops.logical_and(ops.ge(given, 0), ops.le(given, 1))) end
   return given
 end
--- Draws of a kind that core/draws.h has, of this shape, float64, without history.
+-- Draws by a generator of core/draws.h, of this shape, float64, without history.
 local function drawn(kind, shape, x, y)
   local function wide(v) return v and M.to(ops.expand(M.detach(v), shape), "float64") end
   return ops.drawn(wide(x), wide(y), {kind = kind})
@@ -263,7 +261,7 @@ local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, li
 
 options.colon(Distribution, "dist", is_distribution)
 
--- KL: how much is lost where q stands for p, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
+-- KL: the divergences of two distributions, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
 return {distributions = distributions, Distribution = Distribution, constraints = constraints, class = class,
   together = together, need = need,
   parameters = parameters, supports = supports, same = same, joined = joined, one_given = one_given, one_of = one_of,

@@ -1,6 +1,6 @@
 -- VonMises: angles around a direction.
 --
--- Idea: the density's norm is a Bessel function; core/draws.h has the draws.
+-- Idea: the density's normalizing constant is a Bessel function; draws are in core/draws.h.
 local core = require "tycho.core"
 local base = require "tycho.distributions.base"
 local ops, M = core.ops, core.methods
@@ -14,7 +14,7 @@ base.supports(VonMises, C.real, {checked = false})
 function VonMises.get.mean(self) return self.loc end
 function VonMises.get.mode(self) return self.loc end
 function VonMises.get.variance(self) return 1 - ops.i1e(self.concentration) / ops.i0e(self.concentration) end
-function VonMises:log_prob(x)                -- of i0e(k) = I0(k) e^-k
+function VonMises:log_prob(x)                -- i0e(k) = I0(k) e^-k
   local k = self.concentration
   return k * (ops.cos(x - self.loc) - 1) - math.log(2 * math.pi) - ops.log(ops.i0e(k))
 end

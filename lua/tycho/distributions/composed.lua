@@ -12,7 +12,7 @@ local EULER = 0.57721566490153286
 
 local function nothing(self) return self.loc * 0 + 0 / 0 end
 
--- Cauchy(loc, scale): the ratio of two normal numbers, scaled and moved; it has no mean.
+-- Cauchy(loc, scale): the ratio of two normal numbers, scaled and shifted; it has no mean.
 local Cauchy = class("Cauchy", "loc, scale")
 Cauchy.has_rsample = true
 parameters(Cauchy, {"loc", "scale"}, {"scale"})
@@ -43,7 +43,7 @@ function Gumbel:cdf(x) return ops.exp(-ops.exp((self.loc - x) / self.scale)) end
 function Gumbel:icdf(p) return self.loc - self.scale * ops.log(-ops.log(p)) end
 function Gumbel:entropy() return ops.log(self.scale) + (1 + EULER) end
 
--- One of the absolute values of another one.
+-- Defines the distribution of another one's absolute values.
 local function half(name, whole)
   local c = class(name, "scale")
   c.has_rsample, c.arg_constraints = true, {scale = C.positive}
@@ -90,7 +90,7 @@ function Weibull:icdf(p) return self.scale * ops.pow(-ops.log1p(-p), 1 / self.co
 function Weibull:entropy() return EULER * (1 - 1 / self.concentration) + ops.log(self.scale / self.concentration) + 1 end
 supports(Weibull, C.positive)
 
--- Pareto(scale, alpha): from scale on, falling as x^-(alpha + 1).
+-- Pareto(scale, alpha): from scale on, with density proportional to x^-(alpha + 1).
 local Pareto = class("Pareto", "scale, alpha")
 Pareto.has_rsample = true
 parameters(Pareto, {"scale", "alpha"}, {"scale", "alpha"})
@@ -110,17 +110,17 @@ function Pareto:icdf(p) return self.scale * ops.exp(-ops.log1p(-p) / self.alpha)
 function Pareto:entropy() return ops.log(self.scale / self.alpha) + (1 + 1 / self.alpha) end
 supports(Pareto, function(self) return C.greater_than_eq(self.scale) end, {text = "at least scale"})
 
--- GeneralizedPareto(loc, scale, concentration): what exceeds a high level loc: of a light tail where concentration is below 0, of
--- Exponential's where it is 0, of a heavy one above. All three broadcast; scale is above 0.
+-- GeneralizedPareto(loc, scale, concentration): values that exceed a high level loc, with a light tail if concentration is below 0, an
+-- exponential one if it is 0, a heavy one if it is above 0. All three broadcast; scale is above 0.
 local Generalized = class("GeneralizedPareto", "loc, scale, concentration")
 Generalized.has_rsample = true
 parameters(Generalized, {"loc", "scale", "concentration"}, {"scale"})
--- where concentration is 0, and what to compute with elsewhere
+-- where concentration is 0, and a concentration to compute with that isn't 0 there
 local function tail(self)
   local none = ops.le(ops.abs(self.concentration), 1e-8)
   return none, ops.where(none, 1, self.concentration)
 end
--- f(a), of concentrations a below most; NaN of others
+-- f(a) for concentrations a below most, NaN for others
 local function of_light(self, most, f)
   local ok = ops.lt(self.concentration, most)
   return ops.where(ok, f(ops.where(ok, self.concentration, most / 2)), 0 / 0)
@@ -136,7 +136,7 @@ function Generalized:log_prob(x)
   local y = 1 / a + 1
   return -ops.log(self.scale) - ops.where(none, z, ops.where(ops.eq(y, 0), 0, y * ops.log1p(a * z)))
 end
--- dist:log_survival_function(x): the log of how likely a draw is above x; dist:log_cdf(x): below
+-- dist:log_survival_function(x): the log of the probability of draws above x; dist:log_cdf(x): of draws up to x
 function Generalized:log_survival_function(x)
   local z, none, a = (x - self.loc) / self.scale, tail(self)
   return -ops.where(none, z, ops.log1p(a * z) / a)
@@ -168,8 +168,8 @@ function KL.Pareto(p, q)
 end
 
 ---- made of others ----
--- MixtureSameFamily(mixture_distribution, component_distribution): the components' last batch dim is what the first, a Categorical,
--- chooses from; values are those of one component. Errors where the numbers of components differ.
+-- MixtureSameFamily(mixture_distribution, component_distribution): the first, a Categorical, chooses along the components' last batch dim;
+-- values are those of one component. An error if the numbers of components differ.
 local Mixture = class("MixtureSameFamily", "mixture_distribution, component_distribution")
 function Mixture:init(o)
   local which, of = o.mixture_distribution, o.component_distribution
@@ -194,7 +194,7 @@ function Mixture:expand(...)
   new.validate = self.validate
   return new
 end
--- the weights beside the components' events
+-- the weights, shaped to broadcast with the components' events
 local function weights(self)
   local p = self.mixture_distribution.probs
   for _ = 1, #self.event_shape do p = M.unsqueeze(p, -1) end
@@ -210,7 +210,7 @@ function Mixture.get.variance(self)
   return ops.sum(p * self.component_distribution.variance, dim) +
     ops.sum(p * ops.square(mean - ops.sum(p * mean, dim, {keepdim = true})), dim)
 end
--- dist:cdf(x): how likely a draw is at most x, of the shape that x and the batch broadcast to. Errors where events aren't numbers, or the
+-- dist:cdf(x): the probability of draws up to x, of the shape that x and the batch broadcast to. An error if events aren't numbers, or the
 -- components have no cdf.
 function Mixture:cdf(x)
   if #self.event_shape > 0 then fail("MixtureSameFamily: there is no cdf of it: its events are no numbers") end

@@ -1,8 +1,8 @@
--- Where values and parameters may be: distributions.constraints, and a distribution's support and arg_constraints.
+-- Constraints on values and parameters: distributions.constraints, and a distribution's support and arg_constraints.
 --
--- Idea: a constraint is a name, a text for errors, how many last dims make one value (event_dim), and ops that say of each value
--- whether it holds. What has bounds has them as lower_bound and upper_bound, numbers or tensors: that is how divergences know where
--- a density is 0. Invariant: check(x) is bool and has x's shape without its last event_dim dims.
+-- Idea: a constraint is a name, a text for errors, the number of last dims that make one value (event_dim), and ops that check each value.
+-- Bounds are fields lower_bound and upper_bound, numbers or tensors, from which divergences know where a density is 0. Invariant: check(x)
+-- is bool and has x's shape without its last event_dim dims.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -14,8 +14,8 @@ Constraint.__index = Constraint
 function Constraint.__tostring(self) return self.name end
 local function is_constraint(v) return type(v) == "table" and getmetatable(v) == Constraint end
 
--- constraint:check(x): a bool tensor of x's shape without its last event_dim dims: whether each value holds. Errors where x isn't a
--- tensor, or has fewer dims.
+-- constraint:check(x): a bool tensor of x's shape without its last event_dim dims: whether each value satisfies it. An error if x isn't a
+-- tensor, or has too few dims.
 function Constraint:check(x)
   if not core.is_tensor(x) then fail("%s: check needs a tensor, got %s", self.name, options.shown(x)) end
   if M.dim(x) < self.event_dim then
@@ -25,7 +25,7 @@ function Constraint:check(x)
 end
 options.colon(Constraint, "constraint", is_constraint)
 
--- fields: what else is known of it, such as its bounds.
+-- fields: further properties, such as its bounds.
 local function made(name, text, holds, fields)
   local c = fields or {}
   c.name, c.text, c._holds = name, text, holds
@@ -43,7 +43,7 @@ local function bound(who, what, b)
   if type(b) ~= "number" and not core.is_tensor(b) then fail("%s: %s must be a number or a tensor, got %s", who, what, options.shown(b)) end
   return type(b) == "number" and ("%g"):format(b) or "a tensor"
 end
--- greater_than(lower_bound) and its kin: the name, what the bound is called, the comparison, the text
+-- greater_than(lower_bound) and the like: the name, the bound's field, the comparison, the text
 local function one_bound(name, field, op, text)
   return function(b)
     local b_text = bound(name, field, b)
@@ -66,18 +66,18 @@ local constraints = {
     function(_, x) return both(ops.ge(x, 0), whole(x)) end, {is_discrete = true, lower_bound = 0}),
   positive_integer = made("positive_integer", "a whole number from 1",
     function(_, x) return both(ops.ge(x, 1), whole(x)) end, {is_discrete = true, lower_bound = 1}),
-  -- greater_than(lower_bound): numbers above it. A bound is a number or a tensor that broadcasts with values.
+  -- greater_than(lower_bound): numbers above lower_bound. A bound is a number or a tensor that broadcasts with values.
   greater_than = one_bound("greater_than", "lower_bound", ops.gt, "above"),
-  -- greater_than_eq(lower_bound): numbers from it on.
+  -- greater_than_eq(lower_bound): numbers at or above lower_bound.
   greater_than_eq = one_bound("greater_than_eq", "lower_bound", ops.ge, "at least"),
-  -- less_than(upper_bound): numbers below it.
+  -- less_than(upper_bound): numbers below upper_bound.
   less_than = one_bound("less_than", "upper_bound", ops.lt, "below"),
-  -- interval(lower_bound, upper_bound): numbers from the one to the other, both included.
+  -- interval(lower_bound, upper_bound): numbers between the bounds, both included.
   interval = two_bounds("interval", "in %s..%s", function(x, a, b) return both(ops.ge(x, a), ops.le(x, b)) end),
-  -- half_open_interval(lower_bound, upper_bound): numbers from the one and below the other.
+  -- half_open_interval(lower_bound, upper_bound): numbers between the bounds, only the lower one included.
   half_open_interval = two_bounds("half_open_interval", "from %s and below %s",
     function(x, a, b) return both(ops.ge(x, a), ops.lt(x, b)) end),
-  -- integer_interval(lower_bound, upper_bound): whole numbers from the one to the other, both included.
+  -- integer_interval(lower_bound, upper_bound): whole numbers between the bounds, both included.
   integer_interval = two_bounds("integer_interval", "a whole number from %s to %s",
     function(x, a, b) return both(both(ops.ge(x, a), ops.le(x, b)), whole(x)) end, true),
 }
@@ -99,7 +99,7 @@ function C.multinomial(upper_bound)
     function(_, x) return both(all(ops.ge(x, 0)), ops.le(ops.sum(x, -1), upper_bound)) end,
     {event_dim = 1, is_discrete = true, upper_bound = upper_bound})
 end
--- independent(base_constraint, reinterpreted_batch_ndims): base_constraint holds throughout so many more dims, which become the value's
+-- independent(base_constraint, reinterpreted_batch_ndims): base_constraint holds for all of that many more dims, which belong to the value
 function C.independent(base, n)
   if not is_constraint(base) then fail("independent: argument 1 must be a constraint, got %s", options.shown(base)) end
   options.whole("independent", "reinterpreted_batch_ndims", n, 0)
@@ -110,8 +110,8 @@ function C.independent(base, n)
   end, {event_dim = base.event_dim + n, is_discrete = base.is_discrete, base_constraint = base, reinterpreted_batch_ndims = n,
     lower_bound = base.lower_bound, upper_bound = base.upper_bound})
 end
--- throughout(base_constraint, dim): what base_constraint says of x with a new dim there, for all that its bounds have along it: of a
--- mixture's values, that each component may have them
+-- throughout(base_constraint, dim): base_constraint holds for x, with a new dim, along all of its bounds there: a mixture's values must be
+-- possible for each component
 function C.throughout(base, dim)
   if not is_constraint(base) then fail("throughout: argument 1 must be a constraint, got %s", options.shown(base)) end
   return made(("throughout(%s)"):format(base.name), base.text, function(_, x) return all(base:check(M.unsqueeze(x, dim))) end,
@@ -144,7 +144,7 @@ local function by_eigenvalues(name, text, op)
     if not square(x) then return everywhere(x, false) end
     local ok = both(C.symmetric:_holds(x), all(all(M.isfinite(x))))
     local eye = ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device})
-    x = ops.where(M.unsqueeze(M.unsqueeze(ok, -1), -1), x, eye)          -- others have no eigenvalues to ask for
+    x = ops.where(M.unsqueeze(M.unsqueeze(ok, -1), -1), x, eye)          -- others have no eigenvalues
     return both(ok, all(op(lib.functions["linalg.eigvalsh"](x), 0)))
   end)
 end
@@ -165,7 +165,7 @@ local function list_of(who, list, dim)
   end
   return list, event_dim, discrete
 end
--- cat(list, dim=1, lengths): the first holds of lengths[1] elements along dim (1 each where lengths is nil), and so on
+-- cat(list, dim=1, lengths): the first constraint holds for lengths[1] elements along dim (by default 1 each), and so on
 function C.cat(list, dim, lengths)
   local event_dim, discrete
   dim = dim or 1
@@ -182,7 +182,7 @@ function C.cat(list, dim, lengths)
     return ops.cat(out, dim)
   end, {event_dim = event_dim, is_discrete = discrete})
 end
--- stack(list, dim=1): the i-th holds of what select(dim, i) gives
+-- stack(list, dim=1): the i-th constraint holds for select(dim, i)
 function C.stack(list, dim)
   local event_dim, discrete
   dim = dim or 1

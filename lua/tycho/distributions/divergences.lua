@@ -1,9 +1,9 @@
 -- kl_divergence(p, q) of two distributions, and register_kl.
 --
--- Idea: what is lost where q stands for p is p's expectation of -log q, less p's entropy. The logs of many densities are sums of few
--- things: of a value, its square, its log, exp of it. So a divergence of p from such a q needs of p just its mean and variance, its
--- mean log or its mean exp(-t x): of each kind these are told once, and serve all q. Where a p reaches beyond q's support, the loss is
--- infinite. Those of two of one kind stand beside their classes. Invariant: the result has the shape that both batches broadcast to.
+-- Idea: the divergence is p's expectation of -log q, minus p's entropy. Many densities' logs are sums of few functions: of a value, its
+-- square, its log, its exp. So the divergence of p from such a q only needs p's mean and variance, its mean log or its mean exp(-t x):
+-- these are written once for each kind of p, and serve all q. Where p reaches beyond q's support, the divergence is infinite. Divergences
+-- within one kind are in the classes' files. Invariant: the result has the shape that both batches broadcast to.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -54,16 +54,16 @@ function CROSS.Beta(p, q)                                  -- over a Uniform
   local a, b = q.concentration1, q.concentration0
   return lgamma(a) + lgamma(b) - lgamma(a + b) - (a - 1) * log_of_uniform(p.low, p.high) - (b - 1) * log_of_uniform(1 - p.high, 1 - p.low)
 end
-function CROSS.Laplace(p, q)                               -- over a Normal: how far its values are from loc
+function CROSS.Laplace(p, q)                               -- over a Normal: the mean distance from loc
   local off = p.loc - q.loc
   local z = off / p.scale
   local far = p.scale * math.sqrt(2 / math.pi) * ops.exp(-ops.square(z) / 2) + off * ops.erf(z * math.sqrt(0.5))
   return far / q.scale + ops.log(q.scale * 2)
 end
-function CROSS.Poisson(p, q) return q.rate - p.probs * ops.log(q.rate) end         -- over a Bernoulli: the log of 0! and 1! is 0
+function CROSS.Poisson(p, q) return q.rate - p.probs * ops.log(q.rate) end         -- over a Bernoulli: log 0! and log 1! are 0
 
 ---- where p reaches beyond q's support, or has no moment that q asks for ----
--- Whether a is below b; nil is minus infinity. true: everywhere.
+-- Whether a is below b; nil means minus infinity. true: everywhere.
 local function below(a, b)
   if b == nil then return false elseif a == nil then return true end
   if type(a) == "number" and type(b) == "number" then return a < b end
@@ -79,15 +79,15 @@ local function beyond(p, q)
   return either(below(a.lower_bound, b.lower_bound), below(negative(a.upper_bound), negative(b.upper_bound)))
 end
 
--- A Pareto's moments by what it is compared with, which only an alpha above their order has
+-- The order of a Pareto's moment that each q needs; it exists only if alpha is above that order
 local ORDER = {Exponential = 1, Gamma = 1, Normal = 2}
--- What stands in for p where the loss is infinite anyway, so that there the gradients of parameters that others share are 0, not NaN
+-- Replaces p where the divergence is infinite anyway, so that shared parameters get gradients of 0 there, not NaN
 local STAND_IN = {
   Pareto = function(p, out) return distributions.Pareto(p.scale, ops.where(out, 3, p.alpha)) end,
   Uniform = function(p, out) return distributions.Uniform(ops.where(out, 0.25, p.low), ops.where(out, 0.75, p.high)) end,
 }
 
--- Infinite losses, however p's values lie
+-- Infinite divergences of the right shape
 local function infinite(p, q)
   local like = p.mean
   return ops.full(lib.common_shape("kl_divergence", {p.batch_shape, q.batch_shape}), math.huge, base.same(like))
@@ -119,7 +119,7 @@ end
 KL["ContinuousBernoulli Pareto"] = infinite
 
 ---- any two ----
--- The name of a class, of D.Normal for one
+-- The name of a class, such as D.Normal
 local function name_of(who, n, c)
   local class = type(c) == "table" and getmetatable(c) and getmetatable(c).__index
   if type(class) ~= "table" or not rawget(class, "_name") then
@@ -128,9 +128,9 @@ local function name_of(who, n, c)
   return rawget(class, "_name")
 end
 local function key(p, q) return p == q and p or p .. " " .. q end
--- register_kl(P, Q, fn): kl_divergence(p, q) of a p of class P and a q of class Q is fn(p, q), which gives a tensor of the shape that both
--- batches broadcast to; it holds for what is a kind of these, too, where nothing is registered for that. Without fn: a function
--- that takes it. The last one registered counts. Errors where P or Q is no class, or fn nothing to call.
+-- register_kl(P, Q, fn): makes fn(p, q) the kl_divergence of a p of class P and a q of class Q; it returns a tensor of the shape that both
+-- batches broadcast to. It also holds for subclasses for which nothing is registered. Without fn: gives a function that takes fn. The last
+-- one registered counts. An error if P or Q isn't a class, or fn can't be called.
 function distributions.register_kl(P, Q, fn)
   local at = key(name_of("register_kl", 1, P), name_of("register_kl", 2, Q))
   if fn == nil then return function(f) return distributions.register_kl(P, Q, f) end end
@@ -139,8 +139,8 @@ function distributions.register_kl(P, Q, fn)
   return fn
 end
 
--- kl_divergence(p, q): how much is lost, in nats, where q stands for p: a tensor of the shape that both batches broadcast to, infinite
--- where p has values that q never has. Errors where nothing is known of their two kinds.
+-- kl_divergence(p, q): how much is lost, in nats, if q stands for p: a tensor of the shape that both batches broadcast to, infinite where p
+-- has values that q never has. An error if no rule is known for their classes.
 function distributions.kl_divergence(p, q)
   for i = 1, 2 do
     local d = select(i, p, q)

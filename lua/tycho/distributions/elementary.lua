@@ -14,8 +14,8 @@ local KL, C, supports = base.KL, base.constraints, base.supports
 ---- Normal(loc, scale), LogNormal(loc, scale) ----
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 -- Normal(loc, scale): the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(),
--- cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, as far as there are such. Parameters are numbers or tensors,
--- which broadcast; {validate_args = false} leaves out the check of log_prob's values.
+-- cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, where these exist. Parameters are numbers or tensors, which
+-- broadcast; {validate_args = false} skips the check of log_prob's values.
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 parameters(Normal, {"loc", "scale"}, {"scale"})
@@ -54,7 +54,7 @@ LogNormal.arg_constraints = Normal.arg_constraints
 supports(LogNormal, C.positive)
 
 ---- Uniform(low, high), Exponential(rate), Laplace(loc, scale) ----
--- Uniform(low, high): low included, high not.
+-- Uniform(low, high): low is included, high isn't.
 local Uniform = class("Uniform", "low, high")
 Uniform.has_rsample = true
 function Uniform:init(o)
@@ -69,7 +69,7 @@ function Uniform:log_prob(x)
   local inside = ops.logical_and(ops.ge(x, self.low), ops.lt(x, self.high))
   return ops.where(inside, -ops.log(self.high - self.low), -math.huge)
 end
-function Uniform.get.mode(self) return self.high * (0 / 0) end                     -- every place is as likely
+function Uniform.get.mode(self) return self.high * (0 / 0) end                     -- all values are equally likely
 function Uniform:cdf(x) return ops.clamp((x - self.low) / (self.high - self.low), 0, 1) end
 function Uniform:icdf(p) return p * (self.high - self.low) + self.low end
 function Uniform:entropy() return ops.log(self.high - self.low) end
@@ -90,7 +90,7 @@ function Exponential:icdf(p) return -ops.log1p(-p) / self.rate end
 function Exponential:entropy() return 1 - ops.log(self.rate) end
 supports(Exponential, C.nonnegative)
 
--- Laplace(loc, scale): falls off as exp(-|x - loc| / scale).
+-- Laplace(loc, scale): the density is proportional to exp(-|x - loc| / scale).
 local Laplace = class("Laplace", "loc, scale")
 Laplace.has_rsample = true
 parameters(Laplace, {"loc", "scale"}, {"scale"})
@@ -111,7 +111,7 @@ function Laplace:icdf(p) return self.loc - self.scale * ops.sign(p - 0.5) * ops.
 function Laplace:entropy() return ops.log(self.scale * 2) + 1 end
 
 ---- by probabilities or logits ----
--- Bernoulli(probs=, logits=): 1 with probability probs, else 0, floating. One of the two is given; logits are log(p / (1 - p)).
+-- Bernoulli(probs=, logits=): 1 with probability probs, else 0, floating. Exactly one of the two is given; logits are log(p / (1 - p)).
 local Bernoulli = class("Bernoulli", "probs=nil, logits=nil")
 function Bernoulli:init(o)
   local given = one_of("Bernoulli", o.probs, o.logits)
@@ -123,7 +123,7 @@ function Bernoulli.get.mean(self) return self.probs end
 function Bernoulli.get.variance(self) return self.probs * (1 - self.probs) end
 function Bernoulli.get.mode(self)
   local p = self.probs
-  return ops.masked_fill(M.to(ops.ge(p, 0.5), p.dtype), ops.eq(p, 0.5), 0 / 0)     -- either
+  return ops.masked_fill(M.to(ops.ge(p, 0.5), p.dtype), ops.eq(p, 0.5), 0 / 0)     -- both are modes
 end
 function Bernoulli:draw(shape) return ops.bernoulli(ops.expand(self.probs, shape)) end
 function Bernoulli:log_prob(x) return x * self.logits - ops.softplus(self.logits, {threshold = 40}) end
@@ -132,7 +132,7 @@ Bernoulli.has_enumerate_support, Bernoulli.arg_constraints = true, {probs = C.un
 function Bernoulli:values() return ops.range(0, 1, 1, same(self.probs)) end
 supports(Bernoulli, C.boolean)
 
--- Geometric(probs=, logits=): how many failures come before the first success, from 0.
+-- Geometric(probs=, logits=): the number of failures before the first success, from 0.
 local Geometric = class("Geometric", "probs=nil, logits=nil")
 Geometric.init, Geometric.get.probs, Geometric.get.logits = Bernoulli.init, Bernoulli.get.probs, Bernoulli.get.logits
 function Geometric.get.mean(self) return 1 / self.probs - 1 end
@@ -144,7 +144,7 @@ function Geometric:entropy() return Bernoulli.entropy(self) / self.probs end
 Geometric.arg_constraints = Bernoulli.arg_constraints
 supports(Geometric, C.nonnegative_integer)
 
--- Categorical(probs=, logits=): int64 from 1 to n, the size of the last dim of probs, which need not add up to 1, or of logits.
+-- Categorical(probs=, logits=): int64 from 1 to n, the size of the last dim of probs, which needn't add up to 1, or of logits.
 local Categorical = class("Categorical", "probs=nil, logits=nil")
 function Categorical:init(o)
   local name = self._name
@@ -181,7 +181,7 @@ function Categorical:log_prob(x)
   local l = self.logits
   local shape = lib.common_shape("log_prob", {x.shape, ops.select(l, -1, 1).shape})
   local wide = joined(shape, {self.n})
-  if M.dim(x) == 0 then x = M.to(x, l.device) end          -- a number's tensor is on the CPU
+  if M.dim(x) == 0 then x = M.to(x, l.device) end          -- a tensor made of a number is on the CPU
   return M.squeeze(ops.gather(ops.expand(l, wide), -1, M.unsqueeze(ops.expand(M.long(x), joined(shape)), -1)), -1)
 end
 Categorical.has_enumerate_support, Categorical.arg_constraints = true, {probs = C.simplex, logits = C.real_vector}
@@ -211,8 +211,8 @@ OneHot.has_enumerate_support, OneHot.arg_constraints = true, Categorical.arg_con
 function OneHot:values() return ops.eye(self.base.n, same(self.base.probs)) end
 supports(OneHot, C.one_hot, {checked = false})
 
--- Independent(base_distribution, reinterpreted_batch_ndims): the last so many batch dims count as dims of one event: their
--- log-probabilities add up.
+-- Independent(base_distribution, reinterpreted_batch_ndims): treats that many last batch dims as dims of one event, whose log-probabilities
+-- add up.
 local Independent = class("Independent", "base_distribution, reinterpreted_batch_ndims")
 function Independent:init(o)
   local of, n = o.base_distribution, o.reinterpreted_batch_ndims
@@ -260,7 +260,7 @@ function KL.Laplace(p, q)
   local ratio, far = p.scale / q.scale, ops.abs(p.loc - q.loc)
   return -ops.log(ratio) + far / q.scale + ratio * ops.exp(-far / p.scale) - 1
 end
--- By log-odds, which keep what probabilities near 1 lose.
+-- Uses log-odds, since probabilities near 1 lose precision.
 function KL.Bernoulli(p, q)
   local function part(a, b, of_p, of_q)
     local t = a * (ops.softplus(of_q, {threshold = 40}) - ops.softplus(of_p, {threshold = 40}))

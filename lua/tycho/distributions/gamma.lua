@@ -1,6 +1,6 @@
 -- The gamma function's family: Gamma, Chi2, Beta, Dirichlet, StudentT; counts: Poisson, Binomial, NegativeBinomial, Multinomial.
 --
--- Draws need no word from the device, and are made in float64 (core/draws.h), by their logarithms where they may be tiny.
+-- Draws don't wait for the device, and are made in float64 (core/draws.h), as logarithms where they may be tiny.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -14,8 +14,8 @@ local lgamma, digamma = ops.lgamma, ops.digamma
 
 local DOUBLE = "float64"
 
--- log of Gamma(alpha, 1) of this shape, float64; its gradient for alpha is that of the draw while its quantile stays, its second
--- derivative isn't that.
+-- log of a Gamma(alpha, 1) draw of this shape, float64. Its gradient for alpha is that of the draw at a fixed quantile; its second
+-- derivative isn't.
 local function log_gamma_draw(shape, alpha)
   local y = drawn("log_gamma", shape, alpha)
   if not (alpha.requires_grad and core.is_grad_enabled()) then return y end
@@ -45,7 +45,7 @@ function Gamma:entropy()
 end
 supports(Gamma, C.nonnegative)
 
--- Chi2(df): the sum of the squares of df standard normal numbers.
+-- Chi2(df): the sum of squares of df standard normal numbers.
 local Chi2 = class("Chi2", "df", Gamma)
 function Chi2:init(o)
   self.df = together("Chi2", o.df)
@@ -54,7 +54,7 @@ function Chi2:init(o)
 end
 Chi2.arg_constraints = {df = C.positive}
 
--- Dirichlet(concentration): vectors, of the last dim, of numbers from 0 that add up to 1.
+-- Dirichlet(concentration): vectors, along the last dim, of numbers >= 0 that add up to 1.
 local Dirichlet = class("Dirichlet", "concentration")
 Dirichlet.has_rsample = true
 function Dirichlet:init(o)
@@ -74,7 +74,7 @@ end
 function Dirichlet.get.mode(self)
   local c = self.concentration
   local over = ops.clamp(c - 1, 0)
-  local corner = M.to(F.one_hot(M.argmax(c, -1), c.shape[M.dim(c)]), c.dtype)          -- where no part is inside
+  local corner = M.to(F.one_hot(M.argmax(c, -1), c.shape[M.dim(c)]), c.dtype)          -- where no component is inside
   return ops.where(ops.all(ops.lt(c, 1), -1, {keepdim = true}), corner, over / ops.sum(over, -1, {keepdim = true}))
 end
 function Dirichlet:draw(shape)
@@ -111,7 +111,7 @@ function Beta:entropy() return self.pair:entropy() end
 Beta.arg_constraints = {concentration1 = C.positive, concentration0 = C.positive}
 supports(Beta, C.unit_interval)
 
--- StudentT(df, loc=0, scale=1): Student's t with df degrees of freedom, scaled and moved.
+-- StudentT(df, loc=0, scale=1): Student's t with df degrees of freedom, scaled and shifted.
 local StudentT = class("StudentT", "df, loc=0, scale=1")
 StudentT.has_rsample = true
 parameters(StudentT, {"df", "loc", "scale"}, {"df", "scale"})
@@ -139,7 +139,7 @@ end
 ---- counts ----
 local function poisson(shape, rate) return M.to(drawn("poisson", shape, rate), rate.dtype) end
 
--- Poisson(rate): counts from 0, floating, of that mean.
+-- Poisson(rate): counts from 0, floating, with mean rate.
 local Poisson = class("Poisson", "rate")
 function Poisson:init(o)
   self.rate = together("Poisson", o.rate)
@@ -154,7 +154,7 @@ function Poisson:log_prob(x) return ops.xlogy(x, self.rate) - self.rate - lgamma
 Poisson.arg_constraints = {rate = C.nonnegative}
 supports(Poisson, C.nonnegative_integer)
 
--- Binomial(total_count=1, probs=, logits=): successes in total_count trials, a whole number or a tensor of them.
+-- Binomial(total_count=1, probs=, logits=): the number of successes in total_count trials, a whole number or a tensor of them.
 local Binomial = class("Binomial", "total_count=1, probs=nil, logits=nil")
 local Bernoulli = distributions.Bernoulli
 function Binomial:init(o)
@@ -197,7 +197,7 @@ function Binomial:entropy()
   return -ops.sum(ops.exp(l) * l, 1)
 end
 
--- NegativeBinomial(total_count, probs=, logits=): successes before total_count failures; probs: of a success.
+-- NegativeBinomial(total_count, probs=, logits=): the number of successes before total_count failures; probs: of a success.
 local NegativeBinomial = class("NegativeBinomial", "total_count, probs=nil, logits=nil")
 NegativeBinomial.init, NegativeBinomial.get.probs, NegativeBinomial.get.logits = Binomial.init, Binomial.get.probs, Binomial.get.logits
 function NegativeBinomial.get.mean(self) return self.total_count * ops.exp(self.logits) end
@@ -214,8 +214,8 @@ end
 NegativeBinomial.arg_constraints = {total_count = C.nonnegative, probs = C.unit_interval, logits = C.real}
 supports(NegativeBinomial, C.nonnegative_integer)
 
--- Multinomial(total_count=1, probs=, logits=): how many of total_count draws of a Categorical, one number, fell to each category: vectors
--- of the last dim.
+-- Multinomial(total_count=1, probs=, logits=): for each category the number of total_count draws (a number) of a Categorical that chose it:
+-- vectors along the last dim.
 local Multinomial = class("Multinomial", "total_count=1, probs=nil, logits=nil")
 function Multinomial:init(o)
   self.total_count = options.whole("Multinomial", "total_count", o.total_count, 0)
@@ -234,14 +234,14 @@ function Multinomial:draw(shape)
 end
 function Multinomial:log_prob(x)
   local logits = self.base.logits
-  local never = ops.logical_and(ops.eq(x, 0), ops.eq(logits, -math.huge))          -- 0 times what is impossible is 0
+  local never = ops.logical_and(ops.eq(x, 0), ops.eq(logits, -math.huge))          -- 0 times an impossible category is 0
   return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(x * ops.masked_fill(logits, never, 0), -1)
 end
 Multinomial.arg_constraints = {probs = C.simplex, logits = C.real_vector}
 supports(Multinomial, function(self) return C.multinomial(self.total_count) end, {checked = false})
 function Multinomial:entropy()
   local n, p = self.total_count, self.base.probs
-  local one = distributions.Binomial(n, {probs = p})         -- how often each category comes
+  local one = distributions.Binomial(n, {probs = p})         -- each category's count
   local k = one:enumerate_support {expand = false}
   local each = ops.exp(one:log_prob(k)) * lgamma(k + 1)
   return self.base:entropy() * n - lgamma(ops.full({}, n + 1, same(p))) + ops.sum(each, {1, -1})

@@ -1,10 +1,10 @@
--- Distributions with the names and meanings of torch.distributions. base.lua says how they are made, divergences.lua how two are compared.
+-- Distributions with the names and meanings of torch.distributions. base.lua has their common base, divergences.lua compares two of them.
 local options = require "tycho.options"
 local base = require "tycho.distributions.base"
 for _, family in ipairs {"elementary", "gamma", "composed", "vectors", "matrices", "circular", "relaxed", "transforms_vectors",
   "transformed", "divergences", "own"} do require("tycho.distributions." .. family) end
 base.distributions.constraints = base.constraints
--- torch.distributions has transforms by their names too
+-- torch.distributions also has the transforms under their names
 for name, make in pairs(base.distributions.transforms) do
   if type(make) == "function" then base.distributions[name] = make end
 end

@@ -1,7 +1,7 @@
 -- Random matrices: LKJCholesky, factors of correlation matrices, and Wishart, sums of squares of normal vectors.
 --
--- Idea: draws are triangular factors made row by row of independent numbers (the onion, Bartlett's decomposition), so they are positive
--- definite by construction. Events are the last two dims.
+-- Idea: draws are triangular factors made row by row from independent numbers (the onion method, Bartlett's decomposition), so they are
+-- positive definite by construction. Events are the last two dims.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local base = require "tycho.distributions.base"
@@ -13,15 +13,15 @@ local distributions, class, together, need, same, joined, C, KL = base.distribut
   base.same, base.joined, base.constraints, base.KL
 
 -- LKJCholesky(dim, concentration=1): the dim x dim Cholesky factor of a correlation matrix whose density is proportional to its determinant
--- to the power of concentration - 1 (a number or a tensor, whose shape is the batch's). Errors where dim is below 2 or concentration not
--- above 0.
+-- to the power of concentration - 1 (a number, or a tensor of the batch's shape). An error if dim is below 2 or concentration isn't above
+-- 0.
 local LKJ = class("LKJCholesky", "dim, concentration=1")
 function LKJ:init(o)
   self.dim = options.whole(self._name, "dim", o.dim, 2)
   self.concentration = together(self._name, o.concentration)
   need(self._name, "concentration must be above 0", self.concentration, ops.gt(self.concentration, 0))
   self.batch_shape, self.event_shape = self.concentration.shape, {o.dim, o.dim}
-  -- How much of each row's square is left of the diagonal: of k elements there, Beta(k / 2, ...) (Lewandowski, Kurowicka and Joe 2009, the
+  -- The squared length of each row's part left of the diagonal, of k elements: Beta(k / 2, ...) (Lewandowski, Kurowicka and Joe 2009, the
   -- onion). PyTorch 2.15 draws from Beta(k - 1 / 2, ...), by which rows after the second correlate too much.
   local half = F.pad(ops.range(0, o.dim - 2, 1, same(self.concentration)) / 2, {1, 0}, {value = 0})
   self.length = distributions.Beta(half + 0.5, M.unsqueeze(self.concentration + (o.dim - 2) / 2, -1) - half)
@@ -45,9 +45,9 @@ function LKJ:log_prob(x)
   return ops.sum(order * ops.log(diagonal), -1) - norm
 end
 
--- Wishart(df, {covariance_matrix=} | {precision_matrix=} | {scale_tril=}): what df normal vectors of this covariance, each times its
--- transpose, add up to: n x n matrices. df, a number or a tensor that broadcasts with the matrices before their last two dims, is above
--- n - 1. Errors where it isn't, or one matrix is not what is given. Draws have gradients of df and the matrix.
+-- Wishart(df, {covariance_matrix=} | {precision_matrix=} | {scale_tril=}): n x n matrices, each the sum of df normal vectors of this
+-- covariance times their transposes. df, a number or a tensor that broadcasts with the matrices' batch dims, must be above n - 1, else an
+-- error; so is giving no or several matrices. Draws have gradients for df and the matrix.
 local Wishart = class("Wishart", "df, covariance_matrix=nil, precision_matrix=nil, scale_tril=nil")
 Wishart.has_rsample = true
 function Wishart:init(o)
@@ -59,7 +59,7 @@ function Wishart:init(o)
   local batch = lib.common_shape(name, {df.shape, ops.select(ops.select(tril, -1, 1), -1, 1).shape})
   self.batch_shape, self.event_shape = batch, {n, n}
   self.df, self.scale_tril = ops.expand(df, joined(batch)), ops.expand(tril, joined(batch, {n, n}))
-  -- the squares of the diagonal (Bartlett)
+  -- the squared diagonal elements (Bartlett)
   self.squares = distributions.Chi2(M.unsqueeze(self.df, -1) - ops.range(0, n - 1, 1, same(df)))
 end
 Wishart.get.arg_constraints = function(self)
@@ -88,7 +88,7 @@ function Wishart:draw(shape)
   local root = ops.matmul(self.scale_tril, F.diag_embed(diagonal) + ops.tril(ops.randn(shape, same(self.df)), -1))
   return ops.matmul(root, T(root))
 end
--- n times the log of 2, and the log of the covariance's determinant; the multivariate digamma function
+-- log_scale: n log 2 plus the log of the covariance's determinant; digammas: the multivariate digamma function
 local function log_scale(self) return vectors.log_diagonal(self.scale_tril) * 2 + self.event_shape[1] * math.log(2) end
 local function trace_of_solved(self, x) return ops.sum(ops.diagonal(F.cholesky_solve(x, self.scale_tril), 0, -2, -1), -1) end
 local function digammas(x, n)

@@ -1,8 +1,8 @@
--- Distributions and transforms of a program's own: Distribution:extend, Transform:extend.
+-- Users' own distributions and transforms: Distribution:extend, Transform:extend.
 --
--- Idea: what the library's classes are made by makes these too, so all that takes a distribution, or a transform, takes them: expand,
--- Independent, mixtures, TransformedDistribution, kl_divergence through register_kl. Invariant: a class's methods are looked at when they
--- are assigned, so that what PyTorch calls otherwise is told there.
+-- Idea: they are made by the same functions as the library's classes, so everything that takes a distribution or a transform takes them:
+-- expand, Independent, mixtures, TransformedDistribution, kl_divergence through register_kl. Invariant: a class's methods are checked when
+-- they are assigned, so that a name under which PyTorch knows a method is reported there.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local base = require "tycho.distributions.base"
@@ -21,7 +21,7 @@ local function check(name, signature)
   end
 end
 
--- Says of each name in a constraint table that the parameter holds. Those that aren't kept under their name aren't looked at.
+-- Checks that each parameter satisfies its constraint. Parameters not stored under their name are skipped.
 local function check_parameters(self)
   for name, constraint in pairs(self.arg_constraints) do
     local v = rawget(self, name)
@@ -29,7 +29,7 @@ local function check_parameters(self)
   end
 end
 
--- Of a class that has no init: all arguments are parameters, which broadcast; a draw is one value of their shape.
+-- The init of a class without one: all arguments are parameters, which broadcast; an event is a single number.
 local function plain_init(self, o)
   local names, given = {}, {}
   for _, name in ipairs(options.names(self._signature)) do
@@ -41,13 +41,13 @@ local function plain_init(self, o)
 end
 
 local CALLED = {sample = "draw(shape)", rsample = "draw(shape)"}
--- A distribution of one's own: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose second argument has the parameters'
--- names in order, with defaults, and whose methods are computed by ops: draw(shape), draws of all these dims, as functions of the
--- parameters where has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p) as far as there are such; and get.mean(self),
--- get.variance(self), get.mode(self), which make fields. support, a constraint, says where values are: log_prob is asked for these alone;
--- arg_constraints = {a = constraints.positive} where parameters are. Parameters become tensors of one shape in self; a class whose draws
--- have dims of their own has init(o), with the arguments by name, which sets self's tensors, self.batch_shape and self.event_shape.
--- Classes of the library and of one's own can be extended too: distributions.Normal:extend("Mine").
+-- A user's own distribution: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose second argument lists the parameters'
+-- names in order, with defaults, and whose methods use ops: draw(shape), draws with all these dims, differentiable functions of the
+-- parameters if has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p), where these exist; and get.mean(self), get.variance(self),
+-- get.mode(self), which compute fields. support, a constraint, limits the values that log_prob accepts; arg_constraints = {a =
+-- constraints.positive} limits parameters. Parameters become tensors of one shape in self; a class whose draws have event dims has init(o),
+-- with the arguments by name, which sets self's tensors, self.batch_shape and self.event_shape. The library's classes and users' own can
+-- also be extended: distributions.Normal:extend("Mine").
 function Distribution:extend(name, signature)
   local meta = type(self) == "table" and getmetatable(self)
   local of = meta and meta.__index
@@ -65,12 +65,12 @@ function Distribution:extend(name, signature)
   meta = getmetatable(made)
   function meta.__newindex(_, k, v)
     if CALLED[k] then fail("%s: a distribution of one's own has %s, which sample and rsample call; '%s' isn't", name, CALLED[k], k) end
-    rawset(class, k, nil)                  -- what is defined again is looked at again
+    rawset(class, k, nil)                  -- a redefined method is checked again
     if k == "support" then base.supports(class, v) else class[k] = v end
   end
   return made
 end
--- The base of all: its method extend makes a class. Calling it is an error.
+-- The base of all distributions: its method extend makes a class. Calling it is an error.
 distributions.Distribution = setmetatable({}, {__index = Distribution, __call = function()
   fail("Distribution: it is a base class: distributions.Distribution:extend(\"Name\", \"loc, scale\") makes a class of it")
 end})
@@ -80,11 +80,11 @@ local THEIRS = {_call = NEEDED.forward, _inverse = NEEDED.inverse, slope = NEEDE
 local THEIR_FIELDS = {domain = true, codomain = true, inv = true, bijective = true, sign = true, event_dim = true, init = true,
   cache_size = true}
 local Transform = {}
--- A transform of one's own: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument has the arguments' names in order,
--- with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y) of all but the last domain.event_dim
--- dims; init(self), which looks at arguments, and forward_shape(shape) and inverse_shape(shape) where sizes change. Fields, with what they
--- are if they aren't set: domain and codomain, constraints (constraints.real; real_vector takes the last dim together, as coupling layers
--- do), bijective (true), sign (where numbers keep their order 1, where they turn it around -1).
+-- A user's own transform: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument lists the arguments' names in order,
+-- with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y), with x's dims except the last
+-- domain.event_dim; init(self), which checks arguments; forward_shape(shape) and inverse_shape(shape) if sizes change. Fields, with their
+-- defaults: domain and codomain, constraints (constraints.real; real_vector treats the last dim as one value, as coupling layers do),
+-- bijective (true), sign (of monotone transforms of numbers: 1 keeps their order, -1 reverses it).
 function Transform:extend(name, signature) -- luacheck: no self
   check(name, signature)
   local t, make = chain.define(name, signature or "", {own = true})

@@ -1,6 +1,6 @@
--- Transforms of the real numbers to where a constraint says that values are, as torch.distributions.constraint_registry.
+-- Transforms of the real numbers to the values that satisfy a constraint, as torch.distributions.constraint_registry.
 --
--- Idea: what a constraint is called says how. Invariant: a transform's codomain holds where the constraint does.
+-- Idea: the constraint's name decides. Invariant: the transform's codomain satisfies the constraint.
 local options = require "tycho.options"
 local constraints = require "tycho.distributions.constraints"
 local T = require("tycho.distributions.transforms").transforms
@@ -15,7 +15,7 @@ local function between(c)
   if c.lower_bound == 0 and c.upper_bound == 1 then return T.SigmoidTransform() end
   return T.ComposeTransform {T.SigmoidTransform(), T.AffineTransform(c.lower_bound, c.upper_bound - c.lower_bound)}
 end
--- By constraints' names, less what stands in parentheses.
+-- By the constraints' names, without arguments in parentheses.
 local ways = {
   real = as_it_is,
   positive = above, nonnegative = above, greater_than = above, greater_than_eq = above,
@@ -36,9 +36,9 @@ local function way(who, c, simplex)
   if not make then fail("%s: there is no transform to %s", who, tostring(c)) end
   return make(c)
 end
--- A bijective transform of the real numbers to where the constraint says; an error where there is none.
+-- A bijective transform of the real numbers to the values that satisfy the constraint; an error if there is none.
 function registry.biject_to(constraint) return way("biject_to", constraint, function() return T.StickBreakingTransform() end) end
--- A transform of the real numbers to where the constraint says, for parameters that are optimized: it needn't be bijective.
+-- A transform of the real numbers to the values that satisfy the constraint, for optimizing parameters: it needn't be bijective.
 function registry.transform_to(constraint) return way("transform_to", constraint, function() return T.SoftmaxTransform() end) end
 
 return registry

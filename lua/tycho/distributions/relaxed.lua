@@ -1,4 +1,4 @@
--- Relatives of others: InverseGamma, FisherSnedecor, Kumaraswamy, and what stands for choices where gradients shall pass:
+-- Relatives of other distributions: InverseGamma, FisherSnedecor, Kumaraswamy, and differentiable stand-ins for discrete choices:
 -- RelaxedBernoulli, RelaxedOneHotCategorical, OneHotCategoricalStraightThrough, ContinuousBernoulli.
 local lib = require "tycho.functional.lib"
 local base = require "tycho.distributions.base"
@@ -12,7 +12,7 @@ local lgamma, digamma = ops.lgamma, ops.digamma
 local NAN = 0 / 0
 
 ---- of gammas ----
--- InverseGamma(concentration, rate): 1 / a draw of Gamma(concentration, rate).
+-- InverseGamma(concentration, rate): 1 divided by a draw of Gamma(concentration, rate).
 local InverseGamma = class("InverseGamma", "concentration, rate")
 InverseGamma.has_rsample = true
 function InverseGamma:init(o)
@@ -60,7 +60,7 @@ function Fisher:log_prob(x)
 end
 supports(Fisher, C.positive)
 
--- Kumaraswamy(concentration1, concentration0): within 0..1, much as Beta, with a cdf in closed form.
+-- Kumaraswamy(concentration1, concentration0): within 0..1, similar to Beta, with a cdf in closed form.
 local Kumaraswamy = class("Kumaraswamy", "concentration1, concentration0")
 Kumaraswamy.has_rsample = true
 parameters(Kumaraswamy, {"concentration1", "concentration0"}, {"concentration1", "concentration0"})
@@ -89,15 +89,15 @@ end
 supports(Kumaraswamy, C.unit_interval)
 
 ---- for choices ----
-local function warmth(self, t)                       -- a number, in the dtype of the parameters
+local function warmth(self, t)                       -- the temperature in the parameters' dtype
   local of = self.base.logits
   t = type(t) == "number" and ops.full({}, t, same(of)) or together(self._name, t)
   need(self._name, "temperature must be above 0", t, ops.gt(t, 0))
   return t
 end
-local sigmoid = transforms.SigmoidTransform()                  -- which keeps draws off 0 and 1
--- RelaxedBernoulli(temperature, {probs=} | {logits=}): between 0 and 1, the nearer to a Bernoulli's draws the lower the temperature, and
--- with gradients (Maddison et al. 2017, Jang et al. 2017).
+local sigmoid = transforms.SigmoidTransform()                  -- keeps draws off 0 and 1
+-- RelaxedBernoulli(temperature, {probs=} | {logits=}): between 0 and 1, the closer to a Bernoulli's draws the lower the temperature, with
+-- gradients (Maddison et al. 2017, Jang et al. 2017).
 local RelaxedBernoulli = class("RelaxedBernoulli", "temperature, probs=nil, logits=nil")
 RelaxedBernoulli.has_rsample = true
 function RelaxedBernoulli:init(o)
@@ -121,8 +121,8 @@ RelaxedBernoulli.unbatched = {temperature = true}
 RelaxedBernoulli.arg_constraints = {probs = C.unit_interval, logits = C.real}
 supports(RelaxedBernoulli, C.unit_interval)
 
--- RelaxedOneHotCategorical(temperature, {probs=} | {logits=}): vectors of numbers that add up to 1, the nearer to OneHotCategorical's the
--- lower the temperature, and with gradients.
+-- RelaxedOneHotCategorical(temperature, {probs=} | {logits=}): vectors of numbers that add up to 1, the closer to OneHotCategorical's the
+-- lower the temperature, with gradients.
 local RelaxedOneHot = class("RelaxedOneHotCategorical", "temperature, probs=nil, logits=nil")
 RelaxedOneHot.has_rsample = true
 function RelaxedOneHot:init(o)
@@ -146,8 +146,8 @@ RelaxedOneHot.unbatched, RelaxedOneHot.arg_constraints = {temperature = true}, {
 supports(RelaxedOneHot, C.simplex)
 
 local OneHot = getmetatable(distributions.OneHotCategorical).__index
--- OneHotCategoricalStraightThrough(probs=, logits=): as OneHotCategorical; rsample's draws have the gradients of the probabilities (Bengio
--- et al. 2013).
+-- OneHotCategoricalStraightThrough(probs=, logits=): as OneHotCategorical, but rsample's draws pass gradients on to the probabilities
+-- (Bengio et al. 2013).
 local Straight = class("OneHotCategoricalStraightThrough", "probs=nil, logits=nil", OneHot)
 Straight.has_rsample = true
 function Straight:draw(shape)
@@ -155,17 +155,17 @@ function Straight:draw(shape)
   return OneHot.draw(self, shape) + (p - M.detach(p))
 end
 
--- ContinuousBernoulli({probs=} | {logits=}): within 0..1, for the greys of pictures (Loaiza-Ganem and Cunningham 2019).
+-- ContinuousBernoulli({probs=} | {logits=}): within 0..1, for grey levels of pictures (Loaiza-Ganem and Cunningham 2019).
 local Continuous = class("ContinuousBernoulli", "probs=nil, logits=nil")
 local Bernoulli = getmetatable(distributions.Bernoulli).__index
 Continuous.has_rsample, Continuous.init = true, Bernoulli.init
 Continuous.get.logits = Bernoulli.get.logits
--- kept off 0 and 1, where there is no density
+-- kept off 0 and 1, where no density exists
 function Continuous.get.probs(self)
   local p = Bernoulli.get.probs(self)
   return ops.clamp(p, lib.EPS[p.dtype], 1 - lib.EPS[p.dtype])
 end
--- where probs are far enough from 1/2, and what to compute with there
+-- where probs are far enough from 1/2, and values to compute with elsewhere
 local function apart(self)
   local p = self.probs
   local far = ops.gt(ops.abs(p - 0.5), 0.001)

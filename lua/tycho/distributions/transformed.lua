@@ -1,8 +1,8 @@
--- TransformedDistribution: what becomes of another's draws; LogisticNormal, which is one.
+-- TransformedDistribution: another distribution's draws, transformed; LogisticNormal, which is one.
 --
--- Idea: a value's log-probability is that of the way back, less the log of how much each transform makes volume grow there. Shapes
--- follow from the transforms: the base is expanded to what they broadcast to, and its last batch dims become an event's where a
--- transform takes several together. Invariant: base_dist's dims are those that the first transform is given.
+-- Idea: a value's log-probability is the base's at the inverse, minus each transform's log-determinant there. Shapes follow from the
+-- transforms: the base is expanded to the shape that they broadcast to, and its last batch dims become event dims where a transform takes
+-- several together. Invariant: base_dist's dims are those of the first transform's input.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local base = require "tycho.distributions.base"
@@ -12,7 +12,7 @@ local M = core.methods
 local distributions, class, joined, C, KL = base.distributions, base.class, base.joined, base.constraints, base.KL
 local sum_last = chain.sum_last
 
--- The versions of the tensors in a table, and in those within it, in an order that is the same while these are.
+-- The versions of the tensors in a table and its inner tables, always in the same order for the same keys.
 local function versions(t, out, seen)
   out, seen = out or {}, seen or {}
   if seen[t] then return out end
@@ -27,10 +27,10 @@ local function versions(t, out, seen)
   return out
 end
 
--- TransformedDistribution(base_distribution, transforms): what becomes of a draw by a transform, or by a list of them, in turn. Its
--- batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective. Transforms, from the
--- last one back, that have cache_size = 1 remember what the last draw by rsample came of: log_prob of this very tensor then doesn't go back
--- through them, where digits are lost (all of them where a tanh is saturated), and has no gradient by it.
+-- TransformedDistribution(base_distribution, transforms): draws to which a transform, or a list of them in order, is applied. Its batch and
+-- event dims follow from the base's. log_prob raises if a transform isn't bijective. Transforms with cache_size = 1, counted back from the
+-- last one, remember the input of the last rsample: log_prob of that very tensor then doesn't invert them, which would lose digits (all of
+-- them where a tanh is saturated), and has no gradient through it.
 local Transformed = class("TransformedDistribution", "base_distribution, transforms")
 function Transformed:init(o)
   local of, list, name = o.base_distribution, o.transforms, self._name
@@ -83,7 +83,7 @@ function Transformed:draw(shape)
   end
   return x
 end
--- The draw's steps, where y is it, and neither it nor a parameter has changed since.
+-- The draw's steps, if y is that draw, and neither it nor a parameter has changed since.
 local function steps_to(self, y)
   local d = self.drawn
   if not d or not rawequal(y, d.steps[#d.steps]) then return nil end
@@ -105,7 +105,7 @@ function Transformed:log_prob(y)
   return lost and p - lost or p
 end
 
--- p, or 1 - p where the transforms turn the order of values around
+-- p, or 1 - p if the transforms reverse the order of values
 local function monotone(self, what, p)
   local sign = 1
   for _, t in ipairs(self.transforms) do
@@ -116,8 +116,8 @@ local function monotone(self, what, p)
   end
   return sign == 1 and p or sign * (p - 0.5) + 0.5
 end
--- dist:cdf(y), dist:icdf(p): how likely a draw is at most y, and the y that it is with likelihood p, by the base's; of the shape that y,
--- or p, and the batch broadcast to. Errors where the base has none, or a transform takes several numbers together or isn't bijective.
+-- dist:cdf(y), dist:icdf(p): the probability of draws up to y, and the y whose cdf is p, from the base's; of the shape that y, or p, and
+-- the batch broadcast to. An error if the base has none, or a transform takes several numbers together or isn't bijective.
 function Transformed:cdf(y)
   for i = #self.transforms, 1, -1 do y = self.transforms[i]:inverse(y) end
   return monotone(self, "cdf", self.base_dist:cdf(y))
@@ -127,7 +127,7 @@ function Transformed:icdf(p)
   for _, t in ipairs(self.transforms) do x = t:forward(x) end
   return x
 end
--- The same transforms lose nothing: what is left is the bases' divergence.
+-- Equal transforms lose nothing, so the divergence is that of the bases.
 function KL.TransformedDistribution(p, q)
   if not chain.same(p.transforms, q.transforms) or tostring(p.event_shape) ~= tostring(q.event_shape) then
     fail("kl_divergence: %s and %s must have the same transforms and event shape", p._name, q._name)
@@ -135,8 +135,8 @@ function KL.TransformedDistribution(p, q)
   return distributions.kl_divergence(p.base_dist, q.base_dist)
 end
 
--- LogisticNormal(loc, scale): StickBreakingTransform of a Normal's vectors: n numbers along the last dim of loc and scale (one where they
--- are numbers) become n + 1 from 0 that add up to 1. Errors where scale isn't above 0.
+-- LogisticNormal(loc, scale): StickBreakingTransform of a Normal's vectors: n numbers along the last dim of loc and scale (one if they are
+-- numbers) become n + 1 numbers >= 0 that add up to 1. An error if scale isn't above 0.
 local LogisticNormal = class("LogisticNormal", "loc, scale", Transformed)
 function LogisticNormal:init(o)
   local normal = distributions.Normal(o.loc, o.scale)

@@ -1,9 +1,9 @@
--- Transforms of values, as torch.distributions.transforms: those of single elements, and those made of other transforms.
+-- Transforms of values, as torch.distributions.transforms: of single elements, and made of other transforms.
 --
--- Idea: a transform is t(x), its way back t.inv(y), and t:log_abs_det_jacobian(x, y), the log of how much volume grows at x. domain
--- and codomain, constraints, say where values may be and, by their event_dim, how many last dims are transformed together: the
--- log-determinant lacks that many of x's dims. Invariants: t.inv.inv is t; forward and inverse keep all dims before those; what isn't
--- bijective has no log-determinant. A transform's definition is forward, inverse and slope, of which slope has y only where it's known.
+-- Idea: a transform is t(x), its inverse t.inv(y), and t:log_abs_det_jacobian(x, y), the log of the factor by which volume grows at x. The
+-- constraints domain and codomain say where values may be and, by their event_dim, how many last dims are transformed together: the
+-- log-determinant lacks that many of x's dims. Invariants: t.inv.inv is t; forward and inverse keep all other dims; a transform that isn't
+-- bijective has no log-determinant. A transform is defined by forward, inverse and slope; slope gets y only if it is known.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -19,13 +19,13 @@ local function is_transform(v) return type(v) == "table" and rawget(getmetatable
 
 ---- what all transforms have ----
 local Transform = {is_transform = true, bijective = true, domain = C.real, codomain = C.real}
--- t:log_abs_det_jacobian(x, y): log |det dy/dx| with x's shape but for the dims of t.domain.event_dim. y, which is t(x), may be left
--- out. Errors for a transform that isn't bijective.
+-- t:log_abs_det_jacobian(x, y): log |det dy/dx| with x's shape except the dims of t.domain.event_dim. y, which is t(x), may be omitted. An
+-- error for a transform that isn't bijective.
 function Transform:log_abs_det_jacobian(x, y)
   if not self.bijective then fail("%s: there is no log_abs_det_jacobian of it: it isn't bijective", tostring(self)) end
   return self:slope(x, y)
 end
--- t:forward_shape({sizes}), t:inverse_shape({sizes}): the shape that an x, or a y, of this shape becomes
+-- t:forward_shape({sizes}), t:inverse_shape({sizes}): the shape of the result for an x, or a y, of this shape
 function Transform.forward_shape(_, shape) return shape end
 function Transform.inverse_shape(_, shape) return shape end
 local get = {}
@@ -44,7 +44,7 @@ local function field(t, self, k)
   return v
 end
 
--- What users may give: a tensor or a number, and a list of sizes
+-- Checks users' arguments: a tensor or a number; below, a list of sizes
 local function of_values(name, what, fn)
   return function(t, x, y)
     if type(x) == "number" then x = ops.full({}, x, {dtype = "float32", device = "cpu"}) end
@@ -62,15 +62,15 @@ local function of_sizes(name, what, fn)
   end
 end
 
--- A method of a transform's, which looks at what it is given; what isn't one is itself.
+-- A transform's method with checks of its arguments; other values unchanged.
 local function checking(name, k, v)
   if v ~= nil and (k == "forward" or k == "inverse" or k == "slope") then return of_values(name, k, v) end
   if v ~= nil and (k == "forward_shape" or k == "inverse_shape") then return of_sizes(name, k, v) end
   return v
 end
--- A transform by its name, its arguments' signature and a table: forward, inverse, slope; init(self) looks at the arguments; get.name(self)
--- makes a field. Each takes cache_size, 0 or 1, besides: see TransformedDistribution. own: a program's own, whose further fields are nil.
--- Gives t, the class, and a function that makes one, which is transforms' of that name unless it is a program's.
+-- Defines a transform by its name, its arguments' signature and a table: forward, inverse, slope; init(self) checks the arguments;
+-- get.name(self) computes a field. Each also takes cache_size, 0 or 1: see TransformedDistribution. own: a user's own, whose unknown fields
+-- are nil. Gives t, the class, and its constructor, which becomes transforms[name] unless it is a user's own.
 local function transform(name, signature, t)
   t.is_transform, t._name = true, name
   function t.__index(self, k)
@@ -105,7 +105,7 @@ function Inverse:forward_shape(shape) return self.inv:inverse_shape(shape) end
 function Inverse:inverse_shape(shape) return self.inv:forward_shape(shape) end
 Inverse.__call = Inverse.forward
 Inverse.__tostring = function(self) return tostring(self.inv) .. ".inv" end
-local inverses = setmetatable({}, {__mode = "kv"})         -- of those that someone has: a transform has one
+local inverses = setmetatable({}, {__mode = "kv"})         -- while someone holds it: a transform has one inverse
 function inverse_of(t)
   inverses[t] = inverses[t] or setmetatable({inv = t}, Inverse)
   return inverses[t]
@@ -130,7 +130,7 @@ local function sum_last(x, n)
   for i = 1, n do dims[i] = -i end
   return n > 0 and ops.sum(x, dims) or x
 end
--- A shape that parameters, numbers or tensors, broadcast with
+-- A shape broadcast with those of parameters, numbers or tensors
 local function with_parameters(who, shape, ...)
   local shapes = {shape}
   for i = 1, select("#", ...) do
@@ -140,7 +140,7 @@ local function with_parameters(who, shape, ...)
   return #shapes > 1 and lib.common_shape(who, shapes) or shape
 end
 
--- Whether two transforms are the same mapping: one object, or of one kind with equal parameters.
+-- Whether two transforms are the same mapping: one object, or of one class with equal parameters.
 local function same(a, b)
   if rawequal(a, b) then return true end
   if core.is_tensor(a) and core.is_tensor(b) then return M.equal(a, b) end
@@ -164,7 +164,7 @@ local function within_unit(y)
   if not M.is_floating_point(y) then y = M.float(y) end
   return ops.clamp(y, lib.RANGE[y.dtype].tiny, 1 - lib.EPS[y.dtype])
 end
--- y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y on the way back
+-- y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y in the inverse
 transform("SigmoidTransform", "", {codomain = C.unit_interval, sign = 1,
   forward = function(_, x) return within_unit(ops.sigmoid(x)) end,
   inverse = function(_, y)
@@ -176,12 +176,12 @@ transform("SigmoidTransform", "", {codomain = C.unit_interval, sign = 1,
 transform("SoftplusTransform", "", {codomain = C.positive, sign = 1,
   forward = function(_, x) return ops.softplus(x) end, inverse = function(_, y) return ops.log(-ops.expm1(-y)) + y end,
   slope = function(_, x) return -ops.softplus(-x) end})
--- y = |x|: not bijective; its inverse is the value from 0
+-- y = |x|: not bijective; its inverse is the nonnegative value
 transform("AbsTransform", "", {codomain = C.nonnegative, bijective = false,
   forward = function(_, x) return ops.abs(x) end, inverse = function(_, y) return y end})
 
--- AffineTransform(loc, scale, {event_dim=0}): y = loc + scale x; loc and scale are numbers or tensors that broadcast with x, whose
--- log-determinants are added up over event_dim last dims
+-- AffineTransform(loc, scale, {event_dim=0}): y = loc + scale x; loc and scale are numbers or tensors that broadcast with x;
+-- log-determinants are summed over the last event_dim dims
 transform("AffineTransform", "loc, scale, event_dim=0", {
   init = function(t, name) options.whole(name, "event_dim", t.event_dim, 0) end,
   get = {
@@ -202,7 +202,7 @@ transform("AffineTransform", "loc, scale, event_dim=0", {
   forward_shape = function(t, shape) return with_parameters("AffineTransform", shape, t.loc, t.scale) end,
   inverse_shape = function(t, shape) return with_parameters("AffineTransform", shape, t.loc, t.scale) end})
 
--- PowerTransform(exponent): y = x ^ exponent of values above 0; exponent is a number or a tensor that broadcasts with x
+-- PowerTransform(exponent): y = x ^ exponent for values above 0; exponent is a number or a tensor that broadcasts with x
 transform("PowerTransform", "exponent", {domain = C.positive, codomain = C.positive,
   get = {sign = function(t)
     local e = t.exponent
@@ -214,7 +214,7 @@ transform("PowerTransform", "exponent", {domain = C.positive, codomain = C.posit
   forward_shape = function(t, shape) return with_parameters("PowerTransform", shape, t.exponent) end,
   inverse_shape = function(t, shape) return with_parameters("PowerTransform", shape, t.exponent) end})
 
--- CumulativeDistributionTransform(distribution): y = distribution:cdf(x), within 0..1; the way back needs the distribution's icdf
+-- CumulativeDistributionTransform(distribution): y = distribution:cdf(x), within 0..1; the inverse needs the distribution's icdf
 transform("CumulativeDistributionTransform", "distribution", {codomain = C.unit_interval, sign = 1,
   init = function(t, name)
     local d = t.distribution
@@ -230,8 +230,7 @@ transform("CumulativeDistributionTransform", "distribution", {codomain = C.unit_
   inverse_shape = function(t, shape) return lib.common_shape("CumulativeDistributionTransform", {shape, t.distribution.batch_shape}) end})
 
 ---- of several last dims ----
--- IndependentTransform(base_transform, reinterpreted_batch_ndims): base_transform, whose log-determinants are added up over so many
--- more dims
+-- IndependentTransform(base_transform, reinterpreted_batch_ndims): base_transform with its log-determinants summed over that many more dims
 transform("IndependentTransform", "base_transform, reinterpreted_batch_ndims", {
   init = function(t, name)
     check(name, "argument 1", t.base_transform)
@@ -259,7 +258,7 @@ transform("IndependentTransform", "base_transform, reinterpreted_batch_ndims", {
   forward_shape = function(t, shape) return t.base_transform:forward_shape(shape) end,
   inverse_shape = function(t, shape) return t.base_transform:inverse_shape(shape) end})
 
--- The shape whose last dims, which must be from, are to instead
+-- The shape with its last dims, which must equal `from`, replaced by `to`
 local function swapped(shape, from, to)
   local out, cut = {}, #shape - #from
   for i, n in ipairs(from) do
@@ -271,7 +270,7 @@ local function swapped(shape, from, to)
   for _, n in ipairs(to) do out[#out + 1] = n end
   return out
 end
--- ReshapeTransform({in_shape}, {out_shape}): the last dims, of in_shape, become out_shape, of as many elements
+-- ReshapeTransform({in_shape}, {out_shape}): reshapes the last dims, in_shape, to out_shape, which has as many elements
 transform("ReshapeTransform", "in_shape, out_shape", {
   init = function(t, name)
     local count = {}
@@ -295,7 +294,7 @@ transform("ReshapeTransform", "in_shape, out_shape", {
   inverse_shape = function(t, shape) return swapped(shape, t.out_shape, t.in_shape) end})
 
 ---- made of others ----
--- The event dims that a chain takes and gives: as many as its most demanding part needs.
+-- The event dims of a chain's domain and codomain: as many as its parts together need.
 local function chain_dims(parts)
   local into, out = 0, 0
   for i = #parts, 1, -1 do
@@ -321,7 +320,7 @@ local function through(method, first, last, step)
     return x
   end
 end
--- ComposeTransform{parts}: one after another
+-- ComposeTransform{parts}: the parts in order
 transform("ComposeTransform", "parts", {
   init = function(t, name) t.parts = check_list(name, t.parts) end,
   get = {
@@ -346,7 +345,7 @@ transform("ComposeTransform", "parts", {
   end,
   forward_shape = through("forward_shape", 1, 2, 1), inverse_shape = through("inverse_shape", 2, 1, -1)})
 
--- What CatTransform and StackTransform share: part i of x (and of y) along dim, each through its transform, put together again.
+-- Common to CatTransform and StackTransform: each part i of x (and of y) along dim goes through its transform, and the results are joined.
 local function parts_of(t, x)
   local dim = lib.wrap(t.name, t.dim, M.dim(x))
   if x.shape[dim] ~= t.total then
@@ -380,8 +379,8 @@ local function dims_of_parts(t)
   return most
 end
 
--- CatTransform({transforms}, {dim=1, lengths}): the first transforms lengths[1] elements along dim (1 each where lengths is left out), and
--- so on. Errors where x has another number of elements there.
+-- CatTransform({transforms}, {dim=1, lengths}): transforms the first lengths[1] elements along dim (by default 1 each) by the first, and so
+-- on. An error if x has another number of elements there.
 transform("CatTransform", "tseq, dim=1, lengths=nil", {
   init = function(t, name)
     local n = type(t.tseq) == "table" and #t.tseq or 0
@@ -414,13 +413,13 @@ transform("CatTransform", "tseq, dim=1, lengths=nil", {
     for i, p in ipairs(t.transforms) do
       out[i] = sum_last(p:slope(t:part(x, dim, i), y and t:part(y, dim, i)), most - p.event_dim)
     end
-    if dim <= M.dim(x) - most then return ops.cat(out, dim) end        -- else dim is one of an event's: its parts add up
+    if dim <= M.dim(x) - most then return ops.cat(out, dim) end        -- else dim is an event's: its parts add up
     local sum = out[1]
     for i = 2, #out do sum = sum + out[i] end
     return sum
   end})
 
--- StackTransform({transforms}, {dim=1}): the i-th transforms what select(dim, i) gives
+-- StackTransform({transforms}, {dim=1}): transforms select(dim, i) by the i-th transform
 transform("StackTransform", "tseq, dim=1", {
   init = list_init,
   get = {
@@ -437,7 +436,7 @@ transform("StackTransform", "tseq, dim=1", {
     return ops.stack(out, dim)
   end})
 
--- What leaves everything as it is
+-- The identity
 transforms.identity_transform = transforms.ComposeTransform({})
 
 return {transforms = transforms, define = transform, checking = checking, is_transform = is_transform, check_list = check_list,

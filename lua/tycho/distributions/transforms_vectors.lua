@@ -1,7 +1,7 @@
 -- Transforms of free numbers to the simplex and to triangular, correlation and positive definite matrices.
 --
--- Idea: what is constrained as a whole is made of free numbers, so that it can be optimized or drawn without bounds. They take and give
--- the last dim (vectors) or the last two (matrices); dims before those are a batch. Invariant: forward gives what codomain holds of.
+-- Idea: values with joint constraints are computed from free numbers, which can be optimized or drawn without bounds. They use the last dim
+-- (vectors) or the last two (matrices); the dims before are a batch. Invariant: forward gives values of the codomain.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -16,7 +16,7 @@ local function vectors(who, shape)
   if #shape < 1 then fail("%s: values are vectors along the last dim, got a number", who) end
   return shape[#shape]
 end
--- A shape without its last so many dims, with these instead
+-- A shape with its last `without` dims replaced by the given ones
 local function ending(shape, without, ...)
   local out = {}
   for i = 1, #shape - without do out[i] = shape[i] end
@@ -35,16 +35,16 @@ transform("SoftmaxTransform", "", {domain = C.real_vector, codomain = C.simplex,
   inverse_shape = function(_, shape) return vectors("SoftmaxTransform", shape) and shape end})
 
 ---- StickBreakingTransform ----
--- what makes equal shares of x = 0
+-- shifts x so that x = 0 gives equal shares
 local function evened(x)
   return x - ops.log(ops.range(vectors("StickBreakingTransform", x.shape), 1, -1, {dtype = x.dtype, device = x.device}))
 end
--- the shares, and what each leaves of the rest
+-- the shares, and the rest that remains after each
 local function shares(x)
   local z = ops.clamp(ops.sigmoid(evened(x)), lib.RANGE[x.dtype].tiny, 1 - lib.EPS[x.dtype])
   return z, M.cumprod(1 - z, -1)
 end
--- StickBreakingTransform(): n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
+-- StickBreakingTransform(): n numbers to n + 1 numbers >= 0 that add up to 1: each takes its share of what the ones before left.
 transform("StickBreakingTransform", "", {domain = C.real_vector, codomain = C.simplex,
   forward = function(_, x)
     local z, left = shares(x)
@@ -65,11 +65,11 @@ transform("StickBreakingTransform", "", {domain = C.real_vector, codomain = C.si
 
 ---- matrices ----
 local function on_diagonal(x, op) return ops.tril(x, -1) + F.diag_embed(op(ops.diagonal(x, 0, -2, -1))) end
--- Any square matrices to lower triangular ones whose diagonal is above 0, exp of x's; what is above x's diagonal is lost: not bijective
+-- Square matrices to lower triangular ones with a diagonal above 0, exp of x's; elements above x's diagonal are ignored: not bijective
 transform("LowerCholeskyTransform", "", {domain = REAL_MATRIX, codomain = C.lower_cholesky, bijective = false,
   forward = function(_, x) return on_diagonal(x, ops.exp) end, inverse = function(_, y) return on_diagonal(y, ops.log) end})
 
--- Any square matrices to positive definite ones: LowerCholeskyTransform's times its transpose: not bijective
+-- Square matrices to positive definite ones: LowerCholeskyTransform's result times its transpose: not bijective
 transform("PositiveDefiniteTransform", "", {domain = REAL_MATRIX, codomain = C.positive_definite, bijective = false,
   forward = function(_, x)
     local l = on_diagonal(x, ops.exp)
@@ -78,7 +78,7 @@ transform("PositiveDefiniteTransform", "", {domain = REAL_MATRIX, codomain = C.p
   inverse = function(_, y) return on_diagonal(F["linalg.cholesky"](y), ops.log) end})
 
 ---- CorrCholeskyTransform ----
--- How many rows have so many elements below the diagonal
+-- The number of rows of a matrix with so many elements below the diagonal
 local function rows_of(shape)
   local count = (vectors("CorrCholeskyTransform", shape))
   local n = math.floor(math.sqrt(0.25 + 2 * count) + 0.5 + 0.5)
@@ -94,7 +94,7 @@ local function square_of(shape)
   end
   return n
 end
--- The places, in a flat n x n matrix, of what is on diagonal k or below, row by row: a list made here waits for no device
+-- The positions, in a flat n x n matrix, of the elements on diagonal k or below, row by row: a list made on the host, without waiting
 local function places(n, k, device)
   local at = {}
   for row = 1, n do
@@ -120,7 +120,7 @@ transform("CorrCholeskyTransform", "", {domain = C.real_vector, codomain = C.cor
     local t = below(y, n, -1) / ops.sqrt(below(before(1 - ops.cumsum(ops.square(y), -1)), n, -1))
     return (ops.log1p(t) - ops.log1p(-t)) / 2
   end,
-  -- of x and what is below y's diagonal
+  -- from x and the elements below y's diagonal
   slope = function(t, x, y)
     local n = rows_of(x.shape)
     local left = below(1 - ops.cumsum(ops.square(y or t:forward(x)), -1), n, -2)

@@ -1,9 +1,9 @@
 -- Normal vectors: MultivariateNormal, by the triangular factor of its covariance, and LowRankMultivariateNormal, whose covariance is a
--- diagonal and a matrix of few columns times its transpose.
+-- diagonal plus a matrix of few columns times its transpose.
 --
--- Idea: events are vectors of the last dim. All of a covariance that is ever needed is its log-determinant and how far columns reach by
--- its inverse: both classes give these as log_det(), and reach(x), the trace of x' inv(covariance) x; densities, entropies and divergences
--- are written once for both. Invariant: where the rank is lower, log_prob and rsample make no n x n matrix.
+-- Idea: events are vectors along the last dim. Only two things are needed of a covariance: log_det(), and reach(x), the trace of x'
+-- inv(covariance) x. Both classes have these; densities, entropies and divergences are written once for both. Invariant: for a low-rank
+-- covariance, log_prob and rsample make no n x n matrix.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -27,7 +27,7 @@ local function vector_of(name, what, x, k)
   return x.shape[M.dim(x)]
 end
 
--- The triangular factor of that one of three matrices that o has; k: how many rows it must have, of what name says.
+-- The triangular factor, from the one of three matrices that is in o; k: the number of rows that it must have, why: the reason for errors.
 local function scale_tril(name, o, k, why)
   local given = {}
   for _, what in ipairs {"covariance_matrix", "precision_matrix", "scale_tril"} do
@@ -46,7 +46,7 @@ local function scale_tril(name, o, k, why)
   return tril
 end
 
--- What both have.
+-- The common part of both classes.
 local function normal(name, signature)
   local c = class(name, signature)
   c.has_rsample = true
@@ -59,8 +59,7 @@ local function normal(name, signature)
 end
 
 -- MultivariateNormal(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=}): events are vectors of n elements, loc's last dim;
--- the matrix is n x n; dims before these broadcast. Errors unless one matrix is given, or where it has another size or isn't positive
--- definite.
+-- the matrix is n x n; the dims before broadcast. An error unless exactly one matrix is given, of the right size and positive definite.
 local MultivariateNormal = normal("MultivariateNormal", "loc, covariance_matrix=nil, precision_matrix=nil, scale_tril=nil")
 function MultivariateNormal:init(o)
   local k = vector_of(self._name, "loc", o.loc)
@@ -80,8 +79,8 @@ function MultivariateNormal:reach(x) return squares(solve(self.scale_tril, x)) e
 function MultivariateNormal:reach_of_diagonal(d) return self:reach(F.diag_embed(ops.sqrt(d))) end
 
 -- LowRankMultivariateNormal(loc, cov_factor, cov_diag): the covariance is cov_factor times its transpose plus the diagonal matrix of
--- cov_diag, which is above 0. loc and cov_diag have n elements in their last dim, cov_factor's last two dims are n x rank; dims before
--- broadcast. Errors where sizes don't fit.
+-- cov_diag, which is above 0. loc and cov_diag have n elements in their last dim, cov_factor's last two dims are n x rank; the dims before
+-- broadcast. An error if sizes don't fit.
 local LowRank = normal("LowRankMultivariateNormal", "loc, cov_factor, cov_diag")
 function LowRank:init(o)
   local name, W = self._name, o.cov_factor
@@ -98,7 +97,7 @@ function LowRank:init(o)
   self.batch_shape, self.event_shape = joined(batch), {k}
   self.loc, self.cov_diag = ops.expand(o.loc, joined(batch, {k})), ops.expand(o.cov_diag, joined(batch, {k}))
   self.cov_factor = ops.expand(W, joined(batch, {k, rank}))
-  -- of the matrix I + W' inv(D) W, which stands for the covariance's inverse and determinant (Woodbury)
+  -- the factor of I + W' inv(D) W, from which the covariance's inverse and determinant follow (Woodbury)
   self.weighed = T(W) / M.unsqueeze(o.cov_diag, -2)
   local tril = cholesky(ops.matmul(self.weighed, W) + ops.eye(rank, same(W)))
   self.weighed, self.capacitance_tril = ops.expand(self.weighed, joined(batch, {rank, k})), ops.expand(tril, joined(batch, {rank, rank}))
@@ -110,7 +109,7 @@ function LowRank.get.precision_matrix(self)
   local a = solve(self.capacitance_tril, self.weighed)
   return F.diag_embed(1 / self.cov_diag) - ops.matmul(T(a), a)
 end
--- of D^1/2 (I + D^-1/2 W W' D^-1/2) D^1/2, whose middle has no eigenvalue below 1
+-- from D^1/2 (I + D^-1/2 W W' D^-1/2) D^1/2, whose middle factor has no eigenvalue below 1
 function LowRank.get.scale_tril(self)
   local root = M.unsqueeze(ops.sqrt(self.cov_diag), -1)
   local W = self.cov_factor / root

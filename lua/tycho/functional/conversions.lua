@@ -1,6 +1,7 @@
--- Conversions of dtype and device, tensors like others.
+-- Conversions of dtype and device, and tensors like others.
 --
--- Idea: what PyTorch spells in one name, to, is told apart here. Invariant: a conversion that changes nothing gives the tensor itself.
+-- Idea: PyTorch's one name `to` covers several conversions, which are told apart here. Invariant: a conversion that changes nothing returns
+-- the tensor itself.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local options = require "tycho.options"
@@ -10,8 +11,8 @@ local def, method, fail = lib.def, lib.method, lib.fail
 ---- dtype, device, copies ----
 local DTYPES = {}
 for _, name in ipairs(core.dtypes) do DTYPES[name] = true end
--- A copy on the cpu in pinned memory, which the device fills after what it is doing: its values are there when the
--- stream, or an event after it, has been waited for.
+-- A copy on the CPU in pinned memory, which the device fills after its present work: its values are valid once the stream, or an event
+-- after it, has been waited for.
 local function to_pinned(x) return M.copy_(ops.empty(x.shape, {dtype = x.dtype, device = "cpu", pin_memory = true}), x, true) end
 local function to_device(x, device, non_blocking)
   local current = device == "cuda" and core.gpu.is_available() and "cuda:" .. core.gpu.current_device() or device
@@ -36,7 +37,7 @@ def("to",
   function(x, target, dtype, device, non_blocking, copy, format)
     local y = x
     if core.is_tensor(target) then target, device, dtype = nil, device or target.device, dtype or target.dtype end
-    if type(dtype) == "boolean" then dtype, non_blocking = nil, dtype end            -- to(device, non_blocking)
+    if type(dtype) == "boolean" then dtype, non_blocking = nil, dtype end            -- called as to(device, non_blocking)
     if target ~= nil and type(target) ~= "string" then
       fail("to", "argument 2 (target) must be a dtype, a device or a tensor, got %s", type(target))
     end
@@ -53,41 +54,41 @@ def("to",
   end)
 for name, dtype in pairs {float = "float32", half = "float16", bfloat16 = "bfloat16", double = "float64",
     int = "int32", long = "int64", byte = "uint8", bool = "bool"} do
-  -- As to() of that dtype; a tensor that has it is given back itself.
+  -- As to() with that dtype; a tensor that has it already is returned itself.
   M[name] = function(x)
     if core.is_tensor(x) and x.dtype == dtype then return x end
     return M.to(x, dtype)
   end
 end
--- As x:to("cpu"): itself where it is there already; a GPU is waited for.
+-- As x:to("cpu"): returns x itself if it is there already, else waits for the GPU.
 M.cpu = function(x) return M.to(x, "cpu") end
--- cuda(gpu, {non_blocking=false}): on that GPU, a number from 0 or "cuda:0", or on the current one.
+-- cuda(gpu, {non_blocking=false}): moved to that GPU, a number from 0 or "cuda:0", or by default to the current one.
 M.cuda = function(x, gpu, o)
   if type(gpu) == "table" then gpu, o = nil, gpu end
   return M.to(x, type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda", o)
 end
--- A copy in pinned memory, from which a GPU copies without the host waiting. Without a GPU it is x itself.
+-- A copy in pinned memory, from which a GPU copies without blocking the host. Without a GPU it is x itself.
 M.pin_memory = function(x) return core.gpu.is_available() and core.gpu.pin_memory(x) or x end
--- Whether the dtype is a floating one.
+-- Whether the dtype is a floating-point one.
 M.is_floating_point = function(x)
   if not core.is_tensor(x) then fail("is_floating_point", "argument 1 must be a tensor, got %s", type(x)) end
   return x.dtype:find("float", 1, true) ~= nil
 end
 lib.set("is_floating_point", M.is_floating_point)
--- The number of the GPU that it is on; -1: the CPU.
+-- The number of the tensor's GPU; -1: it is on the CPU.
 method("get_device", function(x) return tonumber(x.device:match ":(%d+)$") or -1 end)
--- Whether it lies in pinned memory.
+-- Whether the tensor is in pinned memory.
 method("is_pinned", function(x) return core.gpu.is_pinned(x) end)
--- Bytes of its elements.
+-- The bytes of all elements.
 method("nbytes", function(x) return M.numel(x) * M.element_size(x) end)
--- Does nothing: memory that several streams use is known of by itself.
+-- Does nothing: the allocator itself keeps track of streams that use memory.
 function M.record_stream() end
--- In the other tensor's dtype and on its device.
+-- Converts to the other tensor's dtype and device.
 method("type_as", function(x, other) return M.to(x, other) end)
--- All elements become 0.
+-- Sets all elements to 0.
 method("zero_", function(x) return M.fill_(x, 0) end)
 lib.set("zero_", M.zero_)
--- A creator's arguments, with x's dtype and device unless their options say otherwise.
+-- A creator's arguments, with x's dtype and device unless the options have others.
 local function as_of(x, ...)
   local args, n, o = {...}, select("#", ...), {dtype = x.dtype, device = x.device}
   local last = args[n]
@@ -99,12 +100,12 @@ local function as_of(x, ...)
   return unpack(args, 1, n + 1)
 end
 for _, name in ipairs {"zeros", "ones", "empty"} do
-  -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones, empty, with x's dtype and device unless given.
+  -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones and empty, by default with x's dtype and device.
   method("new_" .. name, function(x, ...) return ops[name](as_of(x, ...)) end)
 end
--- new_full(sizes, value, {dtype=, device=, requires_grad=}): full, with x's dtype and device unless given.
+-- new_full(sizes, value, {dtype=, device=, requires_grad=}): as full, by default with x's dtype and device.
 method("new_full", function(x, ...) return ops.full(as_of(x, ...)) end)
--- new_tensor(value, {dtype=, device=, requires_grad=}): tensor(value), with x's dtype and device unless given.
+-- new_tensor(value, {dtype=, device=, requires_grad=}): as tensor(value), by default with x's dtype and device.
 method("new_tensor", function(x, ...) return require("tycho").tensor(as_of(x, ...)) end)
 -- reshape to the other tensor's shape.
 method("reshape_as", function(x, other)
@@ -113,8 +114,8 @@ method("reshape_as", function(x, other)
 end)
 
 ---- creation like another ----
--- make(shape), laid out as x is where someone has made that channels-last; where an op has, and all is value: by an op on x, for its
--- results know that the layout is the library's own.
+-- make(shape) with x's layout, if a user made x channels-last. If the layout is an op's choice and all elements are value, it is filled by
+-- an op on x, whose result is marked as channels-last by the library.
 local function laid_out_as(x, make, requires_grad, pin_memory, value, same)
   local s, made = x.shape
   if value ~= nil and same and M.is_channels_last(x) and M.is_floating_point(x) then made = ops.fill(M.detach(x), value)

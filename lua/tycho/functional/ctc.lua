@@ -1,18 +1,18 @@
--- The gradient of ctc_loss's forward variables (Graves et al. 2006) out of plain ops: it has gradients of its own.
+-- The gradient of ctc_loss's forward variables (Graves et al. 2006), made of ordinary ops, so that it can be differentiated again.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
-local NEVER = -1e30      -- the logarithm of 0, TY_CTC_NEVER in C: an infinity would have no gradient
+local NEVER = -1e30      -- stands for log 0, TY_CTC_NEVER in C: an infinity would have no gradient
 local C = {NEVER = NEVER}
 
-local function shifted(x, by)          -- what states may have come from
+local function shifted(x, by)          -- the states that each state may come from
   return ops.pad_constant(ops.slice(x, 2, 1, x.shape[2] - by), {by, 0}, {value = NEVER})
 end
 local function first(x)
   return ops.le(ops.range(1, x.shape[3], 1, {dtype = "int64", device = x.device}), 2)
 end
 
--- What a state has come from, and all of that together.
+-- The states that each state comes from, and all of these together.
 local function reached(alpha, skips)
   if alpha.shape[2] == 1 then return alpha end
   local one, two = shifted(alpha, 1), shifted(alpha, 2)
@@ -20,7 +20,7 @@ local function reached(alpha, skips)
   return ops.logaddexp(ops.logaddexp(alpha, one), two), one, two
 end
 
--- Of logs (T, N, S): the variables (N, S) of all steps.
+-- From logs (T, N, S): the forward variables (N, S) of all steps.
 local function paths(logs, skips, lengths)
   local alphas = {ops.where(first(logs), ops.select(logs, 1, 1), NEVER)}
   lengths = M.unsqueeze(lengths, 2)
@@ -30,7 +30,7 @@ local function paths(logs, skips, lengths)
   return alphas
 end
 
--- The gradient of logs, where that of the last variables is g.
+-- The gradient of logs, given that of the last variables, g.
 function C.gradients(g, logs, skips, lengths)
   local alphas = paths(logs, skips, lengths)
   local slopes = {}
@@ -38,7 +38,7 @@ function C.gradients(g, logs, skips, lengths)
   for t = logs.shape[1], 2, -1 do
     local lives = ops.ge(lengths, t)
     local all, one, two = reached(alphas[t - 1], skips)
-    local function share(x, by)        -- what goes back to where it has come from
+    local function share(x, by)        -- the gradient for the states it came from
       local part = g * ops.exp(ops.clamp(x - all, nil, 0))
       return by == 0 and part or ops.pad_constant(ops.slice(part, 2, by + 1, part.shape[2]), {0, by})
     end

@@ -1,5 +1,5 @@
--- Functions made of ops. lib.lua says how they are declared; each file here holds one family, and is read when a name of its list is first
--- asked for: as a function of tycho, as a method, or here.
+-- Functions made of ops. lib.lua declares them. Each file here holds one family, and loads when one of its listed names is first used: as a
+-- function of tycho, as a method, or here.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 
@@ -64,19 +64,19 @@ local families = require("tycho.later").files {
   family("linear_cross_entropy", "linear_cross_entropy")}
 lib.families = families
 families:fills(lib.functions)
-for name in pairs(core.methods) do if families:of(name) then core.methods[name] = nil end end     -- of a library that was loaded before
+for name in pairs(core.methods) do if families:of(name) then core.methods[name] = nil end end     -- left by an earlier load of the library
 families:fills(core.methods)
 
--- Whether a family has a function or a method of that name; an op may have it, too: the function goes first.
+-- Whether a family has a function or a method of that name. An op may have the name too; then the function takes precedence.
 function lib.has(name) return families:of(name) ~= nil end
 -- The function of that name, or the op.
 function lib.find(name) return lib.has(name) and lib.functions[name] or core.ops[name] end
--- What a function takes, as it was declared.
+-- A function's declared signature.
 function lib.signature_of(name)
   families:read(name)
   for _, f in ipairs(lib.signatures) do if f.name == name then return f.signature end end
 end
--- Reads all families, and puts what they declare in their order.
+-- Reads all families, and sorts their declarations.
 function lib.all()
   families:all()
   local place = {}
@@ -85,10 +85,10 @@ function lib.all()
   table.sort(lib.signatures, function(a, b) return a.at < b.at end)
 end
 
--- The tables of tycho that functions are in, those that others are in first.
+-- The tables of tycho that hold functions, outer tables first.
 lib.places = {"fft", "linalg", "signal", "signal.windows", "special"}
 
--- ops that PyTorch has in nn.functional
+-- ops that PyTorch has in torch.nn.functional
 for name in ([[
   relu silu sigmoid tanh leaky_relu elu selu celu mish softplus softsign softshrink hardshrink hardswish hardsigmoid logsigmoid
   threshold softmax log_softmax hardtanh avg_pool2d]]):gmatch("%S+") do lib.nn[name] = true end

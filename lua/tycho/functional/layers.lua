@@ -1,7 +1,7 @@
 -- The arithmetic of layers: convolution, pooling, padding, resizing, normalisation, dropout, attention.
 --
--- Idea: one dim is two of which one is 1, other padding modes are an index before the convolution; the ops know the two-dimensional case.
--- Inputs without a batch get one for the time of the call. Invariant: modules hold state, functions none.
+-- Idea: the ops know the two-dimensional case: one dim is two, one of size 1; other padding modes index the input before the convolution.
+-- Inputs without a batch get one for the call. Invariant: modules hold state, functions none.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad
@@ -33,7 +33,7 @@ local function transposed(name, x, w, b, stride, padding, more, groups, dilation
   end
   local function left_over(i) return more[i] > 0 and more[i] >= stride[i] end
   if left_over(1) or left_over(2) then
-    -- more than a convolution leaves over: cut from the whole
+    -- output_padding beyond what a convolution drops: crop the full result
     local y = transposed(name, x, w, nil, stride, {0, 0}, {0, 0}, groups, dilation)
     y = ops.pad_constant(y, {-padding[2], more[2] - padding[2], -padding[1], more[1] - padding[1]})
     return b and y + M.to(M.view(b, 1, -1, 1, 1), y.dtype) or y
@@ -112,11 +112,11 @@ def("avg_pool1d",
     return M.squeeze(ops.avg_pool2d(flat2d(x), {1, k}, {1, stride or k}, {0, padding},
       {ceil_mode = ceil_mode, count_include_pad = count_include_pad}), -2)
   end, NN)
--- {3, false}: the second dim stays as it is, as PyTorch's None has it.
+-- {3, false}: the second dim keeps its size, like PyTorch's None.
 local function with_kept(x, size)
   if type(size) ~= "table" or (size[1] ~= false and size[2] ~= false) then return size end
   local n = M.dim(x)
-  if n < 2 then return 1 end                             -- the op says what is needed
+  if n < 2 then return 1 end                             -- the op raises
   return {size[1] == false and x.shape[n - 1] or size[1], size[2] == false and x.shape[n] or size[2]}
 end
 local function adaptive_avg_pool2d(x, size)
@@ -124,7 +124,7 @@ local function adaptive_avg_pool2d(x, size)
   size = with_kept(x, size)
   local ones = type(size) == "table" and size[1] == 1 and size[2] == 1 or size == 1
   local all = ones and (n == 3 or n == 4) and x.shape[n - 1] * x.shape[n] > 0
-  -- whole planes that lie in a row are a reduction's work; on a GPU, where a window is one thread's, channels-last ones too
+  -- whole contiguous planes are a reduction; so are channels-last ones on a GPU, where one thread does a window
   local whole = all and (M.is_contiguous(x) or (x.device ~= "cpu" and M.is_channels_last(x)))
   if whole and M.is_floating_point(x) then return ops.mean(x, {-2, -1}, {keepdim = true, dtype = x.dtype}) end
   return ops.adaptive_avg_pool2d_windows(x, size)
@@ -166,7 +166,7 @@ for dims, size in ipairs {"int", "pair", "triple"} do
 end
 
 ---- padding, windows, sizes ----
--- Positions from 1 - before to n + after, brought back into 1..n; computed where x is, so that nothing comes from the host.
+-- Positions from 1 - before to n + after, mapped into 1..n; computed on x's device, so that nothing is copied from the host.
 local function beyond(x, n, before, after, mode)
   local at = ops.range(1 - before, n + after, 1, {dtype = "int64", device = x.device})
   if mode == "replicate" then return ops.clamp(at, 1, n) end
@@ -187,8 +187,8 @@ def("pad",
     for i, k in ipairs(pad) do crop[i], more[i], any = math.min(k, 0), math.max(k, 0), any or k < 0 end
     if any and mode == "circular" then return M.pad(ops.pad_constant(x, crop), more, mode) end
     if any then return ops.pad_constant(M.pad(x, more, mode), crop) end
-    -- Of neighbouring dims at once, where there are as many planes as a plane then has places: each place costs more than an element.
-    -- A trace is to do the same for every batch.
+    -- Pads neighbouring dims together while a plane has no more positions than there are planes, since each position costs more than an
+    -- element. A trace must do the same for every batch.
     local at, dims, places, planes = {}, {}, 1, modes.tracing and math.huge or M.numel(x)
     for i = 1, #pad / 2 do
       local n = x.shape[M.dim(x) + 1 - i]
@@ -209,7 +209,7 @@ def("pad",
     end
     return #dims > 0 and ops.index(x, at, dims) or x
   end, NN)
--- how many windows n elements have
+-- the number of windows over n elements
 local function windows_of(n, k, stride, padding, dilation) return math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1 end
 def("im2col",
   "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1",
@@ -246,9 +246,9 @@ def("fold",
       return ops.pad_constant(v, {-padding[2], -padding[2], -padding[1], -padding[1]})
     end)
   end, NN)
-local FITS = {linear = 1, bilinear = 2, bicubic = 2, trilinear = 3}      -- modes by how many dims they resize
+local FITS = {linear = 1, bilinear = 2, bicubic = 2, trilinear = 3}      -- by mode: the number of dims that it resizes
 
--- The matrix that makes `out` pixels of `n`, each a mean over all that it covers, weighted as PIL does (Keys' cubic with a = -1/2).
+-- The matrix that maps n pixels to `out`, each a mean over all pixels that it covers, weighted as in PIL (Keys' cubic with a = -1/2).
 local function covering(x, n, out, mode, corners, factor)
   local scale = corners and (out > 1 and (n - 1) / (out - 1) or 0) or factor > 0 and 1 / factor or n / out
   local wide = math.max(scale, 1)
@@ -271,13 +271,13 @@ local function covering(x, n, out, mode, corners, factor)
   end
   return M.to(M.to(core.from_value(rows, "float64"), x.dtype), x.device)
 end
--- Images x as h x w pixels, factors: what these are of x's, 0 where sizes were given.
+-- Images x resized to h x w pixels; factors: of x's size, 0 where sizes were given.
 local function resized(x, h, w, mode, corners, factors, antialias)
   if not antialias then return ops.resize(x, {h, w}, mode, corners, factors[1], factors[2]) end
   local down = covering(x, x.shape[3], h, mode, corners, factors[1])
   return ops.matmul(ops.matmul(down, x), M.t(covering(x, x.shape[4], w, mode, corners, factors[2])))
 end
--- The same of bytes, as PyTorch does it: of rows first, which become bytes again.
+-- The same for uint8, as PyTorch does it: rows first, rounded to uint8 in between.
 local function resized_bytes(x, h, w, mode, corners, factors, antialias)
   local function rounded(y) return ops.clamp(ops.floor(y + 0.5), 0, 255) end
   local rows = rounded(resized(M.float(x), x.shape[3], w, mode, corners, {0, factors[2]}, antialias))
@@ -296,7 +296,7 @@ def("interpolate",
     if not bytes and not nearest and not M.is_floating_point(x) then
       fail("interpolate", "argument 1 must have a floating dtype%s, got %s", n == 2 and mode ~= "area" and " or be uint8" or "", x.dtype)
     end
-    if nearest and not M.is_floating_point(x) then             -- masks, labels: elements as they are, up to 2^53
+    if nearest and not M.is_floating_point(x) then             -- masks, labels: elements stay exact, up to 2^53
       return M.to(M.interpolate(M.double(x), size, factor, mode, align_corners, recompute, antialias), x.dtype)
     end
     if (size == nil) == (factor == nil) then fail("interpolate", "one of size and scale_factor must be given") end
@@ -330,7 +330,7 @@ def("interpolate",
       end
     end
     if n == 2 then return (bytes and resized_bytes or resized)(x, out[1], out[2], kind, align_corners, factors, antialias) end
-    for i = 1, n do factors[i] = -factors[i] end               -- as ty_taps takes them
+    for i = 1, n do factors[i] = -factors[i] end               -- the sign that ty_taps expects
     if n == 1 then return M.squeeze(ops.resize(flat2d(x), {1, out[1]}, kind, align_corners, 0, factors[1]), 3) end
     local s = x.shape                        -- each plane, then depth
     local y = ops.resize(M.reshape(x, s[1], s[2] * s[3], s[4], s[5]), {out[2], out[3]}, kind, align_corners, factors[2], factors[3])
@@ -349,7 +349,7 @@ def("dropout",
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5",
   "each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted",
   function(x, mean, var, w, b, training, momentum, eps)
-    if training and modes.recomputing then mean, var = nil, nil end      -- they have been updated
+    if training and modes.recomputing then mean, var = nil, nil end      -- the first run has updated them
     return (ops.batch_norm_stats(x, mean, var, w, b, {training = training, momentum = momentum, eps = eps}))
   end, NN)
 def("layer_norm",
@@ -431,7 +431,7 @@ local function channels(name, dims)
       if not training or p == 0 then return x end
       local shape = {}
       local n = M.dim(x)
-      local first = n - math.min(dims, math.max(n - 2, 1))      -- (N,C,L) counts as a batch
+      local first = n - math.min(dims, math.max(n - 2, 1))      -- (N,C,L) is a batch
       for i = 1, n do shape[i] = i <= first and x.shape[i] or 1 end
       return x * (ops.dropout_mask(ops.ones(shape, {dtype = x.dtype, device = x.device}), p))
     end, NN)
@@ -495,7 +495,7 @@ def("gumbel_softmax",
   end, NN)
 
 ---- attention ----
--- x's shape without its last two dims; and such a shape with two more.
+-- x's shape without its last two dims; and such a shape with two dims added.
 local function leading(x)
   local s = x.shape
   table.remove(s)
@@ -508,8 +508,8 @@ local function with_last(lead, rows, columns)
   return s
 end
 
--- softmax(q k^T * scale + mask) v over (..., L, D). The tiled op needs memory that grows with L; a float mask that wants a gradient
--- takes the plain way.
+-- softmax(q k^T * scale + mask) v over (..., L, D). The fused op's memory grows with L only; a float mask that requires grad uses the plain
+-- ops instead.
 def("scaled_dot_product_attention",
   "q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false",
   "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, \z
@@ -530,7 +530,7 @@ def("scaled_dot_product_attention",
       if times % 1 ~= 0 then
         fail("scaled_dot_product_attention", "%d query heads can't share %d key heads", q.shape[n - 2], k.shape[n - 2])
       end
-      -- few queries: those of all heads that share keys are one head's, so that keys are read once and nowhere repeated
+      -- few queries: heads that share keys are joined to one, so that keys are read once and never repeated
       local queries, lead = q.shape[n - 1], leading(q)
       lead[n - 2] = k.shape[n - 2]
       if not causal and lead == leading(k) and lead == leading(v) and (queries == 1 or not mask and 2 * queries <= k.shape[n - 1]) then
@@ -542,7 +542,7 @@ def("scaled_dot_product_attention",
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
     if mask and mask.requires_grad and core.is_grad_enabled() then
-      local root = math.sqrt(math.abs(scale))            -- of both: in 16 bits products that aren't scaled yet may overflow
+      local root = math.sqrt(math.abs(scale))            -- on both operands: unscaled 16-bit products may overflow
       local w = lib.attention_weights(ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1)) + mask)
       return ops.matmul(M.to(p > 0 and ops.dropout_mask(w, p) or w, v.dtype), v)
     end

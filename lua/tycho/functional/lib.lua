@@ -1,6 +1,6 @@
--- How functions made of ops are declared: with a signature in the language of ops.def, so that arguments are checked, ordered
--- and completed as for an op; the function then gets them in order. Each becomes a function of tycho and, unless it makes
--- tensors from nothing, a method. Gradients come from the ops.
+-- Declares functions made of ops, with a signature in the language of ops.def: arguments are checked, ordered and completed as for an op,
+-- and the function gets them in order. Each becomes a function of tycho and, unless it makes tensors from nothing, a method. Gradients come
+-- from the ops.
 local core = require "tycho.core"
 local drawing = require("tycho.generator").drawing
 local given = require "tycho.options"
@@ -15,14 +15,14 @@ local lib = {
   NN = {nn = true}, MAKES = {method = false}, LIST = {method = false, list = true}, LOSS = {nn = true, float32 = true},
 }
 
--- The table of tycho where the function of that name is, and its name there: tycho.signal.windows and "hann".
+-- The table in tycho that holds the function of that name, and its key there: for signal.windows.hann tycho.signal.windows and "hann".
 function lib.place(name)
   local at = lib.root
   for step in name:gmatch "(%l+)%." do at = at[step] end
   return at, name:match "[^.]*$"
 end
 
--- f becomes the function of that name, in tycho too unless a program has put its own there.
+-- Makes f the function of that name, also in tycho unless a program has put its own function there.
 function lib.set(name, f)
   local was = rawget(lib.functions, name)
   lib.functions[name] = f
@@ -31,12 +31,12 @@ function lib.set(name, f)
   local there = rawget(at, last)
   if there == nil or there == was then rawset(at, last, f) end
 end
--- Puts in place what was read before there was a root.
+-- Puts functions defined before lib.root existed in their places.
 function lib.show()
   for name, f in pairs(lib.functions) do lib.set(name, f) end
 end
 
--- A method that is no function of tycho: f(x, ...) of a tensor x.
+-- Defines a method f(x, ...) of tensors that isn't a function of tycho.
 function lib.method(name, f)
   M[name] = function(x, ...)
     if not core.is_tensor(x) then
@@ -46,7 +46,7 @@ function lib.method(name, f)
   end
 end
 
--- 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose too much in 16 bits.
+-- fn with 16-bit tensors as float32 where autocast is on: for functions whose steps would overflow or lose precision in 16 bits.
 function lib.in_float32(fn)
   local function widen(x)
     local half = core.is_tensor(x) and (x.dtype == "float16" or x.dtype == "bfloat16")
@@ -60,7 +60,7 @@ function lib.in_float32(fn)
   end
 end
 
--- fn(x), of a 16-bit x in float32 and then rounded once: for functions of several steps that are one to their users.
+-- fn(x), computed in float32 for a 16-bit x and rounded once: for functions of several ops that users see as one.
 function lib.widened(x, fn)
   if x.dtype ~= "float16" and x.dtype ~= "bfloat16" then return fn(x) end
   return M.to(fn(M.float(x)), x.dtype)
@@ -72,9 +72,9 @@ function lib.exactly(fn, ...)
   return modes.autocasting({cpu = false, cuda = false}, fn, ...)
 end
 
--- Whether what a function does may depend on values: not while a program is recorded, which can't hold a read, nor within vmap.
+-- Whether a function may read tensors' values: not while a program is recorded, which can't hold a read, nor within vmap.
 function lib.reads() return not (core.program.active() or core.is_mapping()) end
--- Whether it may read a tensor's values to check them: not where that would wait for a GPU either.
+-- Whether a function may read x's values to check them: also not where that would wait for a GPU.
 function lib.looks(x) return x.device == "cpu" and lib.reads() end
 
 -- The dtype that an op gives for operands of these two dtypes.
@@ -82,7 +82,7 @@ function lib.promote_types(a, b)
   return core.ops.add(core.ops.zeros({0}, {dtype = a, device = "cpu"}), core.ops.zeros({0}, {dtype = b, device = "cpu"})).dtype
 end
 
--- The dtype that a + b has: tensors, of which those without dims have less say, or one of them a number or boolean.
+-- The dtype of a + b: two tensors, of which those without dims count less, or a tensor and a number or boolean.
 function lib.result_type(a, b)
   local function like(v)
     return core.is_tensor(v) and core.ops.zeros(M.dim(v) > 0 and {0} or {}, {dtype = v.dtype, device = "cpu"}) or v
@@ -90,13 +90,13 @@ function lib.result_type(a, b)
   return core.ops.add(like(a), like(b)).dtype
 end
 
--- An operand, for its gradient rule: as a tensor of the gradient's dtype, since what is computed of it alone must not have fewer digits.
+-- An operand, for its gradient rule: a tensor of the gradient's dtype, so that values computed from it alone keep the gradient's precision.
 function lib.operand(v, g)
   if not core.is_tensor(v) then return core.ops.full({}, v, {dtype = g.dtype, device = g.device}) end
   return v.dtype ~= g.dtype and M.to(v, g.dtype) or v
 end
 
--- Floating tensors that autocast may have made unlike, in the widest of their dtypes.
+-- Floating tensors, which autocast may have given different dtypes, in the widest of these.
 function lib.widest(...)
   if not (core.autocast(false) or core.autocast(true)) then return ... end
   local list, dtype = {...}, nil
@@ -105,7 +105,7 @@ function lib.widest(...)
   return unpack(list)
 end
 
--- Tensors in a row, for a function of a list of them.
+-- fn, a function of a list of tensors, callable with the tensors one by one too.
 local function of_list(fn)
   return function(...)
     local args, n = {...}, select("#", ...)
@@ -119,10 +119,10 @@ local function of_list(fn)
   end
 end
 
--- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast;
--- method = false: no method; list = true: of tensors, which may also follow one another; inplace = true: the result has
--- x's shape, and there is a form with a trailing _; draws = true: it takes a generator; scope = false: it makes nothing but its results, or
--- calls a function of the user's, who may keep what that makes. Else what fn makes and doesn't return ends with the call.
+-- options: nn = true: PyTorch keeps it in torch.nn.functional; float32 = true: computed in float32 under autocast; method = false: no
+-- method; list = true: takes a list of tensors, or tensors one by one; inplace = true: the result has x's shape, and there is a form with a
+-- trailing _; draws = true: it takes a generator; scope = false: it makes nothing but its results, or calls a user's function, which may
+-- keep tensors. Without that, tensors that fn makes and doesn't return are released when it ends.
 function lib.def(name, signature, doc, fn, options)
   options = options or {}
   local f = core.define(name, signature, options.float32 and lib.in_float32(fn) or fn, options.scope ~= false)
@@ -134,7 +134,7 @@ function lib.def(name, signature, doc, fn, options)
   if options.method ~= false then M[name] = f end
   if options.inplace then
     local function in_place(x, ...)
-      -- what backward needs of x is what x was
+      -- backward needs x as it was before the change
       local y = f(core.is_grad_enabled() and core.is_tensor(x) and x.requires_grad and core.ops.clone(x) or x, ...)
       if (M.is_floating_point(y) and not M.is_floating_point(x)) or (x.dtype == "bool" and y.dtype ~= "bool") then
         fail("%s_: the result of dtype %s doesn't fit in place into dtype %s", name, y.dtype, x.dtype)
@@ -149,20 +149,20 @@ function lib.def(name, signature, doc, fn, options)
   end
 end
 
--- A function that is C's: {name, signature, doc, call}.
+-- Declares a function that is written in C: {name, signature, doc, call}.
 function lib.given(f)
   lib.set(f.name, f.call)
   M[f.name] = f.call
   lib.signatures[#lib.signatures + 1] = {name = f.name, signature = f.signature, doc = f.doc}
 end
 
--- Another name of a function, whose file has been read, or of an op, as PyTorch has it.
+-- Gives a function whose file has been read, or an op, a second name, PyTorch's.
 function lib.alias(name, of)
   lib.set(name, rawget(lib.functions, of) or core.ops[of])
   M[name], M[name .. "_"] = rawget(M, of), rawget(M, of .. "_")
 end
 
--- Softmax over the last dim; rows that are -inf throughout, which attend to nothing, give 0.
+-- Softmax over the last dim; rows that are entirely -inf, which attend to nothing, give 0.
 function lib.attention_weights(s)
   if core.methods.numel(s) == 0 then return core.ops.softmax(s, -1) end
   local none = core.ops.eq(core.ops.amax(s, -1, {keepdim = true}), -math.huge)
@@ -171,7 +171,7 @@ end
 
 function lib.fail(name, ...) fail("%s: %s", name, string.format(...)) end
 
--- A dim from 1 to n.
+-- A dim as a number from 1 to n; negative ones count from the end.
 function lib.wrap(name, d, n)
   if type(d) ~= "number" or d % 1 ~= 0 then lib.fail(name, "a dim must be a whole number, got %s", lib.shown(d)) end
   local k = d < 0 and d + n + 1 or d
@@ -179,7 +179,7 @@ function lib.wrap(name, d, n)
   return k
 end
 
--- The shape that shapes, lists of sizes, broadcast to.
+-- The shape to which the given shapes, lists of sizes, broadcast.
 function lib.common_shape(name, shapes)
   local out, n = {}, 0
   for _, s in ipairs(shapes) do n = math.max(n, #s) end
@@ -197,7 +197,7 @@ function lib.common_shape(name, shapes)
   return out
 end
 
--- Matrices, or batches of them, over the batch dims that they have together.
+-- Matrices, or batches of matrices, expanded to their common batch dims.
 function lib.expand_batches(name, a, b)
   local function batch(x) return {unpack(x.shape, 1, M.dim(x) - 2)} end
   local shape = lib.common_shape(name, {batch(a), batch(b)})
@@ -209,17 +209,17 @@ function lib.expand_batches(name, a, b)
   return expanded(a), expanded(b)
 end
 
--- One of n entries, from 1; negative ones count from the end.
+-- An index into n entries as a number from 1; negative ones count from the end.
 function lib.entry(name, what, k, n)
   local at = k < 0 and n + 1 + k or k
   if at < 1 or at > n then lib.fail(name, "%s %d is not one of %d", what, k, n) end
   return at
 end
 
--- What a transposed convolution makes of n elements of a dim, before output_padding.
+-- The size of a transposed convolution's result for n elements of a dim, before output_padding.
 function lib.transposed_size(n, kernel, stride, padding, dilation) return (n - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1 end
 
--- A convolution's padding (nil, a number, a list, "valid" or "same") as elements on both sides of each dim, and how many more at its end.
+-- A convolution's padding (nil, a number, a list, "valid" or "same") as elements on both sides of each dim, and additional ones at its end.
 function lib.window_padding(name, padding, kernel, stride, dilation)
   local both, more = {}, {}
   for i, k in ipairs(kernel) do
@@ -239,7 +239,7 @@ function lib.window_padding(name, padding, kernel, stride, dilation)
   return both, more
 end
 
--- A norm's order: a number, 'fro' or 'nuc'; infinities may be names.
+-- A norm's order: a number, 'fro' or 'nuc'; infinities may be given by name.
 function lib.norm_order(name, p, usual)
   if p == nil then return usual elseif p == "inf" then return math.huge elseif p == "-inf" then return -math.huge end
   if type(p) ~= "number" and p ~= "fro" and p ~= "nuc" then
@@ -260,8 +260,7 @@ function lib.need(name, position, x, n)
   if M.dim(x) ~= n then lib.fail(name, "argument %d must have %d dims, got shape %s", position, n, tostring(x.shape)) end
 end
 
--- What floating dtypes can hold: their bits, the largest number, the least normal one; EPS: the least that 1 differs by
--- from the next number.
+-- RANGE: a floating dtype's bits, largest number and smallest normal number; EPS: the distance from 1 to the next number.
 lib.RANGE, lib.EPS = {}, {}
 for dtype, f in pairs {float64 = {64, 52, 1023}, float32 = {32, 23, 127}, float16 = {16, 10, 15}, bfloat16 = {16, 7, 127}} do
   lib.EPS[dtype], lib.RANGE[dtype] = 2 ^ -f[2], {bits = f[1], max = (2 - 2 ^ -f[2]) * 2 ^ f[3], tiny = 2 ^ (1 - f[3])}
@@ -270,7 +269,7 @@ end
 -- Uniform numbers in (0, 1).
 function lib.open_unit(shape, dtype, device) return core.ops.clamp(core.ops.rand(shape, {dtype = dtype, device = device}), 2 ^ -25) end
 
--- True where an element differs from the one before it along dim, as the first one does. alike: NaN are one value.
+-- True where an element begins a run: it differs from the one before it along dim, or is the first. alike: NaN equals NaN.
 function lib.begins(x, dim, alike)
   local ops = core.ops
   local one = ops.ones(ops.slice(x, dim, 1, 1).shape, {dtype = "bool", device = x.device})
@@ -282,28 +281,28 @@ function lib.begins(x, dim, alike)
   return ops.cat({one, new}, dim)
 end
 
--- A result over all of x's elements with x's dims, each of size 1.
+-- A result over all of x's elements, with as many dims as x, each of size 1.
 function lib.all_kept(y, x)
   local ones = {}
   for i = 1, M.dim(x) do ones[i] = 1 end
   return M.view(y, ones)
 end
 
--- The method of that name of x and more, of whole numbers by way of float64, which holds them up to 2^53; what it gives besides comes as
--- it is.
+-- The method `name` of x, computed in float64, which holds integers up to 2^53, with the first result in x's dtype; other results stay as
+-- they are.
 function lib.of_whole(name, x, ...)
   if x.dtype == "bool" then lib.fail(name, "argument 1 must hold numbers, got bool") end
   local function back(y, ...) return M.to(y, x.dtype), ... end
   return back(M[name](M.double(x), ...))
 end
 
--- fn(x), of an x without dims as a vector of one.
+-- fn(x); an x without dims is passed as a vector of one element.
 function lib.of_vector(x, fn)
   if M.dim(x) > 0 then return fn(x) end
   return M.view(fn(M.view(x, 1)), {})
 end
 
--- fn(x) for an x of so many dims; one without a batch is a batch of one.
+-- fn(x) for an x of `dims` dims; an x without the batch dim is a batch of one.
 function lib.batched(name, x, dims, fn)
   if M.dim(x) == dims then return fn(x) end
   if M.dim(x) ~= dims - 1 then lib.fail(name, "argument 1 must have %d or %d dims, got shape %s", dims - 1, dims, tostring(x.shape)) end
@@ -314,7 +313,7 @@ function lib.batched(name, x, dims, fn)
   return single(fn(M.unsqueeze(x, 1)))
 end
 
--- A weight's dim by its number, or 0 for all of it, which false stands for too (PyTorch's None); and the norm over all dims but that one.
+-- A weight's dim by its number, or 0 for the whole weight (also false, PyTorch's None); and the norm over all dims except that one.
 function lib.norm_dim(who, dim, w)
   if dim == 0 or dim == false then return 0 end
   return lib.wrap(who, given.whole(who, "dim", dim, -math.huge), M.dim(w))
@@ -323,10 +322,10 @@ function lib.norm_but(x, dim)
   if dim == 0 then return M.norm(x) end
   local over = {}
   for d = 1, M.dim(x) do if d ~= dim then over[#over + 1] = d end end
-  return #over > 0 and M.norm(x, 2, over, {keepdim = true}) or core.ops.abs(x)       -- of a vector, each element's
+  return #over > 0 and M.norm(x, 2, over, {keepdim = true}) or core.ops.abs(x)       -- of a vector: each element's
 end
 
--- A weight as the matrix whose rows are the entries of dim; and x by its norm, eps at the least.
+-- A weight as the matrix whose rows are its entries along dim; and x divided by its norm, or by eps if that is larger.
 function lib.matrix_along(x, dim) return M.flatten(M.movedim(x, dim, 1), 2) end
 function lib.unit(x, eps) return x / core.ops.clamp(M.norm(x), eps) end
 

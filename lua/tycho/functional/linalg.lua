@@ -1,6 +1,6 @@
 -- Linear algebra: torch.linalg's functions, in tycho.linalg, and the older names of torch itself.
 --
--- LAPACK computes, on the CPU: a GPU's matrices go there and back, which waits for them. Gradients: grad/linalg.lua.
+-- LAPACK computes, on the CPU: a GPU's matrices are copied there and back, which waits for the GPU. Gradients: grad/linalg.lua.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -22,7 +22,7 @@ local function need_square(name, x)
   if rows(x) ~= cols(x) then fail(name, "argument 1 must be square, got shape %s", tostring(x.shape)) end
 end
 
--- An op of the class linalg, wherever its operands are.
+-- An op of class linalg, for operands on any device.
 local function computed(op, x, ...)
   local device = x.device
   if device == "cpu" then return op(x, ...) end
@@ -36,7 +36,7 @@ local function computed(op, x, ...)
 end
 
 ---- factors ----
--- A factor, and what LAPACK says of each matrix, which is an error if check; so below of solutions and inverses.
+-- A factor, and LAPACK's info for each matrix, which raises if check; so too the solutions and inverses below.
 local function cholesky(x, upper, check)
   local l, info = computed(ops.cholesky_factor, x, check)
   return upper and T(l) or l, info
@@ -49,7 +49,7 @@ def("linalg.cholesky_ex",
   "x, *, upper:bool=false, check_errors:bool=false",
   "linalg.cholesky, and for each matrix 0 or the order of its first minor that isn't positive: it has no factor, but there is no error",
   function(x, upper, check) return cholesky(x, upper, check) end, NO_METHOD)
--- The order of rows that exchanges give: order[i] is the row that comes i-th then.
+-- The order of rows after the pivots' exchanges: order[i] is the row that is then i-th.
 local function order_of(who, lu, pivots)
   need_matrix(who, lu)
   pivots = lib.indices(who, 2, pivots)
@@ -141,7 +141,7 @@ def("linalg.svd",
     local m, n = rows(x), cols(x)
     local packed = computed(ops.svd_rows, x)
     local u, s, v = T(columns(packed, 1, m)), ops.select(packed, -1, m + 1), columns(packed, m + 2)
-    -- columns that complete an orthonormal basis
+    -- adds columns that complete an orthonormal basis
     local function completed(q)
       local have = cols(q)
       return ops.cat({q, columns((F["linalg.qr"](M.detach(q), "complete")), have + 1)}, -1)
@@ -156,7 +156,7 @@ def("linalg.svdvals", "x", "singular values, descending", function(x)
 end, NO_METHOD)
 
 ---- systems ----
--- Both operands with one batch; b's columns as a matrix, and what makes the result b's shape again. vectors: whether b may be such.
+-- Both operands with a common batch; b as a matrix, and a function that restores b's shape. vectors: whether b may be a vector.
 local function system(name, a, b, left, vectors)
   need_square(name, a)
   local vector = vectors and left and (M.dim(b) == 1 or M.dim(b) == M.dim(a) - 1)
@@ -204,7 +204,7 @@ def("linalg.slogdet", "x", "sign and logarithm of the absolute value of determin
   local log, sign = computed(ops.log_determinant, x)
   return sign, log
 end, NO_METHOD)
--- Of matrices, each by its singular values: what its determinant changes by as each element does. Its own gradient is right where
+-- The gradient of each matrix's determinant with respect to its elements, by its singular values. Its own gradient is right only where
 -- these differ.
 local function cofactors(x)
   local u, s, v = F["linalg.svd"](x)
@@ -214,7 +214,7 @@ local function cofactors(x)
   local others = ops.masked_fill(ops.expand(M.unsqueeze(s, -2), x.shape), ops.eye(n, {dtype = "bool", device = x.device}), 1)
   return ops.matmul(u * M.unsqueeze(ops.prod(others, -1) * M.unsqueeze(su * sv, -1), -2), v)
 end
--- 0, with the gradient of singular matrices' determinants, whose inverse there isn't
+-- 0, with the gradient of a singular matrix's determinant, which can't use an inverse
 local singular_determinant
 local function determinant_of_singular(x)
   singular_determinant = singular_determinant or require("tycho.autograd").Function {
@@ -228,7 +228,7 @@ end
 def("linalg.det", "x", "determinants of square matrices", function(x)
   local log, sign = computed(ops.log_determinant, x)
   if not x.requires_grad or not lib.reads() then return sign * ops.exp(log) end
-  -- by its own factors, or its transpose's, which the second derivative takes
+  -- singular by its own factors, or by those of its transpose, which the second derivative uses
   local _, other = computed(ops.log_determinant, T(M.detach(x)))
   local singular = ops.logical_or(ops.eq(M.detach(sign), 0), ops.eq(other, 0))
   if not M.item(ops.any(singular)) then return sign * ops.exp(log) end
@@ -251,8 +251,8 @@ def("linalg.lstsq",
   "a, b",
   "x with the least norm of a x - b; where several have it, the one that is least itself. a must have full rank",
   function(a, b) return lib.exactly(lstsq, a, b) end, NO_METHOD)
--- What singular values s of x must be above to count: atol, and rtol times the largest. Each is nil, a number, or a tensor of one for
--- each matrix; rtol's default is 0 beside an atol above 0.
+-- The bound above which singular values s of x count: atol, and rtol times the largest. Each is nil, a number, or a tensor with an element
+-- for each matrix; rtol's default is 0 if atol is above 0.
 local function least_counted(name, x, s, atol, rtol)
   for what, v in pairs {atol = atol, rtol = rtol} do
     if type(v) ~= "number" and not core.is_tensor(v) then fail(name, "%s must be a number or a tensor, got %s", what, lib.shown(v)) end
@@ -265,8 +265,8 @@ local function least_counted(name, x, s, atol, rtol)
   local least = ops.amax(s, -1, {keepdim = true}) * each(rtol)
   return atol == nil and least or ops.maximum(least, each(atol))
 end
--- The gradient of a pseudoinverse whose rank stays (Golub and Pereyra 1973): not by way of its factors, whose gradients
--- repeated values spoil.
+-- A pseudoinverse with its gradient for constant rank (Golub and Pereyra 1973). It doesn't use the factors' gradients, which fail for
+-- repeated values.
 local pseudoinverse
 local function pseudoinverse_of(x, atol, rtol)
   pseudoinverse = pseudoinverse or require("tycho.autograd").Function {
@@ -291,7 +291,7 @@ def("linalg.pinv",
   "Moore-Penrose pseudoinverses; singular values up to atol, or to rtol times the largest, count as 0; hermitian says that x is symmetric",
   function(x, rtol, atol, hermitian)
     need_matrix("linalg.pinv", x)
-    if hermitian then                                          -- one triangle is read
+    if hermitian then                                          -- only one triangle is read
       need_square("linalg.pinv", x)
       x = ops.tril(x) + T(ops.tril(x, -1))
     end
@@ -392,7 +392,7 @@ def("linalg.multi_dot",
     if last then y = M.squeeze(y, 2) end
     return first and M.squeeze(y, 1) or y
   end, NO_METHOD)
--- e^x by squaring e^(x / 2^k), which a Pade approximant of degree 8 gives where the norm is below 1.
+-- e^x by squaring e^(x / 2^k), computed by a Pade approximant of degree 8 for a norm up to 1.
 local PADE = {1}
 for i = 1, 8 do PADE[i + 1] = PADE[i] * (8 - i + 1) / (i * (16 - i + 1)) end
 local function matrix_exp(x)
@@ -497,7 +497,7 @@ def("linalg.householder_product",
     return q
   end, NO_METHOD)
 
--- Columns that span, nearly, what x's largest singular values do (Halko, Martinsson and Tropp 2009, algorithm 4.4).
+-- Columns that nearly span the space of x's largest singular values (Halko, Martinsson and Tropp 2009, algorithm 4.4).
 local function near_range(x, q, niter)
   local function basis(y) return (F["linalg.qr"](y)) end
   local y = basis(ops.matmul(x, ops.randn({cols(x), q}, {dtype = x.dtype, device = x.device})))
@@ -526,7 +526,7 @@ def("pca_lowrank", "x, q:int?, center:bool=true, niter:int=2",
     return lowrank("pca_lowrank", center and x - ops.mean(x, -2, true) or x, q or math.min(6, rows(x), cols(x)), niter)
   end, NO_METHOD)
 
--- as products, whose slopes at 0 are numbers to any order
+-- powers as products, whose derivatives at 0 are finite to any order
 local function powers(x, n, downward)
   if not M.is_floating_point(x) then x = M.long(x) end
   local size = {unpack(x.shape)}

@@ -1,27 +1,28 @@
--- Cross-entropy of a linear layer's scores, without the scores: of a language model's last layer they are its largest tensor.
+-- Cross-entropy of a linear layer's scores, without storing the scores, the largest tensor of a language model's last layer.
 --
--- Idea: some rows at a time; each part's scores give its losses and at once the gradients of the losses' sum, and go. The gradients are
--- kept unscaled, so that 16-bit ones don't vanish, and backward multiplies them by what comes in. Where one part is enough it is linear and
--- cross_entropy. Parts have no second derivative, and a function that tycho.compile was given stays uncompiled with them.
+-- Idea: it processes some rows at a time; each part's scores give its losses and immediately the gradients of the losses' sum, and are
+-- dropped. Gradients are kept unscaled, so that 16-bit ones don't vanish; backward multiplies them by the incoming gradient. If one part is
+-- enough, it is linear followed by cross_entropy. Several parts have no second derivative, and keep a function given to tycho.compile
+-- uncompiled.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local given = require "tycho.options"
 local def, fail = lib.def, lib.fail
 
-local PART = 2^24          -- elements of scores at a time, where chunk_size isn't given
-local LEAST = 256          -- rows, below which products are slow
+local PART = 2^24          -- elements of scores at a time, by default
+local LEAST = 256          -- rows; with fewer, products are slow
 
--- fn(...) in a scope: nothing that it makes stays.
+-- fn(...) in a scope: everything that it makes is released.
 local function within(fn, ...)
   local scope = core.scope_begin()
   given.finally(function() core.scope_end(scope) end, fn, ...)
 end
 
-local sums                 -- the Function (made when first used: tycho.autograd needs this library)
+local sums                 -- the Function, made at first use since tycho.autograd requires this file
 local function make_sums()
   return require("tycho.autograd").Function {
-    -- The sum of rows' losses, each times its label's weight. o: target, weight, chunk and the loss's options.
+    -- The sum of the rows' losses, each times its label's weight. o: target, weight, chunk and the loss's options.
     forward = function(ctx, x, w, bias, o)
       local n, wide = x.shape[1], {dtype = o.wide, device = x.device}
       local function zeros(like) return ops.zeros(like.shape, wide) end
@@ -33,7 +34,7 @@ local function make_sums()
           local rows = math.min(o.chunk, n - first + 1)
           local part, labels = M.narrow(x, 1, first, rows), M.narrow(o.target, 1, first, rows)
           local scores = ops.linear(part, w, bias)
-          if o.weight then scores = M.to(scores, o.wide) end              -- as the classes' weights
+          if o.weight then scores = M.to(scores, o.wide) end              -- in the dtype of the classes' weights
           local losses, lse = ops.cross_entropy_rows(scores, labels, o.weight, o.loss)
           M.add_(total, ops.sum(losses))
           if not (dx or dw or db) then return end
@@ -103,6 +104,6 @@ def("linear_cross_entropy",
     if reduction == "sum" then return total end
     local valid = ops.ne(labels, ignore_index)
     local count = weight and ops.sum(ops.index(M.to(weight, wide), {ops.where(valid, labels, 1)}, 1) * valid) or M.to(ops.sum(valid), wide)
-    local none = ops.eq(count, 0)                        -- the mean of nothing is NaN, its gradient 0
+    local none = ops.eq(count, 0)                        -- an empty mean is NaN, its gradient 0
     return total / ops.where(none, 1, count) + ops.where(none, ops.full({}, 0 / 0, {dtype = wide, device = x.device}), 0)
   end, lib.NN)

@@ -1,7 +1,7 @@
--- Losses: of inputs first, then of labels or targets.
+-- Losses: inputs first, then labels or targets.
 --
--- Idea: each is an expression of the elements' losses; `reduced` ends all of them alike. Where exponents would overflow in 16 bits the
--- function asks for float32 under autocast. Invariant: labels count from 1; a label out of range is an error that names it.
+-- Idea: each is an expression of the elements' losses, and `reduced` ends all of them. Where 16 bits would overflow, a function asks for
+-- float32 under autocast. Invariant: labels count from 1; a label out of range is an error that names it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -16,9 +16,9 @@ local function reduced(loss, reduction)
   return loss
 end
 local REDUCTION = "reduction:enum(none,mean,sum)=mean"
--- The loss of x beside y. Shapes (N, 1) and (N) make N x N differences, which is rarely meant: said once.
+-- The loss of x compared with y. Shapes (N, 1) and (N) broadcast to N x N differences, which is rarely intended: warns once.
 local told = {}
--- weight: of each term; their mean is then divided by the weights' sum, as PyTorch's is, or (plain) by how many they are.
+-- weight: of each term; the mean is then divided by the weights' sum, as in PyTorch, or (plain) by the number of terms.
 local function compared(name, x, y, loss, reduction, weight, plain)
   if weight then
     if weight.shape ~= loss.shape and M.numel(weight) ~= 1 then
@@ -98,7 +98,7 @@ def("binary_cross_entropy_with_logits",
     if weight then loss = loss * weight end
     return reduced(loss, reduction)
   end, LOSS)
--- target must have x's shape without the classes, dim 2 of (N, C, ...) or all of (C).
+-- target must have x's shape without the dim of classes, dim 2 of (N, C, ...) or the only one of (C).
 local function check_labels(name, x, target)
   local n = M.dim(x)
   if n == 0 then fail(name, "argument 1 must have dims (N, C, ...), got a 0-dim tensor") end
@@ -109,7 +109,7 @@ local function check_labels(name, x, target)
       tostring(want), tostring(x.shape))
   end
 end
--- Dims (N, C, ...) as rows of classes, and what brings a row's loss back.
+-- Reshapes (N, C, ...) to rows of classes; the last result is the shape for the rows' losses.
 local function class_rows(name, x, target)
   local n = M.dim(x)
   check_labels(name, x, target)
@@ -152,7 +152,7 @@ def("cross_entropy", "x, target, weight:tensor?, *, ignore_index:int=-100, label
   "cross-entropy of softmax(x) along dim 2 with labels from 1 (int64), or with class probabilities in x's shape",
   function(x, target, weight, ignore_index, smoothing, reduction)
     if M.is_floating_point(target) then return soft_cross_entropy(x, target, weight, smoothing, reduction) end
-    -- 16-bit scores are taken as they are, under autocast too: the ops compute, and give losses, in float32
+    -- 16-bit scores stay as they are, also under autocast: the ops compute in float32 and give float32 losses
     if weight and weight.dtype ~= x.dtype then x, weight = both_in_float32(x, weight) end
     check_labels("cross_entropy", x, target)
     local scores, labels = x, target
@@ -184,7 +184,7 @@ def("nll_loss",
     return M.view(loss, shape)
   end, LOSS)
 
--- Lengths as a list and as a column of numbers.
+-- Lengths as a list and as a column.
 local function lengths_of(name, given, n, most, like)
   local list = core.is_tensor(given) and M.flatten(given):totable() or type(given) == "number" and {given} or given
   if type(list) ~= "table" or #list ~= n then fail("ctc_loss", "%s must be %d whole numbers, one for each sequence", name, n) end
@@ -258,7 +258,7 @@ def("ctc_loss",
       local before = M.squeeze(ops.gather(alpha, 2, ops.clamp(many * 2, 1)), 2)
       last = ops.logaddexp(last, ops.where(ops.gt(M.squeeze(many, 2), 0), before, ctc.NEVER))
     end
-    -- of no steps: only nothing can be spelt
+    -- no steps: only an empty target is possible
     last = ops.where(ops.eq(M.squeeze(until_step, 2), 0), M.to(ops.gt(M.squeeze(many, 2), 0), last.dtype) * ctc.NEVER, last)
     local loss = -last
     loss = ops.where(ops.gt(loss, -ctc.NEVER / 10), zero_infinity and 0 or math.huge, loss)
@@ -286,7 +286,7 @@ def("gaussian_nll_loss",
     if type(var) == "number" then var = ops.full({}, var, {dtype = x.dtype, device = x.device}) end
     if lib.looks(var) and ops.any(ops.lt(var, 0)):item() then fail("gaussian_nll_loss", "argument 3 (var) has elements below 0") end
     if M.dim(var) == M.dim(x) - 1 then var = M.unsqueeze(var, -1) end
-    var = var + M.detach(ops.clamp(var, eps) - var)           -- limited without a say in the gradient
+    var = var + M.detach(ops.clamp(var, eps) - var)           -- limited, without effect on the gradient
     local loss = (ops.log(var) + ops.square(x - target) / var) * 0.5
     return reduced(full and loss + 0.5 * math.log(2 * math.pi) or loss, reduction)
   end, LOSS)
@@ -329,7 +329,7 @@ def("multi_margin_loss",
     if M.dim(x) == 1 and M.numel(target) == 1 then target = M.view(target, {}) end
     local rows, labels = class_rows("multi_margin_loss", x, target)
     local label = M.unsqueeze(labels, 2)
-    local m = ops.relu(rows - ops.gather(rows, 2, label) + margin)        -- no slope at the margin
+    local m = ops.relu(rows - ops.gather(rows, 2, label) + margin)        -- slope 0 at the margin
     if p ~= 1 then m = ops.pow(m, p) end
     if weight then m = m * ops.gather(ops.expand(weight, rows.shape), 2, label) end
     local loss = ops.sum(ops.scatter(m, 2, label, 0), 2) / rows.shape[2]
@@ -354,7 +354,7 @@ def("multilabel_margin_loss",
     local rows, labels = M.reshape(x, -1, x.shape[M.dim(x)]), M.reshape(M.long(target), -1, x.shape[M.dim(x)])
     local valid = ops.cumprod(M.long(ops.gt(labels, 0)), 2)                       -- up to the first 0
     local wide = ops.zeros({rows.shape[1], rows.shape[2] + 1}, {dtype = x.dtype, device = x.device})
-    local is_label = ops.slice(ops.scatter(wide, 2, labels * valid + 1, 1), 2, 2)   -- a first column takes what isn't valid
+    local is_label = ops.slice(ops.scatter(wide, 2, labels * valid + 1, 1), 2, 2)   -- column 1 takes those that aren't valid
     local own = ops.gather(rows, 2, ops.clamp(labels * valid, 1))
     local m = ops.relu(1 - M.unsqueeze(own, 3) + M.unsqueeze(rows, 2)) * M.unsqueeze(valid, 3) * M.unsqueeze(1 - is_label, 2)
     local loss = ops.sum(m, {2, 3}) / rows.shape[2]

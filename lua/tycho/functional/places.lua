@@ -1,4 +1,4 @@
--- Read and written at places that indices or masks name, without changing x. Indices count from 1.
+-- Reads and writes elements at positions given by indices or masks, without changing x. Indices count from 1.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -9,7 +9,7 @@ local INPLACE = {inplace = true}
 local function same_dtype(name, x, src)
   if src.dtype ~= x.dtype then fail(name, "src has dtype %s; it must be %s as argument 1's", src.dtype, x.dtype) end
 end
--- A vector of indices; one without dims is a vector of one.
+-- Indices as a vector; without dims: a vector of one element.
 local function vector(name, index)
   if M.dim(index) == 0 then index = M.view(index, 1) end
   need(name, 3, index, 1)
@@ -51,7 +51,7 @@ for _, row in ipairs {{"index_copy", "src"}, {"index_fill", "value"}} do
       if name == "index_fill" and core.is_tensor(v) and M.dim(v) > 0 then
         fail("index_fill", "argument 4 (value) must be a number or a tensor without dims, got shape %s", tostring(v.shape))
       end
-      if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, however often a place is named
+      if name == "index_fill" and core.is_tensor(v) and v.requires_grad then       -- one gradient, even if a position is named repeatedly
         if M.dim(x) == 0 then return M.view(M[name](M.view(x, 1), dim, index, v), {}) end
         local n, size = x.shape[wrap(name, dim, M.dim(x))], {}
         for k = 1, M.dim(x) do size[k] = k == wrap(name, dim, M.dim(x)) and n or 1 end
@@ -80,7 +80,7 @@ def("take_along_dim", "x, index, dim:int?", "x's elements at index along dim; ot
     if sx[i] == 0 or si[i] == 0 then s = 0 end
     sx[i], si[i] = s, s
   end end
-  index = ops.where(ops.lt(index, 0), index + (sx[dim] + 1), index)          -- from the end
+  index = ops.where(ops.lt(index, 0), index + (sx[dim] + 1), index)          -- negative: from the end
   return ops.gather(ops.expand(x, sx), dim, ops.expand(index, si))
 end)
 def("masked_scatter", "x, mask, src", "x with src's elements, in order, where mask is true", function(x, mask, src)
@@ -121,7 +121,7 @@ def("put",
   end, INPLACE)
 
 ---- reductions by places ----
--- How many meet in each place of x, and initial more; of size 1 in dims along which one index is repeated.
+-- How many elements of index meet in each position of x, plus initial; of size 1 in dims along which index is expanded.
 local function counts(name, x, dim, index, initial)
   local like = M.detach(x)
   for d = 1, M.dim(x) == M.dim(index) and M.dim(x) or 0 do
@@ -129,12 +129,12 @@ local function counts(name, x, dim, index, initial)
       like, index = ops.slice(like, d, 1, 1), ops.slice(index, d, 1, 1)
     end
   end
-  local dtype = x.dtype == "float64" and "float64" or M.is_floating_point(x) and "float32" or "int64"     -- that hold the count
+  local dtype = x.dtype == "float64" and "float64" or M.is_floating_point(x) and "float32" or "int64"     -- dtypes that hold the count
   local ones = ops.expand(ops.ones({}, {dtype = dtype, device = x.device}), index.shape)
   return ops.scatter_add(ops.fill(M.to(like, dtype), initial), dim, index, ones)
 end
 
--- x with src's elements added at index along dim, or the mean of what meets there.
+-- x with src's elements added at index along dim, or the mean of those that meet there.
 local function sums(name, x, dim, index, src, mean, include)
   if x.dtype == "bool" then lib.fail(name, "argument 1 (x) has dtype bool: there are no sums of it") end
   same_dtype(name, x, src)
@@ -146,9 +146,9 @@ local function sums(name, x, dim, index, src, mean, include)
   return M.to(M.is_floating_point(x) and sum / count or ops.floor_divide(sum, count), x.dtype)
 end
 
--- x where nothing is reduced, elsewhere what changes nothing
+-- x where nothing is reduced, elsewhere a value that doesn't affect the reduction
 local function neutral(x, dim, index, src, reduce)
-  if reduce ~= "prod" and not M.is_floating_point(x) then return ops.scatter(x, dim, index, src) end      -- any of those that meet
+  if reduce ~= "prod" and not M.is_floating_point(x) then return ops.scatter(x, dim, index, src) end      -- any one of those that meet
   local met = ops.scatter(ops.zeros(x.shape, {dtype = "bool", device = x.device}), dim, index, true)
   return ops.masked_fill(x, met, reduce == "prod" and 1 or reduce == "amax" and -math.huge or math.huge)
 end
@@ -160,7 +160,7 @@ def("scatter", "x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply
     if not core.is_tensor(src) then src = ops.expand(ops.full({}, src, {dtype = x.dtype, device = x.device}), index.shape) end
     return F.scatter_reduce(x, dim, index, src, reduce == "add" and "sum" or "prod")
   end, INPLACE)
--- Without reduce in place, as the op does it.
+-- Without reduce, the op's own in-place form.
 local reduced_ = M.scatter_
 M.scatter_ = core.define("scatter_", "x, dim:int, index, src:operand, *, reduce:enum(none,add,multiply)=none",
   function(x, dim, index, src, reduce)
@@ -213,8 +213,8 @@ def("diagonal_scatter",
   function(x, src, offset, dim1, dim2)
     return written(x, function(y) return ops.diagonal(y, offset, dim1, dim2) end, src)
   end)
--- fill_diagonal_(value, wrap=false): in place. Of more than 2 dims, which must be of one size, the elements whose indices are all the
--- same. wrap: in a matrix with more rows than columns the diagonal begins anew after each further row.
+-- fill_diagonal_(value, wrap=false): in place. For more than 2 dims, of equal size: the elements whose indices are all equal. wrap: in a
+-- matrix with more rows than columns the diagonal restarts after one further row.
 function M.fill_diagonal_(x, value, again)
   local n = M.dim(x)
   if type(again) == "table" then again = again.wrap end

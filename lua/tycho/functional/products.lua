@@ -1,4 +1,4 @@
--- Matrix products, einsum, distances and similarities, and what is picked by indices.
+-- Matrix products, einsum, distances and similarities, and selection by indices.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -18,7 +18,7 @@ end
 product("mm", "product of two matrices", 2, 2)
 product("bmm", "products of two batches of matrices", 3, 3)
 product("mv", "matrix times vector", 2, 1)
--- Under autocast these stay as exact as their operands are: a sum of many products in 16 bits would overflow.
+-- Under autocast these keep their operands' precision: a sum of many products in 16 bits could overflow.
 def("dot", "a, b", "product of two vectors", function(a, b)
   need("dot", 1, a, 1)
   need("dot", 2, b, 1)
@@ -134,8 +134,8 @@ def("cross", "a, b, dim:int?", "vector product along a dim of size 3 (the first 
   local bx, by, bz = parts(b)
   return ops.stack({ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx}, dim)
 end)
-local WIDE = 64          -- elements of rows from which products are faster
--- Of rows of one width, whose batches broadcast; 16-bit ones in float32.
+local WIDE = 64          -- row length above which products are faster
+-- The distances between rows of equal length, whose batches broadcast; 16-bit rows are computed in float32.
 local function distances(name, a, b, p)
   local dtype = lib.promote_types(a.dtype, b.dtype)
   if not lib.RANGE[dtype] then dtype = "float32" end
@@ -150,7 +150,7 @@ def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a w
   end
   if p < 0 then fail("cdist", "p must not be negative, got %g", p) end
   if not (p == 2 and a.shape[n] > WIDE and (a.shape[n - 1] > 25 or b.shape[m - 1] > 25)) then return distances("cdist", a, b, p) end
-  -- many wide rows: |a - b|^2 as products
+  -- for many long rows: |a - b|^2 by matrix products
   local function squares(x) return ops.sum(ops.square(x), -1, {keepdim = true}) end
   local d = squares(a) + M.transpose(squares(b), -2, -1) - ops.matmul(a, M.transpose(b, -2, -1)) * 2
   local at0 = ops.le(d, 0)                 -- no gradient there
@@ -210,14 +210,14 @@ def("linear",
   end, NN)
 
 ---- indices ----
--- Rows of weight that ids name become no longer than max_norm, for good.
+-- Scales the rows of weight that ids name down to max_norm, permanently.
 local function limit_rows(weight, ids, max_norm, norm_type)
   no_grad(function()
     local used = M.long(ops.unique_values(M.flatten(M.detach(ids))))
     M.index_copy_(weight, 1, used, M.renorm(ops.index(weight, {used}, 1), norm_type, 1, max_norm))
   end)
 end
--- Hands rows on; their gradients are divided by how often their id is there.
+-- Passes rows on; their gradients are divided by how often their id occurs.
 local By
 local function by_frequency()
   By = By or require("tycho.autograd").Function {forward = function(ctx, rows, ids, count)
@@ -246,13 +246,13 @@ def("embedding",
     if not padding or not y.requires_grad then return y end
     return ops.where(M.unsqueeze(ops.eq(ids, padding), -1), M.detach(y), y)
   end, NN)
--- Where bags begin, and last where the last one ends.
+-- The positions where bags begin, followed by the end of the last one.
 local function edges_of(name, ids, offsets, ends)
   local n, like = M.numel(ids), {dtype = "int64", device = ids.device}
   if M.dim(ids) == 2 then return ops.range(0, ids.shape[1], 1, like) * ids.shape[2] + 1 end
   local count = #offsets - (ends and 1 or 0)
   if count < 0 then fail(name, "offsets must not be empty: the last one is the end") end
-  if lib.looks(offsets) and #offsets > 0 then            -- elsewhere that would be a wait
+  if lib.looks(offsets) and #offsets > 0 then            -- on a GPU that would be a wait
     if ends and offsets[-1] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(offsets[-1])) end
     if count > 0 and offsets[1] ~= 1 then fail(name, "the first offset must be 1, got %d", offsets[1]) end
     if offsets[-1] > n + 1 or not ops.all(ops.ge(ops.slice(offsets, 1, 2, #offsets), ops.slice(offsets, 1, 1, -2))):item() then
@@ -262,15 +262,15 @@ local function edges_of(name, ids, offsets, ends)
   offsets = lib.indices(name, 3, offsets)
   return ends and offsets or ops.cat({offsets, ops.full({1}, n + 1, like)}, 1)
 end
--- taken: which rows take part, nil: all; the largest of none is 0.
+-- taken: the rows that take part, nil: all; the largest of none is 0.
 local function largest_of_bags(rows, taken, starts, each)
   if taken then rows = ops.where(taken, rows, -math.huge) end
-  local bags = ops.searchsorted(starts, each, {right = true}) - 1        -- each row's: that which began last
+  local bags = ops.searchsorted(starts, each, {right = true}) - 1        -- each row's bag: the last one begun
   local y = ops.full({#starts, rows.shape[2]}, -math.huge, {dtype = rows.dtype, device = rows.device})
   y = F.scatter_reduce(y, 1, ops.expand(M.unsqueeze(bags, 2), rows.shape), rows, "amax")
   return ops.masked_fill(y, ops.eq(y, -math.huge), 0)
 end
--- Of rows of ids, by ops that hold for any number of rows: for traces.
+-- For ids in rows, by ops that work for any number of rows: for traces.
 local function bags_of_rows(ids, weight, mode, scale, padding)
   local rows, taken = F.embedding(ids, weight), padding > 0 and M.unsqueeze(ops.ne(ids, padding), 3)
   if taken then rows = ops.where(taken, rows, mode == "max" and -math.huge or 0) end
@@ -311,12 +311,12 @@ def("embedding_bag",
     if mode == "max" then return largest_of_bags(F.embedding(ids, weight), taken, starts, each()) end
     local y
     local short = weight.dtype == "float16" or weight.dtype == "bfloat16"
-    if by_freq or (mode == "mean" and short) then        -- rows that are divided each, or added up for more digits
+    if by_freq or (mode == "mean" and short) then        -- rows are divided separately, or need more digits
       local rows = F.embedding(ids, weight, nil, nil, nil, by_freq)
       if short then rows, scale = M.float(rows), scale and M.float(scale) end
       y = ops.bag(taken and ops.where(taken, rows, 0) or rows, each(), starts, scale)
     else y = ops.bag(weight, ids, starts, scale, {padding = padding}) end
-    if mode == "mean" then                               -- counted in float32 at least: exactly up to 2^24 ids in a bag
+    if mode == "mean" then                               -- counted in float32 at least: exact up to 2^24 ids in a bag
       local counts = taken and ops.bag(M.to(taken, y.dtype), each(), starts) or M.unsqueeze(ops.slice(edges, 1, 2, count + 1) - starts, 2)
       y = y / M.to(ops.clamp(counts, 1), y.dtype)
     end
@@ -340,8 +340,8 @@ def("one_hot",
     return M.scatter_(ops.zeros(setmetatable(size, nil), {dtype = "int64", device = ids.device}), -1, M.unsqueeze(ids, -1), 1)
   end, NN)
 ---- einsum ----
--- Operands are contracted from left to right: what both share becomes a batch of matrix products, what nobody needs any more is
--- summed first.
+-- Operands are contracted from left to right: labels that both share become a batch of matrix products; labels no longer needed are summed
+-- first.
 local function parse(equation, n)
   local text = equation:gsub("%s", "")
   local left, right = text:match("^(.-)%->(.*)$")
@@ -356,7 +356,7 @@ local function parse(equation, n)
   end
   return terms, right
 end
--- Labels of a term's dims: letters, and numbers for the dims of ..., which count from the last.
+-- The labels of a term's dims: letters, and for the dims of "..." numbers, which count from the last one.
 local function labels_of(term, x, equation)
   local before, after = term:match("^(%a*)%.%.%.(%a*)$")
   local labels, letters = {}, before and before .. after or term
@@ -372,7 +372,7 @@ local function labels_of(term, x, equation)
   return labels
 end
 local function index_of(list, v) for i, w in ipairs(list) do if w == v then return i end end end
--- x with each label once: repeated ones become their diagonal
+-- x with each label once: repeated labels become their diagonal
 local function diagonal(x, labels)
   local i = 1
   while i <= #labels do
@@ -396,7 +396,7 @@ local function arrange(x, labels, order)
   end
   return moved and ops.permute(x, p) or x
 end
--- x, of those sizes or of 1 in their places, as a matrix or a batch of them
+-- x, which has the given sizes or 1 in their place, as a matrix or a batch of matrices
 local function matrices(x, sizes, shape)
   local own = x.shape
   for i, n in ipairs(sizes) do
@@ -424,7 +424,7 @@ local function contract(a, la, b, lb, needed)
     for _, list in ipairs {...} do for _, l in ipairs(list) do out[#out + 1] = l end end
     return out
   end
-  if #inner == 0 then                    -- nothing is summed: a product of elements
+  if #inner == 0 then                    -- nothing is summed: a pointwise product
     local function among(x, labels, own, before, after)
       local shape, at = {}, x.shape
       for _, list in ipairs {batch, before, own, after} do
@@ -439,8 +439,8 @@ local function contract(a, la, b, lb, needed)
   local y = matrices(arrange(b, lb, joined(batch, inner, right)), sizes(batch, inner, right), {nb, k, n})
   return M.reshape(ops.matmul(x, y), sizes(batch, left, right)), joined(batch, left, right)
 end
--- The result's labels: what stands right of ->, where the further dims of "..." count from most down; without an arrow those of one
--- operand alone, by the alphabet. count: how often each label stands left of it.
+-- The labels of the result: those after ->, where the dims of "..." are numbered from `most` down; without an arrow the labels that occur
+-- only once, in alphabetical order. count: how often each label occurs before the arrow.
 local function labels_of_result(right, count, most, equation)
   local out = {}
   local function dots() for i = most, 1, -1 do out[#out + 1] = i end end
@@ -465,7 +465,7 @@ local function labels_of_result(right, count, most, equation)
   return out
 end
 
--- Each label's size, which all operands that have it must agree on, but for 1.
+-- Each label's size, on which all operands with that label must agree, except for sizes of 1.
 local function sizes_of(operands, labels)
   local size = {}
   for i, x in ipairs(operands) do
@@ -481,14 +481,14 @@ local function sizes_of(operands, labels)
   return size
 end
 
--- The labels, as a set, of the result and of the operands from i on.
+-- The set of labels that occur in the result or in the operands from i on.
 local function needed_from(out, labels, i)
   local needed = {}
   for _, l in ipairs(out) do needed[l] = true end
   for j = i, #labels do for _, l in ipairs(labels[j]) do needed[l] = true end end
   return needed
 end
--- x summed over those of its labels that wanted(label) refuses, which go out of the list.
+-- x summed over the labels that wanted(label) refuses; these are removed from the list.
 local function sum_out(x, labels, wanted)
   local drop = {}
   for k, l in ipairs(labels) do if not wanted(l) then drop[#drop + 1] = k end end

@@ -1,5 +1,5 @@
--- Fake quantization, for training that reckons with whole numbers: x rounded to scale (q - zero_point), q whole and within quant_min and
--- quant_max. Gradients go straight through where q was within them, and not at all elsewhere.
+-- Fake quantization, for training that accounts for integer arithmetic: rounds x to scale (q - zero_point), with q whole and within
+-- quant_min and quant_max. Gradients pass unchanged where q was within these, and are 0 elsewhere.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local ops, M = core.ops, core.methods
@@ -10,7 +10,7 @@ local function quantized(name, x, scale, zero, least, most)
   local q = ops.round(x:detach() / scale) + zero
   local within = ops.logical_and(ops.ge(q, least), ops.le(q, most))
   local rounded = M.to((ops.clamp(q, least, most) - zero) * scale, x.dtype)
-  local passing = ops.masked_fill(x, ops.logical_not(within), 0)     -- nothing infinite is left, whose difference would be NaN
+  local passing = ops.masked_fill(x, ops.logical_not(within), 0)     -- without infinities, whose difference is NaN
   return rounded + (passing - passing:detach())
 end
 

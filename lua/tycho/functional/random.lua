@@ -1,4 +1,4 @@
--- Random numbers made of the generators' ops. Invariant: each takes a generator of its own, too.
+-- Random numbers made from the generators' ops. Invariant: each function also takes a generator.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local drawing = require("tycho.generator").drawing
@@ -28,11 +28,11 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
     if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
     return ops.randn(lib.common_shape("normal", shapes), {dtype = dtype or like.dtype, device = like.device}) * std + mean
   end, {method = false, draws = true})
--- In place the op of that name.
+-- normal_ is the op, with a generator.
 M.normal_ = drawing("normal_", ops.normal_)
 lib.set("normal_", M.normal_)
 
--- In place, like PyTorch's.
+-- In-place functions, as in PyTorch.
 local function open_unit(x) return lib.open_unit(x.shape, "float64", x.device) end
 local function drawn(name, fn)
   M[name] = drawing(name, function(x, ...)
@@ -46,25 +46,25 @@ end
 local function need_above(name, what, v)
   if v ~= nil and not (type(v) == "number" and v > 0) then fail(name, "%s must be a number above 0, got %s", what, tostring(v)) end
 end
--- log_normal_(mean=1, std=2): in place, e to the power of draws of a normal distribution of that mean and deviation.
+-- log_normal_(mean=1, std=2): in place, e to the power of draws from a normal distribution of this mean and deviation.
 drawn("log_normal_", function(x, mean, std)
   need_above("log_normal_", "std", std)
   return ops.exp(ops.randn(x.shape, {dtype = "float64", device = x.device}) * (std or 2) + (mean or 1))
 end)
--- cauchy_(median=0, sigma=1): in place, draws of a Cauchy distribution.
+-- cauchy_(median=0, sigma=1): in place, draws from a Cauchy distribution.
 drawn("cauchy_", function(x, median, sigma)
   need_above("cauchy_", "sigma", sigma)
   return ops.tan((open_unit(x) - 0.5) * math.pi) * (sigma or 1) + (median or 0)
 end)
--- geometric_(p): in place, in how many trials of probability p (0 < p < 1) the first success comes: whole numbers from 1.
+-- geometric_(p): in place, the number of trials of probability p (0 < p < 1) up to the first success: whole numbers from 1.
 drawn("geometric_", function(x, p)
   if type(p) ~= "number" or not (p > 0 and p < 1) then
     fail("geometric_", "argument 2 (p) must lie between 0 and 1, got %s", tostring(p))
   end
   return ops.ceil(ops.log(open_unit(x)) / math.log(1 - p))
 end)
--- random_(low, high): in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype
--- counts to.
+-- random_(low, high): in place, whole numbers from low to high, both included; random_(high) from 0; random_() up to the largest for which
+-- the dtype holds all whole numbers.
 drawn("random_", function(x, low, high)
   if high == nil then low, high = 0, low end
   local most = {float16 = 2048, bfloat16 = 256, float32 = 2 ^ 24, float64 = 2 ^ 53, int32 = 2 ^ 31 - 1,
@@ -80,7 +80,7 @@ def("bernoulli", "x, p:any?", "1 with probability x, else 0; with p like x, 1 wi
   end
   return M.to(ops.bernoulli(ops.full(x.shape, p, {dtype = M.is_floating_point(x) and x.dtype or "float32", device = x.device})), x.dtype)
 end, {draws = true})
--- x becomes 1 with probability p, else 0, whatever it held
+-- sets x to 1 with probability p, else to 0, whatever its values
 M.bernoulli_ = drawing("bernoulli_", function(x, p) return M.copy_(x, M.bernoulli(x, p == nil and 0.5 or p)) end)
 lib.set("bernoulli_", M.bernoulli_)
 lib.set("random_", M.random_)

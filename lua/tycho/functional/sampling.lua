@@ -1,20 +1,20 @@
--- Pictures and volumes read at places of a grid, and put back where their maxima were.
+-- Samples pictures and volumes at the points of a grid, and puts values back where max pooling found them.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, need, NN = lib.def, lib.fail, lib.need, lib.NN
 
 ---- volumes, and bicubic: made of gathers, one for each element that a place reads ----
--- p within low..high; a place beyond has no gradient
+-- p within low..high; a point outside has no gradient
 local function within(p, low, high)
   return ops.where(ops.logical_and(ops.gt(p, low), ops.lt(p, high)), p, ops.clamp(M.detach(p), low, high))
 end
--- Places of grid, -1..1, in elements from 0 of a dim of n; NaN reads as -1, as core/grid_points.h has it.
+-- The points of grid, -1..1, as positions from 0 in a dim of n elements; NaN counts as -1, as in core/grid_points.h.
 local function unscaled(g, n, align)
   g = ops.where(ops.isnan(g), -1, g)
   return align and (g + 1) * ((n - 1) / 2) or ((g + 1) * n - 1) / 2
 end
--- Places brought back into the dim, where padding asks for that.
+-- Positions brought back into the dim, if padding requires that.
 local function inside(p, n, padding, align)
   if padding == "zeros" then return within(p, -2, n + 1) end
   if padding == "reflection" then
@@ -27,14 +27,14 @@ local function inside(p, n, padding, align)
   end
   return within(p, 0, n - 1)
 end
--- Keys' kernel with a = -3/4 at distance t from 0..1 and from 1..2.
+-- Keys' kernel with a = -3/4 for distances t in 0..1, and in 1..2.
 local function near(t) return (t * 1.25 - 2.25) * t * t + 1 end
 local function far(t) return ((t * -0.75 + 3.75) * t - 6) * t + 3 end
--- What the places g read along a dim of n: a list of {element from 0, weight}.
+-- The elements that points g read along a dim of n: a list of {element from 0, weight}.
 local function reads(g, n, mode, padding, align)
   local p = unscaled(g, n, align)
   if mode ~= "bicubic" then p = inside(p, n, padding, align) end
-  if mode == "nearest" then return {{M.detach(ops.round(p)), ops.sign(p) * 0 + 1}} end        -- the gradient of places is there, and 0
+  if mode == "nearest" then return {{M.detach(ops.round(p)), ops.sign(p) * 0 + 1}} end        -- gives points a gradient, of 0
   local first = M.detach(ops.floor(p))
   local f = p - first
   if mode == "bilinear" then return {{first, 1 - f}, {first + 1, f}} end
@@ -45,7 +45,7 @@ end
 local function gathered(x, grid, mode, padding, align)
   local n, c, dims = x.shape[1], x.shape[2], M.dim(x) - 2
   local along, stride = {}, 1
-  for i = dims, 1, -1 do                   -- grid's last dim names the last dim of x first
+  for i = dims, 1, -1 do                   -- grid's last dim lists coordinates in reverse order of x's dims
     local size = x.shape[i + 2]
     along[i] = {reads = reads(ops.select(grid, -1, dims + 1 - i), size, mode, padding, align), stride = stride, size = size}
     stride = stride * size
@@ -112,13 +112,13 @@ def("affine_grid",
         tostring(theta.shape))
     end
     local o = {dtype = theta.dtype, device = theta.device}
-    local function line(k)                 -- rounded as PyTorch's: a map that changes nothing has places on pixels, where slopes jump
+    local function line(k)                 -- rounded as in PyTorch: the identity map's points lie on pixels, where slopes jump
       if k < 2 then return ops.zeros({k}, o) end
       local x = ops.linspace(-1, 1, k, o)
       return align and x or x * (k - 1) / k
     end
     local whole, count, parts = {unpack(size, 3)}, 1, {}
-    for i = dims, 1, -1 do                 -- x first
+    for i = dims, 1, -1 do                 -- x coordinate first
       local shape = {}
       for k = 1, dims do shape[k] = k == i and -1 or 1 end
       parts[#parts + 1] = ops.expand(M.view(line(whole[i]), shape), whole)

@@ -1,15 +1,15 @@
--- Functions of shape, made of the ops that are views: view, permute, expand, slice, select.
+-- Functions of shape, made of the view ops: view, permute, expand, slice, select.
 --
--- Invariant: what can be a view of x's memory is one; what can't (reshape, flatten across strides) is a copy, and says nothing.
+-- Invariant: a result is a view of x's memory whenever possible, else (reshape, flatten across strides) silently a copy.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local modes = require "tycho.modes"
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, MAKES, LIST = lib.def, lib.fail, lib.wrap, lib.need, lib.MAKES, lib.LIST
 local F = lib.functions
-local VIEWS = {scope = false}                              -- they make nothing but what they give
+local VIEWS = {scope = false}                              -- they make nothing but their results
 
--- y, made of x; a copy where it is a view of x and PyTorch's is none: whoever changes one doesn't mean the other.
+-- y, made from x; cloned if it is a view of x where PyTorch's result is none, so that changes to one don't affect the other.
 local function fresh(y, x) return M.shares_memory(y, x) and ops.clone(y) or y end
 
 ---- shape ----
@@ -25,14 +25,14 @@ def("adjoint", "x", "matrices transposed", function(x)
   if M.dim(x) < 2 then fail("adjoint", "argument 1 must have at least 2 dims, got shape %s", tostring(x.shape)) end
   return M.transpose(x, -2, -1)
 end, VIEWS)
--- In place: x has another shape from then on; with a history it is the view of what it was.
+-- In place: x has another shape from then on; if it has a history, it becomes a view of its former value.
 for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
     if not core.is_tensor(x) then fail(name .. "_", "argument 1 must be a tensor, got %s; a method is called with a colon", type(x)) end
     if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
       fail(name .. "_", "a leaf that requires grad can't take another shape in place")
     end
-    local viewed = core.is_view(x)                         -- and stays one, whose changes are its base's
+    local viewed = core.is_view(x)                         -- it stays a view, whose changes are its base's
     local y
     if viewed then y = modes.enable_grad(M[name], x, ...) else y = M[name](x, ...) end
     if rawequal(x, y) then return x end
@@ -60,7 +60,7 @@ lib.method("is_same_size", function(x, other)
   if not core.is_tensor(other) then fail("is_same_size", "argument 2 must be a tensor, got %s", type(other)) end
   return x.shape == other.shape
 end)
--- As dim(), and as numel().
+-- Other names of dim() and numel().
 M.ndimension, M.nelement = M.dim, M.numel
 def("movedim",
   "x, from:any, to:any",
@@ -142,10 +142,10 @@ def("tile", "x, repeats:sizes", "x repeated along each dim, or the last (PyTorch
     inner[2 * i - 1], inner[2 * i] = repeats[i], shape[i]
     size[i] = repeats[i] * shape[i]
   end
-  if 2 * n > 8 then                      -- too many dims to expand: dim by dim
+  if 2 * n > 8 then                      -- too many dims to expand: one dim at a time
     local y = M.reshape(x, setmetatable(shape, nil))
     for i = 1, n do
-      local behind = 1                     -- (before, repeats, behind), where dims are few
+      local behind = 1                     -- (before, repeats, behind) has few dims
       for k = i, n do behind = behind * shape[k] end
       local before = M.numel(y) / math.max(behind, 1)
       y = M.reshape(ops.expand(M.reshape(y, before, 1, behind), {before, repeats[i], behind}), before * repeats[i], behind)
@@ -193,7 +193,7 @@ def("unflatten", "x, dim:int, size:sizes", "dim as several dims of the given siz
       end
     else shape[#shape + 1] = s end
   end
-  -- by this dim's size: others may be 0
+  -- by this dim's size, since others may be 0
   local whole = x.shape[dim]
   if rest and known > 0 and whole % known == 0 then shape[rest] = whole / known
   elseif known ~= whole or rest then
@@ -348,8 +348,8 @@ local function joined(name, least, dim)
   end, MAKES)
 end
 for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
-  -- hsplit(sections): a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a
-  -- list of the positions before which to cut. As tensor_split.
+  -- hsplit(sections): a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts,
+  -- or a list of the positions before which to cut. As tensor_split.
   M[name] = function(x, sections)
     local d = name == "hsplit" and core.is_tensor(x) and M.dim(x) == 1 and 1 or dim
     local n = core.is_tensor(x) and x.shape[d]
@@ -397,16 +397,16 @@ def("tensor_split",
     end
     return parts
   end)
--- How many elements of a row x col matrix lie on or below a diagonal.
+-- The number of elements of a row x col matrix on or below a diagonal.
 local function count_below(row, col, offset)
-  local function first(m)                  -- of the m rows that follow the diagonal's beginning
+  local function first(m)                  -- in the m rows from the diagonal's begin
     m = math.max(m, 0)
     local full = math.max(m - col, 0)
     return full * col + (m - full) * (m - full + 1) / 2
   end
   return first(row + offset) - first(offset)
 end
--- Found by counting rather than by nonzero: no GPU is waited for, and compiled functions have them.
+-- Computed by counting, not by nonzero: doesn't wait for a GPU, and works in compiled functions.
 for _, keep in ipairs {"tril", "triu"} do
   local name, upper = keep .. "_indices", keep == "triu"
   def(name,
@@ -414,7 +414,7 @@ for _, keep in ipairs {"tril", "triu"} do
     "a 2 x n tensor: row and column of each element of the triangle of row x col",
     function(row, col, offset, dtype, device)
       if math.min(row, col) < 0 then fail(name, "row and col must be at least 0, got %d and %d", row, col) end
-      if upper then offset = offset - 1 end                                      -- what lies below is left out
+      if upper then offset = offset - 1 end                                      -- counts the elements below, which are left out
       local n = count_below(row, col, offset)
       if upper then n = row * col - n end
       local like = {dtype = "int64", device = device}
@@ -451,7 +451,7 @@ def("combinations",
     if count * r > MOST_CHOSEN then fail("combinations", "the choices of %.0f among %d elements are too many", r, n) end
     for i = 1, r do row[i] = again and 1 or i end
     local at = r
-    while at > 0 do                        -- the next choice counts up the last place that can
+    while at > 0 do                        -- advance the last position that can still grow
       for i = 1, r do rows[#rows + 1] = row[i] end
       at = r
       while at > 0 and row[at] == (again and n or n - r + at) do at = at - 1 end
@@ -472,7 +472,7 @@ def("block_diag", "tensors:tensors", "a matrix with the matrices along its diago
   end
   return ops.cat(rows, 1)
 end, LIST)
--- x's first n sizes, and how many that makes
+-- x's first n sizes, and their product
 local function leading(x, n)
   local lead, count = {}, 1
   for i = 1, n do lead[i], count = x.shape[i], count * x.shape[i] end

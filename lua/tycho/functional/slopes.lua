@@ -1,6 +1,6 @@
--- Differences of neighbours along a dim, slopes by them, and integrals.
+-- Differences of neighbours along a dim, slopes from these, and integrals.
 --
--- Made of slices, so that gradients come from these.
+-- They are made of slices, and so have gradients.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -52,8 +52,8 @@ def("cumulative_trapezoid",
     if M.dim(x) == 1 then return M.transpose(ops.cumsum(M.transpose(means, dim, -1) * widths, -1), dim, -1) end
     return ops.cumsum(means * widths, dim)
   end)
--- The slopes of x along dim d, whose places are h apart, or lie at a vector's elements: by the parabola through three neighbours, at the
--- ends by a line (edge 1) or by that parabola too (edge 2).
+-- The slopes of x along dim d, whose positions are h apart, or the elements of a vector h: from the parabola through three neighbours; at
+-- the ends from a line (edge 1) or that parabola too (edge 2).
 local function slopes(x, d, h, edge)
   local n = x.shape[d]
   if n <= edge then fail("gradient", "dim %d has %d elements; with edge_order = %d it must have at least %d", d, n, edge, edge + 1) end
@@ -62,7 +62,7 @@ local function slopes(x, d, h, edge)
   if core.is_tensor(h) and (M.dim(h) ~= 1 or #h ~= n) then
     fail("gradient", "the places along dim %d must be a vector of %d, got shape %s", d, n, tostring(h.shape))
   end
-  -- steps from first to last, as they stand beside x
+  -- the steps between neighbours, shaped to broadcast with x
   local steps = core.is_tensor(h) and M.view(F.diff(h), shape)
   local function step(first, last) return steps and ops.slice(steps, d, first, last) or h end
   local function at(first, last) return ops.slice(x, d, first, last) end

@@ -1,11 +1,11 @@
--- Special functions made of ops. Those that ops.def has are computed in core/special.h; tycho.special has both.
+-- Special functions made of ops. The ops in ops.def are computed in core/special.h; tycho.special has both kinds.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local ops, M = core.ops, core.methods
 local def, fail = lib.def, lib.fail
 local F = lib.functions
 
--- PyTorch's order, for which the method's differs
+-- PyTorch's argument order; the method's differs
 def("polygamma", "n:int, x", "n-th derivative of digamma", function(n, x)
   if n < 0 or n > 100 then fail("polygamma", "argument 1 (n) must be 0 to 100, got %d", n) end
   return n == 0 and ops.digamma(x) or ops.gamma_slope(x, n)
@@ -22,7 +22,7 @@ def("ndtr", "x", "the standard normal distribution function", function(x)
 end, {inplace = true})
 def("ldexp", "x, other:operand", "x * 2^other", function(x, other)
   if type(other) == "boolean" then other = other and 1 or 0 end
-  -- by three factors: 2^other may be past what the dtype holds, and the result not; what is past three is so in any case
+  -- in three factors: 2^other may overflow where the result doesn't; beyond three factors the result overflows anyway
   local dtype = lib.result_type(x, core.is_tensor(other) and other or 1)
   if not lib.RANGE[dtype] then dtype = "float32" end
   local most = dtype == "float64" and 2200 or dtype == "float16" and 45 or 300

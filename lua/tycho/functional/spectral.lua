@@ -1,7 +1,7 @@
 -- Fourier transforms: torch.fft's functions, in tycho.fft, and stft and istft. There is no complex dtype: complex numbers are pairs (real,
--- imaginary) in a last dim of size 2, as torch.view_as_real has them; dim counts the dims before it.
+-- imaginary) in a last dim of size 2, as in torch.view_as_real; the argument dim doesn't count that dim.
 --
--- The op takes sizes without a factor above 13 (core/fourier.h); others become a convolution of a size that has none (Bluestein).
+-- The op handles sizes without a prime factor above 13 (core/fourier.h); others become a convolution of a suitable size (Bluestein).
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -57,7 +57,8 @@ def("fft.mul", "a, b", "products of pairs, with broadcasting", function(a, b)
 end, SPECTRAL)
 
 ---- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
--- Sums over n elements that have a factor above 13. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 / n).
+-- Transforms of n elements, where n has a factor above 13. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 /
+-- n).
 local function convolved(z, n, kind)
   local at, size = M.dim(z) - 1, 1
   while size < 2 * n - 1 do size = 2 * size end
@@ -65,7 +66,7 @@ local function convolved(z, n, kind)
   local angle = M.double(ops.remainder(k * k, 2 * n)) * (math.pi / n * (kind == "inverse" and -1 or 1))
   local chirp = M.to(pairs_of(ops.cos(angle), ops.sin(angle)), z.dtype)
   local back = F["fft.conj"](chirp)
-  -- both ways around a ring, with zeros between
+  -- the chirp in both directions around a ring, with zeros between
   local ring = ops.cat({ops.pad_constant(chirp, {0, 0, 0, size - 2 * n + 1}), ops.slice(ops.flip(chirp, 1), 1, 1, n - 1)}, 1)
   local x = ops.pad_constant(product(z, back), {0, 0, 0, size - n})
   local y = product(ops.fourier(x, size, "forward"), ops.fourier(ring, size, "forward"))
@@ -79,7 +80,7 @@ local function half_of(x, n)
 end
 local function whole_of(z, n)
   if core.fourier_takes(n, true) then return ops.fourier(z, n, "half") end
-  -- what isn't there is the conjugate of what is
+  -- the missing elements are conjugates of the given ones
   local at = M.dim(z) - 1
   local rest = F["fft.conj"](ops.flip(ops.slice(z, at, 2, n - math.floor(n / 2)), at))
   local first, between = ops.slice(z, at, 1, 1), ops.slice(z, at, 2)
@@ -92,7 +93,7 @@ local function scale(norm, n, back)
   return (norm == "forward") ~= back and 1 / n or 1
 end
 
--- Signals, of pairs or not, cut, or filled up with zeros, to n elements.
+-- Signals, of pairs or not, cut or padded with zeros to n elements.
 local function resized(x, n, of_pairs)
   local dim = M.dim(x) - (of_pairs and 1 or 0)
   local have = x.shape[dim]
@@ -100,7 +101,7 @@ local function resized(x, n, of_pairs)
   return ops.pad_constant(x, of_pairs and {0, 0, 0, n - have} or {0, n - have})
 end
 
--- How the functions differ: whether x is pairs, whether the result is, whether it goes back.
+-- How the functions differ: whether x is pairs, whether the result is, whether they are inverse.
 local KINDS = {
   fft = {from_pairs = true, to_pairs = true, back = false},
   ifft = {from_pairs = true, to_pairs = true, back = true},
@@ -108,7 +109,7 @@ local KINDS = {
   irfft = {from_pairs = true, to_pairs = false, back = true},
 }
 
--- One dim of x transformed; n: of the signal, nil for what x has there.
+-- Transforms one dim of x; n: the signal's size, nil for x's size there.
 local function along(name, which, x, n, dim, norm)
   local kind = KINDS[which]
   local from_pairs, to_pairs = kind.from_pairs, kind.to_pairs
@@ -129,7 +130,7 @@ local function along(name, which, x, n, dim, norm)
   return dim ~= dims and M.movedim(y, M.dim(y) - (to_pairs and 1 or 0), dim) or y
 end
 
--- In float32, or float64: other dtypes become float32 (16-bit ones again what they were).
+-- Computes in float32 or float64: other dtypes are converted to float32 (16-bit results are converted back).
 local function floating(x, fn)
   if not M.is_floating_point(x) then return fn(M.float(x)) end
   return lib.widened(x, fn)
@@ -146,7 +147,7 @@ define("ifft", "the inverse of fft.fft: pairs from pairs")
 define("rfft", "Fourier transform of real elements along dim: the first n / 2 + 1 pairs, of which the others are conjugates")
 define("irfft", "the inverse of fft.rfft: n real elements (2 (m - 1) where nil) of a dim from m pairs")
 
--- Of a signal whose transform is real, its first half; and back. The factors are those of the other direction.
+-- The first half of a signal whose transform is real; and the inverse. The normalization is that of the other direction.
 local OTHER = {backward = "forward", forward = "backward", ortho = "ortho"}
 def("fft.hfft", "x, n:int?, dim:int=-1, " .. NORM,
   "n real sums (2 (m - 1) where nil) of the m pairs that a signal with conjugates begins with",
@@ -160,7 +161,7 @@ def("fft.ihfft", "x, n:int?, dim:int=-1, " .. NORM, "the inverse of fft.hfft: th
   end, SPECTRAL)
 
 ---- several dims ----
--- The last of dims holds what is real, or half; it comes first forward, and last back.
+-- The last of dims holds real or half data; it is transformed first in forward direction, and last in inverse direction.
 local function over(name, which, x, s, dims, norm)
   local from_pairs = KINDS[which].from_pairs
   if from_pairs then need_pairs(name, 1, x) end
@@ -212,7 +213,7 @@ end, lib.MAKES)
 def("fft.rfftfreq", MAKES, "the frequencies of fft.rfft's n / 2 + 1 results, with d between samples", function(n, d, dtype, device)
   return frequencies("fft.rfftfreq", n, d, true, dtype, device)
 end, lib.MAKES)
--- Dims are named: of pairs, their own must stay.
+-- The dims to shift must be named for pairs, whose last dim must not be shifted.
 local function shifted(name, x, dims, forward)
   local by = {}
   if not dims then
@@ -233,7 +234,7 @@ def("fft.ifftshift", "x, dim:ints?", "the inverse of fft.fftshift", function(x, 
 end, SPECTRAL)
 
 ---- spectra of pieces ----
--- The window in the middle of n_fft elements.
+-- The window, centred in n_fft elements.
 local function window_of(name, window, win_length, n_fft, like)
   win_length = win_length or window and M.numel(window) or n_fft
   if win_length < 1 or win_length > n_fft then fail(name, "win_length must be from 1 to n_fft, %d, got %d", n_fft, win_length) end
@@ -284,7 +285,7 @@ def("istft", PIECES .. "normalized:bool=false, onesided:bool=true, length:int?",
       fail("istft", "argument 1 has shape %s; it must be (N, %d, pieces, 2), N if several", tostring(x.shape), bins)
     end
     return floating(x, function(z)
-      z = ops.slice(M.transpose(z, -3, -2), -2, 1, math.floor(n_fft / 2) + 1)      -- the others are taken for conjugates
+      z = ops.slice(M.transpose(z, -3, -2), -2, 1, math.floor(n_fft / 2) + 1)      -- the others are taken to be conjugates
       local y = whole_of(z, n_fft) * (normalized and n_fft ^ -0.5 or 1 / n_fft)
       local w = window_of("istft", window, win_length, n_fft, y) or ops.ones({n_fft}, {dtype = y.dtype, device = y.device})
       local count = y.shape[M.dim(y) - 1]

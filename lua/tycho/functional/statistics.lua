@@ -1,12 +1,12 @@
--- What is said of many elements at once: middles and quantiles, distinct and frequent values, histograms, covariances.
+-- Statistics: medians and quantiles, distinct and frequent values, histograms, covariances.
 --
--- Idea: most is a sort and a choice of places in it, whose gradients follow from those ops. Invariant: NaN is larger than all numbers.
+-- Idea: most functions sort and then choose positions, so their gradients follow from those ops. Invariant: NaN is larger than all numbers.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need = lib.def, lib.fail, lib.wrap, lib.need
 
--- v, a value of x's elements, with a gradient that all elements equal to it share.
+-- v, a value of x's elements; its gradient is shared by all elements equal to it.
 local function shared(v, x)
   if not x.requires_grad then return v end
   v = M.detach(v)
@@ -59,7 +59,7 @@ local function quantile(name, ignore)
       if M.dim(x) == 0 then whole = x end
       if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
       dim = wrap(name, dim, M.dim(x))
-      local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN at the end
+      local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN last
       if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
       local valid = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
       -- positions count from 0 in x's dtype, as PyTorch's
@@ -82,13 +82,13 @@ local function quantile(name, ignore)
 end
 quantile("quantile", false)
 quantile("nanquantile", true)
--- The distinct slices of x along dim, in the order of their elements; the index of each among them; how often each occurs.
+-- The distinct slices of x along dim, in the order of their elements; each slice's index among them; each one's count.
 local function unique_slices(x, dim)
   local first = M.movedim(x, dim, 1)
   local n, shape = first.shape[1], {unpack(first.shape)}
   local rows = M.reshape(first, n, M.numel(first) / math.max(n, 1))
   local order = ops.range(1, n, 1, {dtype = "int64", device = x.device})
-  for c = M.size(rows, 2), 1, -1 do                        -- by the last element first: later sorts leave equals in place
+  for c = M.size(rows, 2), 1, -1 do                        -- last element first: stable sorts keep the order of equals
     order = order[select(2, ops.sort(ops.select(rows, 2, c)[order], 1, {stable = true}))]
   end
   local sorted = rows[order]
@@ -141,7 +141,7 @@ def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along 
     local v, i = ops.sort(x, dim)
     local place = ops.expand(ops.range(1, n, 1, {dtype = "int64", device = x.device}):view(shape), x.shape)
     local begins = lib.begins(v, dim, true)
-    -- the end of the first of the longest runs
+    -- the end of the first longest run
     local _, longest = ops.max_dim(place - (ops.cummax(ops.where(begins, place, 0), dim)), dim, true)
     v, i = ops.gather(v, dim, longest), ops.gather(i, dim, longest)
     if not keepdim then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
@@ -178,7 +178,7 @@ def("histogram", "x, bins:any, *, range:any?, weight:tensor?, density:bool=false
     if density then h = h / ops.sum(h) / (ops.slice(edges, 1, 2) - ops.slice(edges, 1, 1, -2)) end
     return h, edges
   end)
--- Tensors that are compared with one another, in a dtype that holds both; a number may be a fraction where x is of whole numbers.
+-- Operands to compare with each other, in a dtype that holds both; a number may be a fraction though x has whole numbers.
 local function compared(x, v)
   if not core.is_tensor(v) then
     if type(v) == "boolean" then v = v and 1 or 0 end
@@ -220,7 +220,7 @@ def("histc", "x, bins:int=100, min:number=0, max:number=0",
     if min == max then min, max = min - 1, max + 1 end
     if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
     local inside = ops.logical_and(ops.ge(x, min), ops.le(x, max))
-    if lib.looks(x) then                                 -- where a size that depends on values costs no wait
+    if lib.looks(x) then                                 -- where a size that depends on values needs no wait
       local taken = x[inside]
       local at = ops.clamp(M.long(ops.floor((taken - min) * (bins / (max - min)))) + 1, 1, bins)
       return M.to(ops.bincount(at, {minlength = bins}), x.dtype)

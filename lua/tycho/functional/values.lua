@@ -1,6 +1,6 @@
--- Reductions, comparisons, order, pointwise functions made of others.
+-- Reductions, comparisons, order, and pointwise functions made of others.
 --
--- Idea: what PyTorch spells in one name (max of all, along a dim, of two tensors) is told apart here and goes to the op that is meant.
+-- Idea: where PyTorch uses one name for several functions (max of all elements, along a dim, of two tensors), the right op is chosen here.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -31,7 +31,7 @@ local function arg(name, op)
 end
 arg("argmax", ops.max_dim)
 arg("argmin", ops.min_dim)
--- 16-bit operands are computed in float32 and rounded once.
+-- Computes 16-bit operands in float32 and rounds once.
 local function widened(fn)
   return function(x, ...)
     if x.dtype == "float16" or x.dtype == "bfloat16" then return M.to(fn(M.float(x), ...), x.dtype) end
@@ -52,12 +52,12 @@ local function variance(name, x, dim, correction, keepdim)
   local mean = ops.mean(x, dim, {keepdim = true})
   return ops.sum(ops.square(x - mean), dim, {keepdim = keepdim}) / math.max(n - correction, 0)
 end
--- A root whose gradient at 0 is 0, as PyTorch has it for deviations and norms.
+-- A root whose gradient at 0 is 0, as in PyTorch's deviations and norms.
 local function root(v, fn)
   local at0 = ops.eq(v, 0)
   return ops.masked_fill(fn(ops.masked_fill(v, at0, 1)), at0, 0)
 end
--- var(dim, unbiased, keepdim), or var(unbiased), as PyTorch has it besides.
+-- var(dim, unbiased, keepdim), or var(unbiased), which PyTorch has too.
 local function of_spread(name, fn)
   return widened(function(x, dim, unbiased, keepdim, correction)
     if type(dim) == "boolean" then dim, unbiased = nil, dim end
@@ -90,7 +90,7 @@ def("norm", "x, p:any?, dim:dims?, keepdim:bool=false", "the p-norm over dim; 2 
     if p == -math.huge then return ops.amin(a, dim, o) end
     if p == 0 then
       local count = M.to(ops.sum(ops.ne(x, 0), dim, o), x.dtype)
-      return x.requires_grad and count + ops.sum(ops.fill(x, 0), dim, o) or count                -- its slope is 0
+      return x.requires_grad and count + ops.sum(ops.fill(x, 0), dim, o) or count                -- with a slope of 0
     end
     if p < 1 then                -- no gradient where an element is 0
       local at0 = ops.eq(a, 0)
@@ -117,7 +117,7 @@ def("isclose", "a, b, rtol:number=1e-5, atol:number=1e-8, equal_nan:bool=false",
     if a.dtype == "bool" and b.dtype == "bool" then return ops.eq(a, b) end
     local gap, scale
     if M.is_floating_point(a) or M.is_floating_point(b) then gap, scale = ops.abs(a - b), b
-    else                                                   -- int64's difference is exact, and float64's doesn't wrap around
+    else                                                   -- int64's difference is exact; float64's can't wrap around
       scale = M.double(b)
       gap = ops.maximum(M.double(ops.abs(M.long(a) - M.long(b))), ops.abs(M.double(a) - scale))
     end
@@ -146,14 +146,14 @@ def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest a
   local n = M.dim(x) == 0 and 1 or x.shape[wrap("kthvalue", dim, M.dim(x))]
   if k < 1 or k > n then fail("kthvalue", "k %d must be in 1..%d", k, n) end
   local v, i
-  if k * 16 <= n then v, i = ops.topk(x, k, dim, false)    -- of many the first few
+  if k * 16 <= n then v, i = ops.topk(x, k, dim, false)    -- for small k only the first k
   else v, i = ops.sort(x, dim) end
   if M.dim(x) == 0 then return v, i end
   local value, index = ops.slice(v, dim, k, k), ops.slice(i, dim, k, k)
   if keepdim then return value, index end
   return M.squeeze(value, dim), M.squeeze(index, dim)
 end)
--- In the values' order the place before which x would stand holds it, or it is none of them.
+-- x is among the values if the sorted values have it at the place where x would be inserted.
 local function among(x, values)
   if M.numel(values) == 0 then return ops.zeros(x.shape, {dtype = "bool", device = x.device}) end
   local dtype = lib.promote_types(x.dtype, values.dtype)
@@ -182,7 +182,7 @@ def("nan_to_num", "x, nan:number=0, posinf:number?, neginf:number?",
     return ops.masked_fill(y, ops.isnan(x), nan)
   end, PLACE)
 local HOLDS = {uint8 = {0, 255}, int32 = {-2 ^ 31, 2 ^ 31 - 1}}
--- All elements would be a border that the dtype can't hold.
+-- A border that the dtype can't hold would become the value of all elements.
 local function need_held(x, min, max)
   local held = HOLDS[x.dtype]
   if not held then return end
@@ -193,7 +193,7 @@ local function need_held(x, min, max)
     fail("clamp", "max %g is below what dtype %s holds", max, x.dtype)
   end
 end
--- Borders that are numbers decide the dtype as operands do.
+-- Borders that are numbers affect the dtype as operands do.
 local function limited(x, min, max)
   if type(min) == "boolean" then min = min and 1 or 0 end
   if type(max) == "boolean" then max = max and 1 or 0 end
@@ -228,14 +228,14 @@ def("div", "a:operand, b:operand, *, rounding_mode:enum(none,trunc,floor)=none",
     if not whole(a) or not whole(b) then
       local q = ops.trunc(ops.div(a, b))
       if not q.requires_grad then return q end
-      q = M.detach(q)                      -- the quotient's slope may be infinite; the rounded one's is 0, as sign's
+      q = M.detach(q)                      -- the quotient's slope may be infinite; the rounded one's is 0
       for _, v in ipairs {a, b} do
         if core.is_tensor(v) and v.requires_grad then q = q + ops.sign(v) * 0 end
       end
       return q
     end
     local function below(x) if core.is_tensor(x) then return ops.lt(x, 0) end return x < 0 end
-    local negative = ops.ne(below(a), below(b))            -- the quotient; that of bytes doesn't show it
+    local negative = ops.ne(below(a), below(b))            -- whether the quotient is negative; a uint8 quotient doesn't show it
     return ops.floor_divide(a, b) + ops.logical_and(negative, ops.ne(ops.remainder(a, b), 0))
   end, PLACE)
 local rounded_ = M.div_
@@ -261,7 +261,7 @@ def("heaviside", "x, values:operand", "0 below 0, 1 above, values at 0", functio
 end, PLACE)
 def("sinc", "x", "sin(pi x) / (pi x), 1 at 0", function(x)
   return lib.widened(x, function(wide)
-    local at0 = ops.lt(ops.abs(wide), 1e-36)             -- a denormal has no finite quotient, which the gradient needs
+    local at0 = ops.lt(ops.abs(wide), 1e-36)             -- a denormal has no finite quotient, needed by the gradient
     local y = ops.masked_fill(wide, at0, 1) * math.pi
     return ops.masked_fill(ops.sin(y) / y, at0, 1)
   end)

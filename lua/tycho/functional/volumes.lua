@@ -1,15 +1,15 @@
 -- Layers over depth, height and width, x (N,C,D,H,W), made of those over height and width.
 --
--- Idea: what a window of three dims holds is found in two goes. A pool goes over height and width at each depth, then
--- over depth; a convolution takes the slices of depth that a window covers as further channels. So both run as the 2-d
--- ones do, on every device, in every dtype.
+-- Idea: a window of three dims is handled in two passes. A pool first covers height and width at each depth, then depth; a convolution
+-- treats the slices of depth that a window covers as additional channels. So both run on every device and in every dtype that the 2-d ones
+-- support.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, need, batched, NN = lib.def, lib.fail, lib.need, lib.batched, lib.NN
 local F = lib.functions
 
-local function plane(v) return {v[2], v[3]} end        -- what is left of a triple without depth
+local function plane(v) return {v[2], v[3]} end        -- a triple without depth
 
 ---- convolution ----
 def("conv3d",
@@ -69,8 +69,8 @@ def("conv_transpose3d",
   end, NN)
 
 ---- pooling ----
--- over(y, in_plane): a pool of (N, C', H, W), first of height and width for each depth, then of depth for each place.
--- What it gives besides values comes as it is.
+-- over(y, in_plane): a pool of (N, C', H, W), called first for height and width at each depth, then for depth at each position. Its
+-- indices, if it gives any, are combined.
 local function by_planes(name, x, over)
   return batched(name, x, 5, function(y)
     local n, c, d = y.shape[1], y.shape[2], y.shape[3]
@@ -79,9 +79,9 @@ local function by_planes(name, x, over)
     local z, k = over(M.reshape(flat, n, c, d, h * w), false)
     local shape = {n, c, z.shape[3], h, w}
     if not i then return M.reshape(z, shape) end
-    -- of the plane that depth chose, the place that the plane chose
+    -- the position that the plane chose, in the plane that depth chose
     local first = ops.floor_divide(k - 1, h * w) * (y.shape[4] * y.shape[5])
-    local chosen = ops.gather(M.reshape(i, n, c, d * h * w), 3, ops.clamp(M.flatten(k, 3), 1))      -- 0: of an empty window
+    local chosen = ops.gather(M.reshape(i, n, c, d * h * w), 3, ops.clamp(M.flatten(k, 3), 1))      -- 0 for an empty window
     return M.reshape(z, shape), M.reshape(first, shape) + M.reshape(chosen, shape)
   end)
 end

@@ -1,5 +1,4 @@
--- Windows that pieces of a signal are multiplied with: torch's, periodic unless told otherwise, and torch.signal.windows', symmetric unless
--- told otherwise.
+-- Windows for pieces of a signal: torch's, periodic by default, and torch.signal.windows', symmetric by default.
 --
 -- They are computed in float64 and rounded once. A window of one element is 1.
 local core = require "tycho.core"
@@ -9,7 +8,7 @@ local def, fail = lib.def, lib.fail
 
 local MAKE = ", dtype:dtype?, device:device?"
 
--- shape(k, last) for places k = 0 .. n - 1, of which `last` ends a symmetric window: n - 1, or n where it is one period of many.
+-- shape(k, last) gives the values at k = 0 .. n - 1; last: n - 1 for a symmetric window, n for one period of many.
 local function window(name, n, symmetric, dtype, device, shape)
   if n < 0 then fail(name, "argument 1 must be a whole number from 0, got %d", n) end
   local o = {dtype = "float64", device = device or core.gpu.default_device()}

@@ -1,5 +1,5 @@
--- The gradient of what processes exchange (init.lua says how rules are written): each has a loss of its own, and what it gave to others
--- brings their gradients back.
+-- The gradient of exchanges between processes (init.lua describes how rules are written): each process has a loss of its own, and what it
+-- gave to others receives their gradients.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 

@@ -1,13 +1,12 @@
--- Gradient rules, one expression for each operand of each op: here those of pointwise ops, reductions, views, products and indexing, in
--- the files beside it the others.
+-- Gradient rules, one expression for each operand of each op: here for pointwise ops, reductions, views, products and indexing, in this
+-- folder's other files for the rest.
 --
--- A rule's parameters say what it needs, and only that is saved (operands rather than results where PyTorch's rule has them: then
--- the same results may be changed in place): g the incoming gradient, operands and attributes by their
--- names in ops.def, out (out2, ...) the results, x_shape the shape of operand x, x_needed whether its gradient is asked for,
--- item the position in a list, x_shapes the shapes of a list. Broadcasting is undone by the engine. Rules are made of Tycho's
--- own ops, so second derivatives follow; where a fused backward op is faster it is used only when no graph is asked for. A key
--- of several names gives several gradients at once; a name that also has a key of its own doesn't bring it about. Loading
--- checks rules against the op table both ways.
+-- A rule's parameter names say what it needs, and only that is saved (operands rather than results where PyTorch's rule does so too, so
+-- that the same results may be changed in place): g: the incoming gradient; operands and attributes by their names in ops.def; out (out2,
+-- ...): the results; x_shape: the shape of operand x; x_needed: whether its gradient is needed; item: the position in a list; x_shapes: the
+-- shapes of a list. The engine undoes broadcasting. Rules are made of Tycho's own ops, so second derivatives follow; a faster fused
+-- backward op is used only where no graph is asked for. A key of several names gives several gradients at once; a name that also has its
+-- own key doesn't trigger it. Loading checks rules against the op table in both directions.
 local core = require "tycho.core"
 local ops = core.ops
 local M = core.methods
@@ -17,11 +16,11 @@ local recording = core.is_grad_enabled   -- in a rule: is create_graph asked for
 local R = {}
 
 local function zero(g) return ops.fill(g, 0) end
--- The gradient of what has none but steps: 0, which isn't computed, nor what would follow from it. grad() gives zeros there.
+-- The gradient of step functions: 0, which isn't computed, and stops backward there. grad() returns zeros for it.
 local function jump() end
 local function zeros(shape, like) return ops.zeros(shape, {dtype = like.dtype, device = like.device}) end
 
--- g of a reduction's result, seen in the shape of its operand
+-- g of a reduction's result, expanded to the shape of its operand
 local function spread(g, x_shape, dim, keepdim)
   if not keepdim then
     local shape, reduced = {}, {}
@@ -138,7 +137,7 @@ R.pow = {
     if type(b) == "number" then return b == 0 and zero(g) or g * (ops.pow(a, b - 1) * b) end
     return ops.where(ops.eq(b, 0), 0, g * (ops.pow(a, b - 1) * b))
   end,
-  b = function(g, a, b, out)               -- 0 ^ b is 1 or 0 from b = 0 on
+  b = function(g, a, b, out)               -- 0 ^ b is 1 for b = 0, and 0 above
     if type(a) == "number" then return a == 0 and ops.where(ops.ge(b, 0), 0, -math.huge) * g or g * out * math.log(a) end
     return ops.where(ops.logical_and(ops.eq(a, 0), ops.ge(b, 0)), 0, g * out * ops.log(operand(a, g)))
   end}
@@ -159,7 +158,7 @@ R.xlogy = {a = function(g, a, b)
   b = operand(b, g)
   return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
 end, b = function(g, a, b) return g * a / b end}
-local function over_squares(a, b, g)      -- 0 at the origin, as PyTorch's
+local function over_squares(a, b, g)      -- 0 at the origin, as in PyTorch
   a, b = operand(a, g), operand(b, g)
   local d = a * a + b * b
   return ops.where(ops.eq(d, 0), 0, 1 / d)
@@ -194,7 +193,7 @@ R.clamp_backward = {grad = function(g, x, min, max) return ops.clamp_backward(g,
 R.sum = {x = function(g, x_shape, dim, keepdim) return spread(g, x_shape, dim, keepdim) end}
 R.nansum = {x = function(g, x, x_shape, dim, keepdim) return ops.where(ops.isnan(x), 0, spread(g, x_shape, dim, keepdim)) end}
 R.mean = {x = function(g, x_shape, dim, keepdim) return spread(g * (1 / count(x_shape, dim)), x_shape, dim, keepdim) end}
--- products of what stands before each element of the last dim
+-- products of the elements before each element of the last dim
 local function products_before(x)
   local n = x.shape[#x.shape]
   local shape = x.shape
@@ -203,8 +202,8 @@ local function products_before(x)
     ops.ones(setmetatable(shape, nil), {dtype = x.dtype, device = x.device}),
     ops.slice(x, -1, 1, n - 1 > 0 and n - 1 or nil)}, -1), -1)
 end
-R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- right where elements are 0, too
-  if recording() and M.numel(x) > 0 and #x_shape > 0 then    -- all others' product, without a division
+R.prod = {x = function(g, x, x_shape, dim, keepdim)   -- also right where elements are 0
+  if recording() and M.numel(x) > 0 and #x_shape > 0 then    -- the product of all others, without a division
     local kept, order, back, inside, n = {}, {}, {}, {}, 1
     for i = 1, #x_shape do inside[i] = not dim end
     for _, d in ipairs(dim or {}) do inside[d] = true end
@@ -233,7 +232,7 @@ R.amax = {x = function(g, x, out, x_shape, dim, keepdim) return extreme(g, x, ou
 R.amin = R.amax
 R.norm2 = {x = function(g, x, out, x_shape, dim, keepdim)
   local n = spread(out, x_shape, dim, keepdim)
-  if recording() then                                    -- at 0 the second derivative is 0 too, not 0 times infinity
+  if recording() then                                    -- at 0 the second derivative is 0 too
     local at0 = ops.eq(n, 0)
     return spread(g, x_shape, dim, keepdim) * ops.masked_fill(x / ops.masked_fill(n, at0, 1), at0, 0)
   end
@@ -249,7 +248,7 @@ R.cumsum = {x = function(g, dim) return ops.flip(ops.cumsum(ops.flip(g, dim), di
 R.cumprod = {x = function(g, x, out, dim)
   if not recording() then return ops.cumprod_backward(g, x, dim) end
   if #out.shape == 0 then return g end
-  -- row i of p: the running products without element i; no division, so that it is right at 0, to every order
+  -- row i of p: the running products without element i; without division, so that it is right at 0, for any derivative
   local y, h = M.movedim(x, dim, -1), M.movedim(g, dim, -1)
   local n, wide = y.shape[#y.shape], y.shape
   table.insert(wide, n)
@@ -262,7 +261,7 @@ R.cummax = {x = function(g, out2, x_shape, dim)
   return ops.scatter_add(zeros(x_shape, g), dim, out2, g)
 end}
 R.cummin = R.cummax
-R.logcumsumexp = {x = function(g, x, out, dim)   -- positive and negative parts apart, as logarithms
+R.logcumsumexp = {x = function(g, x, out, dim)   -- positive and negative parts separately, as logarithms
   local n = #x.shape > 0 and M.size(x, dim) or 1
   if recording() and n * M.numel(x) <= 2 ^ 24 then        -- each pair's share: linear in g, and no factor overflows
     local function last(v) return #x.shape > 0 and M.movedim(v, dim, -1) or M.view(v, 1) end
@@ -289,7 +288,7 @@ R.sort = {x = function(g, out2, x_shape, dim) return unsort(g, out2, x_shape, di
 R.topk = R.sort
 
 ---- views, copies ----
--- g put into zeros of shape at the window of an x[first (0-based), every step-th] along dim
+-- g put into zeros of the given shape, at the positions of x[first (0-based), every step-th] along dim
 local function put(g, shape, dim, first, step, drop)
   local stride, offset, n = {}, 0, 1
   for i = #shape, 1, -1 do
@@ -331,7 +330,7 @@ R.overlap_add = {x = function(g, x_shape, dim, step, dilation)
   return ops.unfold(g, dim, x_shape[#x_shape], step, {dilation = dilation})
 end}
 R.select = {x = function(g, x_shape, dim, index) return put(g, x_shape, dim, index, 1, true) end}
--- Whether a window sees an element twice: sorted by stride, a dim must step beyond the reach of those before it.
+-- Whether a window has an element twice: sorted by stride, each dim must step beyond the extent of those before.
 local function overlaps(size, stride)
   local dims, reach = {}, 0
   for i, n in ipairs(size) do if n ~= 1 then dims[#dims + 1] = i end end
@@ -345,7 +344,7 @@ end
 R.strided_take = {x = function(g, x_shape, layout, size, stride, offset)
   if not overlaps(size, stride) then return ops.strided_put(zeros(x_shape, g), g, layout, size, stride, offset) end
   if M.numel(g) == 0 then return zeros(x_shape, g) end
-  local at, extent, own, n = ops.full({}, offset + 1, {dtype = "int64", device = g.device}), 1, {}, 1     -- what is seen twice adds up
+  local at, extent, own, n = ops.full({}, offset + 1, {dtype = "int64", device = g.device}), 1, {}, 1     -- elements seen twice add up
   for i, s in ipairs(size) do
     local shape = {}
     for k = 1, #size do shape[k] = k == i and s or 1 end
@@ -378,8 +377,8 @@ R.pad_constant = {x = function(g, pad)
 end}
 R.cat = {tensors = function(g, item, dim, tensors_shapes)
   local dims, ends = #g.shape, tensors_shapes.ends
-  if #tensors_shapes[item] ~= dims then return zeros({0}, g) end                       -- tensor({}), which goes with any shape
-  if not ends then                                                                     -- for all items, which share the table
+  if #tensors_shapes[item] ~= dims then return zeros({0}, g) end                       -- tensor({}), which fits any shape
+  if not ends then                                                                     -- computed once: all items share the table
     ends = {}
     for i, shape in ipairs(tensors_shapes) do ends[i] = (ends[i - 1] or 0) + (#shape == dims and shape[dim] or 0) end
     tensors_shapes.ends = ends
@@ -412,7 +411,7 @@ R.matmul = {
     end
     return ops.matmul(M.transpose(a, -2, -1), g)
   end}
--- The bias is added up where the product reads the gradient.
+-- The bias gradient is summed in the same pass as the product.
 local function linear_gradients(g, x, bias_needed)
   if bias_needed and not recording() then return ops.linear_backward_weight(rows(g), rows(x)) end
   return ops.matmul(M.t(rows(g)), rows(x)), g
@@ -437,14 +436,14 @@ R.log_softmax = {x = function(g, out, dim)
 end}
 
 ---- indices ----
--- zeros with g added at indices: written where they lie unless a graph is asked for
+-- zeros with g added at indices; in place unless a graph is asked for
 R.index = {x = function(g, x_shape, indices, dims)
   return (recording() and ops.index_put or ops.index_put_)(zeros(x_shape, g), g, indices, dims, {accumulate = true})
 end}
 R.index_put = {
   x = function(g, indices, dims, accumulate) return accumulate and g or ops.index_put(g, 0, indices, dims) end,
   value = function(g, indices, dims) return ops.index(g, indices, dims) end}
--- for each id, what reaches the row that it names: its bag's part of g
+-- for each id, the gradient of the row that it names: its bag's part of g
 local function of_bags(g, ids, starts, padding)
   local bags = ops.searchsorted(starts, ops.range(1, ids.shape[1], 1, {dtype = "int64", device = ids.device}), {right = true}) - 1
   local each = ops.index(g, {bags}, {1}, {ids = true})
@@ -461,7 +460,7 @@ R.bag = {
 R.gather = {x = function(g, x_shape, dim, index)
   return (recording() and ops.scatter_add or ops.scatter_add_)(zeros(x_shape, g), dim, index, g)
 end}
--- the gradient of a source of which only the part that index covers was read
+-- the gradient of a source of which only the part covered by index was read
 local function read_part(g, dim, index, src_shape)
   local part, pad = ops.gather(g, dim, index), {}
   for i = #src_shape, 1, -1 do
@@ -476,12 +475,12 @@ R.scatter_add = {x = function(g) return g end, src = R.scatter.src}
 local product_of_others
 R.scatter_combine = {["x src"] = function(g, x, dim, index, src, how, out)
   if how == "prod" then return product_of_others(g, x, dim, index, src, out) end
-  local wide = g.dtype == "float64" and "float64" or "float32"                      -- which holds the count
+  local wide = g.dtype == "float64" and "float64" or "float32"                      -- a dtype that holds the count
   local own, from = M.to(ops.alike(x, out), wide), M.to(ops.alike(src, ops.gather(out, dim, index)), wide)
-  local share = g / ops.scatter_add(own, dim, index, from)                          -- those that are the extreme share it
+  local share = g / ops.scatter_add(own, dim, index, from)                          -- equal extremes share the gradient
   return M.to(own * share, g.dtype), M.to(from * ops.gather(share, dim, index), g.dtype)
 end}
--- Quotients by a factor that isn't 0; where one alone is 0, the product without it.
+-- Quotients by a nonzero factor; where only one factor is 0, the product of the others.
 function product_of_others(g, x, dim, index, src, out)
   local none, none_x = ops.eq(src, 0), ops.eq(x, 0)
   local many = ops.scatter_add(zero(g), dim, index, M.to(none, g.dtype))
@@ -513,7 +512,7 @@ local NONE = [[
   nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope order_of_rows]]
 
--- Registers a function under the operands it differentiates; its parameters' names are read from the function.
+-- Registers a function under the operands that it differentiates; its parameters' names are read from the function.
 local function register(op, n, operands, fn)
   local names, params = {}, {}
   for name in operands:gmatch("%S+") do names[#names + 1] = name end

@@ -1,5 +1,5 @@
--- Gradient rules of layers, losses and dropout (init.lua says how rules are written, and registers these). Most give a
--- fused backward op's results, and where a graph is asked for the same gradients out of plain ops.
+-- Gradient rules of layers, losses and dropout (init.lua describes how rules are written, and registers these). Most return a fused
+-- backward op's results, and where a graph is asked for compute the same gradients by ordinary ops.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local attention_weights = require("tycho.functional.lib").attention_weights
@@ -77,7 +77,7 @@ R.recurrent = {["x weight bias h0 c0"] = function(g, x, weight, bias, h0, c0, ou
   if recording() then return recurrent_gradients(g, x, weight, bias, h0, c0, kind, reverse) end
   local dx, dy, dh0, dc0 = ops.recurrent_backward(g, weight, h0, c0, out, out2, kind, {reverse = reverse})
   if kind ~= "gru" then dy = dx end
-  local steps, last = x.shape[1], reverse and x.shape[1] or 1                       -- the weight has met h0 there, elsewhere the results
+  local steps, last = x.shape[1], reverse and x.shape[1] or 1                       -- there the weight met h0, elsewhere the results
   local dw = ops.matmul(M.t(M.select(dy, 1, last)), h0)
   if steps > 1 then
     local later, before = ops.slice(dy, 1, reverse and 1 or 2, reverse and steps - 1 or steps),
@@ -88,7 +88,7 @@ R.recurrent = {["x weight bias h0 c0"] = function(g, x, weight, bias, h0, c0, ou
 end}
 
 ---- normalisation ----
--- The same gradients out of plain ops: x is normalised over dims, whose statistics depend on x where own is true.
+-- The same gradients by ordinary ops: x is normalised over dims, with statistics that depend on x if own is true.
 local function normalised(g, x, mean, rstd, scale, dims, own, eps)
   if own then
     mean = ops.mean(x, dims, {keepdim = true})
@@ -106,7 +106,7 @@ R.batch_norm_stats = {["x weight bias"] = function(g, x, weight, out2, out3, tra
   local dx, gh = normalised(g, x, M.view(out2, shape), M.view(out3, shape), weight and M.view(weight, shape), dims, training, eps)
   return dx, ops.sum(gh, dims), ops.sum(g, dims)
 end}
--- The last dims, of the given sizes, and those before.
+-- The last dims, which have the given sizes, and the dims before.
 local function last_dims(x, size)
   local dims, before = {}, {}
   for i = 1, #x.shape do
@@ -158,11 +158,11 @@ R.prelu_values = {x = function(g, x, weight) return ops.prelu_backward(g, x, wei
 R.bce_terms = {x = function(g, x, y) return g * (x - y) / ops.clamp((1 - x) * x, 1e-12) end,
   y = function(g, x) return g * (ops.clamp(ops.log1p(-x), -100) - ops.clamp(ops.log(x), -100)) end}
 
--- Of the losses' gradients g, in terms of other ops; of 16-bit scores in float32, as the op.
+-- By other ops, from the losses' gradients g; for 16-bit scores in float32, as in the op.
 local function cross_entropy(g, x, target, weight, ignore_index, label_smoothing)
   if x.dtype ~= "float64" then x, weight = M.float(x), weight and M.float(weight) end
   local valid = ops.ne(target, ignore_index)
-  if weight then                           -- along dim 2
+  if weight then                           -- the classes are dim 2
     local shape = {M.numel(weight)}
     for i = 2, M.dim(target) do shape[i] = 1 end
     weight = M.view(weight, shape)
@@ -195,7 +195,7 @@ end}
 R.dropout_mask = {x = function(g, out2, p) return g * out2 * (p < 1 and 1 / (1 - p) or 0) end}
 
 ---- cdist ----
--- How the norms of a's rows less b's move with each difference, times g.
+-- The derivatives of the norms of a's rows minus b's with respect to each difference, times g.
 local function of_differences(g, a, b, p, norms)
   local d = M.unsqueeze(a, -2) - M.unsqueeze(b, -3)
   if p == 0 then return d * 0 end

@@ -1,5 +1,5 @@
--- Gradient rules of linear algebra (init.lua says how rules are written). T: transposed matrices; rows of
--- packed results as ops.def says.
+-- Gradient rules of linear algebra (init.lua describes how rules are written). T: transposed matrices; rows: the layout of packed results,
+-- see ops.def.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
@@ -12,7 +12,7 @@ local function over(x, a, upper) return T(ops.solve_triangle(T(a), T(x), not upp
 -- the lower triangle and its mirror image
 local function mirrored(x) return ops.tril(x) + T(ops.tril(x, -1)) end
 local function skew(x) return x - T(x) end
--- x_ij / (s_j - s_i); 0 where x_ij is, as on the diagonal, whatever the difference
+-- x_ij / (s_j - s_i); 0 where x_ij is 0, as on the diagonal, whatever the difference
 local function over_differences(x, s)
   x = x * (1 - eye(x))
   return x / ops.masked_fill(M.unsqueeze(s, -2) - M.unsqueeze(s, -1), ops.eq(x, 0), 1)
@@ -38,11 +38,11 @@ R.solve_triangle = {["a b"] = function(g, a, out, upper, unit)
 end}
 
 R.log_determinant = {x = function(g, x)
-  -- x's inverse, not that of T(x), whose factors would be others: NaN just where the determinant is 0
+  -- the inverse of x, not of T(x), which has other factors: NaN exactly where the determinant is 0
   return M.unsqueeze(M.unsqueeze(g, -1), -1) * T(ops.solve_system(x, ops.expand(eye(x), x.shape), false))
 end}
 
--- x[order] = L U, packed in one matrix; m rows, n columns, k the fewer of them.
+-- x[order] = L U, packed in one matrix; m rows, n columns, k the smaller number.
 R.lu_factors = {x = function(g, out, out3)
   local m, n = out.shape[#out.shape - 1], out.shape[#out.shape]
   local k = math.min(m, n)
@@ -57,7 +57,7 @@ R.lu_factors = {x = function(g, out, out3)
   local gx = before(after(ops.tril(inner_l, -1) + ops.triu(inner_u)))
   if n > k then gx = ops.cat({gx, before(columns(g, k + 1))}, -1) end
   if m > k then gx = ops.cat({gx, after(rows(g, k + 1))}, -2) end
-  local at = ops.expand(M.unsqueeze(out3, -1), gx.shape)          -- back in their old order
+  local at = ops.expand(M.unsqueeze(out3, -1), gx.shape)          -- back in the original order
   return ops.scatter(ops.zeros(gx.shape, {dtype = gx.dtype, device = gx.device}), -2, at, gx)
 end}
 
@@ -68,7 +68,7 @@ R.eigen_rows = {x = function(g, out)
   return ops.matmul(ops.matmul(v, inner), T(v))
 end}
 
--- x = Q R; rows (column i of Q, row i of R). Of a wide x, R's further columns are Q^T times x's.
+-- x = Q R; rows (column i of Q, row i of R). For a wide x, R's further columns are Q^T times x's.
 R.qr_rows = {x = function(g, x, out)
   local m, n = x.shape[#x.shape - 1], x.shape[#x.shape]
   local k = math.min(m, n)
@@ -96,7 +96,7 @@ R.svd_rows = {x = function(g, x, out)
   local a, b = skew(ops.matmul(T(u), gu)), skew(ops.matmul(T(v), gv))
   local inner = over_differences(a, s * s) * row + column * over_differences(b, s * s) + as_diagonal(gs)
   local gx = ops.matmul(ops.matmul(u, inner), T(v))
-  -- what a gradient has beyond the vectors' span; none, as where s alone has one, stays none, though a singular value be 0
+  -- the part of a gradient outside the vectors' span; 0 stays 0, as where only s has a gradient, even if a singular value is 0
   local function beyond(w, gw)
     local rest = gw - ops.matmul(w, ops.matmul(T(w), gw))
     return rest / ops.where(ops.eq(rest, 0), 1, row)

@@ -1,12 +1,11 @@
--- A recurrent layer's gradients out of plain ops, so that they have gradients themselves: what R.recurrent in
--- layers.lua gives where a graph is asked for. The fused ops are src/cpu/recurrent.c's and src/cuda/recurrent.c's; all are the
--- formulas of src/core/cells.h.
+-- A recurrent layer's gradients made of ordinary ops, so that they can be differentiated again: R.recurrent in layers.lua uses them where a
+-- graph is asked for. The fused ops are in src/cpu/recurrent.c and src/cuda/recurrent.c; all follow the formulas of src/core/cells.h.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
--- forward(x, y, h, c): the input's and the hidden state's part of the gates, the states before -> new h, new c, what backward needs.
--- backward(d, dc, s, h, c): gradients of the new states, s, the states before -> those of x and y, of h as far as it
--- doesn't go through y, of c.
+-- forward(x, y, h, c): the input's and the hidden state's part of the gates, the previous states -> new h, new c, what backward needs.
+-- backward(d, dc, s, h, c): gradients of the new states, s, the previous states -> gradients of x and y, of h except the part through y, of
+-- c.
 local kinds = {}
 
 for name, slope in pairs {tanh = function(o) return 1 - o * o end, relu = function(o) return M.to(ops.gt(o, 0), o.dtype) end} do
@@ -54,7 +53,7 @@ kinds.gru = {
   end,
 }
 
--- g: of the op's first result. Gives the gradients of x, weight, bias, h0, c0.
+-- g: the gradient of the op's first result. Gives the gradients of x, weight, bias, h0, c0.
 return function(g, x, weight, bias, h0, c0, kind, reverse)
   local steps, k = x.shape[1], kinds[kind]
   local h, c, s, dx, dy = {[0] = h0}, {[0] = c0}, {}, {}, {}

@@ -1,11 +1,11 @@
--- Gradients of grid_sample. Where a graph of them is asked for they are made of other ops, each of which has its own rule.
+-- Gradients of grid_sample. Where a graph is asked for they are made of other ops, each of which has its own rule.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local recording = core.is_grad_enabled
 local R = {}
 
--- Where the points read along a dim, as pixels from 0, and how fast that moves with the grid: as core/grid_points.h says it, with which
--- this agrees.
+-- The positions that points read along a dim, in pixels from 0, and their derivatives with respect to the grid; must agree with
+-- core/grid_points.h.
 local function place(g, size, padding, align)
   local span, low = align and size - 1 or size, align and 0 or -0.5
   g = ops.where(ops.isnan(g), -1, g)
@@ -27,8 +27,8 @@ local function place(g, size, padding, align)
   return p + (g - at) * slope, slope
 end
 
--- The four pixels that each point reads: rows among the pixels of all pictures (one more stands for what is outside), weights, and how
--- these move with x and y.
+-- The four pixels that each point reads: rows among the pixels of all pictures (an extra one stands for the outside), weights, and their
+-- derivatives with respect to x and y.
 local function four(grid, shape, mode, padding, align)
   local n, h, w = shape[1], shape[3], shape[4]
   local x, sx = place(ops.select(grid, 4, 1), w, padding, align)
@@ -48,10 +48,10 @@ local function four(grid, shape, mode, padding, align)
   end
   return out
 end
--- (N, C, h, w) as a row of channels for each place
+-- (N, C, h, w) as a row of channels for each position
 local function rows(x) return M.reshape(ops.permute(x, {1, 3, 4, 2}), x.shape[1] * x.shape[3] * x.shape[4], x.shape[2]) end
 
--- 16-bit floats are computed as float32, as the op does; fn's result comes back in g's dtype.
+-- Computes 16-bit floats in float32, as the op does; fn's result is converted to g's dtype.
 local function in_float32(fn)
   return function(g, x, grid, ...)
     local dtype = g.dtype

@@ -16,7 +16,7 @@ R.xlog1py = {a = function(g, a, b)
 end, b = function(g, a, b) return g * a / (operand(b, g) + 1) end}
 
 ---- Bessel functions ----
--- that of order 1 divided by x, whose limit at 0 is 1/2; the 1 keeps second derivatives free of 0 / 0
+-- of order 1 divided by x, whose limit at 0 is 1/2; the 1 avoids 0 / 0 in second derivatives
 local function over(out, x)
   local at0 = ops.eq(x, 0)
   return ops.where(at0, 0.5, out / ops.masked_fill(x, at0, 1))
@@ -27,12 +27,12 @@ R.i1 = {x = function(g, x, out) return g * (ops.i0(x) - over(out, x)) end}
 R.i1e = {x = function(g, x, out) return g * (ops.i0e(x) - ops.sign(x) * out - over(out, x)) end}
 
 ---- incomplete gamma functions, zeta ----
--- By x it is the density of Gamma(a, 1); by a, as draws of it move with a.
+-- By x: the density of Gamma(a, 1); by a: as draws change with a.
 local function density(a, x) return ops.exp(ops.xlogy(a - 1, x) - x - ops.lgamma(a)) end
 local function by_a(name, g, a, x)
   if recording() then error(name .. ": there is no second derivative by its first argument", 0) end
   a, x = operand(a, g), operand(x, g)
-  local edge = ops.logical_or(ops.eq(x, 0), ops.eq(x, math.huge))             -- where nothing moves
+  local edge = ops.logical_or(ops.eq(x, 0), ops.eq(x, math.huge))             -- where nothing changes
   x = ops.masked_fill(x, edge, 1)
   return ops.masked_fill(g * ops.gamma_draw_slope(ops.log(x), a) * x * density(a, x), edge, 0)
 end

@@ -1,7 +1,7 @@
 -- AdaptiveLogSoftmaxWithLoss: a softmax over many classes of which few are frequent (Grave et al. 2017).
 --
--- Idea: the most frequent classes, and one stand-in for each cluster of the others, are the head's; a cluster's classes have a smaller
--- layer of their own, which is computed for the rows that need it. Invariant: classes are in order of frequency, and count from 1.
+-- Idea: the head has the most frequent classes, and one stand-in for each cluster of the others; a cluster's classes have a smaller layer
+-- of their own, which is computed only for the rows that need it. Invariant: classes are in order of frequency, and count from 1.
 local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
 local F = require "tycho.nn.functional"
@@ -11,10 +11,10 @@ local ops, M = core.ops, core.methods
 local nn = lib.classes
 
 local Adaptive = lib.layer "AdaptiveLogSoftmaxWithLoss"
--- AdaptiveLogSoftmaxWithLoss(in_features, n_classes, cutoffs, div_value=4, head_bias=false): cutoffs, a growing list, says which class each
--- cluster but the last ends with, the head's first; each cluster's layer has div_value times fewer features than the one before.
--- net(x (N, in_features) or (in_features), target (N) or a number's tensor) gives the target's log-probabilities, and minus their mean.
--- It waits for a GPU: which rows need a cluster is in the targets.
+-- AdaptiveLogSoftmaxWithLoss(in_features, n_classes, cutoffs, div_value=4, head_bias=false): cutoffs, a growing list, has the last class of
+-- the head and of each cluster except the last; each cluster's layer has div_value times fewer features than the one before. net(x (N,
+-- in_features) or (in_features), target (N) or a 0-dim tensor) gives the target's log-probabilities, and minus their mean. It waits for the
+-- GPU, since the targets decide which rows need a cluster.
 function Adaptive:init(...)
   local o = lib.arguments("AdaptiveLogSoftmaxWithLoss", "in_features, n_classes, cutoffs, div_value=4, head_bias=false", ...)
   local who, n = "AdaptiveLogSoftmaxWithLoss", options.whole("AdaptiveLogSoftmaxWithLoss", "n_classes", o.n_classes, 2)
@@ -61,7 +61,7 @@ function Adaptive:forward(x, target)
     fail("AdaptiveLogSoftmaxWithLoss: forward: targets must be from 1 to %d, got %d to %d", self.n_classes, least, most)
   end
   local first = self.cutoffs[1]
-  local at, output = ops.clamp(target, nil, first), nil            -- each row's column of the head
+  local at, output = ops.clamp(target, nil, first), nil            -- at: each row's column of the head
   for i = 1, #self.cutoffs - 1 do
     local low, high = self.cutoffs[i], self.cutoffs[i + 1]
     local mask = ops.logical_and(ops.gt(target, low), ops.le(target, high))

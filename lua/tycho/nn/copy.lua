@@ -1,18 +1,18 @@
 -- Copies of modules.
 --
--- Idea: one walk copies what was assigned, each thing once, so that what is shared stays shared among the copies; plain fields come last,
--- for they may hold modules that the walk has yet to meet.
+-- Idea: one walk copies each assigned value once, so that shared values stay shared among the copies. Plain fields come last, since they
+-- may refer to modules that the walk hasn't reached.
 local core = require "tycho.core"
 local M = core.methods
 
--- inside: what module.lua knows of a module's parts
+-- inside: module.lua's functions for a module's parts
 return function(Module, inside)
 
 local is_module, is_parameter, Parameter = inside.is_module, inside.is_parameter, inside.Parameter
--- A copy with memory of its own, without gradients: parameters, buffers and modules (shared ones stay shared), and tensors and tables among
--- other fields; objects with a metatable and functions stay the same ones.
+-- A copy with memory of its own and without gradients: of parameters, buffers and modules (shared ones stay shared), and of tensors and
+-- tables in other fields; functions and objects with a metatable aren't copied.
 function Module:clone()
-  local seen, plain = {}, {}               -- by what was copied: its copy; modules whose plain fields come last
+  local seen, plain = {}, {}               -- seen: copies by original; plain: modules whose plain fields come last
   local function copy(v, kind)
     if v == nil or seen[v] then return seen[v] end
     if kind == "module" then
@@ -54,7 +54,7 @@ function Module:clone()
   while plain[1] do
     local pair = table.remove(plain)
     for k, w in pairs(pair[2]._plain) do pair[1]._plain[k] = deep(w) end
-    for k, w in next, pair[2] do           -- what kinds of modules keep beside it
+    for k, w in next, pair[2] do           -- further raw fields that kinds of modules keep
       if type(k) == "string" and rawget(pair[1], k) == nil and k ~= "_hooks" and k ~= "_compiled" then
         rawset(pair[1], k, k == "_made_with" and w or deep(w))
       end

@@ -1,12 +1,12 @@
 -- ModuleDict and ParameterDict: members by name, in the order in which they were given.
 --
--- Idea: both are modules whose members are their parts of one kind; what they have in common is written once, over that kind's iterator.
+-- Idea: both are modules whose members are their parts of one kind; the common code is written over that kind's iterator.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local lib = require "tycho.nn.layer"
 local shown, fail = lib.shown, lib.fail
 
--- {name = member, ...}, whose order is the alphabet's, or {{name, member}, ...}, whose order is the list's, as the latter.
+-- Converts {name = member, ...}, in alphabetical order, or {{name, member}, ...}, in the list's order, to the latter form.
 local function listed(name, map, ...)
   local other = module.is_module(map)
   if map ~= nil and (type(map) ~= "table" or core.is_tensor(map) or select("#", ...) > 0 or (other and not map.items)) then
@@ -22,12 +22,12 @@ local function listed(name, map, ...)
   return list
 end
 
--- is(v): whether v may be a member; put(dict, name, v).
+-- is(v): whether v may be a member; put(dict, name, v) adds it.
 local function dict(name, what, is, put, items)
   local Dict = lib.layer(name)
   Dict._library = nil
   function Dict:init(map, ...) self:update(map, ...) end
-  -- Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+  -- Adds members from a table, a list of {name, member}, or another dict; they replace members of the same names.
   function Dict:update(map, ...)
     local list = listed(name, map, ...)
     for i, item in ipairs(list) do
@@ -47,34 +47,34 @@ local function dict(name, what, is, put, items)
     for i, k in ipairs(out) do place[k] = i end
     return setmetatable(out, {__call = function(list, _, last) return list[last == nil and 1 or place[last] + 1] end})
   end
-  -- A list of the members.
+  -- A list of the members, in order.
   function Dict:values()
     local out = {}
     for _, v in items(self) do out[#out + 1] = v end
     return out
   end
-  -- How many there are. (# of a table, which a module is, can't be told that.)
+  -- The number of members, which # can't give for a table such as a module.
   function Dict:len() return #self:keys() end
-  -- Whether there is a member of a name.
+  -- Whether there is a member of that name.
   function Dict:contains(key) return rawget(self, "_kinds")[key] ~= nil end
-  -- The member of a name, or default.
+  -- The member of that name, or default.
   function Dict:get(key, default)
     if self:contains(key) then return self[key] end
     return default
   end
-  -- The member of a name, which default becomes where there is none.
+  -- The member of that name; if there is none, default is added as it.
   function Dict:setdefault(key, default)
     if not self:contains(key) then self:update {{key, default}} end
     return self[key]
   end
-  -- Takes the member of a name out, and gives it.
+  -- Removes the member of that name, and returns it.
   function Dict:pop(key)
     local v = self:contains(key) and self[key]
     if not v then fail("%s:pop: there is no member %s", name, shown(key)) end
     self[key] = nil
     return v
   end
-  -- Takes all out.
+  -- Removes all members.
   function Dict:clear()
     for _, k in ipairs(self:keys()) do self[k] = nil end
   end

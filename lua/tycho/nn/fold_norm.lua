@@ -1,9 +1,9 @@
--- A layer and the batch norm behind it as one layer: fuse_conv_bn_eval, and what freezing a trace does.
+-- A layer and the batch norm after it as one layer: for fuse_conv_bn_eval and for freezing traces.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 
--- weight (outputs along dim), bias, which may be nil, and norm, a table {mean=, var=, weight=, bias=, eps=} of which weight and bias may be
--- nil: the weight and bias that do both, in the weight's dtype.
+-- The weight and bias of the combined layer, in the weight's dtype. weight has its outputs along dim, bias may be nil; norm: {mean=, var=,
+-- weight=, bias=, eps=}, of which weight and bias may be nil.
 return function(weight, bias, norm, dim)
   local scale = ops.rsqrt(norm.var + norm.eps)
   if norm.weight then scale = scale * norm.weight end

@@ -1,4 +1,4 @@
--- tycho.nn.functional: what PyTorch keeps there, under the same names. Nothing is defined here.
+-- tycho.nn.functional: the functions that PyTorch has there, by the same names. Nothing is defined here.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local functional = require "tycho.functional"
@@ -18,7 +18,7 @@ local function maybe_in_place(name, f)
     for k, v in pairs(o) do if k ~= "inplace" then rest[k] = v end end
     args[n] = rest
     if not o.inplace then return f(x, unpack(args, 1, next(rest) and n or n - 1)) end
-    local was = core.is_grad_enabled() and x.requires_grad and core.ops.clone(x) or x          -- which backward needs
+    local was = core.is_grad_enabled() and x.requires_grad and core.ops.clone(x) or x          -- backward needs the old value
     return core.methods.copy_(x, f(was, unpack(args, 1, next(rest) and n or n - 1)))
   end
 end
@@ -27,12 +27,12 @@ local other = {unfold = "im2col", upsample = "interpolate"}            -- tycho.
 local F = {}
 for _, name in ipairs {"relu", "elu", "celu", "selu", "leaky_relu", "hardtanh", "threshold"} do F[name .. "_"] = core.ops[name .. "_"] end
 
--- The function of that name, unless PyTorch keeps it elsewhere.
+-- The function of that name, if PyTorch has it there.
 local function find(_, name)
   local own = other[name] or name
   local f = functional.find(own)
   if f and functional.nn[own] then return INPLACE[name] and maybe_in_place(name, f) or f end
-  functional.all()                                     -- a name near it may be in any family
+  functional.all()                                     -- names to suggest may be in any family
   for _, names in ipairs {functional.nn, other} do for near in pairs(names) do local _ = F[near] end end
 end
 return options.told(F, "nn.functional", "tycho", nil, nil, find)

@@ -1,13 +1,13 @@
--- Hooks of modules: what is called before and after a module's forward, when backward has its gradients, and around its state dict.
+-- Hooks of modules: functions called before and after forward, when backward has a module's gradients, and around its state dict.
 --
--- Idea: a module's hooks are lists in its raw field _hooks, by when they are called; those of every module are such lists in
--- hooks.everywhere, and are called first. Where there are neither, forward is called as it is.
+-- Idea: a module's hooks are lists, by kind, in its raw field _hooks; those of every module are such lists in hooks.everywhere, and run
+-- first. A module without hooks lacks that field; where there are none of either, forward is called directly.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, check, pack = options.fail, options.check, options.pack
-local hooks = {there = false}          -- there: some module has had hooks, which may hold on to what they see
+local hooks = {there = false}          -- there: a module has had hooks, which may keep what they see
 
--- The hooks to call now: a copy, since they may add others, or remove themselves.
+-- The hooks of a kind to call now: a copy, since hooks may add others, or remove themselves.
 local function now(own, when)
   local list = {unpack(hooks.everywhere and hooks.everywhere[when] or {})}
   for _, h in ipairs(own and own[when] or {}) do list[#list + 1] = h end
@@ -15,7 +15,7 @@ local function now(own, when)
 end
 local function passed(given, ...) return (...) ~= nil and pack(...) or given end
 
--- A list of the arguments without the options that come last, and these.
+-- The arguments without a last table of options, and that table.
 local function apart(inputs)
   local last, n = inputs[inputs.n], inputs.n
   local named = type(last) == "table" and getmetatable(last) == nil and type(next(last)) == "string"
@@ -24,7 +24,7 @@ local function apart(inputs)
 end
 local function arguments(new, n)
   if type(new) ~= "table" or getmetatable(new) ~= nil then return pack(new) end
-  n = math.max(table.maxn(new), n)                       -- nil at the end counts
+  n = math.max(table.maxn(new), n)                       -- trailing nils count
   return {n = n, unpack(new, 1, n)}
 end
 local function before_forward(self, h, inputs)
@@ -50,8 +50,8 @@ local function after_forward(self, h, inputs, outputs)
   return passed(outputs, h.fn(self, list, named, unpack(outputs, 1, outputs.n)))
 end
 
--- The tensors in list that require grad, passed through a recorded identity whose backward is fn(gradients by place), which gives
--- them back.
+-- Passes the tensors in list that require grad through a recorded identity whose backward is fn(gradients by place), which returns
+-- gradients.
 local function passed_through(who, list, fn)
   local tensors, places = {}, {}
   for i = 1, list.n do
@@ -75,11 +75,11 @@ local function passed_through(who, list, fn)
   for k, i in ipairs(places) do out[i] = passed_on[k] end
   return out, true
 end
--- forward, with what hooks of the backward pass are told: gradients of inputs and outputs, by place.
+-- forward, with gradients of inputs and outputs, by place, passed to the backward hooks.
 local function watched(self, own, inputs)
   local given
   local function tell(grads)
-    if not given then return grads end               -- a pass that hasn't come by the outputs: a second derivative's
+    if not given then return grads end               -- a pass that didn't reach the outputs: a second derivative's
     for _, h in ipairs(now(own, "back")) do
       local new = h.fn(self, grads, given)
       if new ~= nil then grads = new end
@@ -97,7 +97,8 @@ local function watched(self, own, inputs)
   return outputs
 end
 
--- forward between the module's hooks. What a hook returns, if not nil, takes the place of what it was given.
+-- Calls forward between the module's hooks. A value other than nil that a hook returns replaces what it was given. called: the hooks after
+-- forward that have run, and the inputs that forward got.
 local function between(self, own, called, inputs)
   for _, h in ipairs(now(own, "before")) do inputs = before_forward(self, h, inputs) end
   called.inputs = inputs
@@ -124,7 +125,7 @@ function hooks.forward(self, ...)
   error(outputs, 0)
 end
 
--- Calls a module's hooks of a kind, which give nothing.
+-- Calls a module's hooks of a kind whose results don't count.
 function hooks.call(self, when, ...)
   local own = rawget(self, "_hooks")
   for _, h in ipairs(own and {unpack(own[when])} or {}) do h.fn(...) end

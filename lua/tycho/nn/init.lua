@@ -1,8 +1,8 @@
--- tycho.nn: the layers that have parameters, and lists of modules; what the other files of this folder define is gathered here too. The
--- functions that fill parameters, tycho.nn.init, stand in init_functions.lua.
+-- tycho.nn: the layers that have parameters, and lists of modules; the other files of this folder are gathered here too. The functions that
+-- fill parameters, tycho.nn.init, are in init_functions.lua.
 --
--- Idea: each layer is a class of its own, parameters in init, arithmetic in forward. Invariant: names, defaults, names in state dicts and
--- the distributions that parameters are drawn from are PyTorch's.
+-- Idea: each layer is a class of its own, with its parameters in init and its arithmetic in forward. Invariant: names, defaults, names in
+-- state dicts and the distributions that parameters are drawn from are PyTorch's.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad
@@ -31,19 +31,19 @@ local function container(name)
   return class
 end
 
--- A list may have no names: a table keeps no order of them.
+-- Raises if the list has named fields, since a table keeps no order of names.
 local function unnamed(name, list, how)
   for k in pairs(list) do
     if type(k) ~= "number" then fail("%s: '%s' is a name, and names have no order in a Lua table: %s", name, tostring(k), how) end
   end
   return list
 end
--- The position behind a list's members, unless they have to be counted anew.
+-- The position after the last member; nil if the members must be counted anew.
 local function behind(self)
   local n, order = #self, rawget(self, "_order")
   return #order == n and (n == 0 or order[n] == n) and n + 1 or nil
 end
--- Adds a member behind the others; gives the list.
+-- Appends a member; gives the list.
 local function append(self, m)
   if type(m) == "table" and rawget(m, "_super") then
     fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
@@ -56,7 +56,8 @@ local function append(self, m)
   end
   return self:add_module(tostring(#module.members(self)), m)
 end
--- extend{a, b}: appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+-- extend{a, b}: appends the members of a list; gives the list. Called on a class, Sequential:extend("Name") makes a subclass, as for any
+-- module.
 local function extend(self, list)
   if not module.is_module(self) then return module.Module.extend(self, list) end
   if type(list) ~= "table" then fail("%s:extend: a list is needed, got %s", self._name, shown(list)) end
@@ -76,7 +77,7 @@ local function insert(self, at, m)
   table.insert(self, at, table.remove(self))
   return self
 end
--- Takes the member at a position (the last one unless given) out, and gives it.
+-- Removes the member at a position (the last one unless given), and returns it.
 local function pop(self, at)
   module.members(self)                     -- closes holes
   at = at or #self
@@ -86,9 +87,9 @@ local function pop(self, at)
 end
 
 local Sequential = container("Sequential")
--- Sequential(a, b, ...), or of a list {a, b, ...}: what one module returns goes to the next one; of several results a layer of the
--- library's takes the first, a program's own module all. Sequential{{"conv", a}, {"relu", b}} gives them names. seq[1] is the first;
--- negative positions count from the end, seq[{ {1, 2} }] is a Sequential of some.
+-- Sequential(a, b, ...), or Sequential{a, b, ...}: each module's results go to the next one; of several results a built-in layer takes the
+-- first, a program's own module all. Sequential{{"conv", a}, {"relu", b}} gives the members names. seq[1] is the first; negative positions
+-- count from the end, seq[{ {1, 2} }] is a Sequential of some members.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
     if select("#", ...) > 0 then fail("Sequential: after a list of modules argument 2 must be nothing, got %s", shown((...))) end
@@ -104,10 +105,10 @@ function Sequential:init(first, ...)
   local others = {...}
   for i = 1, select("#", ...) do append(self, others[i]) end
 end
--- What m has made of x (y and further results); before them whether x's memory may go with the next layer: only layers of the library
--- itself have seen it.
+-- Gives m's results y, ... for the input x, and before them whether y may be freed after the next layer: only if built-in layers alone have
+-- seen it. Frees x if that is so (mine) and m is built in.
 local function released(m, x, mine, y, ...)
-  local class = getmetatable(m)._class                   -- none: something that stands for a module
+  local class = getmetatable(m)._class                   -- nil: a stand-in for a module
   local library = not hooks.there and class ~= nil and rawget(class, "_library") == true
   if rawequal(y, x) then return mine and library, y, ... end
   if mine and library then M.free(x) end
@@ -134,10 +135,10 @@ function Sequential:forward(...)
 end
 
 local Checkpoint = layer("Checkpoint")
-Checkpoint._library = nil                  -- it keeps its input, and what it holds may be a user's
--- Checkpoint(module, segments=1): the values between the module's input and result aren't kept for backward, which computes them again
--- (utils.checkpoint); of a Sequential in so many parts, each recomputed by itself. Field saved_bytes: what the last backward had to make
--- anew.
+Checkpoint._library = nil                  -- it keeps its input, and its module may be a user's
+-- Checkpoint(module, segments=1): the values between the module's input and result aren't kept for backward, which recomputes them
+-- (utils.checkpoint); a Sequential is split into so many segments, each recomputed by itself. Field saved_bytes: the bytes that the last
+-- backward recomputed.
 function Checkpoint:init(...)
   local o = arguments("Checkpoint", "module, segments=1", ...)
   local m = o.module
@@ -153,7 +154,7 @@ function Checkpoint:init(...)
 end
 function Checkpoint:forward(...)
   local function report(bytes)
-    if self._open == 0 then self.saved_bytes = 0 end               -- the first segment of a backward pass is the last of the forward pass
+    if self._open == 0 then self.saved_bytes = 0 end               -- backward starts with the last segment
     self._open = (self._open + 1) % self._pieces
     self.saved_bytes = self.saved_bytes + bytes
   end
@@ -165,7 +166,7 @@ function Checkpoint:extra_repr() return "segments=" .. self.segments end
 
 local ModuleList = container("ModuleList")
 ModuleList._folds = true
--- What a container is made from: one list, or nothing.
+-- The argument of a container's constructor: one list, or nothing.
 local function only_list(name, list, ...)
   if list ~= nil and (type(list) ~= "table" or core.is_tensor(list) or module.is_module(list) or select("#", ...) > 0) then
     fail("%s: one list is needed, such as %s{a, b}", name, name)
@@ -177,19 +178,19 @@ local function only_numbered(name, ...)
   return without_holes(name, unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names"))
 end
 
--- ModuleList{a, b, ...}: a list of modules that the module it is assigned to knows of: l[i], #l, ipairs(l). It has no forward. l:pop(i)
--- takes one out; l[i] = nil does too, but Lua's # counts the hole that it leaves until the list is next gone over.
+-- ModuleList{a, b, ...}: a list of modules that belong to the module it is assigned to: l[i], #l, ipairs(l). It has no forward. l:pop(i)
+-- removes one; l[i] = nil does too, but Lua's # counts the hole that it leaves until the list is next traversed.
 function ModuleList:init(list, ...)
   for _, m in ipairs(only_numbered("ModuleList", list, ...)) do append(self, m) end
 end
 
 local ParameterList = container("ParameterList")
 ParameterList._wraps, ParameterList._tells_parameters = true, true
--- ParameterList{parameter or tensor, ...}: a list of parameters that the module it is assigned to knows of: l[i], #l, ipairs(l).
+-- ParameterList{parameter or tensor, ...}: a list of parameters that belong to the module it is assigned to: l[i], #l, ipairs(l).
 function ParameterList:init(list, ...)
   for _, p in ipairs(only_numbered("ParameterList", list, ...)) do self:append(p) end
 end
--- Adds a parameter, or a tensor, which becomes one, behind the others; gives the list.
+-- Appends a parameter, or a tensor, which becomes one; gives the list.
 function ParameterList:append(p)
   if not core.is_tensor(p) then fail("ParameterList: a tensor is needed, got " .. type(p)) end
   module.put(self, "parameter", behind(self) or #module.members(self) + 1, module.is_parameter(p) and p or Parameter(p))
@@ -215,7 +216,7 @@ for _, List in ipairs {Sequential, ModuleList, ParameterList} do
   end
 end
 
--- Identity(): gives its input; arguments are taken, and of no effect.
+-- Identity(): returns its input; arguments are accepted without effect.
 local Identity = layer("Identity")
 function Identity:forward(x) return x end
 
@@ -278,7 +279,7 @@ end
 local FORWARDS = "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=true, padding_mode=zeros"
 local TRANSPOSED = "in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=true, dilation=1, \z
   padding_mode=zeros"
--- The output_padding with which x's last dims sizes become output_size's.
+-- The output_padding that makes x's last dims come out with the sizes of output_size.
 local function padding_for(name, self, x, output_size, dims)
   if type(output_size) ~= "table" or core.is_tensor(output_size) or #output_size < dims then
     fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size))
@@ -301,7 +302,7 @@ local function padding_for(name, self, x, output_size, dims)
 end
 local function conv(name, dims, transposed)
   local Conv = layer(name)
-  -- one whole number for each dim, from least
+  -- a whole number >= least for each dim
   local function many(what, v, least)
     local out = {}
     if type(v) == "table" and #v ~= dims then
@@ -311,8 +312,8 @@ local function conv(name, dims, transposed)
     return out
   end
   -- Conv2d: (N, in, H, W) -> (N, out, H', W'); Conv1d: (N, in, L); Conv3d: (N, in, D, H, W); also without N. Sizes are a number or a list
-  -- of one for each dim; padding may be "same", padding_mode "zeros", "reflect", "replicate", "circular". ConvTranspose2d goes the other
-  -- way, padding_mode "zeros" alone, and is called as conv(x, output_size).
+  -- of one for each dim; padding may be "same", padding_mode "zeros", "reflect", "replicate", "circular". ConvTranspose2d and the like are
+  -- the reverse, have only padding_mode "zeros", and are called as conv(x, output_size).
   function Conv:init(...)
     local o = arguments(name, transposed and TRANSPOSED or FORWARDS, ...)
     local n_in, n_out = whole(name, "in_channels", o.in_channels), whole(name, "out_channels", o.out_channels)
@@ -331,7 +332,7 @@ local function conv(name, dims, transposed)
       fail("%s: padding_mode must be zeros, reflect, replicate or circular, got %s", name, tostring(o.padding_mode))
     end
     if transposed and type(o.padding) == "string" then fail("%s: padding must be whole numbers, got '%s'", name, o.padding) end
-    local more                             -- elements more at the end of a dim
+    local more                             -- additional elements at the end of each dim
     self.padding, more = shapes.window_padding(name, o.padding, k, self.stride, self.dilation)
     self.padding_text = o.padding == "same" and "same" or nil
     if math.max(unpack(more)) > 0 then self.uneven = more end
@@ -343,7 +344,7 @@ local function conv(name, dims, transposed)
   local function plain(v) return dims > 1 and v or v[1] end
   if transposed then
     local fn = "conv_transpose" .. dims .. "d"
-    -- output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+    -- output_size, a list of sizes (or a whole shape, whose last sizes count), replaces output_padding
     function Conv:forward(x, output_size)
       if type(output_size) == "table" and output_size.output_size then output_size = output_size.output_size end
       local more = output_size ~= nil and plain(padding_for(name, self, x, output_size, dims)) or self.output_padding
@@ -362,7 +363,7 @@ local function conv(name, dims, transposed)
     end
   end
   function Conv:extra_repr()
-    local function unless(plainly, key, value)             -- what is as usual isn't said
+    local function unless(plainly, key, value)             -- default values aren't shown
       for i = 1, dims do if type(value) == "table" and value[i] ~= plainly then return (", %s=%s"):format(key, text(value)) end end
       return type(value) ~= "table" and value ~= plainly and (", %s=%s"):format(key, tostring(value)) or ""
     end
@@ -387,7 +388,7 @@ local function running_stats(self, n)
   self:register_buffer("running_var", ops.ones(n))
   self:register_buffer("num_batches_tracked", ops.zeros({}, {dtype = "int64"}))
 end
--- The running statistics begin anew: mean 0, variance 1.
+-- Resets the running statistics: mean 0, variance 1.
 local function reset_running_stats(self)
   if not self.running_mean then return end
   no_grad(function()
@@ -396,21 +397,21 @@ local function reset_running_stats(self)
     M.zero_(self.num_batches_tracked)
   end)
 end
--- A batch norm's forward: by the batch's statistics in training, else by the running ones.
+-- A batch norm's forward: with the batch's statistics in training, else with the running ones.
 function lib.batch_norm(self, x)
   local momentum = self.momentum
   if self.training and not self.track_running_stats then
     return F.batch_norm(x, nil, nil, self.weight, self.bias, {training = true, eps = self.eps})
   end
   if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
-  if self.training and self.num_batches_tracked and not modes.recomputing then      -- which the op counts on its way
+  if self.training and self.num_batches_tracked and not modes.recomputing then      -- the op increments the count itself
     return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias,
       self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
   end
   return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
     {training = self.training or self.running_mean == nil, momentum = momentum or 0, eps = self.eps})
 end
--- What BatchNorm and InstanceNorm begin with; momentum = false: the mean of all batches so far, of an InstanceNorm 0.
+-- Initializes BatchNorm and InstanceNorm. momentum = false: the mean of all batches so far; for an InstanceNorm 0.
 local function norm_init(self, name, defaults, ...)
   local o = arguments(name, "num_features, eps=1e-5, momentum=0.1, " .. defaults .. ", *, bias=true", ...)
   local n = whole(name, "num_features", o.num_features)
@@ -425,9 +426,9 @@ local function norm_repr(self)
 end
 local function batch_norm(name, least, most)
   local Norm = layer(name)
-  -- Batch norm over all dims but 2, the channels: BatchNorm1d (N, C) or (N, C, L), BatchNorm2d (N, C, H, W), BatchNorm3d (N, C, D, H, W).
-  -- In training by the batch's statistics, which running_mean and running_var follow; in evaluation by those. momentum = false: they are
-  -- the means of all batches so far.
+  -- Batch norm over all dims except 2, the channels: BatchNorm1d (N, C) or (N, C, L), BatchNorm2d (N, C, H, W), BatchNorm3d (N, C, D, H,
+  -- W). Training uses the batch's statistics, which running_mean and running_var follow; evaluation uses those. momentum = false: they are
+  -- the means over all batches so far.
   function Norm:init(...) norm_init(self, name, "affine=true, track_running_stats=true", ...) end
   Norm.reset_running_stats, Norm.extra_repr = reset_running_stats, norm_repr
   function Norm:forward(x)
@@ -449,7 +450,8 @@ local function sizes_of(name, v)
 end
 
 local LayerNorm = layer("LayerNorm")
--- LayerNorm(normalized_shape, eps=1e-5, elementwise_affine=true, bias=true): over the last dims, of these sizes (a number: the last dim).
+-- LayerNorm(normalized_shape, eps=1e-5, elementwise_affine=true, bias=true): over the last dims, which have these sizes (a number: the last
+-- dim).
 function LayerNorm:init(...)
   local o = arguments("LayerNorm", "normalized_shape, eps=1e-5, elementwise_affine=true, bias=true", ...)
   self.normalized_shape, self.eps = sizes_of("LayerNorm", o.normalized_shape), number("LayerNorm", "eps", o.eps)
@@ -462,8 +464,8 @@ function LayerNorm:extra_repr()
 end
 
 local GroupNorm = layer("GroupNorm")
--- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true, {bias=true}): x (N, num_channels, *), the channels in groups, each normalised
--- by itself.
+-- GroupNorm(num_groups, num_channels, eps=1e-5, affine=true, {bias=true}): x (N, num_channels, *), with each group of channels normalised
+-- separately.
 function GroupNorm:init(...)
   local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true, *, bias=true", ...)
   local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
@@ -477,8 +479,8 @@ function GroupNorm:extra_repr()
 end
 
 local RMSNorm = layer("RMSNorm")
--- RMSNorm(normalized_shape, eps=, elementwise_affine=true): divides by the root of the mean of squares over the last dims, of these sizes.
--- eps: unless given, the distance from 1 to the next float32 (of float64 elements, float64).
+-- RMSNorm(normalized_shape, eps=, elementwise_affine=true): divides by the root of the mean of squares over the last dims, which have these
+-- sizes. eps: by default the distance from 1 to the next float32 (for float64 elements, float64).
 function RMSNorm:init(...)
   local o = arguments("RMSNorm", "normalized_shape, eps=nil, elementwise_affine=true", ...)
   self.normalized_shape, self.eps = sizes_of("RMSNorm", o.normalized_shape), o.eps and number("RMSNorm", "eps", o.eps) or nil
@@ -492,7 +494,7 @@ end
 
 local function instance_norm(name, dims)
   local Norm = layer(name)
-  -- Each channel of each item normalised by itself: InstanceNorm1d (N, C, L), InstanceNorm2d (N, C, H, W), InstanceNorm3d (N, C, D, H, W);
+  -- Normalises each channel of each item separately: InstanceNorm1d (N, C, L), InstanceNorm2d (N, C, H, W), InstanceNorm3d (N, C, D, H, W);
   -- also without N.
   function Norm:init(...) norm_init(self, name, "affine=false, track_running_stats=false", ...) end
   Norm.reset_running_stats, Norm.extra_repr = reset_running_stats, norm_repr
@@ -514,8 +516,8 @@ for dims = 1, 3 do lib.declare(("InstanceNorm%dd"):format(dims), instance_norm, 
 
 local function dropout(name, fn)
   local Drop = layer(name)
-  -- In training each element, of Dropout1d to 3d each channel, is 0 with probability p, and the others grow by 1 / (1 - p). AlphaDropout
-  -- keeps mean and variance of what SELU gives.
+  -- In training each element, or for Dropout1d to 3d each channel, is set to 0 with probability p, and the others are scaled by 1 / (1 -
+  -- p). AlphaDropout keeps the mean and variance of SELU's results.
   function Drop:init(...)
     self.p = arguments(name, "p=0.5, inplace=false", ...).p
     if type(self.p) ~= "number" or not (self.p >= 0 and self.p <= 1) then fail(name .. ": p must be in 0..1, got " .. shown(self.p)) end
@@ -554,7 +556,7 @@ lib.others = require("tycho.later").files {
 local function find(_, name)
   if not lib.declared[name] then lib.others:read(name) end
   local class = lib.class(name)
-  if class == nil then lib.all() end                                         -- a name near it is told
+  if class == nil then lib.all() end                                         -- for the suggestion in the error
   return class
 end
 
@@ -562,8 +564,7 @@ for name, fn in pairs(hooks) do if name:find "^register_module" then nn[name] = 
 
 ---- summary ----
 -- summary(model, sizes, {dtype=}): a text table of the layers that forward runs, with the shapes of their results and their parameters.
--- sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: of the input, that of the first parameter unless given: "int64"
--- for ids.
+-- sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: the input's, by default the first parameter's: "int64" for ids.
 function nn.summary(model, sizes, o)
   if not module.is_module(model) then fail("summary: argument 1 must be a module, got %s", shown(model)) end
   local first = model:parameters()[1]

@@ -1,5 +1,5 @@
--- tycho.nn.init (nn/init.lua has the layers): fill a parameter in place, and return it; arguments in PyTorch's order or by name.
--- Formulas: Glorot & Bengio 2010, He et al. 2015.
+-- tycho.nn.init: functions that fill a parameter in place, and return it; arguments in PyTorch's order or by name. (The layers are in
+-- nn/init.lua.) Formulas: Glorot & Bengio 2010, He et al. 2015.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods
@@ -7,7 +7,7 @@ local options = require "tycho.options"
 local fail = options.fail
 local init = {}
 
--- init.name(x, ...): fn(x, o) without recording, o the arguments by name (signature: see tycho.options)
+-- init.name(x, ...): calls fn(x, o) without recording; o: the arguments by name (signature: see options.lua)
 local function define(name, signature, fn)
   init[name] = function(x, ...)
     if not core.is_tensor(x) then options.fail("%s: argument 1 must be a tensor, got %s", name, type(x)) end
@@ -28,7 +28,7 @@ define("constant_", "val", function(x, o) return M.fill_(x, o.val) end)
 define("zeros_", "", function(x) return M.fill_(x, 0) end)
 -- ones_(x): All elements become 1.
 define("ones_", "", function(x) return M.fill_(x, 1) end)
--- trunc_normal_(x, mean=0, std=1, a=-2, b=2, {generator=}): Normal numbers within a..b: what lies outside is drawn again.
+-- trunc_normal_(x, mean=0, std=1, a=-2, b=2, {generator=}): Normal numbers within a..b: others are drawn again.
 define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
   local function get(k) return number("trunc_normal_", o, k) end
   local mean, std, a, b = get "mean", get "std", get "a", get "b"
@@ -41,8 +41,8 @@ define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
   return M.clamp_(x, a, b)
 end)
 
--- calculate_gain(nonlinearity, param=): the gain of "linear", "sigmoid", "conv2d" and the like 1, "tanh" 5/3, "relu" sqrt(2), "leaky_relu"
--- (param: its slope, 0.01), "selu" 3/4.
+-- calculate_gain(nonlinearity, param=): the gain of "linear", "sigmoid", "conv2d" and the like is 1, of "tanh" 5/3, of "relu" sqrt(2), of
+-- "leaky_relu" sqrt(2 / (1 + param^2)) (param: its slope, 0.01), of "selu" 3/4.
 function init.calculate_gain(name, parameter)
   if type(parameter) == "table" then parameter = options.fill("calculate_gain", parameter, {param = 0.01}).param end
   if parameter ~= nil then options.number("calculate_gain", "param", parameter) end
@@ -61,18 +61,18 @@ local function fans(name, x)
   return math.max(x.shape[2] * field, 1), math.max(x.shape[1] * field, 1)
 end
 
--- sparse_(x, sparsity, std=0.01, {generator=}): of a matrix: normal numbers, but for a part `sparsity` of each column, drawn for each, that
--- is 0.
+-- sparse_(x, sparsity, std=0.01, {generator=}): for a matrix: normal numbers, with the share `sparsity` of each column, at random places,
+-- set to 0.
 define("sparse_", "sparsity, std=0.01", function(x, o)
   if M.dim(x) ~= 2 then error(("sparse_: a matrix is needed, got shape %s"):format(tostring(x.shape)), 0) end
   local rows, part = x.shape[1], number("sparse_", o, "sparsity")
   if not (part >= 0 and part <= 1) then error(("sparse_: sparsity must lie in 0..1, got %g"):format(part), 0) end
   M.normal_(x, 0, number("sparse_", o, "std"))
-  local order = M.argsort(core.ops.rand(x.shape, {device = x.device}), 1)              -- each column's rows, in an order drawn for it
+  local order = M.argsort(core.ops.rand(x.shape, {device = x.device}), 1)              -- a random order of each column's rows
   return M.masked_fill_(x, M.le(order, math.ceil(part * rows)), 0)
 end)
 
--- xavier_uniform_(x, gain=1, {generator=}): Glorot and Bengio 2010: uniform numbers of -b..b, b = gain sqrt(6 / (fan_in + fan_out)).
+-- xavier_uniform_(x, gain=1, {generator=}): Glorot and Bengio 2010: uniform numbers in -b..b, b = gain sqrt(6 / (fan_in + fan_out)).
 define("xavier_uniform_", "gain=1", function(x, o)
   local n_in, n_out = fans("xavier_uniform_", x)
   local bound = number("xavier_uniform_", o, "gain") * math.sqrt(6 / (n_in + n_out))
@@ -91,8 +91,8 @@ local function kaiming(name, x, o)
   local n_in, n_out = fans(name, x)
   return init.calculate_gain(o.nonlinearity, number(name, o, "a")) / math.sqrt(o.mode == "fan_out" and n_out or n_in)
 end
--- kaiming_uniform_(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=}): He et al. 2015: uniform numbers of -b..b, b = gain
--- sqrt(3 / fan), the gain that of nonlinearity with slope a; mode: "fan_in" or "fan_out".
+-- kaiming_uniform_(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=}): He et al. 2015: uniform numbers in -b..b, b = gain
+-- sqrt(3 / fan), with the gain of nonlinearity for slope a; mode: "fan_in" or "fan_out".
 define("kaiming_uniform_", KAIMING, function(x, o)
   local bound = kaiming("kaiming_uniform_", x, o) * math.sqrt(3)
   return M.uniform_(x, -bound, bound)
@@ -101,13 +101,12 @@ end)
 -- as kaiming_uniform_.
 define("kaiming_normal_", KAIMING, function(x, o) return M.normal_(x, 0, kaiming("kaiming_normal_", x, o)) end)
 
--- eye_(x): The identity, of a matrix.
+-- eye_(x): The identity matrix, for a tensor of 2 dims.
 define("eye_", "", function(x)
   if M.dim(x) ~= 2 then error("eye_: a tensor of 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   return M.copy_(x, core.ops.eye(x.shape[1], x.shape[2], {dtype = x.dtype, device = x.device}))
 end)
--- dirac_(x, groups=1): The identity for a convolution's weight, in each of its groups: as many channels as possible come out as they went
--- in.
+-- dirac_(x, groups=1): The identity for a convolution's weight, in each of its groups: as many channels as possible pass unchanged.
 define("dirac_", "groups=1", function(x, o)
   local groups = options.whole("dirac_", "groups", o.groups, 1)
   if M.dim(x) < 3 then error("dirac_: a tensor of at least 3 dims is needed, got shape " .. tostring(x.shape), 0) end
@@ -123,8 +122,7 @@ define("dirac_", "groups=1", function(x, o)
   end
   return x
 end)
--- orthogonal_(x, gain=1, {generator=}): Rows, or columns where there are fewer of them, that are orthogonal and of length gain (Saxe et
--- al. 2013).
+-- orthogonal_(x, gain=1, {generator=}): Orthogonal rows, or columns if there are fewer of them, of length gain (Saxe et al. 2013).
 define("orthogonal_", "gain=1", function(x, o)
   if M.dim(x) < 2 then error("orthogonal_: a tensor of at least 2 dims is needed, got shape " .. tostring(x.shape), 0) end
   local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)

@@ -1,14 +1,14 @@
--- What the library's layers are made with. A layer's class names its parameters in init, its arithmetic in forward.
+-- What the library's layers are made with. A layer's class defines its parameters in init and its arithmetic in forward.
 local module = require "tycho.nn.module"
 local given = require "tycho.options"
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local entry = require("tycho.functional.lib").entry
 local find = require("tycho.functional").find
--- classes: name -> class: what tycho.nn hands out; declared: those that are made when they are first named: their maker and its arguments
+-- classes: name -> class, tycho.nn's classes; declared: classes made on first use: their maker and its arguments
 local lib = {classes = {}, declared = {}}
 
--- The layer's own parameters and buffers begin anew, as those of a layer made with the same arguments.
+-- Resets the layer's own parameters and buffers to those of a new layer made with the same arguments.
 function lib.reset_parameters(self)
   local args = rawget(self, "_made_with")
   local fresh = getmetatable(self)._class(unpack(args, 1, args.n))
@@ -20,23 +20,23 @@ function lib.reset_parameters(self)
   end
 end
 
--- A class of this library. Sequential releases its results as soon as the next layer has used them.
+-- A class of this library. Sequential frees its results as soon as the next layer has used them.
 function lib.layer(name)
   local class = module.Module:extend(name)
   class._library, class._builtin = true, true
   class.reset_parameters = lib.reset_parameters
-  if rawget(lib.classes, name) == nil then lib.classes[name] = class end         -- a program's own stays
+  if rawget(lib.classes, name) == nil then lib.classes[name] = class end         -- a program's own class of that name stays
   return class
 end
 
--- A class that make(name, ...) makes when it is first named.
+-- Declares a class that make(name, ...) makes on first use.
 function lib.declare(name, make, ...) lib.declared[name] = {make, select("#", ...), ...} end
 -- The class of that name, or nil.
 function lib.class(name)
   local d = lib.declared[name]
   if d and rawget(lib.classes, name) == nil then
     local ok, err = pcall(d[1], name, unpack(d, 3, 2 + d[2]))
-    if not ok then                                           -- half made, it is made again
+    if not ok then                                           -- drop a half-made class
       lib.classes[name] = nil
       error(err, 0)
     end
@@ -50,13 +50,13 @@ function lib.all()
 end
 
 function lib.options(name, o, defaults) return given.fill(name, o, defaults) end
--- A constructor's arguments by name, from PyTorch's positions and a last table: see tycho.options.
+-- A constructor's arguments by name, from PyTorch's positions and a last table: see options.lua.
 lib.arguments, lib.fail, lib.shown = given.arguments, given.fail, given.shown
 
 function lib.whole(name, what, v) return given.whole(name, what, v, 1) end
 function lib.count(name, what, v) return given.whole(name, what, v, 0) end
 lib.number = given.number
--- padding_idx, counted from the end where it is negative; nil: there is none.
+-- padding_idx as a position from 1; negative ones count from the end; nil if none is given.
 function lib.padding_row(name, at, count)
   return at and entry(name, "padding_idx", given.whole(name, "padding_idx", at, -count), count)
 end
@@ -86,10 +86,10 @@ local function make_plain(name, fn, first, second, inplace)
       end
     end
     for _, k in ipairs(args) do self[k] = o[k] end
-    if self.stride == nil and self.kernel_size ~= nil then self.stride = self.kernel_size end        -- a pool's
+    if self.stride == nil and self.kernel_size ~= nil then self.stride = self.kernel_size end        -- of a pooling layer
     for _, k in ipairs(order) do self[k] = o[k] end
   end
-  function class:forward(...)              -- by the fields as they are: a program may have assigned others
+  function class:forward(...)              -- reads the fields, which a program may have assigned
     if type(fn) == "string" then fn = find(fn) end
     local values, n = {...}, select("#", ...)
     for i, k in ipairs(args) do values[n + i] = self[k] end
@@ -110,9 +110,9 @@ local function make_plain(name, fn, first, second, inplace)
     return table.concat(out, ", ")
   end
 end
--- A layer without parameters. first and second: its arguments in PyTorch's order, as tycho.options says; forward is fn, a function or
--- the name of one, of x..., those of first by position, a table of those of second. inplace: PyTorch's, taken at the end, and of no
--- effect: results are always fresh.
+-- Declares a layer without parameters. first and second: its arguments in PyTorch's order, as options.lua describes. forward calls fn, a
+-- function or its name, with x..., the arguments of first by position, and a table of those of second. inplace: accept PyTorch's inplace as
+-- the last argument, without effect: results are always new.
 function lib.plain(name, ...) lib.declare(name, make_plain, ...) end
 
 return lib

@@ -1,6 +1,6 @@
--- Layers that learn from their first input how many features it has, and are then what they are named after:
--- LazyLinear(10) becomes a Linear(n, 10). Their parameters are there from that moment on, so an optimizer is made after
--- it. A state dict that is loaded tells as much.
+-- Layers that take their number of input features from the first input, and then become the layer that they are named after: LazyLinear(10)
+-- becomes a Linear(n, 10). Their parameters exist only from then on, so the optimizer must be made later. Loading a state dict has the same
+-- effect.
 local core = require "tycho.core"
 local lib = require "tycho.nn.layer"
 local module = require "tycho.nn.module"
@@ -8,13 +8,13 @@ local M = core.methods
 local options = require "tycho.options"
 local fail, shown = options.fail, options.shown
 
--- of(x): the dim of x that has the features; saved: that of a saved weight
+-- of(x): the features' dim of x; saved: their dim in a saved weight
 local function lazy(name, of, saved)
   local Lazy = lib.layer("Lazy" .. name)
   Lazy._is_lazy = true
   function Lazy:init(...)
     self.arguments = options.pack(...)
-    self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- what to() makes of it, it makes of the layer
+    self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- to() changes it as it will the layer
     module.lazy_layers = true
   end
   local function become(self, features, device, dtype)
@@ -30,8 +30,8 @@ local function lazy(name, of, saved)
     become(self, x.shape[of(x)], x.device, own and x.dtype or nil)
     return self:forward(x, ...)
   end
-  -- state: a state dict that is about to be loaded; prefix: of this layer's names in it. Gives what makes it lazy again; nil where the
-  -- state tells nothing.
+  -- state: a state dict about to be loaded; prefix: of this layer's names in it. Gives a function that makes the layer lazy again; nil
+  -- where the state doesn't have its sizes.
   function Lazy:learn(state, prefix)
     local w, given = state[prefix .. "weight"] or state[prefix .. "running_mean"], self.arguments
     local o = given[given.n]

@@ -1,6 +1,6 @@
 -- Losses as layers.
 --
--- Idea: what a loss takes, and what is taken where nothing is given, is read from its function's signature.
+-- Idea: a loss's options and their defaults are read from its function's signature.
 local core = require "tycho.core"
 local F = require "tycho.nn.functional"
 local signature_of = require("tycho.functional").signature_of
@@ -10,7 +10,7 @@ local layer, fail, shown = lib.layer, options.fail, options.shown
 
 local function loss(name, fn, order)
   local Loss = layer(name)
-  -- (options), or what PyTorch has first by place, then options
+  -- (options), or PyTorch's leading positional arguments, then options
   function Loss:init(...)
     local signature = signature_of(fn)
     local n, o = select("#", ...), nil
@@ -57,7 +57,7 @@ local function loss(name, fn, order)
     return F[fn](unpack(values, 1, n + 1))
   end
 end
--- The third: what PyTorch takes first, in its order.
+-- The third item: PyTorch's leading positional arguments.
 for _, row in ipairs {{"CrossEntropyLoss", "cross_entropy", "weight"}, {"NLLLoss", "nll_loss", "weight"}, {"MSELoss", "mse_loss"},
   {"L1Loss", "l1_loss"}, {"SmoothL1Loss", "smooth_l1_loss"}, {"HuberLoss", "huber_loss", "reduction delta"}, {"KLDivLoss", "kl_div"},
   {"BCELoss", "binary_cross_entropy", "weight"}, {"BCEWithLogitsLoss", "binary_cross_entropy_with_logits", "weight"},
@@ -72,7 +72,7 @@ end
 
 local LinearCrossEntropyLoss = layer "LinearCrossEntropyLoss"
 -- LinearCrossEntropyLoss(in_features, num_classes, bias=false, {weight=, reduction="mean", ignore_index=-100, label_smoothing=0,
--- chunk_size=}): a linear layer and the cross-entropy of its scores, which are never in memory as a whole: loss(x, target). As
+-- chunk_size=}): a linear layer and the cross-entropy of its scores, which are never in memory as a whole: loss(x, target). See
 -- nn.functional.linear_cross_entropy.
 function LinearCrossEntropyLoss:init(...)
   local o = lib.arguments("LinearCrossEntropyLoss", "in_features, num_classes, bias=false, *, weight=nil, reduction=mean, \z

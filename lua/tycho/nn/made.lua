@@ -1,6 +1,6 @@
--- A parameter's place taken by what is made of others before each forward: what weight_norm, spectral_norm and pruning are built on.
+-- Replaces a parameter by a tensor computed from others before each forward: the base of weight_norm, spectral_norm and pruning.
 --
--- Invariant: until it is removed, m[name] is a result with a history, not a parameter; m[name .. "_made"] says of what kind.
+-- Invariant: until it is removed, m[name] is a result with a history, not a parameter; m[name .. "_made"] tells its kind.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
@@ -16,7 +16,7 @@ function made.begin(who, m, name)
   if not core.is_tensor(w) or not module.is_parameter(w) then fail("%s: the %s has no parameter '%s'", who, m._name, tostring(name)) end
   return w
 end
--- From now on m[name] is what compute(m) gives, made anew before each forward; compute(m, true) is to change nothing of m.
+-- From now on m[name] is compute(m), computed before each forward; compute(m, true) must not change m.
 function made.install(m, name, kind, compute)
   m[name] = nil
   m[name] = no_grad(compute, m, true)
@@ -25,7 +25,7 @@ function made.install(m, name, kind, compute)
   m[name .. "_made"] = {before = before, kind = kind, compute = compute}
   return m
 end
--- m[name] is a parameter again, that one where it is given, of its last value; parts: what its makers' names end in.
+-- Makes m[name] a parameter again, `parameter` if given, with its last value; parts: the suffixes of the tensors that it was computed from.
 function made.remove(who, kind, m, name, parts, parameter)
   local e = module.is_module(m) and type(name) == "string" and m[name .. "_made"]
   if not e or e.kind ~= kind then fail("%s: '%s' isn't made by %s", who, tostring(name), kind) end

@@ -1,8 +1,9 @@
--- The Module system: what is assigned to a module is found by name, in the order of assignment.
+-- The Module system: values assigned to a module are registered by name, in the order of assignment.
 --
--- Idea: parameters, buffers and modules live in self._parts, everything else in self._plain; neither are raw fields, so
--- that assigning anew is seen too; but for a list's members, which are, for ipairs. A class made by extend() is called to
--- construct, an instance to run forward. Errors from forward carry the path of modules that led to them.
+-- Idea: parameters, buffers and modules live in self._parts, everything else in self._plain. Neither are raw fields, so that a second
+-- assignment also passes through __newindex; the exception are a list's members, which are raw for ipairs. A class made by extend() is
+-- called to construct an instance, and an instance is called to run forward. Errors from forward carry the path of modules that led to
+-- them.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
@@ -14,17 +15,17 @@ local M = core.methods
 local Module = {_name = "Module"}
 Module.__index = Module
 local is_parameter, is_module = setmetatable({}, {__mode = "k"}), setmetatable({}, {__mode = "k"})
-local observers, observer = {}, nil  -- see exports.observe; called with each module and its results, where there are any
+local observers, observer = {}, nil  -- see exports.observe; observer(module, results...): nil if there are none
 local function tell_observers(...) for _, o in pairs(observers) do o.ran(...) end end
-local said = ""                      -- the place of the last error, which each module around it looks for
+local said = ""                      -- the place in the last error, by which each module around it recognises that error
 local exports = {}
--- What programs for Torch7 and for PyTorch look for in modules. Other fields that aren't there are nil: a layer may be optional.
+-- Names that Torch7 and PyTorch programs look for in modules. Other absent fields are nil: a layer may be optional.
 local elsewhere = {evaluate = "use eval()", getParameters = "parameters() lists them; nn.utils.parameters_to_vector joins them",
   zeroGradParameters = "use zero_grad()", zero_grads = "use zero_grad()", updateParameters = "an optimizer's step() does that",
   updateOutput = "use forward", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
   findModules = "use modules() or named_modules()"}
 
--- Parameter(t, requires_grad=true): t's memory as a leaf that requires grad; assigned to a module, it is one of its parameters.
+-- Parameter(t, requires_grad=true): t's memory as a leaf that requires grad; assigned to a module, it becomes one of its parameters.
 local function Parameter(t, requires_grad)
   if type(requires_grad) == "table" then requires_grad = options.fill("Parameter", requires_grad, {requires_grad = true}).requires_grad end
   if not core.is_tensor(t) then fail("Parameter: argument 1 must be a tensor, got " .. type(t)) end
@@ -37,10 +38,10 @@ local function Parameter(t, requires_grad)
   return p
 end
 
--- Tensors that Buffer has made, and their options.
+-- The tensors that Buffer has made, and their options.
 local buffers = setmetatable({}, {__mode = "k"})
--- Buffer(t, {persistent=true}): t's memory as a tensor that, assigned to a module, is one of its buffers; persistent = false: left out of
--- state dicts.
+-- Buffer(t, {persistent=true}): t's memory as a tensor that becomes a buffer of the module it is assigned to; persistent = false: left out
+-- of state dicts.
 local function Buffer(t, o)
   if not core.is_tensor(t) then fail("Buffer: argument 1 must be a tensor, got %s", options.shown(t)) end
   if type(o) == "boolean" then o = {persistent = o} end
@@ -49,7 +50,7 @@ local function Buffer(t, o)
   return b
 end
 
--- What stands for a module, and that module: a compiled one is called in its place, and all else is the module's own.
+-- Stand-ins for modules, and the modules: a compiled stand-in is called in the module's place; everything else is the module's own.
 local stands_for = setmetatable({}, {__mode = "k"})
 function exports.stand_for(v, m) is_module[v], stands_for[v] = true, m end
 function exports.behind(v) return stands_for[v] or v end
@@ -58,8 +59,8 @@ local function part(m, name)
   return stands_for[v] or v
 end
 
--- The names of a module's parts, in order. A list's members are its raw fields, whatever put them there, Lua's own table functions
--- too: they are counted anew, without the holes that m[2] = nil leaves, and come before what has a name.
+-- The names of a module's parts, in order. A list's members are its raw fields, whoever set them, also Lua's table functions: they are
+-- counted anew, without the holes that m[2] = nil leaves, and come before named parts.
 local function order_of(m)
   if not m._is_list then return m._order end
   local order, kinds, n = {}, m._kinds, 0
@@ -88,18 +89,18 @@ local function order_of(m)
   rawset(m, "_order", order)
   return order
 end
--- A list's _parts: what has a name lies there, what has a position in the list itself.
+-- A list's _parts: named parts are stored there, parts with a position in the list itself.
 local function parts_of_list(m)
   return setmetatable({}, {__index = function(_, k) return type(k) == "number" and rawget(m, k) or nil end,
     __newindex = function(parts, k, v) rawset(type(k) == "number" and m or parts, k, v) end})
 end
--- Such a module's members, in order; one that stands in several places comes as often.
+-- A list's members, in order; a member that occurs several times is listed as often.
 function exports.members(m)
   local list, kind = {}, m._wraps and "parameter" or "module"
   for _, name in ipairs(order_of(m)) do if m._kinds[name] == kind then list[#list + 1] = m._parts[name] end end
   return list
 end
--- As state dicts and trees name it: positions count from 0, as PyTorch's.
+-- A name as in state dicts and trees: positions count from 0, as in PyTorch.
 local function shown_name(name) return type(name) == "number" and tostring(name - 1) or name end
 
 local function class_of(m) return rawget(getmetatable(m), "_class") end
@@ -124,18 +125,18 @@ local function put(self, kind, name, value)
   if kind == "module" then rawset(value, "_label", shown_name(name)) end
 end
 
--- The position in a list that a name such as "0" stands for, unless a member has that name; other names stand for themselves.
+-- The position that a name such as "0" means in a list, unless a member has that name; other names stand for themselves.
 local function position(list, name)
   return type(name) == "string" and (name == "0" or name:find "^[1-9]%d*$") and not list._kinds[name] and tonumber(name) + 1 or name
 end
 
 local function assign(self, name, value)
   if self._is_list then name = position(self, name) end
-  if self._is_list and type(name) == "number" then         -- of a list: one of its positions, or the next; from the end too
+  if self._is_list and type(name) == "number" then         -- in a list: an existing position or the next; negative from the end
     local order = order_of(self)           -- closes holes
     local n, all = #self, #exports.members(self)
     local at = name < 0 and all + 1 + name or name
-    if at > n and at <= all and (n == 0 or at > n + 1) then self[order[at]] = value return end      -- names come behind
+    if at > n and at <= all and (n == 0 or at > n + 1) then self[order[at]] = value return end      -- named members come after positions
     if at % 1 ~= 0 or at < 1 or at > n + 1 then
       fail("%s: position %s is none of 1 to %d", self._name, tostring(name), all > n and all or n + 1)
     end
@@ -180,7 +181,7 @@ local function where(self, ok, ...)
     if not message:find "^in " and (said == "" or message:sub(1, #said) ~= said) then said = core.where() end
     local place = message:sub(1, #said) == said and said or ""                  -- the user's line stays in front
     message = message:sub(#place + 1)
-    if #message > 2000 and message:find "^in " then          -- a module within itself
+    if #message > 2000 and message:find "^in " then          -- the module contains itself
       message = message:sub(1, 400) .. " ... " .. message:sub(-400)
     end
     message = place .. "in " .. label .. (message:find "^in " and " > " .. message:sub(4) or ": " .. message)
@@ -198,32 +199,32 @@ local function run(self, ...)
 end
 
 -- register_forward_hook(fn, {prepend=false, with_kwargs=false, always_call=false}): fn(module, inputs, output, ...) is called after each
--- forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. with_kwargs:
--- fn(module, inputs, options, output, ...), where options is the table with names that came last, or {}. always_call: also where forward
--- errs, without an output. Gives a handle with remove().
+-- forward; inputs is a list. A value other than nil that it returns replaces the results. prepend: runs before the existing hooks.
+-- with_kwargs: fn(module, inputs, options, output, ...), where options is the last argument if that is a table of names, else {}.
+-- always_call: it is also called when forward errs, without an output. Gives a handle with remove().
 function Module:register_forward_hook(fn, o) return hooks.add(self, "register_forward_hook", "after", fn, o) end
--- register_full_backward_hook(fn, {prepend=false}): fn(module, grad_inputs, grad_outputs) is called when backward has these gradients:
--- lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
+-- register_full_backward_hook(fn, {prepend=false}): fn(module, grad_inputs, grad_outputs) is called when backward has computed these
+-- gradients: lists by place, nil where there is none. A list that it returns replaces grad_inputs. Gives a handle with remove().
 function Module:register_full_backward_hook(fn, o) return hooks.add(self, "register_full_backward_hook", "back", fn, o) end
 -- register_full_backward_pre_hook(fn, {prepend=false}): fn(module, grad_outputs) is called when backward has these, before it goes through
--- the module; a list that it returns takes their place. Gives a handle with remove().
+-- the module; a list that it returns replaces them. Gives a handle with remove().
 function Module:register_full_backward_pre_hook(fn, o) return hooks.add(self, "register_full_backward_pre_hook", "before_back", fn, o) end
--- register_forward_pre_hook(fn, {prepend=false, with_kwargs=false}): fn(module, inputs) is called before each forward; inputs is a list.
--- What it returns, a list or the one input, takes their place. with_kwargs: fn(module, inputs, options), as above; it may return both
--- anew. Gives a handle with remove().
+-- register_forward_pre_hook(fn, {prepend=false, with_kwargs=false}): fn(module, inputs) is called before each forward; inputs is a list. A
+-- list, or a single input, that it returns replaces them. with_kwargs: fn(module, inputs, options), as above; it may return new ones of
+-- both. Gives a handle with remove().
 function Module:register_forward_pre_hook(fn, o) return hooks.add(self, "register_forward_pre_hook", "before", fn, o) end
 
--- compile(options): from now on calls of this module go by way of tycho.compile, with its options, and so does their part of a backward
--- pass; the whole training step as one compiled function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) leaves
--- net as it is, and gives a module that stands for it.
+-- compile(options): from now on calls of this module go through tycho.compile, with its options, and so does their part of a backward pass;
+-- compiling the whole training step as one function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) instead
+-- leaves net as it is, and gives a module that stands in for it.
 function Module:compile(o)
   rawset(self, "_compiled", require "tycho.compile"(function(...) return as_written(self, ...) end, o))
   return self
 end
 
 -- A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init
--- assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep =
--- Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
+-- assigns modules, Parameters and buffers to self; net(...) runs forward. A program's class can be extended too, Deep = Net:extend("Deep"):
+-- Deep:init calls Net.init(self, ...) before it assigns anything.
 function Module:extend(name)
   name = name or "Module"
   local class = {_name = name, _super = self}
@@ -235,7 +236,7 @@ function Module:extend(name)
     if v ~= nil then return v end
     v = rawget(rawget(m, "_parts"), k)
     if v ~= nil then return v end
-    local made = rawget(rawget(m, "_parts"), "parametrizations")         -- what is computed where it is asked for: see parametrize.lua
+    local made = rawget(rawget(m, "_parts"), "parametrizations")         -- computed on access: see parametrize.lua
     if made and rawget(made._parts, k) then return rawget(made._parts, k)() end
     if type(k) ~= "string" and class.__missing then return class.__missing(m, k) end
     v = class[k]
@@ -246,7 +247,7 @@ function Module:extend(name)
     if v == nil and elsewhere[k] then fail("%s has no '%s': %s", class._name, k, elsewhere[k]) end
     return v
   end
-  local function defined(_, k, v)          -- methods and constants are a class's; what is trained is an instance's
+  local function defined(_, k, v)          -- methods and constants belong to a class, trained values to an instance
     if k == "__init" or k == "__init__" then fail("%s: '%s': the constructor is init", name, k)
     elseif is_module[v] or core.is_tensor(v) then
       fail("%s: '%s' is assigned to the class, not to an instance; a subclass's init calls %s.init(self, ...), with a dot", name, k, name)
@@ -264,14 +265,14 @@ function Module:extend(name)
       class.init(m, ...)
       return m
     end
-    local args, place = options.pack(...), nil           -- {dtype=, device=} among the options: where and what the parameters are
+    local args, place = options.pack(...), nil           -- {dtype=, device=} among the options are for the parameters
     local o = args[args.n]
     if type(o) == "table" and getmetatable(o) == nil and (type(o.dtype) == "string" or type(o.device) == "string") then
       place, args[args.n] = o, {}
       for k, v in pairs(o) do if k ~= "dtype" and k ~= "device" then args[args.n][k] = v end end
       if next(args[args.n]) == nil then args.n = args.n - 1 end
     end
-    local ok, e = pcall(class.init, m, unpack(args, 1, args.n))          -- an error belongs to the line that constructs
+    local ok, e = pcall(class.init, m, unpack(args, 1, args.n))          -- an error names the line that constructs
     if not ok then error(type(e) == "string" and core.where() .. bare(e) or e, 0) end
     rawset(m, "_made_with", args)
     if place and place.device then m:to(place.device) end
@@ -284,7 +285,7 @@ local function bare_module() Module._bare = Module._bare or Module:extend "Modul
 setmetatable(Module, {__tostring = function() return "class Module" end, __call = bare_module, __index = function(_, k)
   if k == "super" then fail "a class has no 'super': the base class's methods are called by its name, as in Base.init(self, ...)" end
 end})
--- Module(): an empty module, to which members are assigned; mostly Module:extend makes a class.
+-- Module(): an empty module, to which members are assigned. For a class use Module:extend.
 function Module.init() end
 function Module:forward() fail(self._name .. " has no forward") end
 
@@ -296,8 +297,8 @@ local function taken(who, self, name, kind)
   if type(class_of(self)[name]) == "function" or name == "training" then fail("%s: '%s' is a method of modules", who, name) end
   if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
 end
--- register_buffer(name, tensor, {persistent=true}): a tensor that moves with the module and isn't trained; nil: a name for one. persistent
--- = false: left out of state dicts.
+-- register_buffer(name, tensor, {persistent=true}): a tensor that moves with the module and isn't trained; nil: only reserves the name.
+-- persistent = false: left out of state dicts.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
   if o ~= nil then check("register_buffer", o, {persistent = true}) end
@@ -308,7 +309,7 @@ function Module:register_buffer(name, value, o)
   passing[name] = o and o.persistent == false or nil
   rawset(self, "_passing", passing)
 end
--- As self[name] = parameter; value: a Parameter, or nil: a name for one.
+-- As self[name] = parameter; value: a Parameter, or nil, which only reserves the name.
 function Module:register_parameter(name, value)
   if value ~= nil and not (core.is_tensor(value) and is_parameter[value]) then
     fail("register_parameter: argument 2 must be a Parameter or nil")
@@ -316,22 +317,23 @@ function Module:register_parameter(name, value)
   taken("register_parameter", self, name, "parameter")
   put(self, "parameter", name, value)
 end
--- As self[name] = module; gives the module that it is called on.
+-- As self[name] = module; gives the module that contains it.
 function Module:add_module(name, value)
   if not is_module[value] then fail("add_module: argument 2 must be a module, got " .. options.shown(value)) end
   taken("add_module", self, name, "module")
   local at, n = self._is_list and position(self, name), #exports.members(self)
   if type(at) == "number" and at <= (n == #self and n + 1 or #self) then assign(self, at, value)
-  else put(self, "module", name, value) end              -- positions don't come behind names
+  else put(self, "module", name, value) end              -- new positions can't follow named members
   return self
 end
 Module.register_module = Module.add_module
 
--- Every part of a kind below m, with its dotted name, in order; once each, unless seen is nil. within: the modules that lead to m.
+-- Calls fn for every part of a kind below m, with its dotted name, in order; only once each, unless seen is nil. within: the modules on the
+-- path to m.
 local function walk(m, kind, prefix, seen, fn, within)
   if not is_module[m] then fail("%s is a class: %s(...) makes a module of it", m._name, m._name) end
   within = within or {}
-  if within[m] then return end             -- a module may hold one that holds it
+  if within[m] then return end             -- a module may contain its own container
   within[m] = true
   for _, name in ipairs(order_of(m)) do
     local k, v, label = m._kinds[name], part(m, name), shown_name(name)
@@ -344,7 +346,7 @@ local function walk(m, kind, prefix, seen, fn, within)
   within[m] = nil
 end
 
--- within: the module's own and those of modules in it (false: its own alone). again: what is there twice comes twice.
+-- within = false: m's own parts only, not those of modules in it. again: a part with several places is listed for each.
 local function collect(m, kind, within, again)
   local names, values = {}, {}
   if within == false then
@@ -362,7 +364,7 @@ local function recursing(who, recurse)
   if recurse ~= nil and type(recurse) ~= "boolean" then fail("%s: recurse must be true or false, got %s", who, options.shown(recurse)) end
   return recurse
 end
--- prefix, recurse, remove_duplicate, in this order or by name; and whether to recurse
+-- Arguments prefix, recurse, remove_duplicate, in this order or by name. Gives the iterator, and whether it recurses.
 local function iterate(m, kind, ...)
   local who = ("named_%ss"):format(kind)
   local o = options.arguments(who, "prefix=nil, recurse=true, remove_duplicate=true", ...)
@@ -378,10 +380,10 @@ local function iterate(m, kind, ...)
   end, o.recurse
 end
 
--- for name, part in exports.own(m, kind) do: m's own of a kind, by each name.
+-- for name, part in exports.own(m, kind) do: m's own parts of a kind, by each name.
 function exports.own(m, kind) return (iterate(m, kind, nil, false)) end
 
--- Lists of parameters that some are missing from: the name of a lazy layer that has met no input yet. Optimizers refuse them.
+-- Incomplete lists of parameters, with the name of a lazy layer that has had no input yet. Optimizers refuse such lists.
 exports.incomplete = setmetatable({}, {__mode = "k"})
 local function note_lazy(m, list)
   if not exports.lazy_layers then return end               -- there has been none
@@ -390,11 +392,11 @@ local function note_lazy(m, list)
   end
 end
 
--- Parameters that are a part of a whole one (sharded.lua), and the group of processes that have the others.
+-- Parameters that are shards of a whole one (sharded.lua), and the group of processes that holds the others.
 exports.sharded = setmetatable({}, {__mode = "k"})
 
--- parameters(recurse=true): a list of the parameters of the module and those in it, each once, in the order of assignment; recurse =
--- false: its own alone.
+-- parameters(recurse=true): a list of the parameters of the module and of those in it, each once, in the order of assignment; recurse =
+-- false: only its own.
 function Module:parameters(recurse)
   recurse = recursing("parameters", recurse)
   local list = select(2, collect(self, "parameter", recurse))
@@ -402,7 +404,7 @@ function Module:parameters(recurse)
   return list
 end
 -- named_parameters(prefix="", recurse=true, {remove_duplicate=true}): for name, p in net:named_parameters() do: names with dots, such as
--- "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
+-- "layers.0.weight". remove_duplicate = false: a parameter in several places comes under each of its names.
 function Module:named_parameters(...)
   local each, recurse = iterate(self, "parameter", ...)
   if recurse then note_lazy(self, each) end
@@ -418,8 +420,8 @@ function Module:modules()
   for _, m in ipairs((select(2, collect(self, "module")))) do if not rawequal(m, self) then list[#list + 1] = m end end
   return list
 end
--- named_modules(prefix="", {remove_duplicate=true}): for name, m in net:named_modules() do: the module itself by the name "", then all
--- within it.
+-- named_modules(prefix="", {remove_duplicate=true}): for name, m in net:named_modules() do: the module itself under the name "", then all
+-- modules within it.
 function Module:named_modules(...)
   local o = options.arguments("named_modules", "prefix=nil, remove_duplicate=true", ...)
   if o.prefix ~= nil and type(o.prefix) ~= "string" then
@@ -430,17 +432,17 @@ function Module:named_modules(...)
   return function()
     i = i + 1
     if i == 0 then return prefix, self end
-    if rawequal(values[i], self) then i = i + 1 end        -- a module that is within itself
+    if rawequal(values[i], self) then i = i + 1 end        -- a module that contains itself
     return names[i] and (prefix == "" and names[i] or prefix .. "." .. names[i]), values[i]
   end
 end
--- A list of the modules directly in it, each once.
+-- A list of the modules directly in this one, each once.
 function Module:children()
   local list = {}
   for _, m in self:named_children() do list[#list + 1] = m end
   return list
 end
--- for name, m in net:named_children() do: the modules directly in it, each once.
+-- for name, m in net:named_children() do: the modules directly in this one, each once.
 function Module:named_children()
   local i, order, seen = 0, order_of(self), {}
   local function is_new(name)
@@ -455,7 +457,7 @@ function Module:named_children()
   end
 end
 
--- What a path such as "layers.0.weight" leads to, by the names that named_modules and named_parameters give; "" is the module itself.
+-- The part at a path such as "layers.0.weight", of names as named_modules and named_parameters give them; "" is the module itself.
 local function found(self, who, kind, path)
   if type(path) ~= "string" then fail("%s: argument 1 must be a path such as 'layers.0', got %s", who, type(path)) end
   if kind == "module" and path == "" then return self end
@@ -469,7 +471,7 @@ local function found(self, who, kind, path)
   end
   fail("%s: the %s has no %s '%s'", who, self._name, kind, path)
 end
--- Puts a module in the place of the one at a path such as "layers.0".
+-- Replaces the module at a path such as "layers.0".
 function Module:set_submodule(path, m)
   options.expect("set_submodule", 1, path, type(path) == "string" and path ~= "", "a path such as 'layers.0'")
   options.expect("set_submodule", 2, m, is_module[m], "a module")
@@ -477,19 +479,19 @@ function Module:set_submodule(path, m)
   found(self, "set_submodule", "module", path)
   assign(found(self, "set_submodule", "module", of or ""), name or path, m)
 end
--- The module at a path such as "layers.0"; "" is the module itself. There must be one.
+-- The module at a path such as "layers.0"; "" is the module itself. An error if there is none.
 function Module:get_submodule(path) return found(self, "get_submodule", "module", path) end
--- The parameter at a path such as "layers.0.weight". There must be one.
+-- The parameter at a path such as "layers.0.weight". An error if there is none.
 function Module:get_parameter(path) return found(self, "get_parameter", "parameter", path) end
--- The buffer at a path such as "norm.running_mean". There must be one.
+-- The buffer at a path such as "norm.running_mean". An error if there is none.
 function Module:get_buffer(path) return found(self, "get_buffer", "buffer", path) end
 
 require("tycho.nn.states")(Module, walk)
 
 require "tycho.nn.moves"(Module, walk)
 
-local on_the_way = {}                     -- modules whose train() is under way, for a module may hold one that holds it
--- train(on=true): training mode, for the module and all within it: dropout drops, batch norm takes the batch's statistics. Gives the
+local on_the_way = {}                     -- modules whose train() is running, since a module may contain its own container
+-- train(on=true): sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the
 -- module.
 function Module:train(on)
   if on ~= nil and type(on) ~= "boolean" then fail("train: argument 1 must be true or false, got " .. options.shown(on)) end
@@ -498,7 +500,7 @@ function Module:train(on)
   rawset(self, "training", on ~= false)
   on_the_way[self] = true
   options.finally(function() on_the_way[self] = nil end, function()
-    for _, child in self:named_children() do child:train(on ~= false) end        -- which may have a train of its own
+    for _, child in self:named_children() do child:train(on ~= false) end        -- a child may have a train of its own
   end)
   return self
 end
@@ -530,7 +532,7 @@ function exports.zero_grads(params, o)
     end
   end
 end
--- requires_grad_(on=true): whether its parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
+-- requires_grad_(on=true): whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
 function Module:requires_grad_(on)
   if on ~= nil and type(on) ~= "boolean" then fail("requires_grad_: argument 1 must be true or false, got %s", options.shown(on)) end
   for _, p in ipairs(self:parameters()) do p:requires_grad_(on ~= false) end
@@ -542,7 +544,7 @@ options.colon(Module, "net",
 Module._loads = Module.load_state_dict
 
 exports.Module, exports.Parameter, exports.Buffer, exports.put, exports.walk = Module, Parameter, Buffer, put, walk
--- Whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
+-- Whether v is a module of a class, such as nn.Linear, or of a class that extends it; given a list of classes, of one of them.
 function exports.isinstance(v, class)
   if type(class) == "table" and getmetatable(class) == nil then
     for _, one in ipairs(options.items("isinstance", "the list of classes", class)) do
@@ -559,15 +561,15 @@ function exports.isinstance(v, class)
 end
 -- Whether v is a module.
 function exports.is_module(v) return is_module[v] == true end
--- In a row of modules a layer of the library's takes the first of several results: what else it may be given isn't what came before (a
--- recurrent layer would begin with the other's state). A program's own module takes all.
+-- In a chain of modules a built-in layer takes only the first of several results: its further arguments aren't the previous layer's further
+-- results (a recurrent layer would start with another layer's state). A program's own module takes all.
 function exports.takes_one(m)
   local class = is_module[m] and getmetatable(m)._class
   return class and rawget(class, "_builtin") == true
 end
 function exports.is_parameter(v) return is_parameter[v] == true end
--- ran(module, results...) is called after each forward, and switched(module), if given, before each train() and eval(), until what this
--- gives is called. Several may be at once, and end in any order: a coroutine begins within another's.
+-- Calls ran(module, results...) after each forward, and switched(module), if given, before each train() and eval(), until the returned
+-- function is called. Observers may overlap and end in any order, since a coroutine may begin within another's.
 function exports.observe(ran, switched)
   local id = {}
   observers[id] = {ran = ran, switched = switched}

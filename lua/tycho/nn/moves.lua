@@ -1,6 +1,6 @@
--- Modules' moves to other devices and dtypes.
+-- Moves modules to other devices and dtypes.
 --
--- Invariant: a parameter or buffer stays the same tensor, so that optimizers and whoever else has it go on with it: its memory changes.
+-- Invariant: a parameter or buffer remains the same tensor and only its memory changes, so that optimizers and other holders keep it.
 local core = require "tycho.core"
 local M = core.methods
 local no_grad = require("tycho.modes").no_grad
@@ -11,8 +11,8 @@ local check, fail = options.check, options.fail
 return function(Module, walk)
 
 -- to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and
--- buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is:
--- move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
+-- buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped isn't moved: move
+-- the model first. memory_format is accepted without effect: the library chooses the layout of filters. Gives the module.
 function Module:to(target, dtype, o)
   if core.is_module(target) then
     fail("to: argument 1 must be a device, a dtype or a tensor, got %s", options.shown(target))
@@ -56,7 +56,7 @@ function Module:float() return self:to("float32") end
 function Module:double() return self:to("float64") end
 -- As to("cpu").
 function Module:cpu() return self:to("cpu") end
--- To a GPU: a number from 0, a name, or the current one.
+-- Moves to a GPU: a number from 0, a name, or by default the current one.
 function Module:cuda(gpu) return self:to(type(gpu) == "number" and "cuda:" .. gpu or gpu or "cuda") end
 
 end

@@ -1,6 +1,5 @@
--- Weights made of others before each forward: weight_norm (Salimans & Kingma 2016) and spectral_norm (Miyato et al.
--- 2018). Names in state dicts are those of PyTorch's torch.nn.utils: weight_g and weight_v; weight_orig, weight_u and
--- weight_v.
+-- Weights computed from others before each forward: weight_norm (Salimans & Kingma 2016) and spectral_norm (Miyato et al. 2018). Names in
+-- state dicts are those of PyTorch's torch.nn.utils: weight_g and weight_v; weight_orig, weight_u and weight_v.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local module = require "tycho.nn.module"
@@ -14,7 +13,7 @@ local normalized = {}
 local begin, install, remove = made.begin, made.install, made.remove
 
 -- weight_norm(module, name="weight", dim=1): from now on module[name] is computed from two parameters: name_v, its direction, and name_g,
--- its norm over all dims but dim (0: over all). Gives the module.
+-- its norm over all dims except dim (0: over all). Gives the module.
 function normalized.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   local name, w = o.name, begin("weight_norm", m, o.name)
@@ -27,11 +26,11 @@ function normalized.weight_norm(m, ...)
     return v * (self[name .. "_g"] / lib.norm_but(v, dim))
   end)
 end
--- remove_weight_norm(module, name="weight"): module[name] is a parameter again, of its last value. Gives the module.
+-- remove_weight_norm(module, name="weight"): makes module[name] a parameter again, with its last value. Gives the module.
 function normalized.remove_weight_norm(m, name) return remove("remove_weight_norm", "weight_norm", m, name or "weight", {"_g", "_v"}) end
 
 -- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): from now on module[name] is the parameter name_orig divided
--- by its largest singular value, which power iteration follows at each forward in training. dim: that of the outputs, 1 unless given, of
+-- by its largest singular value, which power iteration updates at each forward in training. dim: the outputs' dim, by default 1, for
 -- transposed convolutions 2. Gives the module.
 function normalized.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
@@ -58,7 +57,7 @@ function normalized.spectral_norm(m, ...)
     return x / ops.sum(u * ops.matmul(flat, v))
   end)
 end
--- remove_spectral_norm(module, name="weight"): module[name] is a parameter again, of its last value. Gives the module.
+-- remove_spectral_norm(module, name="weight"): makes module[name] a parameter again, with its last value. Gives the module.
 function normalized.remove_spectral_norm(m, name)
   return remove("remove_spectral_norm", "spectral_norm", m, name or "weight", {"_orig", "_u", "_v"})
 end

@@ -1,8 +1,8 @@
--- tycho.nn.utils.parametrizations.orthogonal: a weight that is an orthogonal matrix, whatever is learned (Lezcano-Casado & Martinez-Rubio
+-- tycho.nn.utils.parametrizations.orthogonal: keeps a weight an orthogonal matrix while it is learned (Lezcano-Casado & Martinez-Rubio
 -- 2019). State dicts are PyTorch's: parametrizations.weight.original, parametrizations.weight.0.base.
 --
--- Idea: a map takes any tall matrix X to one Q of orthonormal columns, and base, what the weight was, turns it: weight = base Q. X begins
--- where Q is the identity, so that the weight stays what it was, as far as that was orthogonal. Wide matrices are transposed ones.
+-- Idea: a map takes any tall matrix X to a matrix Q with orthonormal columns, which is multiplied by base, the weight's earlier value:
+-- weight = base Q. X begins where Q is the identity, so that an orthogonal weight keeps its value. Wide matrices are handled transposed.
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local register = require("tycho.nn.parametrize").parametrize.register_parametrization
@@ -15,7 +15,7 @@ local function mt(x) return M.transpose(x, -2, -1) end
 local function eye(n, like) return ops.eye(n, {dtype = like.dtype, device = like.device}) end
 local function sizes(x) return M.size(x, -2), M.size(x, -1) end
 
--- The skew-symmetric matrix (n, n) of X's part below the diagonal, X (n, k), n >= k.
+-- The skew-symmetric matrix (n, n) from the part of X (n, k), n >= k, below the diagonal.
 local function skew(x)
   local n, k = sizes(x)
   x = ops.tril(x)
@@ -29,7 +29,7 @@ function maps.cayley(x)
   local a, id = skew(x), eye(M.size(x, -2), x)
   return linalg["linalg.solve"](ops.expand(id, a.shape) - a / 2, ops.expand(id, a.shape) + a / 2)
 end
--- A product of reflections, one for each column below its 1; the diagonal of X, 1 and -1, gives signs.
+-- A product of reflections, one for each column below its 1; the diagonal of X, of 1 and -1, gives signs.
 function maps.householder(x)
   local n, k = sizes(x)
   local below, id = ops.tril(x, -1), eye(n, x)
@@ -41,13 +41,13 @@ function maps.householder(x)
   return q * M.unsqueeze(ops.trunc(M.detach(ops.diagonal(x, 0, -2, -1))), -2)
 end
 
--- The orthogonal factor of a matrix whose triangular one has a diagonal above 0.
+-- The orthogonal factor of x, with signs such that the triangular one has a positive diagonal.
 local function orthogonal_of(x)
   local q, r = linalg["linalg.qr"](x)
   return q * M.unsqueeze(ops.sign(ops.diagonal(r, 0, -2, -1)), -2)
 end
 
--- Of one with a base alone.
+-- right_inverse for maps with a base.
 local function right_inverse(self, q)
   if q.shape ~= self.size then fail("orthogonal: the weight has shape %s; it must be %s", tostring(q.shape), tostring(self.size)) end
   local n, k = sizes(q)
@@ -80,9 +80,9 @@ function Orthogonal:forward(x)
   if self.base then q = ops.matmul(self.base, q) end
   return wide and mt(q) or q
 end
--- orthogonal(module, name="weight", orthogonal_map=, use_trivialization=true): the weight (..., n, k) has orthonormal columns, or rows
--- where it is wide. orthogonal_map: "matrix_exp" (of square ones), "cayley" or "householder" (of others). Without use_trivialization, which
--- "householder" needs, it begins at the map's own value of the weight. Gives the module.
+-- orthogonal(module, name="weight", orthogonal_map=, use_trivialization=true): the weight (..., n, k) has orthonormal columns, or rows if
+-- it is wide. orthogonal_map: "matrix_exp" (default for square matrices), "cayley" or "householder" (default for others).
+-- use_trivialization = false, which "householder" doesn't allow: it begins at the map's own value for the weight. Gives the module.
 return function(m, ...)
   local o = options.arguments("orthogonal", "name=weight, orthogonal_map=nil, use_trivialization=true", ...)
   if not module.is_module(m) then fail("orthogonal: argument 1 must be a module, got %s", options.shown(m)) end

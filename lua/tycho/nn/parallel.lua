@@ -1,9 +1,8 @@
--- Modules that several processes train together: DistributedDataParallel and SyncBatchNorm, over tycho.distributed.
+-- Modules that several processes train together, over tycho.distributed: DistributedDataParallel and SyncBatchNorm.
 --
--- Idea: each process has the whole model and a share of the batch. Parameters stand in buckets, last layers first, as
--- backward reaches them; as soon as a bucket has its gradients they are put into one tensor, whose mean among the
--- processes is made while backward goes on. Invariant: parameters are equal in all processes, for they began so (those
--- of rank 0) and have had the same gradients since.
+-- Idea: each process has the whole model and a share of the batch. Parameters are grouped in buckets, last layers first, in the order in
+-- which backward reaches them. As soon as a bucket has its gradients they are joined into one tensor, which is averaged over the processes
+-- while backward goes on. Invariant: parameters are equal in all processes, since they begin equal (rank 0's) and get the same gradients.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
@@ -20,7 +19,7 @@ local ops, M = core.ops, core.methods
 local Parallel = module.Module:extend "DistributedDataParallel"
 
 local FIRST = 2 ^ 20                    -- bytes of the first bucket, so that the first exchange begins early
--- Lists of parameters of a dtype and device, from the last on, of up to cap bytes; each parameter's bucket.
+-- Buckets: lists of parameters of one dtype and device, from the last on, of up to cap bytes. Also gives each parameter's bucket.
 local function buckets_of(params, cap)
   local list, open, of = {}, {}, {}
   for i = #params, 1, -1 do
@@ -39,21 +38,21 @@ local function buckets_of(params, cap)
   return list, of
 end
 
--- A pass begins: no gradient has come.
+-- Begins a pass, in which no gradient has come yet.
 local function begin(self)
   self.next, self.came, self.unused = 1, {}, nil
   for _, b in ipairs(self.buckets) do b.left, b.whole, b.work = #b.params, nil, nil end
 end
 
--- The gradients of a bucket as one tensor; zeros where there is none.
+-- A bucket's gradients as one tensor; zeros where there is none.
 local function gathered(b)
   local grads = {}
   for i, p in ipairs(b.params) do grads[i] = core.grad_of(p) or ops.zeros(p.shape, {dtype = p.dtype, device = p.device}) end
   local whole = flat.join(grads)
-  for _, g in ipairs(grads) do if not rawequal(g, whole) then core.free(g) end end      -- their memory isn't to wait for the collector
+  for _, g in ipairs(grads) do if not rawequal(g, whole) then core.free(g) end end      -- their memory shouldn't wait for the collector
   return whole
 end
--- The means come back into parameters' gradients, which others may hold.
+-- Writes the means into the parameters' gradients, in place, since others may hold these.
 local function spread(b, whole, used)
   flat.each(whole, b.params, function(i, part)
     local p = b.params[i]
@@ -62,13 +61,13 @@ local function spread(b, whole, used)
     if own then
       core.mark_as(part, own)
       M.copy_(own, part)
-      core.mark_as(own, part)              -- scaled, where it was
-      core.free(own)                       -- the handle: it isn't to wait for the collector
-    else p.grad = M.copy_(ops.clone(p:detach()), part) end                                     -- as the parameter lies
+      core.mark_as(own, part)              -- it is scaled if it was before
+      core.free(own)                       -- the handle shouldn't wait for the collector
+    else p.grad = M.copy_(ops.clone(p:detach()), part) end                                     -- laid out as the parameter
   end)
 end
 
--- Which parameters any process has used, where some may not have been.
+-- The parameters that any process has used; nil if all are used.
 local function used_by_any(self)
   if not self.finds then return nil end
   local order, flags, used = {}, {}, {}
@@ -81,8 +80,8 @@ local function used_by_any(self)
   return used
 end
 
--- p's gradient is there, or won't come (how: "unused"; said in backward, so that what processes exchange after forward comes first in
--- all of them). Buckets go in their order, which is the same in all processes.
+-- Notes that p's gradient is there, or won't come (how: "unused"; noted in backward, so that exchanges that processes make after forward
+-- come first in all of them). Buckets are exchanged in their order, which is the same in all processes.
 local function arrived(self, p, how)
   if not self.syncing then return end
   local unused = self.unused
@@ -117,7 +116,7 @@ local function arrived(self, p, how)
   end)
 end
 
--- A backward that left parameters without a gradient left buckets with this process alone.
+-- Raises if a backward left parameters without a gradient, so that buckets weren't exchanged.
 local function check(self)
   if next(self.came) == nil then return end
   local missing = {}
@@ -128,7 +127,7 @@ local function check(self)
     and "it must begin at all that forward gave" or "{find_unused_parameters = true} allows for that")
 end
 
--- Buckets of the module's parameters, and hooks that see their gradients come.
+-- Makes buckets of the module's parameters, and hooks that report their gradients.
 local function attach(self)
   local params = {}
   for _, p in ipairs(self.module:parameters()) do if self.names[p] then params[#params + 1] = p end end
@@ -137,7 +136,7 @@ local function attach(self)
   if not self.overlaps then return end
   for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
 end
--- device_ids: the one GPU that the module is on, to which inputs then go.
+-- device_ids: the one GPU that the module is on, to which inputs are moved.
 local function device_of(ids, params)
   if not ids then return nil end
   local id = type(ids) == "table" and #ids == 1 and ids[1]
@@ -152,7 +151,7 @@ local function device_of(ids, params)
 end
 
 -- DistributedDataParallel(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=}):
--- the module, whose gradients are, when backward ends, the means of those of all processes; each process has its own share of the data.
+-- the module, whose gradients after backward are the means over all processes; each process has its own share of the data.
 -- broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all
 -- parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can
 -- do.
@@ -174,12 +173,12 @@ function Parallel:init(net, o)
   replicas.share(net:parameters(), self.group)
   replicas.share(net:buffers(), self.group)
   self.names, self.syncing, self.finds, self.broadcasts = names, true, o.find_unused_parameters, o.broadcast_buffers
-  self.overlaps, self.absent = o.overlap, {}             -- absent: what the last forward didn't use
+  self.overlaps, self.absent = o.overlap, {}             -- absent: parameters that the last forward didn't use
   self.cap, self.device = o.bucket_cap_mb * 2 ^ 20, device_of(o.device_ids, params)
   attach(self)
 end
 
--- The copy has parameters of its own, whose gradients are to come to it.
+-- The copy has parameters of its own, whose gradients it must receive.
 function Parallel:clone()
   local copy = module.Module.clone(self)
   copy.group, copy.names, copy.absent = self.group, {}, {}
@@ -188,7 +187,7 @@ function Parallel:clone()
   return copy
 end
 
--- With overlap = false, after backward: gradients become the means of all processes'.
+-- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function Parallel:reduce_gradients()
   no_grad(function()
     for _, b in ipairs(self.buckets) do
@@ -197,7 +196,7 @@ function Parallel:reduce_gradients()
   end)
 end
 
--- forward, once buffers are the same and inputs where the module is.
+-- forward, with buffers already equal and inputs on the module's device.
 local function run(self, ...)
   if not (self.finds and self.syncing and self.overlaps) then return self.module(...) end
   begin(self)
@@ -212,7 +211,7 @@ local function run(self, ...)
   local unused = {}
   for i, p in ipairs(params) do if not reached[i] then unused[#unused + 1] = p end end
   if #unused < #params then self.unused = unused
-  else for _, p in ipairs(unused) do arrived(self, p, "unused") end end                    -- no gradient will come at all
+  else for _, p in ipairs(unused) do arrived(self, p, "unused") end end                    -- no gradient will come
   return unpack(results, 1, table.maxn(results))
 end
 
@@ -232,8 +231,8 @@ function Parallel:forward(...)
   return run(self, there(self, ...))
 end
 
--- Calls fn(...) without exchanging gradients, which add up in this process until a backward outside of it; gives fn's results. For
--- accumulating gradients.
+-- Calls fn(...) without exchanging gradients, and gives its results. Gradients add up in this process until a backward outside of it: for
+-- gradient accumulation.
 function Parallel:no_sync(fn, ...)
   local before = self.syncing
   self.syncing = false
@@ -243,7 +242,7 @@ end
 ---- SyncBatchNorm ----
 local Sync = lib.layer "SyncBatchNorm"
 -- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch norm, of x (N, C,
--- *), by the statistics of the batches of all processes together.
+-- *), with the statistics of all processes' batches together.
 function Sync:init(...)
   local o = lib.arguments("SyncBatchNorm",
     "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
@@ -253,17 +252,17 @@ function Sync:init(...)
 end
 Sync.extra_repr = lib.classes.BatchNorm1d.extra_repr
 
--- Mean and variance of each channel (dim 2) over all processes' x, in float32 or float64; how many elements they are of.
+-- Mean and variance of each channel (dim 2) over all processes' x, in float32 or float64, and the number of elements.
 local function moments(x, group)
   local dims, wide = {1}, x.dtype == "float64" and x or M.float(x)
   for d = 3, M.dim(x) do dims[#dims + 1] = d end
   local c = x.shape[2]
-  local mean = (M.numel(x) > 0 and ops.mean or ops.sum)(wide, dims, {keepdim = true})           -- of nothing: 0, counted 0 times
+  local mean = (M.numel(x) > 0 and ops.mean or ops.sum)(wide, dims, {keepdim = true})           -- 0 of no elements, with count 0
   local around = ops.sum(ops.square(wide - mean), dims)
   local own = ops.cat({M.reshape(mean, -1), around, ops.full({1}, M.numel(x) / c, {dtype = wide.dtype, device = x.device})}, 1)
   local all = ops.collective(M.unsqueeze(own, 1), "all_gather", "sum", 0, 0, group.id)          -- a row for each process
   local means, squares, counts = M.narrow(all, 2, 1, c), M.narrow(all, 2, c + 1, c), M.narrow(all, 2, 2 * c + 1, 1):detach()
-  local total = ops.clamp(ops.sum(counts), 1e-30)                                             -- where all have nothing, zeros
+  local total = ops.clamp(ops.sum(counts), 1e-30)                                             -- zeros if no process has any
   local whole = ops.sum(means * counts, 1) / total
   return wide, whole, (ops.sum(squares, 1) + ops.sum(ops.square(means - whole) * counts, 1)) / total, total
 end
@@ -278,7 +277,7 @@ function Sync:forward(x)
   if self.running_mean and not modes.recomputing then
     no_grad(function()
       M.add_(self.num_batches_tracked, 1)
-      local momentum = ops.clamp(total, 0, 1) * (self.momentum or 1 / self.num_batches_tracked:item())      -- 0 where there is nothing
+      local momentum = ops.clamp(total, 0, 1) * (self.momentum or 1 / self.num_batches_tracked:item())      -- 0 where there are no elements
       M.lerp_(self.running_mean, M.to(mean:detach(), self.running_mean.dtype), momentum)
       M.lerp_(self.running_var, M.to(var:detach() * (total / (total - 1)), self.running_var.dtype), momentum)
     end)

@@ -1,9 +1,9 @@
--- tycho.nn.utils.parametrize and parametrizations: parameters that are computed from others wherever they are asked for.
+-- tycho.nn.utils.parametrize and parametrizations: parameters that are computed from others on each access.
 --
 -- Idea: register_parametrization(net, "weight", p) takes the parameter out of net and puts a ParametrizationList into
--- net.parametrizations.weight, which holds the original (or original0, original1, ... where p.right_inverse gives several)
--- and the modules that make the weight of it, one after the other; net.weight is what the list gives (module.lua). Names
--- in state dicts are PyTorch's. Invariant: assigning net.weight sets the originals, by the modules' right_inverse.
+-- net.parametrizations.weight. The list holds the original (or original0, original1, ... where p.right_inverse gives several) and the
+-- modules that compute the weight from it, one after the other; net.weight is the list's result (module.lua). Names in state dicts are
+-- PyTorch's. Invariant: assigning net.weight sets the originals, through the modules' right_inverse.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -16,7 +16,7 @@ local parametrize = {}
 local List = module.Module:extend("ParametrizationList")
 function List:init() self.count = 0 end
 function List:__missing(k) return type(k) == "number" and rawget(rawget(self, "_parts"), tostring(k - 1)) or nil end -- the k-th module
--- What stands for value: the originals in order.
+-- The originals that stand for value, in order.
 local function inverse(m, value)
   if type(m.right_inverse) ~= "function" then return {value} end
   return {no_grad(m.right_inverse, m, value)}
@@ -27,7 +27,7 @@ local function originals(self)
   while self["original" .. i] do out[#out + 1], i = self["original" .. i], i + 1 end
   return out
 end
-local given = setmetatable({}, {__mode = "k"})           -- by coroutine, within cached(): what the lists have given
+local given = setmetatable({}, {__mode = "k"})           -- by coroutine, within cached(): the lists' results
 local function running() return coroutine.running() or "main" end
 function List:forward()
   local known = given[running()]
@@ -38,7 +38,7 @@ function List:forward()
   if known then known[self] = core.keep(x) end
   return x
 end
--- Makes value what the list gives; as_far: as far as that goes where some have no right_inverse.
+-- Sets the originals so that the list gives value; as_far: where some have no right_inverse, only as far as possible.
 function List:set(value, as_far)
   if not core.is_tensor(value) then fail("a parametrized tensor can be set to a tensor alone, got %s", options.shown(value)) end
   for i = 0, self.count - 1 do
@@ -63,7 +63,7 @@ local function need_module(who, m)
   return options.expect(who, 1, m, module.is_module(m), "a module")
 end
 
--- is_parametrized(module, name=): whether that tensor of the module, or any, is parametrized.
+-- is_parametrized(module, name=): whether that tensor of the module, or without name any, is parametrized.
 function parametrize.is_parametrized(m, name)
   need_module("is_parametrized", m)
   if name then return list_of(m, name) ~= nil end
@@ -71,8 +71,9 @@ function parametrize.is_parametrized(m, name)
 end
 
 -- register_parametrization(module, name, parametrization): from now on module[name] is parametrization(original), a module's result,
--- computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be
--- assigned. Several follow one another. What it gives must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
+-- computed on each access; state dicts have the original. A parametrization with right_inverse(value) allows assignment to module[name].
+-- Several parametrizations are applied in order. The result must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the
+-- module.
 function parametrize.register_parametrization(m, name, p, o)
   local who = "register_parametrization"
   need_module(who, m)
@@ -109,7 +110,7 @@ function parametrize.register_parametrization(m, name, p, o)
   for i, v in ipairs(values) do
     local kept = v == w and w or core.keep(M.detach(v))
     local at = #values == 1 and "original" or "original" .. i - 1
-    local same = learned and #values == 1 and v.shape == w.shape         -- the parameter itself stays: an optimizer may have it already
+    local same = learned and #values == 1 and v.shape == w.shape         -- the parameter itself stays, since an optimizer may hold it
     if same and type(p.right_inverse) == "function" then core.set_data(w, core.keep(ops.clone(M.detach(v)))) end
     if learned then list:register_parameter(at, same and w or module.Parameter(kept, w.requires_grad))
     else list:register_buffer(at, kept) end
@@ -123,8 +124,8 @@ function parametrize.register_parametrization(m, name, p, o)
   return m
 end
 
--- cached(fn, ...): calls fn(...) and gives its results; within it each parametrized tensor is computed once, when it is first asked for,
--- whatever becomes of its originals: for weights that a forward pass uses several times, as a recurrent net's.
+-- cached(fn, ...): calls fn(...) and gives its results; within it each parametrized tensor is computed only once, at its first access, even
+-- if its originals change: for weights that a forward pass uses several times, as in a recurrent net.
 function parametrize.cached(fn, ...)
   options.expect("cached", 1, fn, modes.callable(fn), "a function")
   local me = running()
@@ -133,7 +134,7 @@ function parametrize.cached(fn, ...)
   return options.finally(function() given[me] = outer end, fn, ...)
 end
 
--- remove_parametrizations(module, name, leave_parametrized=true): module[name] is a parameter again, of its present value or, with
+-- remove_parametrizations(module, name, leave_parametrized=true): makes module[name] a parameter again, with its current value or, with
 -- leave_parametrized = false, the original. Gives the module.
 function parametrize.remove_parametrizations(m, name, ...)
   need_module("remove_parametrizations", m)
@@ -148,7 +149,7 @@ function parametrize.remove_parametrizations(m, name, ...)
   local value = o.leave_parametrized and no_grad(function() return M.detach(m[name]) end) or nil
   m.parametrizations[name] = nil
   if #m.parametrizations:keys() == 0 then m.parametrizations = nil end
-  if value and learned and list.original then            -- the parameter itself stays, with the value
+  if value and learned and list.original then            -- the parameter itself stays, with the new value
     core.set_data(first, core.keep(ops.clone(value)))
     value = nil
   end
@@ -165,8 +166,8 @@ local WeightNorm = module.Module:extend("_WeightNorm")
 function WeightNorm:init(dim) self.dim = dim end
 function WeightNorm:forward(g, v) return v * (g / lib.norm_but(v, self.dim)) end
 function WeightNorm:right_inverse(w) return lib.norm_but(w, self.dim), w end
--- weight_norm(module, name="weight", dim=1): the tensor from its norm over all dims but dim, original0 (0: over all), and its direction,
--- original1. States of nn.utils.weight_norm, which names them weight_g and weight_v, are taken too. Gives the module.
+-- weight_norm(module, name="weight", dim=1): computes the tensor from its norm over all dims except dim, original0 (0: over all), and its
+-- direction, original1. States of nn.utils.weight_norm, with the names weight_g and weight_v, are accepted too. Gives the module.
 function parametrizations.weight_norm(m, ...)
   local o = options.arguments("weight_norm", "name=weight, dim=1", ...)
   need_module("weight_norm", m)
@@ -183,7 +184,7 @@ end
 local SpectralNorm = module.Module:extend("_SpectralNorm")
 function SpectralNorm:init(w, rounds, dim, eps)
   self.rounds, self.dim, self.eps = rounds, dim, eps
-  if M.dim(w) < 2 then return end                       -- a vector: its norm
+  if M.dim(w) < 2 then return end                       -- a vector is divided by its norm
   local flat = no_grad(lib.matrix_along, w, dim)
   local function drawn(n) return lib.unit(ops.randn({n}, {dtype = w.dtype, device = w.device}), eps) end
   self:register_buffer("_u", drawn(flat.shape[1]))
@@ -200,13 +201,13 @@ function SpectralNorm:forward(w)
   if M.dim(w) < 2 then return lib.unit(w, self.eps) end
   local flat = lib.matrix_along(w, self.dim)
   if self.training and not modes.recomputing then no_grad(self.iterate, self, M.detach(flat), self.rounds) end
-  local u, v = ops.clone(self._u), ops.clone(self._v)    -- the next time changes them
+  local u, v = ops.clone(self._u), ops.clone(self._v)    -- the next computation changes them
   return w / ops.sum(u * ops.matmul(flat, v))
 end
 function SpectralNorm:right_inverse(w) return w end -- luacheck: no self
 -- spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=): the tensor divided by its largest singular value, which
--- power iteration follows whenever it is computed in training. dim: that of the outputs, 1 unless given, of transposed convolutions 2.
--- Gives the module.
+-- power iteration updates whenever it is computed in training. dim: the outputs' dim, by default 1, for transposed convolutions 2. Gives
+-- the module.
 function parametrizations.spectral_norm(m, ...)
   local o = options.arguments("spectral_norm", "name=weight, n_power_iterations=1, eps=1e-12, dim=nil", ...)
   need_module("spectral_norm", m)

@@ -1,6 +1,6 @@
--- Layers that are a function and its arguments: activations, pooling, padding, sizes, distances.
+-- Layers that are a function with arguments: activations, pooling, padding, sizes, distances.
 --
--- Idea: a line says name, function and arguments in the language of signatures; class, checks and printing are made of it.
+-- Idea: one line gives name, function and arguments in the language of signatures; class, checks and printing are made from it.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local F = require "tycho.nn.functional"
@@ -25,7 +25,7 @@ plain("Hardtanh", "hardtanh", "min_val=-1, max_val=1", nil, true)
 plain("Threshold", "threshold", "threshold, value", nil, true)
 plain("Softplus", "softplus", "", "beta=1, threshold=20")
 plain("GLU", "glu", "dim=-1")
--- Where no dim is given, PyTorch takes the first of 1 or 3 dims, of others the second.
+-- The default dim, as in PyTorch: 1 for tensors of 0, 1 or 3 dims, else 2.
 local function some_dim(fn) return function(x, dim) return fn(x, dim or (M.dim(x) == 3 or M.dim(x) < 2) and 1 or 2) end end
 -- Softmax(dim=): nn.functional.softmax; without dim: 1 of 1 or 3 dims, else 2.
 plain("Softmax", some_dim(ops.softmax), "dim=nil")
@@ -45,7 +45,7 @@ end
 function PReLU:forward(x) return F.prelu(x, self.weight) end
 function PReLU:extra_repr() return "num_parameters=" .. M.numel(self.weight) end
 local RReLU = layer("RReLU")
--- RReLU(lower=1/8, upper=1/3): leaky_relu with a slope drawn for each element in training, and the mean of the two in evaluation.
+-- RReLU(lower=1/8, upper=1/3): leaky_relu; in training with a slope drawn for each element, in evaluation with the mean of lower and upper.
 function RReLU:init(...)
   local o = lib.arguments("RReLU", "lower=0.125, upper=nil, inplace=false", ...)
   self.lower, self.upper = lib.number("RReLU", "lower", o.lower), lib.number("RReLU", "upper", o.upper or 1 / 3)
@@ -79,13 +79,13 @@ end
 for _, row in ipairs {{"ZeroPad", "constant"}, {"ReflectionPad", "reflect"}, {"ReplicationPad", "replicate"},
     {"CircularPad", "circular"}} do
   for dims = 1, 3 do
-    -- More elements at the edges, of value 0, mirrored, as the last one, or from the other side. padding: a number, or a list {left,
+    -- Adds elements at the edges: zeros, mirrored, repeating the last one, or from the opposite side. padding: a number, or a list {left,
     -- right, top, bottom, ...} beginning with the last dim.
     plain(row[1] .. dims .. "d", function(x, p) return F.pad(x, on_all_sides(p, dims), {mode = row[2]}) end, "padding")
   end
 end
 for dims = 1, 3 do
-  -- More elements at the edges, of this value; padding as ZeroPad1d's.
+  -- Adds elements of this value at the edges; padding as ZeroPad1d's.
   plain(("ConstantPad%dd"):format(dims),
     function(x, p, value) return F.pad(x, on_all_sides(p, dims), {value = value}) end, "padding, value")
 end
@@ -95,7 +95,7 @@ local WINDOW = "kernel_size, stride=nil, padding=0"
 for dims = 1, 3 do
   local name = ("MaxUnpool%dd"):format(dims)
   local MaxUnpool = layer(name)
-  -- The inverse of max pooling, zeros between: unpool(x, indices, output_size=), with the indices that max pooling gave.
+  -- The inverse of max pooling, with zeros between: unpool(x, indices, output_size=), with the indices that max pooling gave.
   function MaxUnpool:init(...)
     local o = lib.arguments(name, WINDOW, ...)
     self.kernel_size, self.stride, self.padding = o.kernel_size, o.stride, o.padding
@@ -133,8 +133,8 @@ function Bilinear:extra_repr()
 end
 
 local EmbeddingBag = layer("EmbeddingBag")
--- EmbeddingBag(num_embeddings, embedding_dim, max_norm=, norm_type=2, {mode="mean", include_last_offset=false, padding_idx=}): the mean,
--- "sum" or "max" of the rows of each bag of ids, which count from 1. Gradients are dense, also with sparse=true.
+-- EmbeddingBag(num_embeddings, embedding_dim, max_norm=, norm_type=2, {mode="mean", include_last_offset=false, padding_idx=}): the mean (or
+-- "sum" or "max") of the rows for each bag of ids, which count from 1. Gradients are dense, also with sparse=true.
 function EmbeddingBag:init(...)
   local o = lib.arguments("EmbeddingBag", "num_embeddings, embedding_dim, max_norm=nil, norm_type=2, *, mode=mean, \z
     include_last_offset=false, padding_idx=nil, sparse=false, scale_grad_by_freq=false, _weight=nil", ...)
@@ -165,7 +165,7 @@ function EmbeddingBag.from_pretrained(weight, ...)
   e.weight:requires_grad_(not o.freeze)
   return e
 end
--- forward(ids, offsets=, per_sample_weights=): each row of a matrix of ids is a bag; of a vector the bags begin at offsets, which count
+-- forward(ids, offsets=, per_sample_weights=): each row of a matrix of ids is a bag; in a vector the bags begin at offsets, which count
 -- from 1.
 function EmbeddingBag:forward(ids, ...)
   local given = {...}

@@ -1,8 +1,9 @@
--- tycho.nn.utils.prune: parameters of which a share is held at 0.
+-- tycho.nn.utils.prune: parameters with a share of their elements held at 0.
 --
--- Idea: m.weight is made of weight_orig, the parameter, and weight_mask, a buffer of ones and zeros, before each forward; names in state
--- dicts are those of PyTorch's torch.nn.utils.prune. amount: a share of the elements (or channels) that are left, below 1, or their number.
--- Invariant: what has been pruned stays so: a mask loses ones and gains none.
+-- Idea: m.weight is computed from weight_orig, the parameter, and weight_mask, a buffer of ones and zeros, before each forward; names in
+-- state dicts are those of PyTorch's torch.nn.utils.prune. amount: a share, below 1, of the elements (or channels) not yet pruned, or their
+-- number.
+-- Invariant: pruned elements stay pruned: a mask only loses ones.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local lib = require "tycho.functional.lib"
@@ -23,7 +24,7 @@ local function count_of(who, amount, left)
   return math.floor(n) + ((n % 1 > 0.5 or (n % 1 == 0.5 and n % 2 > 1)) and 1 or 0)      -- halves to even, as Python rounds
 end
 
--- The mask with zeros at its n places of least score; those that are 0 already don't count.
+-- The mask with zeros at the n places of least score; places that are 0 already don't count.
 local function without_least(mask, scores, n)
   if n == 0 then return mask end
   local flat = M.reshape(mask, -1)
@@ -35,7 +36,7 @@ local function is_made(m, name)
   local e = m[name .. "_made"]
   return type(e) == "table" and e.kind == "prune"
 end
--- What m[name] is, with the zeros that it has, and its mask; without history.
+-- m[name] with its present zeros, and its mask; without history.
 local function parts_of(who, m, name)
   if not module.is_module(m) then fail("%s: argument 1 must be a module, got %s", who, options.shown(m)) end
   if type(name) ~= "string" then fail("%s: argument 2 (name) must be a string, got %s", who, options.shown(name)) end
@@ -46,7 +47,7 @@ local function parts_of(who, m, name)
   local w = made.begin(who, m, name):detach()
   return w, no_grad(ops.fill, w, 1)
 end
--- m[name] is made with this mask from now on.
+-- Makes m[name] be computed with this mask from now on.
 local function apply(m, name, mask)
   if is_made(m, name) then
     no_grad(M.copy_, m[name .. "_mask"], mask)
@@ -68,7 +69,8 @@ local function scores_for(who, given, w, own)
 end
 
 -- prune.identity(module, name): holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This
--- function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number.
+-- function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number of elements or
+-- slices.
 function prune.identity(m, name)
   local _, mask = parts_of("identity", m, name)
   return apply(m, name, mask)
@@ -84,7 +86,7 @@ function prune.custom_from_mask(m, ...)
   end
   return apply(m, name, no_grad(function() return was * M.to(ops.ne(mask, 0), w.device, w.dtype) end))
 end
--- prune.random_unstructured(module, name, amount): holds elements drawn at random at 0.
+-- prune.random_unstructured(module, name, amount): holds randomly drawn elements at 0.
 function prune.random_unstructured(m, ...)
   local o = options.arguments("random_unstructured", "name, amount", ...)
   local name, amount = o.name, o.amount
@@ -104,7 +106,7 @@ function prune.l1_unstructured(m, ...)
   end))
 end
 
--- The mask without the channels along dim whose score is least; scores(other dims, how many channels): of each channel.
+-- The mask without the channels along dim that have the least scores; scores(other dims, number of channels): a score for each channel.
 local function without_channels(who, w, mask, amount, dim, scores)
   dim = lib.wrap(who, options.whole(who, "dim", dim, -M.dim(w)), M.dim(w))
   return no_grad(function()
@@ -118,7 +120,7 @@ local function without_channels(who, w, mask, amount, dim, scores)
     return mask * M.reshape(keep, unpack(wide))
   end)
 end
--- prune.random_structured(module, name, amount, dim): holds slices along dim, drawn at random, at 0.
+-- prune.random_structured(module, name, amount, dim): holds randomly drawn slices along dim at 0.
 function prune.random_structured(m, ...)
   local o = options.arguments("random_structured", "name, amount, dim=-1", ...)
   local name = o.name
@@ -144,7 +146,7 @@ prune.L1Unstructured, prune.RandomUnstructured = "L1Unstructured", "RandomUnstru
 ---- methods of a program's own ----
 local Method, KINDS = {PRUNING_TYPE = "unstructured"}, {unstructured = true, structured = true, global = true}
 local function is_method(c) return type(c) == "table" and getmetatable(c) and getmetatable(c).is_pruning_method == true end
--- What a method makes of a mask: it is asked for what isn't held at 0 yet, unless it is global.
+-- A method's new mask: it only sees the elements that aren't held at 0 yet, unless it is global.
 local function asked(method, name, t, mask)
   local function ask(scores, default)
     local new = method:compute_mask(scores, M.clone(default))
@@ -167,11 +169,11 @@ local function asked(method, name, t, mask)
   return M.index_copy(mask, dim, kept, M.index_select(mask, dim, kept) * ask(M.index_select(t, dim, kept), M.index_select(mask, dim, kept)))
 end
 prune.BasePruningMethod = {}
--- A method of one's own: local Every = BasePruningMethod:extend("Every", "n=2"), whose second
--- argument has the arguments' names in order, with defaults; they are self's fields in Every:compute_mask(t, default_mask), which gives
--- the mask: t has the scores (the parameter, unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}),
--- also with importance_scores=, or as global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are
--- vectors of the others; Every.PRUNING_TYPE = "structured": the slices along self.dim that aren't 0, "global": all elements.
+-- A user's own method: local Every = BasePruningMethod:extend("Every", "n=2"), whose second argument lists the arguments' names in order,
+-- with defaults; they are self's fields in Every:compute_mask(t, default_mask), which returns the mask: t has the scores (the parameter,
+-- unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}), also with importance_scores=, or as
+-- global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are vectors of the others;
+-- Every.PRUNING_TYPE = "structured": of the slices along self.dim that aren't 0, "global": of all elements.
 function prune.BasePruningMethod:extend(name, signature)
   if self ~= prune.BasePruningMethod then fail("extend: it is called with a colon: BasePruningMethod:extend(\"Name\", \"amount\")") end
   for i, v in pairs {name or false, signature} do
@@ -190,9 +192,9 @@ function prune.BasePruningMethod:extend(name, signature)
     __call = function(_, ...) return setmetatable(options.arguments(name, signature, ...), {__index = class}) end})
 end
 
--- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): of the parameters in a list of {module, name}
--- together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random; a class that BasePruningMethod:extend
--- has made: those that it names, with its arguments in the table of options).
+-- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): holds the smallest elements of all parameters in a
+-- list of {module, name} together at 0 (prune.RandomUnstructured: randomly drawn elements; a class made by BasePruningMethod:extend: those
+-- that it selects, with its arguments in the table of options).
 function prune.global_unstructured(parameters, method, named)
   local who, own, o = "global_unstructured", nil, nil
   if named == nil and type(method) == "table" and not is_method(method) then method, named = method.pruning_method, method end
@@ -238,7 +240,7 @@ function prune.global_unstructured(parameters, method, named)
   for i, p in ipairs(parameters) do apply(p[1], p[2], masks[i]) end
 end
 
--- prune.remove(module, name): module[name] is a parameter again; what was pruned is 0, and may change.
+-- prune.remove(module, name): makes module[name] a parameter again; pruned elements are 0, and may change.
 function prune.remove(m, ...)
   local name = options.arguments("remove", "name", ...).name
   local w = module.is_module(m) and type(name) == "string" and m[name .. "_orig"] or nil

@@ -1,4 +1,4 @@
--- Modules of which each process has one, that begin equal: what DistributedDataParallel and fully_shard do first.
+-- Modules of which each process has a copy, equal at the start: for DistributedDataParallel and fully_shard.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local flat = require "tycho.nn.flat"
@@ -9,8 +9,8 @@ local module = require "tycho.nn.module"
 local ops, M = core.ops, core.methods
 local replicas = {}
 
--- Tensors become those of a process of the group (from: its position there, 0 unless given), those of a dtype and device at once. plain: in
--- the current stream, as a record of a compiled step can hold it.
+-- Sets tensors to those of one process of the group (from: its position there, by default 0); one exchange for each dtype and device.
+-- plain: in the current stream, so that a compiled step can record it.
 function replicas.share(tensors, group, plain, from)
   from = from or 0
   local kinds, order = {}, {}
@@ -39,14 +39,14 @@ function replicas.need_parameters(who, net)
   if lazy then fail("%s: %s has no parameters yet: call the module with an input before it is wrapped", who, lazy) end
 end
 
--- What copies one process's parameters to the others would take their parts from them.
+-- Refuses sharded parameters, which copying from one process would overwrite.
 function replicas.refuse_parts(who, params)
   for _, p in ipairs(params) do
     if module.sharded[p] then fail("%s: the parameters are parts of what fully_shard has spread, which does what is needed", who) end
   end
 end
 
--- Before anything is exchanged: the modules must have the same structure, but for the parameters that skip has.
+-- Before any exchange: raises unless the processes' modules have the same structure, except for parameters in skip.
 function replicas.compare(who, net, group, skip)
   local mine = {}
   for name, p in net:named_parameters() do

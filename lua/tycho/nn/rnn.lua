@@ -1,7 +1,7 @@
--- Recurrent layers: RNN, LSTM, GRU and their cells, by PyTorch's names of weights and order of gates.
+-- Recurrent layers: RNN, LSTM, GRU and their cells, with PyTorch's weight names and gate order.
 --
--- Idea: what a step takes from the input is one product for all steps; what depends on the step before is the op recurrent, which goes
--- through all of them, or a cell's one. States come and go as further values:
+-- Idea: the input's contribution to the gates is one product for all steps; the part that depends on the previous step is the op recurrent,
+-- which runs all steps, or a cell's op. States are additional arguments and results:
 -- local y, h, c = lstm(x, h0, c0).
 local core = require "tycho.core"
 local check, fail = require("tycho.options").check, require("tycho.options").fail
@@ -14,11 +14,11 @@ local sequences = require "tycho.nn.sequences"
 local lib = require "tycho.nn.layer"
 local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
 
--- Each kind: gates, how many states it carries, and the name that the op knows it by, where the nonlinearity isn't that.
+-- Each kind: the number of gates, of states, and op, its name for the op if that isn't the nonlinearity.
 local KINDS = {RNN = {gates = 1, states = 1}, LSTM = {gates = 4, states = 2, op = "lstm"}, GRU = {gates = 3, states = 1, op = "gru"}}
 
--- All steps of x (L,N,gates*H), what the input gives to the gates -> hidden states (L,N,H), the last one, the last cell
--- hr: of an LSTM whose hidden states are projections, by which the op doesn't go
+-- All steps. x (L,N,gates*H): the input's contribution to the gates -> hidden states (L,N,H), the last one, the last cell hr: an LSTM's
+-- projection of hidden states, for which the op isn't used
 local function run(self, kind, x, w, b, h, c, reverse, hr)
   if hr then
     local out, steps = {}, x.shape[1]
@@ -36,11 +36,11 @@ local function run(self, kind, x, w, b, h, c, reverse, hr)
   return out, M.select(out, 1, reverse and 1 or -1), c
 end
 
--- projected: the size of hidden states, where it isn't hidden
+-- projected: the size of hidden states, if it isn't `hidden`
 local function weights(self, kind, inputs, hidden, bias, suffix, projected)
   local bound = 1 / math.sqrt(hidden)
   local function new(...) return module.Parameter(init.uniform_(ops.empty(...), -bound, bound)) end
-  self["weight_ih" .. suffix] = new(kind.gates * hidden, inputs)        -- one by one: the order of assignment is the parameters' order
+  self["weight_ih" .. suffix] = new(kind.gates * hidden, inputs)        -- one by one: parameters are in the order of assignment
   self["weight_hh" .. suffix] = new(kind.gates * hidden, projected or hidden)
   if bias then
     self["bias_ih" .. suffix] = new(kind.gates * hidden)
@@ -55,7 +55,7 @@ local function nonlinearity(name, o)
   return v
 end
 
--- Both states may come in one list, as PyTorch's pair, or by name; all or none.
+-- Both states may come in one list, like PyTorch's pair, or by name; all or none.
 local function states_of(name, kind, h, c)
   if type(h) == "table" and not core.is_tensor(h) and next(h) ~= nil and h[1] == nil then
     check(name, h, kind.states == 2 and {hx = true, h0 = true, c0 = true} or {hx = true, h0 = true})
@@ -71,7 +71,7 @@ local function states_of(name, kind, h, c)
   return h, c
 end
 
--- dims, or one more: a batch
+-- x has dims, or dims + 1 with a batch
 local function check_input(name, x, dims, size)
   if not core.is_tensor(x) or M.dim(x) < dims or M.dim(x) > dims + 1 or x.shape[M.dim(x)] ~= size then
     fail("%s: the input must have %d or %d dims, the last of size %d, got %s", name, dims, dims + 1, size,
@@ -80,7 +80,7 @@ local function check_input(name, x, dims, size)
 end
 
 local function state(name, what, given, shape, x)
-  if not given and modes.tracing then      -- of x's dtype, which may be another one when the trace runs
+  if not given and modes.tracing then      -- of x's dtype, which may differ when the trace runs
     local step = (#shape == 3 or M.dim(x) == 3) and M.select(x, 1, 1) or x
     local one = ops.fill(M.narrow(step, -1, 1, 1), 0)
     return M.expand(#shape == 3 and M.unsqueeze(one, 1) or one, shape)
@@ -99,16 +99,16 @@ end
 for name, kind in pairs(KINDS) do
   local Layer = layer(name)
   local nonlinear = name == "RNN" and "nonlinearity=tanh, " or ""
-  -- The states that the kind has: one, or two.
+  -- The states to return: one, or two.
   local function left(h, c)
     if kind.states == 2 then return h, c end
     return h
   end
 
   -- x (L, N, input_size), or (N, L, input_size) with batch_first; also without N; or a packed sequence. local y, h, c = lstm(x, h0, c0);
-  -- local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c (D*num_layers, N, H) the last step's; D is 2
-  -- if bidirectional, else 1. h0 and c0 are zeros unless given. dropout: between layers, in training. RNN has nonlinearity="tanh" or
-  -- "relu" before bias; LSTM at the end proj_size=0, the size of hidden states that are projections (its cells stay).
+  -- local y, h = gru(x, h0): y (L, N, D*H) has the last layer's states of all steps, h and c (D*num_layers, N, H) those of the last step; D
+  -- is 2 if bidirectional, else 1. h0 and c0 are zeros unless given. dropout: between layers, in training. RNN has nonlinearity="tanh" or
+  -- "relu" before bias; LSTM has a last argument proj_size=0, the size to which hidden states are projected (not cells).
   function Layer:init(...)
     local o = arguments(name,
       "input_size, hidden_size, num_layers=1, " .. nonlinear ..
@@ -132,9 +132,9 @@ for name, kind in pairs(KINDS) do
     end
   end
 
-  -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states.
-  -- x may be packed (nn.utils.rnn): then y is too. Of an LSTM the states are h and c: y, h, c = lstm(x, h, c), or
-  -- lstm(x, {h, c}), lstm(x, {hx = {h, c}}).
+  -- x (L,N,E), batch_first: (N,L,E), or (L,E); states (layers * ways, N, H), or (layers * ways, H) -> y (L,N, ways * H), states. x may be
+  -- packed (nn.utils.rnn): then y is too. An LSTM's states are h and c: y, h, c = lstm(x, h, c), or lstm(x, {h, c}), lstm(x, {hx = {h,
+  -- c}}).
   function Layer:forward(x, h0, c0)
     local pack = sequences.is(x) and x
     if pack then x = pack.data end
@@ -172,7 +172,7 @@ for name, kind in pairs(KINDS) do
     end
     return self.batch_first and M.transpose(x, 1, 2) or x, left(h, c)
   end
-  -- Does nothing: the parameters are read where they lie.
+  -- Does nothing; the parameters need no flattening.
   function Layer:flatten_parameters() return self end
   function Layer:extra_repr()
     return ("%d, %d"):format(self.input_size, self.hidden_size) ..

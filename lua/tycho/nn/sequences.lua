@@ -1,8 +1,8 @@
--- Sequences of several lengths: padded; or packed as PyTorch packs them, step after step, each with those that last so long.
+-- Sequences of different lengths: padded, or packed as PyTorch packs them: step after step, each with the sequences that last so long.
 --
--- Idea: of packed ones the longest come first, so that a step's sequences are the first ones of the step before. data:
--- (sum of lengths, *); batch_sizes: a list, how many sequences each step has; sorted_indices, unsorted_indices:
--- vectors, which sequence stands at each place, and where each stands; nil: as given.
+-- Idea: packed sequences are sorted, longest first, so that a step's sequences are the first ones of the step before. data: (sum of
+-- lengths, *); batch_sizes: a list of the number of sequences in each step; sorted_indices, unsorted_indices: vectors of which sequence is
+-- at each place, and of each sequence's place; nil: in the given order.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local ops, M = core.ops, core.methods
@@ -11,8 +11,8 @@ local fail = options.fail
 local sequences = {}
 
 ---- padding ----
--- pad_sequence(list, batch_first=false, padding_value=0, padding_side="right"): tensors (L_i, *) as one (L, N, *), or (N, L, *), of the
--- longest one's L.
+-- pad_sequence(list, batch_first=false, padding_value=0, padding_side="right"): joins tensors (L_i, *) to one (L, N, *), or (N, L, *),
+-- where L is the longest one's.
 function sequences.pad_sequence(list, ...)
   local o = options.arguments("pad_sequence", "batch_first=false, padding_value=0, padding_side=right", ...)
   if type(list) ~= "table" or next(list) == nil then fail("pad_sequence: argument 1 must be a list of tensors, at least one") end
@@ -55,21 +55,21 @@ Packed.__index = Packed
 Packed.__tostring = function(p) return ("PackedSequence of %d sequences, data %s"):format(p.batch_sizes[1], tostring(p.data.shape)) end
 function sequences.is(v) return type(v) == "table" and getmetatable(v) == Packed end
 
--- The same sequences with other data.
+-- Sequences of the same lengths with other data.
 function sequences.with(p, data)
   return setmetatable({data = data, batch_sizes = p.batch_sizes, sorted_indices = p.sorted_indices,
     unsorted_indices = p.unsorted_indices}, Packed)
 end
--- As a tensor's to: on a device, or in a dtype.
+-- As a tensor's to: moved to a device, or converted to a dtype.
 function Packed:to(...)
   local p = sequences.with(self, M.to(self.data, ...))
   for _, k in ipairs {"sorted_indices", "unsorted_indices"} do p[k] = self[k] and M.to(self[k], p.data.device) end
   return p
 end
 
--- PackedSequence(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=): sequences that are packed already, or, of a
--- packed one's fields, with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices).
--- batch_sizes: a list, or a tensor.
+-- PackedSequence(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=): sequences that are packed already; or those of
+-- a packed one with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices). batch_sizes: a
+-- list, or a tensor.
 function sequences.PackedSequence(data, sizes, ...)
   local o = options.arguments("PackedSequence", "sorted_indices=nil, unsorted_indices=nil", ...)
   if core.is_tensor(sizes) then sizes = M.cpu(sizes):totable() elseif type(sizes) == "table" then sizes = {unpack(sizes)} end
@@ -93,7 +93,7 @@ function sequences.PackedSequence(data, sizes, ...)
   return setmetatable({data = data, batch_sizes = sizes, sorted_indices = sorted, unsorted_indices = unsorted}, Packed)
 end
 
--- Steps that have the same sequences, as {at (first row of data), steps, batch}.
+-- Groups consecutive steps with the same sequences, as {at (first row of data), steps, batch}.
 function sequences.runs(p)
   local out, at = {}, 1
   for _, n in ipairs(p.batch_sizes) do
@@ -106,8 +106,8 @@ end
 
 local function vector(list, device) return M.to(core.from_value(list, "int64"), device) end
 
--- pack_padded_sequence(x, lengths, batch_first=false, enforce_sorted=true): x (L, N, *), or (N, L, *), and each sequence's length, a list
--- or a tensor, as recurrent layers take them. enforce_sorted: the longest come first, else an error.
+-- pack_padded_sequence(x, lengths, batch_first=false, enforce_sorted=true): packs x (L, N, *), or (N, L, *), by each sequence's length, a
+-- list or a tensor, for recurrent layers. enforce_sorted: the longest must come first.
 function sequences.pack_padded_sequence(x, ...)
   local o = options.arguments("pack_padded_sequence", "lengths, batch_first=false, enforce_sorted=true", ...)
   local lengths = o.lengths
@@ -145,7 +145,7 @@ function sequences.pack_padded_sequence(x, ...)
     unsorted_indices = not o.enforce_sorted and vector(back, x.device) or nil}, Packed)
 end
 
--- pack_sequence(list, enforce_sorted=true): a list of (L_i, *), packed.
+-- pack_sequence(list, enforce_sorted=true): packs a list of (L_i, *).
 function sequences.pack_sequence(list, ...)
   local o = options.arguments("pack_sequence", "enforce_sorted=true", ...)
   local lengths = {}
@@ -155,7 +155,7 @@ function sequences.pack_sequence(list, ...)
 end
 
 -- pad_packed_sequence(packed, batch_first=false, padding_value=0, total_length=): the padded tensor, (L, N, *) or (N, L, *), and the
--- lengths, an int64 vector on the CPU. total_length: L, where it is to be larger than the longest.
+-- lengths, an int64 vector on the CPU. total_length: L, if it is to be larger than the longest.
 function sequences.pad_packed_sequence(p, ...)
   local o = options.arguments("pad_packed_sequence", "batch_first=false, padding_value=0, total_length=nil", ...)
   if not sequences.is(p) then fail("pad_packed_sequence: argument 1 must be a PackedSequence, got %s", options.shown(p)) end
@@ -185,9 +185,9 @@ function sequences.unpack_sequence(p)
   return sequences.unpad_sequence(x, lengths, {batch_first = true})
 end
 
--- What a recurrent layer takes along a packed sequence: all (rows, gates) are the input's part; h0, c0 (N,H). fn(x
--- (steps,batch,gates), h, c, reverse) gives hidden states, the last one, the last cell. Gives hidden states as rows,
--- and each sequence's last states.
+-- Runs a recurrent layer along a packed sequence. all: (rows, gates), the input's contribution to the gates; h0, c0: (N,H). fn(x
+-- (steps,batch,gates), h, c, reverse) gives hidden states, the last one, the last cell. Gives hidden states as rows, and each sequence's
+-- last states.
 function sequences.recur(p, all, h0, c0, reverse, fn)
   local runs, outs = sequences.runs(p), {}
   local ended_h, ended_c = {}, {}
@@ -195,7 +195,7 @@ function sequences.recur(p, all, h0, c0, reverse, fn)
   local h, c, rows = h0, c0, reverse and 0 or p.batch_sizes[1]
   for k = reverse and #runs or 1, reverse and 1 or #runs, reverse and -1 or 1 do
     local r = runs[k]
-    if reverse then                        -- those that last shorter join in
+    if reverse then                        -- shorter sequences join in
       if rows == 0 then h, c = part(h0, 1, r.batch), part(c0, 1, r.batch)
       else h, c = ops.cat({h, part(h0, rows + 1, r.batch)}, 1), c and ops.cat({c, part(c0, rows + 1, r.batch)}, 1) end
     elseif r.batch < rows then             -- or have ended
@@ -211,7 +211,7 @@ function sequences.recur(p, all, h0, c0, reverse, fn)
   return ops.cat(outs, 1), ops.cat({h, unpack(ended_h)}, 1), c and ops.cat({c, unpack(ended_c)}, 1)
 end
 
--- In another order of the sequences, which are dim 2.
+-- Reorders the sequences, which are dim 2.
 function sequences.reordered(x, indices) return indices and x and ops.index(x, {indices}, 2) or x end
 
 return sequences

@@ -1,11 +1,12 @@
--- tycho.distributed.fsdp: fully sharded data parallel. Of each parameter a process holds a part, its gradient and its optimizer's state.
+-- tycho.distributed.fsdp: fully sharded data parallel. Each process holds a shard of each parameter, its gradient and its optimizer state.
 --
--- Idea: fully_shard(net) makes one unit of net's parameters; each becomes the process's rows of it. While net's forward runs, the whole
--- parameters stand in their places: a unit's are brought together by one exchange (unshard), and their gradients, by another, come back
--- as the processes' mean, each to where its rows are. What ops save of whole parameters is no more than a note of which part it was:
--- backward unshards again. On a GPU exchanges have a stream of their own, and the next unit's begins while this one computes (prefetch).
--- Invariants: outside of a unit's forward the module's parameters are the parts; all processes go through the units in the same order; no
--- whole parameter's memory waits for the collector.
+-- Idea: fully_shard(net) makes one unit of net's parameters; each parameter becomes this process's rows of it (its part). While net's
+-- forward runs, whole parameters take the parts' places: one exchange gathers a unit's parameters (unshard), and another returns the
+-- processes' mean gradients, to each process for its rows. When an op saves a whole parameter, only a note of which part it came from is
+-- kept: backward unshards again. On a GPU exchanges have a stream of their own, and the next unit's begins while this one computes
+-- (prefetch).
+-- Invariants: outside of a unit's forward the module's parameters are the parts; all processes visit the units in the same order; no whole
+-- parameter's memory waits for the collector.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local module = require "tycho.nn.module"
@@ -18,18 +19,18 @@ local fail, no_grad, scope, finally = options.fail, modes.no_grad, modes.scope, 
 local ops, M = core.ops, core.methods
 local fsdp = {}
 
--- By module, its unit; by parameter, its entry in a piece. Both are held by the module's forward: a table that is weak in its keys alone
--- would hold for ever what its values lead to.
+-- A module's unit, and a parameter's entry in a piece. The module's forward holds both: if only the keys were weak, a value that leads to
+-- its key would never be freed.
 local unit_of = setmetatable({}, {__mode = "kv"})
 local entry_of = setmetatable({}, {__mode = "kv"})
 
 ---- rows ----
--- x's rows r * rows + 1 to (r + 1) * rows; as many as there are.
+-- x's rows r * rows + 1 to (r + 1) * rows, as far as they exist.
 local function rows_of(x, rank, rows)
   local d = x.shape[1]
   return M.slice(x, 1, math.min(rank * rows, d) + 1, math.min((rank + 1) * rows, d))
 end
--- x with rows of zeros below, so that there are n.
+-- x with rows of zeros appended, to n rows.
 local function padded(x, n)
   local d = x.shape[1]
   if d == n then return x end
@@ -39,8 +40,8 @@ local function padded(x, n)
 end
 
 ---- pieces ----
--- A unit's parameters of one dtype and device: what is exchanged at once. An entry of its list: p, the part; the whole's shape; rows for a
--- process; n, the elements of these; at, where they begin.
+-- A piece: a unit's parameters of one dtype and device, which are exchanged together. An entry of its list: p: the part; shape: the
+-- whole's; rows: rows for each process; n: their elements; at: the position of the first.
 local function add(piece, p, size, rank)
   local shape = {unpack(p.shape)}
   local e = {p = p, piece = piece, shape = shape, rows = math.ceil(shape[1] / size), at = piece.width + 1, i = #piece.list + 1}
@@ -50,27 +51,27 @@ local function add(piece, p, size, rank)
   core.set_data(p, core.keep(ops.clone(rows_of(p:detach(), rank, e.rows))))
   p.grad = nil
 end
--- In which a piece is exchanged and computed with. The module may have been converted, or moved, since.
+-- The dtype in which a piece is exchanged and used. The module may have been converted, or moved, since.
 local function dtype_of(piece)
   local p = piece.list[1].p
   return M.is_floating_point(p) and piece.unit.policy.param_dtype or p.dtype
 end
 local function device_of(piece) return piece.list[1].p.device end
--- Changes with each of the parts.
+-- A number that changes when any part changes.
 local function version_of(piece)
   local v = 0
   for _, e in ipairs(piece.list) do v = v + M._version(e.p) end
   return v
 end
 
--- All processes' parts, a row for each process.
+-- All processes' parts, one row for each process.
 local function gathered(piece)
   local parts, dtype = {}, dtype_of(piece)
   for i, e in ipairs(piece.list) do parts[i] = M.reshape(padded(M.to(e.p:detach(), dtype), e.rows), -1) end
   local own = #parts == 1 and parts[1] or ops.cat(parts, 1)
   return ops.collective(M.unsqueeze(own, 1), "all_gather", "sum", 0, 0, piece.unit.group.id)
 end
--- The whole parameters out of such a tensor, each in memory of its own.
+-- The whole parameters from the gathered tensor, each in memory of its own.
 local function wholes(piece, all)
   local size, out = #piece.unit.group.ranks, {}
   for i, e in ipairs(piece.list) do
@@ -81,7 +82,7 @@ local function wholes(piece, all)
   end
   return out
 end
--- The mean of all processes' gradients of whole parameters, this one's rows of each; nil for those that are frozen.
+-- The mean of all processes' gradients of whole parameters, this process's rows of each; nil for frozen ones.
 local function scattered(piece, grads)
   local unit, parts, out = piece.unit, {}, {}
   local size, dtype, device = #unit.group.ranks, unit.policy.reduce_dtype or dtype_of(piece), device_of(piece)
@@ -104,7 +105,7 @@ end
 ---- unshard, reshard ----
 local function free_all(list) for _, x in pairs(list) do core.free(x) end end
 
--- Runs fn where exchanges go, which the current stream waits for.
+-- Runs fn on the exchange stream, and makes the current stream wait for it.
 local function exchanging(piece, fn)
   if device_of(piece) == "cpu" then return fn() end
   local result
@@ -113,7 +114,7 @@ local function exchanging(piece, fn)
   return result
 end
 
--- Begins to bring a unit's parameters together, on a GPU, while another one's are computed with.
+-- Starts gathering a unit's parameters, on a GPU, while another unit computes.
 local function prefetch(unit)
   for _, piece in ipairs(unit and unit.pieces or {}) do
     if device_of(piece) ~= "cpu" and not (piece.ahead or piece.again or piece.now) then
@@ -123,7 +124,7 @@ local function prefetch(unit)
     end
   end
 end
--- The whole parameters, of what was prefetched, unless the parts have changed since, or gathered now.
+-- The whole parameters: prefetched ones, if the parts haven't changed since, else gathered now.
 local function unshard(piece)
   local a = piece.ahead
   piece.ahead = nil
@@ -132,13 +133,13 @@ local function unshard(piece)
   return list
 end
 
--- Gradients that backward has taken: it has them by itself, so these handles may go when the next unit's come.
+-- Gradients passed on to backward, which holds them itself; these handles can go when the next unit's come.
 local handed = {}
 local function forget_handed()
   free_all(handed)
   handed = {}
 end
--- What backward has unsharded is no longer needed, or not known to be: it would be unsharded once more.
+-- Frees what backward has unsharded: it is no longer needed, or not known to be; then it is unsharded once more.
 local function reshard_again(unit)
   for _, piece in ipairs(unit.pieces) do
     if piece.again then free_all(piece.again.list) end
@@ -153,7 +154,7 @@ local function forget(unit)
   end
 end
 
--- From a piece's parts to its whole parameters; their gradients go the way back.
+-- From a piece's parts to its whole parameters; in backward from whole gradients to the parts' gradients.
 local Whole = autograd.Function {
   forward = function(ctx, piece, ...)
     ctx.piece, ctx.n = piece, select("#", ...)
@@ -166,7 +167,7 @@ local Whole = autograd.Function {
   backward = function(ctx, ...)
     local piece, grads = ctx.piece, {...}
     forget_handed()
-    if piece.again then free_all(piece.again.list) end     -- all that needed them has been
+    if piece.again then free_all(piece.again.list) end     -- all that needed them has run
     piece.again = nil
     local added = piece.added or {}
     for i, w in pairs(added) do
@@ -185,7 +186,7 @@ local Whole = autograd.Function {
     handed = out
     return nil, unpack(out, 1, ctx.n)
   end}
--- The end of a unit's backward where none of its parameters is trained: the gradients of its inputs.
+-- Marks the end of backward for a unit without trained parameters: the gradients of its inputs.
 local Inputs = autograd.Function {
   forward = function(ctx, unit, ...)
     ctx.unit = unit
@@ -196,7 +197,7 @@ local Inputs = autograd.Function {
     return nil, ...
   end}
 
--- The whole parameters for backward.
+-- The whole parameters, for backward.
 local function unsharded_again(piece)
   if not piece.again or piece.again.version ~= version_of(piece) then
     if piece.again then free_all(piece.again.list) end
@@ -208,7 +209,7 @@ local function unsharded_again(piece)
 end
 
 ---- what ops save ----
--- Of whole parameters, and views of them, a note of where it is; other tensors as they are.
+-- Packs a whole parameter, or a view of one, as a note of which it is; other tensors as they are.
 local function pack(unit, x)
   for _, piece in ipairs(unit.pieces) do
     for i, w in ipairs(piece.now or {}) do
@@ -216,7 +217,7 @@ local function pack(unit, x)
       if offset then
         local note = {piece = piece, i = i, size = {unpack(x.shape)}, stride = {unpack(x:stride())}, offset = offset,
           same = offset == 0 and x.shape == w.shape and M.is_contiguous(x), version = version_of(piece)}
-        core.free(x)                       -- a handle made for us: it isn't to hold the memory
+        core.free(x)                       -- our own handle shouldn't hold the memory
         return note
       end
     end
@@ -235,10 +236,10 @@ local function unpacked(v)
 end
 
 ---- forward ----
-local last                                 -- the unit whose forward has begun last in this pass
+local last                                 -- the unit whose forward began last in this pass
 local depth = 0
 
--- fn's results, once the whole parameters are gone but for those that are among them.
+-- fn's results, after the whole parameters are freed, except those among the results.
 local function resharded(nows, ...)
   local given = {}
   tree.map({...}, function(v) if core.is_tensor(v) then given[v] = true end return v end)
@@ -254,9 +255,9 @@ local function resharded(nows, ...)
   return ...
 end
 
--- The whole parameters stand where the parts were, while fn runs.
+-- Puts the whole parameters in the parts' places while fn runs.
 local function unsharded(unit, fn, ...)
-  if unit.active then return fn(...) end                   -- within itself
+  if unit.active then return fn(...) end                   -- a call within its own forward
   local recorded, nows = core.is_grad_enabled(), {}
   forget_handed()
   reshard_again(unit)
@@ -280,7 +281,7 @@ local function unsharded(unit, fn, ...)
   return resharded(nows, finally(restore, autograd.graph.saved_tensors_hooks, packed, unpacked, fn, ...))
 end
 
--- Floating tensors of arguments or results, in a dtype.
+-- Arguments or results, with floating tensors converted to a dtype.
 local function cast(dtype, ...)
   if not dtype then return ... end
   return unpack(tree.map({...}, function(v)
@@ -288,7 +289,7 @@ local function cast(dtype, ...)
   end), 1, select("#", ...))
 end
 
--- The tensors among arguments that require grad, through Inputs.
+-- Arguments, with the tensors that require grad passed through Inputs, if the unit has no trained parameters.
 local function watched(unit, ...)
   for _, piece in ipairs(unit.pieces) do
     for _, e in ipairs(piece.list) do if e.p.requires_grad then return ... end end
@@ -312,14 +313,14 @@ local function run(unit, method, self, ...)
     watched(unit, cast(unit.policy.cast_forward_inputs and unit.policy.param_dtype or nil, ...))))
 end
 
--- net:set_requires_gradient_sync(on): whether backward exchanges the gradients of net and the sharded modules in it; off, each process
--- adds up its own, of whole parameters, until a backward for which it is on. For accumulating gradients: fewer exchanges, more memory.
+-- net:set_requires_gradient_sync(on): whether backward exchanges the gradients of net and the sharded modules in it; if off, each process
+-- adds up its own gradients of whole parameters, until a backward with it on. For gradient accumulation: fewer exchanges, more memory.
 local function set_requires_gradient_sync(self, on)
   options.expect("set_requires_gradient_sync", 1, on, type(on) == "boolean", "a boolean")
   for _, m in ipairs(self:modules()) do if unit_of[m] then unit_of[m].accumulates = not on end end
 end
 
--- net[name], of a unit, runs with whole parameters.
+-- Makes net[name], a method of a unit's module, run with whole parameters.
 local function wrap(net, unit, name)
   local method = net[name]
   net[name] = function(self, ...)
@@ -327,7 +328,7 @@ local function wrap(net, unit, name)
     return run(unit, method, self, ...)
   end
 end
--- A module within a unit has parts alone, where it is called by itself.
+-- A module inside a unit has only parts when it is called by itself, so that raises.
 local function guard(m, unit)
   local method = m.forward
   m.forward = function(self, ...)
@@ -340,7 +341,7 @@ local function guard(m, unit)
 end
 
 ---- state dicts: of whole parameters ----
--- The whole tensor of which x is this process's rows, as a parameter's or its optimizer's state; all processes call it.
+-- The whole tensor of which x, a parameter's or optimizer state's tensor, is this process's rows; all processes must call it.
 local function whole_of(e, x)
   local group = e.piece.unit.group
   local all = ops.collective(M.unsqueeze(padded(x:detach(), e.rows), 1), "all_gather", "sum", 0, 0, group.id)
@@ -379,7 +380,7 @@ end
 ---- fully_shard ----
 local POLICY = {param_dtype = false, reduce_dtype = false, output_dtype = false, cast_forward_inputs = true}
 
--- Before anything changes: a list of net's parameters that aren't sharded yet.
+-- Checks, before anything changes, and gives a list of net's parameters that aren't sharded yet.
 local function fresh_of(net)
   local fresh = {}
   for name, p in net:named_parameters() do
@@ -399,13 +400,13 @@ local function fresh_of(net)
 end
 
 -- fully_shard(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}}): from now on each
--- process holds its rows of net's parameters, of their gradients and of what an optimizer made after it keeps of them; forward brings the
--- whole ones together, and drops them when it ends, unless reshard_after_forward = false; backward does so again. Gradients are the means
--- of all processes'. First the blocks of a model, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end
--- fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given;
--- floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which
--- must all call state_dict(). clip_grad_norm_ and GradScaler know of parts; get_total_norm, of a list of gradients, gives this process's
--- norm. net:set_requires_gradient_sync(false) lets gradients add up without exchanges, until it is true again. Gives net.
+-- process holds only its rows of net's parameters, of their gradients and of the state of an optimizer made afterwards. forward gathers the
+-- whole parameters, and drops them when it ends, unless reshard_after_forward = false; backward gathers them again. Gradients are the means
+-- over all processes. Shard the blocks of a model first, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end
+-- fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and used, gradients reduced, and results returned; floating
+-- arguments are converted to param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes,
+-- which must all call state_dict(). clip_grad_norm_ and GradScaler support shards; get_total_norm, of a list of gradients, gives only this
+-- process's norm. net:set_requires_gradient_sync(false) lets gradients add up without exchanges, until it is true again. Gives net.
 function fsdp.fully_shard(net, o)
   replicas.need_parameters("fully_shard", net)
   o = options.fill("fully_shard", o, {process_group = false, mesh = false, reshard_after_forward = true, mp_policy = {}})
@@ -428,7 +429,7 @@ function fsdp.fully_shard(net, o)
     module.sharded[p] = group
   end
   local owners, order = {}, {}
-  module.walk(net, "parameter", "", nil, function(path, p, owner, name)  -- tied ones stand in several places
+  module.walk(net, "parameter", "", nil, function(path, p, owner, name)  -- tied parameters have several places
     local e = entry_of[p]
     if e.piece.unit ~= unit then return end
     e.name = e.name or path
@@ -450,8 +451,7 @@ function fsdp.fully_shard(net, o)
   return net
 end
 
--- register_fsdp_forward_method(net, name): net[name], a method of the program's such as "generate", runs with whole parameters, as forward
--- does.
+-- register_fsdp_forward_method(net, name): makes net[name], a user's method such as "generate", run with whole parameters, as forward does.
 function fsdp.register_fsdp_forward_method(net, name)
   local unit = unit_of[net]
   if not unit then
@@ -466,7 +466,7 @@ end
 function fsdp.MixedPrecisionPolicy(o) return options.fill("MixedPrecisionPolicy", o, POLICY) end
 
 ---- optimizers' states ----
--- fn(entry, tensor) for each tensor of the state of a part, in an order that all processes share.
+-- Calls fn(entry, tensor) for each tensor of the state of a part, in the same order in all processes; its result replaces the tensor.
 local function each_part(opt, state, fn)
   local n = 0
   for _, group in ipairs(opt.param_groups) do
@@ -479,13 +479,13 @@ local function each_part(opt, state, fn)
     end
   end
 end
--- optim_state_dict(opt): the optimizer's state_dict() with whole tensors; all processes call it, and get it.
+-- optim_state_dict(opt): the optimizer's state_dict() with whole tensors; all processes must call it, and get it.
 function fsdp.optim_state_dict(opt)
   local state = opt:state_dict()
   no_grad(each_part, opt, state, whole_of)
   return state
 end
--- load_optim_state_dict(opt, state): from such a state, or one of an optimizer of the whole model.
+-- load_optim_state_dict(opt, state): loads such a state, or one of an optimizer of the whole model.
 function fsdp.load_optim_state_dict(opt, state)
   local copy = {state = {}, param_groups = state.param_groups}
   for n, s in pairs(state.state) do

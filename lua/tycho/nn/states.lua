@@ -1,7 +1,7 @@
 -- Modules' state dicts: tables of parameters and buffers by their dotted names.
 --
--- Idea: one walk over the module gives the names, for reading and for loading; what is loaded is checked as a whole before anything
--- changes, so that a state that doesn't fit leaves the module as it was.
+-- Idea: one walk over the module yields the names, for reading and for loading. A state is checked as a whole before anything changes, so
+-- that a state that doesn't fit leaves the module unchanged.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
@@ -12,15 +12,15 @@ local hooks = require "tycho.nn.hooks"
 return function(Module, walk)
 
 local function passes(m, name) return (rawget(m, "_passing") or {})[name] end    -- a buffer that isn't saved
-local EXTRA = "_extra_state"               -- the name of what a module's get_extra_state() gives
--- fn(module, the dotted name of what is in it, without its own) for each module, however often it is there.
+local EXTRA = "_extra_state"               -- the name under which get_extra_state()'s value is stored
+-- Calls fn(module, prefix of the names in it) for each module, as often as it occurs.
 local function each_module(self, prefix, fn)
   fn(self, prefix)
   walk(self, "module", prefix, nil, function(name, m) fn(m, name .. ".") end)
 end
 
--- state_dict({prefix="", keep_vars=false}): a table of parameters and persistent buffers by name, sharing memory with the module. Names
--- are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the
+-- state_dict({prefix="", keep_vars=false}): a table of parameters and persistent buffers by name, sharing memory with the module. Names are
+-- PyTorch's: "0.weight" is seq[1]'s. The value of a module's get_extra_state() is included. prefix: put before all names; keep_vars: the
 -- parameters themselves, not detached.
 function Module:state_dict(o)
   o = fill("state_dict", o, {prefix = "", keep_vars = false})
@@ -38,17 +38,17 @@ function Module:state_dict(o)
   return out
 end
 
--- fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
+-- fn(module, prefix, keep_vars) is called before state_dict() reads the module, also as part of another module.
 function Module:register_state_dict_pre_hook(fn) return hooks.add(self, "register_state_dict_pre_hook", "before_state", fn) end
--- fn(module, state, prefix) after state_dict() has read the module; it may change the state.
+-- fn(module, state, prefix) is called after state_dict() has read the module; it may change the state.
 function Module:register_state_dict_post_hook(fn) return hooks.add(self, "register_state_dict_post_hook", "after_state", fn) end
--- fn(module, state, prefix) before load_state_dict() looks at a state; it may change that, which is a copy of the table that was given.
+-- fn(module, state, prefix) is called before load_state_dict() checks a state; it may change that table, a copy of the one given.
 function Module:register_load_state_dict_pre_hook(fn) return hooks.add(self, "register_load_state_dict_pre_hook", "before_load", fn) end
--- fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
+-- fn(module, {missing_keys=, unexpected_keys=}) is called when everything has been loaded.
 function Module:register_load_state_dict_post_hook(fn) return hooks.add(self, "register_load_state_dict_post_hook", "after_load", fn) end
 
--- Raises if load_state_dict would, and gives {tensor of the module, tensor for it} of each; what doesn't fit, where that is allowed; and
--- {module, its extra state} of each. learned: a list to which is added what makes a lazy layer again of what the state made of it.
+-- Raises if load_state_dict would. Gives a list of {tensor of the module, its new value}; names that don't fit, where that is allowed; and
+-- a list of {module, its extra state}. learned: gets functions that make lazy layers, which took their sizes from the state, lazy again.
 local function checked(self, state, o, learned)
   if type(o) == "boolean" then o = {strict = o} end
   o = fill("load_state_dict", o, {strict = true, assign = false})
@@ -75,7 +75,7 @@ local function checked(self, state, o, learned)
       known[name] = true
       local new = state[name]
       if new == nil then
-        if not strict or own ~= "num_batches_tracked" then missing(name) end       -- old files lack it
+        if not strict or own ~= "num_batches_tracked" then missing(name) end       -- absent from old files
       elseif not core.is_tensor(new) then wrong[#wrong + 1] = ("'%s' is a %s"):format(name, type(new))
       elseif new.shape ~= v.shape then
         wrong[#wrong + 1] = ("'%s' has shape %s, the module's is %s"):format(name, tostring(new.shape), tostring(v.shape))
@@ -88,7 +88,7 @@ local function checked(self, state, o, learned)
     if not m.set_extra_state then return end
     known[prefix .. EXTRA] = true
     if state[prefix .. EXTRA] == nil then
-      if not (m.get_extra_state and m:get_extra_state() == nil) then missing(prefix .. EXTRA) end       -- there may be none
+      if not (m.get_extra_state and m:get_extra_state() == nil) then missing(prefix .. EXTRA) end       -- the module may have none
     else extra[#extra + 1] = {m, state[prefix .. EXTRA]} end
   end)
   for name in pairs(state) do
@@ -113,8 +113,8 @@ function Module:check_state_dict(state, o)
 end
 
 -- load_state_dict(state, {strict=true, assign=false}): copies the tensors of a state dict in. Everything is checked before anything
--- changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's
--- own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys =
+-- changes; missing or unexpected names are an error, unless strict = false. assign: the parameters and buffers take over the state's own
+-- tensors, memory and dtype. Gives the module and, with strict = false, the names that didn't fit: {missing_keys = names, unexpected_keys =
 -- names}.
 function Module:load_state_dict(state, o, more)
   if type(o) == "boolean" then o = options.fill("load_state_dict", more, {strict = o, assign = false}) end
@@ -128,7 +128,7 @@ function Module:load_state_dict(state, o, more)
     for _, p in ipairs(list) do
       if type(o) == "table" and o.assign then
         core.set_data(p[1], core.keep(p[2]:detach()))
-        p[1].grad = nil                      -- of what it was before
+        p[1].grad = nil                      -- it belongs to the old value
       else p[1]:copy_(p[2]) end
     end
   end)

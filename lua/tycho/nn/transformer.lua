@@ -1,6 +1,5 @@
--- Attention layers: PyTorch's, whose state dicts they load. Sequences come first, (L, N, E), or batches, (N, L, E),
--- with batch_first. Masks follow
--- PyTorch: a bool mask is true where attention is forbidden, a float mask is added to the scores.
+-- Attention layers: PyTorch's, whose state dicts they load. Sequences are (L, N, E) or, with batch_first, (N, L, E). Masks follow PyTorch:
+-- a bool mask is true where attention is forbidden, a float mask is added to the scores.
 local core = require "tycho.core"
 local fail = require("tycho.options").fail
 local ops, M = core.ops, core.methods
@@ -13,7 +12,7 @@ local lib = require "tycho.nn.layer"
 local layer, options, arguments, whole = lib.layer, lib.options, lib.arguments, lib.whole
 local nn = lib.classes
 
--- One mask for the attention op (true or large: attend), from a forbidding one (L,S), (N,L,S) or (N h,L,S) and one of padding (N,S).
+-- One mask for the attention op (true: attend), from a PyTorch mask (L,S), (N,L,S) or (N h,L,S) and a padding mask (N,S).
 local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows, cols)
   local mask = attn_mask
   if mask and mask.dtype == "bool" then mask = ops.logical_not(mask) end
@@ -32,7 +31,7 @@ local function joined(attn_mask, padding, n, heads, dtype, device, causal, rows,
   return added(mask) + added(p)
 end
 
--- Masks that don't fit are told here, by their names, before the ops see what has become of them.
+-- Checks masks' shapes here, where errors can name them, before they are joined for the ops.
 local function check_masks(attn_mask, padding, alone, n, heads, rows, cols)
   if attn_mask then
     local d = M.dim(attn_mask)
@@ -50,9 +49,9 @@ end
 local MHA = layer("MultiheadAttention")
 -- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, {kdim=, vdim=,
 -- batch_first=false}): mha(query, key=query, value=query, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true,
--- average_attn_weights=true}) gives the output (L, N, E), or (N, L, E) with batch_first, and the weights (N, L, S), the mean over heads,
--- or (N, heads, L, S); need_weights = false is faster, and gives none. add_bias_kv: one more key and value, learned; add_zero_attn: one
--- more, of zeros. A bool mask is true where attention is forbidden, a float mask is added to the scores.
+-- average_attn_weights=true}) gives the output (L, N, E), or (N, L, E) with batch_first, and the weights: (N, L, S), the mean over heads,
+-- or (N, heads, L, S). need_weights = false is faster, and gives no weights. add_bias_kv: one additional key and value, learned;
+-- add_zero_attn: one additional pair, of zeros. A bool mask is true where attention is forbidden, a float mask is added to the scores.
 function MHA:init(...)
   local o = arguments("MultiheadAttention",
     "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false", ...)
@@ -71,7 +70,7 @@ function MHA:init(...)
     self.v_proj_weight = matrix(embed_dim, vdim)
   end
   if o.bias then self.in_proj_bias = module.Parameter(ops.zeros(3 * embed_dim)) end
-  if o.add_bias_kv then                      -- before out_proj: optimizers' states go by order, which is PyTorch's
+  if o.add_bias_kv then                      -- before out_proj: optimizers' states go by PyTorch's order
     self.bias_k = module.Parameter(init.xavier_normal_(ops.empty(1, 1, embed_dim)))
     self.bias_v = module.Parameter(init.xavier_normal_(ops.empty(1, 1, embed_dim)))
   end
@@ -81,7 +80,7 @@ function MHA:init(...)
 end
 local NAMES = {query = true, key = true, value = true}
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
--- query, key, value and the options, given in any of the ways.
+-- query, key, value and the options, from any form of the call.
 local function given(query, key, value, o)
   if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
     if key ~= nil or value ~= nil or o ~= nil then
@@ -97,7 +96,7 @@ local function given(query, key, value, o)
   key = key or query
   return query, key, value or key, options("MultiheadAttention", o, CALL)
 end
--- The three in (N, L, E), projected.
+-- query, key and value in (N, L, E), projected.
 local function projected(self, query, key, value)
   local b = self.in_proj_bias
   if self._same and rawequal(query, key) and rawequal(key, value) then
@@ -115,7 +114,7 @@ function MHA:forward(query, key, value, o)
     fail("MultiheadAttention: the query has shape %s; (%s, %d) is needed", tostring(query.shape),
       swapped and "L, N" or "N, L", self.embed_dim)
   end
-  if alone or swapped then               -- to (N, L, E); one tensor stays one
+  if alone or swapped then               -- to (N, L, E); arguments that are one tensor stay one
     local function turned(x) return alone and M.unsqueeze(x, 1) or M.transpose(x, 1, 2) end
     local k_is_q, v_is_k = rawequal(key, query), rawequal(value, key)
     query = turned(query)
@@ -135,10 +134,10 @@ function MHA:forward(query, key, value, o)
     v = ops.cat({v, M.to(ops.expand(self.bias_v, n, 1, E), v.dtype)}, 2)
   end
   if self.add_zero_attn then k, v = ops.pad_constant(k, {0, 0, 0, 1}), ops.pad_constant(v, {0, 0, 0, 1}) end
-  local more = k.shape[2] - S                                 -- keys that all attend to
+  local more = k.shape[2] - S                                 -- additional keys, which all positions attend to
   local function heads(x) return ops.permute(M.view(x, n, x.shape[2], h, E / h), {1, 3, 2, 4}) end
   q, k, v = heads(q), heads(k), heads(v)
-  -- alone, is_causal needs no mask in memory
+  -- is_causal by itself needs no mask in memory
   local causal = o.is_causal and not o.attn_mask and not o.key_padding_mask and not o.need_weights and more == 0
   local mask = joined(o.attn_mask or nil, o.key_padding_mask or nil, n, h, q.dtype, q.device,
     o.is_causal and not causal, q.shape[3], S)
@@ -237,10 +236,10 @@ end
 for _, name in ipairs {"TransformerEncoder", "TransformerDecoder"} do
   local Stack = layer(name)
   local one = name == "TransformerEncoder" and "encoder_layer" or "decoder_layer"
-  -- Copies of a layer one after another, then norm, if given. Called as the layer is. The options enable_nested_tensor and mask_check are
-  -- taken and of no effect.
+  -- Copies of a layer one after another, then norm, if given. It is called as the layer is. The options enable_nested_tensor and mask_check
+  -- are accepted without effect.
   function Stack:init(...)
-    -- the encoder's last two say how PyTorch skips padding
+    -- the encoder's last two are about PyTorch's skipping of padding
     local theirs = one == "encoder_layer" and ", enable_nested_tensor=true, mask_check=true" or ""
     local o = arguments(name, one .. ", num_layers, norm=nil" .. theirs, ...)
     if not module.is_module(o[one]) then fail(name .. ": argument 1 must be a layer") end
@@ -306,7 +305,7 @@ function Transformer:forward(src, tgt, ...)
     memory_is_causal = o.memory_is_causal})
 end
 -- Transformer.generate_square_subsequent_mask(n, {dtype=, device=}): n x n, 0 and above the diagonal -inf: each position sees itself and
--- what is before it. Of the class, or of a model.
+-- those before it. Called on the class, or on a model.
 function Transformer.generate_square_subsequent_mask(model, n, o)
   if not module.is_module(model) then n, o = model, n end
   n = whole("generate_square_subsequent_mask", "the size", n)

@@ -1,11 +1,11 @@
--- A module as text: the tree of the modules in it, as tostring() gives it. What a layer says of itself is its extra_repr().
--- order_of(m): the names of its parts; part(m, name): what it is; shown_name(name): as users know it. See module.lua.
+-- A module as text: the tree of the modules in it, as tostring() gives it. A layer describes itself by extra_repr(). order_of(m): the names
+-- of its parts; part(m, name): a part; shown_name(name): its public name. See module.lua.
 return function(order_of, part, shown_name)
   local function describe(self, indent, within)
     local lines = {}
-    if within[self] then return self._name .. "(...)" end      -- a module may hold one that holds it
+    if within[self] then return self._name .. "(...)" end      -- a module may contain its own container
     within[self] = true
-    local first, last, same                -- members of a list that look alike are told once: (0-2): 3 x Linear(...)
+    local first, last, same                -- members of a list that look alike are shown once: (0-2): 3 x Linear(...)
     local function tell()
       if not same then return end
       lines[#lines + 1] = first == last and ("%s  (%s): %s"):format(indent, first, same) or

@@ -1,6 +1,6 @@
--- tycho.nn.utils: what goes over all parameters at once, layers joined with their batch norms, and what stands in files of its own.
+-- tycho.nn.utils: functions over all parameters together, layers fused with their batch norms, and the contents of some other files.
 --
--- Invariant: what goes over gradients waits for no device; numbers that it gives are tensors there.
+-- Invariant: functions over gradients wait for no device; numbers that they return are tensors there.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad
@@ -14,7 +14,7 @@ local fail, on = options.fail, devices.on
 local ops, M = core.ops, core.methods
 local utils = {}
 
--- A list of tensors, in which lists of them may stand, as optimizers take them: {a:parameters(), b:parameters()}.
+-- A list of tensors, from one that may contain lists, as optimizers take: {a:parameters(), b:parameters()}.
 local function flattened(params)
   local function is_list(v) return type(v) == "table" and getmetatable(v) == nil end
   local nested = false
@@ -27,7 +27,7 @@ local function flattened(params)
   return out
 end
 local function grads(who, params)
-  local list, groups = {}, {}              -- groups: of gradients of sharded parameters
+  local list, groups = {}, {}              -- groups: the process groups of sharded parameters, by gradient
   params = flattened(params)
   if type(params) ~= "table" and not core.is_tensor(params) or (type(params) == "table" and rawget(params, "_parts")) then
     fail(who .. ": argument 1 must be a tensor or a list of tensors, such as net:parameters()")
@@ -44,7 +44,7 @@ local function grads(who, params)
   return list, groups
 end
 
--- Nobody else has these handles: the gradients' memory isn't to wait for the collector.
+-- Nobody else has these handles, and the gradients' memory shouldn't wait for the collector.
 local function give_back(list, total)
   for _, g in ipairs(list) do core.free(g) end
   return total
@@ -53,10 +53,10 @@ end
 -- Multiplies all gradients by a factor.
 local function scale_all(list, factor) for device, part in devices.each(list) do ops.multi_scale(part, on(factor, device)) end end
 
--- The norm of all gradients' elements together, on the first one's device.
+-- The norm of all gradients' elements together, on the first gradient's device.
 local function norm_of(list, p)
   local norms, first = {}, list[1].device
-  for _, part in devices.each(list) do norms[#norms + 1] = on(ops.multi_norm(part), first) end   -- refuses scaled ones
+  for _, part in devices.each(list) do norms[#norms + 1] = on(ops.multi_norm(part), first) end   -- refuses scaled gradients
   if p == 2 then return #norms == 1 and norms[1] or ops.sqrt(ops.sum(ops.square(ops.stack(norms, 1)))) end
   local each = {}
   for i, g in ipairs(list) do
@@ -67,7 +67,7 @@ local function norm_of(list, p)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
--- The same where some are parts: these have a norm among all processes of their group.
+-- The same where some gradients are shards: their norm is taken over all processes of their group.
 local function norm_among(list, groups, p)
   if next(groups) == nil then return norm_of(list, p) end
   local kinds, order, powers = {}, {}, {}
@@ -78,7 +78,7 @@ local function norm_among(list, groups, p)
       order[#order + 1] = kind
     end
     if M.numel(g) > 0 then table.insert(kinds[kind], g) end
-    kinds[kind].wide = kinds[kind].wide or g.dtype == "float64"          -- the same in all processes, those without rows too
+    kinds[kind].wide = kinds[kind].wide or g.dtype == "float64"          -- the same in all processes, also those without rows
   end
   for i, kind in ipairs(order) do
     local part = kinds[kind]
@@ -91,7 +91,7 @@ local function norm_among(list, groups, p)
   return p == math.huge and ops.amax(all) or ops.sum(all) ^ (1 / p)
 end
 
--- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements of a list together, a tensor on their device.
+-- get_total_norm(tensors, norm_type=2, error_if_nonfinite=false): the norm of all elements of a list of tensors, a tensor on their device.
 function utils.get_total_norm(tensors, ...)
   local o = options.arguments("get_total_norm", "norm_type=2, error_if_nonfinite=false, foreach=true", ...)
   options.number("get_total_norm", "norm_type", o.norm_type)
@@ -106,7 +106,7 @@ function utils.get_total_norm(tensors, ...)
   if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is %g", total:item()) end
   return total
 end
--- clip_grads_with_norm_(params, max_norm, total_norm): multiplies the gradients by max_norm / total_norm where that is below 1.
+-- clip_grads_with_norm_(params, max_norm, total_norm): multiplies the gradients by max_norm / total_norm if that is below 1.
 function utils.clip_grads_with_norm_(params, max_norm, total)
   options.number("clip_grads_with_norm_", "argument 2 (max_norm)", max_norm)
   options.expect("clip_grads_with_norm_", 3, total, core.is_tensor(total), "a tensor")
@@ -116,8 +116,8 @@ function utils.clip_grads_with_norm_(params, max_norm, total)
 end
 
 -- clip_grad_norm_(params, max_norm, norm_type=2, error_if_nonfinite=false): scales the gradients down so that their norm as one vector
--- (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless
--- error_if_nonfinite. foreach is PyTorch's: all are taken at once in any case.
+-- (math.huge: the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless
+-- error_if_nonfinite. PyTorch's foreach has no effect.
 function utils.clip_grad_norm_(params, ...)
   local o = options.arguments("clip_grad_norm_", "max_norm, norm_type=2, error_if_nonfinite=false, foreach=true", ...)
   options.number("clip_grad_norm_", "max_norm", o.max_norm)
@@ -158,7 +158,7 @@ local function tensors_of(who, n, params)
   end
   return params
 end
--- The elements of a list of parameters as one vector, with history.
+-- The elements of a list of parameters as one vector, with its history.
 function utils.parameters_to_vector(params)
   return flat.join(tensors_of("parameters_to_vector", 1, params))
 end
@@ -174,7 +174,7 @@ function utils.vector_to_parameters(v, params)
   no_grad(flat.each, v, params, function(i, part) M.copy_(params[i], part) end)
 end
 
--- The layer and the batch norm behind it, both in eval mode, as one layer, a copy.
+-- The layer and the batch norm after it, both in eval mode, as one new layer.
 local function fused(who, m, norm, dim)
   if not module.is_module(m) or not core.is_tensor(m.weight) then fail("%s: argument 1 must be a layer with a weight", who) end
   if not module.is_module(norm) or not norm.running_mean then fail("%s: argument 2 must be a batch norm with running statistics", who) end
@@ -187,16 +187,16 @@ local function fused(who, m, norm, dim)
   end)
   return copy
 end
--- fuse_conv_bn_eval(conv, bn, transpose=false): a convolution that does what conv and then bn, in eval mode, do. transpose: it is a
+-- fuse_conv_bn_eval(conv, bn, transpose=false): a convolution equivalent to conv followed by bn, both in eval mode. transpose: conv is a
 -- transposed one, of one group.
 function utils.fuse_conv_bn_eval(conv, bn, ...)
   local o = options.arguments("fuse_conv_bn_eval", "transpose=false", ...)
   return fused("fuse_conv_bn_eval", conv, bn, o.transpose and 2 or 1)
 end
--- The same of a Linear and a BatchNorm1d of its outputs.
+-- The same for a Linear and a BatchNorm1d after it.
 function utils.fuse_linear_bn_eval(linear, bn) return fused("fuse_linear_bn_eval", linear, bn, 1) end
 
--- Takes prefix from the names of a state dict that have it, in place: those of a model that DistributedDataParallel or compile wrapped.
+-- Removes prefix from names in a state dict, in place: such as that of a model wrapped by DistributedDataParallel or compile.
 function utils.consume_prefix_in_state_dict_if_present(state, prefix)
   local who = "consume_prefix_in_state_dict_if_present"
   if type(state) ~= "table" or core.is_tensor(state) then fail("%s: argument 1 must be a state dict, got %s", who, options.shown(state)) end
@@ -209,13 +209,13 @@ function utils.consume_prefix_in_state_dict_if_present(state, prefix)
   for name, t in pairs(moved) do state[name:sub(#prefix + 1)] = t end
 end
 
--- skip_init(nn.Linear, 3, 4): the module that the class makes, for values that are to be loaded: no random number counts as drawn.
+-- skip_init(nn.Linear, 3, 4): makes the module, for values that will be loaded, and leaves the random generators as they were.
 function utils.skip_init(class, ...)
   options.expect("skip_init", 1, class, modes.callable(class), "a class of modules, such as nn.Linear")
   return require("tycho").fork_rng(class, ...)
 end
 
--- Sequences of several lengths: padded, cut again, packed.
+-- Sequences of different lengths: padding and packing.
 utils.rnn = {}
 for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence",
     "unpack_sequence", "PackedSequence"} do

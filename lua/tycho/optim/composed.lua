@@ -1,8 +1,8 @@
--- Optimizers whose steps are made of ops, parameter by parameter: Rprop, ASGD, Adafactor, Muon.
+-- Optimizers whose steps are made of ordinary ops, parameter by parameter: Rprop, ASGD, Adafactor, Muon.
 --
--- Idea: a class gives rule(group, p, g, state, t, write), which computes what the parameter and its state become and
--- hands each to `write`; so do users' own (optim.Optimizer:extend). Invariant: a GradScaler's skipped step, decided on
--- the device, writes nothing and isn't counted; nothing comes to the host.
+-- Idea: a class has rule(group, p, g, state, t, write), which computes the new values of the parameter and its state and calls write for
+-- each; users' own optimizers (optim.Optimizer:extend) work the same way. Invariant: a step that a GradScaler skips, which is decided on
+-- the device, writes nothing and isn't counted; no value goes to the host.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"
@@ -13,8 +13,8 @@ local new_class = require("tycho.optim.optimizer").new_class
 
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
 
--- The group with its rate as a tensor. In a compiled function the rate of an optimizer's own op is read anew at each call, other numbers
--- are part of the record: a step of SGD from 0 brings it.
+-- The group with its rate as a tensor. In a compiled function only an optimizer op reads its rate again at each call, while other numbers
+-- are part of the record: so a step of SGD from 0, with gradient -1, produces the tensor.
 local function with_rate(group, b)
   local o = {dtype = "float64", device = b.params[1].device}
   local rate, count = ops.zeros({}, o), ops.zeros({}, {dtype = "int64", device = o.device})
@@ -24,7 +24,7 @@ end
 
 local function class(name, defaults, own)
   local Class, made = new_class(name, defaults, own)
-  Class.of_ops, Class.own_rule = true, own               -- a user's rule may compute with the rate as a number
+  Class.of_ops, Class.own_rule = true, own               -- a user's rule may use the rate as a number
   function Class:update(group, b)
     no_grad(function()
       if self:reads_rate(group) and core.program.active() then group = with_rate(group, b) end
@@ -33,7 +33,7 @@ local function class(name, defaults, own)
       local t = M.to(b.step, "float64") + 1
       for i, p in ipairs(b.params) do
         local copy = b.copies and b.copies[i]
-        if copy then write(p, ops.where(ops.eq(M.to(p, copy.dtype), copy), p, M.to(copy, p.dtype))) end    -- as ops.def says
+        if copy then write(p, ops.where(ops.eq(M.to(p, copy.dtype), copy), p, M.to(copy, p.dtype))) end    -- see ops.def
         local g = M.to(b.grads[i]:detach(), p.dtype)
         if b.scale then g = g / b.scale end
         if group.maximize then g = -g end
@@ -48,8 +48,7 @@ end
 local function as(x, p) return M.to(x, p.dtype) end
 
 ---- Rprop ----
--- Steps of their own for each element: they grow while its gradient keeps its sign, and shrink when that turns (Riedmiller and Braun
--- 1993).
+-- A step size for each element, which grows while the gradient's sign stays, and shrinks when it changes (Riedmiller and Braun 1993).
 local Rprop = class("Rprop", {lr = 1e-2, etas = {0.5, 1.2}, step_sizes = {1e-6, 50}, maximize = false, master_weights = false})
 function Rprop:check(group) -- luacheck: ignore
   for _, name in ipairs {"etas", "step_sizes"} do
@@ -74,7 +73,7 @@ function Rprop:rule(group, p, g, s, _, write) -- luacheck: ignore
 end
 
 ---- ASGD ----
--- Gradient descent, and in state[p].ax the average of what the parameter has been (Polyak and Juditsky 1992).
+-- Gradient descent; state[p].ax is the average of the parameter's past values (Polyak and Juditsky 1992).
 local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
 local NUMBER = ops.zeros({}).shape
 function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end -- luacheck: ignore
@@ -92,7 +91,7 @@ function ASGD:rule(group, p, g, s, t, write) -- luacheck: ignore
 end
 
 ---- Adafactor ----
--- Adam without momentum, a matrix's second moments kept as those of its rows and columns (Shazeer and Stern 2018).
+-- Adam without momentum; a matrix's second moments are kept for its rows and columns only (Shazeer and Stern 2018).
 local Adafactor = class("Adafactor",
   {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
 Adafactor.needs_whole = true
@@ -114,7 +113,7 @@ function Adafactor:state_shape(name, p) -- luacheck: ignore
   end
   return p.shape
 end
--- which state there is depends on the parameter's dims
+-- the parameter's dims decide which of these there are
 function Adafactor:lacks(s) return not (s.variance or s.row_var) end -- luacheck: ignore
 function Adafactor:new_state(p, _, s)
   local o = {dtype = p.dtype, device = p.device}
@@ -144,7 +143,7 @@ function Adafactor:rule(group, p, g, s, t, write) -- luacheck: ignore
 end
 
 ---- Muon ----
--- For matrices alone: the momentum made orthogonal by Newton and Schulz's iteration, on a GPU in bfloat16 (Jordan et al. 2024).
+-- For matrices only: the momentum made orthogonal by Newton-Schulz iterations, on a GPU in bfloat16 (Jordan et al. 2024).
 local Muon = class("Muon",
   {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315},
     eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})

@@ -1,5 +1,5 @@
--- tycho.optim: the optimizers. Each step is one call of a fused op over all parameters of a group that share hyperparameters; those whose
--- steps are made of ops stand in composed.lua, LBFGS in lbfgs.lua, what all have in optimizer.lua.
+-- tycho.optim: the optimizers whose step is one call of a fused op for all parameters of a group that share a step count. Optimizers made
+-- of ordinary ops are in composed.lua, LBFGS is in lbfgs.lua, and the common base in optimizer.lua.
 local core = require "tycho.core"
 local ops = core.ops
 local options = require "tycho.options"
@@ -16,8 +16,8 @@ end
 -- Gradient descent: v = momentum v + (1 - dampening)(g + weight_decay p); p = p - lr v. nesterov: by g + momentum v.
 local SGD = new_class("SGD",
   {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
-SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}    -- it may have no state: what is missing tells nothing
--- Momentum begins with the first gradient after it was asked for.
+SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}    -- other optimizers' names: SGD may have no state to check
+-- Momentum starts with the first gradient after it was switched on.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
 function SGD:new_state(p, group, s) if group.momentum ~= 0 then s.momentum_buffer = like(p) end end
 function SGD:check(group) -- luacheck: ignore
@@ -49,39 +49,39 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
 end
 
 ---- NAdam, RAdam, Adamax, Adadelta ----
--- Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, momentum_decay and the betas, of
--- which a state's beta1_seen remembers what a schedule has changed.
+-- Adam with Nesterov's momentum (Dozat 2016). Its momentum schedule follows from the step count, momentum_decay and beta1; a state's
+-- beta1_seen records changes of beta1.
 local NAdam = new_class("NAdam",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, momentum_decay = 4e-3,
     decoupled_weight_decay = false, maximize = false, master_weights = false})
--- Adam whose first steps are without the second moment until that is known well enough (Liu et al. 2019).
+-- Adam without the second moment in the first steps, until that is known well enough (Liu et al. 2019).
 local RAdam = new_class("RAdam",
   {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, decoupled_weight_decay = false, maximize = false,
     master_weights = false})
--- Adam with the largest gradient, decayed by the second beta, in the place of the second moment (Kingma and Ba 2014).
+-- Adam with the largest gradient, decayed by the second beta, in place of the second moment (Kingma and Ba 2014).
 local Adamax = new_class("Adamax",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
--- Steps of the size of the last ones over that of the last gradients (Zeiler 2012).
+-- The gradient times the root mean square of past updates over that of past gradients (Zeiler 2012).
 local Adadelta = new_class("Adadelta", {lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0, maximize = false, master_weights = false})
 for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"},
     [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
   function class:new_state(p, _, s) s[names[1]], s[names[2]] = like(p), like(p) end
 end
--- beta1_seen of a parameter's state is {steps, the last one's beta1, the logarithm of what all multiply to over as many of the last}. Steps
--- that a GradScaler skips count here.
+-- beta1_seen of a parameter's state is {steps, last beta1, log of (the product of all beta1 / last beta1 ^ steps)}. Steps that a GradScaler
+-- skips count here.
 local function with_beta(seen, beta)
   local n, last, log = unpack(seen or {0, beta, 0})
   if last > 0 and beta > 0 then log = log + n * (math.log(last) - math.log(beta)) end
   return {n + 1, beta, log}
 end
--- PyTorch's states have the product with the schedule's factors. s: as saved, t: what becomes of it.
+-- Takes over PyTorch's state, which has the product including the schedule's factors. s: the saved state, t: the new one.
 function NAdam:took_over(group, s, t) -- luacheck: no self
   local n, beta, product = s.step, group.betas[1], s.mu_product
   if not n or not product or s.beta1_seen or beta <= 0 then return end
   n, product = core.is_tensor(n) and n:item() or n, core.is_tensor(product) and product:item() or product
   local log = math.log(product) - n * math.log(beta)
   for i = 1, n do log = log - math.log(1 - 0.5 * 0.96 ^ (i * group.momentum_decay)) end
-  t.beta1_seen = {n, beta, math.abs(log) < 1e-6 * n and 0 or log}            -- the file has it in float32
+  t.beta1_seen = {n, beta, math.abs(log) < 1e-6 * n and 0 or log}            -- float32 in the file
 end
 function NAdam:update(group, b)
   local seen = with_beta(b.state[1].beta1_seen, group.betas[1])
@@ -105,7 +105,7 @@ function Adadelta:update(group, b)
 end
 
 ---- RMSprop, Adagrad ----
--- The gradient divided by the root of the mean of its last squares (Hinton). centered: by its deviation.
+-- The gradient divided by the root of a running mean of its squares (Hinton). centered: by its standard deviation.
 local RMSprop = new_class("RMSprop",
   {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false,
     master_weights = false})
@@ -118,7 +118,7 @@ function RMSprop:update(group, b)
     group.alpha, group.eps, group.weight_decay, group.momentum, group.maximize)
 end
 
--- The gradient divided by the root of the sum of all its squares (Duchi et al. 2011).
+-- The gradient divided by the root of the sum of all its past squares (Duchi et al. 2011).
 local Adagrad = new_class("Adagrad",
   {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false,
     master_weights = false})
@@ -133,12 +133,12 @@ end
 local composed = require "tycho.optim.composed"
 
 optim.Optimizer = {}
--- An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p,
--- group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by
--- ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then
--- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so that
--- Optimizer.init(self, ...), as PyTorch has it there, does nothing more): there an optimizer around another makes that, self.base =
--- optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
+-- A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group,
+-- s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new
+-- values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1. Then
+-- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so
+-- Optimizer.init(self, ...), which PyTorch's classes call, does nothing): an optimizer around another makes the inner one there, self.base
+-- = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
 -- and compiled steps work with it.
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
@@ -146,13 +146,13 @@ function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   if defaults ~= nil and type(defaults) ~= "table" then fail("extend: argument 2 (defaults) must be a table, got %s", shown(defaults)) end
   for k, v in pairs(defaults or {}) do all[k] = v end
   local class, made = composed(name, all, true)
-  class.hands_out = true                 -- a rule of the user's may keep a gradient
+  class.hands_out = true                 -- a user's rule may keep a gradient
   function class:new_state() end -- luacheck: no self
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
   getmetatable(made).__newindex = class
   return made
 end
--- Optimizer.init(self, params, options): does nothing, for an init of one's own that calls it as PyTorch's do.
+-- Optimizer.init(self, params, options): does nothing; a user's init may call it, as PyTorch's do.
 function optim.Optimizer.init() end
 return options.told(optim, "optim", nil, nil, {LBFGS = "tycho.optim.lbfgs", lr_scheduler = "tycho.optim.lr_scheduler",
   swa_utils = "tycho.optim.swa_utils"})

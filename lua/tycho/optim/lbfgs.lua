@@ -10,7 +10,7 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local new_class = require("tycho.optim.optimizer").new_class
 
--- The minimum of the cubic through two points with their slopes, within lo..hi.
+-- The minimum within lo..hi of the cubic through two points with given slopes.
 local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
   lo, hi = lo or math.min(x1, x2), hi or math.max(x1, x2)
   local d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
@@ -21,7 +21,7 @@ local function cubic(x1, f1, g1, x2, f2, g2, lo, hi)
   return math.min(math.max(at, lo), hi)
 end
 
--- The closure's loss, as a number.
+-- The closure's loss as a number.
 local function number(loss)
   if core.is_tensor(loss) and M.numel(loss) == 1 then return loss:item() end
   if type(loss) ~= "number" then
@@ -30,7 +30,7 @@ local function number(loss)
   return loss
 end
 
--- along(t) gives loss, gradient and slope at step t. Returns loss, gradient, t, evaluations.
+-- along(t) gives loss, gradient and slope at step t. Returns loss, gradient, t, number of evaluations.
 local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, most)
   local f_new, g_new, slope_new = along(t)
   local evals, done, bracket = 1, false, nil
@@ -65,7 +65,7 @@ local function strong_wolfe(along, t, d_norm, f, g, slope, c1, c2, tolerance, mo
     t = cubic(a[1], a[2], a[4], b[1], b[2], b[4])
     local left, right = math.min(a[1], b[1]), math.max(a[1], b[1])
     local margin = 0.1 * (right - left)
-    if math.min(right - t, t - left) < margin then   -- too near an end: once is allowed
+    if math.min(right - t, t - left) < margin then   -- too near an end: allowed once
       if stuck or t >= right or t <= left then
         t = math.abs(t - right) < math.abs(t - left) and right - margin or left + margin
         stuck = false
@@ -104,7 +104,7 @@ local function move(params, t, d)                  -- params += t d
   flat.each(d, params, function(i, part) M.add_(params[i], part, {alpha = t}) end)
 end
 local function dot(a, b) return ops.sum(a * b):item() end
--- Gradients' last change y over a step, remembered, the oldest forgotten; where the curvature says nothing, it isn't.
+-- Remembers y, the gradient's change over a step, and drops the oldest; not where the curvature is too small to use.
 local function remember(s, y, step, history_size)
   local ys = dot(y, step)
   if ys <= 1e-10 then return end
@@ -113,7 +113,7 @@ local function remember(s, y, step, history_size)
   s.dirs[n], s.steps[n], s.ro[n] = core.keep(y), core.keep(step), 1 / ys
   s.diag = ys / dot(y, y)
 end
--- The direction at the gradient g: minus g through the inverse Hessian that what is remembered makes, by two loops over it.
+-- The direction at the gradient g: -g times the inverse Hessian approximated from remembered steps, by the two-loop recursion.
 local function direction(s, g)
   local q, al = -g, {}
   for i = #s.dirs, 1, -1 do
@@ -133,8 +133,8 @@ function LBFGS:check(group) -- luacheck: ignore
   options.whole("LBFGS", "history_size", group.history_size, 1)
   if group.max_eval then options.whole("LBFGS", "max_eval", group.max_eval, 1) end
 end
--- step(closure): up to max_iter updates; closure clears the gradients, computes the loss, runs backward and gives the loss, and is
--- called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
+-- step(closure): up to max_iter updates. closure clears the gradients, computes the loss, runs backward and returns the loss; it is called
+-- up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
 function LBFGS:step(closure)
   if not modes.callable(closure) then fail("LBFGS: step needs a closure that computes the loss, runs backward and returns the loss") end
   if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
@@ -154,7 +154,7 @@ function LBFGS:step(closure)
     local g = flat_grad(params)
     if ops.amax(ops.abs(g)):item() <= o.tolerance_grad then return end
     local d, t, g_old, loss_old = s.d, s.t, s.g_old, s.loss_old
-    s.d = nil                                      -- an error on the way leaves no direction: the next step begins anew
+    s.d = nil                                      -- if an error interrupts, no direction is left, and the next step starts afresh
     local n = 0
     while n < o.max_iter do
       n = n + 1
@@ -201,8 +201,8 @@ function LBFGS:step(closure)
   return first
 end
 
--- Its state belongs to all parameters at once; lists of tensors among it.
-LBFGS.apply_gradients = false                       -- it evaluates the loss itself: nothing for a GradScaler to enter
+-- Its state, which contains lists of tensors, belongs to all parameters together.
+LBFGS.apply_gradients = false                       -- it evaluates the loss itself, so a GradScaler can't take part
 function LBFGS:state_dict()
   local o, copy = self.param_groups[1], {params = {}}
   for k, v in pairs(o) do if k ~= "params" then copy[k] = v end end

@@ -1,6 +1,6 @@
--- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each
--- optimizer step (or epoch). Formulas and names are PyTorch's; epochs count from 0. last_epoch=: where a schedule goes on
--- that has come so far; the optimizer's groups have its initial_lr then, as its state gives them.
+-- Learning-rate schedules: Scheduler(optimizer, arguments in PyTorch's order or by name), then step() after each optimizer step (or epoch).
+-- Formulas and names are PyTorch's; epochs count from 0. last_epoch=: continues a schedule at that epoch; the optimizer's groups then need
+-- an initial_lr, which its state has.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
@@ -14,8 +14,8 @@ local WITHOUT_EPOCH = {ChainedScheduler = true, ReduceLROnPlateau = true}
 
 local function as_number(lr) return core.is_tensor(lr) and lr:item() or lr end
 
--- signature: as tycho.options says; last_epoch comes last. Gives the class, and what is called to make one, which is
--- schedulers' of that name unless it is a user's own.
+-- signature: as options.lua describes; last_epoch comes last. Gives the class and its constructor, which becomes schedulers[name] unless
+-- the class is a user's own.
 local function new_class(name, signature, own)
   if not WITHOUT_EPOCH[name] then signature = (signature == "" and "" or signature .. ", ") .. "last_epoch=-1" end
   local class = setmetatable({_name = name}, {__index = Scheduler})
@@ -50,10 +50,11 @@ local function new_class(name, signature, own)
 end
 
 schedulers.LRScheduler = {}
--- A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i):
--- the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch /
--- self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults. Or with a method
--- Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, of self.base_lrs and self.optimizer.param_groups.
+-- A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives
+-- the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every).
+-- Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may
+-- be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and
+-- self.optimizer.param_groups.
 function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", options.shown(name)) end
   local class, made = new_class(name, signature or "", true)
@@ -68,14 +69,14 @@ function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   return made
 end
 
--- A rate that is a tensor, which recorded steps read, stays that tensor.
+-- A rate that is a tensor keeps its identity, since recorded steps read that tensor.
 local function set_rate(group, lr)
   if not core.is_tensor(group.lr) then group.lr = lr
   elseif core.is_tensor(lr) then no_grad(core.methods.copy_, group.lr, lr)
   else no_grad(core.methods.fill_, group.lr, lr) end
 end
 
--- A group that has been added since begins with the rate that it was given.
+-- A group added later starts with the rate that it was given.
 local function fill_bases(self)
   for i, g in ipairs(self.optimizer.param_groups) do
     if self.base_lrs[i] == nil then
@@ -88,15 +89,15 @@ function Scheduler:begin()
   self.base_lrs = {}
   fill_bases(self)
 end
--- A schedule says lr_at(epoch, base, group), the rate by itself. One that can be chained also says next_lr(epoch, lr, base, group):
--- the rate after the one that holds now, so that several schedules, or a rate set by hand, go together.
+-- A schedule has lr_at(epoch, base, group), the rate from the epoch alone. One that can be chained also has next_lr(epoch, lr, base,
+-- group), the rate that follows the current one, so that several schedules, or a rate set by hand, combine.
 function Scheduler:next_lr(epoch, _, base, i) return self:lr_at(epoch, base, i) end
 local function rates_of(optimizer)
   local out = {}
   for i, g in ipairs(optimizer.param_groups) do out[i] = core.is_tensor(g.lr) and core.keep(core.ops.clone(g.lr)) or g.lr end
   return out
 end
--- The rates that a program's own get_lr gives; nil where there is none.
+-- The rates that a user's own get_lr gives; nil if there is no get_lr.
 local function rates_asked(self)
   if not self.get_lr then return nil end
   local rates, n = self:get_lr(), #self.optimizer.param_groups
@@ -111,7 +112,7 @@ local function rates_asked(self)
 end
 function Scheduler:set()
   fill_bases(self)
-  local new, own = {}, rates_asked(self)   -- all before any: groups may share a tensor
+  local new, own = {}, rates_asked(self)   -- compute all before setting any: groups may share a tensor
   for i, g in ipairs(self.optimizer.param_groups) do
     if own then new[i] = own[i] else new[i] = self:next_lr(self.last_epoch, g.lr, self.base_lrs[i], i) end
     if not core.is_tensor(new[i]) then options.number(self._name, "the rate of epoch " .. tostring(self.last_epoch), new[i]) end
@@ -119,7 +120,7 @@ function Scheduler:set()
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, new[i]) end
   self.last_lr = rates_of(self.optimizer)
 end
--- To an epoch, by set; where that errs, back to the epoch before.
+-- Moves to an epoch by calling set; if that fails, moves back.
 local function advance(self, epoch, set)
   if select(2, core.program.active()) then core.program.settle "a scheduler steps, which guard = 'inputs' would leave out" end
   local before = self.last_epoch
@@ -130,12 +131,12 @@ local function advance(self, epoch, set)
     error(e, 0)
   end
 end
--- To the next epoch (or whatever is counted), whose rates the optimizer's groups get. Called after the optimizer's steps.
+-- Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
 function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
-  advance(self, self.last_epoch + 1, self.set)             -- which computes all rates before it sets one
+  advance(self, self.last_epoch + 1, self.set)             -- set computes all rates before it sets any
 end
--- Begins anew at epoch 0, whatever the rate is.
+-- Starts again at epoch 0, whatever the current rate.
 function Scheduler:restart()
   self.last_epoch = 0
   local own = rates_asked(self)
@@ -146,7 +147,7 @@ function Scheduler:restart()
 end
 -- A list of the rates that it set last, one for each group.
 function Scheduler:get_last_lr() return {unpack(self.last_lr)} end
--- Where it stands, as a table of numbers, for tycho.save.
+-- Its position and settings, as a table of numbers, for tycho.save.
 function Scheduler:state_dict()
   local out = {}
   for k, v in pairs(self) do
@@ -158,7 +159,7 @@ function Scheduler:state_dict()
   end
   return out
 end
--- The list of rates of a state, one for each group, under one of two names; nil where it has neither.
+-- The list of rates in a state, one for each group, under either of two names; nil if it has neither.
 local function rates_in(self, d, name, other)
   local list, out = d[name] or d[other], {}
   if list == nil then return nil end
@@ -168,7 +169,7 @@ local function rates_in(self, d, name, other)
   end
   return out
 end
--- Continues from what state_dict gave, Tycho's or PyTorch's. The present rates are the optimizer's, and come with its state.
+-- Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.
 function Scheduler:load_state_dict(d)
   if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
     fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
@@ -263,8 +264,8 @@ function CosineAnnealingLR:next_lr(epoch, lr, base)
   return (1 + math.cos(math.pi * epoch / T)) / (1 + math.cos(math.pi * (epoch - 1) / T)) * (lr - self.eta_min) + self.eta_min
 end
 
--- along half a cosine from lr to eta_min; begins anew after T_0 epochs, then after T_mult times as many as before; step(epoch) takes
--- fractions too
+-- along half a cosine from lr to eta_min; restarts after T_0 epochs, then each time after T_mult times as many; step(epoch) also takes
+-- fractions
 local WarmRestarts = new_class("CosineAnnealingWarmRestarts", "T_0, T_mult=1, eta_min=0")
 function WarmRestarts:begin()
   options.whole("CosineAnnealingWarmRestarts", "T_0", self.T_0, 1)
@@ -277,7 +278,7 @@ function WarmRestarts:load_state_dict(d)
   end
   return Scheduler.load_state_dict(self, d)
 end
--- epoch: a fraction too, such as that of the batches done.
+-- epoch may be a fraction, such as the share of batches done; unless given, it is the next one.
 function WarmRestarts:step(epoch)
   if epoch == nil then return Scheduler.step(self) end
   if options.number("CosineAnnealingWarmRestarts", "step's epoch", epoch, 0) >= 2 ^ 53 then
@@ -301,7 +302,7 @@ function LinearLR:begin()
   if self.end_factor < 0 or self.end_factor > 1 then fail("LinearLR: end_factor must be in 0..1, got %g", self.end_factor) end
   Scheduler.begin(self)
 end
--- How much of total_iters has gone by at an epoch, 0..1; of none nothing, as in PyTorch.
+-- The share of total_iters that has passed at an epoch, 0..1; 0 if total_iters is 0, as in PyTorch.
 local function gone(self, epoch) return self.total_iters > 0 and math.min(self.total_iters, epoch) / self.total_iters or 0 end
 function LinearLR:lr_at(epoch, base)
   return base * (self.start_factor + (self.end_factor - self.start_factor) * gone(self, epoch))
@@ -342,7 +343,7 @@ end
 -- lr * lr_lambda(epoch); lr_lambda: a function, or a list of one for each group
 local LambdaLR = new_class("LambdaLR", "lr_lambda")
 function LambdaLR:lr_at(epoch, base, i) return base * factor(self, i, epoch) end
--- multiplied by lr_lambda(epoch) at each epoch but the first; lr_lambda as LambdaLR's
+-- multiplied by lr_lambda(epoch) at each epoch except the first; lr_lambda as in LambdaLR
 local MultiplicativeLR = new_class("MultiplicativeLR", "lr_lambda")
 function MultiplicativeLR:begin()
   lambda(self, 1)
@@ -353,15 +354,15 @@ function MultiplicativeLR:lr_at(epoch, base, i)
   return base
 end
 function MultiplicativeLR:next_lr(epoch, lr, _, i) return epoch > 0 and lr * factor(self, i, epoch) or lr end
-function MultiplicativeLR:restart()                -- it knows no rate but the one that holds
+function MultiplicativeLR:restart()                -- it only knows the current rate
   self.last_epoch = 0
   for i, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.lr * factor(self, i, 0)) end
   self.last_lr = rates_of(self.optimizer)
 end
 
 -- from base_lr to max_lr and back in straight lines; triangular2 halves the height each cycle, exp_range shrinks it by gamma each step.
--- Momentum goes the other way, from max_momentum to base_momentum. scale_fn(n): a height of one's own, n the cycle from 1 or, with
--- scale_mode="iterations", the step from 0
+-- Momentum moves in the opposite direction, from max_momentum to base_momentum. scale_fn(n): a height of the user's own, where n is the
+-- cycle from 1 or, with scale_mode="iterations", the step from 0
 local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, \z
   gamma=1, scale_fn=nil, scale_mode=cycle, cycle_momentum=true, base_momentum=nil, max_momentum=nil")
 function CyclicLR:begin()
@@ -391,7 +392,7 @@ function CyclicLR:lr_at(step, base, i)
 end
 
 -- up to max_lr in pct_start of total_steps (or epochs * steps_per_epoch), then down to almost nothing (Smith and Topin 2017); momentum
--- goes the other way; step() after each batch
+-- moves in the opposite direction; step() after each batch
 local OneCycleLR = new_class("OneCycleLR",
   "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
   .. "base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false")
@@ -409,7 +410,7 @@ function OneCycleLR:begin()
     self.base_lrs[i] = g.initial_lr
   end
 end
--- first, top, last, along the two phases; of three the second goes back to the first value, and the third from there to the last
+-- From first to top, then to last; with three phases back from top to first, then to last.
 function OneCycleLR:along(step, first, top, last)
   local up, stop = self.pct_start * self.total_steps - 1, self.total_steps - 1
   local down = self.three_phase and 2 * self.pct_start * self.total_steps - 2 or stop
@@ -461,7 +462,7 @@ local function load_members(self, d)
   self.last_lr = last or rates_of(self.optimizer)
 end
 
--- one schedule after another: at each milestone the next begins, at its own epoch 0
+-- one schedule after another: at each milestone the next one begins, at its own epoch 0
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
   if type(self.milestones) ~= "table" then
@@ -491,7 +492,8 @@ function SequentialLR:restart()
 end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
 
--- all schedules at every step, each on what the others left. ChainedScheduler(schedulers), as PyTorch's, or (optimizer, schedulers)
+-- all schedules at every step, each applied to the result of the others. ChainedScheduler(schedulers), as PyTorch's, or (optimizer,
+-- schedulers)
 local ChainedScheduler, chained = new_class("ChainedScheduler", "schedulers")
 local of_optimizer = getmetatable(chained).__call
 getmetatable(chained).__call = function(self, first, second, ...)
@@ -517,7 +519,7 @@ function ChainedScheduler:restart()
 end
 ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
 
--- from the present rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
+-- from the current rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
 local SWALR = new_class("SWALR", "swa_lr, anneal_epochs=10, anneal_strategy=cos")
 function SWALR:begin()
   Scheduler.begin(self)
@@ -529,7 +531,7 @@ function SWALR:begin()
     g.swa_lr = options.number("SWALR", "swa_lr", of_group(self.swa_lr, i), 0)
   end
 end
-function SWALR:restart()                          -- from the rate that holds
+function SWALR:restart()                          -- from the current rate
   self.last_epoch = 0
   self:set()
 end
@@ -542,12 +544,12 @@ function SWALR:next_lr(epoch, lr, _, i)
   if self.anneal_epochs == 0 then return g.swa_lr end
   if epoch < 1 then return lr end
   local before = self:share(epoch - 1)
-  local own = before == 1 and g.swa_lr or (lr - g.swa_lr * before) / (1 - before)          -- where it began
+  local own = before == 1 and g.swa_lr or (lr - g.swa_lr * before) / (1 - before)          -- the rate where annealing began
   local now = self:share(epoch)
   return g.swa_lr * now + own * (1 - now)
 end
 
--- lr * factor when the metric that step(metric) is given hasn't improved for more than patience steps
+-- lr * factor when the metric passed to step(metric) hasn't improved for more than patience steps
 local Plateau = new_class("ReduceLROnPlateau",
   "mode=min, factor=0.1, patience=10, threshold=1e-4, threshold_mode=rel, cooldown=0, min_lr=nil, eps=1e-8")
 function Plateau:begin()
@@ -577,7 +579,7 @@ function Plateau:step(metric)
   advance(self, self.last_epoch + 1, function() self:take(metric) end)
 end
 function Plateau:take(metric)
-  local lower = {}                         -- all before anything changes
+  local lower = {}                         -- compute all before changing any
   for i, g in ipairs(self.optimizer.param_groups) do
     local least = options.number("ReduceLROnPlateau", "min_lr of group " .. i, of_group(self.min_lr, i))
     lower[i] = math.max(as_number(g.lr) * self.factor, least)

@@ -1,7 +1,7 @@
--- What all optimizers have: groups, per-parameter state, steps, hooks.
+-- The base of all optimizers: groups, per-parameter state, steps, hooks.
 --
--- Idea: the base class keeps groups and per-parameter state; a subclass (init.lua) names its defaults, makes state for a parameter
--- at its first step, and hands lists to an op. State tensors are kept beyond any scope. With master_weights = true, 16-bit parameters
+-- Idea: the base class keeps the groups and the per-parameter state; a subclass (init.lua) names its defaults, makes a parameter's state at
+-- its first step, and passes lists of tensors to an op. State tensors outlive every scope. With master_weights = true, 16-bit parameters
 -- are copies of float32 masters in the state: the step updates the master and writes both.
 local core = require "tycho.core"
 local ops, M, program = core.ops, core.methods, core.program
@@ -18,7 +18,7 @@ local optim = {}                         -- tycho.optim: the classes
 local Optimizer = {}
 Optimizer.__index = Optimizer
 
--- A list of parameters; a ParameterList is one, another module isn't.
+-- Refuses a module in place of a list of parameters, unless it is a ParameterList.
 local function check_list(name, params)
   if is_module(params) and not (params[1] == nil or core.is_tensor(params[1])) or
       (is_module(params) and params._name ~= "ParameterList") then
@@ -26,7 +26,7 @@ local function check_list(name, params)
   end
 end
 
--- The parameters of a list, or of lists: {a:parameters(), b:parameters()} are all of them.
+-- The parameters of a list or of nested lists, such as {a:parameters(), b:parameters()}.
 local function all_of(name, params)
   local missing, out = module.incomplete[params], {}
   if getmetatable(params) == nil then
@@ -41,10 +41,10 @@ local function all_of(name, params)
   return out
 end
 
-local every_option = {"params", "initial_lr"}            -- of all optimizers
-local made_groups = setmetatable({}, {__mode = "k"})     -- what stands in optimizers' param_groups
+local every_option = {"params", "initial_lr"}            -- the options of all optimizers
+local made_groups = setmetatable({}, {__mode = "k"})     -- the tables in optimizers' param_groups
 
--- What net:named_parameters() gives, or a list of its pairs {name, parameter}, as a list; everything else as it is.
+-- The iterator net:named_parameters(), or a list of its pairs {name, parameter}, as a list; other values unchanged.
 local function list_of(params)
   local list, first = {}, type(params) == "table" and not core.is_tensor(params) and params[1]
   if type(first) == "table" and not core.is_tensor(first) and type(first[1]) == "string" and core.is_tensor(first[2]) then
@@ -69,11 +69,11 @@ local function add_group(self, given, known)
   if type(given) ~= "table" or core.is_tensor(given) then
     fail("%s: a group must be a table {params = list, ...}, got %s", name, shown(given))
   end
-  local of_another = made_groups[given] and given        -- as SAM's base takes SAM's groups: one table, for a schedule reaches both
+  local of_another = made_groups[given] and given  -- as when SAM's base gets SAM's groups: the table is shared, so a schedule reaches both
   given = without_theirs(name, given, known)
-  local initial = given.initial_lr         -- a schedule's, see last_epoch there
+  local initial = given.initial_lr         -- a schedule's; see last_epoch in lr_scheduler.lua
   given.initial_lr = nil
-  for k in pairs(given) do                 -- what is no optimizer's, nor like that, is the program's own: a name, a factor for its schedule
+  for k in pairs(given) do  -- a key that resembles no optimizer's option is the program's own: a name, a factor for its schedule
     if known[k] == nil and not of_another and (type(k) ~= "string" or core.nearest(k, every_option)) then check(name, given, known) end
   end
   given.params = list_of(given.params)
@@ -84,7 +84,7 @@ local function add_group(self, given, known)
   for k, v in pairs(given) do if k ~= "params" then group[k] = v end end
   group.initial_lr = initial
   if type(group.betas) == "table" then group.betas = {unpack(group.betas)} end
-  for _, other in ipairs(self.param_groups) do         -- a rate that is a tensor is one group's
+  for _, other in ipairs(self.param_groups) do         -- groups don't share a rate that is a tensor
     if core.is_tensor(group.lr) and group.lr == other.lr then group.lr = core.keep(ops.clone(group.lr)) end
   end
   for _, other in ipairs(self.param_groups) do
@@ -125,7 +125,7 @@ local function describe(self)
   return table.concat(lines, "\n") .. "\n)"
 end
 
--- Gives the class, and what is called to make one, which is optim's of that name unless it is a user's own.
+-- Gives the class and its constructor, which becomes optim[name] unless the class is a user's own.
 local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
@@ -171,13 +171,13 @@ local function new_class(name, defaults, own)
     if own and rawget(class, "init") then self:init(params, o) end
     return self
   end
-  -- add_param_group{params = list, lr = ...}: one more group; settings that it doesn't name are those the optimizer was made with.
+  -- add_param_group{params = list, lr = ...}: adds a group; settings that it doesn't name are those the optimizer was made with.
   function class:add_param_group(group)
     if type(group) ~= "table" or core.is_tensor(group) then
       fail("%s: a group must be a table {params = list, ...}, got %s", name, core.is_tensor(group) and "tensor" or type(group))
     end
     add_group(self, group, known)
-    program.hooked()                       -- what was recorded steps without it
+    program.hooked()                       -- recorded steps don't include the group
   end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = construct,
     __tostring = function() return "class " .. name end})
@@ -190,8 +190,8 @@ function Optimizer:zero_grad(...)
   for _, group in ipairs(self.param_groups) do zero_grads(group.params, ...) end
 end
 
--- Steps are counted on the device, by one number for all parameters that have always stepped together; sharers[step] says how many
--- those are. So a skipped step needs no word from the device, and a recorded one counts on.
+-- Steps are counted on the device, by one tensor for all parameters that have always stepped together; sharers[step] is their number. So a
+-- step that the device skips needs no message to the host, and a recorded step keeps counting.
 local function count_with(self, s, step)
   if s.step then self.sharers[s.step] = self.sharers[s.step] - 1 end
   s.step = step
@@ -205,7 +205,7 @@ end
 local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
 local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" end
 
--- State for a parameter that has none, or that lacks what the group's options now ask for. fresh: this step's new counts.
+-- Makes state for a parameter that has none, or that lacks what the group's options now need. fresh: this step's new counts.
 local function begin(self, p, group, s, fresh)
   refuse_capture(self, "makes state")
   if group.master_weights and is_half(p) and not (s and s.master) then
@@ -220,7 +220,7 @@ local function begin(self, p, group, s, fresh)
   return s
 end
 
--- What the group's options ask for besides, maybe since a step ago: it begins as zeros.
+-- Adds state for optional settings, which may have been switched on since the last step; it begins as zeros.
 local function complete(self, group, s, p)
   for _, extra in ipairs(self.optional) do
     if not s[extra.name] and extra.asked(group) then
@@ -230,29 +230,28 @@ local function complete(self, group, s, p)
   end
 end
 
--- A group's settings since it was made: what isn't of its default's kind. Numbers are whatever a schedule made of them.
+-- Checks that a group's settings, which may have been changed, are of their defaults' kinds. A schedule may give any number.
 local function check_kinds(self, group)
   if type(group.params) ~= "table" then fail("%s: a group needs a list 'params', got %s", self._name, shown(group.params)) end
-  for i, p in ipairs(self.needs_whole and group.params or {}) do need_whole(self, p, i) end        -- sharded since
+  for i, p in ipairs(self.needs_whole and group.params or {}) do need_whole(self, p, i) end        -- it may have been sharded since
   for k, default in pairs(self.defaults_of) do
-    if group[k] == nil then group[k] = self.defaults[k] end  -- of a group that was put there by hand
+    if group[k] == nil then group[k] = self.defaults[k] end  -- the group was put there by hand
     local v = group[k]
     if type(v) ~= type(default) and not (k == "lr" and core.is_tensor(v)) then check_settings(self, group, true) end
     if k == "lr" and v ~= v then fail("%s: lr must be a number, got %s", self._name, shown(v)) end
   end
 end
 
--- Whether a compiled function's steps read the group's rate anew at each call.
+-- Whether a compiled function's steps read the group's rate again at each call.
 function Optimizer:reads_rate(group) return not self.of_ops or (not self.own_rule and type(group.lr) == "number") end
 
--- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. What can be wrong is looked for in all groups before
--- the first is updated.
+-- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. All groups are checked before the first is updated.
 function Optimizer:apply_gradients(scaling)
   local work = {}
   if core.gpu.capturing() then self.captured = true end    -- see state.lua
   for _, group in ipairs(self.param_groups) do check_kinds(self, group) end
   for i, group in ipairs(self.param_groups) do
-    local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their count
+    local buckets, order, fresh = {}, {}, {}              -- of the parameters that have gradients, by their step count
     work[i] = order
     for _, p in ipairs(group.params) do
       local g = core.grad_of(p)
@@ -281,7 +280,7 @@ function Optimizer:apply_gradients(scaling)
   end
   for n, group in ipairs(self.param_groups) do
     for _, b in ipairs(work[n]) do
-      if #b.state < self.sharers[b.step] then             -- some that stepped along so far don't: these count on by themselves
+      if #b.state < self.sharers[b.step] then             -- some that stepped along so far don't: those that do get a count of their own
         refuse_capture(self, "leaves parameters out")
         b.step = core.keep(ops.clone(b.step))
         for _, s in ipairs(b.state) do count_with(self, s, b.step) end
@@ -290,17 +289,17 @@ function Optimizer:apply_gradients(scaling)
       if program.updates then                              -- for a compiled function
         program.updates[#program.updates + 1] = {group = group, reads_rate = self:reads_rate(group)}
       end
-      -- nobody else has these handles: the gradients' memory isn't to wait for the collector
+      -- nobody else has these handles, and the gradients' memory shouldn't wait for the collector
       for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
     end
   end
 end
 
 ---- hooks: what is called before and after a step, or around a state dict ----
--- The methods that each kind goes around: a GradScaler's step applies gradients, and LBFGS applies none.
+-- The methods that each kind of hook surrounds. A GradScaler's step calls apply_gradients alone; LBFGS doesn't call it.
 local AROUND = {step = {"step", "apply_gradients"}, state_dict = {"state_dict"}, load_state_dict = {"load_state_dict"}}
--- From now on the optimizer's methods of this kind go between the hooks in lists. What a hook of the state dict that is loaded, or of the
--- one that was made, gives takes its place.
+-- Wraps the optimizer's methods of this kind in the hooks of lists. A state dict that a hook returns, before loading one or after making
+-- one, replaces it.
 local function between(self, kind, lists)
   for _, method in ipairs(AROUND[kind]) do
     local inner = self[method]
@@ -308,7 +307,7 @@ local function between(self, kind, lists)
       if lists.under_way then return inner(opt, given) end
       lists.under_way = true
       return options.finally(function() lists.under_way = nil end, function()
-        for _, h in ipairs {unpack(lists.pre)} do                              -- they may remove themselves
+        for _, h in ipairs {unpack(lists.pre)} do                              -- a copy: hooks may remove themselves
           local new = h.fn(opt, given)
           if kind == "load_state_dict" and new ~= nil then given = new end
         end
@@ -343,10 +342,9 @@ function Optimizer:register_step_pre_hook(fn) return register(self, "register_st
 function Optimizer:register_step_post_hook(fn) return register(self, "register_step_post_hook", "step", "post", fn) end
 -- fn(optimizer) is called before state_dict makes one. Gives a handle with remove().
 function Optimizer:register_state_dict_pre_hook(fn) return register(self, "register_state_dict_pre_hook", "state_dict", "pre", fn) end
--- fn(optimizer, d) is called with each state dict that is made, and may change it, or give another in its place. Gives a handle with
--- remove().
+-- fn(optimizer, d) is called with each state dict that is made, and may change it or return another. Gives a handle with remove().
 function Optimizer:register_state_dict_post_hook(fn) return register(self, "register_state_dict_post_hook", "state_dict", "post", fn) end
--- fn(optimizer, d) is called before a state dict is loaded, and may give another in its place. Gives a handle with remove().
+-- fn(optimizer, d) is called before a state dict is loaded, and may return another. Gives a handle with remove().
 function Optimizer:register_load_state_dict_pre_hook(fn)
   return register(self, "register_load_state_dict_pre_hook", "load_state_dict", "pre", fn)
 end
@@ -354,8 +352,8 @@ end
 function Optimizer:register_load_state_dict_post_hook(fn)
   return register(self, "register_load_state_dict_post_hook", "load_state_dict", "post", fn)
 end
--- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first;
--- with gradients on; its result, the loss, is given back.
+-- step(closure=): one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first,
+-- with recording on; its result, the loss, is returned.
 function Optimizer:step(closure)
   if closure ~= nil and not callable(closure) then fail("step: argument 1 (closure) must be a function, got " .. shown(closure)) end
   local loss = closure and modes.enable_grad(closure)

@@ -1,14 +1,14 @@
--- What optimizers may be set to.
+-- Checks of optimizers' settings.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local M = core.methods
 local check, shown, fail = options.check, options.shown, options.fail
 local settings = {}
 
--- What a group's options may be: as their defaults are; rates and the like not negative, betas two numbers below 1.
+-- A group's options must be of their defaults' kinds; rates and the like must not be negative, betas are two numbers below 1.
 local NOT_NEGATIVE = {lr = true, weight_decay = true, momentum = true, eps = true, alpha = true, momentum_decay = true,
   lr_decay = true, lambd = true, initial_accumulator_value = true}
--- loaded: they come with a state, in which a schedule may have left a rate just below 0.
+-- loaded: the settings come with a state, in which a schedule may have left a rate just below 0.
 function settings.check(self, group, loaded)
   local name = self._name
   for k, default in pairs(self.defaults_of) do
@@ -20,7 +20,7 @@ function settings.check(self, group, loaded)
         fail("%s: betas must be two numbers in 0..1, such as {0.9, 0.999}, got %s", name,
           type(v) == "table" and "{" .. tostring(v[1]) .. ", " .. tostring(v[2]) .. "}" or shown(v))
       end
-    elseif type(default) == "boolean" and k ~= "line_search_fn" and k ~= "max_eval" then      -- false: none
+    elseif type(default) == "boolean" and k ~= "line_search_fn" and k ~= "max_eval" then      -- of these, false means none
       if type(v) ~= "boolean" then fail("%s: %s must be a boolean, got %s", name, k, shown(v)) end
     elseif k == "lr" and core.is_tensor(v) then
       if M.numel(v) ~= 1 then fail("%s: lr must be a number or a tensor of one element, got shape %s", name, tostring(v.shape)) end
@@ -35,7 +35,7 @@ function settings.check(self, group, loaded)
   if self.check then self:check(group) end
 end
 
--- What PyTorch's optimizers and their groups say besides: how they do it, which is always in one op here.
+-- PyTorch's options for how an optimizer computes; accepted without effect.
 settings.THEIRS = {foreach = true, fused = true, capturable = true, differentiable = true, decoupled_weight_decay = true}
 function settings.without_theirs(name, given, known)
   local out = {}

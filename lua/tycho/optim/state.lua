@@ -1,8 +1,8 @@
--- Optimizers' states as data: what is saved, and what of a saved one comes back.
+-- Optimizers' states as data: what is saved, and how a saved state is loaded.
 --
--- Idea: state dicts name parameters by their place over all groups; PyTorch's are taken too. A dict's tensors are the optimizer's own,
--- which loading replaces by copies; but where a graph has recorded steps (captured), which go on with these tensors, loading writes into
--- them, and a dict holds copies. Invariant: everything is looked at before anything changes.
+-- Idea: state dicts name parameters by their place over all groups; PyTorch's are accepted too. A dict holds the optimizer's own tensors,
+-- and loading replaces these by copies. But where a graph has captured steps (captured), which go on using these tensors, loading writes
+-- into them, and a dict holds copies. Invariant: everything is checked before anything changes.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -11,7 +11,7 @@ local fail, shown = options.fail, options.shown
 
 local settings = require "tycho.optim.settings"
 local check_settings, THEIRS = settings.check, settings.THEIRS
-local Optimizer = {}                       -- methods of all
+local Optimizer = {}                       -- methods of all optimizers
 
 -- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later
 -- steps change the tensors in it.
@@ -21,7 +21,7 @@ function Optimizer:state_dict()
   for i, group in ipairs(self.param_groups) do
     local g = {params = {}}
     for k, v in pairs(group) do
-      if k ~= "params" then g[k] = core.is_tensor(v) and core.keep(ops.clone(v:detach())) or v end       -- a rate is written into, too
+      if k ~= "params" then g[k] = core.is_tensor(v) and core.keep(ops.clone(v:detach())) or v end  -- a tensor rate is changed in place too
     end
     for k, p in ipairs(group.params) do
       n = n + 1
@@ -37,7 +37,7 @@ function Optimizer:state_dict()
   return out
 end
 
--- The states in the order of the parameters: by the numbers that the groups give, which count from 1, or from 0 in PyTorch's own.
+-- The states in the order of the parameters, by the groups' numbers, which count from 1, or from 0 in PyTorch's.
 local function states_in_order(d)
   local out, n = {}, 0
   for _, g in ipairs(d.param_groups) do
@@ -49,13 +49,13 @@ local function states_in_order(d)
   return out
 end
 
--- Of a state: the count, and what follows from it (PyTorch's NAdam saves that).
+-- State fields not copied as they are: the count, and a value that follows from it (saved by PyTorch's NAdam).
 local FOLLOWS = {step = true, mu_product = true}
 
--- Copies of a state dict's state go into the tensors that a state has already, as far as they fit: what a graph has recorded
--- steps with those. The counts too, where the same parameters share them.
+-- Copies a loaded state into the existing tensors where they match, since a captured graph steps with those. Step counts too, if the same
+-- parameters share them.
 local function into_present(old, new)
-  local count_of, shared_with = {}, {}     -- of each new count: the old one, and back; false: parameters don't agree
+  local count_of, shared_with = {}, {}     -- of each new count: the old one, and back; false: ambiguous
   local function pair(map, a, b) if map[a] == nil then map[a] = b elseif not rawequal(map[a], b) then map[a] = false end end
   for p, s in pairs(new) do
     local before = old[p] and old[p].step or false
@@ -76,7 +76,7 @@ local function into_present(old, new)
   end
 end
 
--- Copies in what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
+-- Loads copies of what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
 function Optimizer:load_state_dict(d)
   self:check_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)
@@ -90,24 +90,24 @@ function Optimizer:load_state_dict(d)
           if not FOLLOWS[name] and core.is_tensor(v) then
             local dtype = M.is_floating_point(v) and (s.master and "float32" or p.dtype) or v.dtype
             t[name] = core.keep(ops.clone(M.to(M.to(v:detach(), dtype), p.device)))
-          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end         -- older files have one
+          elseif not FOLLOWS[name] and name ~= "version" then t[name] = v end         -- older files have a version
         end
         if self.took_over then self:took_over(d.param_groups[i], s, t) end
-        local count = s.step or 1                         -- PyTorch's SGD doesn't count
+        local count = s.step or 1                         -- PyTorch's SGD has no count
         count = core.is_tensor(count) and count:item() or count
         local key = ("%d %s %s %.17g"):format(i, p.device, tostring(t.master ~= nil), count)
         counts[key] = counts[key] or core.keep(ops.full({}, count, {dtype = "int64", device = p.device}))
-        t.step = counts[key]                              -- equal counts of a group become one again
+        t.step = counts[key]                              -- parameters of a group with equal counts share one again
         new[p] = t
       end
     end
   end
-  program.hooked()                         -- what was recorded may step with the old state
+  program.hooked()                         -- recorded steps may use the old state
   if self.captured then into_present(self.state, new) end
   for _, s in pairs(new) do shared[s.step] = (shared[s.step] or 0) + 1 end
   for i, group in ipairs(self.param_groups) do
-    if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- it was saved before a scheduler came
-    local lr = group.lr                    -- a tensor stays that tensor, which recorded steps read
+    if d.param_groups[i].initial_lr == nil then group.initial_lr = nil end          -- saved before there was a scheduler
+    local lr = group.lr                    -- a tensor rate keeps its identity: recorded steps read it
     for k, v in pairs(d.param_groups[i]) do if k ~= "params" and (not THEIRS[k] or self.defaults_of[k] ~= nil) then group[k] = v end end
     if core.is_tensor(lr) then
       no_grad(M.copy_, lr, core.is_tensor(group.lr) and group.lr or ops.full(lr.shape, group.lr, {dtype = lr.dtype}))
@@ -127,7 +127,7 @@ function Optimizer:check_state_dict(d)
   if #d.param_groups ~= #self.param_groups then
     fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
   end
-  local needed = {}                        -- of each group's parameters: names of their state
+  local needed = {}                        -- by group: the names in its parameters' states
   for i, g in ipairs(d.param_groups) do
     if type(g) ~= "table" or type(g.params) ~= "table" then fail("load_state_dict: group %d has no list of parameters", i) end
     local own, all = self.param_groups[i], {}

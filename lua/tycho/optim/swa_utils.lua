@@ -1,5 +1,5 @@
--- Averages of a model's parameters over training: by a function of one's own, an exponential moving average where decay
--- is given, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018).
+-- Averages of a model's parameters over training: by a function of the user's, an exponential moving average if decay is given, else the
+-- mean of all updates (stochastic weight averaging, Izmailov et al. 2018).
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -8,10 +8,9 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local swa_utils = {}
 
--- How much of the new value goes into the average, by functions that say it of the count: a number, or a tensor, which so stays on its
--- device.
+-- By averaging function: gives the weight of the new value from the count, a number, or a tensor, so that the count stays on its device.
 local weight_of = setmetatable({}, {__mode = "k"})
--- first: nil, or a tensor: whether it is the first value, which is taken as it is.
+-- first: nil, or a boolean tensor: whether this is the first value, which is copied.
 local function mix(average, values, weight, first)
   local at, whether = {}, {}               -- by device
   for i, p in ipairs(average) do
@@ -28,8 +27,8 @@ local function averaging(weight)
   weight_of[fn] = weight
   return fn
 end
--- The mean of all values, as AveragedModel's multi_avg_fn: a function (average, values, n) of two lists of tensors, of which the first is
--- changed in place; n: how many updates it has had.
+-- The mean of all values, as AveragedModel's multi_avg_fn: a function (average, values, n) of two lists of tensors, which changes the first
+-- list's in place; n: the number of updates so far.
 function swa_utils.get_swa_multi_avg_fn() return averaging(function(n) return 1 / (n + 1) end) end
 -- get_ema_multi_avg_fn(decay=0.999): an exponential moving average, decay * average + (1 - decay) * value, as multi_avg_fn.
 function swa_utils.get_ema_multi_avg_fn(decay)
@@ -39,7 +38,7 @@ function swa_utils.get_ema_multi_avg_fn(decay)
   end
   return averaging(function() return 1 - decay end)
 end
--- The same for one tensor, by a function that gives the new average.
+-- The same for one tensor, as a function that returns the new average.
 local function of_one(multi)
   return function(average, value, n)
     local new = {ops.clone(average)}
@@ -47,15 +46,15 @@ local function of_one(multi)
     return new[1]
   end
 end
--- The mean of all values, as AveragedModel's avg_fn: a function (average, value, n) of tensors that gives the new average.
+-- The mean of all values, as AveragedModel's avg_fn: a function (average, value, n) of tensors that returns the new average.
 function swa_utils.get_swa_avg_fn() return of_one(swa_utils.get_swa_multi_avg_fn()) end
 -- get_ema_avg_fn(decay=0.999): an exponential moving average, as avg_fn.
 function swa_utils.get_ema_avg_fn(decay) return of_one(swa_utils.get_ema_multi_avg_fn(decay)) end
 
 local AveragedModel = Module:extend("AveragedModel")
 -- AveragedModel(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false}): a copy of the model, in .module, which it runs, on
--- the model's device unless given; its parameters are averages: exponential with decay, by a function of one's own, else the mean of all
--- updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+-- the model's device unless given. Its parameters are averages: exponential with decay, by the user's function if given, else the mean of
+-- all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
 function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
   o = options.fill("AveragedModel", o, {device = false, decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
@@ -77,7 +76,7 @@ function AveragedModel:init(model, o)
 end
 function AveragedModel:forward(...) return self.module(...) end
 
--- Takes the model's parameters as they are now into the averages; the first time they are copied.
+-- Adds the model's current parameters to the averages; the first time they are copied.
 function AveragedModel:update_parameters(model)
   options.expect("update_parameters", 1, model, is_module(model), "a module")
   local weight = weight_of[self.average]
@@ -93,7 +92,7 @@ function AveragedModel:update_parameters(model)
     end
     for i, v in ipairs(values) do values[i] = M.to(M.to(v:detach(), mine[i].dtype), mine[i].device) end
     local n = weight and M.double(self.n_averaged) or self.n_averaged:item()
-    local last = self.counted              -- what was written here last is no first one's
+    local last = self.counted              -- a count written here last time isn't a first one's
     local later = last and last.tensor == self.n_averaged and last.version == M._version(self.n_averaged)
     if weight then mix(mine, values, ops.mul(ops.fill(n, 1), weight(n)), not later and ops.eq(n, 0) or nil)
     elseif n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
@@ -104,8 +103,8 @@ function AveragedModel:update_parameters(model)
   if not ok then fail(err) end
 end
 
--- update_bn(loader, model, device=): batch norm's running statistics anew, as means over the loader's batches, whose first field is the
--- input: for an averaged model, which has never run.
+-- update_bn(loader, model, device=): recomputes batch norm's running statistics, as means over the loader's batches, whose first field is
+-- the input: for an averaged model, which has never run.
 function swa_utils.update_bn(loader, model, device)
   options.expect("update_bn", 2, model, is_module(model), "a module")
   local norms = {}

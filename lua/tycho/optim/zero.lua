@@ -1,8 +1,8 @@
--- tycho.distributed.optim: ZeroRedundancyOptimizer, an optimizer whose state is spread over processes that train one model.
+-- tycho.distributed.optim: ZeroRedundancyOptimizer, an optimizer whose state is spread over the processes that train one model.
 --
--- Idea: it is an optimizer of the class that is asked for, which sees the gradients of its own share of the parameters alone, so that it
--- makes state for these only; after each step the processes tell each other their shares' new values. Invariant: gradients are equal in
--- all processes (DistributedDataParallel sees to that), and so then are parameters.
+-- Idea: it is an optimizer of the requested class that sees only the gradients of this process's share of the parameters, so that it makes
+-- state for these only; after each step the processes exchange the new values of their shares. Invariant: gradients are equal in all
+-- processes (DistributedDataParallel ensures that), and so parameters stay equal.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local replicas = require "tycho.nn.replicas"
@@ -11,7 +11,8 @@ local fail = options.fail
 local ops, M = core.ops, core.methods
 local zero = {}
 
--- Whose each parameter is, and each process's: the largest first, each to the one that has the least.
+-- Assigns parameters to processes, largest first, each to the one with the least so far. Gives the owner by parameter, and the list by
+-- process.
 local function shares(opt, size)
   local list, at, load, owner, of = {}, {}, {}, {}, {}
   for _, group in ipairs(opt.param_groups) do
@@ -36,9 +37,10 @@ local function shares(opt, size)
 end
 
 -- ZeroRedundancyOptimizer(params, {optimizer_class=optim.AdamW, process_group=, ...}): an optimizer of that class, with its options, whose
--- state for each parameter is in one process alone; the processes have the same gradients, as DistributedDataParallel gives them. Each
--- step ends with the exchange of what it has changed. Schedulers and GradScaler take it as any. state_dict() has this process's share,
--- until consolidate_state_dict(to) has brought all to one; load_state_dict takes a whole state and keeps the share.
+-- state for each parameter is kept in one process only; all processes need the same gradients, as DistributedDataParallel gives them. Each
+-- step ends with an exchange of the changed parameters. Schedulers and GradScaler accept it as any optimizer. state_dict() has this
+-- process's share, until consolidate_state_dict(to) has collected all shares in one process; load_state_dict takes a whole state and keeps
+-- the share.
 function zero.ZeroRedundancyOptimizer(params, o)
   local who = "ZeroRedundancyOptimizer"
   if type(o) ~= "table" or o.optimizer_class == nil then fail(who .. ": an option optimizer_class is needed, such as optim.AdamW") end
@@ -54,7 +56,7 @@ function zero.ZeroRedundancyOptimizer(params, o)
   if not opt.apply_gradients then fail("%s: %s looks at all gradients together", who, opt._name) end
   local owner, of = shares(opt, #group.ranks)
   local apply, state_dict, load = opt.apply_gradients, opt.state_dict, opt.load_state_dict
-  local whole                              -- what consolidate_state_dict has brought here
+  local whole                              -- the whole state, which consolidate_state_dict has collected here
 
   function opt.apply_gradients(self, scaling)
     whole = nil
@@ -67,7 +69,7 @@ function zero.ZeroRedundancyOptimizer(params, o)
   end
   function opt.add_param_group() fail(who .. ": parameters can't be added: the shares are made") end
 
-  -- consolidate_state_dict(to): the process of that rank, unless given the group's first, gets all states; all processes call it.
+  -- consolidate_state_dict(to): the process of that rank, by default the group's first, gets all states; all processes must call it.
   function opt.consolidate_state_dict(self, to)
     to = distributed.within("consolidate_state_dict", to or group.ranks[1], group)
     local mine = state_dict(self)
