@@ -9224,14 +9224,14 @@ tycho.nn.ZeroPad2d = {}
 tycho.nn.ZeroPad3d = {}
 
 tycho.nn.parallel = {}
---- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients are, when backward ends, the means of those of all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do.
+--- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients after backward are the means over all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do.
 ---@class tycho.nn.parallel.DistributedDataParallel: tycho.nn.Module
 ---@overload fun(module?: any, options?: any): tycho.nn.parallel.DistributedDataParallel
 tycho.nn.parallel.DistributedDataParallel = {}
 
 tycho.optim = {}
 tycho.optim.swa_utils = {}
---- `(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs, on the model's device unless given; its parameters are averages: exponential with decay, by a function of one's own, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
+--- `(model, {device=, decay=, avg_fn=, multi_avg_fn=, use_buffers=false})` a copy of the model, in .module, which it runs, on the model's device unless given. Its parameters are averages: exponential with decay, by the user's function if given, else the mean of all updates (stochastic weight averaging, Izmailov et al. 2018). use_buffers: buffers are averaged too, else copied.
 ---@class tycho.optim.swa_utils.AveragedModel: tycho.nn.Module
 ---@overload fun(model?: any, options?: any): tycho.optim.swa_utils.AveragedModel
 tycho.optim.swa_utils.AveragedModel = {}
@@ -9304,7 +9304,7 @@ function Tensor:totable() end
 --- the elements as nested lists of Lua numbers or booleans; a GPU is waited for
 function Tensor:tolist() end
 
---- `(value, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` A new tensor from a number, a boolean, nested lists of these, or a copy of a tensor, without history. dtype: float32, of booleans "bool", of a tensor its own, unless given. The lists must be of one length at each depth; a list of 0-dim tensors counts as numbers.
+--- `(value, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` A new tensor, without history, from a number, a boolean, nested lists of these, or a copy of a tensor. dtype: float32 unless given, "bool" for booleans, its own for a tensor. The lists must be of one length at each depth; a list of 0-dim tensors counts as numbers.
 ---@param value any
 ---@param options? table
 function tycho.tensor(value, options) end
@@ -9314,25 +9314,25 @@ function tycho.tensor(value, options) end
 ---@param options? table
 function tycho.as_tensor(value, options) end
 
---- `(dim)` for i, row in x:iter(dim) do: the parts along a dim (1 unless given), each a view.
+--- `(dim)` for i, row in x:iter(dim) do: the slices along a dim (1 unless given), each a view.
 ---@param dim any
 function Tensor:iter(dim) end
 
---- A text for looking at a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite. A GPU is waited for.
+--- A text that describes a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite. It waits for the GPU.
 function Tensor:describe() end
 
 --- `(fn, ...)` as no_grad. inference_mode(false, fn, ...) only calls fn.
 ---@param fn any
 function tycho.inference_mode(fn, ...) end
 
---- whether ops are recorded for backward here and now.
+--- whether ops are recorded for backward at this point.
 function tycho.is_grad_enabled() end
 
---- `(on)` recording is on or off from here on, in this coroutine. set_grad_enabled(on, fn, ...): while fn runs.
+--- `(on)` turns recording on or off from here on, in this coroutine. set_grad_enabled(on, fn, ...): only while fn runs.
 ---@param on any
 function tycho.set_grad_enabled(on) end
 
---- `(x)` the tensor outlives every scope; gives it.
+--- `(x)` the tensor outlives every scope; returns x.
 ---@param x any
 function tycho.keep(x) end
 
@@ -9344,7 +9344,7 @@ function tycho.is_tensor(value) end
 ---@param seed any
 function tycho.manual_seed(seed) end
 
---- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. GPUs': tycho.cuda.get_rng_state.
+--- The state of the CPU's random generator, for set_rng_state: a list of its seed and offset. For GPUs see tycho.cuda.get_rng_state.
 function tycho.get_rng_state() end
 
 --- `(state, offset)` Puts the CPU's random generator into a state that get_rng_state gave.
@@ -9352,11 +9352,11 @@ function tycho.get_rng_state() end
 ---@param offset any
 function tycho.set_rng_state(state, offset) end
 
---- `({precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=, profile=})` how tensors are printed. sci_mode: scientific form always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several.
+--- `({precision=4, threshold=1000, edgeitems=3, linewidth=80, sci_mode=, profile=})` how tensors are printed. sci_mode: scientific notation always (true), never (false), or "auto", as the numbers need it. profile: "default", "full" or "short" sets several options at once.
 ---@param options? table
 function tycho.set_printoptions(options) end
 
---- `({sizes}, {sizes}, ...)` the shape that tensors of these shapes have together after broadcasting.
+--- `({sizes}, {sizes}, ...)` the common shape that tensors of these shapes broadcast to.
 function tycho.broadcast_shapes(...) end
 
 --- `(a, b)` The dtype that a + b would have: tensors, numbers, booleans.
@@ -9364,7 +9364,7 @@ function tycho.broadcast_shapes(...) end
 ---@param b any
 function tycho.result_type(a, b) end
 
---- `(from, to)` Whether values of dtype `from` are ones of dtype `to`, maybe rounded: a float is no integer, an integer no boolean.
+--- `(from, to)` Whether a value of dtype `from` can become one of dtype `to`, perhaps rounded: a float can't become an integer, nor an integer a boolean.
 ---@param from any
 ---@param to any
 function tycho.can_cast(from, to) end
@@ -9376,10 +9376,10 @@ function tycho.set_float32_matmul_precision(precision) end
 --- "highest", or "high" where products may use TF32.
 function tycho.get_float32_matmul_precision() end
 
---- The seed that the last manual_seed, or the start of the process, gave.
+--- The seed set by the last manual_seed, or at the start of the process.
 function tycho.initial_seed() end
 
---- `(fn, ...)` Calls fn(...) and gives its results; afterwards the random generators of the CPU and the GPUs are as they were before.
+--- `(fn, ...)` Calls fn(...) and gives its results; afterwards restores the random generators of the CPU and the GPUs to their states before the call.
 ---@param fn any
 function tycho.fork_rng(fn, ...) end
 
@@ -9406,18 +9406,18 @@ function tycho.finfo(dtype) end
 ---@param dtype any
 function tycho.iinfo(dtype) end
 
---- `(on)` true: the same inputs give the same bits in every run; some GPU kernels are slower then.
+--- `(on)` true: the same inputs give the same bits in every run, with which some GPU kernels are slower.
 ---@param on any
 function tycho.use_deterministic_algorithms(on) end
 
---- Whether use_deterministic_algorithms(true) holds.
+--- Whether use_deterministic_algorithms(true) is in force.
 function tycho.are_deterministic_algorithms_enabled() end
 
---- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. At first as many as OpenMP gives (OMP_NUM_THREADS).
+--- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. The default is OpenMP's (OMP_NUM_THREADS).
 ---@param n any
 function tycho.set_num_threads(n) end
 
---- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. At first as many as OpenMP gives (OMP_NUM_THREADS).
+--- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. The default is OpenMP's (OMP_NUM_THREADS).
 ---@param n any
 function tycho.get_num_threads(n) end
 
@@ -9433,114 +9433,114 @@ function tycho.logspace(first, last, steps, base, options) end
 ---@param x any
 function tycho.poisson(x) end
 
---- `(count, prob)` Random counts of successes in count trials, each with probability prob: floating tensors, of one shape.
+--- `(count, prob)` Random numbers of successes in count trials, each of probability prob: floating tensors of one shape.
 ---@param count any
 ---@param prob any
 function tycho.binomial(count, prob) end
 
---- `(ptr, {sizes}, {dtype=})` a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive. Nothing is copied: changes show on both sides. dtype follows from the type of the elements (void *: float32, bytes: uint8; an unsigned 16-bit type is float16), and may be another of the same width. An array that is too small for the sizes is an error; a pointer's end can't be checked.
+--- `(ptr, {sizes}, {dtype=})` a CPU tensor over the memory of an FFI array or pointer of numbers, which the tensor keeps alive. Nothing is copied: changes show on both sides. dtype follows from the element type (void *: float32, bytes: uint8; an unsigned 16-bit type is float16), and may be another one of the same width. An array that is too small for the sizes is an error; a pointer's end can't be checked.
 ---@param ptr any
 ---@param options? table
 function tycho.from_ffi(ptr, options) end
 
---- A void * to the first element, of a device's memory too: for libraries called through the FFI. That cdata keeps the memory alive, not one computed from it.
+--- A void * to the first element, also in device memory: for libraries called through the FFI. That cdata keeps the memory alive; a pointer computed from it doesn't.
 function Tensor:data_ptr() end
 
---- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive, not one computed from it. PyTorch's x.data, without a call, is an error. LuaJIT doesn't check what it reads so: of a NaN with other bits than the usual ones, as memory may hold that nothing has written or that comes from a file, it makes another value, and may crash. totable() and item() do check.
+--- an FFI pointer (float *, int64_t *, ...; 16-bit floats are uint16_t) to the elements of a contiguous CPU tensor, for loops that LuaJIT compiles; its indices begin at 0. That cdata keeps the memory alive; a pointer computed from it doesn't. PyTorch's x.data, without a call, is an error. LuaJIT doesn't check the values that it reads this way: a NaN with unusual bits, as unwritten memory or a file may hold, becomes another Lua value, and may crash. totable() and item() do check.
 function Tensor:data() end
 
---- Bytes of an element.
+--- The bytes of an element.
 function Tensor:element_size() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:bfloat16() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:bool() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:byte() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:double() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:float() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:half() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:int() end
 
---- As to() of that dtype; a tensor that has it is given back itself.
+--- As to() with that dtype; a tensor that has it already is returned itself.
 function Tensor:long() end
 
---- As x:to("cpu"): itself where it is there already; a GPU is waited for.
+--- As x:to("cpu"): returns x itself if it is there already, else waits for the GPU.
 function Tensor:cpu() end
 
---- `(gpu, {non_blocking=false})` on that GPU, a number from 0 or "cuda:0", or on the current one.
+--- `(gpu, {non_blocking=false})` moved to that GPU, a number from 0 or "cuda:0", or by default to the current one.
 ---@param gpu any
 ---@param options? table
 function Tensor:cuda(gpu, options) end
 
---- A copy in pinned memory, from which a GPU copies without the host waiting. Without a GPU it is x itself.
+--- A copy in pinned memory, from which a GPU copies without blocking the host. Without a GPU it is x itself.
 function Tensor:pin_memory() end
 
---- `(x)` Whether the dtype is a floating one.
+--- `(x)` Whether the dtype is a floating-point one.
 ---@param x any
 function tycho.is_floating_point(x) end
 
---- `(x)` Whether the dtype is a floating one.
+--- `(x)` Whether the dtype is a floating-point one.
 ---@param x any
 function Tensor:is_floating_point(x) end
 
---- The number of the GPU that it is on; -1: the CPU.
+--- The number of the tensor's GPU; -1: it is on the CPU.
 function Tensor:get_device() end
 
---- Whether it lies in pinned memory.
+--- Whether the tensor is in pinned memory.
 function Tensor:is_pinned() end
 
---- Bytes of its elements.
+--- The bytes of all elements.
 function Tensor:nbytes() end
 
---- Does nothing: memory that several streams use is known of by itself.
+--- Does nothing: the allocator itself keeps track of streams that use memory.
 function Tensor:record_stream() end
 
---- `(other)` In the other tensor's dtype and on its device.
+--- `(other)` Converts to the other tensor's dtype and device.
 ---@param other any
 function Tensor:type_as(other) end
 
---- `(x)` All elements become 0.
+--- `(x)` Sets all elements to 0.
 ---@param x any
 function tycho.zero_(x) end
 
---- `(x)` All elements become 0.
+--- `(x)` Sets all elements to 0.
 ---@param x any
 function Tensor:zero_(x) end
 
---- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
+--- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones and empty, by default with x's dtype and device.
 ---@param sizes any
 ---@param options? table
 function Tensor:new_empty(sizes, options) end
 
---- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
+--- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones and empty, by default with x's dtype and device.
 ---@param sizes any
 ---@param options? table
 function Tensor:new_ones(sizes, options) end
 
---- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones, empty, with x's dtype and device unless given.
+--- `(sizes, {dtype=, device=, requires_grad=})` as zeros, ones and empty, by default with x's dtype and device.
 ---@param sizes any
 ---@param options? table
 function Tensor:new_zeros(sizes, options) end
 
---- `(sizes, value, {dtype=, device=, requires_grad=})` full, with x's dtype and device unless given.
+--- `(sizes, value, {dtype=, device=, requires_grad=})` as full, by default with x's dtype and device.
 ---@param sizes any
 ---@param value any
 ---@param options? table
 function Tensor:new_full(sizes, value, options) end
 
---- `(value, {dtype=, device=, requires_grad=})` tensor(value), with x's dtype and device unless given.
+--- `(value, {dtype=, device=, requires_grad=})` as tensor(value), by default with x's dtype and device.
 ---@param value any
 ---@param options? table
 function Tensor:new_tensor(value, options) end
@@ -9549,26 +9549,26 @@ function Tensor:new_tensor(value, options) end
 ---@param other any
 function Tensor:reshape_as(other) end
 
---- `(mean=1, std=2)` in place, e to the power of draws of a normal distribution of that mean and deviation.
+--- `(mean=1, std=2)` in place, e to the power of draws from a normal distribution of this mean and deviation.
 ---@param mean? any
 ---@param std? any
 function Tensor:log_normal_(mean, std) end
 
---- `(median=0, sigma=1)` in place, draws of a Cauchy distribution.
+--- `(median=0, sigma=1)` in place, draws from a Cauchy distribution.
 ---@param median? any
 ---@param sigma? any
 function Tensor:cauchy_(median, sigma) end
 
---- `(p)` in place, in how many trials of probability p (0 < p < 1) the first success comes: whole numbers from 1.
+--- `(p)` in place, the number of trials of probability p (0 < p < 1) up to the first success: whole numbers from 1.
 ---@param p any
 function Tensor:geometric_(p) end
 
---- `(low, high)` in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype counts to.
+--- `(low, high)` in place, whole numbers from low to high, both included; random_(high) from 0; random_() up to the largest for which the dtype holds all whole numbers.
 ---@param low any
 ---@param high any
 function tycho.random_(low, high) end
 
---- `(low, high)` in place, whole numbers low to high, both included; random_(high) from 0; random_() up to the largest that the dtype counts to.
+--- `(low, high)` in place, whole numbers from low to high, both included; random_(high) from 0; random_() up to the largest for which the dtype holds all whole numbers.
 ---@param low any
 ---@param high any
 function Tensor:random_(low, high) end
@@ -9577,44 +9577,44 @@ function Tensor:random_(low, high) end
 ---@param other any
 function Tensor:is_same_size(other) end
 
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function tycho.dsplit(sections) end
 
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function tycho.hsplit(sections) end
 
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function tycho.vsplit(sections) end
 
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function Tensor:dsplit(sections) end
 
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function Tensor:hsplit(sections) end
 
---- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: how many parts, or a list of the positions before which to cut. As tensor_split.
+--- `(sections)` a list of parts along dim 2 (of a vector 1); vsplit along dim 1, dsplit along dim 3. sections: the number of parts, or a list of the positions before which to cut. As tensor_split.
 ---@param sections any
 function Tensor:vsplit(sections) end
 
---- `(value, wrap=false)` in place. Of more than 2 dims, which must be of one size, the elements whose indices are all the same. wrap: in a matrix with more rows than columns the diagonal begins anew after each further row.
+--- `(value, wrap=false)` in place. For more than 2 dims, of equal size: the elements whose indices are all equal. wrap: in a matrix with more rows than columns the diagonal restarts after one further row.
 ---@param value any
 ---@param wrap? any
 function Tensor:fill_diagonal_(value, wrap) end
 
---- `(fn, ...)` Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, but for those among the results, also in tables, and those that keep() was called for; a later use of a released one is an error. For loops over large tensors, which would else wait for the collector.
+--- `(fn, ...)` Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, except the results, also in tables, and those that keep() was called for; a later use of a released tensor is an error. For loops over large tensors, which would otherwise wait for the collector.
 ---@param fn any
 function tycho.scope(fn, ...) end
 
---- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
+--- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. Afterwards, even if fn errs, the previous mode is restored; it belongs to the running coroutine.
 ---@param fn any
 function tycho.no_grad(fn, ...) end
 
---- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. The mode before is back afterwards, also where fn errs; it belongs to the running coroutine.
+--- `(fn, ...)` calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a module. Afterwards, even if fn errs, the previous mode is restored; it belongs to the running coroutine.
 ---@param fn any
 function tycho.enable_grad(fn, ...) end
 
@@ -9625,29 +9625,29 @@ function tycho.promote_types(a, b) end
 
 tycho.backends = {}
 tycho.backends.mps = {}
---- For programs that ask: there are no GPUs but CUDA's.
+--- For programs that ask; only CUDA's GPUs are supported.
 function tycho.backends.mps.is_available() end
 
---- For programs that ask: there are no GPUs but CUDA's.
+--- For programs that ask; only CUDA's GPUs are supported.
 function tycho.backends.mps.is_built() end
 
---- `(device="cpu")` a random generator of one's own, apart from the device's. What draws takes it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the numbers that the device's own would.
+--- `(device="cpu")` a random generator separate from the device's. Functions that draw take it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the same numbers as the device's own.
 ---@param device? any
 ---@return tycho.Generator
 function tycho.Generator(device) end
 
---- `(fn, ...)` Calls fn(...), whose ops on the generator's device draw from it, and gives fn's results.
+--- `(fn, ...)` Calls fn(...), whose ops on the generator's device draw from this generator, and gives fn's results.
 ---@param fn any
 function classes.Generator:draw(fn, ...) end
 
---- `(seed)` Begins anew from a seed, a whole number from 0; gives the generator.
+--- `(seed)` Restarts from a seed, a whole number from 0; returns the generator.
 ---@param seed any
 function classes.Generator:manual_seed(seed) end
 
---- The seed that the generator was last given.
+--- The generator's last seed.
 function classes.Generator:initial_seed() end
 
---- Begins anew from a seed taken from the system's clock, and gives that.
+--- Restarts from a seed taken from the system's clock, and returns the seed.
 function classes.Generator:seed() end
 
 --- The state for set_state: a list of seed and offset.
@@ -9660,20 +9660,20 @@ function classes.Generator:set_state(state) end
 --- A table with the generator's state, for checkpoints.
 function classes.Generator:state_dict() end
 
---- `(d)` Goes on from what state_dict gave.
+--- `(d)` Continues from what state_dict gave.
 ---@param d any
 function classes.Generator:load_state_dict(d) end
 
 --- Another generator in the same state.
 function classes.Generator:clone_state() end
 
---- `(grad=, {retain_graph=create_graph, create_graph=false, inputs=})` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. What the graph keeps goes afterwards, unless retain_graph: a second backward that needs it is an error then. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so make their .grad nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list; these alone, leaves or results, get gradients.
+--- `(grad=, {retain_graph=create_graph, create_graph=false, inputs=})` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. Afterwards the graph's saved tensors are released, unless retain_graph: a second backward that needs them is then an error. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so set their .grad to nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list, leaves or results; only these get gradients.
 ---@param grad? any
 ---@param options? table
 function Tensor:backward(grad, options) end
 
 tycho.autograd = {}
---- `(outputs, grads?, retain_graph?, create_graph:bool=false, *, inputs?)` backward of several outputs at once; grads: a gradient for each, false or nil for an output of one element.
+--- `(outputs, grads?, retain_graph?, create_graph:bool=false, *, inputs?)` backward for several outputs at once; grads: a gradient for each, false or nil for an output of one element.
 ---@param outputs any
 ---@param grads? any
 ---@param retain_graph? any
@@ -9681,7 +9681,7 @@ tycho.autograd = {}
 ---@param options? table
 function tycho.autograd.backward(outputs, grads, retain_graph, create_graph, options) end
 
---- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements; is_grads_batched: they have a dim before the outputs', and so have the results: a pass for each index of it. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Returns the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where an output has several elements. is_grads_batched: these have an additional first dim, and so have the results: one pass for each index of it. An input that wasn't used is an error; allow_unused: it gets nil; materialize_grads: zeros, as an input gets that was used, but that no gradient reaches (steps such as relu's second derivative).
 ---@param outputs any
 ---@param inputs any
 ---@param grad_outputs? any
@@ -9690,7 +9690,7 @@ function tycho.autograd.backward(outputs, grads, retain_graph, create_graph, opt
 ---@param options? table
 function tycho.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, options) end
 
---- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Gives the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where one has several elements; is_grads_batched: they have a dim before the outputs', and so have the results: a pass for each index of it. An input that wasn't used is an error; allow_unused: nil; materialize_grads: zeros, as where it was used, but no gradient comes that far (steps such as relu's second derivative).
+--- `(outputs, inputs, grad_outputs?, retain_graph?, create_graph:bool=false, *, allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false)` Returns the gradients of outputs with respect to inputs, and leaves .grad alone: a tensor for a tensor, a list for a list. grad_outputs: the gradients of the outputs, needed where an output has several elements. is_grads_batched: these have an additional first dim, and so have the results: one pass for each index of it. An input that wasn't used is an error; allow_unused: it gets nil; materialize_grads: zeros, as an input gets that was used, but that no gradient reaches (steps such as relu's second derivative).
 ---@param outputs any
 ---@param inputs any
 ---@param grad_outputs? any
@@ -9699,63 +9699,63 @@ function tycho.autograd.grad(outputs, inputs, grad_outputs, retain_graph, create
 ---@param options? table
 function tycho.grad(outputs, inputs, grad_outputs, retain_graph, create_graph, options) end
 
---- `(fn)` fn(grad) is called in backward when this tensor's gradient is complete; what it returns, if not nil, takes its place. Gives a handle with remove().
+--- `(fn)` fn(grad) is called in backward when this tensor's gradient is complete; a value other than nil that it returns replaces the gradient. Gives a handle with remove().
 ---@param fn any
 function Tensor:register_hook(fn) end
 
---- `(fn)` fn(leaf) is called when backward has added to this leaf's .grad: for an optimizer's step there and then, after which the gradient can go. Gives a handle with remove().
+--- `(fn)` fn(leaf) is called after backward has added to this leaf's .grad: an optimizer can step at once, and drop the gradient. Gives a handle with remove().
 ---@param fn any
 function Tensor:register_post_accumulate_grad_hook(fn) end
 
---- backward puts this result's gradient into its .grad too, as that of a leaf.
+--- backward also puts this result's gradient into its .grad, as for a leaf.
 function Tensor:retain_grad() end
 
 tycho.autograd.graph = {}
---- `(pack, unpack, fn, ...)` Calls fn(...) and gives its results. Of each tensor that ops save for backward meanwhile, pack(tensor) makes a value that is kept in its place; in backward unpack(value) gives the tensor for it, of the same shape, dtype and device. Both run without recording, and fn isn't compiled. An in-place op saves its result as it is. Within another saved_tensors_hooks the inner one alone counts. Tensors that pack returns, also in a table, outlive every scope.
+--- `(pack, unpack, fn, ...)` Calls fn(...) and gives its results. For each tensor that ops save for backward meanwhile, pack(tensor) returns a value that is kept instead; in backward unpack(value) returns the tensor, of the same shape, dtype and device. Both run without recording, and fn isn't compiled. An in-place op saves its result as it is. Of nested saved_tensors_hooks only the innermost counts. Tensors that pack returns, also in a table, outlive every scope.
 ---@param pack any
 ---@param unpack any
 ---@param fn any
 function tycho.autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...) end
 
---- `({pin_memory=true}, fn, ...)` calls fn(...) and gives its results; what a GPU's ops save for backward meanwhile is moved to the CPU, to pinned memory unless pin_memory = false, and is back when backward needs it: so it takes the GPU's memory only while it is copied. Leaves, which are there anyway, stay. The options may be left out.
+--- `({pin_memory=true}, fn, ...)` calls fn(...) and gives its results; tensors that GPU ops save for backward meanwhile are moved to the CPU, into pinned memory unless pin_memory = false, and copied back when backward needs them, so that they occupy GPU memory only while they are copied. Leaves stay where they are. The options may be left out.
 ---@param fn any
 function tycho.autograd.graph.save_on_cpu(fn, ...) end
 
---- `(x, ...)` in forward: keeps tensors among its arguments and results for backward, which gets them by saved_tensors().
+--- `(x, ...)` in forward: keeps tensors among its arguments and results for backward, where saved_tensors() returns them.
 ---@param x any
 function classes.ctx:save_for_backward(x, ...) end
 
---- What save_for_backward was given, as several values. One that was changed in place since is an error.
+--- What save_for_backward was given, as several values. A tensor that was changed in place since is an error.
 function classes.ctx:saved_tensors() end
 
---- `(y, ...)` in forward: these results carry no gradient, such as indices.
+--- `(y, ...)` in forward: these results, such as indices, carry no gradient.
 ---@param y any
 function classes.ctx:mark_non_differentiable(y, ...) end
 
---- `(x, ...)` in forward: these arguments, which it returns, were changed in place: they go on with the new history.
+--- `(x, ...)` in forward: these arguments, which it returns, were changed in place; they get the new history.
 ---@param x any
 function classes.ctx:mark_dirty(x, ...) end
 
---- `(on)` false: for a result that nothing used backward gets nil rather than zeros.
+--- `(on)` false: for a result that nothing used, backward gets nil instead of zeros.
 ---@param on any
 function classes.ctx:set_materialize_grads(on) end
 
---- `({forward = function(ctx, ...), backward = function(ctx, g, ...)})` an op of one's own, which is called as it is, F(x), or by F.apply(x). forward runs without recording; backward gets a gradient for each result and gives one, or nil, for each argument of forward. With a third function setup_context(ctx, inputs, output) forward goes without ctx. ctx.needs_input_grad[i]: whether argument i's gradient is asked for.
+--- `({forward = function(ctx, ...), backward = function(ctx, g, ...)})` an op of the user's, which is called as F(x) or F.apply(x). forward runs without recording; backward gets a gradient for each result and returns one, or nil, for each argument of forward. With a third function setup_context(ctx, inputs, output), forward is called without ctx. ctx.needs_input_grad[i]: whether argument i needs a gradient.
 ---@param options? table
 function tycho.autograd.Function(options) end
 
---- `(on)` true: a gradient that has NaN is an error which names the op that made it, and the line of the program that called that op. Compiled functions run uncompiled meanwhile. Slow: for debugging.
+--- `(on)` true: a gradient that contains NaN is an error, which names the op that made it and the line of the program that called that op. Compiled functions run uncompiled meanwhile. Slow: for debugging.
 ---@param on any
 function tycho.autograd.set_detect_anomaly(on) end
 
---- Whether set_detect_anomaly(true) holds.
+--- Whether set_detect_anomaly(true) is in force.
 function tycho.autograd.is_anomaly_enabled() end
 
 --- `(fn, ...)` Calls fn(...) with set_detect_anomaly(true), and gives its results.
 ---@param fn any
 function tycho.autograd.detect_anomaly(fn, ...) end
 
---- `(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3})` compares the gradients of fn's results with central differences of step eps, for float64 inputs that require grad. Gives true, or an error that shows the first difference.
+--- `(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3})` compares the gradients of fn's results with central differences of step eps, for the float64 inputs that require grad. Returns true, or raises an error that shows the first difference.
 ---@param fn any
 ---@param options? table
 function tycho.autograd.gradcheck(fn, options) end
@@ -9767,40 +9767,40 @@ function tycho.autograd.gradcheck(fn, options) end
 function tycho.autograd.gradgradcheck(fn, inputs, options) end
 
 tycho.autograd.functional = {}
---- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor of the result's shape, then the input's. inputs: a tensor, or a list of fn's arguments; lists come back for lists, and for several results. create_graph: what comes back has a history that leads to the inputs. captured, in this file's functions, for func's: a history that leads to what fn has captured is kept too.
+--- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor with the result's dims, then the input's. inputs: a tensor, or a list of fn's arguments; lists are returned for lists, and for several results. create_graph: the results have a history that leads to the inputs. captured, used by func.lua: also keep a history that leads to tensors captured by fn.
 ---@param fn any
 ---@param inputs any
 ---@param options? table
 function tycho.autograd.functional.jacobian(fn, inputs, options) end
 
---- `(fn, inputs, {create_graph=false})` the second derivatives of a function of one number: a tensor of the input's shape twice; for a list of inputs a list of lists.
+--- `(fn, inputs, {create_graph=false})` the second derivatives of a function whose result is one number: a tensor with the input's dims twice; for a list of inputs a list of lists.
 ---@param fn any
 ---@param inputs any
 ---@param options? table
 function tycho.autograd.functional.hessian(fn, inputs, options) end
 
---- `(fn, inputs, v, {create_graph=false})` fn's results, and v, which has their shapes, times the Jacobian.
+--- `(fn, inputs, v, {create_graph=false})` fn's results, and v, which has the results' shapes, times the Jacobian.
 ---@param fn any
 ---@param inputs any
 ---@param v any
 ---@param options? table
 function tycho.autograd.functional.vjp(fn, inputs, v, options) end
 
---- `(fn, inputs, v, {create_graph=false})` fn's results, and the Jacobian times v, which has the inputs' shapes. By the gradient of a gradient.
+--- `(fn, inputs, v, {create_graph=false})` fn's results, and the Jacobian times v, which has the inputs' shapes. Computed as the gradient of a gradient.
 ---@param fn any
 ---@param inputs any
 ---@param v any
 ---@param options? table
 function tycho.autograd.functional.jvp(fn, inputs, v, options) end
 
---- `(fn, inputs, v, {create_graph=false})` the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is the same, for the Hessian is symmetric.
+--- `(fn, inputs, v, {create_graph=false})` fn's result, one number, and its Hessian times v, which has the inputs' shapes. vhp is the same, since the Hessian is symmetric.
 ---@param fn any
 ---@param inputs any
 ---@param v any
 ---@param options? table
 function tycho.autograd.functional.hvp(fn, inputs, v, options) end
 
---- `(fn, inputs, v, {create_graph=false})` the one number that fn gives, and its Hessian times v, which has the inputs' shapes. vhp is the same, for the Hessian is symmetric.
+--- `(fn, inputs, v, {create_graph=false})` fn's result, one number, and its Hessian times v, which has the inputs' shapes. vhp is the same, since the Hessian is symmetric.
 ---@param fn any
 ---@param inputs any
 ---@param v any
@@ -9808,147 +9808,151 @@ function tycho.autograd.functional.hvp(fn, inputs, v, options) end
 function tycho.autograd.functional.vhp(fn, inputs, v, options) end
 
 tycho.utils = {}
---- `(fn, ...)` fn(...), whose intermediate values aren't kept for backward, which runs fn again, with the same random numbers and autocast. {preserve_rng_state = false}, after all arguments: other random numbers.
+--- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. {preserve_rng_state = false}, after all arguments: with other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
 ---@param fn any
 function tycho.utils.checkpoint(fn, ...) end
 
---- `(functions, segments, input)` the functions (a Sequential, or a list of functions and modules) one after another in so many parts, each recomputed by itself.
+--- `(functions, segments, input)` runs the functions (a Sequential, or a list of functions and modules) one after another, in so many parts, each recomputed by itself.
 ---@param functions any
 ---@param segments any
 ---@param input any
 function tycho.utils.checkpoint_sequential(functions, segments, input) end
 
 tycho.func = {}
---- `(net, tensors, ...)` what net(...) gives with these tensors in the places of its parameters and buffers, named as in its state dict, in a table or a list of such tables; those not named stay. Where one parameter stands in several places, all of them change. Gradients flow to the tensors given; the module is as before afterwards, also where forward errs.
+--- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored afterwards, even if forward errs.
 ---@param net any
 ---@param tensors any
 function tycho.func.functional_call(net, tensors, ...) end
 
---- `(fn, argnums=1)` a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to the argument of that number (a list of numbers: as many gradients), then fn's further results, which is what PyTorch's has_aux asks for.
+--- `(fn, argnums=1, {has_aux=})` a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to argument argnums (a list of numbers: as many gradients), then fn's further results, with PyTorch's has_aux or without.
 ---@param fn any
 ---@param argnums? any
-function tycho.func.grad(fn, argnums) end
+---@param options? table
+function tycho.func.grad(fn, argnums, options) end
 
---- `(fn, argnums=1)` as grad; the value comes after the gradients, then fn's further results.
+--- `(fn, argnums=1, {has_aux=})` as grad; the value follows the gradients, then fn's further results.
 ---@param fn any
 ---@param argnums? any
-function tycho.func.grad_and_value(fn, argnums) end
+---@param options? table
+function tycho.func.grad_and_value(fn, argnums, options) end
 
---- `(fn, ...)` fn's results for these arguments, and last a function that gives, of a weight for each result, the arguments' gradients.
+--- `(fn, ...)` fn's results for these arguments, and last a function that takes a weight for each result and gives the arguments' gradients.
 ---@param fn any
 function tycho.func.vjp(fn, ...) end
 
---- `(fn, primals, tangents)` fn's result for a list of arguments, tensors or tables of such, and its derivative along a list of directions like it.
+--- `(fn, primals, tangents)` fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of directions of the same structure.
 ---@param fn any
 ---@param primals any
 ---@param tangents any
 function tycho.func.jvp(fn, primals, tangents) end
 
---- `(fn, ...)` fn's results for these arguments, tensors or tables of such, and last a function that gives, of a direction for each argument, the results' derivatives along them: jvp of many directions at one place, for which fn is called once.
+--- `(fn, ...)` fn's results for these arguments, tensors or tables of tensors, and last a function that takes a direction for each argument and gives the results' derivatives along them: jvp for many directions at one point, for which fn is called once.
 ---@param fn any
 function tycho.func.linearize(fn, ...) end
 
---- `(fn, argnums=1)` a function of fn's arguments that gives the Jacobian of fn's result with respect to the argument of that number: a tensor; for a table of tensors such a table; for a list of numbers as many.
+--- `(fn, argnums=1, {has_aux=false, chunk_size=})` a function of fn's arguments that gives the Jacobian of fn's result with respect to argument argnums: a tensor; for a table of tensors a table alike; for a list of numbers as many. has_aux: fn's further results follow, and have no Jacobian. Rows are computed one by one, in the least memory, so chunk_size changes nothing.
 ---@param fn any
 ---@param argnums? any
-function tycho.func.jacrev(fn, argnums) end
+---@param options? table
+function tycho.func.jacrev(fn, argnums, options) end
 
---- `(fn, argnums)` As jacrev, and computed likewise.
+--- `(fn, argnums=1, {has_aux=false, chunk_size=, randomness=})` as jacrev, and computed the same way.
 ---@param fn any
----@param argnums any
-function tycho.func.jacfwd(fn, argnums) end
+---@param argnums? any
+---@param options? table
+function tycho.func.jacfwd(fn, argnums, options) end
 
---- `(fn, argnums=1)` a function of fn's arguments that gives the second derivatives of fn's result with respect to that argument: a tensor, of the argument's shape twice, after the result's where that is more than one number; for tables and lists of numbers, tables by the one and then by the other.
+--- `(fn, argnums=1)` a function of fn's arguments that gives the second derivatives of fn's result with respect to that argument: a tensor with the argument's dims twice, after the result's dims if that isn't one number; for tables and lists of numbers, nested tables.
 ---@param fn any
 ---@param argnums? any
 function tycho.func.hessian(fn, argnums) end
 
---- `(models)` the parameters of modules of one kind, stacked by name, as leaves of their own, and their buffers: two tables, for vmap of functional_call over an ensemble.
+--- `(models)` the parameters of modules of one kind, stacked by name, as new leaves, and their buffers: two tables, for vmap of functional_call over an ensemble.
 ---@param models any
 function tycho.func.stack_module_state(models) end
 
---- `(root)` the batch norms in a module keep no running statistics from now on, and go by the batch in evaluation too: so calls write nothing, as vmap needs. Gives root. Errors where it isn't a module.
+--- `(root)` makes the batch norms in a module keep no running statistics and use the batch's also in evaluation: so calls write nothing, as vmap requires. Gives root. An error if root isn't a module.
 ---@param root any
 function tycho.func.replace_all_batch_norm_modules_(root) end
 
---- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with a dim more, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
+--- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with an additional dim, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: that dim in all tensors of the arguments; or a list with a number for each argument, false for arguments that are the same for all examples, a table of such for a table of tensors. out_dims: that dim in the results; false for results that don't differ. fn can't read values (item, if x[1] > 0), nor write values that differ into tensors from outside. randomness: "different": each example draws its own numbers; "same": all get the same; "error". chunk_size: the number of examples computed at once, to save memory.
 ---@param fn any
 ---@param in_dims? any
 ---@param out_dims? any
 ---@param options? table
 function tycho.func.vmap(fn, in_dims, out_dims, options) end
 
---- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with a dim more, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: the dim in all tensors of the arguments; or a list with a number for each argument, false for what is the same for all examples, a table of such for a table of tensors. out_dims: where results have it; false for what doesn't differ. fn can't read values (item, if x[1] > 0), nor write what differs into tensors from outside. randomness: "different": each example draws its own numbers; "same": all the same ones; "error". chunk_size: so many examples at a time, where memory is short.
+--- `(fn, in_dims=1, out_dims=1, {randomness="error", chunk_size})` a function of fn's arguments with an additional dim, that of the examples, which gives fn's results for all of them; fn sees one example's shapes. in_dims: that dim in all tensors of the arguments; or a list with a number for each argument, false for arguments that are the same for all examples, a table of such for a table of tensors. out_dims: that dim in the results; false for results that don't differ. fn can't read values (item, if x[1] > 0), nor write values that differ into tensors from outside. randomness: "different": each example draws its own numbers; "same": all get the same; "error". chunk_size: the number of examples computed at once, to save memory.
 ---@param fn any
 ---@param in_dims? any
 ---@param out_dims? any
 ---@param options? table
 function tycho.vmap(fn, in_dims, out_dims, options) end
 
---- `(t, requires_grad=true)` t's memory as a leaf that requires grad; assigned to a module, it is one of its parameters.
+--- `(t, requires_grad=true)` t's memory as a leaf that requires grad; assigned to a module, it becomes one of its parameters.
 ---@param t any
 ---@param requires_grad? any
 function tycho.nn.Parameter(t, requires_grad) end
 
---- `(t, {persistent=true})` t's memory as a tensor that, assigned to a module, is one of its buffers; persistent = false: left out of state dicts.
+--- `(t, {persistent=true})` t's memory as a tensor that becomes a buffer of the module it is assigned to; persistent = false: left out of state dicts.
 ---@param t any
 ---@param options? table
 function tycho.nn.Buffer(t, options) end
 
---- `(fn, {prepend=false, with_kwargs=false})` fn(module, inputs, output, ...) is called after each forward; inputs is a list. What it returns, if not nil, takes the results' place. prepend: before the hooks that are there. with_kwargs: fn(module, inputs, options, output, ...), where options is the table with names that came last, or {}. Gives a handle with remove().
+--- `(fn, {prepend=false, with_kwargs=false, always_call=false})` fn(module, inputs, output, ...) is called after each forward; inputs is a list. A value other than nil that it returns replaces the results. prepend: runs before the existing hooks. with_kwargs: fn(module, inputs, options, output, ...), where options is the last argument if that is a table of names, else {}. always_call: it is also called when forward errs, without an output. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_forward_hook(fn, options) end
 
---- `(fn, {prepend=false})` fn(module, grad_inputs, grad_outputs) is called when backward has these gradients: lists by place, nil where there is none. A list that it returns takes the place of grad_inputs. Gives a handle with remove().
+--- `(fn, {prepend=false})` fn(module, grad_inputs, grad_outputs) is called when backward has computed these gradients: lists by place, nil where there is none. A list that it returns replaces grad_inputs. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_full_backward_hook(fn, options) end
 
---- `(fn, {prepend=false})` fn(module, grad_outputs) is called when backward has these, before it goes through the module; a list that it returns takes their place. Gives a handle with remove().
+--- `(fn, {prepend=false})` fn(module, grad_outputs) is called when backward has these, before it goes through the module; a list that it returns replaces them. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_full_backward_pre_hook(fn, options) end
 
---- `(fn, {prepend=false, with_kwargs=false})` fn(module, inputs) is called before each forward; inputs is a list. What it returns, a list or the one input, takes their place. with_kwargs: fn(module, inputs, options), as above; it may return both anew. Gives a handle with remove().
+--- `(fn, {prepend=false, with_kwargs=false})` fn(module, inputs) is called before each forward; inputs is a list. A list, or a single input, that it returns replaces them. with_kwargs: fn(module, inputs, options), as above; it may return new ones of both. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.Module:register_forward_pre_hook(fn, options) end
 
---- `(options)` from now on calls of this module go by way of tycho.compile, with its options, and so does their part of a backward pass; the whole training step as one compiled function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) leaves net as it is, and gives a module that stands for it.
+--- `(options)` from now on calls of this module go through tycho.compile, with its options, and so does their part of a backward pass; compiling the whole training step as one function is faster. A clone() isn't compiled. Gives the module. tycho.compile(net) instead leaves net as it is, and gives a module that stands in for it.
 ---@param options any
 function tycho.nn.Module:compile(options) end
 
---- `(name)` A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init assigns modules, Parameters and buffers to self; net(...) runs forward. A class may extend another one of the program's, Deep = Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
+--- `(name)` A new class: local Net = nn.Module:extend("Net"), with methods Net:init(...) and Net:forward(...). Net(...) makes an instance: its init assigns modules, Parameters and buffers to self; net(...) runs forward. A program's class can be extended too, Deep = Net:extend("Deep"): Deep:init calls Net.init(self, ...) before it assigns anything.
 ---@param name any
 function tycho.nn.Module:extend(name) end
 
---- `(name, tensor, {persistent=true})` a tensor that moves with the module and isn't trained; nil: a name for one. persistent = false: left out of state dicts.
+--- `(name, tensor, {persistent=true})` a tensor that moves with the module and isn't trained; nil: only reserves the name. persistent = false: left out of state dicts.
 ---@param name any
 ---@param tensor any
 ---@param options? table
 function tycho.nn.Module:register_buffer(name, tensor, options) end
 
---- `(name, value)` As self[name] = parameter; value: a Parameter, or nil: a name for one.
+--- `(name, value)` As self[name] = parameter; value: a Parameter, or nil, which only reserves the name.
 ---@param name any
 ---@param value any
 function tycho.nn.Module:register_parameter(name, value) end
 
---- `(name, value)` As self[name] = module; gives the module that it is called on.
+--- `(name, value)` As self[name] = module; gives the module that contains it.
 ---@param name any
 ---@param value any
 function tycho.nn.Module:add_module(name, value) end
 
---- `(name, value)` As self[name] = module; gives the module that it is called on.
+--- `(name, value)` As self[name] = module; gives the module that contains it.
 ---@param name any
 ---@param value any
 function tycho.nn.Module:register_module(name, value) end
 
---- `(recurse=true)` a list of the parameters of the module and those in it, each once, in the order of assignment; recurse = false: its own alone.
+--- `(recurse=true)` a list of the parameters of the module and of those in it, each once, in the order of assignment; recurse = false: only its own.
 ---@param recurse? any
 function tycho.nn.Module:parameters(recurse) end
 
---- `(prefix="", recurse=true, {remove_duplicate=true})` for name, p in net:named_parameters() do: names with dots, such as "layers.0.weight". remove_duplicate = false: what stands in several places comes by each name.
+--- `(prefix="", recurse=true, {remove_duplicate=true})` for name, p in net:named_parameters() do: names with dots, such as "layers.0.weight". remove_duplicate = false: a parameter in several places comes under each of its names.
 ---@param prefix? any
 ---@param recurse? any
 ---@param options? table
@@ -9967,35 +9971,35 @@ function tycho.nn.Module:named_buffers(prefix, recurse, options) end
 --- A list: the module itself, and all modules within it, each once.
 function tycho.nn.Module:modules() end
 
---- `(prefix="", {remove_duplicate=true})` for name, m in net:named_modules() do: the module itself by the name "", then all within it.
+--- `(prefix="", {remove_duplicate=true})` for name, m in net:named_modules() do: the module itself under the name "", then all modules within it.
 ---@param prefix? any
 ---@param options? table
 function tycho.nn.Module:named_modules(prefix, options) end
 
---- A list of the modules directly in it, each once.
+--- A list of the modules directly in this one, each once.
 function tycho.nn.Module:children() end
 
---- for name, m in net:named_children() do: the modules directly in it, each once.
+--- for name, m in net:named_children() do: the modules directly in this one, each once.
 function tycho.nn.Module:named_children() end
 
---- `(path, m)` Puts a module in the place of the one at a path such as "layers.0".
+--- `(path, m)` Replaces the module at a path such as "layers.0".
 ---@param path any
 ---@param m any
 function tycho.nn.Module:set_submodule(path, m) end
 
---- `(path)` The module at a path such as "layers.0"; "" is the module itself. There must be one.
+--- `(path)` The module at a path such as "layers.0"; "" is the module itself. An error if there is none.
 ---@param path any
 function tycho.nn.Module:get_submodule(path) end
 
---- `(path)` The parameter at a path such as "layers.0.weight". There must be one.
+--- `(path)` The parameter at a path such as "layers.0.weight". An error if there is none.
 ---@param path any
 function tycho.nn.Module:get_parameter(path) end
 
---- `(path)` The buffer at a path such as "norm.running_mean". There must be one.
+--- `(path)` The buffer at a path such as "norm.running_mean". An error if there is none.
 ---@param path any
 function tycho.nn.Module:get_buffer(path) end
 
---- `(on=true)` training mode, for the module and all within it: dropout drops, batch norm takes the batch's statistics. Gives the module.
+--- `(on=true)` sets training mode for the module and all within it: dropout drops, batch norm uses the batch's statistics. Gives the module.
 ---@param on? any
 function tycho.nn.Module:train(on) end
 
@@ -10010,11 +10014,11 @@ function tycho.nn.Module:apply(fn) end
 ---@param options? table
 function tycho.nn.Module:zero_grad(options) end
 
---- `(on=true)` whether its parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
+--- `(on=true)` whether the parameters collect gradients: net:requires_grad_(false) freezes them. Gives the module.
 ---@param on? any
 function tycho.nn.Module:requires_grad_(on) end
 
---- `(v, class)` Whether v is a module of a class, such as nn.Linear, or of one that extends it; of one of a list of classes.
+--- `(v, class)` Whether v is a module of a class, such as nn.Linear, or of a class that extends it; given a list of classes, of one of them.
 ---@param v any
 ---@param class any
 function tycho.nn.isinstance(v, class) end
@@ -10023,35 +10027,53 @@ function tycho.nn.isinstance(v, class) end
 ---@param v any
 function tycho.nn.is_module(v) end
 
---- A copy with memory of its own, without gradients: parameters, buffers and modules (shared ones stay shared), and tensors and tables among other fields; objects with a metatable and functions stay the same ones.
+--- A copy with memory of its own and without gradients: of parameters, buffers and modules (shared ones stay shared), and of tensors and tables in other fields; functions and objects with a metatable aren't copied.
 function tycho.nn.Module:clone() end
 
---- `({prefix="", keep_vars=false})` a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s. What a module's own get_extra_state() gives goes along. prefix: of all names; keep_vars: the parameters themselves, not detached.
+--- `(fn, {with_kwargs=false, always_call=false})` as Module's register_forward_hook, for every module that there is and will be; called before a module's own. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.register_module_forward_hook(fn, options) end
+
+--- `(fn, {with_kwargs=false})` as Module's register_forward_pre_hook, for every module; called before a module's own. Gives a handle with remove().
+---@param fn any
+---@param options? table
+function tycho.nn.register_module_forward_pre_hook(fn, options) end
+
+--- `(fn)` as Module's register_full_backward_hook, for every module. Gives a handle with remove().
+---@param fn any
+function tycho.nn.register_module_full_backward_hook(fn) end
+
+--- `(fn)` as Module's register_full_backward_pre_hook, for every module. Gives a handle with remove().
+---@param fn any
+function tycho.nn.register_module_full_backward_pre_hook(fn) end
+
+--- `({prefix="", keep_vars=false})` a table of parameters and persistent buffers by name, sharing memory with the module. Names are PyTorch's: "0.weight" is seq[1]'s. The value of a module's get_extra_state() is included. prefix: put before all names; keep_vars: the parameters themselves, not detached.
 ---@param options? table
 function tycho.nn.Module:state_dict(options) end
 
---- `(fn)` fn(module, prefix, keep_vars) before state_dict() reads the module, as part of another one too.
+--- `(fn)` fn(module, prefix, keep_vars) is called before state_dict() reads the module, also as part of another module.
 ---@param fn any
 function tycho.nn.Module:register_state_dict_pre_hook(fn) end
 
---- `(fn)` fn(module, state, prefix) after state_dict() has read the module; it may change the state.
+--- `(fn)` fn(module, state, prefix) is called after state_dict() has read the module; it may change the state.
 ---@param fn any
 function tycho.nn.Module:register_state_dict_post_hook(fn) end
 
---- `(fn)` fn(module, state, prefix) before load_state_dict() looks at a state; it may change that, which is a copy of the table that was given.
+--- `(fn)` fn(module, state, prefix) is called before load_state_dict() checks a state; it may change that table, a copy of the one given.
 ---@param fn any
 function tycho.nn.Module:register_load_state_dict_pre_hook(fn) end
 
---- `(fn)` fn(module, {missing_keys=, unexpected_keys=}) when all has been loaded.
+--- `(fn)` fn(module, {missing_keys=, unexpected_keys=}) is called when everything has been loaded.
 ---@param fn any
 function tycho.nn.Module:register_load_state_dict_post_hook(fn) end
 
---- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; names that are missing or too many are an error, unless strict = false. assign: the parameters and buffers become the state's own tensors, memory and dtype. Gives the module and, with strict = false, what didn't fit: {missing_keys = names, unexpected_keys = names}.
+--- `(state, {strict=true, assign=false})` copies the tensors of a state dict in. Everything is checked before anything changes; missing or unexpected names are an error, unless strict = false. assign: the parameters and buffers take over the state's own tensors, memory and dtype. Gives the module and, with strict = false, the names that didn't fit: {missing_keys = names, unexpected_keys = names}.
 ---@param state any
 ---@param options? table
 function tycho.nn.Module:load_state_dict(state, options) end
 
---- `(target, dtype, o)` to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped stays where it is: move the model first. memory_format is taken and of no effect: filters lie as the library reads them best. Gives the module.
+--- `(target, dtype, o)` to(dtype), to(device), to(tensor), to(device, dtype), or {device=, dtype=, non_blocking=false}: converts the floating parameters and buffers, or moves all of them, in place: handles and optimizers keep them. The state of an optimizer that has stepped isn't moved: move the model first. memory_format is accepted without effect: the library chooses the layout of filters. Gives the module.
 ---@param target any
 ---@param dtype any
 ---@param o any
@@ -10072,27 +10094,27 @@ function tycho.nn.Module:double() end
 --- As to("cpu").
 function tycho.nn.Module:cpu() end
 
---- `(gpu)` To a GPU: a number from 0, a name, or the current one.
+--- `(gpu)` Moves to a GPU: a number from 0, a name, or by default the current one.
 ---@param gpu any
 function tycho.nn.Module:cuda(gpu) end
 
---- `(m)` Adds a member behind the others; gives the list.
+--- `(m)` Appends a member; gives the list.
 ---@param m any
 function tycho.nn.ModuleList:append(m) end
 
---- `(m)` Adds a member behind the others; gives the list.
+--- `(m)` Appends a member; gives the list.
 ---@param m any
 function tycho.nn.Sequential:append(m) end
 
---- `({a, b})` appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+--- `({a, b})` appends the members of a list; gives the list. Called on a class, Sequential:extend("Name") makes a subclass, as for any module.
 ---@param options? table
 function tycho.nn.ModuleList:extend(options) end
 
---- `({a, b})` appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+--- `({a, b})` appends the members of a list; gives the list. Called on a class, Sequential:extend("Name") makes a subclass, as for any module.
 ---@param options? table
 function tycho.nn.ParameterList:extend(options) end
 
---- `({a, b})` appends the members of a list; gives the list. Of a class, Sequential:extend("Name") is a subclass, as of any module.
+--- `({a, b})` appends the members of a list; gives the list. Called on a class, Sequential:extend("Name") makes a subclass, as for any module.
 ---@param options? table
 function tycho.nn.Sequential:extend(options) end
 
@@ -10111,19 +10133,19 @@ function tycho.nn.ParameterList:insert(at, m) end
 ---@param m any
 function tycho.nn.Sequential:insert(at, m) end
 
---- `(at)` Takes the member at a position (the last one unless given) out, and gives it.
+--- `(at)` Removes the member at a position (the last one unless given), and returns it.
 ---@param at any
 function tycho.nn.ModuleList:pop(at) end
 
---- `(at)` Takes the member at a position (the last one unless given) out, and gives it.
+--- `(at)` Removes the member at a position (the last one unless given), and returns it.
 ---@param at any
 function tycho.nn.ParameterList:pop(at) end
 
---- `(at)` Takes the member at a position (the last one unless given) out, and gives it.
+--- `(at)` Removes the member at a position (the last one unless given), and returns it.
 ---@param at any
 function tycho.nn.Sequential:pop(at) end
 
---- `(p)` Adds a parameter, or a tensor, which becomes one, behind the others; gives the list.
+--- `(p)` Appends a parameter, or a tensor, which becomes one; gives the list.
 ---@param p any
 function tycho.nn.ParameterList:append(p) end
 
@@ -10136,50 +10158,50 @@ function tycho.nn.ParameterList:append(p) end
 ---@param scale_grad_by_freq? any
 function tycho.nn.Embedding:from_pretrained(weight, freeze, padding_idx, max_norm, norm_type, scale_grad_by_freq) end
 
---- `(x, output_size)` output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+--- `(x, output_size)` output_size, a list of sizes (or a whole shape, whose last sizes count), replaces output_padding
 ---@param x any
 ---@param output_size any
 function tycho.nn.ConvTranspose1d:forward(x, output_size) end
 
---- `(x, output_size)` output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+--- `(x, output_size)` output_size, a list of sizes (or a whole shape, whose last sizes count), replaces output_padding
 ---@param x any
 ---@param output_size any
 function tycho.nn.ConvTranspose2d:forward(x, output_size) end
 
---- `(x, output_size)` output_size, a list of sizes (or the whole shape's last ones), takes the place of output_padding
+--- `(x, output_size)` output_size, a list of sizes (or a whole shape, whose last sizes count), replaces output_padding
 ---@param x any
 ---@param output_size any
 function tycho.nn.ConvTranspose3d:forward(x, output_size) end
 
---- The running statistics begin anew: mean 0, variance 1.
+--- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.BatchNorm1d:reset_running_stats() end
 
---- The running statistics begin anew: mean 0, variance 1.
+--- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.BatchNorm2d:reset_running_stats() end
 
---- The running statistics begin anew: mean 0, variance 1.
+--- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.BatchNorm3d:reset_running_stats() end
 
---- The running statistics begin anew: mean 0, variance 1.
+--- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.InstanceNorm1d:reset_running_stats() end
 
---- The running statistics begin anew: mean 0, variance 1.
+--- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.InstanceNorm2d:reset_running_stats() end
 
---- The running statistics begin anew: mean 0, variance 1.
+--- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.InstanceNorm3d:reset_running_stats() end
 
---- `(model, sizes, {dtype=})` a text table of the layers that forward runs, with the shapes of their results and their parameters. sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: of the input, that of the first parameter unless given: "int64" for ids.
+--- `(model, sizes, {dtype=})` a text table of the layers that forward runs, with the shapes of their results and their parameters. sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: the input's, by default the first parameter's: "int64" for ids.
 ---@param model any
 ---@param sizes any
 ---@param options? table
 function tycho.nn.summary(model, sizes, options) end
 
---- `(map, ...)` Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+--- `(map, ...)` Adds members from a table, a list of {name, member}, or another dict; they replace members of the same names.
 ---@param map any
 function tycho.nn.ModuleDict:update(map, ...) end
 
---- `(map, ...)` Members of a table, a list of {name, member}, or of another dict, in the places of those of the same names.
+--- `(map, ...)` Adds members from a table, a list of {name, member}, or another dict; they replace members of the same names.
 ---@param map any
 function tycho.nn.ParameterDict:update(map, ...) end
 
@@ -10195,58 +10217,58 @@ function tycho.nn.ModuleDict:keys() end
 --- A list of the names; also for name in dict:keys() do.
 function tycho.nn.ParameterDict:keys() end
 
---- A list of the members.
+--- A list of the members, in order.
 function tycho.nn.ModuleDict:values() end
 
---- A list of the members.
+--- A list of the members, in order.
 function tycho.nn.ParameterDict:values() end
 
---- How many there are. (# of a table, which a module is, can't be told that.)
+--- The number of members, which # can't give for a table such as a module.
 function tycho.nn.ModuleDict:len() end
 
---- How many there are. (# of a table, which a module is, can't be told that.)
+--- The number of members, which # can't give for a table such as a module.
 function tycho.nn.ParameterDict:len() end
 
---- `(key)` Whether there is a member of a name.
+--- `(key)` Whether there is a member of that name.
 ---@param key any
 function tycho.nn.ModuleDict:contains(key) end
 
---- `(key)` Whether there is a member of a name.
+--- `(key)` Whether there is a member of that name.
 ---@param key any
 function tycho.nn.ParameterDict:contains(key) end
 
---- `(key, default)` The member of a name, or default.
+--- `(key, default)` The member of that name, or default.
 ---@param key any
 ---@param default any
 function tycho.nn.ModuleDict:get(key, default) end
 
---- `(key, default)` The member of a name, or default.
+--- `(key, default)` The member of that name, or default.
 ---@param key any
 ---@param default any
 function tycho.nn.ParameterDict:get(key, default) end
 
---- `(key, default)` The member of a name, which default becomes where there is none.
+--- `(key, default)` The member of that name; if there is none, default is added as it.
 ---@param key any
 ---@param default any
 function tycho.nn.ModuleDict:setdefault(key, default) end
 
---- `(key, default)` The member of a name, which default becomes where there is none.
+--- `(key, default)` The member of that name; if there is none, default is added as it.
 ---@param key any
 ---@param default any
 function tycho.nn.ParameterDict:setdefault(key, default) end
 
---- `(key)` Takes the member of a name out, and gives it.
+--- `(key)` Removes the member of that name, and returns it.
 ---@param key any
 function tycho.nn.ModuleDict:pop(key) end
 
---- `(key)` Takes the member of a name out, and gives it.
+--- `(key)` Removes the member of that name, and returns it.
 ---@param key any
 function tycho.nn.ParameterDict:pop(key) end
 
---- Takes all out.
+--- Removes all members.
 function tycho.nn.ModuleDict:clear() end
 
---- Takes all out.
+--- Removes all members.
 function tycho.nn.ParameterDict:clear() end
 
 --- `(weight, freeze=true, {options})` over the memory of weight (num_embeddings, embedding_dim).
@@ -10255,7 +10277,7 @@ function tycho.nn.ParameterDict:clear() end
 ---@param options? table
 function tycho.nn.EmbeddingBag:from_pretrained(weight, freeze, options) end
 
---- `(ids, offsets=, per_sample_weights=)` each row of a matrix of ids is a bag; of a vector the bags begin at offsets, which count from 1.
+--- `(ids, offsets=, per_sample_weights=)` each row of a matrix of ids is a bag; in a vector the bags begin at offsets, which count from 1.
 ---@param ids any
 ---@param offsets? any
 ---@param per_sample_weights? any
@@ -10269,48 +10291,48 @@ function tycho.nn.AdaptiveLogSoftmaxWithLoss:log_prob(x) end
 ---@param x any
 function tycho.nn.AdaptiveLogSoftmaxWithLoss:predict(x) end
 
---- `(c)` The states that the kind has: one, or two.
+--- `(c)` The states to return: one, or two.
 ---@param c any
 function tycho.nn.GRU:forward(c) end
 
---- `(c)` The states that the kind has: one, or two.
+--- `(c)` The states to return: one, or two.
 ---@param c any
 function tycho.nn.GRUCell:forward(c) end
 
---- `(c)` The states that the kind has: one, or two.
+--- `(c)` The states to return: one, or two.
 ---@param c any
 function tycho.nn.LSTM:forward(c) end
 
---- `(c)` The states that the kind has: one, or two.
+--- `(c)` The states to return: one, or two.
 ---@param c any
 function tycho.nn.LSTMCell:forward(c) end
 
---- `(c)` The states that the kind has: one, or two.
+--- `(c)` The states to return: one, or two.
 ---@param c any
 function tycho.nn.RNN:forward(c) end
 
---- `(c)` The states that the kind has: one, or two.
+--- `(c)` The states to return: one, or two.
 ---@param c any
 function tycho.nn.RNNCell:forward(c) end
 
---- Does nothing: the parameters are read where they lie.
+--- Does nothing; the parameters need no flattening.
 function tycho.nn.GRU:flatten_parameters() end
 
---- Does nothing: the parameters are read where they lie.
+--- Does nothing; the parameters need no flattening.
 function tycho.nn.LSTM:flatten_parameters() end
 
---- Does nothing: the parameters are read where they lie.
+--- Does nothing; the parameters need no flattening.
 function tycho.nn.RNN:flatten_parameters() end
 
---- `(n, {dtype=, device=})` n x n, 0 and above the diagonal -inf: each position sees itself and what is before it. Of the class, or of a model.
+--- `(n, {dtype=, device=})` n x n, 0 and above the diagonal -inf: each position sees itself and those before it. Called on the class, or on a model.
 ---@param n any
 ---@param options? table
 function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
 
---- With overlap = false, after backward: gradients become the means of all processes'.
+--- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function tycho.nn.parallel.DistributedDataParallel:reduce_gradients() end
 
---- `(fn, ...)` Calls fn(...) without exchanging gradients, which add up in this process until a backward outside of it; gives fn's results. For accumulating gradients.
+--- `(fn, ...)` Calls fn(...) without exchanging gradients, and gives its results. Gradients add up in this process until a backward outside of it: for gradient accumulation.
 ---@param fn any
 function tycho.nn.parallel.DistributedDataParallel:no_sync(fn, ...) end
 
@@ -10320,19 +10342,19 @@ function tycho.nn.parallel.DistributedDataParallel:no_sync(fn, ...) end
 function tycho.nn.SyncBatchNorm:convert_sync_batchnorm(module, process_group) end
 
 tycho.nn.utils = {}
---- `(tensors, norm_type=2, error_if_nonfinite=false)` the norm of all elements of a list together, a tensor on their device.
+--- `(tensors, norm_type=2, error_if_nonfinite=false)` the norm of all elements of a list of tensors, a tensor on their device.
 ---@param tensors any
 ---@param norm_type? any
 ---@param error_if_nonfinite? any
 function tycho.nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite) end
 
---- `(params, max_norm, total_norm)` multiplies the gradients by max_norm / total_norm where that is below 1.
+--- `(params, max_norm, total_norm)` multiplies the gradients by max_norm / total_norm if that is below 1.
 ---@param params any
 ---@param max_norm any
 ---@param total_norm any
 function tycho.nn.utils.clip_grads_with_norm_(params, max_norm, total_norm) end
 
---- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge: the largest element) is at most max_norm. Gives the norm they had, a tensor. The GPU isn't waited for, unless error_if_nonfinite. foreach is PyTorch's: all are taken at once in any case.
+--- `(params, max_norm, norm_type=2, error_if_nonfinite=false)` scales the gradients down so that their norm as one vector (math.huge: the largest element) is at most max_norm. Gives their norm before, a tensor. It doesn't wait for the GPU, unless error_if_nonfinite. PyTorch's foreach has no effect.
 ---@param params any
 ---@param max_norm any
 ---@param norm_type? any
@@ -10344,7 +10366,7 @@ function tycho.nn.utils.clip_grad_norm_(params, max_norm, norm_type, error_if_no
 ---@param clip_value any
 function tycho.nn.utils.clip_grad_value_(params, clip_value) end
 
---- `(params)` The elements of a list of parameters as one vector, with history.
+--- `(params)` The elements of a list of parameters as one vector, with its history.
 ---@param params any
 function tycho.nn.utils.parameters_to_vector(params) end
 
@@ -10353,28 +10375,28 @@ function tycho.nn.utils.parameters_to_vector(params) end
 ---@param params any
 function tycho.nn.utils.vector_to_parameters(v, params) end
 
---- `(conv, bn, transpose=false)` a convolution that does what conv and then bn, in eval mode, do. transpose: it is a transposed one, of one group.
+--- `(conv, bn, transpose=false)` a convolution equivalent to conv followed by bn, both in eval mode. transpose: conv is a transposed one, of one group.
 ---@param conv any
 ---@param bn any
 ---@param transpose? any
 function tycho.nn.utils.fuse_conv_bn_eval(conv, bn, transpose) end
 
---- `(linear, bn)` The same of a Linear and a BatchNorm1d of its outputs.
+--- `(linear, bn)` The same for a Linear and a BatchNorm1d after it.
 ---@param linear any
 ---@param bn any
 function tycho.nn.utils.fuse_linear_bn_eval(linear, bn) end
 
---- `(state, prefix)` Takes prefix from the names of a state dict that have it, in place: those of a model that DistributedDataParallel or compile wrapped.
+--- `(state, prefix)` Removes prefix from names in a state dict, in place: such as that of a model wrapped by DistributedDataParallel or compile.
 ---@param state any
 ---@param prefix any
 function tycho.nn.utils.consume_prefix_in_state_dict_if_present(state, prefix) end
 
---- `(nn.Linear, 3, 4)` the module that the class makes, for values that are to be loaded: no random number counts as drawn.
+--- `(nn.Linear, 3, 4)` makes the module, for values that will be loaded, and leaves the random generators as they were.
 ---@param nn any
 function tycho.nn.utils.skip_init(nn) end
 
 tycho.nn.utils.rnn = {}
---- `(list, batch_first=false, padding_value=0, padding_side="right")` tensors (L_i, *) as one (L, N, *), or (N, L, *), of the longest one's L.
+--- `(list, batch_first=false, padding_value=0, padding_side="right")` joins tensors (L_i, *) to one (L, N, *), or (N, L, *), where L is the longest one's.
 ---@param list any
 ---@param batch_first? any
 ---@param padding_value? any
@@ -10387,10 +10409,10 @@ function tycho.nn.utils.rnn.pad_sequence(list, batch_first, padding_value, paddi
 ---@param options? table
 function tycho.nn.utils.rnn.unpad_sequence(padded, lengths, options) end
 
---- `(...)` As a tensor's to: on a device, or in a dtype.
+--- `(...)` As a tensor's to: moved to a device, or converted to a dtype.
 function classes.PackedSequence:to(...) end
 
---- `(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=)` sequences that are packed already, or, of a packed one's fields, with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices). batch_sizes: a list, or a tensor.
+--- `(data (sum of lengths, *), batch_sizes, sorted_indices=, unsorted_indices=)` sequences that are packed already; or those of a packed one with other data: rnn.PackedSequence(embedding(p.data), p.batch_sizes, p.sorted_indices, p.unsorted_indices). batch_sizes: a list, or a tensor.
 ---@param data any
 ---@param batch_sizes any
 ---@param sorted_indices? any
@@ -10398,19 +10420,19 @@ function classes.PackedSequence:to(...) end
 ---@return tycho.PackedSequence
 function tycho.nn.utils.rnn.PackedSequence(data, batch_sizes, sorted_indices, unsorted_indices) end
 
---- `(x, lengths, batch_first=false, enforce_sorted=true)` x (L, N, *), or (N, L, *), and each sequence's length, a list or a tensor, as recurrent layers take them. enforce_sorted: the longest come first, else an error.
+--- `(x, lengths, batch_first=false, enforce_sorted=true)` packs x (L, N, *), or (N, L, *), by each sequence's length, a list or a tensor, for recurrent layers. enforce_sorted: the longest must come first.
 ---@param x any
 ---@param lengths any
 ---@param batch_first? any
 ---@param enforce_sorted? any
 function tycho.nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first, enforce_sorted) end
 
---- `(list, enforce_sorted=true)` a list of (L_i, *), packed.
+--- `(list, enforce_sorted=true)` packs a list of (L_i, *).
 ---@param list any
 ---@param enforce_sorted? any
 function tycho.nn.utils.rnn.pack_sequence(list, enforce_sorted) end
 
---- `(packed, batch_first=false, padding_value=0, total_length=)` the padded tensor, (L, N, *) or (N, L, *), and the lengths, an int64 vector on the CPU. total_length: L, where it is to be larger than the longest.
+--- `(packed, batch_first=false, padding_value=0, total_length=)` the padded tensor, (L, N, *) or (N, L, *), and the lengths, an int64 vector on the CPU. total_length: L, if it is to be larger than the longest.
 ---@param packed any
 ---@param batch_first? any
 ---@param padding_value? any
@@ -10421,18 +10443,18 @@ function tycho.nn.utils.rnn.pad_packed_sequence(packed, batch_first, padding_val
 ---@param p any
 function tycho.nn.utils.rnn.unpack_sequence(p) end
 
---- `(module, name="weight", dim=1)` from now on module[name] is computed from two parameters: name_v, its direction, and name_g, its norm over all dims but dim (0: over all). Gives the module.
+--- `(module, name="weight", dim=1)` from now on module[name] is computed from two parameters: name_v, its direction, and name_g, its norm over all dims except dim (0: over all). Gives the module.
 ---@param module any
 ---@param name? any
 ---@param dim? any
 function tycho.nn.utils.weight_norm(module, name, dim) end
 
---- `(module, name="weight")` module[name] is a parameter again, of its last value. Gives the module.
+--- `(module, name="weight")` makes module[name] a parameter again, with its last value. Gives the module.
 ---@param module any
 ---@param name? any
 function tycho.nn.utils.remove_weight_norm(module, name) end
 
---- `(module, name="weight", n_power_iterations=1, eps=1e-12, dim=)` from now on module[name] is the parameter name_orig divided by its largest singular value, which power iteration follows at each forward in training. dim: that of the outputs, 1 unless given, of transposed convolutions 2. Gives the module.
+--- `(module, name="weight", n_power_iterations=1, eps=1e-12, dim=)` from now on module[name] is the parameter name_orig divided by its largest singular value, which power iteration updates at each forward in training. dim: the outputs' dim, by default 1, for transposed convolutions 2. Gives the module.
 ---@param module any
 ---@param name? any
 ---@param n_power_iterations? any
@@ -10440,41 +10462,41 @@ function tycho.nn.utils.remove_weight_norm(module, name) end
 ---@param dim? any
 function tycho.nn.utils.spectral_norm(module, name, n_power_iterations, eps, dim) end
 
---- `(module, name="weight")` module[name] is a parameter again, of its last value. Gives the module.
+--- `(module, name="weight")` makes module[name] a parameter again, with its last value. Gives the module.
 ---@param module any
 ---@param name? any
 function tycho.nn.utils.remove_spectral_norm(module, name) end
 
 tycho.nn.utils.parametrize = {}
---- `(module, name=)` whether that tensor of the module, or any, is parametrized.
+--- `(module, name=)` whether that tensor of the module, or without name any, is parametrized.
 ---@param module any
 ---@param name? any
 function tycho.nn.utils.parametrize.is_parametrized(module, name) end
 
---- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed anew each time it is asked for; state dicts have the original. A parametrization with right_inverse(value) lets module[name] be assigned. Several follow one another. What it gives must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
+--- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed on each access; state dicts have the original. A parametrization with right_inverse(value) allows assignment to module[name]. Several parametrizations are applied in order. The result must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
 ---@param module any
 ---@param name any
 ---@param parametrization any
 function tycho.nn.utils.parametrize.register_parametrization(module, name, parametrization) end
 
---- `(fn, ...)` calls fn(...) and gives its results; within it each parametrized tensor is computed once, when it is first asked for, whatever becomes of its originals: for weights that a forward pass uses several times, as a recurrent net's.
+--- `(fn, ...)` calls fn(...) and gives its results; within it each parametrized tensor is computed only once, at its first access, even if its originals change: for weights that a forward pass uses several times, as in a recurrent net.
 ---@param fn any
 function tycho.nn.utils.parametrize.cached(fn, ...) end
 
---- `(module, name, leave_parametrized=true)` module[name] is a parameter again, of its present value or, with leave_parametrized = false, the original. Gives the module.
+--- `(module, name, leave_parametrized=true)` makes module[name] a parameter again, with its current value or, with leave_parametrized = false, the original. Gives the module.
 ---@param module any
 ---@param name any
 ---@param leave_parametrized? any
 function tycho.nn.utils.parametrize.remove_parametrizations(module, name, leave_parametrized) end
 
 tycho.nn.utils.parametrizations = {}
---- `(module, name="weight", dim=1)` the tensor from its norm over all dims but dim, original0 (0: over all), and its direction, original1. States of nn.utils.weight_norm, which names them weight_g and weight_v, are taken too. Gives the module.
+--- `(module, name="weight", dim=1)` computes the tensor from its norm over all dims except dim, original0 (0: over all), and its direction, original1. States of nn.utils.weight_norm, with the names weight_g and weight_v, are accepted too. Gives the module.
 ---@param module any
 ---@param name? any
 ---@param dim? any
 function tycho.nn.utils.parametrizations.weight_norm(module, name, dim) end
 
---- `(module, name="weight", n_power_iterations=1, eps=1e-12, dim=)` the tensor divided by its largest singular value, which power iteration follows whenever it is computed in training. dim: that of the outputs, 1 unless given, of transposed convolutions 2. Gives the module.
+--- `(module, name="weight", n_power_iterations=1, eps=1e-12, dim=)` the tensor divided by its largest singular value, which power iteration updates whenever it is computed in training. dim: the outputs' dim, by default 1, for transposed convolutions 2. Gives the module.
 ---@param module any
 ---@param name? any
 ---@param n_power_iterations? any
@@ -10482,7 +10504,7 @@ function tycho.nn.utils.parametrizations.weight_norm(module, name, dim) end
 ---@param dim? any
 function tycho.nn.utils.parametrizations.spectral_norm(module, name, n_power_iterations, eps, dim) end
 
---- `(module, name="weight", orthogonal_map=, use_trivialization=true)` the weight (..., n, k) has orthonormal columns, or rows where it is wide. orthogonal_map: "matrix_exp" (of square ones), "cayley" or "householder" (of others). Without use_trivialization, which "householder" needs, it begins at the map's own value of the weight. Gives the module.
+--- `(module, name="weight", orthogonal_map=, use_trivialization=true)` the weight (..., n, k) has orthonormal columns, or rows if it is wide. orthogonal_map: "matrix_exp" (default for square matrices), "cayley" or "householder" (default for others). use_trivialization = false, which "householder" doesn't allow: it begins at the map's own value for the weight. Gives the module.
 ---@param module any
 ---@param name? any
 ---@param orthogonal_map? any
@@ -10490,7 +10512,7 @@ function tycho.nn.utils.parametrizations.spectral_norm(module, name, n_power_ite
 function tycho.nn.utils.parametrizations.orthogonal(module, name, orthogonal_map, use_trivialization) end
 
 tycho.nn.utils.prune = {}
---- `(module, name)` holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number.
+--- `(module, name)` holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This function and those that follow give the module; amount is a share, below 1, of what isn't held at 0 yet, or a number of elements or slices.
 ---@param module any
 ---@param name any
 function tycho.nn.utils.prune.identity(module, name) end
@@ -10501,7 +10523,7 @@ function tycho.nn.utils.prune.identity(module, name) end
 ---@param mask any
 function tycho.nn.utils.prune.custom_from_mask(module, name, mask) end
 
---- `(module, name, amount)` holds elements drawn at random at 0.
+--- `(module, name, amount)` holds randomly drawn elements at 0.
 ---@param module any
 ---@param name any
 ---@param amount any
@@ -10514,7 +10536,7 @@ function tycho.nn.utils.prune.random_unstructured(module, name, amount) end
 ---@param importance_scores? any
 function tycho.nn.utils.prune.l1_unstructured(module, name, amount, importance_scores) end
 
---- `(module, name, amount, dim)` holds slices along dim, drawn at random, at 0.
+--- `(module, name, amount, dim)` holds randomly drawn slices along dim at 0.
 ---@param module any
 ---@param name any
 ---@param amount any
@@ -10531,19 +10553,19 @@ function tycho.nn.utils.prune.random_structured(module, name, amount, dim) end
 function tycho.nn.utils.prune.ln_structured(module, name, amount, n, dim, importance_scores) end
 
 tycho.nn.utils.prune.BasePruningMethod = {}
---- `(self, name, signature)` A method of one's own: local Every = BasePruningMethod:extend("Every", "n=2"), whose second argument has the arguments' names in order, with defaults; they are self's fields in Every:compute_mask(t, default_mask), which gives the mask: t has the scores (the parameter, unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}), also with importance_scores=, or as global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are vectors of the others; Every.PRUNING_TYPE = "structured": the slices along self.dim that aren't 0, "global": all elements.
+--- `(self, name, signature)` A user's own method: local Every = BasePruningMethod:extend("Every", "n=2"), whose second argument lists the arguments' names in order, with defaults; they are self's fields in Every:compute_mask(t, default_mask), which returns the mask: t has the scores (the parameter, unless others are given), default_mask, a copy, ones. Then Every.apply(module, name, {n = 3}), also with importance_scores=, or as global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are vectors of the others; Every.PRUNING_TYPE = "structured": of the slices along self.dim that aren't 0, "global": of all elements.
 ---@param self any
 ---@param name any
 ---@param signature any
 function tycho.nn.utils.prune.BasePruningMethod.extend(self, name, signature) end
 
---- `(parameters, pruning_method=prune.L1Unstructured, amount=)` of the parameters in a list of {module, name} together, holds the smallest elements at 0 (prune.RandomUnstructured: elements drawn at random; a class that BasePruningMethod:extend has made: those that it names, with its arguments in the table of options).
+--- `(parameters, pruning_method=prune.L1Unstructured, amount=)` holds the smallest elements of all parameters in a list of {module, name} together at 0 (prune.RandomUnstructured: randomly drawn elements; a class made by BasePruningMethod:extend: those that it selects, with its arguments in the table of options).
 ---@param parameters any
 ---@param pruning_method? any
 ---@param amount? any
 function tycho.nn.utils.prune.global_unstructured(parameters, pruning_method, amount) end
 
---- `(module, name)` module[name] is a parameter again; what was pruned is 0, and may change.
+--- `(module, name)` makes module[name] a parameter again; pruned elements are 0, and may change.
 ---@param module any
 ---@param name any
 function tycho.nn.utils.prune.remove(module, name) end
@@ -10580,7 +10602,7 @@ function tycho.nn.init.zeros_(x) end
 ---@param x any
 function tycho.nn.init.ones_(x) end
 
---- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: what lies outside is drawn again.
+--- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: others are drawn again.
 ---@param x any
 ---@param mean? any
 ---@param std? any
@@ -10589,19 +10611,19 @@ function tycho.nn.init.ones_(x) end
 ---@param options? table
 function tycho.nn.init.trunc_normal_(x, mean, std, a, b, options) end
 
---- `(nonlinearity, param=)` the gain of "linear", "sigmoid", "conv2d" and the like 1, "tanh" 5/3, "relu" sqrt(2), "leaky_relu" (param: its slope, 0.01), "selu" 3/4.
+--- `(nonlinearity, param=)` the gain of "linear", "sigmoid", "conv2d" and the like is 1, of "tanh" 5/3, of "relu" sqrt(2), of "leaky_relu" sqrt(2 / (1 + param^2)) (param: its slope, 0.01), of "selu" 3/4.
 ---@param nonlinearity any
 ---@param param? any
 function tycho.nn.init.calculate_gain(nonlinearity, param) end
 
---- `(x, sparsity, std=0.01, {generator=})` of a matrix: normal numbers, but for a part `sparsity` of each column, drawn for each, that is 0.
+--- `(x, sparsity, std=0.01, {generator=})` for a matrix: normal numbers, with the share `sparsity` of each column, at random places, set to 0.
 ---@param x any
 ---@param sparsity any
 ---@param std? any
 ---@param options? table
 function tycho.nn.init.sparse_(x, sparsity, std, options) end
 
---- `(x, gain=1, {generator=})` Glorot and Bengio 2010: uniform numbers of -b..b, b = gain sqrt(6 / (fan_in + fan_out)).
+--- `(x, gain=1, {generator=})` Glorot and Bengio 2010: uniform numbers in -b..b, b = gain sqrt(6 / (fan_in + fan_out)).
 ---@param x any
 ---@param gain? any
 ---@param options? table
@@ -10613,7 +10635,7 @@ function tycho.nn.init.xavier_uniform_(x, gain, options) end
 ---@param options? table
 function tycho.nn.init.xavier_normal_(x, gain, options) end
 
---- `(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=})` He et al. 2015: uniform numbers of -b..b, b = gain sqrt(3 / fan), the gain that of nonlinearity with slope a; mode: "fan_in" or "fan_out".
+--- `(x, a=0, mode="fan_in", nonlinearity="leaky_relu", {generator=})` He et al. 2015: uniform numbers in -b..b, b = gain sqrt(3 / fan), with the gain of nonlinearity for slope a; mode: "fan_in" or "fan_out".
 ---@param x any
 ---@param a? any
 ---@param mode? any
@@ -10629,16 +10651,16 @@ function tycho.nn.init.kaiming_uniform_(x, a, mode, nonlinearity, options) end
 ---@param options? table
 function tycho.nn.init.kaiming_normal_(x, a, mode, nonlinearity, options) end
 
---- `(x)` The identity, of a matrix.
+--- `(x)` The identity matrix, for a tensor of 2 dims.
 ---@param x any
 function tycho.nn.init.eye_(x) end
 
---- `(x, groups=1)` The identity for a convolution's weight, in each of its groups: as many channels as possible come out as they went in.
+--- `(x, groups=1)` The identity for a convolution's weight, in each of its groups: as many channels as possible pass unchanged.
 ---@param x any
 ---@param groups? any
 function tycho.nn.init.dirac_(x, groups) end
 
---- `(x, gain=1, {generator=})` Rows, or columns where there are fewer of them, that are orthogonal and of length gain (Saxe et al. 2013).
+--- `(x, gain=1, {generator=})` Orthogonal rows, or columns if there are fewer of them, of length gain (Saxe et al. 2013).
 ---@param x any
 ---@param gain? any
 ---@param options? table
@@ -10662,56 +10684,56 @@ function tycho.optim.Adam(params, options) end
 ---@return tycho.Optimizer
 function tycho.optim.AdamW(params, options) end
 
---- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its schedule of momentum follows from the count of steps, momentum_decay and the betas, of which a state's beta1_seen remembers what a schedule has changed.
+--- `(params, {lr=0.002, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, momentum_decay=0.004, weight_decay=0})` Adam with Nesterov's momentum (Dozat 2016). Its momentum schedule follows from the step count, momentum_decay and beta1; a state's beta1_seen records changes of beta1.
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.NAdam(params, options) end
 
---- `(params, {lr=0.001, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam whose first steps are without the second moment until that is known well enough (Liu et al. 2019).
+--- `(params, {lr=0.001, betas={0.9, 0.999}, decoupled_weight_decay=false, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam without the second moment in the first steps, until that is known well enough (Liu et al. 2019).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.RAdam(params, options) end
 
---- `(params, {lr=0.002, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam with the largest gradient, decayed by the second beta, in the place of the second moment (Kingma and Ba 2014).
+--- `(params, {lr=0.002, betas={0.9, 0.999}, eps=1e-08, master_weights=false, maximize=false, weight_decay=0})` Adam with the largest gradient, decayed by the second beta, in place of the second moment (Kingma and Ba 2014).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Adamax(params, options) end
 
---- `(params, {lr=1, eps=1e-06, master_weights=false, maximize=false, rho=0.9, weight_decay=0})` Steps of the size of the last ones over that of the last gradients (Zeiler 2012).
+--- `(params, {lr=1, eps=1e-06, master_weights=false, maximize=false, rho=0.9, weight_decay=0})` The gradient times the root mean square of past updates over that of past gradients (Zeiler 2012).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Adadelta(params, options) end
 
---- `(params, {lr=0.01, alpha=0.99, centered=false, eps=1e-08, master_weights=false, maximize=false, momentum=0, weight_decay=0})` The gradient divided by the root of the mean of its last squares (Hinton). centered: by its deviation.
+--- `(params, {lr=0.01, alpha=0.99, centered=false, eps=1e-08, master_weights=false, maximize=false, momentum=0, weight_decay=0})` The gradient divided by the root of a running mean of its squares (Hinton). centered: by its standard deviation.
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.RMSprop(params, options) end
 
---- `(params, {lr=0.01, eps=1e-10, initial_accumulator_value=0, lr_decay=0, master_weights=false, maximize=false, weight_decay=0})` The gradient divided by the root of the sum of all its squares (Duchi et al. 2011).
+--- `(params, {lr=0.01, eps=1e-10, initial_accumulator_value=0, lr_decay=0, master_weights=false, maximize=false, weight_decay=0})` The gradient divided by the root of the sum of all its past squares (Duchi et al. 2011).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Adagrad(params, options) end
 
 tycho.optim.Optimizer = {}
---- `(self, name, defaults)` An optimizer of one's own: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes by ops what the parameter and its state become, and hands each to write(tensor, new value); t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so that Optimizer.init(self, ...), as PyTorch has it there, does nothing more): there an optimizer around another makes that, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+--- `(self, name, defaults)` A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so Optimizer.init(self, ...), which PyTorch's classes call, does nothing): an optimizer around another makes the inner one there, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
 ---@param self any
 ---@param name any
 ---@param defaults any
 function tycho.optim.Optimizer.extend(self, name, defaults) end
 
---- `(self, params, options)` does nothing, for an init of one's own that calls it as PyTorch's do.
+--- `(self, params, options)` does nothing; a user's init may call it, as PyTorch's do.
 ---@param self any
 ---@param params any
 ---@param options any
 function tycho.optim.Optimizer.init(self, params, options) end
 
---- `({params = list, lr = ...})` one more group; settings that it doesn't name are those the optimizer was made with.
+--- `({params = list, lr = ...})` adds a group; settings that it doesn't name are those the optimizer was made with.
 ---@param options? table
 function classes.Optimizer:add_param_group(options) end
 
@@ -10731,11 +10753,11 @@ function classes.Optimizer:register_step_post_hook(fn) end
 ---@param fn any
 function classes.Optimizer:register_state_dict_pre_hook(fn) end
 
---- `(fn)` fn(optimizer, d) is called with each state dict that is made, and may change it, or give another in its place. Gives a handle with remove().
+--- `(fn)` fn(optimizer, d) is called with each state dict that is made, and may change it or return another. Gives a handle with remove().
 ---@param fn any
 function classes.Optimizer:register_state_dict_post_hook(fn) end
 
---- `(fn)` fn(optimizer, d) is called before a state dict is loaded, and may give another in its place. Gives a handle with remove().
+--- `(fn)` fn(optimizer, d) is called before a state dict is loaded, and may return another. Gives a handle with remove().
 ---@param fn any
 function classes.Optimizer:register_load_state_dict_pre_hook(fn) end
 
@@ -10743,14 +10765,14 @@ function classes.Optimizer:register_load_state_dict_pre_hook(fn) end
 ---@param fn any
 function classes.Optimizer:register_load_state_dict_post_hook(fn) end
 
---- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first; with gradients on; its result, the loss, is given back.
+--- `(closure=)` one update of the parameters from their gradients; those without one are left alone. closure, if given, is called first, with recording on; its result, the loss, is returned.
 ---@param closure? any
 function classes.Optimizer:step(closure) end
 
 --- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later steps change the tensors in it.
 function classes.Optimizer:state_dict() end
 
---- `(d)` Copies in what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
+--- `(d)` Loads copies of what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
 ---@param d any
 function classes.Optimizer:load_state_dict(d) end
 
@@ -10760,53 +10782,53 @@ function classes.Optimizer:load_state_dict(d) end
 ---@return tycho.Optimizer
 function tycho.optim.LBFGS(params, options) end
 
---- `(closure)` up to max_iter updates; closure clears the gradients, computes the loss, runs backward and gives the loss, and is called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
+--- `(closure)` up to max_iter updates. closure clears the gradients, computes the loss, runs backward and returns the loss; it is called up to max_eval times (max_iter * 5 / 4 unless given). Gives the first loss.
 ---@param closure any
 function classes.LBFGS:step(closure) end
 
---- `(params, {lr=0.01, etas={0.5, 1.2}, master_weights=false, maximize=false, step_sizes={1e-06, 50}})` Steps of their own for each element: they grow while its gradient keeps its sign, and shrink when that turns (Riedmiller and Braun 1993).
+--- `(params, {lr=0.01, etas={0.5, 1.2}, master_weights=false, maximize=false, step_sizes={1e-06, 50}})` A step size for each element, which grows while the gradient's sign stays, and shrinks when it changes (Riedmiller and Braun 1993).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Rprop(params, options) end
 
---- `(params, {lr=0.01, alpha=0.75, lambd=0.0001, master_weights=false, maximize=false, t0=1000000, weight_decay=0})` Gradient descent, and in state[p].ax the average of what the parameter has been (Polyak and Juditsky 1992).
+--- `(params, {lr=0.01, alpha=0.75, lambd=0.0001, master_weights=false, maximize=false, t0=1000000, weight_decay=0})` Gradient descent; state[p].ax is the average of the parameter's past values (Polyak and Juditsky 1992).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.ASGD(params, options) end
 
---- `(params, {lr=0.01, beta2_decay=-0.8, d=1, eps={false, 0.001}, master_weights=false, maximize=false, weight_decay=0})` Adam without momentum, a matrix's second moments kept as those of its rows and columns (Shazeer and Stern 2018).
+--- `(params, {lr=0.01, beta2_decay=-0.8, d=1, eps={false, 0.001}, master_weights=false, maximize=false, weight_decay=0})` Adam without momentum; a matrix's second moments are kept for its rows and columns only (Shazeer and Stern 2018).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Adafactor(params, options) end
 
---- `(params, {lr=0.001, adjust_lr_fn=original, eps=1e-07, master_weights=false, maximize=false, momentum=0.95, nesterov=true, ns_coefficients={3.4445, -4.775, 2.0315}, ns_steps=5, weight_decay=0.1})` For matrices alone: the momentum made orthogonal by Newton and Schulz's iteration, on a GPU in bfloat16 (Jordan et al. 2024).
+--- `(params, {lr=0.001, adjust_lr_fn=original, eps=1e-07, master_weights=false, maximize=false, momentum=0.95, nesterov=true, ns_coefficients={3.4445, -4.775, 2.0315}, ns_steps=5, weight_decay=0.1})` For matrices only: the momentum made orthogonal by Newton-Schulz iterations, on a GPU in bfloat16 (Jordan et al. 2024).
 ---@param params any
 ---@param options? table
 ---@return tycho.Optimizer
 function tycho.optim.Muon(params, options) end
 
---- The mean of all values, as AveragedModel's multi_avg_fn: a function (average, values, n) of two lists of tensors, of which the first is changed in place; n: how many updates it has had.
+--- The mean of all values, as AveragedModel's multi_avg_fn: a function (average, values, n) of two lists of tensors, which changes the first list's in place; n: the number of updates so far.
 function tycho.optim.swa_utils.get_swa_multi_avg_fn() end
 
 --- `(decay=0.999)` an exponential moving average, decay * average + (1 - decay) * value, as multi_avg_fn.
 ---@param decay? any
 function tycho.optim.swa_utils.get_ema_multi_avg_fn(decay) end
 
---- The mean of all values, as AveragedModel's avg_fn: a function (average, value, n) of tensors that gives the new average.
+--- The mean of all values, as AveragedModel's avg_fn: a function (average, value, n) of tensors that returns the new average.
 function tycho.optim.swa_utils.get_swa_avg_fn() end
 
 --- `(decay=0.999)` an exponential moving average, as avg_fn.
 ---@param decay? any
 function tycho.optim.swa_utils.get_ema_avg_fn(decay) end
 
---- `(model)` Takes the model's parameters as they are now into the averages; the first time they are copied.
+--- `(model)` Adds the model's current parameters to the averages; the first time they are copied.
 ---@param model any
 function tycho.optim.swa_utils.AveragedModel:update_parameters(model) end
 
---- `(loader, model, device=)` batch norm's running statistics anew, as means over the loader's batches, whose first field is the input: for an averaged model, which has never run.
+--- `(loader, model, device=)` recomputes batch norm's running statistics, as means over the loader's batches, whose first field is the input: for an averaged model, which has never run.
 ---@param loader any
 ---@param model any
 ---@param device? any
@@ -10814,23 +10836,23 @@ function tycho.optim.swa_utils.update_bn(loader, model, device) end
 
 tycho.optim.lr_scheduler = {}
 tycho.optim.lr_scheduler.LRScheduler = {}
---- `(self, name, signature)` A schedule of one's own: local Halved = LRScheduler:extend("Halved", "every=10"), with a method function Halved:lr_at(epoch, base, i): the rate of group i, whose first rate is base, at an epoch, which counts from 0; for one, return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument has the arguments' names in order, with defaults. Or with a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, of self.base_lrs and self.optimizer.param_groups.
+--- `(self, name, signature)` A user's own schedule: local Halved = LRScheduler:extend("Halved", "every=10"), with a method Halved:lr_at(epoch, base, i), which gives the rate of group i, whose initial rate is base, at an epoch, counted from 0; here: return base * 0.5 ^ math.floor(epoch / self.every). Then Halved(optimizer, {every = 5}). The second argument lists the arguments' names in order, with defaults. Instead of lr_at there may be a method Halved:get_lr(), which gives a list of all groups' rates at self.last_epoch, from self.base_lrs and self.optimizer.param_groups.
 ---@param self any
 ---@param name any
 ---@param signature any
 function tycho.optim.lr_scheduler.LRScheduler.extend(self, name, signature) end
 
---- `(epoch)` To the next epoch (or whatever is counted), whose rates the optimizer's groups get. Called after the optimizer's steps.
+--- `(epoch)` Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
 ---@param epoch any
 function classes.Scheduler:step(epoch) end
 
 --- A list of the rates that it set last, one for each group.
 function classes.Scheduler:get_last_lr() end
 
---- Where it stands, as a table of numbers, for tycho.save.
+--- Its position and settings, as a table of numbers, for tycho.save.
 function classes.Scheduler:state_dict() end
 
---- `(d)` Continues from what state_dict gave, Tycho's or PyTorch's. The present rates are the optimizer's, and come with its state.
+--- `(d)` Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.
 ---@param d any
 function classes.Scheduler:load_state_dict(d) end
 
@@ -10865,7 +10887,7 @@ function tycho.optim.lr_scheduler.ExponentialLR(optimizer, gamma, last_epoch) en
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max, eta_min, last_epoch) end
 
---- `(optimizer, T_0, T_mult=1, eta_min=0, last_epoch=-1)` along half a cosine from lr to eta_min; begins anew after T_0 epochs, then after T_mult times as many as before; step(epoch) takes fractions too
+--- `(optimizer, T_0, T_mult=1, eta_min=0, last_epoch=-1)` along half a cosine from lr to eta_min; restarts after T_0 epochs, then each time after T_mult times as many; step(epoch) also takes fractions
 ---@param optimizer any
 ---@param T_0 any
 ---@param T_mult? any
@@ -10906,14 +10928,14 @@ function tycho.optim.lr_scheduler.PolynomialLR(optimizer, total_iters, power, la
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.LambdaLR(optimizer, lr_lambda, last_epoch) end
 
---- `(optimizer, lr_lambda, last_epoch=-1)` multiplied by lr_lambda(epoch) at each epoch but the first; lr_lambda as LambdaLR's
+--- `(optimizer, lr_lambda, last_epoch=-1)` multiplied by lr_lambda(epoch) at each epoch except the first; lr_lambda as in LambdaLR
 ---@param optimizer any
 ---@param lr_lambda any
 ---@param last_epoch? any
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.MultiplicativeLR(optimizer, lr_lambda, last_epoch) end
 
---- `(optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode="triangular", gamma=1, scale_fn=nil, scale_mode="cycle", cycle_momentum=true, base_momentum=nil, max_momentum=nil, last_epoch=-1)` from base_lr to max_lr and back in straight lines; triangular2 halves the height each cycle, exp_range shrinks it by gamma each step. Momentum goes the other way, from max_momentum to base_momentum. scale_fn(n): a height of one's own, n the cycle from 1 or, with scale_mode="iterations", the step from 0
+--- `(optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode="triangular", gamma=1, scale_fn=nil, scale_mode="cycle", cycle_momentum=true, base_momentum=nil, max_momentum=nil, last_epoch=-1)` from base_lr to max_lr and back in straight lines; triangular2 halves the height each cycle, exp_range shrinks it by gamma each step. Momentum moves in the opposite direction, from max_momentum to base_momentum. scale_fn(n): a height of the user's own, where n is the cycle from 1 or, with scale_mode="iterations", the step from 0
 ---@param optimizer any
 ---@param base_lr any
 ---@param max_lr any
@@ -10930,7 +10952,7 @@ function tycho.optim.lr_scheduler.MultiplicativeLR(optimizer, lr_lambda, last_ep
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.CyclicLR(optimizer, base_lr, max_lr, step_size_up, step_size_down, mode, gamma, scale_fn, scale_mode, cycle_momentum, base_momentum, max_momentum, last_epoch) end
 
---- `(optimizer, max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy="cos", cycle_momentum=true, base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false, last_epoch=-1)` up to max_lr in pct_start of total_steps (or epochs * steps_per_epoch), then down to almost nothing (Smith and Topin 2017); momentum goes the other way; step() after each batch
+--- `(optimizer, max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy="cos", cycle_momentum=true, base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false, last_epoch=-1)` up to max_lr in pct_start of total_steps (or epochs * steps_per_epoch), then down to almost nothing (Smith and Topin 2017); momentum moves in the opposite direction; step() after each batch
 ---@param optimizer any
 ---@param max_lr any
 ---@param total_steps? any
@@ -10948,7 +10970,7 @@ function tycho.optim.lr_scheduler.CyclicLR(optimizer, base_lr, max_lr, step_size
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.OneCycleLR(optimizer, max_lr, total_steps, epochs, steps_per_epoch, pct_start, anneal_strategy, cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase, last_epoch) end
 
---- `(optimizer, schedulers, milestones, last_epoch=-1)` one schedule after another: at each milestone the next begins, at its own epoch 0
+--- `(optimizer, schedulers, milestones, last_epoch=-1)` one schedule after another: at each milestone the next one begins, at its own epoch 0
 ---@param optimizer any
 ---@param schedulers any
 ---@param milestones any
@@ -10956,13 +10978,13 @@ function tycho.optim.lr_scheduler.OneCycleLR(optimizer, max_lr, total_steps, epo
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.SequentialLR(optimizer, schedulers, milestones, last_epoch) end
 
---- `(optimizer, schedulers)` all schedules at every step, each on what the others left. ChainedScheduler(schedulers), as PyTorch's, or (optimizer, schedulers)
+--- `(optimizer, schedulers)` all schedules at every step, each applied to the result of the others. ChainedScheduler(schedulers), as PyTorch's, or (optimizer, schedulers)
 ---@param optimizer any
 ---@param schedulers any
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.ChainedScheduler(optimizer, schedulers) end
 
---- `(optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1)` from the present rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
+--- `(optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1)` from the current rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
 ---@param optimizer any
 ---@param swa_lr any
 ---@param anneal_epochs? any
@@ -10971,7 +10993,7 @@ function tycho.optim.lr_scheduler.ChainedScheduler(optimizer, schedulers) end
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.SWALR(optimizer, swa_lr, anneal_epochs, anneal_strategy, last_epoch) end
 
---- `(optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1)` from the present rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
+--- `(optimizer, swa_lr, anneal_epochs=10, anneal_strategy="cos", last_epoch=-1)` from the current rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
 ---@param optimizer any
 ---@param swa_lr any
 ---@param anneal_epochs? any
@@ -10979,7 +11001,7 @@ function tycho.optim.lr_scheduler.SWALR(optimizer, swa_lr, anneal_epochs, anneal
 ---@param last_epoch? any
 function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_strategy, last_epoch) end
 
---- `(optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=nil, eps=1e-8)` lr * factor when the metric that step(metric) is given hasn't improved for more than patience steps
+--- `(optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=nil, eps=1e-8)` lr * factor when the metric passed to step(metric) hasn't improved for more than patience steps
 ---@param optimizer any
 ---@param mode? any
 ---@param factor? any
@@ -10993,19 +11015,19 @@ function tycho.optim.swa_utils.SWALR(optimizer, swa_lr, anneal_epochs, anneal_st
 function tycho.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps) end
 
 tycho.amp = {}
---- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
+--- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. device: by default all; dtype: by default float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 ---@param fn any
 function tycho.amp.autocast(fn, ...) end
 
---- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. Without device: on all; without dtype: float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
+--- `({dtype=, enabled=true, device=}, fn, ...)` calls fn(...) and gives its results; inside, matrix products, convolutions and attention compute in the 16-bit dtype, and losses, softmax, norms, sums and powers in float32. device: by default all; dtype: by default float16 on GPUs, bfloat16 on the CPU. backward() belongs outside: it computes in the dtypes that forward chose.
 ---@param fn any
 function tycho.autocast(fn, ...) end
 
---- `(device=)` whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
+--- `(device=)` whether autocast is on here for "cpu" or "cuda", or by default for either; and its dtype.
 ---@param device? any
 function tycho.amp.is_autocast_enabled(device) end
 
---- `(device=)` whether autocast is on here for "cpu" or "cuda", or for either; and the dtype it computes in.
+--- `(device=)` whether autocast is on here for "cpu" or "cuda", or by default for either; and its dtype.
 ---@param device? any
 function tycho.is_autocast_enabled(device) end
 
@@ -11017,59 +11039,59 @@ function tycho.amp.get_autocast_dtype(device) end
 ---@param device any
 function tycho.get_autocast_dtype(device) end
 
---- `(fn, {cast_inputs=})` makes of fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the autocast that forward had. cast_inputs: where autocast is on, floating tensors among the arguments (but float64) become of this dtype, and fn runs without autocast.
+--- `(fn, {cast_inputs=})` makes fn the forward of an autograd.Function whose backward, made by custom_bwd, runs under the same autocast as forward. cast_inputs: where autocast is on, floating arguments (except float64) are converted to this dtype, and fn runs without autocast.
 ---@param fn any
 ---@param options? table
 function tycho.amp.custom_fwd(fn, options) end
 
---- `(fn)` makes of fn the backward that goes with custom_fwd.
+--- `(fn)` makes fn the backward that goes with custom_fwd.
 ---@param fn any
 function tycho.amp.custom_bwd(fn) end
 
---- `(loss, ...)` loss (or a table of losses) times the scale: its backward gives gradients that are scaled likewise.
+--- `(loss, ...)` A loss (or a table of losses) times the scale; its backward gives gradients that are scaled too.
 ---@param loss any
 function classes.GradScaler:scale(loss, ...) end
 
---- `(opt)` Divides the optimizer's gradients by the scale, in place, for what looks at them between backward() and step(): clipping, say. Once for each step.
+--- `(opt)` Divides the optimizer's gradients by the scale, in place, for code between backward() and step(), such as clipping. Once for each step.
 ---@param opt any
 function classes.GradScaler:unscale_(opt) end
 
---- `(opt)` the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and isn't waited for. Where unscale_() wasn't called the step divides by the scale itself, and p.grad stays scaled.
+--- `(opt)` the optimizer's step, unless one of its gradients is infinite or NaN; the device decides that, and the host doesn't wait. If unscale_() wasn't called, the step itself divides by the scale, and p.grad stays scaled.
 ---@param opt any
 function classes.GradScaler:step(opt) end
 
---- `(new_scale=)` ends the iteration: the scale shrinks by backoff_factor if a step was skipped, and grows by growth_factor after growth_interval steps in a row that weren't. new_scale, a number or a tensor of one element, sets it instead.
+--- `(new_scale=)` ends the iteration: the scale shrinks by backoff_factor if a step was skipped, and grows by growth_factor after growth_interval consecutive steps without a skip. new_scale, a number or a tensor of one element, sets the scale instead.
 ---@param new_scale? any
 function classes.GradScaler:update(new_scale) end
 
---- The scale as a number. A GPU is waited for.
+--- The scale as a number. Waits for the GPU.
 function classes.GradScaler:get_scale() end
 
---- Whether it does anything: the option enabled.
+--- Whether the scaler has any effect: the option enabled.
 function classes.GradScaler:is_enabled() end
 
---- The settings that GradScaler was given.
+--- The current value of this setting.
 function classes.GradScaler:get_backoff_factor() end
 
---- The settings that GradScaler was given.
+--- The current value of this setting.
 function classes.GradScaler:get_growth_factor() end
 
---- The settings that GradScaler was given.
+--- The current value of this setting.
 function classes.GradScaler:get_growth_interval() end
 
---- `(v)` Another setting from now on.
+--- `(v)` Changes this setting.
 ---@param v any
 function classes.GradScaler:set_backoff_factor(v) end
 
---- `(v)` Another setting from now on.
+--- `(v)` Changes this setting.
 ---@param v any
 function classes.GradScaler:set_growth_factor(v) end
 
---- `(v)` Another setting from now on.
+--- `(v)` Changes this setting.
 ---@param v any
 function classes.GradScaler:set_growth_interval(v) end
 
---- Scale, settings and count as a table of numbers, for tycho.save. A GPU is waited for.
+--- Scale, settings and count as a table of numbers, for tycho.save. Waits for the GPU.
 function classes.GradScaler:state_dict() end
 
 --- `(d)` Continues from what state_dict gave.
@@ -11086,15 +11108,15 @@ function tycho.amp.GradScaler(options) end
 ---@return tycho.GradScaler
 function tycho.GradScaler(options) end
 
---- `(fn, {dtype="float16"})` calls fn(), which runs forward, or backward too, and says what each layer's results and their gradients would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=, gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements that the dtype can't hold (overflow), or only with fewer digits or as 0 (underflow); of several calls the worst.
+--- `(fn, {dtype="float16"})` calls fn(), which runs forward, or backward too, and reports how each layer's results and their gradients would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=, gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements too large for the dtype (overflow), or so small that they lose digits or become 0 (underflow); over several calls the worst.
 ---@param fn any
 ---@param options? table
 function tycho.amp.debug(fn, options) end
 
---- What was recorded: a list, which prints as text, with an entry for each way that fn goes: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (not more)}), nodes= (of the captured graph, on a GPU), backward= (where the results' gradients come from outside: a list of {calls=, steps=, kernels=, nodes=}, an entry for each kind of gradients), why= (it isn't compiled)}; nil where there is none.
+--- What was recorded: a list, which prints as text, with an entry for each way through fn: {calls=, compiled=, steps= (names of the recorded ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (no more was fused)}), nodes= (of the captured graph, on a GPU), backward= (where the results' gradients come from outside: a list of {calls=, steps=, kernels=, nodes=}, an entry for each kind of gradients), why= (it isn't compiled)}; a field that doesn't apply is nil.
 function classes.compiled:report() end
 
---- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that whatever changes is seen; "inputs": only the arguments are looked at. max_variants: so many kinds of arguments (shapes, dtypes, modes), and so many ways through fn for each, are recorded; after as many calls in a row that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. Backward may be within fn, or outside of it: then it is recorded apart. torch.compile's mode, fullgraph, dynamic, backend are taken, and change nothing. TYCHO_DEBUG=compile says what is recorded and why not, TYCHO_DEBUG=fusion what is one kernel.
+--- `(fn, {guard="full", max_variants=8, fusion=true, steps=1})` a function (for a module, a module) that does what fn does: its first calls run as written and are recorded, later ones replay the record. guard = "full": fn still runs, without computing, and is compared with the record, so that every change is seen; "inputs": only the arguments are compared. max_variants: how many kinds of arguments (shapes, dtypes, modes) are recorded, and how many ways through fn for each; after as many consecutive calls that went a new way, or couldn't be recorded, it gives up. fusion: chains of pointwise ops become one kernel. steps = k: one call does k steps, and the arguments have a row for each. Backward may be called within fn, or outside of it: then it is recorded separately. torch.compile's mode, fullgraph, dynamic and backend are accepted, and have no effect. TYCHO_DEBUG=compile prints what is recorded and why not, TYCHO_DEBUG=fusion what becomes one kernel.
 ---@param fn any
 ---@param options? table
 function tycho.compile(fn, options) end
@@ -11103,47 +11125,47 @@ function tycho.compile(fn, options) end
 function classes.traced:graph() end
 
 tycho.jit = {}
---- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or tables of them, without gradients, in the mode it is in. The batch may differ in later calls where the model does the same for two sizes of it: dim 1 or 2 of the first example, and a dim of each other, if it has one. So may other dims of it where it does the same ops for several sizes, of numbers that don't change or are a multiple of sizes (a sequence's length, a picture's height and width). A course that depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, what embeddings' padding_idx and scale_grad_by_freq keep back, and the backward of an autograd.Function, are not part of it: train the model, then trace it. The dtypes that a model asks for, as by x:to(y.dtype), are: trace it in the one that it is to run in.
+--- `(model, example, ...)` a module that does the same ops as the model, a module or a function, without its Lua source. The model runs with the examples, tensors or tables of them, without gradients, in its present mode. Later calls may have another batch size where the model does the same ops for two batch sizes; the batch is dim 1 or 2 of the first example, and at most one dim of each other. Other dims of the first example (a sequence's length, a picture's height and width) may differ too, where the model does the same ops for several sizes, with numbers that stay the same or are multiples of sizes. A model whose course depends on values is an error. The trace has the ops' own gradients: detach() and no_grad within the model, gradients that embeddings' padding_idx and scale_grad_by_freq alter, and the backward of an autograd.Function are not part of it: train the model first, then trace it. dtypes that a model asks for, as by x:to(y.dtype), are fixed: trace it in the one that it will run in.
 ---@param model any
 ---@param example any
 function tycho.jit.trace(model, example, ...) end
 
---- `(path)` Writes the tensors under their names and the program, as JSON in the metadata, as one safetensors file.
+--- `(path)` Writes one safetensors file: the tensors under their names, and the program as JSON in the metadata.
 ---@param path any
 function classes.traced:save(path) end
 
---- `(path, {device=})` the module that save() wrote. All of it is checked before it is used.
+--- `(path, {device=})` the module that save() wrote. The whole file is checked before it is used.
 ---@param path any
 ---@param options? table
 function tycho.jit.load(path, options) end
 
---- `(traced)` a traced module for inference, whose tensors are constants: what depends on nothing else is computed now, and a batch_norm in evaluation mode becomes part of the convolution before it.
+--- `(traced)` a traced module for inference, whose tensors are constants: values that depend on constants alone are computed now, and a batch_norm in evaluation mode becomes part of the convolution before it.
 ---@param traced any
 function tycho.jit.freeze(traced) end
 
 tycho.cuda = {}
---- `(i)` GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work is put into.
+--- `(i)` makes GPU i, from 0, or "cuda:0" the current one in this coroutine; current_stream(device=): the stream that a device's work goes to.
 ---@param i any
 function tycho.cuda.set_device(i) end
 
---- `(i)` GPU i, from 0, or "cuda:0" is the current one in this coroutine; current_stream(device=): the stream that a device's work is put into.
+--- `(i)` makes GPU i, from 0, or "cuda:0" the current one in this coroutine; current_stream(device=): the stream that a device's work goes to.
 ---@param i any
 function tycho.cuda.current_stream(i) end
 
---- Whether there is a GPU; false and the reason where there is none.
+--- Whether there is a GPU; if not, false and the reason.
 function tycho.cuda.is_available() end
 
---- How many GPUs there are.
+--- The number of GPUs.
 function tycho.cuda.device_count() end
 
 --- The number of the current GPU, from 0.
 function tycho.cuda.current_device() end
 
---- `(device)` Waits until a device (the current one unless given) has done all that it was given.
+--- `(device)` Waits until a device (by default the current one) has done all its work.
 ---@param device any
 function tycho.cuda.synchronize(device) end
 
---- How often the host has waited for a GPU so far. A step during which this doesn't grow never keeps the GPU idle for Lua.
+--- How often the host has waited for a GPU so far. If this doesn't grow during a step, the host never waited in it.
 function tycho.cuda.sync_count() end
 
 --- `(device)` A table {name=, major=, minor=, multi_processor_count=, total_memory= in bytes}.
@@ -11167,22 +11189,22 @@ tycho.cuda.amp = {}
 ---@param fn any
 function tycho.cuda.amp.autocast(fn, ...) end
 
---- `(device)` The device's free memory and all it has, in bytes: two numbers.
+--- `(device)` The device's free and total memory in bytes: two numbers.
 ---@param device any
 function tycho.cuda.mem_get_info(device) end
 
---- `(device)` max_memory_allocated and max_memory_reserved begin anew with what there is now.
+--- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
 ---@param device any
 function tycho.cuda.reset_peak_memory_stats(device) end
 
---- Gives memory that no tensor uses back to the devices, and pinned memory to the system. Waits for the devices.
+--- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
 function tycho.cuda.empty_cache() end
 
---- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (the cache was given back for one), num_ooms, blocks (by size, {most=, used=, free=}); by PyTorch's names too, such as "allocated_bytes.all.peak".
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
 ---@param device any
 function tycho.cuda.memory_stats(device) end
 
---- `(fraction, device)` The share of the device's memory, above 0 and up to 1, that this process may reserve; more is an out-of-memory error.
+--- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
 ---@param fraction any
 ---@param device any
 function tycho.cuda.set_per_process_memory_fraction(fraction, device) end
@@ -11191,39 +11213,39 @@ function tycho.cuda.set_per_process_memory_fraction(fraction, device) end
 ---@param device any
 function tycho.cuda.get_per_process_memory_fraction(device) end
 
---- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
 function tycho.cuda.max_memory_allocated(device) end
 
---- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
 function tycho.cuda.max_memory_reserved(device) end
 
---- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
 function tycho.cuda.memory_allocated(device) end
 
---- `(device)` Bytes that tensors have (allocated), or that are taken from the device (reserved), and the most so far (max); 0 without a GPU.
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
 function tycho.cuda.memory_reserved(device) end
 
---- `(device)` The state of a GPU's random generator (the current one's unless given), for set_rng_state: a list of its seed and offset.
+--- `(device)` The state of a GPU's random generator (by default the current GPU's), for set_rng_state: a list of its seed and offset.
 ---@param device any
 function tycho.cuda.get_rng_state(device) end
 
 --- A list of all GPUs' states.
 function tycho.cuda.get_rng_state_all() end
 
---- `(states)` Puts all GPUs' random generators into the states of a list.
+--- `(states)` Sets the states of all GPUs' random generators from a list.
 ---@param states any
 function tycho.cuda.set_rng_state_all(states) end
 
---- `(state, device)` Puts a GPU's random generator into a state that get_rng_state gave.
+--- `(state, device)` Sets a GPU's random generator to a state that get_rng_state gave.
 ---@param state any
 ---@param device any
 function tycho.cuda.set_rng_state(state, device) end
 
---- The seed that the current GPU's generator was last given.
+--- The current GPU's generator's last seed.
 function tycho.cuda.initial_seed() end
 
 --- `(seed)` Seeds the current GPU's random generator; without a GPU it does nothing. tycho.manual_seed seeds all devices.
@@ -11234,18 +11256,18 @@ function tycho.cuda.manual_seed(seed) end
 ---@param seed any
 function tycho.cuda.manual_seed_all(seed) end
 
---- `(on)` true: each op is waited for, so that an error (an index out of range, a fault of the device) is raised at the call that made it. Slow: for debugging.
+--- `(on)` true: waits for each op, so that an error (an index out of range, a device fault) is raised at the call that caused it. Slow: for debugging.
 ---@param on any
 function tycho.cuda.set_sync_debug(on) end
 
---- `(mode)` "error": what waits for the device unasked (item(), copies to the CPU, sizes that depend on data) is an error, so that hidden waits are found; "warn": a line on stderr names the program's line; "default": neither. Also as 2, 1, 0.
+--- `(mode)` "error": a hidden wait for the device (item(), copies to the CPU, sizes that depend on data) is an error; "warn": it prints the program's line to stderr; "default": neither. Also as 2, 1, 0.
 ---@param mode any
 function tycho.cuda.set_sync_debug_mode(mode) end
 
 --- The mode as a number: 0, 1 or 2.
 function tycho.cuda.get_sync_debug_mode() end
 
---- `(on=true)` from now on (false: no longer) memory_snapshot() tells which line of the program made each block.
+--- `(on=true)` whether memory_snapshot() will tell which line of the program allocated each block.
 ---@param on? any
 function tycho.cuda.record_memory_history(on) end
 
@@ -11257,65 +11279,65 @@ function tycho.cuda.memory_snapshot(device) end
 ---@param device any
 function tycho.cuda.memory_summary(device) end
 
---- `(stream=)` the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream from now on waits for the event; synchronize(): the host does.
+--- `(stream=)` the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of the stream waits for the event; synchronize(): the host waits for it.
 ---@param stream? any
 function classes.Event:record(stream) end
 
---- `(stream=)` the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream from now on waits for the event; synchronize(): the host does.
+--- `(stream=)` the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of the stream waits for the event; synchronize(): the host waits for it.
 ---@param stream? any
 function classes.Event:wait(stream) end
 
---- `(stream=)` the event comes when the stream (the current one) has done what it has now; wait(stream=): what is put into the stream from now on waits for the event; synchronize(): the host does.
+--- `(stream=)` the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of the stream waits for the event; synchronize(): the host waits for it.
 ---@param stream? any
 function classes.Event:synchronize(stream) end
 
---- whether the event has come; elapsed_time(other): milliseconds from this one to the other, both made with enable_timing.
+--- whether the event has occurred; elapsed_time(other): milliseconds from this event to the other, both made with enable_timing.
 function classes.Event:query() end
 
---- whether the event has come; elapsed_time(other): milliseconds from this one to the other, both made with enable_timing.
+--- whether the event has occurred; elapsed_time(other): milliseconds from this event to the other, both made with enable_timing.
 function classes.Event:elapsed_time() end
 
---- `({enable_timing=false})` a mark among a stream's work, of the current device.
+--- `({enable_timing=false})` a mark in a stream's work, on the current device.
 ---@param options? table
 ---@return tycho.Event
 function tycho.cuda.Event(options) end
 
---- the host waits for all that the stream has; query(): whether it has done all.
+--- the host waits for all of the stream's work; query(): whether all of it is done.
 function classes.Stream:synchronize() end
 
---- the host waits for all that the stream has; query(): whether it has done all.
+--- the host waits for all of the stream's work; query(): whether all of it is done.
 function classes.Stream:query() end
 
---- `(e)` What is put into this stream from now on waits for the event.
+--- `(e)` Makes later work of this stream wait for the event.
 ---@param e any
 function classes.Stream:wait_event(e) end
 
---- `(e)` Records an event, a new one unless given, in this stream, and gives it.
+--- `(e)` Records an event, by default a new one, in this stream, and returns it.
 ---@param e any
 function classes.Stream:record_event(e) end
 
---- `(other)` What is put into this stream from now on waits for what the other one has now.
+--- `(other)` Makes later work of this stream wait for the other stream's present work.
 ---@param other any
 function classes.Stream:wait_stream(other) end
 
---- `(device=, {priority=0})` a stream of a device, the current one unless given; priority -1 goes before 0 where both have work.
+--- `(device=, {priority=0})` a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0.
 ---@param device? any
 ---@param options? table
 ---@return tycho.Stream
 function tycho.cuda.Stream(device, options) end
 
---- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries that are called through FFI.
+--- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries called through the FFI.
 function classes.Stream:cuda_stream() end
 
---- `(device)` The stream that is a device's current one at first.
+--- `(device)` The stream that is a device's current one initially.
 ---@param device any
 function tycho.cuda.default_stream(device) end
 
---- `(s)` Makes s the current stream of its device; it stays for the process's life.
+--- `(s)` Makes s the current stream of its device; s is kept for the life of the process.
 ---@param s any
 function tycho.cuda.set_stream(s) end
 
---- `(device, fn, ...)` Calls fn(...) with a device as the current one; gives its results.
+--- `(device, fn, ...)` Calls fn(...) with a device as the current one, and gives its results.
 ---@param device any
 ---@param fn any
 function tycho.cuda.device(device, fn, ...) end
@@ -11323,42 +11345,42 @@ function tycho.cuda.device(device, fn, ...) end
 --- Whether a graph is being recorded.
 function tycho.cuda.is_current_stream_capturing() end
 
---- `(s, fn, ...)` Calls fn(...) with s as the current stream of its device, which is the current device meanwhile; gives its results. s = nil: only calls fn.
+--- `(s, fn, ...)` Calls fn(...) with s as the current stream, and s's device as the current device; gives its results. s = nil: only calls fn.
 ---@param s any
 ---@param fn any
 function tycho.cuda.stream(s, fn, ...) end
 
---- Gives the graph's memory back; it can't be replayed any more.
+--- Frees the graph's memory; the graph can't be replayed any more.
 function classes.Graph:reset() end
 
---- Does again, on the current stream, what the graph recorded: it reads its inputs and writes its results where they lay then.
+--- Runs the recorded work on the current stream: it reads its inputs and writes its results at the recorded addresses.
 function classes.Graph:replay() end
 
---- The graph's memory, for another graph's option pool: graphs with one pool use the same memory, so they are to be replayed in the order in which they were recorded.
+--- The graph's memory, for another graph's option pool: graphs of one pool share memory, so they must be replayed in the order in which they were recorded.
 function classes.Graph:pool() end
 
---- A pool for graph's option pool, before there is a graph.
+--- A pool for the option pool, before there is a graph.
 function tycho.cuda.graph_pool_handle() end
 
---- `(o, fn, ...)` graph({pool=}, fn, ...), or graph(fn, ...): records what fn puts into streams of the current device, without doing it; gives the graph and fn's results, which hold values after g:replay(). Shapes stay as they are, new inputs are copied into the old ones (copy_), and fn must not wait for the device. What is made once at first use (plans, an optimizer's state) must be there: call fn once before. pool: another graph's g:pool(), or a graph_pool_handle(), to use its memory again.
+--- `(o, fn, ...)` graph({pool=}, fn, ...), or graph(fn, ...): records the work that fn puts into streams of the current device, without running it; gives the graph and fn's results, which hold values after g:replay(). Shapes are fixed, new inputs are copied into the old ones (copy_), and fn must not wait for the device. Things made once at first use (plans, an optimizer's state) must exist already: call fn once before. pool: another graph's g:pool(), or a graph_pool_handle(), whose memory is shared.
 ---@param o any
 ---@param fn any
 function tycho.cuda.graph(o, fn, ...) end
 
---- `(source, name)` the kernel __global__ void name(...) of a CUDA C source text, as k(grid, block, arguments ...), which runs in the current stream. grid, block: numbers, or lists of up to 3. A pointer takes a contiguous tensor of its dtype on one GPU (unsigned short *: of any 16-bit dtype, void *: of any); what isn't const is written to, without a gradient, which an autograd.Function can give. Numbers are checked against their type. NVRTC compiles it at the first call, without contraction of products and sums (fmaf() is one), and it is kept on disk.
+--- `(source, name)` the kernel __global__ void name(...) of a CUDA C source text, called as k(grid, block, arguments ...), which runs in the current stream. grid, block: numbers, or lists of up to 3. A pointer takes a contiguous tensor of its dtype on one GPU (unsigned short *: of any 16-bit dtype, void *: of any); a pointer that isn't const is written to, without a gradient, which an autograd.Function can provide. Numbers are checked against their type. NVRTC compiles the kernel at the first call, without contracting products and sums (use fmaf()), and it is cached on disk.
 ---@param source any
 ---@param name any
 function tycho.cuda.kernel(source, name) end
 
 tycho.cuda.nvtx = {}
---- Ends the range that the last range_push began.
+--- ends the range begun by the last range_push.
 function tycho.cuda.nvtx.range_pop() end
 
---- `(text)` Names on the timelines of Nsight and its like: range_push(text) begins a range, mark(text) marks a moment.
+--- `(text)` Names on the timelines of Nsight and similar tools: range_push(text) begins a range, mark(text) marks a moment.
 ---@param text any
 function tycho.cuda.nvtx.mark(text) end
 
---- `(text)` Names on the timelines of Nsight and its like: range_push(text) begins a range, mark(text) marks a moment.
+--- `(text)` Names on the timelines of Nsight and similar tools: range_push(text) begins a range, mark(text) marks a moment.
 ---@param text any
 function tycho.cuda.nvtx.range_push(text) end
 
@@ -11368,66 +11390,66 @@ function tycho.cuda.nvtx.range_push(text) end
 function tycho.cuda.nvtx.range(text, fn, ...) end
 
 tycho.cuda.profiler = {}
---- What a profiler that was told to wait records lies between start() and stop().
+--- start() and stop() bound what an external profiler that waits for them records.
 function tycho.cuda.profiler.start() end
 
---- What a profiler that was told to wait records lies between start() and stop().
+--- start() and stop() bound what an external profiler that waits for them records.
 function tycho.cuda.profiler.stop() end
 
---- `(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false})` a function, or a module, or a list of them that run one after another, whose forward and backward are replayed as graphs; a module for the mode that it is in. sample_args: a list of tensors (for a list, a list of those) of the arguments' shapes and dtypes, which require grad where the arguments will.
+--- `(callables, sample_args, {num_warmup_iters=3, allow_unused_input=false})` gives a function or module, or a list of them that run one after another, whose forward and backward are replayed as graphs; a module in its present mode. sample_args: a list of tensors (for a list, a list of such lists) of the arguments' shapes and dtypes, which require grad where the arguments will.
 ---@param callables any
 ---@param sample_args any
 ---@param options? table
 function tycho.cuda.make_graphed_callables(callables, sample_args, options) end
 
 tycho.distributed = {}
---- Whether tycho was built with MPI; else false and the reason. Nothing is begun by it.
+--- Whether tycho was built with MPI; if not, false and the reason. Starts nothing.
 function tycho.distributed.is_available() end
 
 --- Whether init_process_group has been called, and destroy_process_group hasn't.
 function tycho.distributed.is_initialized() end
 
---- `(backend=, {timeout=1800})` the processes that mpirun has started find each other; without mpirun there is one. timeout: seconds that a call may wait for the others. backend is PyTorch's argument, and of no effect: tensors' devices say whether MPI or NCCL is used. With TYCHO_DEBUG=distributed in the environment the processes compare what they are about to do before each exchange, and an error says where they differ, rather than that they hang.
+--- `(backend=, {timeout=1800})` connects the processes that mpirun has started; without mpirun there is only this one. timeout: seconds that a call may wait for the others. backend is PyTorch's argument, without effect: the tensors' devices decide between MPI and NCCL. With TYCHO_DEBUG=distributed in the environment the processes compare their next exchange before each one, so that a difference is an error rather than a hang.
 ---@param backend? any
 ---@param options? table
 function tycho.distributed.init_process_group(backend, options) end
 
---- `(group)` Forgets the group of all. What was opened stays so until the processes end, each waiting for the others.
+--- `(group)` Forgets the group of all. Connections stay open until the processes end, each waiting for the others.
 ---@param group any
 function tycho.distributed.destroy_process_group(group) end
 
---- `(ranks)` a group of the processes of these ranks, a list; all processes call it, in the same order.
+--- `(ranks)` a group of the processes with these ranks, a list; all processes must call it, in the same order.
 ---@param ranks any
 function tycho.distributed.new_group(ranks) end
 
---- `(group)` This process's number, from 0, in a group or among all; nil where it isn't in the group.
+--- `(group)` This process's number, from 0, in a group or among all processes; nil if it isn't in the group.
 ---@param group any
 function tycho.distributed.get_rank(group) end
 
---- `(group)` How many processes a group has, or all together.
+--- `(group)` The number of processes in a group, or in all.
 ---@param group any
 function tycho.distributed.get_world_size(group) end
 
 --- This process's number on its machine, from 0: the GPU it should take.
 function tycho.distributed.get_local_rank() end
 
---- "mpi".
+--- Always "mpi".
 function tycho.distributed.get_backend() end
 
---- Waits until the exchange is done; of tensors on a GPU, lets what follows in the current stream wait.
+--- Waits until the exchange is done; for tensors on a GPU, only makes the current stream wait.
 function classes.Work:wait() end
 
 --- Whether the exchange is done.
 function classes.Work:is_completed() end
 
---- `(x, op?, group?, async_op:bool=false)` x becomes the sum of what the processes have; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. Of NaN and a number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does. async_op: returns at once, with a Work to wait() for.
+--- `(x, op?, group?, async_op:bool=false)` Sets x to the sum of all processes' x; op: "sum", "mean", "product", "min", "max", or distributed.ReduceOp.SUM and so on. For NaN and a number, min and max give NaN on the CPU, and the number on GPUs, as NCCL does. async_op: returns at once, with a Work to wait() for.
 ---@param x any
 ---@param op? any
 ---@param group? any
 ---@param async_op? boolean|table
 function tycho.distributed.all_reduce(x, op, group, async_op) end
 
---- `(x, dst:int, op?, group?, async_op:bool=false)` As all_reduce, for the process of rank dst alone.
+--- `(x, dst:int, op?, group?, async_op:bool=false)` As all_reduce, but only the process of rank dst gets the result.
 ---@param x any
 ---@param dst integer
 ---@param op? any
@@ -11435,21 +11457,21 @@ function tycho.distributed.all_reduce(x, op, group, async_op) end
 ---@param async_op? boolean|table
 function tycho.distributed.reduce(x, dst, op, group, async_op) end
 
---- `(x, src:int, group?, async_op:bool=false)` x becomes what the process of rank src has in it.
+--- `(x, src:int, group?, async_op:bool=false)` Sets x to the x of the process of rank src.
 ---@param x any
 ---@param src integer
 ---@param group? any
 ---@param async_op? boolean|table
 function tycho.distributed.broadcast(x, src, group, async_op) end
 
---- `(out, x, group?, async_op:bool=false)` out, whose dim 1 is x's times the number of processes, becomes what they have in x, in the order of ranks.
+--- `(out, x, group?, async_op:bool=false)` Sets out, whose dim 1 is x's times the number of processes, to all processes' x, in the order of ranks.
 ---@param out any
 ---@param x any
 ---@param group? any
 ---@param async_op? boolean|table
 function tycho.distributed.all_gather_into_tensor(out, x, group, async_op) end
 
---- `(out, x, op?, group?, async_op:bool=false)` out becomes this process's part, along dim 1, of the sum of all processes' x.
+--- `(out, x, op?, group?, async_op:bool=false)` Sets out to this process's part, along dim 1, of the sum of all processes' x.
 ---@param out any
 ---@param x any
 ---@param op? any
@@ -11457,47 +11479,47 @@ function tycho.distributed.all_gather_into_tensor(out, x, group, async_op) end
 ---@param async_op? boolean|table
 function tycho.distributed.reduce_scatter_tensor(out, x, op, group, async_op) end
 
---- `(out, x, group?, async_op:bool=false)` Part i of x, along dim 1, goes to process i; out gets what came, in the order of ranks.
+--- `(out, x, group?, async_op:bool=false)` Sends part i of x, along dim 1, to process i; out receives the parts for this one, in the order of ranks.
 ---@param out any
 ---@param x any
 ---@param group? any
 ---@param async_op? boolean|table
 function tycho.distributed.all_to_all_single(out, x, group, async_op) end
 
---- `(list, x, group?)` The tensors of list, one for each process, become what they have in x.
+--- `(list, x, group?)` Sets the tensors of list, one for each process, to the processes' x.
 ---@param list any
 ---@param x any
 ---@param group? any
 function tycho.distributed.all_gather(list, x, group) end
 
---- `(out, list, op?, group?)` out becomes the sum of what the processes have for this one in their lists.
+--- `(out, list, op?, group?)` Sets out to the sum of all processes' list items for this process.
 ---@param out any
 ---@param list any
 ---@param op? any
 ---@param group? any
 function tycho.distributed.reduce_scatter(out, list, op, group) end
 
---- `(outputs, inputs, group?)` inputs[i] goes to process i, counted from 1; outputs get what came.
+--- `(outputs, inputs, group?)` Sends inputs[i] to process i, counted from 1; outputs receive the tensors for this process.
 ---@param outputs any
 ---@param inputs any
 ---@param group? any
 function tycho.distributed.all_to_all(outputs, inputs, group) end
 
---- `(x, dst:int, group?, tag:int=0)` Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU). On GPUs a stream does one exchange after the other: of two that send to each other, one calls irecv first, or both use batch_isend_irecv.
+--- `(x, dst:int, group?, tag:int=0)` Sends x to the process of rank dst; gives a Work. tag: tells messages between two processes apart (CPU). A GPU's stream does one exchange after the other: if two processes send to each other, one must call irecv first, or both use batch_isend_irecv.
 ---@param x any
 ---@param dst integer
 ---@param group? any
 ---@param tag? integer|table
 function tycho.distributed.isend(x, dst, group, tag) end
 
---- `(x, src:int, group?, tag:int=0)` x becomes what the process of rank src sends; gives a Work.
+--- `(x, src:int, group?, tag:int=0)` Sets x to what the process of rank src sends; gives a Work.
 ---@param x any
 ---@param src integer
 ---@param group? any
 ---@param tag? integer|table
 function tycho.distributed.irecv(x, src, group, tag) end
 
---- `(op, x, peer, group, tag)` One of the exchanges that batch_isend_irecv is given: op is distributed.isend or distributed.irecv.
+--- `(op, x, peer, group, tag)` An exchange for batch_isend_irecv: op is distributed.isend or distributed.irecv.
 ---@param op any
 ---@param x any
 ---@param peer any
@@ -11505,56 +11527,56 @@ function tycho.distributed.irecv(x, src, group, tag) end
 ---@param tag any
 function tycho.distributed.P2POp(op, x, peer, group, tag) end
 
---- `(list)` Begins the exchanges of a list of P2POp; gives their Works. They may stand in any order: each process takes them in one that all share, by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, nobody waits in a ring.
+--- `(list)` Begins the exchanges of a list of P2POp; gives their Works. The list's order doesn't matter: each process takes them in the same order, by the two ranks and the direction, so that on GPUs, where a stream does one exchange after the other, processes can't wait in a ring.
 ---@param list any
 function tycho.distributed.batch_isend_irecv(list) end
 
---- `(x, dst:int, group?, tag:int=0)` As isend, and waits.
+--- `(x, dst:int, group?, tag:int=0)` As isend, but waits until it is done.
 ---@param x any
 ---@param dst integer
 ---@param group? any
 ---@param tag? integer|table
 function tycho.distributed.send(x, dst, group, tag) end
 
---- `(x, src:int, group?, tag:int=0)` As irecv, and waits.
+--- `(x, src:int, group?, tag:int=0)` As irecv, but waits until it is done.
 ---@param x any
 ---@param src integer
 ---@param group? any
 ---@param tag? integer|table
 function tycho.distributed.recv(x, src, group, tag) end
 
---- `(x, list?, dst:int=0, group?)` The tensors of list, at the process of rank dst, become what all processes have in x; the others give no list.
+--- `(x, list?, dst:int=0, group?)` Sets the tensors of list, at the process of rank dst, to all processes' x; the others pass no list.
 ---@param x any
 ---@param list? any
 ---@param dst? integer|table
 ---@param group? any
 function tycho.distributed.gather(x, list, dst, group) end
 
---- `(x, list?, src:int=0, group?)` x becomes what the process of rank src has for this one in its list; the others give no list.
+--- `(x, list?, src:int=0, group?)` Sets x to the list item that the process of rank src has for this one; the others pass no list.
 ---@param x any
 ---@param list? any
 ---@param src? integer|table
 ---@param group? any
 function tycho.distributed.scatter(x, list, src, group) end
 
---- `(group)` Waits until all processes are here, and this one's GPUs have done what they were given.
+--- `(group)` Waits until all processes call it, and this one's GPUs have done their work.
 ---@param group any
 function tycho.distributed.barrier(group) end
 
---- `(list, src, group)` The values of list become those that the process of rank src has there: what tycho.save takes, and tensors on the CPU.
+--- `(list, src, group)` Sets the values of list to those of the process of rank src: any that tycho.save takes, and tensors on the CPU.
 ---@param list any
 ---@param src any
 ---@param group any
 function tycho.distributed.broadcast_object_list(list, src, group) end
 
---- `(list, value, group)` list becomes the values of all processes, in the order of ranks.
+--- `(list, value, group)` Sets list to the values of all processes, in the order of ranks.
 ---@param list any
 ---@param value any
 ---@param group any
 function tycho.distributed.all_gather_object(list, value, group) end
 
 tycho.distributed.functional = {}
---- `(x, op="sum", group=)` the sum of all processes' x, a new tensor through which gradients flow back to all. So those below.
+--- `(x, op="sum", group=)` the sum of all processes' x, a new tensor through which gradients flow back to all; so too the following.
 ---@param x any
 ---@param op? any
 ---@param group? any
@@ -11571,18 +11593,18 @@ function tycho.distributed.functional.all_gather(x, group) end
 ---@param group? any
 function tycho.distributed.functional.reduce_scatter(x, op, group) end
 
---- `(x, group=)` part i of x, along dim 1, goes to process i; gives what came.
+--- `(x, group=)` sends part i of x, along dim 1, to process i; gives the parts for this one.
 ---@param x any
 ---@param group? any
 function tycho.distributed.functional.all_to_all(x, group) end
 
 tycho.distributed.fsdp = {}
---- `(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}})` from now on each process holds its rows of net's parameters, of their gradients and of what an optimizer made after it keeps of them; forward brings the whole ones together, and drops them when it ends, unless reshard_after_forward = false; backward does so again. Gradients are the means of all processes'. First the blocks of a model, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and computed with, gradients are reduced, and results given; floating arguments become param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which must all call state_dict(). clip_grad_norm_ and GradScaler know of parts; get_total_norm, of a list of gradients, gives this process's norm. net:set_requires_gradient_sync(false) lets gradients add up without exchanges, until it is true again. Gives net.
+--- `(net, {process_group=, reshard_after_forward=true, mp_policy={param_dtype=, reduce_dtype=, output_dtype=}})` from now on each process holds only its rows of net's parameters, of their gradients and of the state of an optimizer made afterwards. forward gathers the whole parameters, and drops them when it ends, unless reshard_after_forward = false; backward gathers them again. Gradients are the means over all processes. Shard the blocks of a model first, one by one, then the model: for _, b in ipairs(net.blocks) do fully_shard(b) end fully_shard(net). mp_policy: the dtypes in which parameters are exchanged and used, gradients reduced, and results returned; floating arguments are converted to param_dtype too, unless cast_forward_inputs = false. State dicts have whole parameters, in all processes, which must all call state_dict(). clip_grad_norm_ and GradScaler support shards; get_total_norm, of a list of gradients, gives only this process's norm. net:set_requires_gradient_sync(false) lets gradients add up without exchanges, until it is true again. Gives net.
 ---@param net any
 ---@param options? table
 function tycho.distributed.fsdp.fully_shard(net, options) end
 
---- `(net, name)` net[name], a method of the program's such as "generate", runs with whole parameters, as forward does.
+--- `(net, name)` makes net[name], a user's method such as "generate", run with whole parameters, as forward does.
 ---@param net any
 ---@param name any
 function tycho.distributed.fsdp.register_fsdp_forward_method(net, name) end
@@ -11591,38 +11613,38 @@ function tycho.distributed.fsdp.register_fsdp_forward_method(net, name) end
 ---@param options? table
 function tycho.distributed.fsdp.MixedPrecisionPolicy(options) end
 
---- `(opt)` the optimizer's state_dict() with whole tensors; all processes call it, and get it.
+--- `(opt)` the optimizer's state_dict() with whole tensors; all processes must call it, and get it.
 ---@param opt any
 function tycho.distributed.fsdp.optim_state_dict(opt) end
 
---- `(opt, state)` from such a state, or one of an optimizer of the whole model.
+--- `(opt, state)` loads such a state, or one of an optimizer of the whole model.
 ---@param opt any
 ---@param state any
 function tycho.distributed.fsdp.load_optim_state_dict(opt, state) end
 
 tycho.distributed.optim = {}
---- `(params, {optimizer_class=optim.AdamW, process_group=, ...})` an optimizer of that class, with its options, whose state for each parameter is in one process alone; the processes have the same gradients, as DistributedDataParallel gives them. Each step ends with the exchange of what it has changed. Schedulers and GradScaler take it as any. state_dict() has this process's share, until consolidate_state_dict(to) has brought all to one; load_state_dict takes a whole state and keeps the share.
+--- `(params, {optimizer_class=optim.AdamW, process_group=, ...})` an optimizer of that class, with its options, whose state for each parameter is kept in one process only; all processes need the same gradients, as DistributedDataParallel gives them. Each step ends with an exchange of the changed parameters. Schedulers and GradScaler accept it as any optimizer. state_dict() has this process's share, until consolidate_state_dict(to) has collected all shares in one process; load_state_dict takes a whole state and keeps the share.
 ---@param params any
 ---@param options? table
 function tycho.distributed.optim.ZeroRedundancyOptimizer(params, options) end
 
 tycho.data = {}
---- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
+--- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are collated by their fields, strings become a list.
 ---@param items any
 function tycho.data.collate(items) end
 
---- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are taken apart, strings become a list.
+--- `(items)` the batch that a loader makes of a list of items, each a list {field}: tensors are stacked, numbers become int64 if all are whole, else float32, tables are collated by their fields, strings become a list.
 ---@param items any
 function tycho.data.default_collate(items) end
 
---- How many items there are.
+--- The number of items.
 function classes.TensorDataset:size() end
 
---- `(i)` Item i: the i-th part of each tensor, as several values.
+--- `(i)` Item i: the i-th row of each tensor, as several values.
 ---@param i any
 function classes.TensorDataset:get(i) end
 
---- `(indices)` The items at positions, an int64 tensor, as a batch.
+--- `(indices)` The items at the given positions, an int64 tensor, as a batch.
 ---@param indices any
 function classes.TensorDataset:batch(indices) end
 
@@ -11636,16 +11658,16 @@ function classes.TensorDataset:to(device) end
 ---@return tycho.TensorDataset
 function tycho.data.TensorDataset(x, y, ...) end
 
---- `(dataset, indices)` the items at these positions, a list or an int64 tensor. A change of its list `indices` holds from the next epoch on.
+--- `(dataset, indices)` the items at these positions, a list or an int64 tensor. A change of its field `indices` takes effect in the next epoch.
 ---@param dataset any
 ---@param indices any
 function tycho.data.Subset(dataset, indices) end
 
---- `({a, b, ...})` the items of one dataset after another's.
+--- `({a, b, ...})` the items of the datasets, one dataset after another.
 ---@param options? table
 function tycho.data.ConcatDataset(options) end
 
---- `({a, b, ...})` the items of one dataset with iter() after another's, itself one with iter().
+--- `({a, b, ...})` the items of datasets with iter(), one dataset after another; has iter() itself.
 ---@param options? table
 function tycho.data.ChainDataset(options) end
 
@@ -11654,44 +11676,44 @@ function tycho.data.ChainDataset(options) end
 ---@param b any
 function tycho.data.StackDataset(a, b, ...) end
 
---- `(dataset, {n1, n2, ...}, {seed=, generator=})` a list of Subsets of that many items, drawn at random. The sizes add up to all items, or are shares that add up to 1.
+--- `(dataset, {n1, n2, ...}, {seed=, generator=})` a list of Subsets of that many items, drawn at random. The sizes add up to the number of items, or are fractions that add up to 1.
 ---@param dataset any
 ---@param options? table
 function tycho.data.random_split(dataset, options) end
 
---- `(path, {gray=false})` a JPEG or PNG file as a float32 tensor CxHxW of 0..1; gray: one channel.
+--- `(path, {gray=false})` a JPEG or PNG file as a float32 tensor CxHxW of values in 0..1; gray: one channel.
 ---@param path any
 ---@param options? table
 function tycho.data.read_image(path, options) end
 
---- `(path, {header=true, separator=",", dtype="float32"})` a text file of numbers as a tensor rows x columns, and the list of the columns' names.
+--- `(path, {header=true, separator=",", dtype="float32"})` a text file of numbers as a tensor rows x columns, and the list of column names.
 ---@param path any
 ---@param options? table
 function tycho.data.read_csv(path, options) end
 
---- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or iter() alone, and is read as it comes then; a list of items, or a tensor, serves too. num_workers: threads, or of datasets in Lua processes, which need the dataset as data.Dataset("module", {...}). seed: of the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and gives the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: batches under way for each worker; timeout: seconds that an item may take in a worker, 0: no limit. Taken, and of no effect: persistent_workers (they stay until close()), multiprocessing_context, pin_memory_device, in_order (batches always come in order).
+--- `(dataset, {batch_size=1, shuffle=false, drop_last=false, num_workers=0, pin_memory=false, prefetch_factor=2, seed=, generator=, sampler=, batch_sampler=, collate=, timeout=5})` for x, y in loader:iter() do gives batches: the items' fields, stacked. The dataset has size() and get(i), or only iter(), whose order it then follows; a list of items or a tensor will do too. num_workers: threads, or processes for datasets written in Lua, which must be given as data.Dataset("module", {...}). seed: determines the order; unless given it is drawn now, from generator or the CPU's own. sampler, batch_sampler: an object of data's, a list of positions (a list of such lists), or any object with iter(). collate(items): gets a list of items, each a list of fields, and returns the batch's fields; it runs in this thread, a dataset's own collate(items) where the items are made. batch_size = false: items one by one. prefetch_factor: pending batches for each worker; timeout: seconds that an item may take in a worker, 0: no limit. Accepted without effect: persistent_workers (they stay until close()), multiprocessing_context, pin_memory_device, in_order (batches always come in order).
 ---@param dataset any
 ---@param options? table
 ---@return tycho.DataLoader
 function tycho.data.DataLoader(dataset, options) end
 
---- How many batches an epoch has.
+--- The number of batches in an epoch.
 function classes.DataLoader:size() end
 
---- Ends threads and worker processes now, rather than when the loader is collected; a later iter() starts them anew.
+--- Ends threads and worker processes now, not only when the loader is collected; a later iter() starts them again.
 function classes.DataLoader:close() end
 
---- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. An epoch that was left early is over. Loops may be within one another.
+--- for x, y in loader:iter() do: a new epoch, or the rest of the one whose state was loaded. Leaving the loop early ends its epoch. Loops may be nested.
 function classes.DataLoader:iter() end
 
---- Its place: epoch, position and seed, as a table of numbers for tycho.save.
+--- Its place in the data: epoch, position and seed, as a table of numbers for tycho.save.
 function classes.DataLoader:state_dict() end
 
---- `(d)` The next iter() goes on at the place that state_dict gave. The batch size must be the same.
+--- `(d)` Makes the next iter() continue at the place that state_dict gave. The batch size must be the same.
 ---@param d any
 function classes.DataLoader:load_state_dict(d) end
 
---- `(loader, device="cuda")` iterates as the loader does, with batches on the device: the next one is copied meanwhile, on a stream of its own, from pinned memory (the loader's pin_memory) without the host waiting. On the CPU it hands batches on. Field waited: the seconds that its user has waited for batches.
+--- `(loader, device="cuda")` iterates as the loader does, with batches on the device: the next batch is copied meanwhile, on a stream of its own, from pinned memory (the loader's pin_memory) without blocking the host. On the CPU it passes batches on. Field waited: the seconds spent waiting for batches.
 ---@param loader any
 ---@param device? any
 ---@return tycho.Prefetcher
@@ -11703,7 +11725,7 @@ function classes.Prefetcher:size() end
 --- for x, y in prefetcher:iter() do: as the loader's.
 function classes.Prefetcher:iter() end
 
---- The loader's place, as of the batch last given.
+--- The loader's place after the batch given last.
 function classes.Prefetcher:state_dict() end
 
 --- `(d)` As the loader's.
@@ -11713,27 +11735,27 @@ function classes.Prefetcher:load_state_dict(d) end
 --- As the loader's.
 function classes.Prefetcher:close() end
 
---- How many items the dataset has; it is made in this process too for that.
+--- The number of items. The dataset is made in this process too for that.
 function classes.Dataset:size() end
 
 --- `(i)` Item i, made in this process.
 ---@param i any
 function classes.Dataset:get(i) end
 
---- `(module, data)` a dataset that worker processes make for themselves: require(module) gives a function, which is called with data, a plain table of numbers, strings, booleans and tables, and gives an object with size() and get(i), or with iter() alone.
+--- `(module, data)` a dataset that worker processes make for themselves: require(module) returns a function, which is called with data, a plain table of numbers, strings, booleans, tensors and tables, and returns an object with size() and get(i), or only with iter().
 ---@param module any
 ---@param data any
 ---@return tycho.Dataset
 function tycho.data.Dataset(module, data) end
 
---- in a worker process {id, num_workers}, id from 1, else nil. A dataset with iter() that asks, before its first item, has a share of its own in each worker, as it makes it; one that doesn't is gone over by all, and each makes some of its batches.
+--- in a worker process {id, num_workers}, id from 1, else nil. A dataset with iter() that calls this before its first item decides itself which share it gives in each worker; otherwise every worker goes over all items, and makes some of the batches.
 function tycho.data.get_worker_info() end
 
---- `(dataset)` all positions in order. dataset: or a number of items; so for those below.
+--- `(dataset)` all positions in order. dataset may be a number of items, here and below.
 ---@param dataset any
 function tycho.data.SequentialSampler(dataset) end
 
---- `(dataset, {replacement=false, num_samples=, seed=, generator=})` positions in random order, num_samples of them (as many as items unless given). seed, or one that generator draws now, takes the place of the loader's.
+--- `(dataset, {replacement=false, num_samples=, seed=, generator=})` positions in random order, num_samples of them (as many as items unless given). seed, or a seed that generator draws now, replaces the loader's.
 ---@param dataset any
 ---@param options? table
 function tycho.data.RandomSampler(dataset, options) end
@@ -11743,13 +11765,13 @@ function tycho.data.RandomSampler(dataset, options) end
 ---@param options? table
 function tycho.data.SubsetRandomSampler(positions, options) end
 
---- `(weights, num_samples, {replacement=true, seed=, generator=})` position i comes in proportion to weights[i].
+--- `(weights, num_samples, {replacement=true, seed=, generator=})` position i is drawn in proportion to weights[i].
 ---@param weights any
 ---@param num_samples any
 ---@param options? table
 function tycho.data.WeightedRandomSampler(weights, num_samples, options) end
 
---- `(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false})` the positions that are this process's share; ranks count from 0, and both follow from tycho.distributed unless given. Shares are equal: some items come twice, or with drop_last are left out. All processes need the same seed.
+--- `(dataset, {num_replicas=, rank=, shuffle=true, seed=0, drop_last=false})` this process's share of the positions; ranks count from 0; num_replicas and rank follow from tycho.distributed unless given. Shares are equal: some items are repeated, or with drop_last left out. All processes need the same seed.
 ---@param dataset any
 ---@param options? table
 function tycho.data.DistributedSampler(dataset, options) end
@@ -11760,19 +11782,19 @@ function tycho.data.DistributedSampler(dataset, options) end
 ---@param drop_last? any
 function tycho.data.BatchSampler(sampler, batch_size, drop_last) end
 
---- How many pictures there are.
+--- The number of pictures.
 function classes.Pictures:size() end
 
---- `(i)` Picture i, float32 CxHxW of 0..1 unless a transform says otherwise, and its label, which counts from 1.
+--- `(i)` Picture i, float32 CxHxW in 0..1 unless a transform changes that, and its label, which counts from 1.
 ---@param i any
 function classes.Pictures:get(i) end
 
---- `(device)` The dataset on a device, whole: its batch(positions), of an int64 tensor, gathers pictures and labels and does the transform there: crops, flips, Cutout, Normalize, in one kernel, within compiled steps too.
+--- `(device)` The whole dataset on a device: its batch(positions), of an int64 tensor, gathers pictures and labels there and applies the transform (crops, flips, Cutout, Normalize) in one kernel, also within compiled steps.
 ---@param device any
 function classes.Pictures:to(device) end
 
 tycho.data.datasets = {}
---- `({root=, train=true, transform=})` 28x28 pictures of clothes in 10 classes, from the four IDX files (or .gz) in the folder root; unless given, where Debian's package dataset-fashion-mnist has them. train = false: the test part. Labels count from 1; ds.classes[label] is the class's name. Nothing is fetched: where files are missing, the error shows the command that does. Options may also follow the path: FashionMNIST(root, {...}); so of the others.
+--- `({root=, train=true, transform=})` 28x28 pictures of clothes in 10 classes, from the four IDX files (or .gz) in the folder root, by default that of Debian's package dataset-fashion-mnist. train = false: the test part. Labels count from 1; ds.classes[label] is the class's name. Nothing is downloaded: if files are missing, the error shows the command that fetches them. Options may also follow the path: FashionMNIST(root, {...}); so too for the other datasets.
 ---@param options? table
 function tycho.data.datasets.FashionMNIST(options) end
 
@@ -11788,52 +11810,52 @@ function tycho.data.datasets.CIFAR10(options) end
 ---@param options? table
 function tycho.data.datasets.CIFAR100(options) end
 
---- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; classes are the folders' names, sorted. With train the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, and no error.
+--- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; the classes are the folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, not an error.
 ---@param options? table
 function tycho.data.datasets.ImageFolder(options) end
 
---- How many windows there are.
+--- The number of windows.
 function classes.TextFile:size() end
 
---- `(i)` Window i: block_size ids, and the ids one further.
+--- `(i)` Window i: block_size ids, and the same window shifted by one.
 ---@param i any
 function classes.TextFile:get(i) end
 
---- `(text)` The ids of a string's characters, an int64 vector; a character that the file hasn't is an error.
+--- `(text)` The ids of a string's characters, an int64 vector; a character that the file doesn't contain is an error.
 ---@param text any
 function classes.TextFile:encode(text) end
 
---- `(ids)` The string of ids, a tensor or a list.
+--- `(ids)` The string for ids, a tensor or a list.
 ---@param ids any
 function classes.TextFile:decode(ids) end
 
---- `({root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=})` the characters (bytes) of a text as ids from 1, in the order of their codes. Item i is a window of block_size ids, and the ids one further. The first `split` of the text is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
+--- `({root=FILE, train=true, block_size=128, stride=block_size, split=0.9, transform=})` the characters (bytes) of a text as ids from 1, in the order of their codes. Item i is a window of block_size ids, and the same window shifted by one. The first `split` of the text is for training. ds.vocab[id] is a character, ds.id_of[character] its id, #ds.vocab their number, ds.ids all ids of this part.
 ---@param options? table
 ---@return tycho.TextFile
 function tycho.data.datasets.TextFile(options) end
 
---- `({root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9})` a file of token ids from 0, uint16 or int32, as tokenizers write them; it is mapped, not read, and must not become shorter meanwhile. Items are windows as TextFile's, with ids from 1. Without train it is the whole file.
+--- `({root=FILE, dtype="uint16", train=, block_size=128, stride=block_size, split=0.9})` a file of token ids from 0, uint16 or int32, as tokenizers write them. It is memory-mapped, and must not become shorter while in use. Items are windows as TextFile's, with ids from 1. Without train it is the whole file.
 ---@param options? table
 function tycho.data.datasets.TokenFile(options) end
 
---- How many rows there are.
+--- The number of rows.
 function classes.CSV:size() end
 
 --- `(i)` Row i, and its target, if there is one.
 ---@param i any
 function classes.CSV:get(i) end
 
---- `(indices)` The rows at positions, an int64 tensor, and their targets.
+--- `(indices)` The rows at the given positions, an int64 tensor, and their targets.
 ---@param indices any
 function classes.CSV:batch(indices) end
 
---- `({root=FILE, target=, header=true, separator=",", labels=false})` item i is row i, float32 numbers. target: the name or number of a column that items give apart, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the names of the others.
+--- `({root=FILE, target=, header=true, separator=",", labels=false})` item i is row i, float32 numbers. target: the name or number of a column that items give separately, as float32 or, with labels = true, as int64 from 1, where the file counts from 0. ds.columns: the names of the other columns.
 ---@param options? table
 ---@return tycho.CSV
 function tycho.data.datasets.CSV(options) end
 
 tycho.data.transforms = {}
---- `(size, {interpolation="bilinear", antialias=true})` to this size of the shorter side, or to {height, width}; "bilinear" or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
+--- `(size, {interpolation="bilinear", antialias=true})` resizes the shorter side to size, or the picture to {height, width}; "bilinear" or "nearest". Transforms are called with a picture, float32 or uint8 CxHxW, or given as a dataset's transform.
 ---@param size any
 ---@param options? table
 function tycho.data.transforms.Resize(size, options) end
@@ -11842,13 +11864,13 @@ function tycho.data.transforms.Resize(size, options) end
 ---@param size any
 function tycho.data.transforms.CenterCrop(size) end
 
---- `(size, padding=0, {fill=0, padding_mode="constant"})` a place at random, after padding as Pad's.
+--- `(size, padding=0, {fill=0, padding_mode="constant"})` a crop at a random place, after padding as in Pad.
 ---@param size any
 ---@param padding? any
 ---@param options? table
 function tycho.data.transforms.RandomCrop(size, padding, options) end
 
---- `(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true})` a rectangle at random, of that share of the area and of that width over height, resized to size.
+--- `(size, scale={0.08, 1}, ratio={3/4, 4/3}, {interpolation="bilinear", antialias=true})` a random rectangle, whose share of the area is in scale and whose width over height in ratio, resized to size.
 ---@param size any
 ---@param scale? any
 ---@param ratio? any
@@ -11873,7 +11895,7 @@ function tycho.data.transforms.RandomVerticalFlip(p) end
 ---@param options? table
 function tycho.data.transforms.RandomRotation(degrees, options) end
 
---- `(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0})` rotated as RandomRotation; moved by up to the shares translate = {of the width, of the height}; scaled by a factor of scale = {least, most}; sheared by degrees: a number, {least, most} along x, or four numbers, along y too.
+--- `(degrees, {translate=, scale=, shear=, interpolation="nearest", fill=0})` rotated as in RandomRotation; moved by up to translate = {share of the width, of the height}; scaled by a factor in scale = {least, most}; sheared by degrees: a number, {least, most} along x, or four numbers, along y too.
 ---@param degrees any
 ---@param options? table
 function tycho.data.transforms.RandomAffine(degrees, options) end
@@ -11903,25 +11925,25 @@ function tycho.data.transforms.RandomGrayscale(p) end
 ---@param p? any
 function tycho.data.transforms.RandomInvert(p) end
 
---- `(bits, p=0.5)` only the upper bits of 8 stay, with probability p.
+--- `(bits, p=0.5)` keeps only the upper bits of 8, with probability p.
 ---@param bits any
 ---@param p? any
 function tycho.data.transforms.RandomPosterize(bits, p) end
 
---- `(threshold, p=0.5)` values from threshold on, of 0..1, are inverted, with probability p.
+--- `(threshold, p=0.5)` inverts values at or above threshold, in 0..1, with probability p.
 ---@param threshold any
 ---@param p? any
 function tycho.data.transforms.RandomSolarize(threshold, p) end
 
---- `(p=0.5)` each channel stretched to the whole range, with probability p.
+--- `(p=0.5)` stretches each channel to the whole range, with probability p.
 ---@param p? any
 function tycho.data.transforms.RandomAutocontrast(p) end
 
---- `(p=0.5)` each channel's histogram made even, with probability p.
+--- `(p=0.5)` equalizes each channel's histogram, with probability p.
 ---@param p? any
 function tycho.data.transforms.RandomEqualize(p) end
 
---- `(factor, p=0.5)` 0 blurs, 1 leaves it, 2 sharpens, with probability p.
+--- `(factor, p=0.5)` a factor of 0 blurs, 1 changes nothing, 2 sharpens, with probability p.
 ---@param factor any
 ---@param p? any
 function tycho.data.transforms.RandomAdjustSharpness(factor, p) end
@@ -11936,37 +11958,37 @@ function tycho.data.transforms.GaussianBlur(kernel_size, sigma) end
 ---@param std any
 function tycho.data.transforms.Normalize(mean, std) end
 
---- `(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0)` with probability p a rectangle of that share of the area, and of that ratio of its sides, becomes value.
+--- `(p=0.5, scale={0.02, 0.33}, ratio={0.3, 3.3}, value=0)` with probability p sets a rectangle to value; scale: its share of the area, ratio: of its sides.
 ---@param p? any
 ---@param scale? any
 ---@param ratio? any
 ---@param value? any
 function tycho.data.transforms.RandomErasing(p, scale, ratio, value) end
 
---- `(size)` a square of that side at a random place becomes 0.
+--- `(size)` sets a square of that side, at a random place, to 0.
 ---@param size any
 function tycho.data.transforms.Cutout(size) end
 
---- `(num_ops=2, magnitude=9)` num_ops of fourteen changes (shear, move, rotate, colours, ...) at random, each as strong as magnitude, of 30, says.
+--- `(num_ops=2, magnitude=9)` num_ops random changes out of fourteen (shear, move, rotate, colours, ...), of strength magnitude out of 30.
 ---@param num_ops? any
 ---@param magnitude? any
 function tycho.data.transforms.RandAugment(num_ops, magnitude) end
 
---- `(policy="imagenet")` a pair of such changes, each with a probability, of the 25 that were found for that dataset: "imagenet", "cifar10" or "svhn" (Cubuk et al. 2019).
+--- `(policy="imagenet")` two of these changes, each with a probability; the pair is one of 25 found for a dataset: "imagenet", "cifar10" or "svhn" (Cubuk et al. 2019).
 ---@param policy? any
 function tycho.data.transforms.AutoAugment(policy) end
 
 --- one of RandAugment's changes, of any strength.
 function tycho.data.transforms.TrivialAugmentWide() end
 
---- gives its input: pictures are tensors already.
+--- returns its input: pictures are tensors already.
 function tycho.data.transforms.ToTensor() end
 
---- `(dtype)` in this floating dtype; uint8's 0..255 become 0..1.
+--- `(dtype)` converts to this floating dtype; uint8's 0..255 become 0..1.
 ---@param dtype any
 function tycho.data.transforms.ConvertImageDtype(dtype) end
 
---- `(fn)` a function of a picture as a transform; a dataset with it makes its items in Lua.
+--- `(fn)` a function of a picture as a transform; a dataset that uses it makes its items in Lua.
 ---@param fn any
 function tycho.data.transforms.Lambda(fn) end
 
@@ -11996,16 +12018,16 @@ function tycho.data.transforms.FiveCrop(size) end
 ---@param vertical_flip? any
 function tycho.data.transforms.TenCrop(size, vertical_flip) end
 
---- `({alpha=1, num_classes=})` called with a batch x (N, C, H, W) and its labels; gives x mixed with itself rolled by one item, in a share drawn from Beta(alpha, alpha), and the labels as shares (N, num_classes), which cross_entropy takes.
+--- `({alpha=1, num_classes=})` called with a batch x (N, C, H, W) and its labels; gives x mixed with itself rolled by one item, with a share drawn from Beta(alpha, alpha), and the labels as shares (N, num_classes), which cross_entropy accepts.
 ---@param options? table
 function tycho.data.transforms.MixUp(options) end
 
---- `({alpha=1, num_classes=})` as MixUp; a rectangle of the other picture takes the place of this one's.
+--- `({alpha=1, num_classes=})` as MixUp; a rectangle of the picture is replaced by that of the other picture.
 ---@param options? table
 function tycho.data.transforms.CutMix(options) end
 
 tycho.data.transforms.functional = {}
---- `(x, top, left, height, width)` the rectangle whose first row is top and first column left, from 1; what lies outside is 0. These are functions of a picture (C, H, W), or of a batch of them.
+--- `(x, top, left, height, width)` the rectangle whose first row is top and first column left, from 1; parts outside the picture are 0. These functions take a picture (C, H, W), or a batch of pictures.
 ---@param x any
 ---@param top any
 ---@param left any
@@ -12072,37 +12094,37 @@ function tycho.data.transforms.functional.normalize(x, mean, std) end
 ---@param sigma? any
 function tycho.data.transforms.functional.gaussian_blur(x, kernel_size, sigma) end
 
---- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: a factor of 1 changes nothing; for hue the factor is a shift of -0.5..0.5, and 0 changes nothing.
 ---@param x any
 ---@param factor number
 function tycho.data.transforms.functional.adjust_brightness(x, factor) end
 
---- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: a factor of 1 changes nothing; for hue the factor is a shift of -0.5..0.5, and 0 changes nothing.
 ---@param x any
 ---@param factor number
 function tycho.data.transforms.functional.adjust_contrast(x, factor) end
 
---- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: a factor of 1 changes nothing; for hue the factor is a shift of -0.5..0.5, and 0 changes nothing.
 ---@param x any
 ---@param factor number
 function tycho.data.transforms.functional.adjust_hue(x, factor) end
 
---- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: a factor of 1 changes nothing; for hue the factor is a shift of -0.5..0.5, and 0 changes nothing.
 ---@param x any
 ---@param factor number
 function tycho.data.transforms.functional.adjust_saturation(x, factor) end
 
---- `(x, factor:number)` adjust_brightness(x, factor) and so on: 1 leaves the picture as it is; of hue the factor is a shift of -0.5..0.5, and 0 leaves it.
+--- `(x, factor:number)` adjust_brightness(x, factor) and so on: a factor of 1 changes nothing; for hue the factor is a shift of -0.5..0.5, and 0 changes nothing.
 ---@param x any
 ---@param factor number
 function tycho.data.transforms.functional.adjust_sharpness(x, factor) end
 
---- `(x, bits)` only the upper bits of 8 stay.
+--- `(x, bits)` keeps only the upper bits of 8.
 ---@param x any
 ---@param bits any
 function tycho.data.transforms.functional.posterize(x, bits) end
 
---- `(x, threshold)` values from threshold on, of 0..1, are inverted.
+--- `(x, threshold)` inverts values at or above threshold, in 0..1.
 ---@param x any
 ---@param threshold any
 function tycho.data.transforms.functional.solarize(x, threshold) end
@@ -12133,18 +12155,18 @@ function tycho.vision.ops.box_area(boxes) end
 ---@param boxes2 any
 function tycho.vision.ops.box_iou(boxes1, boxes2) end
 
---- `(boxes1, boxes2)` less the share of the box around both that neither covers (Rezatofighi et al. 2019): (N, M).
+--- `(boxes1, boxes2)` IoU less the share of the box around both that neither covers (Rezatofighi et al. 2019): (N, M).
 ---@param boxes1 any
 ---@param boxes2 any
 function tycho.vision.ops.generalized_box_iou(boxes1, boxes2) end
 
---- `(boxes1, boxes2, eps=1e-7)` less the squared distance of the centres over that of the corners around both: (N, M).
+--- `(boxes1, boxes2, eps=1e-7)` IoU less the squared distance of the centres over the squared diagonal around both: (N, M).
 ---@param boxes1 any
 ---@param boxes2 any
 ---@param eps? any
 function tycho.vision.ops.distance_box_iou(boxes1, boxes2, eps) end
 
---- `(boxes1, boxes2, eps=1e-7)` less how the proportions differ, too (Zheng et al. 2020): (N, M).
+--- `(boxes1, boxes2, eps=1e-7)` distance_box_iou less a term for different proportions (Zheng et al. 2020): (N, M).
 ---@param boxes1 any
 ---@param boxes2 any
 ---@param eps? any
@@ -12168,7 +12190,7 @@ function tycho.vision.ops.distance_box_iou_loss(boxes1, boxes2, options) end
 ---@param options? table
 function tycho.vision.ops.complete_box_iou_loss(boxes1, boxes2, options) end
 
---- `(inputs, targets, alpha=0.25, gamma=2, reduction="none")` binary cross-entropy of logits, of which what is already right counts less (Lin et al. 2017); alpha weighs targets of 1, 1 - alpha those of 0; negative: no weights.
+--- `(inputs, targets, alpha=0.25, gamma=2, reduction="none")` binary cross-entropy of logits, in which correct predictions count less (Lin et al. 2017); alpha weights targets of 1, 1 - alpha those of 0; negative: no weights.
 ---@param inputs any
 ---@param targets any
 ---@param alpha? any
@@ -12176,40 +12198,40 @@ function tycho.vision.ops.complete_box_iou_loss(boxes1, boxes2, options) end
 ---@param reduction? any
 function tycho.vision.ops.sigmoid_focal_loss(inputs, targets, alpha, gamma, reduction) end
 
---- `(boxes, in_fmt, out_fmt)` from one format to another: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
+--- `(boxes, in_fmt, out_fmt)` converts between formats: "xyxy" (corners), "xywh" (corner and size), "cxcywh" (centre and size).
 ---@param boxes any
 ---@param in_fmt any
 ---@param out_fmt any
 function tycho.vision.ops.box_convert(boxes, in_fmt, out_fmt) end
 
---- `(boxes, {h, w})` what of each box lies in a picture of that size.
+--- `(boxes, {h, w})` the part of each box inside a picture of that size.
 ---@param boxes any
 ---@param options? table
 function tycho.vision.ops.clip_boxes_to_image(boxes, options) end
 
---- `(boxes, min_size)` the places of the boxes that are at least so wide and so high.
+--- `(boxes, min_size)` the indices of the boxes whose width and height are at least min_size.
 ---@param boxes any
 ---@param min_size any
 function tycho.vision.ops.remove_small_boxes(boxes, min_size) end
 
---- `(masks)` the box around what isn't 0 in each of (N, H, W) masks, none of which may be empty; pixels count from 0.
+--- `(masks)` the box around the nonzero elements of each of (N, H, W) masks, none of which may be empty; pixels count from 0.
 ---@param masks any
 function tycho.vision.ops.masks_to_boxes(masks) end
 
---- `(boxes, scores, iou_threshold)` the places of the boxes that overlap no better one by more than the threshold (intersection over union), best first: int64. A GPU is waited for.
+--- `(boxes, scores, iou_threshold)` the indices of the boxes that don't overlap a better one by more than the threshold (intersection over union), best first: int64. Waits for the GPU.
 ---@param boxes any
 ---@param scores any
 ---@param iou_threshold any
 function tycho.vision.ops.nms(boxes, scores, iou_threshold) end
 
---- `(boxes, scores, idxs, iou_threshold)` nms among the boxes of each class; idxs: their classes.
+--- `(boxes, scores, idxs, iou_threshold)` nms separately for each class; idxs: the boxes' classes.
 ---@param boxes any
 ---@param scores any
 ---@param idxs any
 ---@param iou_threshold any
 function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
 
---- `(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false)` of features (N, C, H, W), what lies in each box, as output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1, and the box; or a list of a matrix (L, 4) for each picture. spatial_scale brings them to the features' pixels. A cell is the mean of sampling_ratio^2 samples or, where that isn't above 0, of about one for each pixel (then a GPU is waited for). aligned: pixels have their centres at halves, and boxes may be smaller than one. Boxes have no gradient.
+--- `(input, boxes, output_size, spatial_scale=1, sampling_ratio=-1, aligned=false)` the features (N, C, H, W) in each box, as a grid of output_size cells, a number or {height, width}: (K, C, height, width) (He et al. 2017). boxes: (K, 5), the picture's number, from 1, and the box; or a list with a matrix (L, 4) for each picture. spatial_scale converts them to the features' pixels. A cell is the mean of sampling_ratio^2 samples or, if that isn't above 0, of about one for each pixel (then it waits for the GPU). aligned: pixels have their centres at halves, and boxes may be smaller than a pixel. Boxes have no gradient.
 ---@param input any
 ---@param boxes any
 ---@param output_size any
@@ -12218,42 +12240,42 @@ function tycho.vision.ops.batched_nms(boxes, scores, idxs, iou_threshold) end
 ---@param aligned? any
 function tycho.vision.ops.roi_align(input, boxes, output_size, spatial_scale, sampling_ratio, aligned) end
 
---- `(input, p, mode, training=true)` input, or with probability p 0, divided by 1 - p; mode: "batch" for all of it, "row" for each of its rows.
+--- `(input, p, mode, training=true)` in training, with probability p zeros, else input / (1 - p); mode: "batch" for all of it, "row" for each row separately.
 ---@param input any
 ---@param p any
 ---@param mode any
 ---@param training? any
 function tycho.vision.ops.stochastic_depth(input, p, mode, training) end
 
---- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+--- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
 function classes.Distribution:cdf() end
 
---- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+--- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
 function classes.Distribution:entropy() end
 
---- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error where the distribution has none.
+--- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
 function classes.Distribution:icdf() end
 
---- exp of the entropy, of the batch's shape. Errors where there is no entropy.
+--- exp of the entropy, of the batch's shape. An error if there is no entropy.
 function classes.Distribution:perplexity() end
 
---- `(shape)` draws without history. The result has the dims shape, a list of sizes, then those of the parameters, then those of one event.
+--- `(shape)` draws without history. The result has the dims of shape, a list of sizes, then the batch dims, then those of one event.
 ---@param shape any
 function classes.Distribution:sample(shape) end
 
---- `(shape)` draws as functions of the parameters, which get gradients; an error where there is no such way.
+--- `(shape)` draws as differentiable functions of the parameters; an error if there is no such way.
 ---@param shape any
 function classes.Distribution:rsample(shape) end
 
---- `({batch_shape})` the same distribution, its parameters as views of these batch dims, which its own must broadcast to; errors where they don't. Values have the new batch dims before the event's.
+--- `({batch_shape})` the same distribution with these batch dims, its parameters as views. An error if its own batch dims don't broadcast to them. Values have the new batch dims before the event's.
 ---@param options? table
 function classes.Distribution:expand(options) end
 
---- `({expand=true})` every value that a draw may be, along dim 1: a tensor of the values' number, the batch dims (each of size 1 with expand=false) and the event's. Errors where there is no finite list of them: has_enumerate_support says so.
+--- `({expand=true})` every possible value, along dim 1: a tensor with as many entries, then the batch dims (each of size 1 with expand=false) and the event's. An error if there is no finite list of them, see has_enumerate_support.
 ---@param options? table
 function classes.Distribution:enumerate_support(options) end
 
---- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, as far as there are such. Parameters are numbers or tensors, which broadcast; {validate_args = false} leaves out the check of log_prob's values.
+--- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, where these exist. Parameters are numbers or tensors, which broadcast; {validate_args = false} skips the check of log_prob's values.
 ---@param loc any
 ---@param scale any
 ---@return tycho.Distribution
@@ -12265,7 +12287,7 @@ function tycho.distributions.Normal(loc, scale) end
 ---@return tycho.Distribution
 function tycho.distributions.LogNormal(loc, scale) end
 
---- `(low, high)` low included, high not.
+--- `(low, high)` low is included, high isn't.
 ---@param low any
 ---@param high any
 ---@return tycho.Distribution
@@ -12276,25 +12298,25 @@ function tycho.distributions.Uniform(low, high) end
 ---@return tycho.Distribution
 function tycho.distributions.Exponential(rate) end
 
---- `(loc, scale)` falls off as exp(-|x - loc| / scale).
+--- `(loc, scale)` the density is proportional to exp(-|x - loc| / scale).
 ---@param loc any
 ---@param scale any
 ---@return tycho.Distribution
 function tycho.distributions.Laplace(loc, scale) end
 
---- `(probs=, logits=)` 1 with probability probs, else 0, floating. One of the two is given; logits are log(p / (1 - p)).
+--- `(probs=, logits=)` 1 with probability probs, else 0, floating. Exactly one of the two is given; logits are log(p / (1 - p)).
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
 function tycho.distributions.Bernoulli(probs, logits) end
 
---- `(probs=, logits=)` how many failures come before the first success, from 0.
+--- `(probs=, logits=)` the number of failures before the first success, from 0.
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
 function tycho.distributions.Geometric(probs, logits) end
 
---- `(probs=, logits=)` int64 from 1 to n, the size of the last dim of probs, which need not add up to 1, or of logits.
+--- `(probs=, logits=)` int64 from 1 to n, the size of the last dim of probs, which needn't add up to 1, or of logits.
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
@@ -12306,7 +12328,7 @@ function tycho.distributions.Categorical(probs, logits) end
 ---@return tycho.Distribution
 function tycho.distributions.OneHotCategorical(probs, logits) end
 
---- `(base_distribution, reinterpreted_batch_ndims)` the last so many batch dims count as dims of one event: their log-probabilities add up.
+--- `(base_distribution, reinterpreted_batch_ndims)` treats that many last batch dims as dims of one event, whose log-probabilities add up.
 ---@param base_distribution any
 ---@param reinterpreted_batch_ndims any
 ---@return tycho.Distribution
@@ -12318,12 +12340,12 @@ function tycho.distributions.Independent(base_distribution, reinterpreted_batch_
 ---@return tycho.Distribution
 function tycho.distributions.Gamma(concentration, rate) end
 
---- `(df)` the sum of the squares of df standard normal numbers.
+--- `(df)` the sum of squares of df standard normal numbers.
 ---@param df any
 ---@return tycho.Distribution
 function tycho.distributions.Chi2(df) end
 
---- `(concentration)` vectors, of the last dim, of numbers from 0 that add up to 1.
+--- `(concentration)` vectors, along the last dim, of numbers >= 0 that add up to 1.
 ---@param concentration any
 ---@return tycho.Distribution
 function tycho.distributions.Dirichlet(concentration) end
@@ -12334,40 +12356,40 @@ function tycho.distributions.Dirichlet(concentration) end
 ---@return tycho.Distribution
 function tycho.distributions.Beta(concentration1, concentration0) end
 
---- `(df, loc=0, scale=1)` Student's t with df degrees of freedom, scaled and moved.
+--- `(df, loc=0, scale=1)` Student's t with df degrees of freedom, scaled and shifted.
 ---@param df any
 ---@param loc? any
 ---@param scale? any
 ---@return tycho.Distribution
 function tycho.distributions.StudentT(df, loc, scale) end
 
---- `(rate)` counts from 0, floating, of that mean.
+--- `(rate)` counts from 0, floating, with mean rate.
 ---@param rate any
 ---@return tycho.Distribution
 function tycho.distributions.Poisson(rate) end
 
---- `(total_count=1, probs=, logits=)` successes in total_count trials, a whole number or a tensor of them.
+--- `(total_count=1, probs=, logits=)` the number of successes in total_count trials, a whole number or a tensor of them.
 ---@param total_count? any
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
 function tycho.distributions.Binomial(total_count, probs, logits) end
 
---- `(total_count, probs=, logits=)` successes before total_count failures; probs: of a success.
+--- `(total_count, probs=, logits=)` the number of successes before total_count failures; probs: of a success.
 ---@param total_count any
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
 function tycho.distributions.NegativeBinomial(total_count, probs, logits) end
 
---- `(total_count=1, probs=, logits=)` how many of total_count draws of a Categorical, one number, fell to each category: vectors of the last dim.
+--- `(total_count=1, probs=, logits=)` for each category the number of total_count draws (a number) of a Categorical that chose it: vectors along the last dim.
 ---@param total_count? any
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
 function tycho.distributions.Multinomial(total_count, probs, logits) end
 
---- `(loc, scale)` the ratio of two normal numbers, scaled and moved; it has no mean.
+--- `(loc, scale)` the ratio of two normal numbers, scaled and shifted; it has no mean.
 ---@param loc any
 ---@param scale any
 ---@return tycho.Distribution
@@ -12397,45 +12419,45 @@ function tycho.distributions.HalfCauchy(scale, options) end
 ---@return tycho.Distribution
 function tycho.distributions.Weibull(scale, concentration) end
 
---- `(scale, alpha)` from scale on, falling as x^-(alpha + 1).
+--- `(scale, alpha)` from scale on, with density proportional to x^-(alpha + 1).
 ---@param scale any
 ---@param alpha any
 ---@return tycho.Distribution
 function tycho.distributions.Pareto(scale, alpha) end
 
---- `(loc, scale, concentration)` what exceeds a high level loc: of a light tail where concentration is below 0, of Exponential's where it is 0, of a heavy one above. All three broadcast; scale is above 0.
+--- `(loc, scale, concentration)` values that exceed a high level loc, with a light tail if concentration is below 0, an exponential one if it is 0, a heavy one if it is above 0. All three broadcast; scale is above 0.
 ---@param loc any
 ---@param scale any
 ---@param concentration any
 ---@return tycho.Distribution
 function tycho.distributions.GeneralizedPareto(loc, scale, concentration) end
 
---- `(mixture_distribution, component_distribution)` the components' last batch dim is what the first, a Categorical, chooses from; values are those of one component. Errors where the numbers of components differ.
+--- `(mixture_distribution, component_distribution)` the first, a Categorical, chooses along the components' last batch dim; values are those of one component. An error if the numbers of components differ.
 ---@param mixture_distribution any
 ---@param component_distribution any
 ---@return tycho.Distribution
 function tycho.distributions.MixtureSameFamily(mixture_distribution, component_distribution) end
 
---- `(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=})` events are vectors of n elements, loc's last dim; the matrix is n x n; dims before these broadcast. Errors unless one matrix is given, or where it has another size or isn't positive definite.
+--- `(loc, {covariance_matrix=} | {precision_matrix=} | {scale_tril=})` events are vectors of n elements, loc's last dim; the matrix is n x n; the dims before broadcast. An error unless exactly one matrix is given, of the right size and positive definite.
 ---@param loc any
 ---@param options? table
 ---@return tycho.Distribution
 function tycho.distributions.MultivariateNormal(loc, options) end
 
---- `(loc, cov_factor, cov_diag)` the covariance is cov_factor times its transpose plus the diagonal matrix of cov_diag, which is above 0. loc and cov_diag have n elements in their last dim, cov_factor's last two dims are n x rank; dims before broadcast. Errors where sizes don't fit.
+--- `(loc, cov_factor, cov_diag)` the covariance is cov_factor times its transpose plus the diagonal matrix of cov_diag, which is above 0. loc and cov_diag have n elements in their last dim, cov_factor's last two dims are n x rank; the dims before broadcast. An error if sizes don't fit.
 ---@param loc any
 ---@param cov_factor any
 ---@param cov_diag any
 ---@return tycho.Distribution
 function tycho.distributions.LowRankMultivariateNormal(loc, cov_factor, cov_diag) end
 
---- `(dim, concentration=1)` the dim x dim Cholesky factor of a correlation matrix whose density is proportional to its determinant to the power of concentration - 1 (a number or a tensor, whose shape is the batch's). Errors where dim is below 2 or concentration not above 0.
+--- `(dim, concentration=1)` the dim x dim Cholesky factor of a correlation matrix whose density is proportional to its determinant to the power of concentration - 1 (a number, or a tensor of the batch's shape). An error if dim is below 2 or concentration isn't above 0.
 ---@param dim any
 ---@param concentration? any
 ---@return tycho.Distribution
 function tycho.distributions.LKJCholesky(dim, concentration) end
 
---- `(df, {covariance_matrix=} | {precision_matrix=} | {scale_tril=})` what df normal vectors of this covariance, each times its transpose, add up to: n x n matrices. df, a number or a tensor that broadcasts with the matrices before their last two dims, is above n - 1. Errors where it isn't, or one matrix is not what is given. Draws have gradients of df and the matrix.
+--- `(df, {covariance_matrix=} | {precision_matrix=} | {scale_tril=})` n x n matrices, each the sum of df normal vectors of this covariance times their transposes. df, a number or a tensor that broadcasts with the matrices' batch dims, must be above n - 1, else an error; so is giving no or several matrices. Draws have gradients for df and the matrix.
 ---@param df any
 ---@param options? table
 ---@return tycho.Distribution
@@ -12447,7 +12469,7 @@ function tycho.distributions.Wishart(df, options) end
 ---@return tycho.Distribution
 function tycho.distributions.VonMises(loc, concentration) end
 
---- `(concentration, rate)` 1 / a draw of Gamma(concentration, rate).
+--- `(concentration, rate)` 1 divided by a draw of Gamma(concentration, rate).
 ---@param concentration any
 ---@param rate any
 ---@return tycho.Distribution
@@ -12459,57 +12481,57 @@ function tycho.distributions.InverseGamma(concentration, rate) end
 ---@return tycho.Distribution
 function tycho.distributions.FisherSnedecor(df1, df2) end
 
---- `(concentration1, concentration0)` within 0..1, much as Beta, with a cdf in closed form.
+--- `(concentration1, concentration0)` within 0..1, similar to Beta, with a cdf in closed form.
 ---@param concentration1 any
 ---@param concentration0 any
 ---@return tycho.Distribution
 function tycho.distributions.Kumaraswamy(concentration1, concentration0) end
 
---- `(temperature, {probs=} | {logits=})` between 0 and 1, the nearer to a Bernoulli's draws the lower the temperature, and with gradients (Maddison et al. 2017, Jang et al. 2017).
+--- `(temperature, {probs=} | {logits=})` between 0 and 1, the closer to a Bernoulli's draws the lower the temperature, with gradients (Maddison et al. 2017, Jang et al. 2017).
 ---@param temperature any
 ---@param options? table
 ---@return tycho.Distribution
 function tycho.distributions.RelaxedBernoulli(temperature, options) end
 
---- `(temperature, {probs=} | {logits=})` vectors of numbers that add up to 1, the nearer to OneHotCategorical's the lower the temperature, and with gradients.
+--- `(temperature, {probs=} | {logits=})` vectors of numbers that add up to 1, the closer to OneHotCategorical's the lower the temperature, with gradients.
 ---@param temperature any
 ---@param options? table
 ---@return tycho.Distribution
 function tycho.distributions.RelaxedOneHotCategorical(temperature, options) end
 
---- `(probs=, logits=)` as OneHotCategorical; rsample's draws have the gradients of the probabilities (Bengio et al. 2013).
+--- `(probs=, logits=)` as OneHotCategorical, but rsample's draws pass gradients on to the probabilities (Bengio et al. 2013).
 ---@param probs? any
 ---@param logits? any
 ---@return tycho.Distribution
 function tycho.distributions.OneHotCategoricalStraightThrough(probs, logits) end
 
---- `({probs=} | {logits=})` within 0..1, for the greys of pictures (Loaiza-Ganem and Cunningham 2019).
+--- `({probs=} | {logits=})` within 0..1, for grey levels of pictures (Loaiza-Ganem and Cunningham 2019).
 ---@param options? table
 ---@return tycho.Distribution
 function tycho.distributions.ContinuousBernoulli(options) end
 
---- `(base_distribution, transforms)` what becomes of a draw by a transform, or by a list of them, in turn. Its batch and event dims are what the transforms make of the base's. log_prob errs where a transform isn't bijective. Transforms, from the last one back, that have cache_size = 1 remember what the last draw by rsample came of: log_prob of this very tensor then doesn't go back through them, where digits are lost (all of them where a tanh is saturated), and has no gradient by it.
+--- `(base_distribution, transforms)` draws to which a transform, or a list of them in order, is applied. Its batch and event dims follow from the base's. log_prob raises if a transform isn't bijective. Transforms with cache_size = 1, counted back from the last one, remember the input of the last rsample: log_prob of that very tensor then doesn't invert them, which would lose digits (all of them where a tanh is saturated), and has no gradient through it.
 ---@param base_distribution any
 ---@param transforms any
 ---@return tycho.Distribution
 function tycho.distributions.TransformedDistribution(base_distribution, transforms) end
 
---- `(loc, scale)` StickBreakingTransform of a Normal's vectors: n numbers along the last dim of loc and scale (one where they are numbers) become n + 1 from 0 that add up to 1. Errors where scale isn't above 0.
+--- `(loc, scale)` StickBreakingTransform of a Normal's vectors: n numbers along the last dim of loc and scale (one if they are numbers) become n + 1 numbers >= 0 that add up to 1. An error if scale isn't above 0.
 ---@param loc any
 ---@param scale any
 ---@return tycho.Distribution
 function tycho.distributions.LogisticNormal(loc, scale) end
 
---- `(name, signature)` A distribution of one's own: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose second argument has the parameters' names in order, with defaults, and whose methods are computed by ops: draw(shape), draws of all these dims, as functions of the parameters where has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p) as far as there are such; and get.mean(self), get.variance(self), get.mode(self), which make fields. support, a constraint, says where values are: log_prob is asked for these alone; arg_constraints = {a = constraints.positive} where parameters are. Parameters become tensors of one shape in self; a class whose draws have dims of their own has init(o), with the arguments by name, which sets self's tensors, self.batch_shape and self.event_shape. Classes of the library and of one's own can be extended too: distributions.Normal:extend("Mine").
+--- `(name, signature)` A user's own distribution: local Kumaraswamy = Distribution:extend("Kumaraswamy", "a, b"), whose second argument lists the parameters' names in order, with defaults, and whose methods use ops: draw(shape), draws with all these dims, differentiable functions of the parameters if has_rsample = true; log_prob(x); entropy(), cdf(x), icdf(p), where these exist; and get.mean(self), get.variance(self), get.mode(self), which compute fields. support, a constraint, limits the values that log_prob accepts; arg_constraints = {a = constraints.positive} limits parameters. Parameters become tensors of one shape in self; a class whose draws have event dims has init(o), with the arguments by name, which sets self's tensors, self.batch_shape and self.event_shape. The library's classes and users' own can also be extended: distributions.Normal:extend("Mine").
 ---@param name any
 ---@param signature any
 function classes.Distribution:extend(name, signature) end
 
---- The base of all: its method extend makes a class. Calling it is an error.
+--- The base of all distributions: its method extend makes a class. Calling it is an error.
 ---@return tycho.Distribution
 function tycho.distributions.Distribution() end
 
---- `(self, name, signature)` A transform of one's own: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument has the arguments' names in order, with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y) of all but the last domain.event_dim dims; init(self), which looks at arguments, and forward_shape(shape) and inverse_shape(shape) where sizes change. Fields, with what they are if they aren't set: domain and codomain, constraints (constraints.real; real_vector takes the last dim together, as coupling layers do), bijective (true), sign (where numbers keep their order 1, where they turn it around -1).
+--- `(self, name, signature)` A user's own transform: local Leaky = Transform:extend("Leaky", "alpha=0.1"), whose second argument lists the arguments' names in order, with defaults; they are self's fields. Methods: forward(x); inverse(y); log_abs_det_jacobian(x, y), with x's dims except the last domain.event_dim; init(self), which checks arguments; forward_shape(shape) and inverse_shape(shape) if sizes change. Fields, with their defaults: domain and codomain, constraints (constraints.real; real_vector treats the last dim as one value, as coupling layers do), bijective (true), sign (of monotone transforms of numbers: 1 keeps their order, -1 reverses it).
 ---@param self any
 ---@param name any
 ---@param signature any
@@ -12527,10 +12549,10 @@ function tycho.distributions.TanhTransform(...) end
 --- `(...)` y = tanh(x)
 function tycho.distributions.transforms.TanhTransform(...) end
 
---- `(...)` y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y on the way back
+--- `(...)` y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y in the inverse
 function tycho.distributions.SigmoidTransform(...) end
 
---- `(...)` y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y on the way back
+--- `(...)` y = 1 / (1 + exp(-x)), kept off 0 and 1, and so is y in the inverse
 function tycho.distributions.transforms.SigmoidTransform(...) end
 
 --- `(...)` y = log(1 + exp(x))
@@ -12539,83 +12561,83 @@ function tycho.distributions.SoftplusTransform(...) end
 --- `(...)` y = log(1 + exp(x))
 function tycho.distributions.transforms.SoftplusTransform(...) end
 
---- `(...)` y = |x|: not bijective; its inverse is the value from 0
+--- `(...)` y = |x|: not bijective; its inverse is the nonnegative value
 function tycho.distributions.AbsTransform(...) end
 
---- `(...)` y = |x|: not bijective; its inverse is the value from 0
+--- `(...)` y = |x|: not bijective; its inverse is the nonnegative value
 function tycho.distributions.transforms.AbsTransform(...) end
 
---- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x, whose log-determinants are added up over event_dim last dims
+--- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x; log-determinants are summed over the last event_dim dims
 ---@param loc any
 ---@param scale any
 ---@param options? table
 function tycho.distributions.AffineTransform(loc, scale, options) end
 
---- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x, whose log-determinants are added up over event_dim last dims
+--- `(loc, scale, {event_dim=0})` y = loc + scale x; loc and scale are numbers or tensors that broadcast with x; log-determinants are summed over the last event_dim dims
 ---@param loc any
 ---@param scale any
 ---@param options? table
 function tycho.distributions.transforms.AffineTransform(loc, scale, options) end
 
---- `(exponent)` y = x ^ exponent of values above 0; exponent is a number or a tensor that broadcasts with x
+--- `(exponent)` y = x ^ exponent for values above 0; exponent is a number or a tensor that broadcasts with x
 ---@param exponent any
 function tycho.distributions.PowerTransform(exponent) end
 
---- `(exponent)` y = x ^ exponent of values above 0; exponent is a number or a tensor that broadcasts with x
+--- `(exponent)` y = x ^ exponent for values above 0; exponent is a number or a tensor that broadcasts with x
 ---@param exponent any
 function tycho.distributions.transforms.PowerTransform(exponent) end
 
---- `(distribution)` y = distribution:cdf(x), within 0..1; the way back needs the distribution's icdf
+--- `(distribution)` y = distribution:cdf(x), within 0..1; the inverse needs the distribution's icdf
 ---@param distribution any
 function tycho.distributions.CumulativeDistributionTransform(distribution) end
 
---- `(distribution)` y = distribution:cdf(x), within 0..1; the way back needs the distribution's icdf
+--- `(distribution)` y = distribution:cdf(x), within 0..1; the inverse needs the distribution's icdf
 ---@param distribution any
 function tycho.distributions.transforms.CumulativeDistributionTransform(distribution) end
 
---- `(base_transform, reinterpreted_batch_ndims)` base_transform, whose log-determinants are added up over so many more dims
+--- `(base_transform, reinterpreted_batch_ndims)` base_transform with its log-determinants summed over that many more dims
 ---@param base_transform any
 ---@param reinterpreted_batch_ndims any
 function tycho.distributions.IndependentTransform(base_transform, reinterpreted_batch_ndims) end
 
---- `(base_transform, reinterpreted_batch_ndims)` base_transform, whose log-determinants are added up over so many more dims
+--- `(base_transform, reinterpreted_batch_ndims)` base_transform with its log-determinants summed over that many more dims
 ---@param base_transform any
 ---@param reinterpreted_batch_ndims any
 function tycho.distributions.transforms.IndependentTransform(base_transform, reinterpreted_batch_ndims) end
 
---- `({in_shape}, {out_shape})` the last dims, of in_shape, become out_shape, of as many elements
+--- `({in_shape}, {out_shape})` reshapes the last dims, in_shape, to out_shape, which has as many elements
 ---@param options? table
 function tycho.distributions.ReshapeTransform(options) end
 
---- `({in_shape}, {out_shape})` the last dims, of in_shape, become out_shape, of as many elements
+--- `({in_shape}, {out_shape})` reshapes the last dims, in_shape, to out_shape, which has as many elements
 ---@param options? table
 function tycho.distributions.transforms.ReshapeTransform(options) end
 
---- `({parts})` one after another
+--- `({parts})` the parts in order
 ---@param options? table
 function tycho.distributions.ComposeTransform(options) end
 
---- `({parts})` one after another
+--- `({parts})` the parts in order
 ---@param options? table
 function tycho.distributions.transforms.ComposeTransform(options) end
 
---- `({transforms}, {dim=1, lengths})` the first transforms lengths[1] elements along dim (1 each where lengths is left out), and so on. Errors where x has another number of elements there.
+--- `({transforms}, {dim=1, lengths})` transforms the first lengths[1] elements along dim (by default 1 each) by the first, and so on. An error if x has another number of elements there.
 ---@param options? table
 function tycho.distributions.CatTransform(options) end
 
---- `({transforms}, {dim=1, lengths})` the first transforms lengths[1] elements along dim (1 each where lengths is left out), and so on. Errors where x has another number of elements there.
+--- `({transforms}, {dim=1, lengths})` transforms the first lengths[1] elements along dim (by default 1 each) by the first, and so on. An error if x has another number of elements there.
 ---@param options? table
 function tycho.distributions.transforms.CatTransform(options) end
 
---- `({transforms}, {dim=1})` the i-th transforms what select(dim, i) gives
+--- `({transforms}, {dim=1})` transforms select(dim, i) by the i-th transform
 ---@param options? table
 function tycho.distributions.StackTransform(options) end
 
---- `({transforms}, {dim=1})` the i-th transforms what select(dim, i) gives
+--- `({transforms}, {dim=1})` transforms select(dim, i) by the i-th transform
 ---@param options? table
 function tycho.distributions.transforms.StackTransform(options) end
 
---- What leaves everything as it is
+--- The identity
 function tycho.distributions.transforms.identity_transform() end
 
 --- `(...)` y = softmax(x) along the last dim: not bijective, as x + c gives the same; its inverse is log(y)
@@ -12624,22 +12646,22 @@ function tycho.distributions.SoftmaxTransform(...) end
 --- `(...)` y = softmax(x) along the last dim: not bijective, as x + c gives the same; its inverse is log(y)
 function tycho.distributions.transforms.SoftmaxTransform(...) end
 
---- n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
+--- n numbers to n + 1 numbers >= 0 that add up to 1: each takes its share of what the ones before left.
 function tycho.distributions.StickBreakingTransform() end
 
---- n numbers to n + 1 from 0 that add up to 1: each takes its share of what those before it left.
+--- n numbers to n + 1 numbers >= 0 that add up to 1: each takes its share of what the ones before left.
 function tycho.distributions.transforms.StickBreakingTransform() end
 
---- `(...)` Any square matrices to lower triangular ones whose diagonal is above 0, exp of x's; what is above x's diagonal is lost: not bijective
+--- `(...)` Square matrices to lower triangular ones with a diagonal above 0, exp of x's; elements above x's diagonal are ignored: not bijective
 function tycho.distributions.LowerCholeskyTransform(...) end
 
---- `(...)` Any square matrices to lower triangular ones whose diagonal is above 0, exp of x's; what is above x's diagonal is lost: not bijective
+--- `(...)` Square matrices to lower triangular ones with a diagonal above 0, exp of x's; elements above x's diagonal are ignored: not bijective
 function tycho.distributions.transforms.LowerCholeskyTransform(...) end
 
---- `(...)` Any square matrices to positive definite ones: LowerCholeskyTransform's times its transpose: not bijective
+--- `(...)` Square matrices to positive definite ones: LowerCholeskyTransform's result times its transpose: not bijective
 function tycho.distributions.PositiveDefiniteTransform(...) end
 
---- `(...)` Any square matrices to positive definite ones: LowerCholeskyTransform's times its transpose: not bijective
+--- `(...)` Square matrices to positive definite ones: LowerCholeskyTransform's result times its transpose: not bijective
 function tycho.distributions.transforms.PositiveDefiniteTransform(...) end
 
 --- n (n - 1) / 2 numbers to the Cholesky factor of an n x n correlation matrix.
@@ -12649,29 +12671,29 @@ function tycho.distributions.CorrCholeskyTransform() end
 function tycho.distributions.transforms.CorrCholeskyTransform() end
 
 tycho.distributions.constraints = {}
---- `(lower_bound)` numbers above it. A bound is a number or a tensor that broadcasts with values.
+--- `(lower_bound)` numbers above lower_bound. A bound is a number or a tensor that broadcasts with values.
 ---@param lower_bound any
 function tycho.distributions.constraints.greater_than(lower_bound) end
 
---- `(lower_bound)` numbers from it on.
+--- `(lower_bound)` numbers at or above lower_bound.
 ---@param lower_bound any
 function tycho.distributions.constraints.greater_than_eq(lower_bound) end
 
---- `(upper_bound)` numbers below it.
+--- `(upper_bound)` numbers below upper_bound.
 ---@param upper_bound any
 function tycho.distributions.constraints.less_than(upper_bound) end
 
---- `(lower_bound, upper_bound)` numbers from the one to the other, both included.
+--- `(lower_bound, upper_bound)` numbers between the bounds, both included.
 ---@param lower_bound any
 ---@param upper_bound any
 function tycho.distributions.constraints.interval(lower_bound, upper_bound) end
 
---- `(lower_bound, upper_bound)` numbers from the one and below the other.
+--- `(lower_bound, upper_bound)` numbers between the bounds, only the lower one included.
 ---@param lower_bound any
 ---@param upper_bound any
 function tycho.distributions.constraints.half_open_interval(lower_bound, upper_bound) end
 
---- `(lower_bound, upper_bound)` whole numbers from the one to the other, both included.
+--- `(lower_bound, upper_bound)` whole numbers between the bounds, both included.
 ---@param lower_bound any
 ---@param upper_bound any
 function tycho.distributions.constraints.integer_interval(lower_bound, upper_bound) end
@@ -12680,58 +12702,58 @@ function tycho.distributions.constraints.integer_interval(lower_bound, upper_bou
 ---@param upper_bound any
 function tycho.distributions.constraints.multinomial(upper_bound) end
 
---- `(base_constraint, reinterpreted_batch_ndims)` base_constraint holds throughout so many more dims, which become the value's
+--- `(base_constraint, reinterpreted_batch_ndims)` base_constraint holds for all of that many more dims, which belong to the value
 ---@param base_constraint any
 ---@param reinterpreted_batch_ndims any
 function tycho.distributions.constraints.independent(base_constraint, reinterpreted_batch_ndims) end
 
---- `(base_constraint, dim)` what base_constraint says of x with a new dim there, for all that its bounds have along it: of a mixture's values, that each component may have them
+--- `(base_constraint, dim)` base_constraint holds for x, with a new dim, along all of its bounds there: a mixture's values must be possible for each component
 ---@param base_constraint any
 ---@param dim any
 function tycho.distributions.constraints.throughout(base_constraint, dim) end
 
---- `(list, dim=1, lengths)` the first holds of lengths[1] elements along dim (1 each where lengths is nil), and so on
+--- `(list, dim=1, lengths)` the first constraint holds for lengths[1] elements along dim (by default 1 each), and so on
 ---@param list any
 ---@param dim? any
 ---@param lengths any
 function tycho.distributions.constraints.cat(list, dim, lengths) end
 
---- `(list, dim=1)` the i-th holds of what select(dim, i) gives
+--- `(list, dim=1)` the i-th constraint holds for select(dim, i)
 ---@param list any
 ---@param dim? any
 function tycho.distributions.constraints.stack(list, dim) end
 
---- `(constraint)` A bijective transform of the real numbers to where the constraint says; an error where there is none.
+--- `(constraint)` A bijective transform of the real numbers to the values that satisfy the constraint; an error if there is none.
 ---@param constraint any
 function tycho.distributions.biject_to(constraint) end
 
---- `(constraint)` A transform of the real numbers to where the constraint says, for parameters that are optimized: it needn't be bijective.
+--- `(constraint)` A transform of the real numbers to the values that satisfy the constraint, for optimizing parameters: it needn't be bijective.
 ---@param constraint any
 function tycho.distributions.transform_to(constraint) end
 
---- `(P, Q, fn)` kl_divergence(p, q) of a p of class P and a q of class Q is fn(p, q), which gives a tensor of the shape that both batches broadcast to; it holds for what is a kind of these, too, where nothing is registered for that. Without fn: a function that takes it. The last one registered counts. Errors where P or Q is no class, or fn nothing to call.
+--- `(P, Q, fn)` makes fn(p, q) the kl_divergence of a p of class P and a q of class Q; it returns a tensor of the shape that both batches broadcast to. It also holds for subclasses for which nothing is registered. Without fn: gives a function that takes fn. The last one registered counts. An error if P or Q isn't a class, or fn can't be called.
 ---@param P any
 ---@param Q any
 ---@param fn any
 function tycho.distributions.register_kl(P, Q, fn) end
 
---- `(p, q)` how much is lost, in nats, where q stands for p: a tensor of the shape that both batches broadcast to, infinite where p has values that q never has. Errors where nothing is known of their two kinds.
+--- `(p, q)` how much is lost, in nats, if q stands for p: a tensor of the shape that both batches broadcast to, infinite where p has values that q never has. An error if no rule is known for their classes.
 ---@param p any
 ---@param q any
 function tycho.distributions.kl_divergence(p, q) end
 
---- `(path, value, {max_shard_size=})` writes a tensor, or nested tables of tensors, numbers, strings and booleans, as a safetensors file, whatever its name; the file takes its place when it is whole. max_shard_size, in bytes: a flat table of tensors as several files and path.index.json, which load takes.
+--- `(path, value, {max_shard_size=})` writes a tensor, or nested tables of tensors, numbers, strings and booleans, as a safetensors file, whatever its name; an existing file is replaced once the new one is complete. max_shard_size, in bytes: writes a flat table of tensors as several files and path.index.json, which load reads.
 ---@param path any
 ---@param value any
 ---@param options? table
 function tycho.save(path, value, options) end
 
---- `(path, device=)` what save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: no code in them is run, whatever weights_only= says. device: where the tensors go, the default one unless given.
+--- `(path, device=)` the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default device.
 ---@param path any
 ---@param device? any
 function tycho.load(path, device) end
 
---- `(path, {device="cpu"})` the tensor in a .npy file. Integers of a type that Tycho hasn't become wider ones; arrays of objects are refused.
+--- `(path, {device="cpu"})` the tensor in a .npy file. Integer types that Tycho lacks become wider ones; arrays of objects are refused.
 ---@param path any
 ---@param options? table
 function tycho.load_npy(path, options) end
@@ -12746,41 +12768,41 @@ function tycho.save_npy(path, x) end
 ---@param options? table
 function tycho.load_npz(path, options) end
 
---- `(path, {name = tensor, ...})` a .npz file; a list's names are arr_0, arr_1, ...
+--- `(path, {name = tensor, ...})` writes a .npz file; a list's names are arr_0, arr_1, ...
 ---@param path any
 ---@param options? table
 function tycho.save_npz(path, options) end
 
 tycho.checkpoint = {}
---- `({dir=, keep=3, async=true})` writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` stay (false: all). async: a thread writes while training goes on.
+--- `({dir=, keep=3, async=true})` writes checkpoints, files step-N.safetensors in the folder dir, of which the last `keep` are kept (false: all). async: a thread writes while training goes on.
 ---@param options? table
 ---@return tycho.Manager
 function tycho.checkpoint.Manager(options) end
 
---- `(step, {name = member, ...})` members with state_dict through it, others, what tycho.save takes, as values; all random generators too. It is copied now, whatever becomes of it later. Raises what went wrong with the one before, when this one is on its way.
+--- `(step, {name = member, ...})` saves the state dicts of members that have one, others as values (any that tycho.save takes), and all random generators. Everything is copied now. Once this save has begun, raises any error of the previous one.
 ---@param step any
 ---@param options? table
 function classes.Manager:save(step, options) end
 
---- Waits until what was saved is on the disk; raises where that failed.
+--- Waits until the last save is on disk; raises if it failed.
 function classes.Manager:wait() end
 
---- The step that is being written, the bytes written and the bytes in all; nil where nothing is being written.
+--- The step being saved, the bytes written and the total bytes; nil if none is being saved.
 function classes.Manager:progress() end
 
---- A list of the steps that there are checkpoints of, the last saved first.
+--- A list of the steps that have checkpoints, the last saved first.
 function classes.Manager:steps() end
 
---- `(step, {name = member, ...})` loads into those that have load_state_dict, and into tensors; sets the random generators; gives the step, and a table of the plain values.
+--- `(step, {name = member, ...})` loads into members that have load_state_dict, and into tensors; restores the random generators; gives the step, and a table of the plain values.
 ---@param step any
 ---@param options? table
 function classes.Manager:restore(step, options) end
 
---- `({name = member, ...})` as restore, with the newest checkpoint that is whole; says on stderr if a newer one is damaged. nil where there is none; an error where all are damaged.
+--- `({name = member, ...})` as restore, with the newest intact checkpoint; reports newer, damaged ones on stderr. nil if there is none; an error if all are damaged.
 ---@param options? table
 function classes.Manager:restore_latest(options) end
 
---- `({group_by_input_shape=false})` what ran, by name (and shapes), in the order of first calls: a list of {key=, input_shapes=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total the mean of a call; memory: bytes of an op's results, or that were there after a range and not before. A GPU's times lie between events around an op: of a short one on an idle device they are mostly its launch's way there.
+--- `({group_by_input_shape=false})` what ran, by name (and shapes), in the order of first calls: a list of {key=, input_shapes=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total are means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times lie between events around an op: for a short op on an idle device they are mostly launch latency.
 ---@param options? table
 function classes.Profile:key_averages(options) end
 
@@ -12788,98 +12810,98 @@ function classes.Profile:key_averages(options) end
 ---@param options? table
 function classes.Profile:table(options) end
 
---- `(path)` Writes a file that chrome://tracing and Perfetto show: the CPU's ops in one row, each GPU's in another.
+--- `(path)` Writes a file for chrome://tracing and Perfetto: the CPU's ops in one row, each GPU's in another.
 ---@param path any
 function classes.Profile:export_chrome_trace(path) end
 
 tycho.profiler = {}
---- `({skip_first=0, wait=0, warmup=0, active=1, repeats=0})` what each step of a profile is for: skip_first steps of nothing; then rounds of wait steps of nothing, warmup steps whose record is thrown away, and active ones that are recorded. repeats: so many rounds (0: without end).
+--- `({skip_first=0, wait=0, warmup=0, active=1, repeats=0})` what each step of a profile does: skip_first steps do nothing; then come rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats: the number of rounds (0: without end).
 ---@param options? table
 function tycho.profiler.schedule(options) end
 
---- `(folder)` For on_trace_ready: writes each trace into the folder, as a file that TensorBoard and Perfetto read.
+--- `(folder)` For on_trace_ready: writes each trace into the folder, as a file for TensorBoard and Perfetto.
 ---@param folder any
 function tycho.profiler.tensorboard_trace_handler(folder) end
 
---- `({record_shapes=false, schedule=, on_trace_ready=}, fn, ...)` calls fn(...) and gives its profile, which prints as a table, then fn's results. The options may be left out. With a schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called when a round is whole. Waits for GPUs at its end.
+--- `({record_shapes=false, schedule=, on_trace_ready=}, fn, ...)` calls fn(...) and gives its profile, which prints as a table, then fn's results. The options may be left out. With a schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each round. Waits for GPUs at the end.
 ---@param fn any
 function tycho.profiler.profile(fn, ...) end
 
---- `(fn, ...)` Calls fn(...) and gives its results; each op and each range is one on the timelines of Nsight and its like (tycho.cuda.nvtx).
+--- `(fn, ...)` Calls fn(...) and gives its results; each op and range appears on the timelines of Nsight and similar tools (tycho.cuda.nvtx).
 ---@param fn any
 function tycho.profiler.emit_nvtx(fn, ...) end
 
---- `(name, fn, ...)` Calls fn(...) and gives its results; where a profile is being taken it has an entry of that name.
+--- `(name, fn, ...)` Calls fn(...) and gives its results; a profile that is being taken gets an entry of that name.
 ---@param name any
 ---@param fn any
 function tycho.profiler.record_function(name, fn, ...) end
 
---- `(number=1000000)` times so many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds of one call, that prints as text.
+--- `(number=1000000)` times that many calls in a row: a measurement {median=, mean=, iqr=, times=, number_per_run=}, in seconds per call, that prints as text.
 ---@param number? any
 function classes.Timer:timeit(number) end
 
---- `({min_run_time=0.2})` times rows of calls, each row long enough to be measured well, for min_run_time seconds together; a measurement as timeit's.
+--- `({min_run_time=0.2})` times rows of calls, each row long enough to be measured well, for min_run_time seconds in total; gives a measurement as timeit's.
 ---@param options? table
 function classes.Timer:blocked_autorange(options) end
 
 tycho.utils.benchmark = {}
---- `(fn, {setup=, num_threads=1, label=})` times calls of fn, without arguments; setup is called before. GPUs are waited for.
+--- `(fn, {setup=, num_threads=1, label=})` times calls of fn, without arguments; setup is called first. Waits for GPUs.
 ---@param fn any
 ---@param options? table
 ---@return tycho.Timer
 function tycho.utils.benchmark.Timer(fn, options) end
 
---- `({loss = 0.3})` values that the line shows.
+--- `({loss = 0.3})` values for the line to show.
 ---@param options? table
 function classes.bar:set(options) end
 
 --- Ends the line, for a loop that is left by break.
 function classes.bar:close() end
 
---- `(loader, {desc=, total=, count=, unit=, first=})` for x, y in it do: draws a line with the rate meanwhile: one that is redrawn on a terminal, elsewhere one every few seconds. Or of a list, for i, x; of an iterator function; of pairs(t), which takes no options after it. total: how many rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
+--- `(loader, {desc=, total=, count=, unit=, first=})` for x, y in it do: draws a line with the rate meanwhile, redrawn on a terminal, elsewhere a new one every few seconds. Also for a list, for i, x; an iterator function; pairs(t), which can't be followed by options. total: the number of rounds; count: items in a round, for the rate; first: rounds done before. The result has set() and close().
 ---@param loader any
 ---@param options? table
 function tycho.utils.progress(loader, options) end
 
---- `(on)` From now on Ctrl-C only makes interrupted() true, for a loop that ends between two steps; pressed twice it ends the program at once. catch_interrupt(false): as before.
+--- `(on)` From now on Ctrl-C only makes interrupted() true, for a loop that ends between two steps; pressed twice it ends the program at once. catch_interrupt(false): restores the usual behaviour.
 ---@param on any
 function tycho.utils.catch_interrupt(on) end
 
 --- whether Ctrl-C was pressed since catch_interrupt().
 function tycho.utils.interrupted() end
 
---- `(path, ys, {xs=})` a list of numbers as a curve, a PNG file; xs: where they stand, 1, 2, ... unless given.
+--- `(path, ys, {xs=})` draws a list of numbers as a curve, a PNG file; xs: their positions, by default 1, 2, ...
 ---@param path any
 ---@param ys any
 ---@param options? table
 function tycho.utils.save_curve(path, ys, options) end
 
---- `(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0})` pictures N x C x H x W of 0..1 (uint8: 0..255), or a list of CxHxW, as one picture 3xHxW, nrow of them in a row.
+--- `(pictures, {nrow=8, padding=2, normalize=false, value_range={lo, hi}, scale_each=false, pad_value=0})` joins pictures N x C x H x W of values in 0..1 (uint8: 0..255), or a list of CxHxW, to one picture 3xHxW, with nrow of them in a row.
 ---@param pictures any
 ---@param options? table
 function tycho.utils.make_grid(pictures, options) end
 
---- `(pictures, path, {options of make_grid})` the same as a PNG file.
+--- `(pictures, path, {options of make_grid})` writes that picture as a PNG file.
 ---@param pictures any
 ---@param path any
 ---@param options? table
 function tycho.utils.save_image(pictures, path, options) end
 
 tycho.utils.tensorboard = {}
---- `(folder=, {flush_secs=120, filename_suffix="", comment=""})` writes what TensorBoard shows into a file of the folder, runs/ and the time unless given; to see it: tensorboard --logdir runs. It is in the file after flush_secs, flush(), close(), and at the program's end.
+--- `(folder=, {flush_secs=120, filename_suffix="", comment=""})` writes data for TensorBoard into a file of the folder, by default runs/ and the time; to see it: tensorboard --logdir runs. Data reach the file after flush_secs, at flush() or close(), and at the program's end.
 ---@param folder? any
 ---@param options? table
 ---@return tycho.SummaryWriter
 function tycho.utils.tensorboard.SummaryWriter(folder, options) end
 
---- `(tag, value, step, time)` A number, or a tensor of one element; a GPU is waited for. step: a whole number from 0; time: seconds since 1970, now unless given; so for those below.
+--- `(tag, value, step, time)` A number, or a tensor of one element; waits for the GPU. step: a whole number from 0; time: seconds since 1970, by default now; both also in the functions below.
 ---@param tag any
 ---@param value any
 ---@param step any
 ---@param time any
 function classes.SummaryWriter:add_scalar(tag, value, step, time) end
 
---- `(tag, {name = value, ...}, step, time)` several curves in one picture; each is a run of its own below the folder.
+--- `(tag, {name = value, ...}, step, time)` several curves in one chart; each is a separate run below the folder.
 ---@param tag any
 ---@param step any
 ---@param time any
@@ -12893,7 +12915,7 @@ function classes.SummaryWriter:add_scalars(tag, step, time, options) end
 ---@param time any
 function classes.SummaryWriter:add_histogram(tag, values, step, time) end
 
---- `(tag, x, step, time, dataformats)` A picture CxHxW or HxW of 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", how its dims lie.
+--- `(tag, x, step, time, dataformats)` A picture CxHxW or HxW of values in 0..1, or of bytes. dataformats: "CHW", "HWC" or "HW", the order of its dims.
 ---@param tag any
 ---@param x any
 ---@param step any
@@ -12901,7 +12923,7 @@ function classes.SummaryWriter:add_histogram(tag, values, step, time) end
 ---@param dataformats any
 function classes.SummaryWriter:add_image(tag, x, step, time, dataformats) end
 
---- `(tag, x, step, time, {options of make_grid})` pictures NxCxHxW side by side.
+--- `(tag, x, step, time, {options of make_grid})` shows pictures NxCxHxW side by side.
 ---@param tag any
 ---@param x any
 ---@param step any
@@ -12916,20 +12938,20 @@ function classes.SummaryWriter:add_images(tag, x, step, time, options) end
 ---@param time any
 function classes.SummaryWriter:add_text(tag, s, step, time) end
 
---- Writes to the file what was added so far.
+--- Writes everything added so far to the file.
 function classes.SummaryWriter:flush() end
 
---- Ends the file.
+--- Closes the file.
 function classes.SummaryWriter:close() end
 
 tycho.testing = {}
---- `(actual, expected, {rtol=, atol=, equal_nan=false, check_dtype=true, check_device=true, check_stride=false, msg=})` raises, saying where and by how much, unless |actual - expected| <= atol + rtol |expected| for each element; the tolerances are the dtype's (float32: 1.3e-6 and 1e-5) where neither is given. Tensors, numbers, strings, booleans, and tables of these; shapes must be the same, and dtypes and devices unless told otherwise. msg: the error's text, or a function from it to another.
+--- `(actual, expected, {rtol=, atol=, equal_nan=false, check_dtype=true, check_device=true, check_stride=false, msg=})` raises, with where and by how much, unless |actual - expected| <= atol + rtol |expected| for each element. Default tolerances depend on the dtype (float32: 1.3e-6 and 1e-5). For tensors, numbers, strings, booleans, and tables of these; shapes must be the same, and dtypes and devices unless the options say otherwise. msg: the error's text, or a function that gets it and returns another.
 ---@param actual any
 ---@param expected any
 ---@param options? table
 function tycho.testing.assert_close(actual, expected, options) end
 
---- `(shape, {dtype="float32", device="cpu", low=, high=, requires_grad=false, exclude_zero=false, noncontiguous=false})` a tensor of random values from low up to high, which it doesn't reach: from -9 to 9, of uint8 from 0 to 9, of booleans both. exclude_zero: 0 is 1 (the least number of a floating dtype there is). noncontiguous: its elements lie two apart.
+--- `(shape, {dtype="float32", device="cpu", low=, high=, requires_grad=false, exclude_zero=false, noncontiguous=false})` a tensor of random values from low to below high; by default from -9 to 9, for uint8 from 0 to 9, for booleans both. exclude_zero: zeros become 1 (for a floating dtype its smallest number). noncontiguous: elements are two apart in memory.
 ---@param shape any
 ---@param options? table
 function tycho.testing.make_tensor(shape, options) end
