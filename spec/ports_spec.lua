@@ -65,7 +65,7 @@ describe("ports: layers", function()
     net:register_forward_hook(function() order[#order + 1] = "b" end, {prepend = true})
     net(tycho.ones(1))
     assert.same({"b", "a"}, order)
-    fails("unknown option 'always_call'", net.register_forward_hook, net, print, {always_call = true})
+    fails("unknown option 'always_cal'", net.register_forward_hook, net, print, {always_cal = true})
   end)
 
   it("say that they are called with a colon, and that positions begin at 1", function()

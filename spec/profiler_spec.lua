@@ -33,6 +33,56 @@ describe("profiler", function()
     if DEVICE ~= "cpu" then assert.is_true(rows.matmul.cuda_time_total > 0) end
   end)
 
+  it("tells which lines of the program ran what", function()
+    local x = tycho.randn(8, 4, {requires_grad = true})
+    local function here() return debug.getinfo(2, "l").currentline end
+    local first, second, back
+    local p = profiler.profile({with_stack = true}, function()
+      local y = x * 2
+      first = here() - 1
+      for _ = 1, 2 do y = y * 3 end
+      second = here() - 1
+      y:sum():backward()
+      back = here() - 1
+    end)
+    local by = {}
+    for _, row in ipairs(p:key_averages {group_by_stack_n = 1}) do
+      by[row.key .. row.line:match ":%d+$"] = row
+      assert.equal("profiler_spec.lua", row.line:match "([%w_]+%.lua):")
+    end
+    assert.same({1, 2, 1}, {by["mul:" .. first].count, by["mul:" .. second].count, by["sum:" .. back].count})
+    assert.is_true(p:table({group_by_stack_n = 1, sort_by = "self_device_time_total"}):find("profiler_spec.lua:" .. first, 1, true) ~= nil)
+    fails("group_by_stack_n needs a profile taken with {with_stack = true}", function()
+      profiler.profile(function() end):key_averages {group_by_stack_n = 1}
+    end)
+  end)
+
+  it("is begun and ended by hand, and takes PyTorch's options", function()
+    local seen = 0
+    local p = profiler.profile {activities = {profiler.ProfilerActivity.CPU}, profile_memory = true,
+      on_trace_ready = function(q) seen = #q.events end}
+    fails("stop: the profile hasn't begun", p.stop, p)
+    p:start()
+    fails("start: the profile has begun already", p.start, p)
+    fails("another profile is being taken", profiler.profile, function() end)
+    local y = tycho.ones(3):exp()
+    p:stop()
+    assert.equal(1, by_name(p).exp.count)
+    assert.equal(#p.events, seen)
+    local text = p:table {sort_by = "self_cpu_memory_usage"}
+    assert.is_true(text:find "memory" ~= nil)
+    fails("step: the profile has ended", p.step, p)
+    p:start()
+    y:sin()
+    p:stop()
+    assert.is_nil(by_name(p).exp)
+    assert.equal(1, by_name(p).sin.count)
+    fails("unknown option 'with_flops'", profiler.profile, {with_flops = true}, print)
+    fails("a function is needed, got nil", profiler.profile)
+    local each = profiler.schedule {active = 1, ["repeat"] = 2}
+    assert.same({"save", "save", "none"}, {each(0), each(1), each(2)})
+  end)
+
   it("keeps shapes and memory, sorts, and writes a trace", function()
     local p = profiler.profile({record_shapes = true}, function()
       local y = tycho.ones(100, 10) + tycho.ones(10)
@@ -93,7 +143,7 @@ describe("profiler", function()
     assert.equal(0, #p.events)
     assert.equal(7, profiler.record_function("nothing is taken", function() return 7 end))
     fails("options must be a table, got number", profiler.profile, 3)
-    fails("profile: a function is needed, got nil", profiler.profile, {})
+    assert.is_function(profiler.profile({}).start)
     fails("must be a string", profiler.record_function, 3, print)
     fails("unknown option 'record_shape'; did you mean 'record_shapes'", profiler.profile, {record_shape = true}, print)
   end)

@@ -10,6 +10,12 @@ local profiler = {}
 local FIGURES = {"count", "cpu_time_total", "self_cpu_time_total", "cuda_time_total", "self_cuda_time_total",
   "cpu_time", "cuda_time", "memory"}
 
+-- PyTorch's names for them.
+local SAME = {device_time_total = "cuda_time_total", self_device_time_total = "self_cuda_time_total", device_time = "cuda_time"}
+for _, of in ipairs {"cpu", "cuda", "device"} do
+  SAME[of .. "_memory_usage"], SAME["self_" .. of .. "_memory_usage"] = "memory", "memory"
+end
+
 local Profile = {}
 Profile.__index = Profile
 
@@ -35,19 +41,23 @@ local function own_times(list)
   return list
 end
 
--- key_averages({group_by_input_shape=false}): what ran, by name (and shapes), in the order of first calls: a list of {key=, input_shapes=,
--- count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us,
--- those without _total are means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times
--- lie between events around an op: for a short op on an idle device they are mostly launch latency.
+-- key_averages({group_by_input_shape=false, group_by_stack_n=0}): what ran, by name (and shapes; and, with group_by_stack_n of 1 or more,
+-- the line of the program), in the order of first calls: a list of {key=, input_shapes=, line=, count=, cpu_time_total=,
+-- self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total are
+-- means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times lie between events
+-- around an op: for a short op on an idle device they are mostly launch latency.
+local GROUPS = {group_by_input_shape = false, group_by_stack_n = 0}
 function Profile:key_averages(o)
-  o = options.fill("key_averages", o, {group_by_input_shape = false})
+  o = options.fill("key_averages", o, GROUPS)
+  options.whole("key_averages", "group_by_stack_n", o.group_by_stack_n, 0)
+  if o.group_by_stack_n > 0 and not self._lines then fail "key_averages: group_by_stack_n needs a profile taken with {with_stack = true}" end
   local list, by = {}, {}
   for _, e in ipairs(self.events) do
-    local shapes = o.group_by_input_shape and e.shapes or nil
-    local id = e.name .. "\0" .. (shapes or "")
+    local shapes, line = o.group_by_input_shape and e.shapes or nil, o.group_by_stack_n > 0 and e.line or nil
+    local id = e.name .. "\0" .. (shapes or "") .. "\0" .. (line or "")
     local row = by[id]
     if not row then
-      row = {key = e.name, input_shapes = shapes}
+      row = {key = e.name, input_shapes = shapes, line = line}
       for _, name in ipairs(FIGURES) do row[name] = 0 end
       by[id], list[#list + 1] = row, row
     end
@@ -59,7 +69,8 @@ function Profile:key_averages(o)
   end
   for _, row in ipairs(list) do row.cpu_time, row.cuda_time = row.cpu_time_total / row.count, row.cuda_time_total / row.count end
   return setmetatable(list, {__index = {table = function(_, more)
-    local all = {group_by_input_shape = o.group_by_input_shape}
+    local all = {}
+    for k in pairs(GROUPS) do all[k] = o[k] end
     for k, v in pairs(more or {}) do all[k] = v end
     return self:table(all)
   end}})
@@ -74,15 +85,19 @@ local function duration(us)
   return ("%.3fus"):format(us)
 end
 
--- table({sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false}): the averages as text, the largest first.
+-- table({sort_by="self_cpu_time_total", row_limit=20, group_by_input_shape=false, group_by_stack_n=0}): the averages as text, the largest
+-- first.
 function Profile:table(o)
-  o = options.fill("table", o, {sort_by = "self_cpu_time_total", row_limit = 20, group_by_input_shape = false})
+  o = options.fill("table", o, {sort_by = "self_cpu_time_total", row_limit = 20, group_by_input_shape = false, group_by_stack_n = 0})
   local known = false
+  o.sort_by = SAME[o.sort_by] or o.sort_by
   for _, name in ipairs(FIGURES) do known = known or name == o.sort_by end
   if not known then
     fail("table: sort_by can't be %s%s", options.shown(o.sort_by), options.suggest(o.sort_by, FIGURES))
   end
-  local list, cpu, gpu = self:key_averages {group_by_input_shape = o.group_by_input_shape}, 0, 0
+  local groups = {}
+  for k in pairs(GROUPS) do groups[k] = o[k] end
+  local list, cpu, gpu = self:key_averages(groups), 0, 0
   for i, row in ipairs(list) do
     cpu, gpu, row.place = cpu + row.self_cpu_time_total, gpu + row.self_cuda_time_total, i
   end
@@ -95,6 +110,7 @@ function Profile:table(o)
   local bytes = o.sort_by == "memory"
   if bytes then head[#head + 1] = "memory" end
   if o.group_by_input_shape then head[#head + 1] = "shapes" end
+  if o.group_by_stack_n > 0 then head[#head + 1] = "line" end
   local rows = {head}
   for i = 1, math.min(#list, o.row_limit) do
     local r = list[i]
@@ -108,6 +124,7 @@ function Profile:table(o)
     end
     if bytes then row[#row + 1] = size(r.memory) end
     if o.group_by_input_shape then row[#row + 1] = r.input_shapes or "" end
+    if o.group_by_stack_n > 0 then row[#row + 1] = r.line or "" end
     rows[#rows + 1] = row
   end
   local width, lines = {}, {}
@@ -116,7 +133,7 @@ function Profile:table(o)
     local cells = {}
     for k, text in ipairs(row) do
       local gap = (" "):rep(width[k] - #text)
-      cells[k] = (k == 1 or head[k] == "shapes") and text .. gap or gap .. text
+      cells[k] = (k == 1 or head[k] == "shapes" or head[k] == "line") and text .. gap or gap .. text
     end
     lines[#lines + 1] = (table.concat(cells, "  "):gsub("%s+$", ""))
   end
@@ -129,7 +146,8 @@ function Profile:__tostring() return self:table() end
 function Profile:export_chrome_trace(path)
   local list = {}
   local function add(name, row, begin, time, e)
-    list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time, args = {shapes = e.shapes or "", bytes = e.bytes}}
+    list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time, 
+      args = {shapes = e.shapes or "", line = e.line, bytes = e.bytes}}
   end
   for _, e in ipairs(self.events) do
     add(e.name, "cpu", e.begin, e.time, e)
@@ -141,9 +159,14 @@ end
 
 ---- profiles of some steps ----
 -- schedule{skip_first=0, wait=0, warmup=0, active=1, repeats=0}: what each step of a profile does: skip_first steps do nothing; then come
--- rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats: the number
--- of rounds (0: without end).
+-- rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats, or
+-- ["repeat"]: the number of rounds (0: without end).
 function profiler.schedule(o)
+  if type(o) == "table" and o["repeat"] ~= nil and o.repeats == nil then
+    local given = o
+    o = {}
+    for k, v in pairs(given) do o[k == "repeat" and "repeats" or k] = v end
+  end
   o = options.fill("schedule", o, {wait = 0, warmup = 0, active = 1, repeats = 0, skip_first = 0})
   for name, v in pairs(o) do options.whole("schedule", name, v, name == "active" and 1 or 0) end
   local round = o.wait + o.warmup + o.active
@@ -164,8 +187,6 @@ function profiler.tensorboard_trace_handler(folder)
   end
 end
 
-local Steps = setmetatable({}, {__index = Profile})      -- the growing profile of fn(p)
-Steps.__index, Steps.__tostring = Steps, Profile.__tostring
 local ACTIONS = {none = true, warmup = true, record = true, save = true}
 local function turn(p, action)
   if not ACTIONS[action] then
@@ -179,54 +200,66 @@ local function turn(p, action)
     core.profile_stop()
     running = false
   end
-  if on and not running then core.profile_start(p._shapes) end
+  if on and not running then core.profile_start(p._shapes, p._lines) end
   p._action = action
 end
 -- Begins the next step.
-function Steps:step()
-  if self._ended then fail("step: the profile has ended") end
+function Profile:step()
+  if not self._running then fail("step: the profile has ended") end
   self.step_num = self.step_num + 1
   turn(self, self._schedule(self.step_num))
 end
+-- start(): begins to record, for a profile made without a function.
+function Profile:start()
+  if self._running then fail "start: the profile has begun already" end
+  self.step_num = 0
+  turn(self, self._schedule(0))
+  self._running = true
+end
+-- stop(): ends what start() began; the profile prints as a table then. Waits for GPUs.
+function Profile:stop()
+  if not self._running then fail "stop: the profile hasn't begun" end
+  self._running = false
+  turn(self, "none")
+end
 
-local OPTIONS = {record_shapes = false, schedule = false, on_trace_ready = false}
--- profile({record_shapes=false, schedule=, on_trace_ready=}, fn, ...): calls fn(...) and gives its profile, which prints as a table, then
--- fn's results. The options may be left out. With a schedule fn gets the profile as its first argument and calls p:step() after each step;
--- on_trace_ready(p) is called at the end of each round. Waits for GPUs at the end.
+-- For PyTorch's option `activities`: all that there are are recorded.
+profiler.ProfilerActivity = options.told({CPU = "cpu", CUDA = "cuda"}, "ProfilerActivity")
+local OPTIONS = {record_shapes = false, with_stack = false, schedule = false, on_trace_ready = false, profile_memory = true, activities = false}
+local function always() return "record" end
+local function new_profile(o)
+  o = options.fill("profile", o, OPTIONS)
+  for _, name in ipairs {"schedule", "on_trace_ready"} do
+    if o[name] and not callable(o[name]) then fail("profile: %s must be a function, got %s", name, options.shown(o[name])) end
+  end
+  return setmetatable({events = {}, step_num = 0, _action = "none", _schedule = o.schedule or always, _ready = o.on_trace_ready or nil,
+    _shapes = o.record_shapes, _lines = o.with_stack}, Profile), o
+end
+
+-- profile({record_shapes=false, with_stack=false, schedule=, on_trace_ready=}, fn, ...): calls fn(...) and gives its profile, which prints
+-- as a table, then fn's results. The options may be left out. with_stack: the line of the program that called each op is recorded. With a
+-- schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each
+-- round. Waits for GPUs at the end. Without fn: a profile for p:start() and p:stop(). PyTorch's activities and profile_memory are taken;
+-- memory is always recorded, and each device that something ran on.
 function profiler.profile(o, fn, ...)
   if callable(o) then
     options.first("profile", OPTIONS, fn, ...)
     return profiler.profile({}, o, fn, ...)
   end
-  o = options.fill("profile", o, OPTIONS)
+  local p, asked = new_profile(o)
+  if fn == nil and o then return p end
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
-  if o.schedule then
-    if not callable(o.schedule) then fail("profile: option 'schedule' must be a function, got %s", options.shown(o.schedule)) end
-    local p = setmetatable({events = {}, step_num = 0, _action = "none", _schedule = o.schedule, _ready = o.on_trace_ready or nil,
-      _shapes = o.record_shapes}, Steps)
-    turn(p, o.schedule(0))
-    local function ended(ok, ...)
-      p._ended = true
-      if not ok then
-        if p._action ~= "none" then core.profile_stop() end
-        error((...), 0)
-      end
-      turn(p, "none")
-      return p, ...
-    end
-    return ended(pcall(fn, p, ...))
-  end
-  if o.on_trace_ready and not callable(o.on_trace_ready) then
-    fail("profile: on_trace_ready must be a function, got %s", options.shown(o.on_trace_ready))
-  end
-  core.profile_start(o.record_shapes)
   local function ended(ok, ...)
-    local list = core.profile_stop()
-    if not ok then error((...), 0) end
-    local p = setmetatable({events = own_times(list), step_num = 0}, Profile)
-    if o.on_trace_ready then o.on_trace_ready(p) end
+    if not ok then
+      p._running = false
+      if p._action ~= "none" then core.profile_stop() end
+      error((...), 0)
+    end
+    if p._running then p:stop() end
     return p, ...
   end
+  p:start()
+  if asked.schedule then return ended(pcall(fn, p, ...)) end
   return ended(pcall(fn, ...))
 end
 
@@ -234,7 +267,7 @@ end
 function profiler.emit_nvtx(fn, ...)
   if not callable(fn) then fail("emit_nvtx: argument 1 must be a function, got %s", type(fn)) end
   if not core.gpu.is_available() then return fn(...) end
-  core.profile_start(false, true)
+  core.profile_start(false, false, true)
   return options.finally(core.profile_stop, fn, ...)
 end
 

@@ -9,7 +9,7 @@
 #include "program.h"
 
 typedef struct {
-  char *name, *shapes;
+  char *name, *shapes, *line;              /* line: the user's, "file:12" */
   double begin, end;
   long long bytes;
   bool kernel;
@@ -22,7 +22,7 @@ typedef struct {
   entry *list;
   int n, room, depth, open[DEEPEST];       /* open: indices of entries that haven't ended; -1: no memory for one */
   long long id[DEEPEST];                   /* of open ranges, unique over all profiles; 0: a kernel */
-  bool shapes, outside;                    /* outside: only ranges, for external profilers */
+  bool shapes, lines, outside;             /* outside: only ranges, for external profilers */
   ty_account *account;
   void *start[TY_MAXGPU];                  /* events from which a GPU's times count */
   double began;
@@ -67,6 +67,12 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu,
     .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
+  if (r->lines) {
+    char text[512];
+    ty_lua_location(ctx, text, sizeof text);               /* "file:line: " */
+    const size_t length = strlen(text);
+    e->line = strndup(text, length > 2 ? length - 2 : 0);
+  }
   r->open[depth] = r->n++;
   if (gpu >= 0) {
     if (!r->start[gpu]) r->start[gpu] = ty_gpu_mark(ctx, gpu);
@@ -99,14 +105,14 @@ static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx, 0); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_state_of(L)->account->profiler; }
 
-/* profile_start(record shapes?, only ranges for external profilers?) */
+/* profile_start(record shapes?, users' lines?, only ranges for external profilers?) */
 static int profile_start(lua_State *L) {
   ty_state *s = ty_state_of(L);
   if (s->account->profiler) return ty_throw(L, "profile: another profile is being taken");
   recorder *r = calloc(1, sizeof *r);
   if (!r) return ty_throw(L, "profile: out of memory");
   *r = (recorder){.told = {begin, end}, .began = now_us(), .account = s->account, .shapes = lua_toboolean(L, 1),
-    .outside = lua_toboolean(L, 2)};
+    .lines = lua_toboolean(L, 2), .outside = lua_toboolean(L, 3)};
   s->account->profiler = &r->told;
   return 0;
 }
@@ -132,7 +138,7 @@ static void set_number(lua_State *L, const char *k, double v) {
   lua_setfield(L, -2, k);
 }
 
-/* profile_stop() -> a list of {name=, shapes=, begin=, time=, bytes=, depth=, gpu=, gpu_begin=, gpu_time=}, times in us; waits for GPUs */
+/* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, depth=, gpu=, gpu_begin=, gpu_time=}, times in us; waits for GPUs */
 static int profile_stop(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -147,10 +153,11 @@ static int profile_stop(lua_State *L) {
   memcpy(last, r->start, sizeof last);
   for (int i = 0; i < r->n; i++) {
     entry *e = &r->list[i];
-    lua_createtable(L, 0, 9);
+    lua_createtable(L, 0, 10);
     lua_pushstring(L, e->name);
     lua_setfield(L, -2, "name");
     if (e->shapes) { lua_pushstring(L, e->shapes); lua_setfield(L, -2, "shapes"); }
+    if (e->line) { lua_pushstring(L, e->line); lua_setfield(L, -2, "line"); }
     set_number(L, "begin", e->begin - r->began);
     set_number(L, "time", (e->end ? e->end : until) - e->begin);
     set_number(L, "bytes", e->end ? (double)e->bytes : 0);
@@ -165,6 +172,7 @@ static int profile_stop(lua_State *L) {
     lua_rawseti(L, -2, i + 1);
     free(e->name);
     free(e->shapes);
+    free(e->line);
   }
   for (int i = 0; i < r->n; i++) {
     if (r->list[i].from) ty_gpu_unmark(r->list[i].from);
