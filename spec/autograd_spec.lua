@@ -571,4 +571,19 @@ describe("autograd", function()
       assert.is_true(x.grad:abs():max():item() < 1e-5)
     end
   end)
+
+  it("a tensor that is overwritten has a gradient of zeros, and so has what probabilities are made of", function()
+    for _, overwrite in ipairs {function(q, v) q:copy_(v) end, function(q, v) q[{ {} }] = v end, function(q, v) q[{"..."}] = v end,
+        function(q, v) q[{ {1, 3} }] = v end, function(q) q:copy_(tycho.ones(3)) end} do
+      local b, v = tycho.ones(3, {requires_grad = true}), tycho.ones(3, {requires_grad = true})
+      local q = b * 1
+      overwrite(q, v)
+      q:sum():backward()
+      helper.close(b.grad, tycho.zeros(3), "what was there", 0)
+      if v.grad then helper.close(v.grad, tycho.ones(3), "what came", 0) end
+    end
+    local x = tycho.zeros(2, {requires_grad = true})
+    tycho.bernoulli(x:sigmoid()):sum():backward()
+    helper.close(x.grad, tycho.zeros(2), "a draw", 0)
+  end)
 end)

@@ -30,7 +30,7 @@ TY_INLINE double erfinv_f64(double x) {
   if (!(x > -1 && x < 1)) return x == 1 || x == -1 ? x * INFINITY : NAN;
   if (isinf(y)) y = x < 0 ? -4.0 : 4.0;                                   /* x rounds to 1 in float32 */
   for (int i = 0; i < 4; i++) {                                           /* erfc keeps its digits where erf is near 1 */
-    double e = x < 0 ? 1 + x - erfc(-y) : erfc(y) - (1 - x);
+    double e = __builtin_fabs(x) < 0.5 ? x - erf_f64(y) : x < 0 ? 1 + x - erfc(-y) : erfc(y) - (1 - x);
     y += e * scale * exp(y * y);
   }
   return y;

@@ -33,8 +33,8 @@ TY_CALLED double polygamma_f64(double x, double n) {
   if (x == 0) return n == 0 ? (1 / x > 0 ? -INFINITY : INFINITY) : n - 2 * floor(n / 2) == 0 && 1 / x > 0 ? -INFINITY : INFINITY;
   if (x < 0 && (x == floor(x) || (n > 1 && x < -1000))) return x == floor(x) && n - 2 * floor(n / 2) == 1 ? INFINITY : NAN;
   if (x < 0 && n < 2) {
-    const double turns = x > -1 ? x : x - 2 * floor(x / 2), s = sin(pi * turns);      /* from -1 on x itself keeps all digits */
-    mirror = n == 0 ? -pi * cos(pi * turns) / s : pi * pi / (s * s);
+    const double off = x - floor(x + 0.5), s = sin(pi * off);      /* exact: near a pole all digits count */
+    mirror = n == 0 ? -pi * cos(pi * off) / s : pi * pi / (s * s);
     sign = n == 0 ? 1 : -1;
     x = 1 - x;
   }

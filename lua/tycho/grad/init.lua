@@ -46,6 +46,7 @@ R.floor = {x = zero}
 R.ceil = {x = zero}
 R.round = {x = zero}
 R.trunc = {x = zero}
+R.bernoulli = {x = zero}
 R.square = {x = function(g, x) return g * x * 2 end}
 R.cube = {x = function(g, x) return g * ops.square(x) * 3 end}
 R.exp = {x = function(g, out) return g * out end}
@@ -363,7 +364,7 @@ R.strided_put = {
   src = function(g, layout, size, stride, offset) return ops.strided_take(g, layout, size, stride, offset) end}
 R.clone = {x = function(g) return g end}
 R.cast = R.clone
-R.copy = {src = function(g, src_device) return M.to(g, src_device) end}
+R.copy = {x = zero, src = function(g, src_device) return M.to(g, src_device) end}
 R.to_device = {x = function(g, x_device) return M.to(g, x_device) end}
 R.tril = {x = function(g, k) return ops.tril(g, k) end}
 R.triu = {x = function(g, k) return ops.triu(g, k) end}
@@ -507,7 +508,7 @@ local NONE = [[
   smooth_l1_backward bce_logits_backward grid_sample_backward_grid grid_sample_backward_x softmax_backward log_softmax_backward
   batch_norm_backward layer_norm_backward group_norm_backward distances_backward cross_entropy_backward
   cross_entropy_mean_backward ctc_backward linear_backward_weight empty zeros ones full range linspace eye rand randn randint randperm
-  rng_state set_rng_state uniform normal exponential multinomial bernoulli drawn augment nonzero unique_values searchsorted bincount
+  rng_state set_rng_state uniform normal exponential multinomial drawn augment nonzero unique_values searchsorted bincount
   cumprod_backward attention_backward rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step
   nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope order_of_rows]]
