@@ -55,7 +55,7 @@
 
 #define LANES TY_LANES
 #define SIDE 16
-#define SHORT 32                 /* rows of fewer elements are transposed */
+#define SHORT 32                 /* rows of fewer elements are transposed; LANES at least */
 #define EACH_OF(n, i) _Pragma("omp simd") for (int i = 0; i < n; i++)          /* else gcc unrolls it before it can vectorize it */
 /* A row's last elements, fewer than LANES, filled up with `none`: by masked loads where the processor has them. */
 #define TAIL(T, t, s, rest, none) \
@@ -115,6 +115,7 @@
 #define SA i64
 #define TO_T(v) ty_whole(v)
 #define extremes_of_i64(...) 0   /* integers take one comparison anyway */
+#define extremes_of_rows_i64(...) false
 #define POINTWISE(n, name, sg, dt, ac, dm, ex, dc) INTS_##dt(n, name, ex)
 #define REDUCE(name, sg, dt, ac, dm, start, map, join, last, dc) OPERATION(name, start, map, join, last)
 #include "ops.def"

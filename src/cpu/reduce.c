@@ -184,7 +184,7 @@ static void by_short_rows(const reduction *r, bool contiguous) {
     if (!contiguous) gather(r, at, m, (char *)buf);
     else if (!r->direct) r->load(buf, p, 1, m * n);
     if (!contiguous || !r->direct) p = (const char *)buf;
-    if (n < LONG) r->l->rows[r->id][r->k](part, p, m, n);
+    if (n < LONG || ty_picks(r->id)) r->l->rows[r->id][r->k](part, p, m, n);
     else for (int64_t i = 0; i < m; i++) r->l->row[r->id][r->k](&part[i], p + i * n * ty_loop_size[r->k], n);
     r->l->init[r->id][r->k](acc, m);
     r->l->combine[r->id][r->k](acc, part, m);

@@ -16,7 +16,7 @@ TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
   A wide[LANES];
   int64_t i = 0;
   EACH_OF(LANES, j) lane[j] = r.start;
-  if (r.picks) i = FN(extremes_of)(r.start, r.map, r.join(1, 2) == 2, lane, xs, n);
+  if (r.picks) i = FN(extremes_of)(r.map, r.join(1, 2) == 2, lane, xs, n);
   for (; i + LANES <= n; i += LANES)
     EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(xs[i + j]));
   if (i < n) {
@@ -48,6 +48,7 @@ TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t
   A side[SHORT][SIDE], eight[SIDE * 8];
   for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) {
     const int m = (int)TY_MIN(rows, SIDE), k = n < SHORT ? (int)n : 8;
+    if (r.picks && n >= SHORT && FN(extremes_of_rows)(r.start, r.map, r.join(1, 2) == 2, o, xs, m, n)) continue;
     if (m < SIDE) {
       memset(turned, 0, sizeof turned);
       memset(eight, 0, sizeof eight);
