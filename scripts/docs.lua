@@ -40,15 +40,20 @@ for _, f in ipairs(functional.signatures) do
 end
 
 local md = {"# Ops", "", "Made from `src/core/ops.def` and `lua/tycho/functional/` by `make docs`; edit those.", "",
-  "Each is a function of `tycho` and, where its first argument is a tensor, a method. Arguments are given in order or by name, in a table that comes last;",
-  "`?` may be left out, `=` gives the default, those after `*` go by name only. A parameter without a type is a tensor; an operand is a tensor or a number.",
+  "Each op is a function of `tycho`. If its first argument is a tensor, it is a method too. Arguments are given in order, or by name in a table that comes last.",
+  "In the column of arguments, `?` marks those that may be left out, `=` gives the default, and those after `*` are given by name only. A parameter without a",
+  "type is a tensor; an operand is a tensor or a number.",
   "",
-  "Shapes: pointwise ops broadcast their operands; a reduction's result lacks the dims that it names (all, where it names none), or has them with size 1 with",
-  "`keepdim`; others say theirs. Errors are Lua's, one sentence that names the op, the argument, what was expected and what came.",
+  "Shapes: pointwise ops broadcast their operands. A reduction removes the dims that it is given (all dims, if none is given), or keeps them with size 1 under",
+  "`keepdim`. Other ops say what shape they give. Errors are Lua errors: one sentence that names the op, the argument, what was expected and what was passed.",
   "",
-  "The last column. A pointwise result's dtype: *same*: what the operands promote to (of `where`, the last two); *floating*: the same, whole numbers become",
-  "float32; *first*: the first operand's; *whole*: the same, floating operands are an error. Of reductions, sums and products of whole numbers are int64, means are of floating ones. In place: there is a form with a trailing `_`. Under autocast: *16 bits*: floating operands are cast to autocast's dtype;",
-  "*float32*: to float32; otherwise they promote.", ""}
+  "The last column:",
+  "",
+  "- The dtype of a pointwise result. *same*: the type to which the operands promote (of `where`, the last two). *floating*: the same, but integers become",
+  "  float32. *first*: the first operand's. *whole*: the same, but floating operands are an error. Sums and products of integers are int64; means take floating operands only.",
+  "- *in place*: there is a form with a trailing `_`.",
+  "- Under autocast. *16 bits*: floating operands are cast to autocast's dtype. *float32*: they are cast to float32. Otherwise they promote.",
+  ""}
 local lua_type = {operand = "tycho.Tensor|number", tensors = "tycho.Tensor[]", int = "integer", number = "number", bool = "boolean",
   dim = "integer", dims = "integer|integer[]", sizes = "integer|integer[]", ints = "integer[]", pair = "integer|integer[]",
   triple = "integer|integer[]", dtype = "string", enum = "string", string = "string", device = "string", any = "any"}
