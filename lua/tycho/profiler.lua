@@ -41,12 +41,12 @@ local function own_times(list)
   return list
 end
 
+local GROUPS = {group_by_input_shape = false, group_by_stack_n = 0}
 -- key_averages({group_by_input_shape=false, group_by_stack_n=0}): what ran, by name (and shapes; and, with group_by_stack_n of 1 or more,
 -- the line of the program), in the order of first calls: a list of {key=, input_shapes=, line=, count=, cpu_time_total=,
 -- self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total are
 -- means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times lie between events
 -- around an op: for a short op on an idle device they are mostly launch latency.
-local GROUPS = {group_by_input_shape = false, group_by_stack_n = 0}
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, GROUPS)
   options.whole("key_averages", "group_by_stack_n", o.group_by_stack_n, 0)
