@@ -310,18 +310,19 @@ static ty_status put_in(ty_call *c) {
     s = begin(c);
     int64_t row = ty_numel(&p.rest);
     ty_dtype d = (ty_dtype)o->dtype;
-    const bool by_rows = p.place == 0 && rest_is_run(&p) && (!add || d == TY_F32 || d == TY_F64);
+    slabs by;
+    const bool fits = !add || d == TY_F32 || d == TY_F64, by_rows = fits && p.place == 0 && rest_is_run(&p);
+    const bool by_slabs = fits && !by_rows && as_slabs(c, o, o, &by);
     bool rows = by_rows && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1));
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
-    if (by_rows && !rows && same && row && s == TY_OK) {       /* b repeats memory, as a sum's gradient: lays it out */
+    if ((by_rows ? !rows : by_slabs && !ty_is_contiguous(&b)) && same && row && s == TY_OK) {    /* as a sum's gradient, which repeats a number */
       m.dtype = x->dtype;
       s = ty_empty(c->ctx, x->storage->backend, &m, &laid);
       if (s == TY_OK) s = ty_copy_into(c->ctx, laid, &b);
       if (s == TY_OK) b = *laid;
-      rows = s == TY_OK;
+      rows = by_rows && s == TY_OK;
     }
-    slabs by;
-    const bool in_slabs = !rows && (!add || d == TY_F32 || d == TY_F64) && as_slabs(c, o, &b, &by);
+    const bool in_slabs = by_slabs && ty_is_contiguous(&b);
     if (s == TY_OK && rows) put_rows(&p, o, &b, row, add);
     else if (s == TY_OK && in_slabs) put_slabs(&p, &by, o, &b, add);
     for (int64_t i = 0; i < p.n && row && s == TY_OK && !rows && !in_slabs; i++) {
