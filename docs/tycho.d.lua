@@ -9224,7 +9224,7 @@ tycho.nn.ZeroPad2d = {}
 tycho.nn.ZeroPad3d = {}
 
 tycho.nn.parallel = {}
---- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients after backward are the means over all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do.
+--- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients after backward are the means over all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do. PyTorch's gradient_as_bucket_view and static_graph are taken, and change nothing.
 ---@class tycho.nn.parallel.DistributedDataParallel: tycho.nn.Module
 ---@overload fun(module?: any, options?: any): tycho.nn.parallel.DistributedDataParallel
 tycho.nn.parallel.DistributedDataParallel = {}
@@ -9625,10 +9625,10 @@ function tycho.promote_types(a, b) end
 
 tycho.backends = {}
 tycho.backends.mps = {}
---- For programs that ask; only CUDA's GPUs are supported.
+--- For programs that ask: there are no GPUs but CUDA's.
 function tycho.backends.mps.is_available() end
 
---- For programs that ask; only CUDA's GPUs are supported.
+--- For programs that ask: there are no GPUs but CUDA's.
 function tycho.backends.mps.is_built() end
 
 --- `(device="cpu")` a random generator separate from the device's. Functions that draw take it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the same numbers as the device's own.
@@ -10079,6 +10079,10 @@ function tycho.nn.Module:load_state_dict(state, options) end
 ---@param o any
 function tycho.nn.Module:to(target, dtype, o) end
 
+--- `(device)` to_empty(device), or {device=}: moves all parameters and buffers without their values, which are anything afterwards: for a state that is to be loaded. Gradients become nil. Gives the module.
+---@param device any
+function tycho.nn.Module:to_empty(device) end
+
 --- As to("float16").
 function tycho.nn.Module:half() end
 
@@ -10332,6 +10336,11 @@ function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
 --- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function tycho.nn.parallel.DistributedDataParallel:reduce_gradients() end
 
+--- `(state, fn)` fn(state, bucket) exchanges the gradients of each bucket in the place of the mean over all processes. It gives a tensor like bucket:buffer(), or a function that waits for one and gives it. bucket: buffer(), one vector; gradients() and parameters(), lists; index(), from 1; is_last(); group; and async_op, which it hands to all_reduce: true while backward goes on. nn.parallel.fp16_compress_hook and bf16_compress_hook (state: a group, or nil) exchange 16-bit numbers. Errors if there is a hook already.
+---@param state any
+---@param fn any
+function tycho.nn.parallel.DistributedDataParallel:register_comm_hook(state, fn) end
+
 --- `(fn, ...)` Calls fn(...) without exchanging gradients, and gives its results. Gradients add up in this process until a backward outside of it: for gradient accumulation.
 ---@param fn any
 function tycho.nn.parallel.DistributedDataParallel:no_sync(fn, ...) end
@@ -10340,6 +10349,16 @@ function tycho.nn.parallel.DistributedDataParallel:no_sync(fn, ...) end
 ---@param module any
 ---@param process_group? any
 function tycho.nn.SyncBatchNorm:convert_sync_batchnorm(module, process_group) end
+
+--- `(group, bucket)` For register_comm_hook(group, fp16_compress_hook): gradients are exchanged as float16.
+---@param group any
+---@param bucket any
+function tycho.nn.parallel.fp16_compress_hook(group, bucket) end
+
+--- `(group, bucket)` For register_comm_hook(group, bf16_compress_hook): gradients are exchanged as bfloat16.
+---@param group any
+---@param bucket any
+function tycho.nn.parallel.bf16_compress_hook(group, bucket) end
 
 tycho.nn.utils = {}
 --- `(tensors, norm_type=2, error_if_nonfinite=false)` the norm of all elements of a list of tensors, a tensor on their device.

@@ -26,7 +26,7 @@ describe("several processes", function()
     pending "need tycho/mpi.so and mpirun"
     return
   end
-  for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "accumulation", "unused",
+  for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "comm_hooks", "accumulation", "unused",
       "scaler", "buffers", "compiled", "replays", "batch_norm", "sampler", "refusals", "wrapping",
       "sharded", "sharded_more", "sharded_any", "sharded_use", "zero"} do
     it("agree: " .. case, function()

@@ -18,6 +18,19 @@ describe("what changes in use", function()
     assert.is_true(nn.isinstance(list[1], nn.Linear))
   end)
 
+  it("to_empty keeps parameters and what they are like, for a state that is loaded", function()
+    local net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+    local state, first = {}, net[1].weight
+    for name, v in pairs(net:state_dict()) do state[name] = v:clone() end
+    net(tycho.randn(4, 2)):sum():backward()
+    assert.equal(net, net:to_empty {device = net[1].weight.device})
+    assert.is_true(rawequal(first, net[1].weight) and first.requires_grad and first.is_leaf and first.grad == nil)
+    assert.same({"3x2", "int64"}, {tostring(first.shape), net[2].num_batches_tracked.dtype})
+    net:load_state_dict(state)
+    for name, v in pairs(net:state_dict()) do assert.is_true(v:equal(state[name]), name) end
+    fails("to_empty: argument 1 must be a device, got nil", net.to_empty, net)
+  end)
+
   it("a list's members have the names that they are given, in their places", function()
     local net = nn.Sequential()
     for i = 0, 2 do net:add_module(tostring(i), nn.Linear(i + 1, i + 2)) end

@@ -1,39 +1,58 @@
--- tycho.backends: switches of the underlying libraries, as fields: tycho.backends.cudnn.benchmark = true.
---   cudnn.benchmark      time the available plans for convolutions and products of a new shape; else take the library's first choice
+-- tycho.backends: switches of the libraries underneath, as fields: tycho.backends.cudnn.benchmark = true.
+--   cudnn.benchmark      convolutions and products of a new shape time the plans there are; else the library's first choice is taken
 --   cudnn.deterministic  only plans that give the same bits each time
 --   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
---                        (cuda.matmul.allow_tf32: products alone, cudnn.allow_tf32: convolutions alone)
+--                        (cuda.matmul.allow_tf32: products alone, cudnn.allow_tf32: convolutions alone; as words, "tf32" or "ieee":
+--                        cuda.matmul.fp32_precision, cudnn.conv.fp32_precision)
+--   cuda.matmul.allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction
+--                        always false: products of 16-bit numbers are summed in float32
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail = options.fail
 
--- flags: the switches by name. A field for several switches sets all of them, and is true if all are.
-local function switches(name, flags)
-  local function flag(k)
-    if flags[k] then return flags[k] end
-    fail("backends.%s has no '%s'%s", name, tostring(k), options.suggest(k, flags))
-  end
-  return setmetatable({}, {
-    __index = function(_, k)
-      local f = flag(k)
-      if type(f) == "string" then return core.gpu.flag(f) end
+-- A switch: get() and set(v), and how set's value must be. of: the names of the library's flags; all are set, and all must be for it to be.
+local function switch(of)
+  return {
+    get = function()
       local on = true
-      for _, one in ipairs(f) do on = on and core.gpu.flag(one) end
+      for _, one in ipairs(of) do on = on and core.gpu.flag(one) end
       return on
     end,
+    set = function(v) for _, one in ipairs(of) do core.gpu.flag(one, v) end end,
+    fits = function(v) return type(v) == "boolean" end, needs = "a boolean"}
+end
+-- The same of TF32, by a word.
+local function precision(flag)
+  local on = switch {flag}
+  return {get = function() return on.get() and "tf32" or "ieee" end, set = function(v) on.set(v == "tf32") end,
+    fits = function(v) return v == "tf32" or v == "ieee" end, needs = "'tf32' or 'ieee'"}
+end
+local never = {get = function() return false end, set = function() end, fits = function(v) return v == false end, needs = "false"}
+
+-- A table whose fields are switches.
+local function switches(name, list, more)
+  local function find(k)
+    if list[k] then return list[k] end
+    fail("backends.%s has no '%s'%s", name, tostring(k), options.suggest(k, list))
+  end
+  return setmetatable(more or {}, {
+    __index = function(_, k) return find(k).get() end,
     __newindex = function(_, k, v)
-      flag(k)
-      if type(v) ~= "boolean" then fail("backends.%s.%s must be a boolean, got %s", name, k, type(v)) end
-      for _, one in ipairs(type(flags[k]) == "table" and flags[k] or {flags[k]}) do core.gpu.flag(one, v) end
+      local s = find(k)
+      if not s.fits(v) then fail("backends.%s.%s must be %s, got %s", name, k, s.needs, options.shown(v)) end
+      s.set(v)
     end})
 end
 
-local cuda = switches("cuda", {allow_tf32 = {"allow_tf32", "conv_tf32"}})
-rawset(cuda, "matmul", switches("cuda.matmul", {allow_tf32 = "allow_tf32"}))
+local products, convolutions = "allow_tf32", "conv_tf32"
+local conv = switches("cudnn.conv", {fp32_precision = precision(convolutions)})
 local backends = options.told({
-  cudnn = switches("cudnn", {benchmark = "cudnn_benchmark", deterministic = "cudnn_deterministic", allow_tf32 = "conv_tf32"}),
-  cuda = cuda,
-  -- For programs that ask; only CUDA's GPUs are supported.
+  cudnn = switches("cudnn", {benchmark = switch {"cudnn_benchmark"}, deterministic = switch {"cudnn_deterministic"},
+    allow_tf32 = switch {convolutions}}, {conv = conv}),
+  cuda = switches("cuda", {allow_tf32 = switch {products, convolutions}}, {
+    matmul = switches("cuda.matmul", {allow_tf32 = switch {products}, fp32_precision = precision(products),
+      allow_fp16_reduced_precision_reduction = never, allow_bf16_reduced_precision_reduction = never})}),
+  -- For programs that ask: there are no GPUs but CUDA's.
   mps = {is_available = function() return false end, is_built = function() return false end}}, "backends")
-getmetatable(backends).__newindex = function(t, k) return t[k] end       -- nothing can be set at this level; raises with a suggestion
+getmetatable(backends).__newindex = function(t, k) return t[k] end       -- there is nothing to set but what is within: the name is told
 return backends

@@ -46,6 +46,21 @@ function Module:to(target, dtype, o)
   if not ok then fail(err) end
   return self
 end
+-- to_empty(device), or {device=}: moves all parameters and buffers without their values, which are anything afterwards: for a state that
+-- is to be loaded. Gradients become nil. Gives the module.
+function Module:to_empty(device)
+  if type(device) == "table" then device = options.fill("to_empty", device, {device = "cpu"}).device end
+  options.expect("to_empty", 1, device, type(device) == "string", "a device")
+  no_grad(function()
+    for _, kind in ipairs {"parameter", "buffer"} do
+      walk(self, kind, "", {}, function(_, v)
+        v.grad = nil
+        core.set_data(v, core.ops.empty(v.shape, {dtype = v.dtype, device = device}))
+      end)
+    end
+  end)
+  return self
+end
 -- As to("float16").
 function Module:half() return self:to("float16") end
 -- As to("bfloat16").

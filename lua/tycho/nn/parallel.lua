@@ -41,7 +41,7 @@ end
 -- Begins a pass, in which no gradient has come yet.
 local function begin(self)
   self.next, self.came, self.unused = 1, {}, nil
-  for _, b in ipairs(self.buckets) do b.left, b.whole, b.work = #b.params, nil, nil end
+  for _, b in ipairs(self.buckets) do b.left, b.means = #b.params, nil end
 end
 
 -- A bucket's gradients as one tensor; zeros where there is none.
@@ -80,6 +80,57 @@ local function used_by_any(self)
   return used
 end
 
+---- exchanging a bucket ----
+local Bucket = {}
+Bucket.__index = Bucket
+-- All its gradients as one vector.
+function Bucket:buffer() return self._whole end
+-- Its gradients: views of the buffer, shaped as the parameters.
+function Bucket:gradients()
+  local out = {}
+  flat.each(self._whole, self._params, function(i, part) out[i] = part end)
+  return out
+end
+function Bucket:parameters() return {unpack(self._params)} end
+-- Its number, from 1, in the order in which buckets are exchanged.
+function Bucket:index() return self._index end
+function Bucket:is_last() return self._is_last end
+
+-- Begins to average a bucket's gradients. Gives a function that waits for the means, in a tensor like whole.
+local function exchange(self, k, whole, async)
+  local hook = self.comm_hook
+  if not hook then
+    local work = distributed.all_reduce(whole, "mean", {group = self.group, async_op = async})
+    return function()
+      if async then work:wait() end
+      return whole
+    end
+  end
+  local given = hook.fn(hook.state, setmetatable({_whole = whole, _params = self.buckets[k].params, _index = k,
+    _is_last = k == #self.buckets, group = self.group, async_op = async}, Bucket))
+  return function()
+    local means = given
+    if modes.callable(given) then means = given() end
+    if not core.is_tensor(means) or means.shape ~= whole.shape then
+      fail("DistributedDataParallel: the communication hook must give a tensor of shape %s, or a function that gives it, got %s",
+        tostring(whole.shape), core.is_tensor(means) and "shape " .. tostring(means.shape) or options.shown(means))
+    end
+    return means
+  end
+end
+-- A hook that exchanges gradients in a 16-bit dtype: half the bytes.
+local function compressing(dtype)
+  return function(group, bucket)
+    local whole = bucket:buffer()
+    local small = M.to(whole, dtype)
+    local work = distributed.all_reduce(small, "mean", {group = group or bucket.group, async_op = bucket.async_op})
+    return function()
+      if bucket.async_op then work:wait() end
+      return M.to(small, whole.dtype)
+    end
+  end
+end
+
 -- Notes that p's gradient is there, or won't come (how: "unused"; noted in backward, so that exchanges that processes make after forward
 -- come first in all of them). Buckets are exchanged in their order, which is the same in all processes.
 local function arrived(self, p, how)
@@ -102,15 +153,13 @@ local function arrived(self, p, how)
   no_grad(function()
     while self.buckets[self.next] and self.buckets[self.next].left == 0 do
       local full = self.buckets[self.next]
-      full.whole = gathered(full)
-      full.work = distributed.all_reduce(full.whole, "mean", {group = self.group, async_op = true})
+      full.means = exchange(self, self.next, gathered(full), true)
       self.next = self.next + 1
     end
     if self.next <= #self.buckets then return end
     local used = used_by_any(self)
     for _, full in ipairs(self.buckets) do
-      full.work:wait()
-      spread(full, full.whole, used)
+      spread(full, full.means(), used)
     end
     begin(self)
   end)
@@ -154,13 +203,13 @@ end
 -- the module, whose gradients after backward are the means over all processes; each process has its own share of the data.
 -- broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all
 -- parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can
--- do.
+-- do. PyTorch's gradient_as_bucket_view and static_graph are taken, and change nothing.
 function Parallel:init(net, o)
   replicas.need_parameters("DistributedDataParallel", net)
   replicas.refuse_parts("DistributedDataParallel", net:parameters())
   o = options.fill("DistributedDataParallel", o,
     {bucket_cap_mb = 25, broadcast_buffers = true, find_unused_parameters = false, overlap = true,
-      process_group = false, device_ids = false, output_device = false})
+      process_group = false, device_ids = false, output_device = false, gradient_as_bucket_view = false, static_graph = false})
   options.number("DistributedDataParallel", "bucket_cap_mb", o.bucket_cap_mb, 0)
   self.group = distributed.group_of("DistributedDataParallel", o.process_group or nil)
   self.module = net
@@ -190,10 +239,21 @@ end
 -- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function Parallel:reduce_gradients()
   no_grad(function()
-    for _, b in ipairs(self.buckets) do
-      spread(b, ops.collective_(gathered(b), "all_reduce", "mean", 0, 0, self.group.id))
+    for k, b in ipairs(self.buckets) do
+      if self.comm_hook then spread(b, exchange(self, k, gathered(b), false)())
+      else spread(b, ops.collective_(gathered(b), "all_reduce", "mean", 0, 0, self.group.id)) end
     end
   end)
+end
+
+-- register_comm_hook(state, fn): fn(state, bucket) exchanges the gradients of each bucket in the place of the mean over all processes. It
+-- gives a tensor like bucket:buffer(), or a function that waits for one and gives it. bucket: buffer(), one vector; gradients() and
+-- parameters(), lists; index(), from 1; is_last(); group; and async_op, which it hands to all_reduce: true while backward goes on.
+-- nn.parallel.fp16_compress_hook and bf16_compress_hook (state: a group, or nil) exchange 16-bit numbers. Errors if there is a hook already.
+function Parallel:register_comm_hook(state, fn)
+  options.expect("register_comm_hook", 2, fn, modes.callable(fn), "a function")
+  if self.comm_hook then fail "register_comm_hook: there is a communication hook already" end
+  self.comm_hook = {state = state, fn = fn}
 end
 
 -- forward, with buffers already equal and inputs on the module's device.
@@ -314,5 +374,10 @@ function Sync.convert_sync_batchnorm(net, group)
   return given
 end
 
-lib.classes.parallel = options.told({DistributedDataParallel = Parallel}, "nn.parallel")
+local parallel = {DistributedDataParallel = Parallel}
+-- For register_comm_hook(group, fp16_compress_hook): gradients are exchanged as float16.
+parallel.fp16_compress_hook = compressing "float16"
+-- For register_comm_hook(group, bf16_compress_hook): gradients are exchanged as bfloat16.
+parallel.bf16_compress_hook = compressing "bfloat16"
+lib.classes.parallel = options.told(parallel, "nn.parallel")
 return lib.classes.parallel
