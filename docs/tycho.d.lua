@@ -10336,7 +10336,7 @@ function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
 --- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function tycho.nn.parallel.DistributedDataParallel:reduce_gradients() end
 
---- `(state, fn)` fn(state, bucket) exchanges the gradients of each bucket in the place of the mean over all processes. It gives a tensor like bucket:buffer(), or a function that waits for one and gives it. bucket: buffer(), one vector; gradients() and parameters(), lists; index(), from 1; is_last(); group; and async_op, which it hands to all_reduce: true while backward goes on. nn.parallel.fp16_compress_hook and bf16_compress_hook (state: a group, or nil) exchange 16-bit numbers. Errors if there is a hook already.
+--- `(state, fn)` fn(state, bucket) exchanges the gradients of each bucket in the place of the mean over all processes. It gives a tensor like bucket:buffer(), or a function that waits for one and gives it. bucket: buffer(), one vector; gradients() and parameters(), lists; index(), from 1; is_last(); group; and async_op, which it hands to all_reduce: true while backward goes on. nn.parallel.fp16_compress_hook and bf16_compress_hook (state: a group, or nil) exchange 16-bit numbers. Errors if there is a hook.
 ---@param state any
 ---@param fn any
 function tycho.nn.parallel.DistributedDataParallel:register_comm_hook(state, fn) end

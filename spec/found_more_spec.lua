@@ -182,4 +182,16 @@ describe("found at the edges", function()
     end
     helper.fails("get_device_name", tycho.cuda.get_device_name, 77)
   end)
+
+  it("utils.checkpoint takes PyTorch's options, and tells the program's own tables from them", function()
+    local checkpoint, y = tycho.utils.checkpoint, tycho.ones(2, {requires_grad = true})
+    for _, o in ipairs {{early_stop = false}, {use_reentrant = false, determinism_check = "none", debug = true}} do
+      assert.equal(0, select(2, checkpoint(function(v, ...) return v, select("#", ...) end, tycho.ones(1), o)))
+    end
+    local own = {debug = true, mask = 1}                  -- an argument, whose names are the program's
+    assert.same(own, (select(2, checkpoint(function(v, o) return v, o end, tycho.ones(1), own))))
+    helper.fails("checkpoint: unknown option 'early_stp'; did you mean 'early_stop'?", checkpoint, print, y,
+      {use_reentrant = false, early_stp = true})
+    helper.fails("checkpoint: there is no context_fn", checkpoint, print, y, {use_reentrant = false, context_fn = print})
+  end)
 end)

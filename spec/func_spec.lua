@@ -30,7 +30,7 @@ describe("func", function()
     close(func.grad(f, {argnums = 2})(a, b), tycho.tensor {1, 4}, "by name", 0)
     local function product(u, v) return u * v end
     close(func.jacrev(product, {argnums = 2})(a, b), tycho.tensor {{1, 0}, {0, 2}}, "by name", 0)
-    local slope, sum, what = func.jacrev(function(x) return x * x, x:sum(), "more" end, 1, {has_aux = true, chunk_size = 1})(b)
+    local slope, sum, what = func.jacrev(function(v) return v * v, v:sum(), "more" end, 1, {has_aux = true, chunk_size = 1})(b)
     close(slope, (2 * b):diag(), "with results that have none", 0)
     close(sum, b:sum(), "such a one", 0)
     assert.equal("more", what)

@@ -113,28 +113,9 @@ describe("guides: tensors", function()
     fails("precision must be a whole number from 0", tycho.set_printoptions, {precision = -1})
   end)
 
-  it("say what dtypes become together, and how exact products are", function()
+  it("say what dtypes become together", function()
     assert.equal("float32", tycho.promote_types("float16", "bfloat16"))
     assert.equal("float16", tycho.promote_types("int64", "float16"))
-    assert.equal("highest", tycho.get_float32_matmul_precision())
-    tycho.set_float32_matmul_precision "high"
-    local b = tycho.backends
-    assert.same({true, false, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32, b.cuda.allow_tf32})
-    b.cuda.allow_tf32 = true
-    assert.is_true(b.cudnn.allow_tf32 and b.cuda.allow_tf32)
-    b.cuda.matmul.allow_tf32 = false
-    assert.same({false, true, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32, b.cuda.allow_tf32})
-    assert.same({"ieee", "tf32"}, {b.cuda.matmul.fp32_precision, b.cudnn.conv.fp32_precision})
-    b.cudnn.conv.fp32_precision, b.cuda.matmul.fp32_precision = "ieee", "tf32"
-    assert.same({true, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32})
-    b.cuda.allow_tf32 = false
-    assert.equal("highest", tycho.get_float32_matmul_precision())
-    b.cuda.matmul.allow_fp16_reduced_precision_reduction = false
-    fails("backends.cuda.matmul.allow_bf16_reduced_precision_reduction must be false, got true", function()
-      b.cuda.matmul.allow_bf16_reduced_precision_reduction = true
-    end)
-    fails("backends.cudnn.conv.fp32_precision must be 'tf32' or 'ieee', got 'high'", function() b.cudnn.conv.fp32_precision = "high" end)
-    fails("'highest', 'high' or 'medium'", tycho.set_float32_matmul_precision, "low")
   end)
 
   it("have their random numbers forked", function()

@@ -50,7 +50,9 @@ local GROUPS = {group_by_input_shape = false, group_by_stack_n = 0}
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, GROUPS)
   options.whole("key_averages", "group_by_stack_n", o.group_by_stack_n, 0)
-  if o.group_by_stack_n > 0 and not self._lines then fail "key_averages: group_by_stack_n needs a profile taken with {with_stack = true}" end
+  if o.group_by_stack_n > 0 and not self._lines then
+    fail "key_averages: group_by_stack_n needs a profile taken with {with_stack = true}"
+  end
   local list, by = {}, {}
   for _, e in ipairs(self.events) do
     local shapes, line = o.group_by_input_shape and e.shapes or nil, o.group_by_stack_n > 0 and e.line or nil
@@ -146,7 +148,7 @@ function Profile:__tostring() return self:table() end
 function Profile:export_chrome_trace(path)
   local list = {}
   local function add(name, row, begin, time, e)
-    list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time, 
+    list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time,
       args = {shapes = e.shapes or "", line = e.line, bytes = e.bytes}}
   end
   for _, e in ipairs(self.events) do
@@ -225,7 +227,8 @@ end
 
 -- For PyTorch's option `activities`: all that there are are recorded.
 profiler.ProfilerActivity = options.told({CPU = "cpu", CUDA = "cuda"}, "ProfilerActivity")
-local OPTIONS = {record_shapes = false, with_stack = false, schedule = false, on_trace_ready = false, profile_memory = true, activities = false}
+local OPTIONS = {record_shapes = false, with_stack = false, schedule = false, on_trace_ready = false, profile_memory = true,
+  activities = false}
 local function always() return "record" end
 local function new_profile(o)
   o = options.fill("profile", o, OPTIONS)

@@ -138,7 +138,9 @@ local function put(lists, name, when, fn, o)
   o = o or {}
   check(name, o, {prepend = true, with_kwargs = when == "before" or when == "after" or nil, always_call = when == "after" or nil})
   for _, flag in ipairs(FLAGS) do
-    if o[flag] ~= nil and type(o[flag]) ~= "boolean" then fail("%s: %s must be true or false, got %s", name, flag, options.shown(o[flag])) end
+    if o[flag] ~= nil and type(o[flag]) ~= "boolean" then
+      fail("%s: %s must be true or false, got %s", name, flag, options.shown(o[flag]))
+    end
   end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   hooks.there = true

@@ -249,7 +249,7 @@ end
 -- register_comm_hook(state, fn): fn(state, bucket) exchanges the gradients of each bucket in the place of the mean over all processes. It
 -- gives a tensor like bucket:buffer(), or a function that waits for one and gives it. bucket: buffer(), one vector; gradients() and
 -- parameters(), lists; index(), from 1; is_last(); group; and async_op, which it hands to all_reduce: true while backward goes on.
--- nn.parallel.fp16_compress_hook and bf16_compress_hook (state: a group, or nil) exchange 16-bit numbers. Errors if there is a hook already.
+-- nn.parallel.fp16_compress_hook and bf16_compress_hook (state: a group, or nil) exchange 16-bit numbers. Errors if there is a hook.
 function Parallel:register_comm_hook(state, fn)
   options.expect("register_comm_hook", 2, fn, modes.callable(fn), "a function")
   if self.comm_hook then fail "register_comm_hook: there is a communication hook already" end
