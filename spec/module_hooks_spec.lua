@@ -67,7 +67,8 @@ describe("hooks", function()
     net:register_forward_hook(says "own")
     local y = net(x)
     helper.close(y, plain, "watched", 0)
-    assert.same({"before Sequential", "before Linear", "after Linear", "before ReLU", "after ReLU", "after Sequential", "own Sequential"}, said)
+    assert.same({"before Sequential", "before Linear", "after Linear", "before ReLU", "after ReLU", "after Sequential", "own Sequential"},
+      said)
     said = {}
     y:sum():backward()
     assert.same({"towards Sequential", "back Sequential", "towards ReLU", "back ReLU", "towards Linear", "back Linear"}, said)

@@ -315,7 +315,8 @@ static ty_status put_in(ty_call *c) {
     const bool by_slabs = fits && !by_rows && as_slabs(c, o, o, &by);
     bool rows = by_rows && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1));
     for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
-    if ((by_rows ? !rows : by_slabs && !ty_is_contiguous(&b)) && same && row && s == TY_OK) {    /* as a sum's gradient, which repeats a number */
+    /* b may repeat memory, as a sum's gradient does */
+    if ((by_rows ? !rows : by_slabs && !ty_is_contiguous(&b)) && same && row && s == TY_OK) {
       m.dtype = x->dtype;
       s = ty_empty(c->ctx, x->storage->backend, &m, &laid);
       if (s == TY_OK) s = ty_copy_into(c->ctx, laid, &b);

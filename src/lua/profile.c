@@ -138,7 +138,7 @@ static void set_number(lua_State *L, const char *k, double v) {
   lua_setfield(L, -2, k);
 }
 
-/* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, depth=, gpu=, gpu_begin=, gpu_time=}; times in us; it waits for
+/* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, depth=, gpu=, gpu_begin=, gpu_time=}; times in us. Waits for
  * GPUs. */
 static int profile_stop(lua_State *L) {
   ty_state *s = ty_state_of(L);
