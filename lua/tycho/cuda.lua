@@ -26,7 +26,8 @@ function cuda.current_device() return gpu.current_device() end
 function cuda.synchronize(device) gpu.synchronize(device) end
 -- How often the host has waited for a GPU so far. If this doesn't grow during a step, the host never waited in it.
 function cuda.sync_count() return gpu.sync_count() end
--- A table {name=, major=, minor=, multi_processor_count=, total_memory= in bytes}.
+-- A table {name=, major=, minor=, multi_processor_count=, total_memory=, warp_size=, max_threads_per_multi_processor=,
+-- regs_per_multiprocessor=, L2_cache_size=, shared_memory_per_multiprocessor=, shared_memory_per_block=}; memory in bytes.
 function cuda.get_device_properties(device) return gpu.get_device_properties(device) end
 -- The GPU's name, such as "NVIDIA H100".
 function cuda.get_device_name(device)

@@ -344,6 +344,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   p->totalGlobalMem = capacity();
   p->major = 9;
   p->multiProcessorCount = 4;
+  p->warpSize = 32;
+  p->sharedMemPerBlock = 48 << 10;
   return cudaSuccess;
 }
 

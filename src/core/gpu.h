@@ -29,7 +29,11 @@ typedef struct {
 
 ty_status ty_verror(ty_ctx *ctx, const char *who, const char *fmt, va_list ap);   /* who: NULL or the op */
 
-typedef struct { char name[256]; int major, minor, multiprocessors; size_t memory; } ty_gpu_properties;
+typedef struct {
+  char name[256];
+  int major, minor, multiprocessors, warp, threads, registers;     /* threads, registers: of a multiprocessor */
+  size_t memory, l2, shared, shared_of_block;                      /* bytes; shared: of a multiprocessor; of_block: without opting in */
+} ty_gpu_properties;
 #define TY_GPU_SIZES 6                 /* size classes of blocks: class k up to TY_GPU_SIZE(k) bytes, the last one the rest */
 #define TY_GPU_SIZE(k) ((size_t)4096 << 4 * (k))
 typedef struct {

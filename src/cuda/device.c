@@ -103,7 +103,9 @@ ty_k_fault *ty_fault_of(int gpu) { return faults[gpu]; }
 static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
   struct cudaDeviceProp p;
   CUDA(ctx, gpu, cudaGetDeviceProperties(&p, gpu));
-  *out = (ty_gpu_properties){.major = p.major, .minor = p.minor, .multiprocessors = p.multiProcessorCount, .memory = p.totalGlobalMem};
+  *out = (ty_gpu_properties){.major = p.major, .minor = p.minor, .multiprocessors = p.multiProcessorCount, .memory = p.totalGlobalMem,
+    .warp = p.warpSize, .threads = p.maxThreadsPerMultiProcessor, .registers = p.regsPerMultiprocessor, .l2 = (size_t)p.l2CacheSize,
+    .shared = p.sharedMemPerMultiprocessor, .shared_of_block = p.sharedMemPerBlock};
   snprintf(out->name, sizeof out->name, "%s", p.name);
   return TY_OK;
 }

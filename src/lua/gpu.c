@@ -225,12 +225,13 @@ static int get_device_properties(lua_State *L) {
   ty_ctx *ctx = context(L);
   int k = ty_gpu_at(L, 1, luaL_optstring(L, 2, "get_device_properties"));
   if (ty_gpu_library.properties(ctx, k, &p) != TY_OK) return ty_raise(L, ctx);
-  lua_createtable(L, 0, 5);
+  const struct { const char *name; double value; } all[] = {{"major", p.major}, {"minor", p.minor},
+    {"multi_processor_count", p.multiprocessors}, {"total_memory", (double)p.memory}, {"warp_size", p.warp},
+    {"max_threads_per_multi_processor", p.threads}, {"regs_per_multiprocessor", p.registers}, {"L2_cache_size", (double)p.l2},
+    {"shared_memory_per_multiprocessor", (double)p.shared}, {"shared_memory_per_block", (double)p.shared_of_block}};
+  lua_createtable(L, 0, 11);
   lua_pushstring(L, p.name); lua_setfield(L, -2, "name");
-  lua_pushinteger(L, p.major); lua_setfield(L, -2, "major");
-  lua_pushinteger(L, p.minor); lua_setfield(L, -2, "minor");
-  lua_pushinteger(L, p.multiprocessors); lua_setfield(L, -2, "multi_processor_count");
-  lua_pushnumber(L, (lua_Number)p.memory); lua_setfield(L, -2, "total_memory");
+  for (unsigned i = 0; i < sizeof all / sizeof *all; i++) { lua_pushnumber(L, all[i].value); lua_setfield(L, -2, all[i].name); }
   return 1;
 }
 
