@@ -94,7 +94,8 @@ template <class T> static __device__ __forceinline__ void keep_part(const ty_k_b
   at[a.channels] = v.b;
 }
 
-/* Makes channel ch's coefficients of all its moments. apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
+/* Turns the moments of all of channel ch into coefficients for apply: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) +
+   c3. */
 template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch,
   const part<T> &all) {
   const int64_t count = a.images * a.pixels;
@@ -267,7 +268,7 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
     const int64_t mine = first + c < a.channels ? first + c : a.channels - 1;
     all = kept_parts<T, 32>(a, mine, w, turns, [&](two<T> v) {
       v = combine_turns(v, sums, c, w, wide, turns, add<T>);
-      if (w == 0) sums[c] = v;             /* only turn 0's threads use this element */
+      if (w == 0) sums[c] = v;             /* only turn 0's threads have read this element */
       __syncthreads();
       return sums[c];
     });

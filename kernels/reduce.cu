@@ -7,7 +7,7 @@
 #include "rows.cuh"
 
 #define THREADS 256
-#define LANES 32                 /* lanes of a block, at most; side by side: results, at least */
+#define LANES 32                 /* the most lanes of a block; results side by side are as many at least */
 #define WARPS ((TY_K_ROW_THREADS > THREADS ? TY_K_ROW_THREADS : THREADS) / 32)
 constexpr int AHEAD = 4;         /* reads of a thread that don't wait for one another */
 
