@@ -214,15 +214,15 @@ test-sim test-sim-full test-sim-lockstep test-sim-async:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
-# The same specs on hardware, GPU_JOBS files at a time, since each takes memory there. The library is brought up to date first, unless BUILT
-# is set: then a finished one was brought along.
+# The same specs on hardware, GPU_JOBS files at a time, since each takes memory there. The library is brought up to date first, unless
+# BUILT is set: then a finished one was brought along.
 GPU_JOBS ?= 6
 test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,$(GPU_JOBS)) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
-# The same under compute-sanitizer, each tensor in memory of its own; some files take minutes. TOOL: memcheck, racecheck, initcheck, synccheck;
-# SPECS="spec/rows_spec.lua ..." selects files; PARTS=8 spreads the cases of each file over so many processes.
+# The same under compute-sanitizer, each tensor in memory of its own; some files take minutes. TOOL: memcheck, racecheck, initcheck,
+# synccheck; SPECS="spec/rows_spec.lua ..." selects files; PARTS=8 spreads the cases of each file over so many processes.
 TOOL ?= memcheck
 sanitize-gpu: all
 	TYCHO_CUDA_CACHE=0 TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/$(TOOL).log $(GPU_JOBS) \
@@ -326,8 +326,8 @@ test-tsan:
 	  -o $(BUILD)/tsan/threads -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm -pthread
 	$(BUILD)/tsan/threads 1000 $(BUILD)/tsan
 
-# Kills a training run 500 times, makes each system call of a save fail in turn, and damages a checkpoint by 100,000 flipped bits and by 10,000
-# truncations.
+# Kills a training run 500 times, makes each system call of a save fail in turn, and damages a checkpoint by 100,000 flipped bits and
+# 10,000 truncations.
 KILLS ?= 500
 test-crash: all
 	TYCHO_KILLS=$(KILLS) TYCHO_FLIPS=$(shell expr $(KILLS) \* 200) $(BUSTED) spec/crash_spec.lua spec/checkpoint_spec.lua

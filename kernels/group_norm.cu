@@ -19,7 +19,7 @@
 template <class T> static __device__ __forceinline__ part<T> *part_of(const ty_k_group_norm &a, int64_t plane, int64_t k) {
   return (part<T> *)a.work + k * a.n * a.c + plane;
 }
-/* Backward, of a group: what is subtracted from its elements' gradients, a, and from these for each unit of distance from the mean, b. */
+/* Backward, of a group: from an element's gradient a is subtracted, and b times the element's distance from the mean. */
 template <class T> static __device__ __forceinline__ two<T> *slopes_of(const ty_k_group_norm &a, int64_t group) {
   return (two<T> *)part_of<T>(a, 0, a.parts) + group;
 }
@@ -162,7 +162,7 @@ template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group
   ((T *)a.rstd)[group] = (T)(1 / sqrt((double)(all.b / all.n) + a.eps));
 }
 
-/* The gradients of weight and bias: LANES channels side by side, whose other threads take turns at images. */
+/* The gradients of weight and bias: LANES channels side by side; a block's other threads take turns at images. */
 template <class T> __global__ void __launch_bounds__(MANY) weights(const ty_k_group_norm a) {
   __shared__ two<T> s[MANY];
   const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
