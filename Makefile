@@ -16,7 +16,7 @@ TRIPLET := $(shell $(CC) -print-multiarch 2>/dev/null)
 BLAS    ?= /usr/lib/$(TRIPLET)/openblas-openmp
 LUA_INCDIR ?= $(shell pkg-config --variable=includedir luajit 2>/dev/null)
 
-# Contraction is off so that a*b+c means the same everywhere; whole numbers wrap.
+# Contraction is off, so that a*b+c gives the same bits everywhere; integers wrap.
 CFLAGS  ?= -O2 -g
 override CFLAGS += -std=gnu11 -fPIC -fopenmp -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off \
   -Wall -Wextra -DTY_INTERFACE=$(INTERFACE)u -iquote src/core -iquote src/cpu -iquote src/io -iquote src/lua -I$(LUA_INCDIR) -I/usr/include/$(TRIPLET)/openblas-openmp
@@ -35,7 +35,7 @@ ISA_avx512 := -march=skylake-avx512 -mprefer-vector-width=512
 endif
 LOOPS := loops pool_loops column_loops sample_loops depthwise_loops fourier_loops distance_loops
 OBJ  += $(foreach f,$(LOOPS),$(ISAS:%=$(BUILD)/cpu/$(f)_%.o))
-# attributes.h is made of ops.def, perhaps only now
+# without attributes.h, which is made from ops.def, perhaps only in this run
 INTERFACE := $(shell cat $(filter-out src/core/attributes.h,$(wildcard src/core/*.h)) src/core/*.def | cksum | cut -d' ' -f1)
 HDR  := $(wildcard src/*/*.h src/core/*.def)
 
@@ -45,7 +45,7 @@ export LUA_CPATH = $(CURDIR)/$(BUILD)/?.so;;
 PREFIX_LUA ?= /usr/local/share/lua/5.1
 PREFIX_LIB ?= /usr/local/lib/lua/5.1
 BUSTED  = $(LUAJIT) $(shell command -v busted)
-# How many spec files are tested at a time; ARGS, files or options of busted's, make one process of all.
+# How many spec files are tested at a time. With ARGS (files or options for busted) one process runs all.
 JOBS   ?= $(shell nproc)
 SPLIT   = $(if $(ARGS),0,$(JOBS))
 BUILD_PACKAGES = gcc libc6-dev pkg-config luajit libluajit-5.1-dev libopenblas-openmp-dev libdnnl-dev libjansson-dev libspng-dev libturbojpeg0-dev libxxhash-dev libzip-dev zlib1g-dev
@@ -53,7 +53,7 @@ TEST_PACKAGES  = lua-busted libopenmpi-dev openmpi-bin
 LINT_PACKAGES  = lua-check
 DEMO_PACKAGES  = dataset-fashion-mnist
 
-# What is built is named, with V=1 by the whole command.
+# Names each target that is built; V=1 shows the whole command.
 ifeq ($(V),)
 SAY = @printf '%-5s %s\n'
 RUN = @
@@ -83,7 +83,7 @@ $(BUILD)/%.o: src/%.c $(HDR)
 	$(SAY) CC $@
 	$(RUN)$(CC) $(CFLAGS) -c $< -o $@
 
-$(BUILD)/cpu/copy.o $(BUILD)/cpu/index.o $(BUILD)/cpu/nonzero.o $(BUILD)/cpu/random.o $(BUILD)/cpu/resize.o $(BUILD)/io/picture.o $(BUILD)/io/warp.o: CFLAGS += -O3     # inner loops of their own
+$(BUILD)/cpu/copy.o $(BUILD)/cpu/index.o $(BUILD)/cpu/nonzero.o $(BUILD)/cpu/random.o $(BUILD)/cpu/resize.o $(BUILD)/io/picture.o $(BUILD)/io/warp.o: CFLAGS += -O3     # these have inner loops of their own
 
 define VECTOR
 $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
@@ -93,7 +93,7 @@ $(BUILD)/cpu/$(1)_%.o: src/cpu/$(1).c $(HDR)
 endef
 $(foreach f,$(LOOPS),$(eval $(call VECTOR,$(f))))
 
-# ---- the library of several processes: where there is MPI's compiler ----
+# ---- the library for several processes, where there is MPI's compiler ----
 
 MPICC ?= $(shell command -v mpicc 2>/dev/null)
 ifneq ($(MPICC),)
@@ -105,7 +105,7 @@ $(BUILD)/tycho/mpi.so: src/mpi/mpi.c $(HDR)
 	$(SAY) LD $@
 	$(RUN)$(MPICC) $(CFLAGS) -fno-openmp $< -o $@ -shared -Wl,-z,nodelete
 
-# ---- the GPU library: where there is nvcc; and its simulation, where there are CUDA's headers ----
+# ---- the GPU library, where there is nvcc; and its simulation, where there are CUDA's headers ----
 
 CUDA_HOME ?= $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v nvcc 2>/dev/null)))
 NVCC := $(CUDA_HOME)/bin/nvcc
@@ -128,7 +128,7 @@ $(BUILD)/tycho/cuda.so: $(CUDA_C:src/%.c=$(BUILD)/%.o) $(KERNELS:%.cu=$(BUILD)/%
 	$(SAY) LD $@
 	$(RUN)$(CXX) -o $@ $^ -shared -Wl,-z,nodelete,--no-undefined $(CUDA_LIB) -lcudart -lcublasLt -lcudnn -lz -ldl
 
-# what sources made at run time begin with, as strings
+# the texts that sources made at run time begin with, as strings
 define TEXT
 $(BUILD)/cuda/$(1)_text.h: $(2)
 	@mkdir -p $$(@D)
@@ -155,7 +155,7 @@ SIM := $(BUILD)/sim
 comma := ,
 SIM_FLAGS = -DCUDA_INCLUDE=\"$(CUDA_HOME)/include\" $(SIM_MORE) -g -fPIC -fvisibility=hidden -fwrapv -fno-math-errno -fno-trapping-math -ffp-contract=off -Wall -Wextra -Wno-unknown-pragmas -DTY_SIM -iquote src/core -iquote spec/simgpu $(CUDA_INC)
 
-# what stands between the backend and NVIDIA's libraries is answered by spec/simgpu
+# spec/simgpu replaces the files that call NVIDIA's libraries
 SIM_OBJ := $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cuda/blas_lt.c src/cuda/nvrtc.c src/cuda/nccl.c src/cuda/dnn_%,$(CUDA_C))) $(KERNELS:%.cu=$(SIM)/%.o) $(patsubst %,$(SIM)/%.o,sim fibers rtc libraries ccl product attend)
 
 $(SIM)/tycho/cuda.so: $(SIM_OBJ)
@@ -196,7 +196,7 @@ test-sim:
 	@$(MAKE) --no-print-directory test-sim-lockstep
 	@$(MAKE) --no-print-directory test-sim-async
 
-# Both share the kernels that the host's compiler makes.
+# Both modes share the fused kernels that the host's compiler has built.
 test-sim-lockstep: all $(SIM)/tycho/cuda.so $(SIM)/planted
 	@echo "simulated GPU, seed $(SEED)"
 	@TYCHO_SIM_SEED=$(SEED) $(SIM)/planted
@@ -214,14 +214,15 @@ test-sim test-sim-full test-sim-lockstep test-sim-async:
 	@echo "test-sim: no CUDA headers here (CUDA_HOME); nothing was tested"
 endif
 
-# The same specs on hardware, GPU_JOBS files at a time, each of which takes its memory there. The library is built of what is newer than it, unless BUILT says that one is brought along.
+# The same specs on hardware, GPU_JOBS files at a time, since each takes memory there. The library is brought up to date first, unless
+# BUILT is set: then a finished one was brought along.
 GPU_JOBS ?= 6
 test-gpu: all
 	@if [ -n "$(CUDA_HOME)" ] && [ -z "$(BUILT)" ]; then $(MAKE) --no-print-directory cuda; fi
 	TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/gpu.log $(if $(ARGS),0,$(GPU_JOBS)) $(BUSTED) --exclude-tags=cpu,long $(ARGS)
 
-# They again under compute-sanitizer, each tensor in memory of its own: minutes for some files. TOOL: memcheck, racecheck, initcheck, synccheck;
-# SPECS="spec/rows_spec.lua ..." names some; PARTS=8 takes the cases of each file apart into so many processes.
+# The same under compute-sanitizer, each tensor in memory of its own; some files take minutes. TOOL: memcheck, racecheck, initcheck,
+# synccheck; SPECS="spec/rows_spec.lua ..." selects files; PARTS=8 spreads the cases of each file over so many processes.
 TOOL ?= memcheck
 sanitize-gpu: all
 	TYCHO_CUDA_CACHE=0 TYCHO_TEST_DEVICE=cuda scripts/specs $(BUILD)/$(TOOL).log $(GPU_JOBS) \
@@ -240,7 +241,7 @@ test-sources:
 	@echo "test-sources: no NVRTC here (CUDA_HOME); nothing was tested"
 endif
 
-# Whether cuDNN has plans for an H200 for what Tycho asks for; without a device. A driver, or the toolkit's stub of one, must be there by name.
+# Whether cuDNN has plans for what Tycho asks for, on an H200; needs no device, but a libcuda.so.1: a driver's, or the toolkit's stub.
 $(BUILD)/plans: spec/simgpu/plans.c src/cuda/dnn_conv.c src/cuda/dnn_attention.c src/cuda/dnn_plan.c src/cuda/timed_plans.c $(CUDA_HDR)
 	@mkdir -p $(BUILD)/stub
 	@ln -sf $(firstword $(wildcard $(CUDA_HOME)/lib64/stubs/libcuda.so $(CUDA_HOME)/lib/stubs/libcuda.so)) $(BUILD)/stub/libcuda.so.1
@@ -257,7 +258,7 @@ endif
 
 # ---- what users run: packages first, then make again, since the paths above depend on them ----
 
-# On all cores, unless make was told a number.
+# All cores, unless make was given -j.
 AT_ONCE = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 demo:
@@ -272,7 +273,7 @@ test:
 run-specs: all
 	@scripts/specs $(BUILD)/specs.log $(SPLIT) $(BUSTED) $(ARGS)
 
-# Warnings are errors there.
+# Has a build of its own, in which warnings are errors.
 LINT_BUILD ?= build-lint
 lint:
 	@scripts/need "make lint" $(BUILD_PACKAGES) $(LINT_PACKAGES)
@@ -282,7 +283,7 @@ lint:
 # ---- sanitizers: a small host closes its state, so that leaks show; see spec/host.c ----
 
 ASAN = -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -DTY_NO_CACHE
-# Leaks are looked for without what threads hold alone: the sanitizer of gcc 12 loses its way in there beside glibc 2.36.
+# use_tls=0: the search for leaks doesn't enter threads' own storage, where gcc 12's sanitizer fails with glibc 2.36.
 ASAN_ENV = TYCHO_BUILD=build-asan LSAN_OPTIONS=suppressions=spec/lsan.supp:print_suppressions=0:use_tls=0 ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 LUA_CPATH="$(CURDIR)/build-asan/?.so;;"
 test-asan:
 	@scripts/need "make test-asan" $(BUILD_PACKAGES) $(TEST_PACKAGES)
@@ -302,7 +303,7 @@ build-asan/host: spec/host.c
 	$(SAY) CC $@
 	$(RUN)$(CC) $(filter-out -fPIC -fvisibility=hidden,$(CFLAGS)) -fsanitize=address,undefined $< -o $@ -rdynamic -lluajit-5.1 -fopenmp
 
-# The readers of files under libFuzzer with ASan and UBSan, RUNS inputs each; needs clang. spec/fuzz/corpus is replayed by the specs.
+# The readers of files under libFuzzer with ASan and UBSan, RUNS inputs each; needs clang. The specs replay spec/fuzz/corpus.
 FUZZ    = safetensors idx records picture array zip csv pickle npy
 RUNS   ?= 1000000
 FUZZ_IO = $(addprefix src/io/,$(addsuffix .c,safetensors idx records picture transform warp colour archive file csv)) spec/fuzz/core.c
@@ -325,12 +326,13 @@ test-tsan:
 	  -o $(BUILD)/tsan/threads -ljansson -lspng -lturbojpeg -lxxhash -lzip -lz -lm -pthread
 	$(BUILD)/tsan/threads 1000 $(BUILD)/tsan
 
-# A training run killed 500 times, every call to the system of a save failing in turn, 100,000 flipped bits and 10,000 truncations of a checkpoint.
+# Kills a training run 500 times, makes each system call of a save fail in turn, and damages a checkpoint by 100,000 flipped bits and
+# 10,000 truncations.
 KILLS ?= 500
 test-crash: all
 	TYCHO_KILLS=$(KILLS) TYCHO_FLIPS=$(shell expr $(KILLS) \* 200) $(BUSTED) spec/crash_spec.lua spec/checkpoint_spec.lua
 
-# A short run: everything but the golden replay and the long trainings.
+# A short run: some spec files, without their long cases.
 test-valgrind:
 	@scripts/need "make test-valgrind" $(BUILD_PACKAGES) $(TEST_PACKAGES) valgrind
 	@$(MAKE) --no-print-directory all build/host
@@ -367,7 +369,7 @@ golden: all
 	-$(PYTHON) spec/golden_files.py --check
 
 install: all
-	@$(MAKE) --no-print-directory uninstall        # what an older version had
+	@$(MAKE) --no-print-directory uninstall        # removes what an older version installed
 	install -d $(PREFIX_LUA) $(PREFIX_LIB)/tycho
 	cp -r lua/tycho $(PREFIX_LUA)/
 	install -m 755 $(BUILD)/tycho/core.so $(PREFIX_LIB)/tycho/core.so

@@ -1,13 +1,13 @@
 -- Timings beside PyTorch's, in the same run and with the same threads, where a python3 with torch is found.
 --   make bench [ARGS="--threads 2 --python /path/to/python3 --only TEXT"]         --only: cases whose names hold the text
--- A figure is the median of several rounds that alternate between the two; "ratio" is Tycho's time over PyTorch's. Peaks of memory are
--- what a fresh process grew by after the library was loaded.
+-- A figure is the median of several rounds that alternate between the two; "ratio" is Tycho's time over PyTorch's. A peak of memory is
+-- what a fresh process grew by at most, after the library was loaded.
 local here = arg[0]:match("^(.*)/") or "."
 local common = dofile(here .. "/common.lua")
 local median, backward = common.median, common.backward
 local options = common.options {threads = 2, python = os.getenv("PYTHON") or "python3", rounds = 5}
 
--- require, in a fresh process
+-- Milliseconds that require takes in a fresh process.
 local function require_ms()
   local list = {}
   for i = 1, 9 do
@@ -30,7 +30,7 @@ local nn, optim = tycho.nn, tycho.optim
 tycho.set_num_threads(options.threads)
 tycho.manual_seed(1)
 
--- Seconds a call, over a fifth of a second or so.
+-- Seconds a call takes, the mean over some 0.2 s.
 local function time(fn)
   local t, n = core.now(), 0
   fn()
@@ -44,7 +44,7 @@ local function time(fn)
   return (last - t) / n
 end
 
--- Each case: what it is and what it runs. peer.py has the same list in the same order.
+-- Each case: its name and the function to time. peer.py has the same list in the same order.
 local cases = {}
 local function case(name, fn) cases[#cases + 1] = {name, fn} end
 local function training(net, x, y)
@@ -73,7 +73,7 @@ end
 local memory = {cnn = cnn_step, gpt = gpt_step}
 if options.memory then
   local function kilobytes(what) return tonumber(io.open("/proc/self/status"):read("*a"):match(what .. ":%s*(%d+)")) end
-  local forget = io.open("/proc/self/clear_refs", "w")       -- the peak so far
+  local forget = io.open("/proc/self/clear_refs", "w")       -- resets the peak
   forget:write("5")
   forget:close()
   local before, step = kilobytes "VmRSS", memory[options.memory]()
@@ -177,7 +177,7 @@ do
   case("the same, beside PyTorch's fused=True", function() opt:step() end)
 end
 
--- Compiled steps; beside PyTorch's eager step, then beside torch.compile of the same step.
+-- Compiled steps, once beside PyTorch's eager step and once beside torch.compile of the same step.
 local function mlp(width, guard)
   local net = nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Linear(width, 10))
   local opt = optim.SGD(net:parameters(), {lr = 0.01, momentum = 0.9})
@@ -228,7 +228,7 @@ for _, peer in ipairs {"eager", "torch.compile"} do
   case("compiled gelu-bias-dropout-add-layer_norm, 16 MB, beside " .. peer, chain())
 end
 
--- The peer answers each line with its time for that case.
+-- ask(k): the peer's seconds for case k. It reads a case's number from a line and answers with a line.
 local peer_name, ask
 do
   local probe = io.popen(options.python .. " -c 'import torch; print(torch.__version__)' 2>/dev/null")
@@ -247,7 +247,7 @@ do
 end
 print(("require: %.1f ms"):format(require_ms()))
 print(("threads %d, peer: %s"):format(options.threads, peer_name and "PyTorch " .. peer_name or "none found"))
--- spread: the least and the greatest ratio of one round
+-- spread: the rounds' least and greatest ratio
 local function row(name, format, scale, ours, theirs, spread)
   print(("| %-50s | "..format.." | "..(theirs and format or "%s").." | %s | %s |"):format(name, ours * scale,
     theirs and theirs * scale or "", theirs and ("%.2f"):format(ours / theirs) or "", spread or ""))
@@ -258,7 +258,7 @@ for k, c in ipairs(cases) do
     for r = 1, options.rounds do
       mine[r] = time(c[2])
       collectgarbage()
-      os.execute("sleep 0.05")             -- idle threads spin for a while, either side's
+      os.execute("sleep 0.05")             -- idle threads of either side spin for a while
       theirs[r] = ask and ask(k)
       os.execute("sleep 0.05")
       ratios[r] = ask and mine[r] / theirs[r]

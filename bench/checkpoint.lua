@@ -1,8 +1,8 @@
 -- A checkpoint of 1 GB, written and read, beside torch.save, torch.load and the safetensors package.
 --   luajit bench/checkpoint.lua [--dir DIR] [--python PYTHON] [--mb 1024] [--rounds 3]       PYTHON: one with torch and safetensors
--- GB/s, medians of rounds that alternate between the two. The others' files are in the page cache when they are read;
--- Tycho's is from the second time on. The cache's own speed is that of reading a file with dd. Tycho's writing includes
--- fsync, as does what is called durable of the others.
+-- Figures are seconds and GB/s, medians of rounds that alternate between the libraries. The others' files are in the page cache when
+-- they are read; Tycho's is from the second read on. dd shows the speed of the cache itself. Tycho's times to write include fsync,
+-- as do those of the others that are called durable.
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
 local options = common.options {dir = false, python = os.getenv "PYTHON" or "python3", mb = 1024, rounds = 3}

@@ -1,7 +1,7 @@
--- What the benches share: arguments, medians, an op with its gradient. Loading it doesn't load Tycho.
+-- What the benches share: arguments, medians, an op with its gradient. This file doesn't load Tycho.
 local common = {}
 
--- --name value ... over the defaults given
+-- the defaults given, or the values of --name value ...
 function common.options(defaults)
   for i = 1, #(arg or {}), 2 do
     local k = arg[i]:match("^%-%-(.+)$")

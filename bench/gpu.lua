@@ -1,8 +1,8 @@
 -- Timings on a GPU, beside PyTorch's on the same one in the same run, where a python3 with torch and CUDA is found.
 --   make bench-gpu [ARGS="--python /path/to/python3 --only TEXT --rounds 3 --small 1"]      --small: tiny shapes, to see that it runs
--- A figure is the median of 5 stretches of 20 calls, each between two events, and of rounds that alternate between the
--- two; "ratio" is Tycho's time over PyTorch's, "of copy" the bytes a second over those of a copy on the device in the
--- same run. Data are fresh random numbers.
+-- A round's figure is the median of 5 stretches of 20 calls, each stretch between two events; the median of several rounds, which
+-- alternate between the two, is shown. "ratio" is Tycho's time over PyTorch's, "of copy" the bytes a second over those of a copy on
+-- the device in the same run. Data are fresh random numbers.
 local here = arg[0]:match("^(.*)/") or "."
 local common = dofile(here .. "/common.lua")
 local median, backward = common.median, common.backward
@@ -14,7 +14,7 @@ tycho.set_default_device("cuda")
 
 local small = options.small ~= 0
 local function size(n, least) return small and (least or math.max(1, math.floor(n / 1024))) or n end
--- Milliseconds a call, of 20 in a row: the host runs ahead of the device where it can. Results are collected between the stretches.
+-- Milliseconds a call takes, of 20 in a row: the host may run ahead of the device. Garbage is collected between the stretches.
 local function time(fn)
   local list = {}
   for _ = 1, 3 do fn() end
@@ -32,11 +32,11 @@ local function time(fn)
   return median(list)
 end
 
--- Cases in the order of gpu_peer.py's: name, what makes the function to time, bytes that it moves at least.
+-- Cases, in the order of gpu_peer.py: name, a function that makes the one to time, the bytes that it must move at least.
 local cases = {}
 local function case(name, make, bytes) cases[#cases + 1] = {name = name, make = make, bytes = bytes} end
 
-local N = size(64 * 2 ^ 20)                -- elements: 256 MB of float32
+local N = size(64 * 2 ^ 20)                -- elements of 256 MB of float32
 case("copy 256 MB", function() local x, y = tycho.randn(N), tycho.empty(N) return function() y:copy_(x) end end, 8 * N)
 case("add 256 MB", function() local x, y = tycho.randn(N), tycho.randn(N) return function() return x + y end end, 12 * N)
 case("gelu 256 MB", function() local x = tycho.randn(N) return function() return tycho.gelu(x) end end, 8 * N)

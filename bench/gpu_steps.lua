@@ -3,9 +3,9 @@
 --     --small: tiny shapes, to see that it runs
 -- A figure is the median of rounds that alternate between the two libraries, after 10 calls that warm up. A step alone:
 -- the median of 20 calls, each between two events and waited for. Steps in a row: 20 calls between two events, where
--- the host may run ahead of the device. Each case has a process of PyTorch's of its own (gpu_steps_peer.py), which
--- compiles and captures once; Tycho's steps are made anew each round. What is measured goes to stderr as it comes,
--- tables to stdout. Data are fresh random numbers.
+-- the host may run ahead of the device. Each case has its own process of PyTorch (gpu_steps_peer.py), which compiles and
+-- captures once; Tycho's steps are made anew each round. Measurements go to stderr as they come, tables to stdout. Data
+-- are fresh random numbers.
 local here = arg[0]:match("^(.*)/") or "."
 local common = dofile(here .. "/common.lua")
 local median = common.median
@@ -27,7 +27,7 @@ local warm, calls = size(10, 4), size(20, 3)
 local function labels(n, ...) return tycho.randint(1, n, {...}) end
 
 ---- cases ----
--- name, and what makes a step: it gives wrap (compile, or nothing) the function that is a step, and gives back what calls it.
+-- A case's name, and a function that makes a step: it passes the step to wrap, which compiles it or not, and returns what calls it.
 local cases = {}
 local function case(name, make) cases[#cases + 1] = {name = name, make = make} end
 local batch = size(128, 4)
@@ -103,7 +103,7 @@ local gpt_batch, gpt_length, gpt_tokens, gpt_parameters = size(8, 2), size(1024,
 case(gpt, function(wrap)
   local net = require "examples.char_gpt" {tokens = gpt_tokens, width = size(768, 32), heads = size(12, 2),
     layers = size(12, 2), length = gpt_length, bias = true, dropout = 0}
-  gpt_parameters = 0                                   -- those that something is multiplied by: rows of the two tables are only read
+  gpt_parameters = 0                                   -- that are multiplied; the two embeddings are only read
   for name, p in net:named_parameters() do
     if not (name:match("^token") or name:match("^position")) then gpt_parameters = gpt_parameters + p:numel() end
   end
@@ -112,7 +112,7 @@ case(gpt, function(wrap)
 end)
 
 ---- measuring ----
--- Milliseconds of n calls, and how often the host waited for the device in them.
+-- Milliseconds of n calls, and how often the host waited for the device meanwhile.
 local function span(n, fn)
   if not gpu then
     local t = core.now()
@@ -129,12 +129,12 @@ local function span(n, fn)
   to:synchronize()
   return from:elapsed_time(to), waits
 end
--- Milliseconds of a call alone, of one in a row, and the host's waits in one.
+-- Milliseconds of a call alone and of one in a row, and the host's waits in the latter.
 local function measure(fn)
   local list = {}
   for _ = 1, warm do fn() end
   for i = 1, calls do list[i] = span(1, fn) end
-  collectgarbage()                         -- else memory of results that nobody has collected yet is got anew from the driver
+  collectgarbage()                         -- else uncollected results make the allocator ask the driver for memory
   collectgarbage()
   local row, waits = span(calls, fn)
   return median(list), row / calls, waits / calls
@@ -175,13 +175,13 @@ local function mine(c, variant)
   end
 end
 
--- PyTorch's process for a case: hear(c, word) takes what it says up to a line that is the word, and is nil if it has ended.
+-- PyTorch's process for a case: hear(word) notes its output up to a line that is the word, and returns nil if the process ended.
 local version
 local function peer_of(c)
   local fifo = os.tmpname()
   os.remove(fifo)
   os.execute("mkfifo " .. fifo)
-  -- cat: a pipe without a reader would end this process
+  -- cat keeps reading: writing to a pipe without a reader would end this process
   local command = ('%s %s/gpu_steps_peer.py --wait 1 --rounds %d --small %d --device %s --only "%s" >%s 2>&1; cat >/dev/null')
   local to = io.popen(command:format(options.python, here, options.rounds, options.small, options.device, c.name, fifo), "w")
   local back, peer = io.open(fifo), {}

@@ -1,7 +1,7 @@
 -- The loader alone beside PyTorch's: images/s over CIFAR-10's format, with random crop, flip and normalisation.
 --   luajit bench/loader.lua [--data DIR] [--python PYTHON] [--workers 2] [--rounds 3]       PYTHON: one with torch and torchvision
--- Without --data, random pictures in the same format. A figure is the median of rounds that alternate between the two;
--- each begins with its first batch.
+-- Without --data, random pictures in the same format. A figure is the median of rounds that alternate between the two; a
+-- round's clock starts when its first batch has come.
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
 local options = common.options {data = false, python = os.getenv "PYTHON" or "python3", workers = 2, rounds = 3}

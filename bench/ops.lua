@@ -1,7 +1,7 @@
 -- Single ops beside PyTorch's, forward and backward: luajit bench/ops.lua [--python PYTHON] [--only TEXT] [--threads 2] [--rounds 2]
--- The cases stand in ops.txt. A figure is the least of some 0.1 s, of rounds that alternate between the two; results
--- are garbage until Lua's collector comes, as in programs, so that large ones are written to memory that has gone cold.
--- What is slower here than there is printed, the worst first, and the geometric mean of all.
+-- The cases are in ops.txt. A figure is the least time a call took, over some 0.1 s in each of the rounds, which alternate
+-- between the two. Results stay until Lua collects them, as in programs, so that large ones go to memory that isn't in cache.
+-- Prints what is a tenth slower than PyTorch's, the worst first, and the geometric mean of all ratios.
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")
 local options = common.options {python = os.getenv "PYTHON" or "python3", only = "", threads = 2, rounds = 2}
@@ -10,7 +10,7 @@ local core = require "tycho.core"
 t.set_num_threads(options.threads)
 t.manual_seed(1)
 
--- Operands by name; ops_peer.py makes the same.
+-- The operands that cases name; ops_peer.py makes the same.
 local R = t.randn
 local F = t.nn.functional
 local square, x = R(256, 256), R(1024, 1024)
@@ -50,7 +50,7 @@ local function time(fn)
   return best
 end
 
--- The operands that lua names and that may require grad.
+-- The operands that the code `lua` names and that may require grad.
 local function leaves_of(lua)
   local names = {}
   for k, v in pairs(E) do

@@ -3,7 +3,7 @@
 --   mpirun -n 2 luajit bench/processes.lua
 --   OMP_NUM_THREADS=1 python3 -m torch.distributed.run --nproc-per-node 2 bench/processes_peer.py
 --
--- One thread each. A figure is the median of 60 calls in us, each begun together.
+-- Each process has one thread. A figure is the median of 60 calls, in us; the processes begin each call together.
 local tycho = require "tycho"
 local core = require "tycho.core"
 local dist, nn, optim = tycho.distributed, tycho.nn, tycho.optim

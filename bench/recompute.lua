@@ -1,4 +1,5 @@
--- Peak memory and time of a transformer's training step, whole and with its layers' activations computed again in backward, compiled too.
+-- Peak memory and time of a transformer's training step: with all activations kept, and with layers computed again in backward; eager
+-- and compiled.
 --   luajit bench/recompute.lua [--layers 16] [--width 256] [--length 128] [--batch 8] [--rounds 3]
 local here = arg[0]:match "^(.*)/" or "."
 local common = dofile(here .. "/common.lua")

@@ -1,5 +1,5 @@
--- What a process holds, and at most, of training in several: mpirun -n 2 scripts/run bench/sharded.lua, for eight layers of 1024 x 1024 and
--- AdamW, with the whole model in each process, with the optimizer's state spread, and with all spread.
+-- The memory that each of several training processes holds, and its peak: mpirun -n 2 scripts/run bench/sharded.lua. Eight layers of
+-- 1024 x 1024 with AdamW: the whole model in each process, the optimizer's state sharded, and everything sharded.
 local tycho = require "tycho"
 local core = require "tycho.core"
 local dist, nn, optim = tycho.distributed, tycho.nn, tycho.optim

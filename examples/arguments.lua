@@ -1,5 +1,5 @@
--- The examples' arguments: arguments{name = default, ...} gives a table of them. --name VALUE sets one, to a number where its default is
--- one; --name alone one whose default is false. --help prints the comment that the program begins with.
+-- The examples' command-line arguments: arguments{name = default, ...} returns a table of their values. --name VALUE sets an argument, to
+-- a number where its default is one; --name alone sets one whose default is false. --help prints the program's opening comment.
 return function(defaults)
   local options, i = {}, 1
   for name, default in pairs(defaults) do options[name] = default end

@@ -1,14 +1,14 @@
--- A GPT that reads a text character by character and then writes some of its own: nanoGPT's small setting for Shakespeare's plays.
+-- Trains a GPT on a text, character by character, and lets it write some text: nanoGPT's small setting for Shakespeare's plays.
 --
 --   luajit examples/char_gpt.lua --data FILE [--steps 2000] [--batch 12] [--block 64] [--layers 4] [--heads 4] [--width 128]
 --                                [--dropout 0] [--lr 1e-3] [--seed 1337] [--write 500] [--save FILE] [--threads N]
 --                                [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile 0|1]
 --
--- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a
+-- --device: where to train; by default the GPU, if there is one. --precision: bfloat16 and float16 by autocast, float16 with a
 -- GradScaler; half: weights in float16, with float32 masters.
--- The first 90 % of the file are for training; the loss on the rest, in blocks, is printed every 500 steps. Or, as a module:
+-- The first 90 % of the file are for training; every 500 steps the loss on the rest, in blocks, is printed. As a module:
 --   local model = require "examples.char_gpt" {tokens = 65, width = 128, heads = 4, layers = 4, length = 64}
--- Names are those of PyTorch's nn.TransformerEncoder between two nn.Embedding and an nn.Linear.
+-- Parameters have the names of PyTorch's nn.TransformerEncoder, between two nn.Embedding and an nn.Linear.
 local tycho = require "tycho"
 local nn, data = tycho.nn, tycho.data
 
@@ -23,7 +23,7 @@ function Model:init(o)
       batch_first = true})
   self.encoder = nn.TransformerEncoder(layer, layers, nn.LayerNorm(w, {bias = bias}))
   self.head = nn.Linear(w, o.tokens, {bias = bias})
-  -- GPT-2's start: narrow, and narrower where a layer adds to the stream that all layers share
+  -- GPT-2's initialization: a small deviation, smaller still where a layer adds to the residual stream
   for name, p in self:named_parameters() do
     if p:dim() == 2 then
       local adds = name:match("out_proj") or name:match("linear2")
@@ -37,7 +37,7 @@ function Model:forward(ids)
   return self.head(self.encoder(self.dropout(x), {is_causal = true}))
 end
 
--- n tokens more than ids (N, L), drawn from the model's probabilities.
+-- ids (N, L) with n more tokens, drawn from the model's probabilities.
 function Model:write(ids, n)
   return tycho.no_grad(function()
     for _ = 1, n do
@@ -66,7 +66,7 @@ for name, least in pairs {steps = 0, batch = 1, block = 1, layers = 1, heads = 1
 end
 if not (options.dropout >= 0 and options.dropout < 1) then stop("--dropout must be in 0..1 (1 excluded)") end
 if options.width % options.heads ~= 0 then stop("--heads must divide --width") end
--- The text's characters as ids; an item is block ids and the ids one further: every such stretch, or one after another.
+-- The text's characters as ids; an item is a stretch of `block` ids, and the ids one further; stretches begin `stride` apart.
 local block = options.block
 local function read(train, stride)
   local ok, set = pcall(data.datasets.TextFile, {root = options.data, train = train, block_size = block, stride = stride})
@@ -74,9 +74,9 @@ local function read(train, stride)
   return set
 end
 local train, test = read(true, 1), read(false, block)
-local test_loader = data.DataLoader(test, {batch_size = 64, seed = 0})      -- whose seed isn't drawn from the program's numbers
+local test_loader = data.DataLoader(test, {batch_size = 64, seed = 0})      -- a seed of its own: the program's generator isn't drawn from
 if options.save ~= "" then
-  local file, why = io.open(options.save, "ab")        -- better told before the training
+  local file, why = io.open(options.save, "ab")        -- an error is better told before the training
   if not file then stop(why) end
   file:close()
 end
@@ -103,7 +103,7 @@ local function test_loss()
   return sum / test:size()
 end
 
--- matrices decay, scales don't; the learning rate rises for 100 steps, then falls along half a cosine to a tenth
+-- only matrices have weight decay; the learning rate rises for 100 steps, then falls along half a cosine to a tenth
 local decayed, rest = {}, {}
 for _, p in ipairs(model:parameters()) do table.insert(p:dim() > 1 and decayed or rest, p) end
 local optimizer = tycho.optim.AdamW({{params = decayed, weight_decay = 0.1}, {params = rest, weight_decay = 0}},
@@ -128,7 +128,7 @@ local function train_step(x, y)
 end
 if options.compile == 1 then train_step = tycho.compile(train_step) end
 
--- a batch of stretches at random
+-- a batch of random stretches
 local function batch()
   local x, y = {}, {}
   for k, i in ipairs(tycho.randint(1, train:size(), {options.batch}):totable()) do x[k], y[k] = train:get(i) end

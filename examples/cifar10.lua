@@ -4,8 +4,8 @@
 --     [--device cpu|cuda|cuda:N] [--amp auto|off|bfloat16|float16] [--compile] [--workers 2] [--threads N]
 --
 -- --data: the folder of CIFAR-10's binary version (data_batch_1.bin ... test_batch.bin). --amp auto: float16 with a
--- GradScaler on a GPU, bfloat16 on the CPU. In --out: checkpoints/ (one each 100 steps; --resume goes on from the
--- newest, also in the middle of an epoch, with the same bits), model.safetensors (the state dict), traced.safetensors
+-- GradScaler on a GPU, bfloat16 on the CPU. --out gets: checkpoints/ (one every 100 steps; --resume goes on from the
+-- newest, even within an epoch, to the same bits), model.safetensors (the state dict), traced.safetensors
 -- (the model without its source), loss.png.
 local tycho = require "tycho"
 local nn, optim, data = tycho.nn, tycho.optim, tycho.data
@@ -99,7 +99,7 @@ local steps_each = loader:size()
 while step < options.epochs * steps_each do
   local bar = tycho.utils.progress(loader,
     {desc = ("epoch %d/%d"):format(math.floor(step / steps_each) + 1, options.epochs), unit = "images"})
-  local pending = {}                       -- losses that stay on the device for a while: reading one waits for it
+  local pending = {}                       -- losses left on the device: reading one waits for the device
   local function read_losses()
     if #pending == 0 then return end
     for _, v in ipairs(tycho.stack(pending):totable()) do curve[#curve + 1] = v end

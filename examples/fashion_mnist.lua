@@ -3,10 +3,10 @@
 --   luajit examples/fashion_mnist.lua [--data DIR] [--epochs 3] [--batch 128] [--lr 0.01] [--seed 1] [--out runs/fashion_mnist] [--resume]
 --     [--threads N] [--device cpu|cuda|cuda:N] [--precision float32|bfloat16|float16|half] [--compile]
 --
--- --device: where to train; the GPU, where there is one. --precision: bfloat16 and float16 by autocast, float16 with a
--- GradScaler; half: weights in float16, with float32 masters. --compile: the training step is recorded and done again.
--- --data: a folder with the four IDX files, gzipped or not. In --out: model.safetensors (weights), checkpoints/
--- (everything needed to go on, also after Ctrl-C) and loss.png.
+-- --device: where to train; by default the GPU, if there is one. --precision: bfloat16 and float16 by autocast, float16 with a
+-- GradScaler; half: weights in float16, with float32 masters. --compile: records the training step and replays it.
+-- --data: a folder with the four IDX files, gzipped or not. --out gets: model.safetensors (weights), checkpoints/
+-- (everything needed to go on, even after Ctrl-C) and loss.png.
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
 
@@ -75,7 +75,7 @@ local steps = 0
 if options.resume then
   local at, values = manager:restore_latest {model = net, optimizer = optimizer, schedule = schedule, scaler = scaler, loader = loader}
   if at then
-    schedule.total_steps = math.max(schedule.total_steps, options.epochs * loader:size())      -- more epochs than it began with
+    schedule.total_steps = math.max(schedule.total_steps, options.epochs * loader:size())      -- resumed for more epochs than at first
     steps, curve = at, values.curve
     first_epoch = math.floor(steps / loader:size()) + 1
     io.stderr:write(("going on in epoch %d, after %d batches\n"):format(first_epoch, steps % loader:size()))
@@ -88,7 +88,7 @@ for epoch = first_epoch, options.epochs do
   net:train()
   local bar = tycho.utils.progress(loader, {desc = ("epoch %d/%d"):format(epoch, options.epochs), unit = "images"})
   local mean, n = 0, 0
-  local pending = {}                                   -- losses not read yet: reading waits for the device
+  local pending = {}                                   -- losses left on the device: reading one waits for the device
   local function read_losses()
     for _, v in ipairs(#pending > 0 and tycho.stack(pending):totable() or pending) do
       curve[#curve + 1] = v

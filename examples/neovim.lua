@@ -1,12 +1,12 @@
--- Trains within Neovim, which stays at hand: a step of the event loop is a few steps of training. :TychoLoss shows where it
--- is, :TychoStop ends it. So does any host that calls Lua again and again: a game once a frame.
+-- Trains within Neovim, which stays responsive: each turn of the event loop does a few training steps. :TychoLoss shows the loss,
+-- :TychoStop ends the training. Any host that calls Lua again and again can do so: a game, once a frame.
 --
 --   nvim -c "luafile examples/neovim.lua"
 local tycho = require "tycho"
 local nn, optim = tycho.nn, tycho.optim
-tycho.set_num_threads(1)                                          -- the editor has the other cores
+tycho.set_num_threads(1)                                          -- leaves the other cores to the editor
 
--- two spirals, told apart
+-- the data: two spirals, a class each
 local n = 500
 local angle = tycho.rand(2 * n):mul(3 * math.pi)
 local side = tycho.cat {tycho.ones(n), tycho.ones(n):neg()}

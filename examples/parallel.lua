@@ -1,8 +1,8 @@
--- Trains a model in several processes at once, each with a share of every batch: on GPUs one each, else on the CPU.
+-- Trains a model in several processes at once, each with a share of every batch: on one GPU each, else on the CPU.
 --
 --   mpirun -n 2 luajit examples/parallel.lua [--data DIR] [--epochs 2]
 --
--- It is a program for one process (as which it runs without mpirun) but for the four lines marked "several".
+-- But for the four lines marked "several", it is a program for one process; without mpirun it runs as one.
 local tycho = require "tycho"
 local nn, optim, dist = tycho.nn, tycho.optim, tycho.distributed
 
@@ -15,14 +15,14 @@ if device ~= "cpu" then tycho.cuda.set_device(dist.get_local_rank()) end        
 
 local train = tycho.data.datasets.FashionMNIST {root = options.data, train = true}
 local test = tycho.data.datasets.FashionMNIST {root = options.data, train = false}
-local share = tycho.data.DistributedSampler(train, {seed = 1, drop_last = true})          -- several: each its own items
+local share = tycho.data.DistributedSampler(train, {seed = 1, drop_last = true})          -- several: a process's own items
 local loader = tycho.data.DataLoader(train, {batch_size = 128 / dist.get_world_size(), sampler = share, drop_last = true})
 
 local net = nn.Sequential(
   nn.Conv2d(1, 32, 3, {padding = 1}), nn.ReLU(), nn.MaxPool2d(2),
   nn.Conv2d(32, 64, 3, {padding = 1}), nn.ReLU(), nn.MaxPool2d(2),
   nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10)):to(device)
-local model = nn.parallel.DistributedDataParallel(net)                                  -- several: gradients' means
+local model = nn.parallel.DistributedDataParallel(net)                                  -- several: averages gradients
 local optimizer = optim.AdamW(model:parameters(), {lr = 2e-3})
 
 for epoch = 1, options.epochs do
@@ -47,4 +47,4 @@ if first then
   os.execute "mkdir -p runs"
   tycho.save("runs/parallel.safetensors", net:state_dict())
 end
-dist.barrier()                                                                          -- nobody leaves before the file is there
+dist.barrier()                                                                          -- no process ends before the file is there

@@ -1,8 +1,8 @@
--- ResNet-18 (He et al. 2016). Its names are torchvision's, so that torchvision's weights, saved as safetensors, load by name.
+-- ResNet-18 (He et al. 2016). Parameters have torchvision's names, so that its weights, saved as safetensors, load by name.
 --
 --   luajit examples/resnet18.lua [--weights FILE] [--data DIR] [--steps 200] [--batch 64] [--width 16] [--threads N] [--device cpu|cuda]
 --
--- trains a narrow one on Fashion-MNIST for some steps and prints loss, accuracy and images/s; or, as a module:
+-- Trains a narrow one on Fashion-MNIST for some steps and prints loss, accuracy and images/s. As a module:
 --   local resnet18 = require "examples.resnet18"
 --   local net = resnet18 {classes = 1000}            -- width = 64: channels of the first stage; channels = 3: of the images
 --   net:load_state_dict(tycho.load("resnet18.safetensors"))

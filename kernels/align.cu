@@ -1,8 +1,8 @@
-/* ctc_loss: forward variables and their gradient, a block for each sequence.
+/* ctc_loss: forward variables and the gradient of the log-probabilities, one block per sequence.
  *
- * Idea: threads share out the states of a step, and a barrier lies between steps. What a step reaches, and the gradient of what it
- * reached, go from one to the next through device memory, where they are the results. Formulas are those of src/cpu/align_steps.h.
- * Invariant: past a sequence's length nothing is reached, and slopes are 0. */
+ * Idea: the threads share out a step's states, and a barrier separates steps. What a step reaches, and backward its slopes, pass to the
+ * next step through device memory, where they are results too. Formulas are those of src/cpu/align_steps.h. Invariant: past a sequence's
+ * length nothing is reached, and slopes are 0. */
 #include "device.cuh"
 #include "math.h"
 
@@ -10,7 +10,7 @@
 #define CALL(name, ...) (sizeof(T) == 8 ? (T)name##_f64(__VA_ARGS__) : (T)name##_f32(__VA_ARGS__))
 #define EACH_STATE(s) for (int64_t s = threadIdx.x; s < a.s; s += THREADS)
 
-/* A sequence's memory: row is from one step to the next. */
+/* One sequence. row: elements from one step to the next. */
 template <class T> struct sequence {
   const T *logs;
   T *reached;
@@ -24,7 +24,7 @@ template <class T> struct sequence {
     row = a.n * a.s;
     steps = length < 1 ? 1 : length < a.steps ? length : a.steps;
   }
-  /* the forward variable: with the step's own probability */
+  /* the forward variable: what was reached, with the step's own probability */
   __device__ __forceinline__ T variable(int64_t t, int64_t s) const {
     return t ? reached[t * row + s] + logs[t * row + s] : reached[s];
   }

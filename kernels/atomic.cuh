@@ -1,7 +1,7 @@
-/* Additions of several threads to one element, of any dtype.
+/* Additions of several threads to one element of any dtype.
  *
- * Idea: the device's own where it has one, else the aligned word that holds the element is exchanged until nobody came between.
- * Invariant: nothing is lost; the order, and so the last bits of floating sums, is not fixed. */
+ * Idea: the device's own atomicAdd where it has one; else compare-and-swap of the aligned word that holds the element, until no other
+ * thread came between. Invariant: no addition is lost; their order, and so the last bits of floating sums, is not fixed. */
 #ifndef TY_ATOMIC_CUH
 #define TY_ATOMIC_CUH
 #include "device.cuh"
@@ -12,7 +12,7 @@ template <class T> static __device__ void add_to(void *p, int dtype, int64_t i, 
     case TY_F64: atomicAdd((double *)p + i, (double)v); break;
     case TY_I64: atomicAdd((unsigned long long *)p + i, (unsigned long long)as<int64_t>::of(v)); break;
     case TY_I32: atomicAdd((int *)p + i, (int)as<int64_t>::of(v)); break;
-    default: {                             /* within the aligned word that holds it */
+    default: {
       const int size = dtype == TY_U8 || dtype == TY_BOOL ? 1 : 2;
       const uintptr_t at = (uintptr_t)p + i * size;
       unsigned *const word = (unsigned *)(at & ~(uintptr_t)3);

@@ -1,15 +1,16 @@
 /* softmax(q k^T * scale + mask) v and its gradients, tile by tile (Dao et al. 2022), for any dtype, head size, mask and strides.
  *
- * Idea: a block has 32 rows, four threads a row; everything passes through tiles of 32 x 32 in shared memory. Forward and q's gradient go
- * along the keys, k's and v's along the queries, so that no sum needs atomics; probabilities are made again from the rows' log-sum-exp.
- * Invariant: threads of a block meet at every barrier; what lies outside a tile is 0 or, as a score, -inf. */
+ * Idea: a block computes 32 rows, four threads a row, by tiles of 32 x 32 in shared memory. For the result and q's gradient rows are
+ * queries and the block goes along the keys; for k's and v's gradients it is the other way round; so no sum needs atomics. Backward
+ * computes the probabilities again from the queries' log-sum-exp. Invariant: all threads of a block reach every barrier; beyond a matrix's
+ * edge a tile holds 0, or -inf for scores. */
 #include "attention.cuh"
 
 #define SIDE 32
 #define LANES 4
 #define THREADS (SIDE * LANES)
-#define EACH (SIDE / LANES)     /* columns of a tile that a thread has: lane, lane + 4, ... */
-#define WIDTH 4                 /* tiles of columns that a block makes: the grid's second dim goes over more */
+#define EACH (SIDE / LANES)     /* columns of a tile that a thread computes: lane, lane + 4, ... */
+#define WIDTH 4                 /* tiles of columns that a block computes; the grid's second dim counts more */
 
 template <class T> using tile = T (*)[SIDE + 1];
 
@@ -100,7 +101,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
     gather<T>(acc, p, ta, a.v, a.dtype, vb, k0, a.lk, c0, a.dv);
   }
   if (i >= a.lq) return;
-  const bool none = sum == 0;              /* no key to attend to: the result is 0, as PyTorch's */
+  const bool none = sum == 0;              /* a query that sees no key: its result is 0, as PyTorch's */
   put<T>(acc, a.o, a.dtype, base_of(a.o, a.h, head), i, c0, a.dv, none ? (T)0 : 1 / sum);
   if (blockIdx.y == 0 && lane == 0) ((T *)a.lse)[head * a.lq + i] = none ? (T)INFINITY : top + log_of(sum);
 }
@@ -155,7 +156,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) key_gradients(cons
 /* ---- launchers ---- */
 
 static dim3 grid_of(int64_t heads, int64_t rows, int64_t columns) {
-  if (columns < 1) columns = 1;            /* the rows' sums are wanted all the same */
+  if (columns < 1) columns = 1;            /* without columns, the log-sum-exp is still wanted */
   return dim3((unsigned)(heads * ((rows + SIDE - 1) / SIDE)), (unsigned)((columns + WIDTH * SIDE - 1) / (WIDTH * SIDE)));
 }
 

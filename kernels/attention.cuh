@@ -1,7 +1,7 @@
-/* What attention's kernels have in common: a score, what dropout keeps of it, its gradient.
+/* What attention's kernels share: a score, dropout's factor of its weight, the score's gradient.
  *
- * Invariant: dropout's row (n, h, i) takes its random blocks (core/math.h) of the stream at the offset that is kept with the result, as on
- * the CPU, whichever kernel asks. */
+ * Invariant: all kernels and the CPU drop the same weights: row (n, h, i) has its own random blocks (core/math.h), from the offset on that
+ * is kept with the result. */
 #ifndef TY_ATTENTION_CUH
 #define TY_ATTENTION_CUH
 #include "scalar.cuh"
@@ -11,14 +11,14 @@ static __device__ __forceinline__ int64_t base_of(const ty_k_heads &t, int64_t h
   return head * t.stride[0] + at * t.stride[1];
 }
 
-/* Whether rows of so many numbers are packs of n, which 16 bytes hold. */
+/* Whether rows of `width` numbers can be read in packs of n, 16 bytes each. */
 static inline bool by_packs(const ty_k_heads &t, int64_t width, int64_t n) {
   for (int i = 0; i < 3; i++)
     if (t.stride[i] % n) return false;
   return width > 0 && width % n == 0 && t.stride[3] == 1 && (uintptr_t)t.p % 16 == 0;
 }
 
-/* The score of query i and key j from their product; -inf where i doesn't see j. */
+/* The score of query i and key j, from their dot product; -inf where i doesn't see j. */
 template <class T> static __device__ __forceinline__ T score(const ty_k_attention &a, int64_t head, int64_t i, int64_t j, T dot) {
   if (i >= a.lq || j >= a.lk || (a.causal && j > i)) return (T)-INFINITY;
   T s = dot * (T)a.scale;
@@ -28,15 +28,15 @@ template <class T> static __device__ __forceinline__ T score(const ty_k_attentio
   return s + load<T>(a.mask.p, a.mask_dtype, at);
 }
 
-/* 0, or what a kept probability is multiplied with, by its random bits */
+/* dropout's factor, 0 or a.kept, from 16 random bits */
 template <class T> static __device__ __forceinline__ T kept_of(const ty_k_attention &a, uint32_t half) {
   return half >= a.least ? (T)a.kept : (T)0;
 }
-/* The random words of key j and those beside it, on query i of a head. */
+/* The random words of query i and the eight keys around j. */
 static __device__ __forceinline__ void draw(uint32_t *r, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   ty_philox((uint64_t)a.rng[0], (uint64_t)a.rng[1] + (uint64_t)(head * a.lq + i) * ty_drop_blocks(a.lk) + (uint64_t)j / 8, r);
 }
-/* Picked by conditions: ty_half_word's index would put the words into memory. */
+/* Dropout's factor of query i and key j. Conditions pick the word: by ty_half_word's index the words would lie in memory. */
 template <class T> static __device__ __forceinline__ T keep(const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   if (a.dropout <= 0) return 1;
   uint32_t r[4];
@@ -45,7 +45,7 @@ template <class T> static __device__ __forceinline__ T keep(const ty_k_attention
   return kept_of<T>(a, j & 1 ? word >> 16 : word & 0xffffu);
 }
 
-/* keep of columns j .. j + 3, j being a multiple of 4 */
+/* keep of keys j .. j + 3; j is a multiple of 4 */
 template <class T> static __device__ __forceinline__ void keep_some(T *kept, const ty_k_attention &a, int64_t head, int64_t i, int64_t j) {
   uint32_t r[4];
 #pragma unroll
@@ -59,8 +59,8 @@ template <class T> static __device__ __forceinline__ void keep_some(T *kept, con
   }
 }
 
-/* Of query i and key j: the score's gradient in dot (q k^T comes in), the probability that v saw in dp (g v^T comes in).
-   kept: what dropout multiplies it with. */
+/* For query i and key j: *dot comes in as q k^T and becomes its gradient; *dp comes in as g v^T and becomes the weight that v was summed
+   with. kept: dropout's factor of that weight. */
 template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i,
   int64_t j, T kept, T *dot, T *dp) {
   const T s = score<T>(a, head, i, j, *dot);

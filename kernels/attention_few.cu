@@ -1,23 +1,23 @@
-/* Attention of few queries, as a model has that generates: keys and values are read once, which is what it costs. Of 16 bits, where rows
- * aren't wide, by tensor cores (attention_few_mma.cu).
+/* Attention of few queries, as in a model that generates: its cost is reading keys and values. 16-bit dtypes with rows that aren't wide go
+ * by tensor cores (attention_few_mma.cu).
  *
- * Idea: lanes side by side hold a row of keys by packs of 16 bytes, so that a warp has several keys at once: a team. Where there are
- * several sections (attention_few.cuh) a second launch joins them. */
+ * Idea: neighbouring lanes, a team, hold a key's row, a pack of 16 bytes each, so that a warp has several keys at once. Where a head has
+ * several sections (attention_few.cuh), a second launch joins them. */
 #include "attention_few.cuh"
 
-/* keys that a team has read before it computes; of several queries fewer, for more blocks then have room */
+/* keys that a team reads before it computes; fewer for several queries: more blocks then have room on a processor */
 #define KEYS_AT_ONCE(queries) ((queries) > 1 ? 2 : 4)
 #define ENOUGH 1024              /* blocks */
-#define MMA_ENOUGH(queries) ((queries) > 8 ? 528 : 396)      /* as many as a GPU of 132 processors has at once, or twice that */
+#define MMA_ENOUGH(queries) ((queries) > 8 ? 528 : 396)      /* blocks that 132 processors have at once; above 8 queries, twice that */
 #define SECTIONS 64
 
 #define PACK(D) (16 / (int)sizeof(D))
 #define TEAMS (THREADS / LANES)
 
-/* What has been seen of a query's keys: the highest score, the sum of exp(score - top), and of those times the values. */
+/* What a query has seen of its keys: the highest score, the sum of exp(score - top), and of these weights times the values. */
 template <class T, int N> struct seen { T top, sum, acc[N]; };
 
-/* a b + c rounded once, which is one instruction: half of a generating model's are of this kind */
+/* a b + c, rounded once, in one instruction: half of the instructions are such when a model generates */
 static __device__ __forceinline__ float fused(float a, float b, float c) { return fmaf(a, b, c); }
 static __device__ __forceinline__ double fused(double a, double b, double c) { return fma(a, b, c); }
 template <class D> static __device__ __forceinline__ void unpack(typename stored<D>::type *v, const uint4 &word) {
@@ -34,7 +34,7 @@ sections(const ty_k_attention a) {
   constexpr int N = PACK(D), WIDTH = LANES * N, AT_ONCE = KEYS_AT_ONCE(QUERIES);
   __shared__ T tops[TEAMS][QUERIES], sums[TEAMS][QUERIES], accs[TEAMS][QUERIES][WIDTH];
   const int team = (int)threadIdx.x / LANES, lane = (int)threadIdx.x % LANES;
-  const unsigned groups = (unsigned)((a.lq + QUERIES - 1) / QUERIES);        /* of queries: side by side, since they read the same keys */
+  const unsigned groups = (unsigned)((a.lq + QUERIES - 1) / QUERIES);        /* groups of queries, side by side: they read the same keys */
   const int64_t head = blockIdx.x / groups, i0 = (int64_t)(blockIdx.x % groups) * QUERIES, c = lane * N;
   const int64_t from = blockIdx.y * a.each, limit = keys_of(a), to = from + a.each < limit ? from + a.each : limit;
   const D *const keys = (const D *)a.k.p + base_of(a.k, a.h, head), *const values = (const D *)a.v.p + base_of(a.v, a.h, head);
@@ -45,7 +45,7 @@ sections(const ty_k_attention a) {
     unpack<D>(q[i], word_at((const D *)a.q.p + base_of(a.q, a.h, head) + (i0 + i) * a.q.stride[2], c, i0 + i < a.lq ? a.d : 0));
     mine[i] = {(T)-INFINITY, 0, {}};
   }
-  for (int64_t j0 = from; j0 < to; j0 += TEAMS * AT_ONCE) {            /* as often for every team: lanes exchange what they have */
+  for (int64_t j0 = from; j0 < to; j0 += TEAMS * AT_ONCE) {            /* as often for every team: shuffles need all lanes */
     uint4 kw[AT_ONCE], vw[AT_ONCE];
     T k[AT_ONCE][N], v[AT_ONCE][N];
 #pragma unroll
@@ -82,7 +82,7 @@ sections(const ty_k_attention a) {
 #pragma unroll
       for (int e = 0; e < AT_ONCE; e++) {
         T p = exp_of(s[e] - shift);
-        if (QUERIES == 1) unpack<D>(v[e], vw[e]);      /* registers are for what is on its way */
+        if (QUERIES == 1) unpack<D>(v[e], vw[e]);      /* late, since registers are for reads on their way */
         m.sum += p;
         if (a.dropout > 0) p *= keep<T>(a, head, i0 + i, j0 + e * TEAMS + team);
 #pragma unroll
@@ -102,7 +102,7 @@ sections(const ty_k_attention a) {
   finish<QUERIES>(a, head, i0, tops, sums, accs);
 }
 
-/* A block has a query. */
+/* Joins a query's sections; a block has one query. */
 template <class T> __global__ void __launch_bounds__(THREADS) join(const ty_k_attention a) {
   __shared__ T tops[SECTIONS], sums[SECTIONS];
   const int64_t row = blockIdx.x, step = a.dv + 2;
@@ -115,7 +115,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) join(const ty_k_at
   T top = (T)-INFINITY, sum = 0;
   for (int s = 0; s < a.sections; s++) top = higher(top, tops[s]);
   __syncthreads();
-  if ((int)threadIdx.x < a.sections) tops[threadIdx.x] = down_to(tops[threadIdx.x], top);     /* what a section counts for */
+  if ((int)threadIdx.x < a.sections) tops[threadIdx.x] = down_to(tops[threadIdx.x], top);     /* each section's factor */
   __syncthreads();
   for (int s = 0; s < a.sections; s++) sum += sums[s] * tops[s];
   for (int64_t w = threadIdx.x; w < a.dv; w += THREADS) {
@@ -134,7 +134,7 @@ static int lanes_of(const ty_k_attention &a) {
   return width <= 8 * n ? 8 : width <= 16 * n ? 16 : width <= 32 * n ? 32 : 0;
 }
 
-/* Whether tensor cores take it. */
+/* Whether the kernel for tensor cores takes it. */
 static bool by_mma(const ty_k_attention &a) {
   return (a.dtype == TY_F16 || a.dtype == TY_BF16) && a.d <= MMA_WIDEST && a.dv <= MMA_WIDEST;
 }
@@ -146,7 +146,7 @@ bool ty_k_attention_few(ty_k_attention *a) {
     return false;
   const int64_t step = by_mma(*a) ? MMA_STEP : THREADS / lanes_of(*a) * KEYS_AT_ONCE(a->lq), steps = (keys + step - 1) / step;
   int64_t sections = by_mma(*a) ? MMA_ENOUGH(a->lq) / a->heads : ENOUGH / (a->heads * (a->lq == 1 ? 1 : (a->lq + 3) / 4));
-  sections = sections > steps / 2 ? steps / 2 : sections;              /* a section of one step joins as much as it computes */
+  sections = sections > steps / 2 ? steps / 2 : sections;              /* a section of one step would join as much as it computes */
   sections = sections < 1 ? 1 : sections > SECTIONS ? SECTIONS : sections;
   a->each = (steps + sections - 1) / sections * step;
   a->sections = (int)((keys + a->each - 1) / a->each);

@@ -1,16 +1,16 @@
 /* Attention of few queries in 16 bits by tensor cores.
  *
- * Idea: a warp takes 16 keys at a time from where they lie, 16 bytes a lane: which numbers of a row are multiplied together is free
- * (mma.cuh), so the products' factors are those bytes, of values the two halves of words put side by side. Keys are the rows and queries
- * the columns of what is computed: eight queries, or sixteen. The next keys are on their way while values are weighted.
- * Invariant: warps of a block go along to every product; keys beyond the section have scores of -inf and values of 0. */
+ * Idea: a warp reads 16 keys at a time straight from device memory, 16 bytes a lane. The order in which a row's numbers are multiplied is
+ * free (mma.cuh), so these bytes are factors as they are; only values have the halves of two words put side by side. Keys are the rows of a
+ * product and queries its columns: eight, or sixteen. The next keys are on their way while values are weighted. Invariant: all warps of a
+ * block take part in every product; keys beyond the section have scores of -inf and values of 0. */
 #include "attention_few.cuh"
 #include "mma.cuh"
 
 #define WARPS (THREADS / 32)
-#define KEYS 16                  /* of a warp at a time */
+#define KEYS 16                  /* that a warp has at a time */
 
-/* SETS: of eight queries */
+/* SETS: how many sets of eight queries */
 template <class D, int WIDTH, int SETS> __global__ void __launch_bounds__(THREADS, SETS == 1 ? 3 : 2) sections_mma(const ty_k_attention a) {
   constexpr int CHUNKS = WIDTH / 32, PARTS = WIDTH / 64;
   __shared__ float tops[WARPS][8 * SETS], sums[WARPS][8 * SETS], accs[WARPS][8 * SETS][WIDTH];
@@ -38,7 +38,7 @@ template <class D, int WIDTH, int SETS> __global__ void __launch_bounds__(THREAD
   take_keys(from + warp * KEYS);
   for (int64_t j0 = from; j0 < to; j0 += MMA_STEP) {
     const int64_t j = j0 + warp * KEYS;
-    float x[SETS][4] = {};                 /* scores: of keys r, r + 8 and the two queries */
+    float x[SETS][4] = {};                 /* scores of keys r and r + 8 for these two queries */
 #pragma unroll
     for (int p = 0; p < PARTS; p++)
 #pragma unroll

@@ -1,19 +1,20 @@
-/* What a library's attention is given beside q, k and v, and what it leaves undone (src/cuda/dnn_attention.c).
+/* What a library's attention (src/cuda/dnn_attention.c) gets in place of a mask, and the rows that it gets wrong.
  *
- * Idea: a mask becomes numbers to add. A library may multiply scores by log2(e): what is added stays far from the ends of float32. It
- * may also take exponentials as ex2(s log2(e) - top log2(e)), where only the second product is rounded: of two equal large numbers that
- * rest is large, and overflows (NaN), but where they are powers of two. A row that sees no key comes out as the mean of all values, and
- * shows by its log-sum-exp: it is made 0 afterwards, as PyTorch's.
- * Invariant: NEVER is where no key is seen, and nothing else comes near it: what a mask adds where one is seen ends at FAR, and is a power
- * of two beyond STEEP. (A row of FAR alone is the mean, forward; its log-sum-exp has lost the number of keys, and with it the gradient, as
+ * Idea: a mask becomes a bias, numbers to add to scores. The library may multiply scores by log2(e), so a bias stays far from the ends of
+ * float32. It may also take exponentials as ex2(s log2(e) - top log2(e)), where only the second product is rounded: where s and top are
+ * equal and large, the difference is a large rounding error, which overflows (NaN); it is 0 where they are powers of two. A row that sees
+ * no key comes out as the mean of all values and shows by its log-sum-exp: it is made 0 afterwards, as PyTorch's.
+ *
+ * Invariant: the bias is NEVER where no key is seen, and nothing else comes near that: elsewhere it ends at FAR, and beyond STEEP is a
+ * power of two. (A row of FAR alone: its result is the mean; its log-sum-exp has lost the number of keys, and with it the gradient, as
  * elsewhere.) */
 #include "attention.cuh"
 
 #define THREADS 256
-#define STEEP -0x1p30f           /* up to here the rest is less than 64 */
+#define STEEP -0x1p30f           /* up to here the rounding error is less than 64 */
 #define FAR -0x1p100f
 #define NEVER -0x1p101f
-#define UNSEEN -0x1.8p100f       /* a log-sum-exp below: of NEVER alone */
+#define UNSEEN -0x1.8p100f       /* a log-sum-exp below this: of a row of NEVER alone */
 
 static __global__ void __launch_bounds__(THREADS) biases(const ty_k_attention a, const ty_k_attention_given x, int64_t n) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;

@@ -1,10 +1,10 @@
-/* Attention in 16 bits and its gradients by tensor cores, tile by tile (Dao 2023), for all that a library isn't asked for or doesn't take
- * (src/cuda/attention.c): dropout, whose random numbers are the CPU's, before all.
+/* Attention in 16 bits and its gradients by tensor cores, tile by tile (Dao 2023), for what the library doesn't do (src/cuda/attention.c):
+ * above all dropout, whose random numbers are the CPU's.
  *
- * Idea: a warp has 16 rows, queries or (for k's and v's gradients) keys; the others pass through shared memory by tiles, the next of which
- * is on its way meanwhile. What comes out of one product as a sum is the next one's first factor where it stands (mma.cuh), so that weights
- * stay in registers. Of dropout's random blocks each is made by one lane, and lanes tell each other which keys are kept, a bit each.
- * Invariant: no sum needs atomics, so the same bits come each time; warps of a block go along to every product and barrier. */
+ * Idea: a warp has 16 rows: queries, or keys for k's and v's gradients. The other side passes through shared memory by tiles; the next tile
+ * is on its way meanwhile. The sum of one product is the first factor of the next, in the same registers (mma.cuh), so weights never leave
+ * them. One lane makes each of dropout's random blocks; lanes exchange which keys are kept, one bit each. Invariant: no sum needs atomics,
+ * so the same bits come each time; all warps of a block take part in every product and barrier. */
 #include "attention.cuh"
 #include "mma.cuh"
 
@@ -15,17 +15,17 @@
 #define TILE 4096                /* numbers of a tile: 64 rows of 64, 32 of 128 */
 #define LOG2_E 1.44269504088896341f
 #define LN_2 0.693147180559945309f
-#define RISE 8                   /* powers of two: weights of 256 are far from the ends of 16 bits */
+#define RISE 8                   /* as a power of two: weights up to 256 are far from the ends of 16 bits */
 
-/* Where 16 bytes of a tile lie: those of eight rows above each other, and of a row, in all banks. */
+/* Where a row's 16-byte chunk lies in a tile: the same chunk of eight successive rows, and all chunks of a row, are in different banks. */
 template <int WIDTH> static __device__ __forceinline__ int place(int row, int chunk) { return row * (WIDTH / 8) + (chunk ^ (row & 7)); }
 
-/* What a thread brings of a head's rows into tiles, one after another: 0 beyond rows and width. */
+/* Brings the thread's share of a head's rows into one tile after another: 0 beyond rows and width. */
 template <class D, int WIDTH> struct bringer {
-  static constexpr int CHUNKS = WIDTH / 8, STEP = THREADS / CHUNKS;      /* rows between two of a thread's */
+  static constexpr int CHUNKS = WIDTH / 8, STEP = THREADS / CHUNKS;      /* rows from one of a thread's to its next */
   const D *from;
   int64_t stride;
-  int left;                                /* rows from its first on; 0 or less: nothing is there */
+  int left;                                /* rows from the thread's first on; 0 or less: there are none */
   __device__ __forceinline__ bringer(const ty_k_heads &t, int64_t base, int row, int rows, int64_t width) {
     const int chunk = (int)threadIdx.x % CHUNKS, first = row + (int)threadIdx.x / CHUNKS;
     const bool has = chunk * 8 < width;
@@ -44,8 +44,8 @@ template <class D, int WIDTH> struct bringer {
   }
 };
 
-/* Two lists of rows that go together, keys and values or queries and gradients: two tiles of each, of which one is on its way while the
-   other is used. */
+/* Two matrices whose rows go together, keys and values or queries and gradients. Each has two tiles: one is on its way while the other is
+   used. */
 template <class D, int WIDTH> struct pairs {
   bringer<D, WIDTH> from_one, from_other;
   shared_place one, other;
@@ -54,7 +54,7 @@ template <class D, int WIDTH> struct pairs {
     from_other.bring_next(other + to * (TILE / 8));
     bring_away();
   }
-  /* Tiles `now` are there then, for the whole block; more: others come after them. */
+  /* Afterwards the whole block can read tiles `now`. more: others come after them, which are brought next. */
   __device__ __forceinline__ void ready(int now, bool more) {
     if (more) {
       bring(1 - now);
@@ -64,7 +64,7 @@ template <class D, int WIDTH> struct pairs {
   }
 };
 
-/* First factors: rows r and r + 8 of the warp's, from where they lie. */
+/* A product's first factor from device memory: rows `row` and `row` + 8 of one head. */
 template <class D, int WIDTH> static __device__ __forceinline__ void take_rows(uint32_t (&to)[WIDTH / 16][4], const ty_k_heads &t,
   int64_t base, int64_t row, int64_t rows, int64_t width) {
   const int c = (int)threadIdx.x % 4;
@@ -77,13 +77,13 @@ template <class D, int WIDTH> static __device__ __forceinline__ void take_rows(u
     }
 }
 
-/* sum + the products of two numbers and two */
+/* sum + the dot product of two pairs of numbers */
 template <class D> static __device__ __forceinline__ float add_pair(uint32_t a, uint32_t b, float sum) {
   sum = fmaf(stored<D>::in(D{(uint16_t)a}), stored<D>::in(D{(uint16_t)b}), sum);
   return fmaf(stored<D>::in(D{(uint16_t)(a >> 16)}), stored<D>::in(D{(uint16_t)(b >> 16)}), sum);
 }
 
-/* x = the warp's rows times 16 N rows of a tile, from r0 on. */
+/* x = products of the warp's rows, a, with 16 N rows of a tile from r0 on. */
 template <class D, int WIDTH, int N> static __device__ __forceinline__ void dots(float (&x)[N][2][4], const uint32_t (&a)[WIDTH / 16][4],
   shared_place tile, int r0) {
   const int lane = (int)threadIdx.x % 32;
@@ -105,7 +105,7 @@ template <class D, int WIDTH, int N> static __device__ __forceinline__ void dots
   }
 }
 
-/* acc += x, of the warp's rows and 16 columns, times as many rows of a tile, from r0 on. */
+/* acc += x (the warp's rows by 16 columns) times 16 rows of a tile from r0 on. */
 template <class D, int WIDTH> static __device__ __forceinline__ void gather(float (&acc)[WIDTH / 8][4], const float (&x)[2][4],
   shared_place tile, int r0) {
   const int lane = (int)threadIdx.x % 32;
@@ -132,14 +132,14 @@ template <class D, int WIDTH> static __device__ __forceinline__ void put_rows(co
   }
 }
 
-/* Dropout's stream. */
+/* Dropout's random numbers. blocks: of a query, 0 without dropout; least: a.least, for the upper half of a word. */
 struct stream { uint64_t seed, offset; uint32_t blocks, least; };
 static __device__ __forceinline__ stream stream_of(const ty_k_attention &a) {
   if (a.dropout <= 0) return {0, 0, 0, 0};
   return {(uint64_t)a.rng[0], (uint64_t)a.rng[1], (uint32_t)ty_drop_blocks(a.lk), a.least << 16};
 }
-/* Which keys it keeps: eight in each of N blocks of random words, block(m), a bit each from the 8 m-th on. The blocks are made together
-   (ty_philox): a round's numbers are for all. */
+/* Bits of the keys that dropout keeps: block(m), one of N blocks of random words, decides about eight, from bit 8 m on. The blocks are made
+   together, round by round (ty_philox), since a round's numbers serve all. */
 template <int N, class F> static __device__ __forceinline__ uint32_t kept_in(const stream &d, const F &block) {
   uint32_t w[N][4], k0 = (uint32_t)d.seed, k1 = (uint32_t)(d.seed >> 32), kept = 0;
 #pragma unroll
@@ -165,8 +165,8 @@ template <int N, class F> static __device__ __forceinline__ uint32_t kept_in(con
   return kept;
 }
 
-/* Bits of kept scores where rows are queries and columns keys from j on, N eights of them; row: the first query's number among all heads'.
-   Of row h and column 2 c + e of eight n: bit 8 (n / 2) + e of to[h][n % 2]. */
+/* Bits of kept scores where rows are queries and columns are keys from j on, N eights of them; row: the lane's first query, counted among
+   all heads'. For row r + 8 h and column 2 c + e of the n-th eight: bit 8 (n / 2) + e of to[h][n % 2]. */
 template <int N> static __device__ __forceinline__ void keep_queries(uint32_t (&to)[2][2], const stream &d, int64_t row, int j) {
   const int lane = (int)threadIdx.x % 32, c = lane % 4;
   const uint64_t first = (uint64_t)(row + c % 2 * 8) * d.blocks + (uint32_t)(j / 8 + c / 2);
@@ -175,8 +175,8 @@ template <int N> static __device__ __forceinline__ void keep_queries(uint32_t (&
   for (int k = 0; k < 4; k++) to[k % 2][k / 2] = __shfl_sync(0xffffffffu, mine, lane / 4 * 4 + k, 32) >> 2 * c;
 }
 
-/* The same where rows are keys and columns queries; j: the first of the warp's keys. Of row h and column 2 c + e of eight n: bit 8 (n / 2)
-   of to[h][e][n % 2]. */
+/* The same where rows are keys, the warp's from j on, and columns are queries from `row` on. For row r + 8 h and column 2 c + e of the n-th
+   eight: bit 8 (n / 2) of to[h][e][n % 2]. */
 template <int N> static __device__ __forceinline__ void keep_keys(uint32_t (&to)[2][2][2], const stream &d, int64_t row, int j) {
   const int lane = (int)threadIdx.x % 32, r = lane / 4, c = lane % 4;
   const uint64_t first = (uint64_t)(row + r / 4 * 8 + 2 * c + r % 2) * d.blocks + (uint32_t)(j / 8 + r / 2 % 2);
@@ -185,8 +185,8 @@ template <int N> static __device__ __forceinline__ void keep_keys(uint32_t (&to)
   for (int k = 0; k < 8; k++) to[k / 2 % 2][k % 2][k / 4] = __shfl_sync(0xffffffffu, mine, k * 4 + c, 32) >> r;
 }
 
-/* What scores are multiplied with to count in powers of two, and their sign, which the warp's rows take; of masked ones, which `seen`
-   makes, neither is left. */
+/* Products become exponents of 2: by the factor |scale| log2(e), and scale's sign, which the warp's rows take. MASKED: `seen` applies
+   both. */
 template <bool MASKED> static __device__ __forceinline__ float factor_of(const ty_k_attention &a) {
   return MASKED ? 1 : fabsf((float)a.scale) * LOG2_E;
 }
@@ -197,14 +197,15 @@ template <bool MASKED, int N> static __device__ __forceinline__ void take_sign(u
 #pragma unroll
       for (int m = 0; m < 4; m++) rows[s][m] ^= 0x80008000u;
 }
-/* A product as it is, where query i sees key j; else -inf. */
+/* dot where query i sees key j, else -inf; MASKED: the masked score as an exponent of 2. */
 template <bool MASKED> static __device__ __forceinline__ float seen(const ty_k_attention &a, int64_t head, int i, int j, float dot) {
   if (!MASKED) return i < (int)a.lq && j < (int)a.lk && (!a.causal || j <= i) ? dot : -INFINITY;
-  const float x = score<float>(a, head, i, j, dot);      /* the lowest numbers are seen: no infinity comes of them, and NaN stays one */
+  const float x = score<float>(a, head, i, j, dot);      /* the lowest finite score doesn't become -inf, and NaN stays one */
   return x == -INFINITY ? x : fmaxf(x * LOG2_E, -0x1p127f) + (x - x);
 }
 
-/* Products of 16 N columns from `column` on with rows `row` and row + 8: -inf where a query doesn't see a key. TURNED: rows are keys. */
+/* Makes products of rows `row` and row + 8 with 16 N columns from `column` on -inf where a query doesn't see a key. TURNED: rows are
+   keys. */
 template <bool MASKED, bool TURNED, int N> static __device__ __forceinline__ void hide(float (&x)[N][2][4], const ty_k_attention &a,
   int64_t head, int row, int column) {
 #pragma unroll
@@ -217,10 +218,11 @@ template <bool MASKED, bool TURNED, int N> static __device__ __forceinline__ voi
     }
 }
 
-/* A score's weight, beside low = -(another's) * factor. The product is rounded as that one was (fmaf wouldn't): equal scores weigh 1. */
+/* The weight of score x relative to another, y: low = -y * factor. x * factor is rounded as y's was (fmaf wouldn't round it), so equal
+   scores weigh 1. */
 static __device__ __forceinline__ float weight_of(float x, float factor, float low) { return exp2_near(x * factor + low); }
 
-/* Keys from here on are seen by none of a block's queries, of which q0 is the first. */
+/* The end of the keys that a block's queries see, of which q0 is the first. */
 static __device__ __forceinline__ int keys_end(const ty_k_attention &a, int q0) {
   const int64_t last = q0 + SIDE < a.lq ? q0 + SIDE : a.lq;
   return (int)(a.causal && last < a.lk ? last : a.lk);
@@ -233,7 +235,7 @@ forward_mma(const ty_k_attention a) {
   const int warp = (int)threadIdx.x / 32, r = (int)threadIdx.x % 32 / 4, c = (int)threadIdx.x % 4;
   const unsigned blocks = (unsigned)((a.lq + SIDE - 1) / SIDE);
   const int64_t head = blockIdx.x / blocks;
-  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(blocks - 1 - blockIdx.x % blocks) * SIDE,      /* those of most keys first */
+  const int lq = (int)a.lq, lk = (int)a.lk, q0 = (int)(blocks - 1 - blockIdx.x % blocks) * SIDE,      /* blocks of most keys first */
     first = q0 + warp * ROWS, i = first + r, end = keys_end(a, q0);
   const stream drop = stream_of(a);
   const bool drops = drop.blocks != 0;
@@ -256,14 +258,14 @@ forward_mma(const ty_k_attention a) {
     if (MASKED || k0 + KEYS > lk || (a.causal && k0 + KEYS - 1 > first)) hide<MASKED, false>(x, a, head, i, k0);
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      float high = top[h];                 /* a NaN needs no place in it: its weight is one */
+      float high = top[h];                 /* without NaNs: their weights are NaN anyway */
 #pragma unroll
       for (int n = 0; n < EIGHTS; n++) high = fmaxf(high, fmaxf(x[n / 2][n % 2][2 * h], x[n / 2][n % 2][2 * h + 1]));
 #pragma unroll
       for (int far = 1; far < 4; far *= 2) high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, far));
       highest[h] = high;
     }
-    /* Weights count from the highest score that was known, unless one is far above: all of it cancels out in the end. */
+    /* Weights are relative to a former maximum, until a score is far above it: that factor cancels out in the end. */
     const bool rises = (highest[0] - top[0]) * factor > RISE || (highest[1] - top[1]) * factor > RISE;
     if (__any_sync(0xffffffffu, rises))
 #pragma unroll
@@ -290,21 +292,21 @@ forward_mma(const ty_k_attention a) {
         }
       gather<D, WIDTH>(acc, x[u], values, u * 16);
     }
-    __syncthreads();                       /* all have read what the tile after next takes the place of */
+    __syncthreads();                       /* all have read the tiles that the next ones replace */
   }
   float by[2];
 #pragma unroll
   for (int h = 0; h < 2; h++) {
 #pragma unroll
     for (int far = 1; far < 4; far *= 2) sum[h] += __shfl_xor_sync(0xffffffffu, sum[h], far);
-    const bool none = sum[h] == 0;         /* no key to attend to: the result is 0, as PyTorch's */
+    const bool none = sum[h] == 0;         /* a query that sees no key: its result is 0, as PyTorch's */
     by[h] = none ? 0 : (drops ? (float)a.kept : 1) / sum[h];
     if (c == 0 && i + 8 * h < lq) ((float *)a.lse)[head * lq + i + 8 * h] = none ? INFINITY : top[h] * factor * LN_2 + log_of(sum[h]);
   }
   put_rows<D, WIDTH>(acc, a.o, base_of(a.o, a.h, head), i, lq, a.dv, by[0], by[1]);
 }
 
-/* q's gradient: rows are queries. Their deltas are made here, for the keys' kernel too. */
+/* q's gradient: rows are queries. Also makes their deltas, for key_gradients_mma. */
 template <class D, int WIDTH, bool MASKED> __global__ void __launch_bounds__(THREADS, WIDTH == 64 ? 3 : 2)
 query_gradient_mma(const ty_k_attention a) {
   constexpr int KEYS = TILE / WIDTH, EIGHTS = KEYS / 8;

@@ -1,13 +1,13 @@
-/* What lies between attention's products where its scores are in memory, some heads at a time (src/cuda/attention.c), and what the
- * kernel by tiles needs beside itself.
+/* Attention with its scores in memory, some heads at a time (src/cuda/attention.c): the steps between the matrix products; and what the
+ * other kernels need, dropout's state and the deltas.
  *
- * Idea: a block has a row of scores, each thread four neighbours of it at a time, read again for the second pass: it is near by then.
- * Invariant: a thread writes where it alone has read, so that results may take the scores' place. */
+ * Idea: a block has a row of scores. Each thread takes four neighbours at a time, and reads them again in the second pass, from cache.
+ * Invariant: a thread writes only where it alone has read, so that results may take the scores' place. */
 #include "attention.cuh"
 #include "exponentials.cuh"
 
 #define THREADS 256
-#define SIDE 8                   /* lanes of a row of deltas */
+#define SIDE 8                   /* lanes that share a row's delta */
 
 /* Up to four neighbours from p on. */
 template <class D> static __device__ __forceinline__ void take_some(typename stored<D>::type *v, const D *p, int count) {
@@ -39,7 +39,7 @@ template <class F> static __device__ __forceinline__ void each_four(int64_t n, F
   for (int64_t j = (int64_t)threadIdx.x * 4; j < n; j += (int64_t)blockDim.x * 4) fn(j, n - j < 4 ? (int)(n - j) : 4);
 }
 
-/* p = the weights of rows first .. of scores, as dropout leaves them; their log-sum-exp is kept. */
+/* p = the weights, after dropout, of rows first .. of scores; keeps the rows' log-sum-exp. */
 template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k_attention a, int64_t first,
   const typename stored<D>::type *scores, D *p) {
   typedef typename stored<D>::type T;
@@ -59,7 +59,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k
     see<4>(seen, v, count);
   });
   seen = combine_block(seen, s, [](two<T> l, two<T> r) { return seen_by_both(l, r); });
-  const bool none = seen.b == 0;           /* no key to attend to: the result is 0, as PyTorch's */
+  const bool none = seen.b == 0;           /* a query that sees no key: its result is 0, as PyTorch's */
   const T top = none ? (T)0 : seen.a, scale = none ? (T)0 : 1 / seen.b;
   each_four(a.lk, [&](int64_t j, int count) {
     T v[4], kept[4];
@@ -72,7 +72,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k
   if (threadIdx.x == 0) ((T *)a.lse)[row] = none ? (T)INFINITY : top + log_of(seen.b);
 }
 
-/* p = the weights again, ds = the gradients of q k^T, from scores and dp, the weights' gradients; of rows first .. */
+/* p = the weights again, after dropout, and ds = the gradients of q k^T, from scores and dp, the weights' gradients; rows first .. */
 template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_attention a, int64_t first,
   const typename stored<D>::type *scores, const typename stored<D>::type *dp, D *p, D *ds) {
   typedef typename stored<D>::type T;
@@ -90,7 +90,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_
   });
 }
 
-/* delta[row] = the row of the result times that of its gradient; a row has SIDE lanes, which take fours */
+/* delta[row] = the dot product of the row's result and gradient, by SIDE lanes, which take fours */
 template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_attention a) {
   const int lane = (int)threadIdx.x % SIDE;
   const int64_t row = (int64_t)blockIdx.x * (THREADS / SIDE) + threadIdx.x / SIDE, n = row < a.heads * a.lq ? a.dv : -1;
@@ -120,7 +120,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) deltas(const ty_k_
   if (lane == 0 && n >= 0) ((T *)a.delta)[row] = sum;
 }
 
-/* Keeps where the generator is and moves it on. */
+/* rng = where the generator is; then advances it. */
 static __global__ void remember(ty_k_generator *g, int64_t *rng, uint64_t blocks) {
   rng[0] = (int64_t)g->seed;
   rng[1] = (int64_t)g->offset;

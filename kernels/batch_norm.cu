@@ -1,22 +1,22 @@
 /* Batch norm, forward and backward, of planes or channels-last.
  *
- * Idea: sums of each channel by parts, as moments that are joined (moments.cuh); of these the last block makes coefficients, then one pass
- * goes over all elements. The gradient may be that of pooled maxima (pool.cuh), found where it is read.
- * Element i of channel ch, in memory order: planes, i / pixels * sn + ch * sc + i % pixels; channels-last, i * channels + ch.
- * Invariant: parts are as many as the shape says, so the same bits come each time. */
+ * Idea: blocks sum parts of each channel, as moments that are joined (moments.cuh); a channel's last block makes coefficients of them,
+ * which a second launch applies to all elements. The result's gradient may be that of a max pooling after it (pool.cuh), computed where it
+ * is read. Element i of channel ch, in memory order: planes, i / pixels * sn + ch * sc + i % pixels; channels-last, i * channels + ch.
+ * Invariant: the number of parts follows from shape and alignment alone, so the same bits come each time. */
 #include "moments.cuh"
 #include "pool.cuh"
 
 #define THREADS 256
 #define WARPS (THREADS / 32)
 #define LANES 32                 /* columns side by side */
-#define MADE 4                   /* elements that a thread of the last pass makes */
+#define MADE 4                   /* elements per thread of the second launch */
 
-/* Where the result's gradient is: in memory; or, of what max_pool2d takes its maxima of, what reaches a place of
-   theirs. position: among images x pixels. */
+/* Where the result's gradient comes from: memory (stored_gradient), or the gradient of a max_pool2d of the result (pooled_gradient).
+   position: among images x pixels. */
 template <class S> struct stored_gradient {
   static constexpr bool WINDOWS = false;
-  static constexpr int AT_ONCE = 8;        /* elements whose gradients are looked for together: windows take registers */
+  static constexpr int AT_ONCE = 8;        /* elements whose gradients are read together; pooled ones singly: windows take registers */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t i, S, S) const { return load<T>(a.g, a.dtype, i); }
   template <class T> __device__ __forceinline__ void four(T *g, const ty_k_batch_norm &a, S i) const { load_four(g, a.g, a.dtype, i); }
   template <class D, class T> __device__ __forceinline__ void four_of(T *g, const ty_k_batch_norm &a, S i) const {
@@ -28,7 +28,7 @@ template <class S> struct pooled_gradient {
   static constexpr int AT_ONCE = 1;
   ty_k_pooling from;
   sizes<S> of, of_windows;
-  bool together, tile;                     /* four channels of it are found at once; and each pixel has one window (then so too) */
+  bool together, tile;                     /* together: four channels are found at once; tile: besides, windows tile the pixels */
   template <class T> __device__ __forceinline__ T at(const ty_k_batch_norm &a, int64_t, S position, S ch) const {
     return rounded(from_maxima<T>(from, of, place_of(position, ch, of)), a.dtype);
   }
@@ -40,10 +40,10 @@ template <class S> struct pooled_gradient {
       return;
     }
 #pragma unroll 1
-    for (int k = 0; k < 4; k++) {          /* of four channels, or of four pixels of one image's channel */
+    for (int k = 0; k < 4; k++) {          /* four channels, or four pixels of one channel of an image */
       const T v = rounded(from_maxima<T>(from, of, o), a.dtype);
 #pragma unroll
-      for (int j = 0; j < 4; j++) g[j] = j == k ? v : g[j];    /* found by k they would lie in memory */
+      for (int j = 0; j < 4; j++) g[j] = j == k ? v : g[j];    /* indexed by k they would lie in memory */
       if (a.sc == 1) o.c++;
       else if (++o.x == (S)from.w) { o.x = 0; o.y++; }
     }
@@ -51,7 +51,7 @@ template <class S> struct pooled_gradient {
   template <class D, class T> __device__ __forceinline__ void four_of(T *g, const ty_k_batch_norm &a, S i) const { four(g, a, i); }
 };
 
-/* Forward: sums of x - center and its square; backward: of g and g (x - mean). */
+/* Adds an element to two sums. Forward: of x - center and its square; backward: of g and g (x - mean). */
 template <class T, class S, class G> static __device__ __forceinline__ void take(const ty_k_batch_norm &a,
   const G &gradient, int64_t at, S position, S ch, T center, T *s1, T *s2) {
   const T d = load<T>(a.x, a.dtype, at) - center, g = a.g ? gradient.template at<T>(a, at, position, ch) : d;
@@ -59,12 +59,12 @@ template <class T, class S, class G> static __device__ __forceinline__ void take
   *s2 += g * d;
 }
 
-/* at: a place of the channel's that the thread goes over */
+/* at: an element of the channel's that the thread sums */
 template <class T> static __device__ __forceinline__ T center_of(const ty_k_batch_norm &a, int64_t ch, int64_t at) {
   return a.g ? ((const T *)a.mean)[ch] : load<T>(a.x, a.dtype, at);
 }
 
-/* What block p of a channel's goes over: so many elements, the last blocks fewer. Planes' neighbours by fours stay together. */
+/* How many elements of a channel each block sums, the last ones fewer. Groups of four neighbours stay together. */
 static __device__ __forceinline__ int64_t each_part(int64_t count) {
   return ((count + gridDim.y - 1) / gridDim.y + MADE - 1) / MADE * MADE;
 }
@@ -74,11 +74,11 @@ static __device__ __forceinline__ void range_of(int64_t count, int64_t p, int64_
   *to = *from + each < count ? *from + each : count;
 }
 
-/* Where block p of channel ch leaves its part; its n is known. */
+/* Where block p of channel ch leaves its part; its n follows from p. */
 template <class T> static __device__ __forceinline__ T *part_at(const ty_k_batch_norm &a, int64_t p, int64_t ch) {
   return (T *)a.work + 2 * p * a.channels + ch;
 }
-/* All blocks' parts of channel ch, of which a thread reads those of its turn. sum: as join_parts wants it. */
+/* Joins all blocks' parts of channel ch. w, turns, sum: as for join_parts. */
 template <class T, int AHEAD, class SUM> static __device__ __forceinline__ part<T> kept_parts(const ty_k_batch_norm &a, int64_t ch, int w,
   int turns, const SUM &sum) {
   const int64_t count = a.images * a.pixels, each = each_part(count);
@@ -94,7 +94,8 @@ template <class T> static __device__ __forceinline__ void keep_part(const ty_k_b
   at[a.channels] = v.b;
 }
 
-/* Of all of a channel. Leaves what apply needs: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) + c3. */
+/* Turns the moments of all of channel ch into coefficients for apply: forward o = (x - c0) c1 + c3, backward o = c1 g + c2 (x - c0) +
+   c3. */
 template <class T> static __device__ __forceinline__ void coefficients(const ty_k_batch_norm &a, int parts, int64_t ch,
   const part<T> &all) {
   const int64_t count = a.images * a.pixels;
@@ -123,7 +124,7 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
   c[0] = ((T *)a.mean)[ch] = m;
   ((T *)a.rstd)[ch] = r;
   c[a.channels] = w * r;
-  c[3 * a.channels] = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : (T)-0.0;         /* which changes nothing: 0 would change -0 */
+  c[3 * a.channels] = a.b ? load<T>(a.b, a.bdtype, ch * a.b_step) : (T)-0.0;         /* -0 changes nothing when added; 0 would change -0 */
   if (!a.training || !count) return;
   const double keep = 1 - a.momentum, whole = (double)count / (double)(count > 1 ? count - 1 : 1);
   if (a.run_mean)
@@ -134,7 +135,7 @@ template <class T> static __device__ __forceinline__ void coefficients(const ty_
       keep * load<double>(a.run_var, a.run_dtype, ch * a.run_step[1]) + a.momentum * (double)v * whole);
 }
 
-/* The same of four neighbours each, which begin at place(i), place(i + step), ...: TOGETHER at once, without a branch between reads. */
+/* take for TOGETHER groups of four neighbours, which begin at place(i), place(i + step), ...; no branch separates their reads. */
 template <bool BACK, int TOGETHER, class D, class S, class G, class P, class T> static __device__ __forceinline__ void take_fours(
   const ty_k_batch_norm &a, const G &gradient, const P &place, int64_t i, int step, const T *center, two<T> *mine) {
   T v[TOGETHER][4], g[TOGETHER][4];
@@ -160,7 +161,7 @@ template <bool BACK, class D, class S, class G, class P, class T> static __devic
   for (; AT_ONCE > 1 && i < to; i += step) take_fours<BACK, 1, D, S>(a, gradient, place, i, step, center, mine);
 }
 
-/* A channel's planes, by N neighbours; with four, a thread may have all the registers it wants. */
+/* Sums over a channel's planes, by N neighbours; a thread may have all the registers it wants. */
 template <class D, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) plane_sums(const ty_k_batch_norm a,
   const G gradient) {
   typedef typename stored<D>::type T;
@@ -197,8 +198,8 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (threadIdx.x == 0) coefficients(a, (int)gridDim.y, ch, all);
 }
 
-/* The same of four channels that lie side by side, where windows tile: of each only the maxima count, whose
- * places the pooling has left and nobody changes. i, to: windows. */
+/* Backward sums of four channels side by side, where windows tile: only maxima have a gradient. The pooling has stored their places, which
+ * nobody changes. i, to: windows. */
 template <class D, class S, class T> static __device__ __forceinline__ void take_windows(const ty_k_batch_norm &a,
   const pooled_gradient<S> &gradient, int64_t ch, int64_t i, int64_t to, int step, const T *center, two<T> *mine) {
 #pragma unroll 2
@@ -216,8 +217,8 @@ template <class D, class S, class T> static __device__ __forceinline__ void take
   }
 }
 
-/* Channels side by side: N of each lane, 1 << lanes of these, and all other threads for more pixels. There are not many
- * blocks: a thread may have all the registers it wants. */
+/* Sums of channels-last channels: 1 << lanes threads side by side have N channels each, the block's others further pixels. Blocks are few:
+ * a thread may have all the registers it wants. */
 template <class D, class S, class G, int N> __global__ void __launch_bounds__(THREADS, 1) channel_sums(
   const ty_k_batch_norm a, const G gradient, int lanes) {
   typedef typename stored<D>::type T;
@@ -263,11 +264,11 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (gridDim.y > 1) {
     if (w == 0 && first + c < a.channels) keep_part(a, first + c, all);
     if (!last_block(a.tickets + blockIdx.x, gridDim.y)) return;
-    two<T> *const sums = (two<T> *)s;      /* a read takes as long as hundreds of instructions, and this block is alone: 32 at once */
+    two<T> *const sums = (two<T> *)s;      /* 32 reads at once: each takes as long as hundreds of instructions, and this block is alone */
     const int64_t mine = first + c < a.channels ? first + c : a.channels - 1;
     all = kept_parts<T, 32>(a, mine, w, turns, [&](two<T> v) {
       v = combine_turns(v, sums, c, w, wide, turns, add<T>);
-      if (w == 0) sums[c] = v;             /* of turn 0, whose threads alone read it before */
+      if (w == 0) sums[c] = v;             /* only turn 0's threads have read this element */
       __syncthreads();
       return sums[c];
     });
@@ -275,18 +276,18 @@ template <class D, class S, class G, int N> __global__ void __launch_bounds__(TH
   if (w == 0 && first + c < a.channels) coefficients(a, (int)gridDim.y, first + c, all);
 }
 
-/* Where there is nothing to add up: a thread for each channel. */
+/* Where there is nothing to sum: a thread for each channel. */
 template <class T> __global__ void __launch_bounds__(THREADS) known_coefficients(const ty_k_batch_norm a, int parts) {
   const int64_t ch = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (ch < a.channels) coefficients(a, parts, ch, part<T>{0, 0, 0});
 }
 
-/* The coefficients of channel ch, which lie channels apart. */
+/* c: a channel's coefficients, which lie channels apart. */
 template <class T> static __device__ __forceinline__ T applied(const ty_k_batch_norm &a, const T *c, T x, T g) {
   const T d = x - c[0];
   return a.g ? c[a.channels] * g + c[2 * a.channels] * d + c[3 * a.channels] : d * c[a.channels] + c[3 * a.channels];
 }
-/* of four channels that lie side by side from c on, a multiple of four */
+/* applied to four channels side by side; c: the first one's coefficients, a multiple of four */
 static __device__ __forceinline__ void apply_to_four(const ty_k_batch_norm &a, const float *c, float *x, const float *g) {
   float centers[4], gains[4], falls[4], shifts[4];
   take_as<float, 4>(centers, c, 0);
@@ -303,7 +304,7 @@ template <class S> static __device__ __forceinline__ S channel_of(const ty_k_bat
   return a.sc == 1 ? i % (S)a.channels : i / (S)a.pixels % (S)a.channels;
 }
 
-/* S: what elements are counted in. */
+/* S: the type of indices. */
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply(const ty_k_batch_norm a,
   const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, first = (int64_t)blockIdx.x * THREADS * MADE + threadIdx.x;
@@ -318,7 +319,7 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   }
 }
 
-/* Neighbours by fours, which are of four channels or of one. */
+/* apply for four neighbours, of four channels or of one. */
 template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) apply_fours(const ty_k_batch_norm a,
   const G gradient, int parts) {
   const int64_t n = a.images * a.channels * a.pixels, i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * MADE;
@@ -337,7 +338,7 @@ template <class T, class S, class G> __global__ void __launch_bounds__(THREADS) 
   store_four(a.o, a.dtype, i, x);
 }
 
-/* The gradient of what tiling windows read: a thread has four channels of one. */
+/* Backward where windows tile: a thread has four channels of one window's pixels. */
 template <class S> __global__ void __launch_bounds__(THREADS) apply_windows(const ty_k_batch_norm a, const pooled_gradient<S> gradient,
   int parts) {
   const ty_k_pooling &w = gradient.from;
@@ -366,7 +367,7 @@ template <class S> __global__ void __launch_bounds__(THREADS) apply_windows(cons
 static int of_lane(const ty_k_batch_norm &a) {
   return (a.sc == 1 ? a.channels : a.pixels) % 4 == 0 && a.dtype != TY_F64 && fours(a.x, a.dtype) && (!a.g || fours(a.g, a.dtype)) ? 4 : 1;
 }
-/* Channels-last: lanes, as a power of two. */
+/* Channels-last: the logarithm of the lanes, to base 2. */
 static int lanes_of(const ty_k_batch_norm &a) {
   int lanes = 0;
   while (1 << lanes < LANES && ((int64_t)of_lane(a) << lanes) < a.channels) lanes++;
@@ -392,7 +393,7 @@ template <class T, class S, class G> static cudaError_t batch(const ty_k_batch_n
   const int lanes = lanes_of(a);
   const bool four = of_lane(a) == 4;
   constexpr int MOST = sizeof(T) == 4 ? 4 : 1;
-  auto channels = channel_sums<T, S, G, 1>;              /* singly: of any dtype */
+  auto channels = channel_sums<T, S, G, 1>;              /* single elements, of any dtype */
   auto planes = plane_sums<T, S, G, 1>;
   if (four) {
     channels = channel_sums<T, S, G, MOST>;

@@ -1,16 +1,15 @@
-/* What kernel files and fused kernels have in common: neighbours read and written at once, and what a block's threads combine.
+/* What kernel files and fused kernels share: reading and writing neighbours at once, and combining the values of a block's threads.
  *
- * Idea: sources made at run time begin with this text too (src/cuda/source.c), so it includes nothing. Invariant: a
- * block's values are combined in one order, by the number of its threads alone: an op gives the same bits alone and
- * fused. */
+ * Idea: the source of each fused kernel begins with this text (src/cuda/source.c), so it includes nothing. Invariant: the number of a
+ * block's threads alone decides the order in which their values are combined, so that an op gives the same bits alone and fused. */
 
 template <class D, int N> struct alignas(sizeof(D) * N) pack { D d[N]; };
 
 #ifndef TY_ALIGNED
-#define TY_ALIGNED(p, n) ((void)0)         /* a device refuses what isn't; the simulation has a check here */
+#define TY_ALIGNED(p, n) ((void)0)         /* a device faults on a misaligned address; the simulation has a check here */
 #endif
 
-/* Through registers of the pack's size: a pack of 16-bit elements would be read in pieces. p: a multiple of that size. */
+/* A pack passes through registers of its size: the compiler would read 16-bit elements in pieces. p: a multiple of that size. */
 template <int BYTES> struct word_of;
 template <> struct word_of<1> { typedef uint8_t type; };
 template <> struct word_of<2> { typedef uint16_t type; };
@@ -24,7 +23,8 @@ template <class D, int N> static __device__ __forceinline__ pack<D, N> take_pack
   memcpy(&v, &w, sizeof v);
   return v;
 }
-/* As one store. The compiler makes a plain one of four, and of "if aligned so, else one by one" the second for both. */
+/* Writes w in one store. The compiler makes a plain assignment four, and "if aligned, at once, else one by one" the latter in both
+   cases. */
 template <class W> static __device__ __forceinline__ void write_word(W *p, W w) { *p = w; }
 #ifdef __CUDA_ARCH__
 static __device__ __forceinline__ void write_word(uint2 *p, uint2 w) { __stwb(p, w); }
@@ -38,13 +38,13 @@ template <class D, int N> static __device__ __forceinline__ void put_pack(void *
   write_word((word *)p, w);
 }
 
-/* The element of a row that the thread holds as its e-th: neighbours by G. */
+/* The index in a row of the e-th element that the thread holds, in groups of G neighbours. */
 template <int G> static __device__ __forceinline__ int row_place(int e) {
   return e / G * G * (int)blockDim.x + (int)threadIdx.x * G + e % G;
 }
 
-/* x = the thread's elements of a row of n, a multiple of G, which lie step apart from p on, as `in` makes them; EACH at most. And back.
-   Neighbours by four go at once where they may; all words are asked for before the first is used, so that no read waits for another. */
+/* take_row: x = the thread's elements, at most EACH, of a row of n (a multiple of G) at p, step apart, converted by `in`. put_row: the
+   reverse. Aligned groups of four go at once; all are requested before the first is used, so that no read waits for another. */
 struct as_it_is { template <class D> __device__ __forceinline__ D operator()(D v) const { return v; } };
 template <int EACH, int G, class D, class T, class F = as_it_is> static __device__ __forceinline__ void take_row(T *x, const D *p, int n,
   int64_t step, F in = F()) {
@@ -93,7 +93,7 @@ template <class T> struct two { T a, b; };
 
 template <bool LONG> struct shuffled { typedef unsigned word; };
 template <> struct shuffled<true> { typedef unsigned long long word; };
-/* v of another thread of the warp, word by word, by one of the shuffles. */
+/* v of another thread of the warp, word by word; shuffle: a functor below. */
 template <class T, class F> static __device__ __forceinline__ T exchanged(T v, F shuffle) {
   typedef typename shuffled<sizeof(T) % 8 == 0>::word word;
   word w[sizeof(T) / sizeof(word)];
@@ -113,25 +113,25 @@ struct shuffle_first {
 };
 template <class T> static __device__ __forceinline__ T from_lane(T v, int down) { return exchanged(v, shuffle_down{down}); }
 
-/* Of columns side by side, `wide` of them, which a block's threads take turns at (turn w of column c): what the turns
- * have, combined, for the first turn's threads. s: one of each thread. Whole blocks call it. */
+/* The block's threads are `turns` rows of `wide` columns; thread (w, c) has a value v of column c. Returns each column's values combined,
+ * in the threads of w = 0. s: one element a thread. All threads of the block call it. */
 template <class T, class F> static __device__ __forceinline__ T combine_turns(T v, T *s, int c, int w, int wide, int turns, F join) {
-  __syncthreads();                         /* of what was read of s before */
+  __syncthreads();                         /* earlier reads of s are done */
   s[w * wide + c] = v;
   __syncthreads();
   for (int k = 1; k < turns && w == 0; k++) v = join(v, s[k * wide + c]);
   return v;
 }
 
-/* The v of all threads along x combined, for all of them: of the block, or, where blockDim.x is 32 or a smaller power of two, of a row of
-   it. Half as many threads give the same bits where the others' v changes nothing. s: one of each warp. Whole blocks of whole warps
-   call it. */
+/* The v of all threads along x combined, for each of them. Where blockDim.x is 32 or a smaller power of two, each threadIdx.y has its own
+   result. Half as many threads give the same bits where the others' v change nothing. s: one element a warp. All threads of a block of
+   whole warps call it. */
 template <class T, class F> static __device__ __forceinline__ T combine_block(T v, T *s, F join) {
   const int lanes = blockDim.x < 32 ? (int)blockDim.x : 32, warps = (int)blockDim.x / 32;
 #pragma unroll
   for (int down = 16; down; down /= 2) if (down < lanes) v = join(v, from_lane(v, down));
   if (warps <= 1) return exchanged(v, shuffle_first{lanes});
-  __syncthreads();                         /* of what was read of s before */
+  __syncthreads();                         /* earlier reads of s are done */
   if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = v;
   __syncthreads();
   v = s[0];

@@ -1,12 +1,13 @@
-/* Convolution, as sums: for dtypes and shapes that cuDNN doesn't take.
+/* Convolution as plain sums: for dtypes and shapes that cuDNN doesn't take.
  *
- * Idea: a thread makes one element: of the result over the weights of its group, of x's gradient over the results that saw the pixel, of
- * the weight's over images and results. Any strides. Invariant: each sum has one order, in float32 (float64 for itself). */
+ * Idea: a thread computes one element of the result, over its group's weights, or of x's gradient, over the results that read the pixel; a
+ * warp computes one of the weight's gradient, over images and results. Any strides. Invariant: each sum has one order, in float32 (float64
+ * in float64). */
 #include "device.cuh"
 
 #define THREADS 128
 #define WARP 32
-#define PACK 8                   /* channels of 16 bits that are read at once */
+#define PACK 8                   /* 16-bit channels that a thread of widen writes at once */
 
 static __device__ __forceinline__ int64_t place(const int64_t s[4], int64_t n, int64_t c, int64_t y, int64_t x) {
   return n * s[0] + c * s[1] + y * s[2] + x * s[3];
@@ -88,7 +89,7 @@ template <class T> __global__ void __launch_bounds__(WARP) weight(const ty_k_con
   if (threadIdx.x == 0) store(a.weight, a.dtype, place(a.ws, at[0], at[1], at[2], at[3]), part[0]);
 }
 
-/* A thread has a pack of a pixel's channels. */
+/* A thread writes a pack of a pixel's channels. */
 static __global__ void __launch_bounds__(THREADS) widen(const ty_k_widening a, int64_t n) {
   int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, at = i;
   if (i >= n) return;

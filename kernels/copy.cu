@@ -1,8 +1,8 @@
-/* Copies on one device: conversions of what lies alike, numbers, and turned planes; what is neither is pointwise.cu's.
+/* Copies on one device: conversions between like layouts, fills and transposes; all other copies are pointwise.cu's.
  *
- * Idea: where both sides lie without gaps in one order, 8 neighbours are converted at once; where one side's neighbours
- * are rows of the other's, tiles pass through shared memory, so that both are read and written along their memory.
- * Invariant: each element is read and written once. */
+ * Idea: where both sides are dense in one order, a thread converts several neighbours at once; where each side is contiguous along another
+ * dim, tiles pass through shared memory, so that reads and writes both go along memory. Invariant: each element is read and written
+ * once. */
 #include "rows.cuh"
 
 #define THREADS 256
@@ -10,7 +10,7 @@
 
 /* ---- conversions ---- */
 
-/* elements of a thread */
+/* elements per thread */
 template <class D, class R> struct casting {
   static constexpr int EACH = 16 / (sizeof(D) < sizeof(R) ? sizeof(D) : sizeof(R));
 };
@@ -45,7 +45,7 @@ template <class D> static cudaError_t cast_from(const void *x, void *o, int dtyp
     : launch_cast<D, brain16>(x, o, n, s);
 }
 
-/* ---- numbers ---- */
+/* ---- fills ---- */
 
 static __global__ void __launch_bounds__(THREADS) fill(uint4 *o, uint4 v, int64_t n) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -76,7 +76,7 @@ cudaError_t ty_k_fill(void *o, int size, uint64_t bits, int64_t n, cudaStream_t 
     : size == 4 ? launch_fill<uint32_t>(o, bits, n, s) : launch_fill<uint64_t>(o, bits, n, s);
 }
 
-/* ---- turned planes: x's neighbours are dim d of the walk, the result's the last one ---- */
+/* ---- transposes: x is contiguous along dim d of the walk, the result along the last one ---- */
 
 template <class W> __global__ void __launch_bounds__(THREADS) turn(const ty_k_point a, int d) {
   __shared__ W tile[TILE][TILE + 1];
@@ -115,7 +115,7 @@ template <class W> static cudaError_t launch_turn(const ty_k_point *p, int d, cu
   return TY_LAUNCH(kernel, blocks_for(tiles, 1), THREADS, s, a, d);
 }
 
-/* ---- which ---- */
+/* ---- the choice of a kernel ---- */
 
 cudaError_t ty_k_copy(const ty_k_point *a, int size, cudaStream_t s) {
   const ty_k_operand *o = &a->o[0], *x = &a->o[1];

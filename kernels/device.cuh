@@ -1,4 +1,4 @@
-/* What every kernel file uses: launches, elements of any dtype, indices.
+/* What every kernel file uses: launches, elements of any dtype, indices, faults.
  *
  * Idea: kernels are launched through TY_LAUNCH alone, so that they also build for the host, where spec/simgpu runs them. Invariant: an
  * element of any dtype is computed with as float32, float64 or int64 (core/names.h), and rounded once, when it is stored. */
@@ -11,7 +11,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define TY_LAUNCH(kernel, grid, block, stream, ...) ty_launch(kernel, grid, block, stream, __VA_ARGS__)
-/* As <<<>>> does, less the detour by which that carries the configuration to it; gives the launch's own error, not an earlier one. */
+/* Launches as <<<>>> does, without its detour for the configuration; returns the launch's own error, not an earlier one. */
 template <class T> struct parameter { typedef T type; };
 template <class... P> static inline cudaError_t ty_launch(void (*kernel)(P...), dim3 grid, dim3 block, cudaStream_t s,
   typename parameter<P>::type... p) {
@@ -42,7 +42,7 @@ template <> struct as<int64_t> {
   static __device__ __forceinline__ int64_t of(int64_t v) { return v; }
 };
 
-/* Element i of memory of a dtype, as the type computed in. */
+/* Element i of memory of this dtype, converted to the type computed in. */
 template <class T> static __device__ __forceinline__ T load(const void *p, int dtype, int64_t i) {
   switch (dtype) {
     case TY_F32: return as<T>::of(((const float *)p)[i]);
@@ -68,7 +68,7 @@ template <class T> static __device__ __forceinline__ void store(void *p, int dty
   }
 }
 
-/* A floating dtype that is known when a kernel is built, as the type computed in. */
+/* Conversions between D, a floating dtype known at compile time, and the type computed in. */
 struct half16 { uint16_t bits; };
 struct brain16 { uint16_t bits; };
 template <class D> struct stored {
@@ -87,25 +87,25 @@ template <> struct stored<brain16> {
   static __device__ __forceinline__ brain16 out(float v) { return {ty_f32_to_bf16(v)}; }
 };
 
-/* x as memory of a float dtype would hold it. */
+/* x rounded as memory of this floating dtype would hold it. */
 template <class T> static __device__ __forceinline__ T rounded(T x, int dtype) {
   return dtype == TY_F16 ? (T)half_to_float(float_to_half((float)x)) : dtype == TY_BF16 ? (T)ty_bf16_to_f32(ty_f32_to_bf16((float)x)) : x;
 }
 
-/* Position i's place along its innermost dim, of size; i becomes its place in the others. wide: 32 bits don't hold it:
-   a division of 64 takes as long as tens of other instructions. */
+/* Splits position i: returns its index along the innermost dim, of `size` elements; i becomes the position in the other dims. wide: 32 bits
+   don't hold i; a division of 64 bits takes as long as tens of other instructions. */
 static __device__ __forceinline__ int64_t innermost(int64_t &i, int64_t size, bool wide) {
   const int64_t rest = wide ? i / size : (int64_t)((uint32_t)i / (uint32_t)size), place = i - rest * size;
   i = rest;
   return place;
 }
 
-/* A number that many others, of 0 up, are divided by: those of 32 bits by a multiplication, which takes a tenth of the time. */
+/* A divisor of many dividends from 0 up. In 32 bits it multiplies, which takes a tenth of a division's time. */
 template <class S> struct divider {
   S by;
   explicit divider(S d) : by(d) {}
   __device__ __forceinline__ S of(S i) const { return i / by; }
-  /* the remainder; i becomes the quotient */
+  /* returns the remainder; i becomes the quotient */
   __device__ __forceinline__ S take(S &i) const { const S rest = i / by, place = i - rest * by; i = rest; return place; }
 };
 template <> struct divider<int32_t> {
@@ -125,24 +125,24 @@ template <> struct divider<int32_t> {
   }
 };
 
-/* Reports what an op found, unless something is reported already. */
+/* Reports a fault, unless a kernel has reported one in this epoch. */
 static __device__ __forceinline__ void report(ty_k_fault *f, int op, int fault, int64_t value, int64_t limit) {
   const unsigned now = f->epoch;
   if (atomicMax(f->claimed, now) >= now) return;
   f->op = op;
   f->value = value;
   f->limit = limit;
-  __threadfence_system();                  /* the host sees the rest before fault */
+  __threadfence_system();                  /* the host must see the other fields before fault */
   f->fault = fault;
 }
 
-/* Whether this block is the last of so many to come here; the last one sees what the others have written. *ticket is 0,
-   and 0 again when all have come. Whole blocks call it. */
+/* Whether this block is the last of `blocks` to come here; the last one sees what the others have written. *ticket is 0, and 0 again when
+   all have come. All threads of a block call it. */
 static __device__ __forceinline__ bool last_block(unsigned *ticket, unsigned blocks) {
   __shared__ bool last;
   __syncthreads();
   if (threadIdx.x == 0) {
-    __threadfence();                       /* for the whole block, whose writes the barrier has shown to this thread */
+    __threadfence();                       /* publishes the whole block's writes, which the barrier has shown to this thread */
     last = atomicAdd(ticket, 1u) + 1 == blocks;
     if (last) *ticket = 0;
   }
@@ -151,12 +151,12 @@ static __device__ __forceinline__ bool last_block(unsigned *ticket, unsigned blo
   return last;
 }
 
-/* Uses up the generator's next blocks, when all blocks of the launch have read where they begin. Whole blocks call it, at their end. */
+/* Advances the generator by so many Philox blocks, when all blocks of the launch have read it. All threads call it, at a kernel's end. */
 static __device__ __forceinline__ void move_on(ty_k_generator *g, uint64_t blocks) {
   if (last_block(&g->ticket, gridDim.x) && threadIdx.x == 0) g->offset += blocks;
 }
 
-/* 0, which no launch takes, where there would be more than a grid can have */
+/* 0, which every launch refuses, where a grid can't have so many blocks */
 static inline unsigned blocks_for(int64_t n, int64_t each) {
   int64_t b = (n + each - 1) / each;
   return (unsigned)(b < 1 ? 1 : b > 0x7fffffff ? 0 : b);

@@ -1,6 +1,6 @@
-/* cdist: norms of the differences of rows, and their gradient by the first operand.
+/* cdist: norms of the differences of rows, and the first operand's gradient.
  *
- * Idea: a thread has one result, or one element of the gradient, and goes over what it sums in one order. */
+ * Idea: a thread computes one result, or one element of the gradient, and sums in one order. */
 #include "device.cuh"
 #include "distances.h"
 

@@ -1,12 +1,12 @@
-/* What has been seen of numbers whose exponentials are added up: their maximum and the sum of exp(x - maximum), in one pass.
+/* Sums of exponentials in one pass: `seen` holds the maximum of the numbers so far, a, and the sum of exp(x - maximum), b.
  *
- * Invariant: nothing overflows: exponents are 0 at most; a NaN stays in the sum. */
+ * Invariant: nothing overflows, since exponents are 0 at most; a NaN stays in the sum. */
 #ifndef TY_EXPONENTIALS_CUH
 #define TY_EXPONENTIALS_CUH
 #include "rows.cuh"
 #include "scalar.cuh"
 
-/* seen, which begins as {-inf, 0}, and the first `count` of N numbers */
+/* adds the first `count` of N numbers to seen, which begins as {-inf, 0} */
 template <int N, class T> static __device__ __forceinline__ void see(two<T> &seen, const T *v, int count) {
   T m = seen.a, sum = 0;
 #pragma unroll

@@ -1,13 +1,13 @@
 /* Creation and random numbers.
  *
- * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c);
- * the generator lies in device memory, and whatever draws moves it on, so that a captured graph draws new numbers each
- * time it runs. Invariant: it is moved on when every block of the launch has read it. */
+ * Idea: element i, in logical order, takes word i % 4 of Philox block offset + i / 4, as on every backend (core/rng.c); the generator lies
+ * in device memory, and each kernel that draws advances it, so that a captured graph draws new numbers each time it runs. Invariant: it is
+ * advanced only when every block of the launch has read it. */
 #include "rows.cuh"
 #include "draws.h"
 
 #define THREADS 256
-#define MOST 4096                /* blocks of a launch that draws */
+#define MOST 4096                /* blocks, at most, of a launch that draws */
 
 static __global__ void sequence(void *o, int dtype, int64_t n, double first, double step, double last) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -33,7 +33,7 @@ static __global__ void set_generator(ty_k_generator *g, uint64_t seed, uint64_t 
   g->ticket = 0;
 }
 
-/* The four elements of a Philox block. KIND: dropout, normal or uniform numbers, which are drawn often, or any op. */
+/* Makes the four elements of a Philox block. KIND: dropout, normal or uniform, which are drawn often; or ANY op. */
 enum { ANY, DROPOUT, NORMAL, UNIFORM };
 
 template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_draw &a, int64_t block, double scale, bool by_fours) {
@@ -63,7 +63,7 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
   }
   if (KIND == NORMAL || KIND == UNIFORM) {
     double v[4];
-    if (a.dtype == TY_F64) {                 /* the lower bits are the words of another seed */
+    if (a.dtype == TY_F64) {                 /* the lower bits come from another seed */
       ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);
       for (int k = 0; k < 4; k += 2) {
         if (KIND == NORMAL) ty_normal2_f64(r + k, low + k, &v[k], &v[k + 1]);
@@ -75,7 +75,7 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
       for (int k = 0; k < 4; k += 2) ty_normal2(r[k], r[k + 1], &normal[k], &normal[k + 1]);
       for (int k = 0; k < 4; k++) v[k] = a.a + a.b * (double)normal[k];
     } else {
-      const int bits = a.dtype == TY_F16 ? 11 : a.dtype == TY_BF16 ? 8 : 24;   /* that the dtype holds */
+      const int bits = a.dtype == TY_F16 ? 11 : a.dtype == TY_BF16 ? 8 : 24;   /* as many as the dtype holds */
       for (int k = 0; k < 4; k++) v[k] = fmin(a.a + (a.b - a.a) * (double)ty_uniform(r[k] >> (32 - bits) << (32 - bits)), a.most);
     }
     if (whole) store_four(a.o, a.dtype, at, v);
@@ -87,7 +87,7 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
     switch (a.op) {
       case TY_OP_randint: {
         const uint64_t range = (uint64_t)a.high - (uint64_t)a.low + 1;   /* 0: all of 2^64 */
-        /* the words' lower halves */
+        /* low: the words' lower halves */
         if (k == 0 && (!range || range > UINT32_MAX)) ty_philox(~a.g->seed, a.g->offset + (uint64_t)block, low);
         store(a.o, a.dtype, i, (int64_t)((uint64_t)a.low + ty_random_below(range, r[k], low[k])));
         break;
@@ -100,7 +100,7 @@ template <int KIND> static __device__ __forceinline__ void draw_four(const ty_k_
   }
 }
 
-/* A launch has no more blocks than keep a device busy: at its end each takes a ticket, and the last one moves the generator on. */
+/* A launch has only as many blocks as keep a device busy, since each takes a ticket at its end (move_on). */
 template <int KIND> __global__ void __launch_bounds__(THREADS) draw(const ty_k_draw a) {
   const double scale = a.a < 1 ? 1 / (1 - a.a) : 0;
   const bool by_fours = fours(a.o, a.dtype) && (KIND != DROPOUT || (fours(a.x, a.dtype) && (uintptr_t)a.mask % 4 == 0));
@@ -109,7 +109,7 @@ template <int KIND> __global__ void __launch_bounds__(THREADS) draw(const ty_k_d
   move_on(a.g, (uint64_t)(a.n + 3) / 4);
 }
 
-/* One element of a batch a thread. */
+/* A thread computes one element of the batch. */
 static __device__ __forceinline__ void augment_one(const ty_k_augmenting &k) {
   const ty_augment &a = k.a;
   const int64_t plane = a.oh * a.ow, i = (int64_t)blockIdx.x * THREADS + threadIdx.x, b = i / (a.c * plane), c = i / plane % a.c;
@@ -142,7 +142,7 @@ static __global__ void __launch_bounds__(THREADS) keys(int64_t *o, const double 
   uint32_t r[4];
   if (i < n) {
     ty_philox(g->seed, g->offset + (uint64_t)(i / per), r);
-    if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* orders as the bits do */
+    if (!x) o[i] = (int64_t)(((uint64_t)r[i & 1 ? 2 : 0] << 32 | r[i & 1 ? 3 : 1]) ^ (uint64_t)1 << 63);   /* sorts as the bits do */
     else ((double *)o)[i] = x[i] > 0 ? fmin(-log(ty_unit(r[0], r[1])) / x[i], 1.7976931348623157e308) : (double)INFINITY;
   }
   move_on(g, (uint64_t)((n + per - 1) / per));
@@ -156,7 +156,7 @@ static __device__ __forceinline__ int64_t draw_index(const double *sum, int64_t 
     if (sum[mid] > u) hi = mid;
     else lo = mid + 1;
   }
-  while (lo > 0 && sum[lo] == sum[lo - 1]) lo--;         /* rounding at the end: no index of probability 0 */
+  while (lo > 0 && sum[lo] == sum[lo - 1]) lo--;         /* u may round up to the sum: no index of probability 0 */
   return lo + 1;
 }
 
@@ -171,7 +171,7 @@ static __global__ void __launch_bounds__(THREADS) draws(int64_t *o, const double
   move_on(g, (uint64_t)(rows * m));
 }
 
-/* A block has a row. a: how many are none, b: how many are more than 0 */
+/* A block checks a row. a: how many elements aren't probabilities; b: how many are above 0 */
 static __global__ void __launch_bounds__(THREADS) check_weights(const double *p, int64_t n, int64_t need, ty_k_fault *fault, int op) {
   __shared__ two<int64_t> s[THREADS / 32];
   const double *const row = p + blockIdx.x * n;

@@ -1,8 +1,8 @@
-/* Fourier transforms of contiguous lines (core/fourier.h): up to TY_K_FOURIER_SHARED complex numbers in a block's shared memory, with one
- * reading and one writing of global memory; longer ones pass by pass.
+/* Fourier transforms of contiguous lines (core/fourier.h). Lines of up to TY_K_FOURIER_SHARED complex float32 numbers stay in a block's
+ * shared memory between one read and one write of global memory; longer ones go through it in each pass.
  *
- * Idea: a thread does a butterfly of a pass. Only the forward sign is here: the other one swaps real and imaginary parts. Invariant: what
- * two passes share lies in two buffers in turn, so that one barrier lies between them. */
+ * Idea: a thread computes a butterfly of a pass. Only the forward sign is here: the other one swaps real and imaginary parts. Invariant: a
+ * pass reads one of two buffers and writes the other, so that one barrier between passes is enough. */
 #include "device.cuh"
 #include "fourier.h"
 
@@ -25,10 +25,10 @@ static __device__ __forceinline__ pair<double> turn(int64_t k, int64_t n, double
   return {cos(angle), -sin(angle)};
 }
 
-/* ---- element k of what the passes go over, and of what comes of them ---- */
+/* ---- element k of the first pass's input (taken) and of the result (give) ---- */
 
 template <class T> static __device__ __forceinline__ pair<T> pair_at(const ty_k_fourier &a, int64_t line, int64_t k) {
-  const T *x = (const T *)a.x + line * a.in + 2 * k;       /* lines of an odd size may begin at an odd place */
+  const T *x = (const T *)a.x + line * a.in + 2 * k;       /* no pack: lines of an odd size may begin at an odd place */
   return {x[0], x[1]};
 }
 template <class T> static __device__ __forceinline__ pair<T> taken(const ty_k_fourier &a, int64_t line, int64_t k) {
@@ -44,7 +44,7 @@ template <class T> static __device__ __forceinline__ pair<T> taken(const ty_k_fo
   return {once * (u.re + v.re) - o.im, once * (u.im - v.im) + o.re};
 }
 
-/* z: the line's sums */
+/* z: the line after the last pass */
 template <class T> static __device__ __forceinline__ void give(const ty_k_fourier &a, const pair<T> *z, int64_t line, int64_t k) {
   const bool back = ty_fourier_back(a.kind);
   T *o = (T *)a.o + line * a.out + 2 * k;
@@ -64,7 +64,7 @@ template <class T> static __device__ __forceinline__ void give(const ty_k_fourie
   o[1] = u.im;
 }
 
-/* ---- a pass: butterfly i of m / R, where `left` elements are left to a transform; done: those before it ---- */
+/* ---- a pass: butterfly i of m / R. left: the length of its transforms; done: the radices before, multiplied ---- */
 
 template <int R, class T> static __device__ __forceinline__ void butterfly(const pair<T> *x, pair<T> *y, int64_t left, int64_t done,
   int64_t i) {
@@ -82,9 +82,9 @@ template <int R, class T> static __device__ __forceinline__ void butterfly(const
     b[1] = {f.re + h.re, f.im + h.im};
     b[2 % R] = {e.re - g.re, e.im - g.im};
     b[R - 1] = {f.re - h.re, f.im - h.im};
-  } else {                                 /* odd: pairs of elements from both ends make pairs of sums */
+  } else {                                 /* odd R: elements k and R - k together make results j and R - j */
     const pair<T> w1 = turn(1, R, T());
-    pair<T> w[R];                          /* cos and sin of 2 pi k / R: constants, once compiled */
+    pair<T> w[R];                          /* e^(-2 pi i k / R): constants, once compiled */
     w[0] = {1, 0};
 #pragma unroll
     for (int k = 1; k < R; k++) w[k] = times(w[k - 1], w1);
@@ -115,7 +115,7 @@ template <int R, class T> static __device__ __forceinline__ void butterfly(const
   }
 }
 
-/* MOST: the largest factor that the kernel is built for; each takes registers. */
+/* MOST: the largest radix that the kernel is built for; larger ones take more registers. */
 template <int MOST, class T> static __device__ __forceinline__ void pass(int radix, const pair<T> *x, pair<T> *y, int64_t left,
   int64_t done, int64_t i) {
   switch (radix) {
@@ -129,7 +129,7 @@ template <int MOST, class T> static __device__ __forceinline__ void pass(int rad
   }
 }
 
-/* ---- in shared memory: threadIdx.y is a line of the block ---- */
+/* ---- in shared memory: threadIdx.y counts a block's lines ---- */
 
 template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_shared(const ty_k_fourier a) {
   __shared__ pair<T> s[2][TY_K_FOURIER_SHARED * sizeof(float) / sizeof(T)];

@@ -1,6 +1,7 @@
-/* What the sources of fused kernels begin with, after core/math.h and block.cuh: see src/cuda/source.c, which they are part of as text.
+/* What each fused kernel's source begins with, after core/math.h and block.cuh: src/cuda/source.c has this file as text.
  *
- * Idea: to_<type computed in> and in_, out_<dtype>, so that a conversion is two names. NVRTC has no headers: nothing is included. */
+ * Idea: conversions are in_<dtype>, out_<dtype> and to_<type computed in>, so that generated code only names them. NVRTC has no headers:
+ * nothing is included. */
 #define DEVICE static __device__ __forceinline__
 typedef float f32; typedef double f64; typedef int64_t i64;
 DEVICE i64 to_i64(f64 v) { return ty_whole(v); }
@@ -31,7 +32,7 @@ template <class X> DEVICE i64 out_int64(X v) { return to_i64(v); }
 template <class X> DEVICE uint8_t out_uint8(X v) { return (uint8_t)to_i64(v); }
 template <class X> DEVICE uint8_t out_bool(X v) { return v != 0; }
 DEVICE f64 number(uint64_t bits) { f64 v; memcpy(&v, &bits, 8); return v; }
-struct generator { uint64_t seed, offset; unsigned ticket; };     /* as kernels.h has it; move_on: as device.cuh */
+struct generator { uint64_t seed, offset; unsigned ticket; };     /* as ty_k_generator (kernels.h); move_on: as device.cuh */
 DEVICE void move_on(generator *g, uint64_t blocks) {
   __syncthreads();
   if (threadIdx.x || threadIdx.y) return;

@@ -1,9 +1,9 @@
-/* Group norm, forward and backward: what there is to say of each plane, joined to its group, then one pass over all elements.
+/* Group norm, forward and backward: moments of each plane, joined to its group's, then one pass over all elements.
  *
- * Idea: a plane is the pixels of one channel of one image. A block goes over it, or over a part of it where there are few; of short ones
- * a warp has each, of the shortest a thread; channels-last, planes stand side by side. Neighbours are taken by N, four where they
- * come out even. Planes are counted n C + c, so that a group is `per` neighbours, which a warp joins. Invariant: parts and the order of
- * joining depend on the shape and on alignment alone. */
+ * Idea: a plane is the pixels of one channel of one image. A block sums it, or a part of it where planes are few; short planes have a warp
+ * each, the shortest a thread; channels-last, they lie side by side. A thread takes N neighbours: four where they come out even, else one.
+ * Planes are numbered n C + c, so that a group is `per` successive ones, which a warp joins. Invariant: parts and the order of joining
+ * depend on the shape and on alignment alone. */
 #include "moments.cuh"
 #include "rows.cuh"
 #include "scalar.cuh"
@@ -14,25 +14,25 @@
 #define MANY 1024
 #define ENOUGH 512               /* blocks */
 #define LEAST 1024               /* pixels of a part */
-#define SMALL_PLANE 32           /* pixels of a plane that a thread goes over */
+#define SMALL_PLANE 32           /* pixels; shorter planes have a thread each */
 
 template <class T> static __device__ __forceinline__ part<T> *part_of(const ty_k_group_norm &a, int64_t plane, int64_t k) {
   return (part<T> *)a.work + k * a.n * a.c + plane;
 }
-/* Backward, of a group: what its elements' gradients lose, and what of their distance from the mean. */
+/* Backward, of a group: from an element's gradient a is subtracted, and b times the element's distance from the mean. */
 template <class T> static __device__ __forceinline__ two<T> *slopes_of(const ty_k_group_norm &a, int64_t group) {
   return (two<T> *)part_of<T>(a, 0, a.parts) + group;
 }
 static __device__ __forceinline__ int64_t per_of(const ty_k_group_norm &a) { return a.c / a.groups; }
 
-/* What a thread adds up: forward distances from a center near the values, and their squares; backward gradients, and their products with
-   distances from the mean. */
+/* A thread's sums. Forward: of distances from a center near the values, and of their squares; backward: of gradients, and of their products
+   with distances from the mean. */
 template <class T> struct sums { T s1, s2; };
 template <class T> static __device__ __forceinline__ T center_of(const ty_k_group_norm &a, int64_t plane, T first) {
   return a.g ? ((const T *)a.mean)[plane / per_of(a)] : first;
 }
 
-/* Of N neighbours at base + p apart, at p + step ..., TOGETHER of them: no branch lies between their reads. */
+/* Adds N neighbours at each of base + (p + e step) apart, e < TOGETHER: no branch separates their reads. */
 template <bool BACK, int TOGETHER, class D, int N, class T> static __device__ __forceinline__ void add_some(const ty_k_group_norm &a,
   int64_t base, int64_t apart, int64_t p, int step, const T *center, sums<T> *mine) {
   T x[TOGETHER][N], g[TOGETHER][N];
@@ -54,7 +54,7 @@ template <bool BACK, class D, int N, class T> static __device__ __forceinline__ 
   for (; p + 3 * step < to; p += 4 * step) add_some<BACK, 4, D, N>(a, base, apart, p, step, center, mine);
   for (; p < to; p += step) add_some<BACK, 1, D, N>(a, base, apart, p, step, center, mine);
 }
-/* For p from .. to - 1 in steps; how many. */
+/* The same for p = from, from + step, ... below to; returns how many there are. */
 template <class D, int N, class T> static __device__ __forceinline__ T add_all(const ty_k_group_norm &a, int64_t base, int64_t apart,
   int64_t from, int64_t to, int step, const T *center, sums<T> *mine) {
   if (a.g) add_those<true, D, N>(a, base, apart, from, to, step, center, mine);
@@ -62,7 +62,7 @@ template <class D, int N, class T> static __device__ __forceinline__ T add_all(c
   return from < to ? (T)((to - from + step - 1) / step) : 0;
 }
 
-/* Of a plane's fours of pixels, or pixels, each step-th of from .. to - 1. */
+/* The part of a plane that is made of each step-th group of N pixels in from .. to - 1. */
 template <class D, int N> static __device__ __forceinline__ part<typename stored<D>::type> of_plane(const ty_k_group_norm &a,
   int64_t plane, int64_t from, int64_t to, int step) {
   typedef typename stored<D>::type T;
@@ -90,7 +90,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) small_planes(const
   if (plane < a.n * a.c) *part_of<typename stored<D>::type>(a, plane, 0) = of_plane<D, 1>(a, plane, 0, a.pixels, 1);
 }
 
-/* blockDim.y planes, of a warp each where there are several */
+/* A block has blockDim.y planes; of several, each has a warp. */
 template <class D, int N> __global__ void __launch_bounds__(THREADS) planes(const ty_k_group_norm a) {
   typedef typename stored<D>::type T;
   __shared__ part<T> s[THREADS / 32];
@@ -101,7 +101,7 @@ template <class D, int N> __global__ void __launch_bounds__(THREADS) planes(cons
   if (threadIdx.x == 0 && units) *part_of<T>(a, plane, blockIdx.y) = all;
 }
 
-/* blockIdx.x: LANES N channels of an image, those of the first image first */
+/* Channels-last. blockIdx.x: LANES N channels of an image, image by image. */
 template <class D, int N> __global__ void __launch_bounds__(THREADS) lanes(const ty_k_group_norm a) {
   typedef typename stored<D>::type T;
   __shared__ part<T> s[THREADS * N];
@@ -129,7 +129,7 @@ template <class D, int N> __global__ void __launch_bounds__(THREADS) lanes(const
   }
 }
 
-/* Backward's sums */
+/* Backward: a plane's sums, of all parts */
 template <class T> static __device__ __forceinline__ part<T> whole_plane(const ty_k_group_norm &a, int64_t plane) {
   return join_parts<T>(true, a.parts, 0, 1, [&](int k) { return *part_of<T>(a, plane, k); }, [](two<T> v) { return v; });
 }
@@ -137,7 +137,7 @@ template <class T> static __device__ __forceinline__ T weight_of(const ty_k_grou
   return a.w ? load<T>(a.w, a.wdtype, c) : (T)1;
 }
 
-/* A block is a warp, and has a group. */
+/* A block is a warp, and joins a group. */
 template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group_norm a) {
   __shared__ two<T> s[1];
   const int64_t group = blockIdx.x, per = per_of(a);
@@ -162,7 +162,7 @@ template <class T> __global__ void __launch_bounds__(32) groups(const ty_k_group
   ((T *)a.rstd)[group] = (T)(1 / sqrt((double)(all.b / all.n) + a.eps));
 }
 
-/* The gradients of weight and bias: LANES channels side by side, images by turns. */
+/* The gradients of weight and bias: LANES channels side by side; a block's other threads take turns at images. */
 template <class T> __global__ void __launch_bounds__(MANY) weights(const ty_k_group_norm a) {
   __shared__ two<T> s[MANY];
   const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
@@ -179,7 +179,7 @@ template <class T> __global__ void __launch_bounds__(MANY) weights(const ty_k_gr
   store(a.db, a.ddtype, c, all.b);
 }
 
-/* What makes an element's result, or its gradient: of a channel of an image. */
+/* What makes results, or gradients, of the elements of a channel of an image. */
 template <class T> struct maker { T mean, gain, shift, slope; };
 template <class T> static __device__ __forceinline__ maker<T> maker_of(const ty_k_group_norm &a, int64_t group, int64_t c) {
   const T gain = weight_of<T>(a, c) * ((const T *)a.rstd)[group];
@@ -192,7 +192,7 @@ template <class T> static __device__ __forceinline__ T made(const maker<T> &m, b
   return back ? g * m.gain - m.slope * d - m.shift : d * m.gain + m.shift;
 }
 
-/* N neighbours: of one plane, or, channels-last, of N. S: counts elements. */
+/* A thread makes N neighbours: of one plane, or, channels-last, of N. S: the type of indices. */
 template <class D, class S, bool LAST, int N> __global__ void __launch_bounds__(THREADS) apply(const ty_k_group_norm a,
   const divider<S> pixels, const divider<S> channels, const divider<S> per) {
   typedef typename stored<D>::type T;

@@ -1,9 +1,10 @@
 /* Index ops: a thread for each element of the indexed part.
  *
- * Idea: a walk over the indexed part's shape; in the large tensor dims move by strides, and indices by what they say. Indices are
- * 1-based; a bad one is reported and nothing is read or written for it. Writes that meet: additions are atomic, in no fixed order, and of
- * plain writes any stays; or, always for products and extremes, positions are sorted by where they lead, and one thread makes all that
- * meet in one element, in the walk's order, rounding once. Invariant: both ways give the same but for that. */
+ * Idea: a walk over the indexed part's shape (`small`); where an element lies in the indexed tensor (`large`) follows from strides and the
+ * index tensors. Indices are 1-based; a bad one is reported, and nothing is read or written for it. Where writes meet in an element,
+ * unordered additions are atomic, in no fixed order, and of plain writes any stays. In order, as products and extremes always are,
+ * positions are sorted by target, and one thread makes all writes to an element, in the walk's order, rounding once. Invariant: both ways
+ * give the same but for that. */
 #include "atomic.cuh"
 #include "rows.cuh"
 
@@ -13,7 +14,7 @@ static __device__ __forceinline__ void number(const ty_k_indexing &a, double *v)
 static __device__ __forceinline__ void number(const ty_k_indexing &a, float *v) { *v = (float)a.v; }
 static __device__ __forceinline__ void number(const ty_k_indexing &a, int64_t *v) { *v = a.vi; }
 
-/* Adds to the place in the large tensor what the index tensors say at the indices at; false, and reported: one is bad. */
+/* Adds to *large what the index tensors say at the walk's indices, `at`; false, and reported, if one is bad. */
 static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_t *at, int dims, int64_t *large) {
   for (int j = 0; j < a.nindex; j++) {
     int64_t where = 0;
@@ -30,7 +31,7 @@ static __device__ __forceinline__ bool lead(const ty_k_indexing &a, const int64_
   return true;
 }
 
-/* Position i of dims from..to, as offsets in both tensors. */
+/* at = the indices of position i of dims from .. to - 1; adds its offsets in both tensors. */
 static __device__ __forceinline__ void locate(const ty_k_indexing &a, int64_t i, int from, int to, int64_t *at,
   int64_t *large, int64_t *small) {
 #pragma unroll
@@ -60,7 +61,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) walk(const ty_k_in
   else store(a.p, a.dtype, large, value_of<T>(a, small));
 }
 
-/* The same of four neighbours, which lie without gaps in both tensors, and which no index tells apart. Floating, of at most 32 bits. */
+/* walk for four neighbours that lie without gaps in both tensors and have the same indices. Floats of up to 32 bits. */
 static __global__ void __launch_bounds__(THREADS) walk_fours(const ty_k_indexing a) {
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
   int64_t large = 0, small = 0, at[TY_K_DIMS];
@@ -88,9 +89,9 @@ static bool in_fours(const ty_k_indexing *a) {
 }
 
 #define BAD INT64_MIN
-#define AHEAD 8                  /* values that meet, read at once */
+#define AHEAD 8                  /* writes to one element that are read at once */
 
-/* NaN stays */
+/* two writes combined; NaN stays */
 template <class T> static __device__ __forceinline__ T together(int how, T a, T b) {
   switch (how) {
     case TY_K_PUT: return b;
@@ -109,16 +110,16 @@ static __global__ void __launch_bounds__(THREADS) targets(const ty_k_indexing a,
   o[i] = lead(a, at, a.lead, &large) ? large : BAD;
 }
 
-/* Thread i: position i / each of the order, element i % each of what one position writes. */
+/* Thread i: position i / each in the targets' order, element i % each of what a position writes. */
 template <class T> __global__ void __launch_bounds__(THREADS) in_order(const ty_k_indexing a, const int64_t *target, const int64_t *order) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = a.n / a.positions;
   int64_t large = 0, small = 0, at[TY_K_DIMS], p = i / each;
   if (i >= a.n) return;
   const int64_t here = target[order[p] - 1];
-  if (here == BAD || (p && target[order[p - 1] - 1] == here)) return;    /* the first of those that meet does it */
+  if (here == BAD || (p && target[order[p - 1] - 1] == here)) return;    /* the first position of a target makes all writes */
   locate(a, i % each, a.lead, a.ndim, at, &large, &small);
   T v = a.how != TY_K_PUT ? load<T>(a.p, a.dtype, here + large) : (T)0;
-  for (bool meets = true; meets; p += AHEAD) {         /* some are read at once, and combined one after another */
+  for (bool meets = true; meets; p += AHEAD) {         /* AHEAD are read at once, then combined one after another */
     int64_t from[AHEAD];
     T next[AHEAD];
     bool same[AHEAD];

@@ -1,25 +1,25 @@
-/* Layer and root-mean-square normalisation of rows, each by a block or a part of one.
+/* Layer and root-mean-square normalisation of rows; a block has a row or, of short ones, several.
  *
- * Idea: forward of a short row takes the mean first, then the mean square of the rest; long rows are taken as moments of parts, joined
- * (moments.cuh). Backward takes a row's two sums and its part of the weights' gradients in the same pass: each block goes over some of the
- * rows and adds up its part, and a last launch adds the parts.
- * Invariant: parts are as many as the rows say, so the same bits come each time. */
+ * Idea: forward, a short row's mean comes first, then the mean square of distances from it; a long row is summed as moments of parts, which
+ * are joined (moments.cuh). Backward, each block goes over some of the rows: one pass gives a row's two sums and its part of the weights'
+ * gradients, which the block sums; a last launch adds the blocks' sums. Invariant: the number of blocks follows from the rows' number and
+ * length alone, so the same bits come each time. */
 #include "moments.cuh"
 #include "rows.cuh"
 #include "scalar.cuh"
 
 #define THREADS 256
-#define PARTS 1024               /* of the weights' gradients, at most; and where rows are long */
+#define PARTS 1024               /* of the weights' gradients, at most; long rows: from FEWEST up */
 #define FEWEST 64
 #define LANES 32                 /* columns side by side */
 #define MANY 1024
 #define TALL (MANY / LANES)
 
-#define LONG_THREADS 512         /* of rows longer than TY_K_ROW, up to LONG_ROW, which a block has in registers too */
+#define LONG_THREADS 512         /* for rows above TY_K_ROW, up to LONG_ROW, which a block has in registers too */
 #define LONG_ROW (LONG_THREADS * ROW_EACH)
 #define WARPS (LONG_THREADS / 32)
 
-template <class T> static __device__ void sums_of_block(T *a, T *b, two<T> *s) {   /* both, for all threads */
+template <class T> static __device__ void sums_of_block(T *a, T *b, two<T> *s) {   /* the block's sums, for all threads */
   const two<T> sum = combine_block(two<T>{*a, *b}, s, add<T>);
   *a = sum.a;
   *b = sum.b;
@@ -36,7 +36,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) forward(const ty_k
     s2 += d * d;
     n += 1;
   }
-  const bool plain = a.rms;                /* sums of squares, then */
+  const bool plain = a.rms;                /* parts are then plain sums */
   const part<T> all = combine_block(part_of_sums(plain, n, shift, s1, s2), s, joining<T>{plain});
   const T mean = plain ? 0 : all.a, r = (T)(1 / sqrt((double)(all.b / (T)a.n) + a.eps));
   for (int64_t j = threadIdx.x; j < a.n; j += THREADS) {
@@ -77,7 +77,7 @@ template <class D, int G, int EACH, int MOST> __global__ void __launch_bounds__(
   ((T *)a.rstd)[row] = r;
 }
 
-/* A row of x's gradient, with what went past the norm; C: the copy's dtype. */
+/* Stores a row of x's gradient, v, with a.past added, which went past the norm; and the copy, of dtype C. */
 template <class D, class C, int G, class T, int EACH> static __device__ __forceinline__ void store_sum(const ty_k_norm &a, int64_t base,
   T (&v)[EACH]) {
   if (a.past) {
@@ -89,17 +89,17 @@ template <class D, class C, int G, class T, int EACH> static __device__ __forcei
   if (a.copy) store_row<G, C>(a.copy, base, a.n, 1, v);
 }
 
-/* What the threads along y hold of a row's elements, added up for the first of them. s: one of each thread. */
+/* v added up over the threads along y, for the first of them. s: one element a thread. */
 template <int G, class T, int EACH> static __device__ __forceinline__ void sum_of_rows(T (&v)[EACH], T *s, int64_t n) {
   const int x = (int)threadIdx.x, wide = (int)blockDim.x, tall = (int)blockDim.y;
 #pragma unroll
   for (int e = 0; e < EACH; e++)
-    if (e / G * G * wide < (int)n)         /* for all threads or none */
+    if (e / G * G * wide < (int)n)         /* true for all threads or none */
       v[e] = combine_turns(v[e], s, x, (int)threadIdx.y, wide, tall, [](T l, T r) { return l + r; });
 }
 
-/* Each block goes over some of the rows; what it adds up of the weights' gradients stays in registers meanwhile. E: g's dtype; TOGETHER:
-   rows stand side by side. MOST: of the block's threads. */
+/* Each block goes over some of the rows; its sums of the weights' gradients stay in registers meanwhile. E: g's dtype; BESIDE: with past or
+   copy; TOGETHER: rows stand side by side. MOST: threads of a block. */
 template <class D, class E, class C, bool BESIDE, bool TOGETHER, int G, int EACH, int MOST = TY_K_ROW_THREADS> __global__ void
 __launch_bounds__(MOST, sizeof(D) < 8 && G == 4 && !BESIDE && MOST == TY_K_ROW_THREADS ? 2 : 1) backward_short(const ty_k_norm a,
   int parts) {
@@ -175,7 +175,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) backward(const ty_
   }
 }
 
-/* LANES columns side by side; each of TALL threads adds up some of the parts. */
+/* LANES columns side by side, each with TALL threads that add up some of the parts. */
 template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_norm a, int parts) {
   __shared__ two<T> s[MANY];
   const int x = (int)threadIdx.x % LANES, y = (int)threadIdx.x / LANES;
@@ -196,7 +196,7 @@ template <class T> __global__ void __launch_bounds__(MANY) add_parts(const ty_k_
 /* ---- launchers ---- */
 
 int ty_k_norm_parts(int64_t rows, int64_t n) {
-  /* of long rows fewer: each takes memory */
+  /* fewer for long rows: each part takes memory */
   const int64_t room = ((int64_t)1 << 21) / n, most = room > PARTS ? PARTS : room < FEWEST ? FEWEST : room,
     parts = rows / (4 * (n <= TY_K_ROW ? ty_k_rows_of_block(rows, n) : 1));
   return parts < 1 ? 1 : parts > most ? (int)most : (int)parts;

@@ -1,14 +1,14 @@
-/* Casts of lists of tensors; rows of several side by side (cat); what looks for infinities in them, scales them, takes their norm.
+/* Lists of tensors: casts; joining their rows (cat); a sweep that looks for infinities, scales, and sums squares for a norm.
  *
- * Idea: a block finds the tensor that it is of by the blocks that come before each. Invariant: sums have one order; found-inf is only
- * ever set, never cleared here. */
+ * Idea: a block finds its tensor by the number of blocks that come before each. Invariant: sums have one order; `found` is only ever set,
+ * never cleared here. */
 #include "lists.cuh"
 #include "rows.cuh"
 
 #define CAST_EACH 8              /* elements of a thread */
 #define JOIN_EACH 4              /* words of a thread */
 
-/* An item without a place to be written to is only looked at. */
+/* An item whose `to` is NULL is only looked at. */
 static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   int k = a.count - 1, infinite = 0;
   while (blockIdx.x < a.item[k].first) k--;
@@ -52,7 +52,7 @@ static __global__ void __launch_bounds__(THREADS) cast_all(const ty_k_casts a) {
   if (infinite && a.found && a.item[k].looked_at) *a.found = 1;            /* all who write it write the same */
 }
 
-/* By words of BYTES. */
+/* Copies words of BYTES bytes. */
 template <int BYTES> __global__ void __launch_bounds__(THREADS) join_parts(const ty_k_parts a) {
   typedef typename word_of<BYTES>::type word;
   int k = a.count - 1;
@@ -135,7 +135,7 @@ template <int BYTES> static cudaError_t join_by(ty_k_parts *p, cudaStream_t s) {
 }
 
 cudaError_t ty_k_join_parts(ty_k_parts *a, cudaStream_t s) {
-  uintptr_t bits = (uintptr_t)a->pitch;      /* what all addresses are multiples of */
+  uintptr_t bits = (uintptr_t)a->pitch;      /* its lowest bit that is set: the alignment of all */
   for (int k = 0; k < a->count; k++) bits |= (uintptr_t)a->item[k].from | (uintptr_t)a->item[k].to | (uintptr_t)a->item[k].width;
   return bits % 16 == 0 ? join_by<16>(a, s) : bits % 8 == 0 ? join_by<8>(a, s) : bits % 4 == 0 ? join_by<4>(a, s)
     : bits % 2 == 0 ? join_by<2>(a, s) : join_by<1>(a, s);

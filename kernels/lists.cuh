@@ -1,4 +1,4 @@
-/* Lists of tensors in one launch: blocks are spread over the tensors in chunks; a block finds its tensor by counting chunks. */
+/* A list of tensors in one launch: each block does a chunk of one tensor, which it finds by counting chunks. */
 #ifndef TY_LISTS_CUH
 #define TY_LISTS_CUH
 #include "device.cuh"
@@ -6,7 +6,7 @@
 #define THREADS 256
 #define CHUNK TY_K_CHUNK
 
-/* The tensor, and the chunk of it, that block `chunk` works on; count: there is none. */
+/* The tensor that block `chunk` works on; chunk becomes its number in it. count: there is none. */
 static __device__ __forceinline__ int find_chunk(const int64_t *n, int count, int64_t &chunk) {
   for (int t = 0; t < count; t++) {
     const int64_t chunks = (n[t] + CHUNK - 1) / CHUNK;

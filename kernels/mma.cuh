@@ -1,14 +1,14 @@
-/* Products of 16-bit numbers by tensor cores: what a warp's lanes hold of small matrices, added up in float32; and how these come there.
+/* Products of small matrices of 16-bit numbers by tensor cores, summed in float32; and how matrices get into a warp's registers.
  *
- * Idea: of a warp lane 4 r + c has row r and r + 8 of the first factor and of the sum, and column r of the second; of these, numbers 2 c
- * and 2 c + 1 of each eight along the other dim, two in a register. Which numbers stand where along what is summed over is free, so long as
- * both factors agree. Invariant: all lanes of a warp call; beneath a simulation, all of a block. */
+ * Idea: lane 4 r + c of a warp holds rows r and r + 8 of the first factor and of the sum, and column r of the second factor: of these,
+ * numbers 2 c and 2 c + 1 of each eight along the other dim, two in a register. Along the summed dim numbers may stand in any order in
+ * which both factors agree. Invariant: all lanes of a warp call; in the simulation, all threads of a block. */
 #ifndef TY_MMA_CUH
 #define TY_MMA_CUH
 #include <type_traits>
 #include "device.cuh"
 
-/* Two numbers as a register of D has them. */
+/* Two numbers rounded to D, in one register. */
 #ifdef TY_SIM
 template <class D> static inline uint32_t two_of(float low, float high) {
   return stored<D>::out(low).bits | (uint32_t)stored<D>::out(high).bits << 16;
@@ -25,7 +25,7 @@ template <> __device__ __forceinline__ uint32_t two_of<brain16>(float low, float
 }
 #endif
 
-/* The low, or the high, halves of two registers. */
+/* The low (or the high) halves of two registers, in one. */
 static __device__ __forceinline__ uint32_t lows(uint32_t a, uint32_t b) {
 #ifdef TY_SIM
   return (a & 0xffff) | b << 16;
@@ -46,9 +46,9 @@ struct sim_factors { uint32_t a[4], b[2]; };
 template <class D> static inline float sim_half(uint32_t word, int k) { return stored<D>::in(D{(uint16_t)(word >> 16 * k)}); }
 #endif
 
-/* c += a b: (16, 16) times (16, 8). a: rows r and r + 8 of the first eight along the sum, then of the second; b: the first eight, the
-   second; c: columns 2 c and 2 c + 1 of row r, then of row r + 8. IN_ORDER: it stays where it stands among what reads memory. FIRST:
-   c = a b, which needs no zeros. */
+/* c += a b, (16, 16) times (16, 8). a0, a1: rows r and r + 8 of the first eight along the summed dim; a2, a3: of the second. b0, b1: the
+   first eight, the second. c: columns 2 c and 2 c + 1 of row r, then of row r + 8. IN_ORDER: keeps its place among memory reads. FIRST: c =
+   a b, which needs no zeros. */
 template <class D, bool IN_ORDER = false, bool FIRST = false> static __device__ __forceinline__ void multiply_add(float (&c)[4],
   uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1) {
 #ifdef TY_SIM
@@ -75,7 +75,7 @@ template <class D, bool IN_ORDER = false, bool FIRST = false> static __device__ 
 #endif
 }
 
-/* Of an (8, 8) matrix of 16 bits, numbers 2 c and 2 c + 1 of row r: those of column r. */
+/* Transposes an (8, 8) matrix of 16-bit numbers: v has numbers 2 c and 2 c + 1 of row r, the result those of column r. */
 static __device__ __forceinline__ uint32_t turned(uint32_t v) {
 #ifdef TY_SIM
   const uint32_t *const warp = sim_share(v) + sim_thread() / 32 * 32;
@@ -90,7 +90,7 @@ static __device__ __forceinline__ uint32_t turned(uint32_t v) {
 #endif
 }
 
-/* A place in shared memory, counted by 16 bytes: what instructions take there has 32 bits, a pointer 64. */
+/* An address in shared memory, counted in 16 bytes. Instructions take 32 bits for it; a pointer has 64. */
 #ifdef TY_SIM
 typedef uint4 *shared_place;
 static inline shared_place shared(uint4 *p) { return p; }
@@ -102,8 +102,8 @@ struct shared_place {
 static __device__ __forceinline__ shared_place shared(uint4 *p) { return {(uint32_t)__cvta_generic_to_shared(p)}; }
 #endif
 
-/* Four (8, 8) matrices from shared memory, whose rows lanes 0 to 7, 8 to 15 and so on point to: 2 c and 2 c + 1 of row r of each; TURNED:
-   of column r. */
+/* Reads four (8, 8) matrices from shared memory; lanes 0 to 7 point to the first one's rows, 8 to 15 to the second's, and so on. A lane
+   gets numbers 2 c and 2 c + 1 of row r of each; TURNED: of column r. */
 template <bool TURNED> static __device__ __forceinline__ void take_matrices(uint32_t (&to)[4], shared_place row) {
 #ifdef TY_SIM
   const uint16_t *const *const warp = (const uint16_t *const *)sim_share(row) + sim_thread() / 32 * 32;
@@ -122,8 +122,8 @@ template <bool TURNED> static __device__ __forceinline__ void take_matrices(uint
 #endif
 }
 
-/* 16 bytes to shared memory, or zeros unless `has`; they are there for the thread after wait_for<N>, but what came after the last N
-   `bring_away`s. */
+/* Begins a copy of 16 bytes to shared memory, of zeros unless `has`. bring_away ends a group of copies; wait_for<N> waits for all of the
+   thread's groups but the last N. */
 static __device__ __forceinline__ void bring(shared_place to, const void *from, bool has) {
 #ifdef TY_SIM
   if (has) TY_ALIGNED(from, sizeof *to);
@@ -143,7 +143,7 @@ template <int N> static __device__ __forceinline__ void wait_for() {
 #endif
 }
 
-/* 2^x, to some units of the last place: for what becomes a number of 16 bits. */
+/* 2^x, accurate to a few units in the last place: for results that are rounded to 16 bits. */
 static __device__ __forceinline__ float exp2_near(float x) {
 #ifdef TY_SIM
   return exp2f(x);

@@ -1,14 +1,14 @@
-/* Means and variances, made of parts that are joined (Chan, Golub and LeVeque 1979), and the sums that their gradients need.
+/* Means and variances from parts that are joined (Chan, Golub and LeVeque 1979), and the sums that their gradients need.
  *
- * Idea: a thread adds up distances from the first element that it meets, in one pass; what threads and blocks have is joined by means and
- * squares, not by sums: two by two, or, where there are many parts, their mean first and then the squares of its distances from theirs.
- * Invariant: one element far from the others costs no digits. */
+ * Idea: in one pass a thread sums distances from the first element that it meets. Parts, of threads and blocks, are joined by means and
+ * squares, not by sums: two by two, or, where there are many, first their common mean, then the squares of distances from it. Invariant:
+ * one element far from the others costs no digits. */
 #ifndef TY_MOMENTS_CUH
 #define TY_MOMENTS_CUH
 #include "device.cuh"
 
-/* Of some elements. Forward: how many, their mean, and the sum of the squares of their distances from it. Backward: the sums of the
-   gradient and of its products with distances from the mean; n unused. */
+/* What is known of some elements. Forward: n, their number; a, their mean; b, the sum of squared distances from it. Backward: a, the sum of
+   the gradient; b, of its products with distances from the mean; n is unused. */
 template <class T> struct part { T n, a, b; };
 
 template <class T> static __device__ __forceinline__ part<T> join(bool back, const part<T> &l, const part<T> &r) {
@@ -24,7 +24,7 @@ template <class T> struct joining {
 
 template <class T> static __device__ __forceinline__ two<T> add(two<T> x, two<T> y) { return {x.a + y.a, x.b + y.b}; }
 
-/* Of n elements: s1 and s2 add up their distances from center and the squares of these; backward, what a part has. */
+/* The part of n elements. Forward: s1 and s2 sum their distances from center and the squares of these. Backward: they are a and b. */
 template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool back, T n, T center, T s1, T s2) {
   if (back) return {0, s1, s2};
   if (n == 0) return {0, 0, 0};
@@ -32,11 +32,11 @@ template <class T> static __device__ __forceinline__ part<T> part_of_sums(bool b
   return {n, center + s1 / n, left < 0 ? (T)0 : left};     /* a NaN stays */
 }
 
-/* Of parts 0 to count - 1, which threads take turns at (turn w of so many): read(p) is one, the first of which isn't empty; sum(v) adds up
- * what the threads of all turns have, for all of these. Neither a branch nor a division lies between AHEAD reads. */
+/* Joins parts 0 to count - 1, which threads take in turns (turn w of `turns`). read(p) gives part p; part 0 isn't empty. sum(v) adds up v
+ * over the threads of all turns, for each of them. No branch or division separates AHEAD reads. */
 template <class T, int AHEAD = 8, class READ, class SUM> static __device__ __forceinline__ part<T> join_parts(bool back, int count, int w,
   int turns, const READ &read, const SUM &sum) {
-  /* the sum of what take makes of each, a mean of `as` standing in where there is none */
+  /* the sum of take(part) over all parts; past the last one, `as` stands in for the mean */
   const auto over = [&](T as, const auto &take) {
     two<T> all = {0, 0};
     for (int p = w; p < count; p += AHEAD * turns) {

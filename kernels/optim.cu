@@ -1,9 +1,8 @@
 /* Optimizer steps: one launch updates up to TY_K_TENSORS parameters with their state, and their 16-bit copies.
  *
- * Idea: what varies from step to step (step count, learning rate and settings, loss scale, whether to skip) is in device memory; a
- * block's first thread makes of it the numbers that its block reads, and the last block counts the step (and moves a
- * GradScaler's scale on, where that comes next); so a captured step stays right. Invariant: element i of a tensor's
- * lists is read and written by one thread. */
+ * Idea: what varies from step to step (step count, learning rate and settings, loss scale, whether to skip) is in device memory, so that a
+ * captured step stays right. A block's first thread makes of it the rates that the block uses; the last block counts the step, and then
+ * updates a GradScaler's scale where that comes next. Invariant: element i of a tensor's lists is read and written by one thread. */
 #include "lists.cuh"
 #include "rows.cuh"
 #include "scalar.cuh"
@@ -33,7 +32,7 @@ template <int op> static __device__ rates rates_of(const ty_k_step &a) {
   return r;
 }
 
-/* What a master holds: itself, unless its 16-bit copy has been given another value since it was written. */
+/* A master's value: its own, unless its 16-bit copy has been given another value since it was written. */
 template <class T> static __device__ __forceinline__ T followed(const ty_k_step &a, T master, T copy) {
   return a.follow && rounded(master, a.copy_dtype) != copy ? copy : master;
 }
@@ -53,12 +52,12 @@ template <class T, int op> __global__ void __launch_bounds__(THREADS) step(const
   for (int k = 0; k <= TY_K_COPY && by_fours; k++) by_fours = !a.p[k][t] || fours(a.p[k][t], list_dtype(a, k));
   const int64_t whole = by_fours ? from + (to - from) / 4 * 4 : from;
   int64_t at = from + threadIdx.x * 4;
-  T v[1 + TY_K_COPY][4];                   /* the next elements, which are on their way while a step is computed */
+  T v[1 + TY_K_COPY][4];                   /* the elements of each list, the next ones read ahead */
   const auto take = [&]() {
     for (int k = 0; k <= TY_K_COPY; k++)
       if (a.p[k][t] && (k < TY_K_COPY || a.follow)) load_four(v[k], a.p[k][t], list_dtype(a, k), at);
   };
-  if (at < whole) take();                  /* the first ones, while the rates are */
+  if (at < whole) take();                  /* the first ones are read while thread 0 makes the rates */
   if (threadIdx.x == 0) shared = rates_of<op>(a);
   __syncthreads();
   const rates r = shared;
@@ -105,7 +104,7 @@ cudaError_t ty_k_optim(const ty_k_step *p, cudaStream_t s) {
   const ty_k_step a = *p;
   int64_t chunks = chunks_of(a.n, a.count);
   if (chunks == 0 && !a.ticket) return cudaSuccess;
-  if (chunks == 0) chunks = 1;             /* a step is counted also where nothing is updated */
+  if (chunks == 0) chunks = 1;             /* the step is counted even where nothing is updated */
   switch (a.op) {
 #define STEP(op) \
     case op: return a.dtype == TY_F64 ? TY_LAUNCH((step<double, op>), (unsigned)chunks, THREADS, s, a) \

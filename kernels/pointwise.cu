@@ -1,8 +1,9 @@
 /* Pointwise ops: every row of ops.def whose expression is a scalar's.
  *
- * Idea: where all operands have one dtype and lie as the result does, a thread computes 16 bytes of neighbours; else four, or one, found
- * by strides and converted from and to any dtype. The first kind is built for each dtype, the others for each type computed in.
- * Invariant: an element is read before it is written, by the same thread: a result may be one of the operands. */
+ * Idea: where all operands have one dtype and the result's layout, a thread computes 16 bytes of neighbours (dense). Else it computes four
+ * elements, or one, found by strides and converted from and to any dtype (strided_fours, strided). dense is built for each dtype, the
+ * others for each type computed in. Invariant: the thread that writes an element has read its operands, so a result may be one of the
+ * operands. */
 #include "rows.cuh"
 #include "special.h"
 
@@ -71,7 +72,7 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
   if (i >= a.n) return;
   const bool whole = a.n - i >= EACH;
   const T p = as<T>::of(a.p), q = as<T>::of(a.q);
-  typename word_of<EACH * sizeof(D)>::type read[3];        /* unpacked when all are on their way: else one waits for another */
+  typename word_of<EACH * sizeof(D)>::type read[3];        /* unpacked after all reads: else one waits for another */
   pack<D, EACH> v[3];
   T same[3];
   pack<R, EACH> r;
@@ -98,7 +99,7 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
     memcpy(&v[k], &read[k], sizeof v[k]);
   }
 #pragma unroll
-  for (int e = 0; e < EACH; e++) {         /* of those past the end too, which nobody stores: without a branch all stays in registers */
+  for (int e = 0; e < EACH; e++) {         /* past the end too, though not stored: without a branch all stays in registers */
     T x[3];
 #pragma unroll
     for (int k = 0; k < 3; k++) x[k] = k < a.nin && a.o[k + 1].how != TY_K_NUMBER ? (T)stored<D>::in(v[k].d[e]) : same[k];
@@ -106,7 +107,7 @@ template <class F, class T, class D, class R> __global__ void __launch_bounds__(
   }
   if (whole) put_pack((R *)a.o[0].p + i, r);
   else {
-#pragma unroll                           /* by a loop of their number they would lie in memory, also where all are stored at once */
+#pragma unroll                           /* a loop over their number would put them into memory, even where all are stored at once */
     for (int e = 0; e < EACH; e++) if (i + e < a.n) ((R *)a.o[0].p)[i + e] = r.d[e];
   }
 }
@@ -115,7 +116,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (i >= a.n) return;
   int64_t rest = i, at[4] = {0, 0, 0, 0};
-  for (int d = a.ndim - 1; d >= 0; d--) {  /* none where all is dense */
+  for (int d = a.ndim - 1; d >= 0; d--) {  /* no dims where all is dense */
     const int64_t c = innermost(rest, a.shape[d], a.n > INT32_MAX);
 #pragma unroll
     for (int k = 0; k < 4; k++) at[k] += c * a.o[k].stride[d];
@@ -131,7 +132,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) strided(c
   store(a.o[0].p, a.o[0].dtype, a.o[0].how == TY_K_DENSE ? i : at[0], F::run(x[0], x[1], x[2], as<T>::of(a.p), as<T>::of(a.q)));
 }
 
-/* The same of four neighbours, which lie without gaps in each operand, or are one element of it. */
+/* strided for four neighbours, which lie without gaps in each operand or are one element of it. */
 template <class F> __global__ void __launch_bounds__(THREADS) strided_fours(const ty_k_point a) {
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
   if (i >= a.n) return;
@@ -182,7 +183,7 @@ template <class F, class T, class D, class R> static cudaError_t launch_dense(co
   return TY_LAUNCH(kernel, blocks_for(a->n, THREADS * each), THREADS, s, args);
 }
 
-/* Whether all that is dense has dtype d (the result r) and lies on borders of 16 bytes. */
+/* Whether all operands but numbers are dense, have dtype d (the result: r) and begin at multiples of 16 bytes. */
 static bool all_dense(const ty_k_point *a, int d, int r) {
   for (int k = 0; k <= a->nin; k++) {
     const ty_k_operand *o = &a->o[k];

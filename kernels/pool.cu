@@ -1,18 +1,18 @@
-/* Pooling: a thread for each window forward, for each pixel backward; forward, of what batch_norm and relu make of the pixels.
+/* Pooling: a thread for each window forward, for each pixel backward. Forward may apply batch_norm and relu to the pixels that it reads.
  *
- * Idea: a pixel's gradient gathers from the windows that read it, so that nothing meets. Invariants: of equal maxima the first in
- * row-major order wins, of NaNs the last; the same bits each time. */
+ * Idea: a pixel's gradient is gathered from the windows that read it, so no two threads write one element. Invariants: of equal maxima the
+ * first in row-major order wins, of NaNs the last; the same bits come each time. */
 #include "pool.cuh"
 
 #define THREADS 256
 
-/* What a window reads: x as it is. */
+/* How a window reads x: as it is. */
 struct plain {
   template <class T> struct channel { __device__ __forceinline__ T of(T x) const { return x; } };
   template <class T> __device__ __forceinline__ channel<T> at(int64_t, int) const { return {}; }
 };
 
-/* Or what batch_norm (unless mean is NULL) and then relu make of it: rounded as if it had been stored. */
+/* Or after batch_norm (unless mean is NULL) and then relu, rounded as if it had been stored. */
 struct normalized {
   int relu, wdtype, bdtype;
   int64_t w_step, b_step;
@@ -77,7 +77,7 @@ template <class T, class S, bool MAX> __global__ void __launch_bounds__(THREADS)
   store(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), acc);
 }
 
-/* The same of four channels side by side; T: float. TWO: whole windows of two by two, whose pixels are all on their way at once. */
+/* forward for four channels side by side; T: float. TWO: windows of two by two, all whole, whose pixels are read at once. */
 template <class T, class S, bool TWO, class R> __global__ void __launch_bounds__(THREADS) forward_fours(const ty_k_pooling a,
   const sizes<S> of, const R read) {
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
@@ -134,7 +134,7 @@ template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_
   store_four(a.x, a.dtype, offset_of(a.xs, o.n, o.c, o.y, o.x), g);
 }
 
-/* The same where windows tile: a thread has one, and writes its pixels. */
+/* backward where windows tile: a thread writes the pixels of one window, in four channels. */
 template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_windows(const ty_k_pooling a, const sizes<S> of) {
   const int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * 4;
   if (i >= a.n * a.c * a.oh * a.ow) return;
@@ -154,7 +154,7 @@ template <class T, class S> __global__ void __launch_bounds__(THREADS) backward_
 
 /* ---- launchers ---- */
 
-/* Whether each window is two by two pixels, all there. */
+/* Whether each window is two by two pixels, all within the image. */
 static bool whole_twos(const ty_k_pooling &a) {
   bool whole = !a.adaptive;
   const int64_t size[2] = {a.h, a.w}, out[2] = {a.oh, a.ow};

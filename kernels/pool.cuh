@@ -1,16 +1,16 @@
-/* Windows of pooling: which pixels one reads, which ones read a pixel, and what comes back to a pixel from the maxima.
+/* Windows of pooling: the pixels that a window reads, the windows that read a pixel, and the gradient that maxima give a pixel.
  *
- * Invariant: of overlapping windows the gradients are added up in row-major order. */
+ * Invariant: gradients from overlapping windows are added in the windows' row-major order. */
 #ifndef TY_POOL_CUH
 #define TY_POOL_CUH
 #include "rows.cuh"
 
-/* S: what indices are counted in, 32 bits wherever they suffice: a division of 64 costs as much as reading twenty elements. */
-/* what a window reads along a dim, every dilation-th; count: the divisor's part */
+/* S: the type of indices, 32 bits wherever they suffice: a division of 64 bits costs as much as reading twenty elements. */
+/* a window's pixels along a dim: lo .. hi - 1, every dilation-th; count: their share of the divisor */
 template <class S> struct span { S lo, hi, count; };
 template <class S> struct place { S n, c, y, x; };
 
-/* What places are found by: sizes of the pixels, or of the windows, and the windows' strides. */
+/* The divisors by which places are found: the sizes of the pixels (or of the windows), and the windows' strides. */
 template <class S> struct sizes { divider<S> c, h, w, stride[2]; };
 
 template <class S> static inline sizes<S> sizes_of(const ty_k_pooling &a, bool pixels) {
@@ -18,8 +18,7 @@ template <class S> static inline sizes<S> sizes_of(const ty_k_pooling &a, bool p
     {divider<S>((S)a.stride[0]), divider<S>((S)a.stride[1])}};
 }
 
-/* The place of a launch's element i among n x c x h x w, channels innermost where they are so in memory: neighbouring
-   threads read neighbours. */
+/* The place of element i among n x c x h x w. last: channels are innermost, as in memory, so that neighbouring threads read neighbours. */
 template <class S> static __device__ __forceinline__ place<S> place_of(S i, const sizes<S> &of, bool last) {
   place<S> p;
   if (last) p.c = of.c.take(i);
@@ -68,7 +67,7 @@ template <class S> static __device__ __forceinline__ void readers(const ty_k_poo
   if (*to > out - 1) *to = out - 1;
 }
 
-/* Whether something is counted that 32 bits don't hold. */
+/* Whether some count or index doesn't fit 32 bits. */
 static inline bool wide_pool(const ty_k_pooling &a) {
   int64_t most = a.n * a.c * (a.h * a.w > a.oh * a.ow ? a.h * a.w : a.oh * a.ow), reach = 0;
   for (int i = 0; i < 2; i++)
@@ -76,7 +75,7 @@ static inline bool wide_pool(const ty_k_pooling &a) {
   return most > INT32_MAX || reach > INT32_MAX;
 }
 
-/* What reaches a pixel of the gradients of maxima, y; where there is a mask, of those at places where that is above 0. */
+/* The gradient of pixel o: the sum of the windows' gradients, y, whose maximum it was; with a mask, of those where the mask is above 0. */
 template <class T, class S> static __device__ __forceinline__ T from_maxima(const ty_k_pooling &a, const sizes<S> &of, const place<S> &o) {
   S y0, y1, x0, x1;
   readers(a, of, 0, o.y, &y0, &y1);
@@ -90,7 +89,7 @@ template <class T, class S> static __device__ __forceinline__ T from_maxima(cons
   return acc;
 }
 
-/* Four channels, which lie side by side (and then begin at a multiple of four) or not. */
+/* Four channels, `apart` elements from each other; where they lie side by side they begin at a multiple of four. */
 template <class T> static __device__ __forceinline__ void load_channels(T *v, const void *p, int dtype, int64_t at, int64_t apart) {
   if (apart == 1 && fours(p, dtype)) load_four(v, p, dtype, at);
   else for (int k = 0; k < 4; k++) v[k] = load<T>(p, dtype, at + k * apart);
@@ -100,7 +99,7 @@ template <class T> static __device__ __forceinline__ void store_channels(void *p
   else for (int k = 0; k < 4; k++) store(p, dtype, at + k * apart, v[k]);
 }
 
-/* Whether a thread takes four channels: pixels and places have them side by side. */
+/* Whether a thread takes four channels: they lie side by side in pixels and places. */
 static inline bool channels_by_fours(const ty_k_pooling &a) {
   bool fit = a.c % 4 == 0 && a.dtype != TY_F64 && a.xs[1] == 1 && fours(a.x, a.dtype) &&
     (!a.places || (a.is[1] == 1 && (uintptr_t)a.places % 16 == 0));
@@ -111,7 +110,7 @@ static inline bool channels_by_fours(const ty_k_pooling &a) {
   return fit;
 }
 
-/* The same for four channels from o on. */
+/* from_maxima of four channels from o on. */
 template <class T, class S> static __device__ __forceinline__ void from_maxima_of_four(T *g, const ty_k_pooling &a,
   const sizes<S> &of, const place<S> &o) {
   S y0, y1, x0, x1;
@@ -131,7 +130,7 @@ template <class T, class S> static __device__ __forceinline__ void from_maxima_o
   }
 }
 
-/* Whether each pixel is read by just one window. */
+/* Whether the windows tile the pixels: just one reads each pixel. */
 static inline bool windows_tile(const ty_k_pooling &a) {
   bool tile = !a.adaptive;
   const int64_t size[2] = {a.h, a.w}, out[2] = {a.oh, a.ow};
@@ -140,7 +139,7 @@ static inline bool windows_tile(const ty_k_pooling &a) {
   return tile;
 }
 
-/* Of four channels of window o: where its maxima were, among an image's pixels from 1 on, and their gradients. */
+/* For four channels of window o: where its maxima were (the image's pixels count from 1), and their gradients. */
 template <class T, class S> static __device__ __forceinline__ void maxima_of_four(int64_t *where, T *g, const ty_k_pooling &a,
   const place<S> &o) {
   const int64_t *const at = a.places + offset_of(a.is, o.n, o.c, o.y, o.x);

@@ -1,7 +1,7 @@
-/* Matrix products by tiles in shared memory: of whole numbers, and of what cuBLASLt doesn't take.
+/* Matrix products by tiles in shared memory, for integers and for what cuBLASLt doesn't take.
  *
- * C = A B (+ bias) (then relu) as src/cuda/blas.h says. Invariant: sums run over k in order, in float32 (float64 and
- * int64 for themselves). */
+ * C = A B (+ bias) (then relu) as src/cuda/blas.h says. Invariant: sums run over k in order, in float32, of float64 in float64, of integers
+ * in int64. */
 #include "device.cuh"
 
 #define SIDE 16

@@ -1,7 +1,7 @@
 /* A recurrent layer's step: a thread for each unit of each row.
  *
- * Idea: the formulas are core/cells.h's, the CPU's too. Invariant: cells, and what of a gradient goes past the
- * products, are kept in the type computed in, so that 16 bits round what is multiplied only. */
+ * Idea: the formulas are core/cells.h's, which the CPU uses too. Invariant: cells, and what of a gradient goes past the products, stay in
+ * the type computed in, so that 16 bits round only the products' factors. */
 #include "cells.h"
 #include "device.cuh"
 
@@ -17,7 +17,7 @@ template <class T> struct cell;
 CELL(float, f32)
 CELL(double, f64)
 
-/* count values of unit u of a row, h apart */
+/* v = `count` values of unit u of a row, h apart */
 template <class T> static __device__ __forceinline__ void take(T *v, const void *p, const ty_k_recurrence &a,
   int64_t row, int64_t u, int count) {
   for (int i = 0; i < count; i++) v[i] = load<T>(p, a.dtype, (row * count + i) * a.h + u);
@@ -57,7 +57,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) back(const ty_k_re
   T *const carry = (T *)a.carry + i;
   T d = *carry;
   if (a.more) d += load<T>(a.more, a.dtype, i);
-  if (!a.g) {                              /* past the first step */
+  if (!a.g) {                              /* after the first step (see kernels.h) */
     store(a.more, a.dtype, i, d);
     if (a.last) store(a.last, a.dtype, i, ((T *)a.dcell)[i]);
     return;

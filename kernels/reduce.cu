@@ -1,13 +1,13 @@
 /* Reductions: every REDUCE row of ops.def.
  *
- * Idea: a block gives one result (its threads stride along the reduced dims), or, where neighbours in memory are kept, results side by
- * side; few results of long rows are split among blocks, the last of which combines the parts. Neighbours are read 16 bytes at a
- * time. Invariant: the order of combination depends on shape, layout and alignment alone: the same bits each time.
- * Accumulators are of the type computed in. */
+ * Idea: a block gives one result (its threads stride along the reduced dims), or, where the innermost dim in memory is kept, several
+ * results side by side; few results of long rows are split among blocks, the last of which combines the parts. Neighbours are read 16 bytes
+ * at a time. Invariant: the order of combination depends on shape, layout and alignment alone: the same bits each time. Accumulators are of
+ * the type computed in. */
 #include "rows.cuh"
 
 #define THREADS 256
-#define LANES 32                 /* results side by side, at least: or packs of them, at most */
+#define LANES 32                 /* the most lanes of a block; results side by side are as many at least */
 #define WARPS ((TY_K_ROW_THREADS > THREADS ? TY_K_ROW_THREADS : THREADS) / 32)
 constexpr int AHEAD = 4;         /* reads of a thread that don't wait for one another */
 
@@ -63,7 +63,7 @@ template <class F, class T> static __device__ __forceinline__ void put(const ty_
   else store(a.o, a.out_dtype, i, F::end(acc, (T)a.length));
 }
 
-/* A row for each result of few elements: G 4 where they lie without gaps, in fours. */
+/* Results of few elements, a row of threads each. G: 4 where the elements are a multiple of four. */
 template <class F, class T, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_THREADS) short_rows(const ty_k_reduction a) {
   __shared__ T sum[WARPS];
   const int64_t row = row_of_thread(), n = row < a.outputs ? a.length : 0, base = n ? result_at(a, row) : 0;
@@ -87,7 +87,7 @@ static __device__ __forceinline__ bool last_part(const ty_k_reduction &a) {
   return a.splits > 1 && last_block(a.ticket + blockIdx.x, gridDim.y);
 }
 
-/* The parts of a row's result, by its last block. sum: of WARPS. */
+/* The last block of a row combines its parts. sum: of WARPS. */
 template <class F, class T> static __device__ __forceinline__ void finish_rows(const ty_k_reduction &a, T *sum) {
   if (!last_part(a)) return;
   T acc = F::start();
@@ -96,8 +96,8 @@ template <class F, class T> static __device__ __forceinline__ void finish_rows(c
   if (threadIdx.x == 0) store(a.o, a.out_dtype, blockIdx.x, F::end(acc, (T)a.length));
 }
 
-/* Takes the elements at where(r), for r = from, from + step, ... below to, in this order; AHEAD reads don't wait for one another, which
- * a branch on the dtype between them would make them do. */
+/* Takes the elements at where(r), for r = from, from + step, ... below to, in this order. AHEAD reads don't wait for one another: a branch
+ * on the dtype between them would make them wait. */
 template <class F, class T, class W> static __device__ __forceinline__ T take_all(const ty_k_reduction &a, int64_t from, int64_t to,
   int step, const W &where) {
   T acc = F::start();
@@ -132,7 +132,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) rows(cons
   finish_rows<F>(a, sum);
 }
 
-/* By itself first: fewer roundings beside a large sum. */
+/* A pack is combined by itself first: fewer roundings beside a large sum. */
 template <class F, class D, int N> static __device__ __forceinline__ typename stored<D>::type of_pack(const pack<D, N> &p) {
   typename stored<D>::type acc = F::start();
 #pragma unroll
@@ -140,7 +140,7 @@ template <class F, class D, int N> static __device__ __forceinline__ typename st
   return acc;
 }
 
-/* The same of floating elements whose packs of 16 bytes lie at multiples of them: one division for a pack, where several dims go. */
+/* rows for floats whose packs of 16 bytes are aligned: element_at, which divides where several dims are reduced, is called once a pack. */
 template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_rows(const ty_k_reduction a) {
   typedef typename stored<D>::type T;
   constexpr int N = 16 / sizeof(D);
@@ -168,7 +168,7 @@ template <class F, class D> __global__ void __launch_bounds__(THREADS) dense_row
   finish_rows<F>(a, sum);
 }
 
-/* N results of each lane side by side, 1 << lanes of these, and all other threads for more of their elements. */
+/* 1 << lanes threads side by side have N results each; the block's others have further elements of these. */
 template <class F, class T, class D, int N> __global__ void __launch_bounds__(THREADS) columns(const ty_k_reduction a, int lanes) {
   __shared__ T sum[THREADS * N];
   const int t = (int)threadIdx.x, x = t & ((1 << lanes) - 1), y = t >> lanes, tall = THREADS >> lanes, wide = N << lanes;
@@ -214,7 +214,7 @@ static bool side_by_side(const ty_k_reduction *a) {
   return a->nkeep && a->outputs >= LANES && (!a->nreduce || a->keep_stride[a->nkeep - 1] < a->reduce_stride[a->nreduce - 1]);
 }
 
-/* Neighbours of 16 bytes along the innermost dim, of which `inner` are there: all other strides are multiples of them. */
+/* Whether the innermost dim, of `inner` elements, comes in packs of 16 bytes: all other strides are multiples of a pack. */
 static bool by_packs(const ty_k_reduction *a, int64_t inner, int skip_keep, int skip_reduce) {
   const int n = 16 / bytes_of(a->dtype);
   bool fit = short_float(a->dtype) && inner % n == 0 && (uintptr_t)a->x % 16 == 0;
@@ -229,7 +229,7 @@ static bool packed_rows(const ty_k_reduction *a) {
   const int inner = a->nreduce - 1;
   return inner >= 0 && a->reduce_stride[inner] == 1 && by_packs(a, a->reduce[inner], 0, 1);
 }
-/* Results of a lane; and lanes, as a power of two, that there are results for. */
+/* Results of a lane; and the logarithm, to base 2, of the lanes that there are results for. */
 static int of_lane(const ty_k_reduction *a) { return packed_columns(a) ? 16 / bytes_of(a->dtype) : 1; }
 static int lanes_of(const ty_k_reduction *a) {
   int lanes = 0;
@@ -245,7 +245,7 @@ int ty_k_reduce_splits(const ty_k_reduction *a) {
   const int64_t blocks = blocks_of(a);
   int64_t splits = a->length / (side_by_side(a) ? (THREADS >> lanes_of(a)) * 4 : THREADS * 16);    /* each thread has enough to do */
   if (blocks > TY_K_TICKETS || (!side_by_side(a) && a->length <= TY_K_ROW)) return 1;
-  const int64_t most = side_by_side(a) ? 512 : 2048;        /* the last block's threads read what columns' parts have, one by one */
+  const int64_t most = side_by_side(a) ? 512 : 2048;        /* of columns, a thread of the last block reads all parts, one by one */
   if (splits * blocks > most) splits = most / blocks;
   return splits < 1 ? 1 : (int)splits;
 }
@@ -273,7 +273,7 @@ template <class F, class T> static cudaError_t launch(const ty_k_reduction *r, c
   const int lanes = lanes_of(r);
   if (column) return TY_LAUNCH(side, dim3(blocks_for(a.outputs, 1 << lanes), (unsigned)a.splits), THREADS, s, a, lanes);
   if (few) {
-    constexpr int FEW = sizeof(T) == 4 ? ROW_FEW : ROW_EACH;       /* others are rare, and each kernel takes its time to build */
+    constexpr int FEW = sizeof(T) == 4 ? ROW_FEW : ROW_EACH;       /* other types are rare, and each kernel takes its time to build */
     auto fit = a.length % 4 == 0 ? (few_each(a.length) ? short_rows<F, T, 4, FEW> : short_rows<F, T, 4, ROW_EACH>)
       : few_each(a.length) ? short_rows<F, T, 1, FEW> : short_rows<F, T, 1, ROW_EACH>;
     return TY_LAUNCH(fit, blocks_of_rows(a.outputs, a.length), threads_of_rows(a.outputs, a.length), s, a);

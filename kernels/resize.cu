@@ -1,7 +1,7 @@
 /* Resizing of images: weighted sums of neighbours (core/taps.h).
  *
- * Idea: a thread makes one element. What an input's gradient gathers from is a run of outputs along each dim, since taps ascend; its first
- * is found by bisection. Invariant: sums have one order, so results repeat. */
+ * Idea: a thread computes one element. The gradient of an input gathers, along each dim, from a run of outputs, since taps ascend;
+ * bisection finds the first one. Invariant: sums have one order, so results repeat. */
 #include "device.cuh"
 #include "taps.h"
 
@@ -20,7 +20,7 @@ template <int MODE> static __device__ __forceinline__ int64_t first_reader(const
   return lo;
 }
 
-/* The weight with which output i reads input at; false: it and those after it don't. */
+/* *w = the weight with which output i reads input `at`; false: neither i nor any output after it does. */
 template <int MODE> static __device__ __forceinline__ bool reads(const ty_k_resizing &a, int d, int64_t i, int64_t at, double *w) {
   int64_t tap[4];
   double k[4];
@@ -33,7 +33,7 @@ template <int MODE> static __device__ __forceinline__ bool reads(const ty_k_resi
   return tap[0] <= at;
 }
 
-/* MODE is a's: the number of taps is known, so that they stay in registers. */
+/* MODE: a.mode, as a constant, so that the taps, whose number is known, stay in registers. */
 template <class T, int MODE> __global__ void __launch_bounds__(THREADS) resize(const ty_k_resizing a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, *size = a.back ? a.in : a.out;
   if (i >= a.n * a.c * size[0] * size[1]) return;

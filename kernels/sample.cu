@@ -1,8 +1,8 @@
-/* grid_sample: pictures read at the points of grids, and both gradients (core/grid_points.h).
+/* grid_sample: images read at the points of grids, and both gradients (core/grid_points.h).
  *
- * Idea: a thread has a point, with all channels. Points that meet in a pixel add to it atomically; for sums in one order, which repeat, a
- * thread has a picture's channel instead, with all points (slow where those are few). A point's four pixels are gone over by their
- * constant number, so that what is known of them stays in registers. Invariant: what lies outside a picture is neither read nor written. */
+ * Idea: a thread has a point, in all channels. Points add to a pixel that they share atomically; for sums in one order, which repeat, a
+ * thread has a channel of an image instead, with all points (slow where channels are few). The loops over a point's four pixels have a
+ * constant length, so that their weights stay in registers. Invariant: what lies outside an image is neither read nor written. */
 #include "atomic.cuh"
 #include "grid_points.h"
 
@@ -18,7 +18,7 @@ static __device__ __forceinline__ void find(const ty_k_sampling &a, int64_t i, f
     f->at, f->k, f->kx, f->ky);
 }
 
-/* x: zeros */
+/* x holds zeros before */
 template <class T> __global__ void __launch_bounds__(THREADS) spread(const ty_k_sampling a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, plane = a.h * a.w;
   four<T> f;
@@ -57,7 +57,7 @@ template <class T> __global__ void __launch_bounds__(THREADS) sample(const ty_k_
   for (int64_t c = image * a.c; c < (image + 1) * a.c; c++) {
     T sum = 0, sx = 0, sy = 0;
 #pragma unroll
-    for (int j = 0; j < 4; j++) {                /* outside there is no pixel; the nearest one is the first */
+    for (int j = 0; j < 4; j++) {                /* pixels outside weigh 0; the nearest one is the first */
       const T v = f.k[j] != 0 || f.kx[j] != 0 || f.ky[j] != 0 ? load<T>(a.x, a.dtype, c * plane + f.at[j]) : 0;
       sum += f.k[j] != 0 ? a.nearest ? v : f.k[j] * v : 0;
       sx += f.kx[j] != 0 ? f.kx[j] * v : 0;

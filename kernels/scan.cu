@@ -1,8 +1,9 @@
 /* Scans along a dim, and extremes with their places.
  *
- * Idea: what has been seen of a line is a value and its place; two pieces join into one. Lines side by side in memory: a thread goes along
- * each; others: a block does, tile by tile. Where that would be few blocks, each line is cut into sections: first each becomes one piece,
- * then a section begins from those before it. Invariant: the order of joining depends on the shape alone; floats in float64. */
+ * Idea: a piece, a value and its place, is what has been seen of a stretch of a line; two pieces join into one. Where lines are side by
+ * side in memory, a thread goes along each; else a block does, tile by tile. Where that would be few blocks, lines are cut into sections: a
+ * first launch makes each one piece, a second begins each section from those before it. Invariant: the order of joining depends on the
+ * shape alone; floats in float64. */
 #include "rows.cuh"
 
 #define THREADS 128              /* lines of a block, where a thread has one */
@@ -23,13 +24,13 @@ static __device__ __forceinline__ double add_logs(double a, double b) {
   return a > b ? a + log1p(exp(b - a)) : b + log1p(exp(a - b));
 }
 
-/* What two pieces of a line become: r comes after l, but for extremes, which come in any order. */
+/* Each struct joins two pieces of a line: r comes after l, except in extremes, where they come in any order. */
 #define JOIN template <class T> static __device__ __forceinline__ piece<T> of(\
   [[maybe_unused]] const ty_k_scan &a, const piece<T> &l, const piece<T> &r)
 struct sums { JOIN { return {l.v + r.v, r.place}; } };
 struct products { JOIN { return {l.v * r.v, r.place}; } };
 struct log_sums { JOIN { return {add_logs(l.v, r.v), r.place}; } };
-struct extremes {                          /* NaN wins; the later of equals where a scan asks for it */
+struct extremes {                          /* NaN wins; of equals the later in cummax and cummin, else the earlier */
   JOIN {
     const bool nan = r.v != r.v, most = a.op == TY_OP_cummax || a.op == TY_OP_max_dim, later = a.op == TY_OP_cummax || a.op == TY_OP_cummin;
     bool wins = most ? r.v > l.v : r.v < l.v;
@@ -55,7 +56,7 @@ template <class T> static __device__ __forceinline__ void put(const ty_k_scan &a
   if (a.place) a.place[i] = p.place;
 }
 static __device__ __forceinline__ int64_t end_of(const ty_k_scan &a, int64_t from) { return from + a.each < a.n ? from + a.each : a.n; }
-/* The one piece of a section: a line's result, or a part of it. */
+/* Stores a section's piece: a line's result, or, of several sections, a part of it. */
 template <class T> static __device__ __forceinline__ void put_part(const ty_k_scan &a, int64_t line, const piece<T> &p) {
   if (a.sections > 1) *part<T>(a, line, blockIdx.y) = p;
   else put(a, line, p);
@@ -87,7 +88,7 @@ template <class F, class T> __global__ void __launch_bounds__(THREADS) line_scan
 
 /* ---- a block for each line and section ---- */
 
-/* The thread's neighbours of a tile, of which there are those before `to`; packed: they may be read at once. */
+/* x = the thread's neighbours of a tile, those before `to`; packed: they may be read at once. */
 template <class T> static __device__ __forceinline__ void take_each(const ty_k_scan &a, T *x, int64_t base, int64_t j, int64_t to,
   bool packed) {
   if (packed && j + EACH <= to) load_four(x, a.x, a.dtype, base + j);
@@ -134,13 +135,13 @@ template <class F, class T> __global__ void __launch_bounds__(WIDE) row_scan(con
     take_each(a, x, base, j, to, packed);
     for (int k = 0; k < EACH; k++) if (j + k < to) sum = join<F>(a, sum, piece<T>{x[k], j + k + 1});
 #pragma unroll
-    for (int up = 1; up < 32; up *= 2) {                   /* becomes the join of the warp up to this thread */
+    for (int up = 1; up < 32; up *= 2) {                   /* sum becomes the join of the warp up to this thread */
       const piece<T> left = from_lane_before(sum, up);
       if (lane >= up) sum = join<F>(a, left, sum);
     }
     piece<T> left = from_lane_before(sum, 1), all = before;
     if (lane == 0) left = {0, 0};
-    __syncthreads();                       /* of what was read of s before */
+    __syncthreads();                       /* earlier reads of s are done */
     if (lane == 31) s[warp] = sum;
     __syncthreads();
     for (int k = 0; k < warps; k++) {
@@ -159,8 +160,8 @@ template <class F, class T> __global__ void __launch_bounds__(WIDE) row_scan(con
   }
 }
 
-/* With y the running products: dx[i] = sum over j >= i of g[j] y[j] / x[i] before the first 0; at it, the products that leave it out; after
- * it, 0. products: room for y. */
+/* With y the running products: before the first 0, dx[i] = sum over j >= i of g[j] y[j] / x[i]; at that 0, the same sum of products without
+ * it; after it, 0. products: room for y. */
 static __global__ void __launch_bounds__(THREADS) cumprod_gradient(const ty_k_scan a, const void *g, double *products) {
   const int64_t line = (int64_t)blockIdx.x * THREADS + threadIdx.x;
   if (line >= a.lines) return;

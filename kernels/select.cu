@@ -1,7 +1,7 @@
-/* Results whose size depends on the data: elements that aren't 0, the groups of equal neighbours in an order, counts of ids.
+/* Results whose size depends on the data: elements that aren't 0, or the groups of equal neighbours in an order.
  *
- * Idea: tiles count what they will write; one block turns the counts into where each tile begins, and the total, which the host reads to
- * make the results; then the tiles write. Invariant: results stand in the order of what they were selected from. */
+ * Idea: tiles count what they will write; one block turns the counts into where each tile's results begin, and their number, which the host
+ * reads to make the results; then the tiles write. Invariant: results stand in the order of what they were selected from. */
 #include "device.cuh"
 
 #define THREADS 256
@@ -18,7 +18,7 @@ template <class T> static __device__ __forceinline__ bool selected(const ty_k_se
   return load<T>(a.x, a.dtype, a.order[i] - 1) != load<T>(a.x, a.dtype, a.order[i - 1] - 1);   /* no NaN equals another */
 }
 
-/* The sum of all v before this thread's, in the block's order; *total: of all. */
+/* The sum of v over the block's threads before this one; *total: over all. */
 static __device__ __forceinline__ int64_t sum_before(int64_t v, int64_t *room, int64_t *total) {
   const int t = (int)threadIdx.x;
   room[t] = v;

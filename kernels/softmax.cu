@@ -1,17 +1,18 @@
-/* Softmax and cross-entropy, forward and backward: a row by a block, which reads it twice at most, a short one once (rows.cuh).
+/* Softmax and cross-entropy, forward and backward: a block reads a long row twice (to smooth labels, three times), a short one once, into
+ * registers (rows.cuh).
  *
- * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when
- * its maximum grows), the next writes; each thread has 16 bytes on their way at a time. Lines that lie side by side go down
- * together, a thread each or several in turns. Invariant: rows don't meet; a row's bits depend on its length and on whether all
- * of its operands begin at multiples of 16 bytes. Accumulates in the type computed in. */
+ * Idea: of a long row, one pass finds the maximum and the sum of exponentials together (a thread corrects its sum when its maximum grows),
+ * the next writes; each thread has 16 bytes on their way at a time. Of lines side by side in memory, neighbouring threads take neighbours,
+ * one a line or several in turns. Invariant: rows don't meet; a row's bits depend on its length and on whether all of its operands begin at
+ * multiples of 16 bytes. Accumulates in the type computed in. */
 #include "exponentials.cuh"
 
 #define THREADS 256
-#define SIDE_LINES 4096          /* lines side by side that are blocks enough when they go down together */
+#define SIDE_LINES 4096          /* lines side by side that make blocks enough for softmax_columns */
 
-/* fn(v, j, apart, count) for a long line: v[k] holds element j + k * apart of each of the M lines x, for k below count, which is N at most.
- * Elements of a line lie step apart from base on. Reads of 16 bytes where all lines begin at a multiple of them; else of single elements,
- * N of a thread at once, so that as many bytes are on their way. */
+/* Calls fn(v, j, apart, count) along a long line: v[m][k] holds element j + k * apart of line m of the M lines x, for k below count, N at
+ * most. Elements of a line lie step apart from base on. Reads are of 16 bytes where all lines begin at a multiple of them; else of single
+ * elements, N of a thread at once, so that as many bytes are on their way. */
 template <class D, int M, class F> static __device__ __forceinline__ void each_of_lines(const void *const (&x)[M], int64_t base, int64_t n,
   int64_t step, F fn) {
   constexpr int N = 16 / sizeof(D);
@@ -51,7 +52,7 @@ template <class D, int M, class F> static __device__ __forceinline__ void each_o
     fn(v, j, apart, 1);
   }
 }
-/* Writes what each_of_lines gave, of the line of o. */
+/* Writes v, as each_of_lines gave it, to the line of o. */
 template <class D> static __device__ __forceinline__ void put_of_line(void *o, int64_t base, int64_t step, int64_t j, int apart, int count,
   const typename stored<D>::type *v) {
   constexpr int N = 16 / sizeof(D);
@@ -61,7 +62,7 @@ template <class D> static __device__ __forceinline__ void put_of_line(void *o, i
   for (int k = 0; k < N; k++) if (k < count) line[(j + k * apart) * step] = stored<D>::out(v[k]);
 }
 
-/* The maximum, 0 where all are -inf, and the sum of exp(x - maximum) of a line, for all threads. */
+/* A line's maximum, 0 where all are -inf, and its sum of exp(x - maximum), for all threads. */
 template <class D, class T> static __device__ void largest_and_sum(const void *x, int64_t base, int64_t n, int64_t step,
   T *top, T *sum, two<T> *s) {
   two<T> seen = {(T)-INFINITY, 0};
@@ -115,7 +116,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) softmax_backward(c
   });
 }
 
-/* What the threads of a column have, joined for all of them, where they take turns along y. s: one of each thread. */
+/* v joined over the threads along y, which take turns at a column, for all of them. s: one element a thread. */
 template <class T, class F> static __device__ __forceinline__ T of_column(T v, T *s, F join) {
   const int x = (int)threadIdx.x, y = (int)threadIdx.y;
   if (blockDim.y == 1) return v;
@@ -125,7 +126,7 @@ template <class T, class F> static __device__ __forceinline__ T of_column(T v, T
   return s[x];
 }
 
-/* Lines side by side, far enough for a warp: neighbours read neighbours. */
+/* Lines side by side in memory, 32 at least: neighbouring threads read neighbours. */
 template <class D> __global__ void __launch_bounds__(THREADS) softmax_columns(const ty_k_lines a) {
   typedef typename stored<D>::type T;
   __shared__ two<T> s[THREADS];
@@ -215,7 +216,7 @@ template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &
   const T eps = (T)a.smoothing;
   T top, sum, part = 0;
   largest_and_sum<D>(a.x, base, a.n, 1, &top, &sum, s);
-  const T more = log_of(sum), lse = top + more;              /* top - x first: nothing of more is lost where scores are large */
+  const T more = log_of(sum), lse = top + more;              /* for (top - x) + more: nothing of more is lost where scores are large */
   if (eps > 0) {
     for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x)
       part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (top - load<T>(a.x, a.dtype, base + j) + more);
@@ -228,7 +229,7 @@ template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &
   return lse;
 }
 
-/* up: of the row's loss */
+/* up: the gradient of the row's loss */
 template <class D, class T> static __device__ void gradient_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T lse, T up, T *s) {
   const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
@@ -253,7 +254,7 @@ template <class D, class T> static __device__ void gradient_of_row(const ty_k_en
   });
 }
 
-/* What the rows count for together: each block that asks adds it up in the same order. */
+/* What the rows count for together; each block that needs it adds it up, in the same order. */
 template <class T> static __device__ T total_of(const ty_k_entropy &a, T *s) {
   T part = 0;
 #pragma unroll 4
@@ -264,7 +265,7 @@ template <class T> static __device__ T total_of(const ty_k_entropy &a, T *s) {
   return sum_of_block(part, s);
 }
 
-/* Of many rows: what each counts for; and, when losses and these have been added up, the mean. */
+/* For many rows: what each counts for; and the mean, from the sums of the losses and of these. */
 template <class T> __global__ void __launch_bounds__(THREADS) count(const ty_k_entropy a, T *counts) {
   const int64_t row = (int64_t)blockIdx.x * THREADS + threadIdx.x, t = row < a.rows ? a.labels[row * a.label_step] : a.ignore;
   if (row < a.rows) counts[row] = t == a.ignore || (t >= 1 && t <= a.n) ? count_of<T>(a, t) : 0;
@@ -295,14 +296,14 @@ template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_ent
   if (a.total) store(a.total, STAT, 0, total);
 }
 
-/* Many short rows, which stand side by side, in registers. What is one for all rows is known: total, if anything. */
+/* Many short rows, side by side in registers. What all rows share is given: total, if anything. */
 template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_entropy_short(const ty_k_entropy a) {
   typedef typename stored<D>::type T;
   const int64_t row = row_of_thread(), base = row * a.n, t = row < a.rows ? a.labels[row * a.label_step] : a.ignore;
   const int64_t n = row < a.rows && !bad_label(a, t) ? a.n : 0;
   const bool first = threadIdx.x == 0 && n;
   const T eps = (T)a.smoothing, w = n ? count_of<T>(a, t) : 0;
-  T v[EACH], lse = 0, sum = 0, *const none = NULL;               /* of a warp's width at most: combined without shared memory */
+  T v[EACH], lse = 0, sum = 0, *const none = NULL;               /* rows of 32 threads at most are combined without shared memory */
   load_row<G, D>(v, a.x, base, n, 1);
   if (a.losses) {
     T top = -INFINITY, part = 0;
@@ -344,7 +345,7 @@ template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_T
 
 template <class D> static cudaError_t softmax_side_by_side(const ty_k_lines &p, cudaStream_t s) {
   const ty_k_lines a = p;
-  const unsigned turns = a.n >= 64 && a.lines < (int64_t)512 * THREADS ? 8 : 1;        /* else lines are enough to fill a device */
+  const unsigned turns = a.n >= 64 && a.lines < (int64_t)512 * THREADS ? 8 : 1;        /* else lines alone fill a device */
   const dim3 threads(THREADS / turns, turns);
   const unsigned blocks = blocks_for(a.lines, THREADS / turns);
   return a.g ? TY_LAUNCH(softmax_backward_columns<D>, blocks, threads, s, a) : TY_LAUNCH(softmax_columns<D>, blocks, threads, s, a);

@@ -2,15 +2,15 @@
  *
  * Idea: an element becomes a pair: an unsigned key that orders as the elements do (NaN last, -0 as 0), and its place in the line, which
  * breaks ties, so that no two pairs are equal and every order is stable. Blocks sort tiles of pairs by a bitonic network in shared memory;
- * sorted runs are then merged two by two (each block finds its part of both by bisection), or, where few are asked for, each tile's first
- * ones make new lines. Invariant: what lies beyond a line's end is a pair that comes after all others. */
+ * sorted runs are then merged two by two (each block finds its part of both by bisection), or, where few elements are wanted, the first
+ * ones of each tile make new, shorter lines. Invariant: beyond a line's end there are pairs that come after all others. */
 #include "device.cuh"
 
 #define THREADS 256
 #define TILE 1024
 #define EACH (TILE / THREADS)
 
-/* Pairs of 32-bit keys are one number. */
+/* A pair with a 32-bit key is one number. */
 struct narrow {
   uint64_t v;
   static __device__ __forceinline__ narrow of(uint64_t key, uint32_t at) { return {key << 32 | at}; }
@@ -59,8 +59,8 @@ template <class C> static __device__ __forceinline__ void finish(const ty_k_sort
 
 template <class C> static __device__ __forceinline__ C last_pair() { return C::of(UINT64_MAX, UINT32_MAX); }
 
-/* from: lines of m pairs, or NULL: made of x. to: the first keep of each sorted tile, or NULL: the results. segment: lines of one tile
- * are as long, a power of two, and a block holds several. */
+/* from: lines of m pairs, or NULL: pairs are made of x. to: gets the first `keep` of each sorted tile, or NULL: the results are written.
+ * segment: a line's part of a tile, a power of two; lines of one tile (per_line 1) share blocks. */
 template <class C> __global__ void __launch_bounds__(THREADS) tiles(const ty_k_sorting a, const C *from, C *to,
   int64_t m, int64_t per_line, int segment, int keep) {
   __shared__ C pair[TILE];
@@ -105,7 +105,7 @@ template <class C> static __device__ __forceinline__ int64_t split(const C *a, i
   return lo;
 }
 
-/* Runs of width pairs, two by two. to NULL: the results. */
+/* Merges runs of `width` pairs, two by two. to NULL: the results are written. */
 template <class C> __global__ void __launch_bounds__(THREADS) merge(const ty_k_sorting a, const C *from, C *to,
   int64_t width, int64_t per_line) {
   __shared__ C pair[TILE];
@@ -126,7 +126,7 @@ template <class C> __global__ void __launch_bounds__(THREADS) merge(const ty_k_s
   }
 }
 
-/* Whether x comes before the value y's place; NaN is the largest. */
+/* Whether x comes before value y's place in a sorted line; NaN is the largest. */
 template <class T> static __device__ __forceinline__ bool lower(T x, T y, int right) {
   return right ? !(x > y) && !(x != x && y == y) : x < y || (y != y && x == x);
 }

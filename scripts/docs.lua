@@ -1,6 +1,6 @@
--- Writes what follows from the op table and from comments (reference.lua): docs/ops.md, docs/reference.md, docs/coverage.md, and LuaCATS
--- stubs for editors, docs/tycho.d.lua.
---   luajit scripts/docs.lua [--check]     --check: writes nothing; fails where a file is old or a public function has no comment
+-- Generates, from the op table and the comments in lua/tycho (reference.lua): docs/ops.md, docs/reference.md, docs/coverage.md, and
+-- docs/tycho.d.lua, LuaCATS stubs for editors.
+--   luajit scripts/docs.lua [--check]     --check: writes nothing; fails if a file is old or a public function has no comment
 local here = arg[0]:match("^(.*)/scripts/") or "."
 package.path = here .. "/lua/?.lua;" .. here .. "/lua/?/init.lua;" .. package.path
 package.cpath = here .. "/build/?.so;" .. here .. "/build-lint/?.so;" .. package.cpath
@@ -10,7 +10,7 @@ local core = require "tycho.core"
 local tycho = require "tycho"
 local functional = require "tycho.functional"
 
--- The sections of docs/ops.md, and the classes of ops that they have.
+-- The sections of docs/ops.md, each with the classes of ops that it has.
 local order, titles = {}, {}
 for title, classes in ([[Pointwise: pointwise; Reductions: reduce reduce_index; Scans: scan; Views: view; Copies: copy cat; Creation: fill;
     Random numbers: random; Matrix products: matmul; Softmax: softmax; Indices: index; Sorting: sort; Resizing: resize;
@@ -24,7 +24,7 @@ local function put(title, row)
   groups[title] = groups[title] or {}
   table.insert(groups[title], row)
 end
-local alone = {}                                             -- in-place forms whose op users don't have but so
+local alone = {}                                             -- in-place forms of ops that users have in no other form
 for _, op in ipairs(core.op_table()) do
   if op.domain ~= "internal" then
     local only = rawget(tycho, op.name) == nil or op.class == "random" and functional.functions[op.name] ~= nil
@@ -86,7 +86,7 @@ local ref = {"# Reference", "",
   "Arguments are given in order or by name, in a table that comes last; `=` gives the default, `?` may be left out, those after `*` go by name only.",
   "`nn.summary` is `tycho.nn.summary`; `Module:to` is a method of modules, `x:item` of tensors. Other names follow the first one.", "",
   table.concat(links, " · "), ""}
--- path: the texts are those of the entries there, which then stand in the table alone.
+-- path: rows take their texts from the entries of this path, which then stand in the table alone.
 local function rows(head, list, path)
   table.insert(ref, "| " .. head .. " |\n|" .. ("---|"):rep(select(2, head:gsub("|", "")) + 1))
   for _, row in ipairs(list) do
@@ -101,7 +101,7 @@ local function rows(head, list, path)
   end
   table.insert(ref, "")
 end
-local BEFORE = {                                             -- what sections begin with
+local BEFORE = {                                             -- what a section begins with
   Tensors = function()
     local list = {}
     for i, f in ipairs(reference.fields) do list[i] = {name = "x." .. f[1], does = f[3]} end
@@ -160,8 +160,8 @@ say(table.concat(values, "\n"))
 say "local tycho = {}\n\n-- What functions give: methods by the names in reference.md.\nlocal classes = {}\n"
 
 local KEYWORDS = {["end"] = true, ["repeat"] = true, ["function"] = true, ["in"] = true, ["and"] = true, ["or"] = true, ["not"] = true}
--- Of "a, b=1, c:int?, *, d=, {e=}" the names of a stub's parameters and their annotations; what goes by name comes in a last table.
--- usual: the type of those that have none.
+-- The names of a stub's parameters and their annotations, from a signature such as "a, b=1, c:int?, *, d=, {e=}"; arguments that go by
+-- name become a last table. usual: the type of parameters without one.
 local function parameters(args, usual)
   local names, notes, depth, item, positional, by_name = {}, {}, 0, "", true, false
   for c in (args .. ","):gmatch "." do
@@ -188,7 +188,7 @@ local function parameters(args, usual)
   end
   return names, notes
 end
--- owner: "tycho.nn", "Tensor:".
+-- Writes a function's stub. owner: such as "tycho.nn" or "Tensor:".
 local function stub(owner, name, args, text, gives, usual)
   local names, notes = parameters(args, usual or "any")
   say("--- " .. (args ~= "" and "`(" .. args .. ")` " or "") .. text)
@@ -199,7 +199,7 @@ local function stub(owner, name, args, text, gives, usual)
   else say(("function %s%s(%s) end\n"):format(owner:find ":$" and owner or owner .. ".", name, list)) end
 end
 local places = {}
-local function place(path)                                   -- a table within tycho, named by what follows "tycho."
+local function place(path)                                   -- writes a table within tycho; path: what follows "tycho."
   if path == "" or places[path] then return end
   places[path] = true
   place(path:match "^(.*)%.[^.]*$" or "")
@@ -247,14 +247,14 @@ say ""
 -- Classes, then all that reference.md has.
 say "---@class tycho.nn.Module\ntycho.nn.Module = {}\n"
 local owners = {Tensor = "Tensor:", Module = "tycho.nn.Module:"}
-local made = {}                                              -- what a function of that name gives
+local made = {}                                              -- name of a function -> the class that it gives
 for _, c in ipairs(reference.classes()) do
   if not owners[c[1]] then
     say("---@class tycho.%s\nclasses.%s = {}\n", c[1], c[1])
     owners[c[1]], made[c[1]] = "classes." .. c[1] .. ":", "tycho." .. c[1]
   end
 end
-local function module(path, name, args, text)                -- a class of modules
+local function module(path, name, args, text)                -- writes a class of modules
   if owners[name] then return end
   local list, full = {}, path .. "." .. name
   for _, n in ipairs((parameters(args, "any"))) do list[#list + 1] = n == "..." and "...: any" or n .. "?: any" end
@@ -263,7 +263,7 @@ local function module(path, name, args, text)                -- a class of modul
   say("---@class tycho.%s: tycho.nn.Module\n---@overload fun(%s): tycho.%s\ntycho.%s = {}\n", full, table.concat(list, ", "), full, full)
   owners[name] = "tycho." .. full .. ":"
 end
-local function arguments_of(e)                               -- those that its comment says, else those of the source
+local function arguments_of(e)                               -- those of the entry's comment, else of the source
   local call = e.by and e.by.call or ""
   return call:match "%((.*)%)$" or call:match "({.*})$" or e.args or ""
 end
@@ -290,7 +290,7 @@ for _, e in ipairs(reference.entries) do
 end
 say "return tycho"
 
----- coverage: PyTorch's names beside what there is ----
+---- coverage: PyTorch's names beside Tycho's ----
 -- Why a name is left out, by pattern; the rest are plain gaps.
 local reasons = {
   {"another dtype or storage: quantized, sparse, complex, nested", {"quantiz", "^q_", "^int_repr", "^dequantize", "fbgemm", "sparse",
@@ -321,7 +321,7 @@ end
 local spaces = {
   {"torch", tycho}, {"Tensor", core.methods}, {"nn.functional", tycho.nn.functional}, {"linalg", tycho.linalg}, {"fft", tycho.fft},
   {"special", tycho.special}, {"nn", tycho.nn}, {"optim", tycho.optim}, {"optim.lr_scheduler", tycho.optim.lr_scheduler}}
--- What Lua has another name or form for.
+-- PyTorch's names that have another name or form here.
 local otherwise = {arange = "range", ["where"] = "where", long = "long", ["repeat"] = "tile", stride = "stride",
   is_tensor = "is_tensor", requires_grad_ = "requires_grad_"}
 local cover = {"# Coverage", "",
@@ -332,7 +332,7 @@ for _, space in ipairs(spaces) do
     local where, name = line:match("^(%S+) (%S+)$")
     if where == space[1] then
       total = total + 1
-      local found, there = pcall(function() return space[2][name] end)                -- some are found when they are asked for
+      local found, there = pcall(function() return space[2][name] end)                -- some are loaded when first named
       local here_otherwise = otherwise[name] and rawget(space[2], otherwise[name]) ~= nil
       if found and there ~= nil and name ~= "arange" or here_otherwise then have[#have + 1] = name
       else

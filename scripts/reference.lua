@@ -1,23 +1,23 @@
--- What is public and what the comments above it say, for docs/reference.md and the editor stubs (docs.lua).
--- Loaded by scripts/docs.lua, before the library, so that it sees what makes functions and constructors.
+-- Collects what is public, and the comment above each definition, for docs/reference.md and the editor stubs (docs.lua).
+-- scripts/docs.lua loads it before the library, so that it can watch what makes functions and constructors.
 --
--- Idea: the public tables and classes are walked. Each function's line is where the source defines it: debug.getinfo tells a Lua
--- function's; what core.define made has the line of that call; of others it is the line that assigns the name. The comment directly
--- above is the text; where it begins with the call, as in "name(a, b=1): ...", it says what the arguments are. Names of one line, and
--- names of one function, are one entry. What begins with "_" is internal.
+-- Idea: walk the public tables and classes, and find the line that defines each function: debug.getinfo tells a Lua function's; a
+-- function that core.define made has the line of that call; any other has the line that assigns its name. The comment directly above
+-- that line is the text; where it begins with the call, as in "name(a, b=1): ...", it also gives the arguments. Names that share a
+-- line, or a function, are one entry. Names that begin with "_" are internal.
 local core = require "tycho.core"
 local options = require "tycho.options"
 
--- Public tables have these for the library itself.
+-- Names in public tables that are for the library itself.
 local INTERNAL = {}
 for name in ([[data.transforms.steps distributed.group_of distributed.within distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
   Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
   LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:restart DataLoader:order DataLoader:engine
   DistributedDataParallel:clone Distribution:draw Distribution:log_prob]]):gmatch "%S+" do INTERNAL[name] = true end
--- Methods that all classes of a kind have: of layers, datasets, distributions.
+-- Methods that every layer, every dataset or every distribution has.
 local USUAL = {init = true, extra_repr = true, reset_parameters = true, fields = true, learn = true}
 
--- The sections of the reference, and the files whose functions they have, in that order.
+-- The sections of the reference, each with the files whose functions it has, in order.
 local SECTIONS = {
   {"Tensors", "init", "memory", "functional/conversions", "functional/random", "functional/values", "functional/shape",
     "functional/places"},
@@ -49,7 +49,7 @@ local SECTIONS = {
   {"Utilities", "utils", "plot", "pictures", "tensorboard", "testing"},
 }
 
--- Fields of tensors, and methods that C has for them alone: arguments and text.
+-- Fields of tensors: type and text; and methods that C alone defines: arguments and text.
 local FIELDS = {
   {"shape", "integer[]", "the sizes, a list; two compare by value, and print as 2x3"},
   {"dtype", "string", "such as \"float32\""},
@@ -78,7 +78,7 @@ local IN_C = {
   shares_memory = {"other", "whether both lie in one storage"},
   free = {"", "gives the memory back now, unless others share it; the tensor can't be used any more"},
 }
--- Switches, which are fields.
+-- Switches: fields that users assign, and their text.
 local SWITCHES = {
   {"backends.cudnn.benchmark", "convolutions and products of a new shape time the plans there are, rather than take the first"},
   {"backends.cudnn.deterministic", "only plans that give the same bits each time"},
@@ -89,14 +89,14 @@ local SWITCHES = {
 
 local M = {errors = {}}
 
----- what makes functions, watched ----
+---- watching what makes functions ----
 local origin = {}                -- function -> {file=, line=, args=, fn=}
 local inner = {}                 -- a method that checks its object -> the method as it is written
 local signatures, asked = {}, nil  -- of constructors, by the name that errors use
 
 local function file_of(source) return source:match "/lua/tycho/(.-)%.lua$" end
 
--- The line of a file's main part that led here.
+-- The file, and the line of its main chunk, that led here.
 local function main_line()
   local file, line
   for level = 3, 40 do
@@ -148,7 +148,7 @@ local function upvalue(f, wanted)
   upvalues(f, function(name, v) if name == wanted then found = v end end)
   return found
 end
--- A local of a file of the library's, where functions in a table come to it: classes whose users only meet objects.
+-- A local table of the library's, found through upvalues of the functions in a table: classes of which users only meet objects.
 local function hidden(from, wanted)
   local seen, found = {}, nil
   local function look(v)
@@ -183,7 +183,7 @@ local function mentions(file, line, name)
   local text = lines_of(file)[line]
   return text and text:find("%f[%w_]" .. name .. "%f[^%w_]") and not text:find "^%s*%-%-" and true
 end
--- Files of one section, this one first.
+-- The files of home's section, home first.
 local function beside(home)
   local files = {home}
   for _, section in ipairs(SECTIONS) do
@@ -193,7 +193,7 @@ local function beside(home)
   end
   return files
 end
--- The file and line that define a name by assigning it, or by giving it to what makes such things. after: a line that comes before.
+-- The file and line that define a name by assigning it, or by a call that takes it. after: pattern of a line that must come before.
 local DEFINES = {
   object = {'^local .*[%w_] ?%(?"NAME"', '^[%w_., =]*%f[%w_][%w_]+ ?%(?"NAME"', "^%s*function [%w_.]*[.:]NAME%(",
     "^[%w_., ]*[%w_]%.NAME[%w_., ]* = ", "{.*%f[%w_]NAME = ", '{"NAME", '},
@@ -211,7 +211,7 @@ local function assigned(home, name, kind, after)
     end
   end
 end
--- Whether a line is within a loop of the file's main part, which defines several functions.
+-- Whether a line is within a loop of the file's main chunk, which defines several functions.
 local function in_loop(file, line)
   for i = line, 1, -1 do
     local text = lines_of(file)[i]
@@ -219,7 +219,7 @@ local function in_loop(file, line)
   end
 end
 local comment_above
--- Where a Lua function is defined by this name.
+-- Where a Lua function is defined under this name.
 local function own_site(name, f)
   if origin[f] then return origin[f].file, origin[f].line, origin[f].args, f end
   local info = debug.getinfo(f, "S")
@@ -237,7 +237,7 @@ local function site(name, f, home, class)
   local file, line, args = own_site(name, f)
   if file and not in_loop(file, line) then return file, line, args end
   if info.what == "C" then return assigned(home, name, "function", class and "^local " .. class .. " = ") end
-  upvalues(f, function(_, v)                                 -- a function of another one that is defined by this name
+  upvalues(f, function(_, v)                                 -- f wraps a function that is defined under this name
     if type(v) == "function" and not wrapped then
       local place = {own_site(name, v)}
       wrapped = place[1] and place
@@ -274,7 +274,7 @@ local function readable(args)
 end
 
 local entries, by_site, by_value, plain = {}, {}, {}, {}     -- plain: layers that are a function, {fn=, file=, line=}
--- A class of modules: its init's line, where that has the comment, or its own.
+-- Where a class of modules is defined: at its init, if that has the comment, else at its own line.
 local function class_site(name, class, home)
   if plain[name] then return plain[name].file, plain[name].line end
   local file, line = assigned(home, name)
@@ -283,7 +283,7 @@ local function class_site(name, class, home)
   if own and (not file or comment_above(own, init.linedefined) ~= "") then return own, init.linedefined end
   return file, line
 end
--- An entry, or one more name of one. class: whose method it is; kind: "function", "class" (of modules), "object" (a table that is called).
+-- Adds an entry, or a name to one. class: whose method it is; kind: "function", "class" (of modules), "object" (a table that is called).
 local function add(path, name, value, home, class, kind)
   local shown = (class and (class == "Tensor" and "x" or class) .. ":" or path == "" and "tycho." or path .. ".") .. name
   if INTERNAL[shown] then return end
@@ -334,7 +334,7 @@ local function is_called(v) return type(v) == "table" and (getmetatable(v) or {}
 -- Names that ops.md has: ops and functions made of ops, their in-place forms, and other names of these.
 local op_names, op_functions, alias_of = {}, {}, {}
 M.aliases = {}                                               -- first name -> list of further names
-M.tables = {}                                                -- of a public table another name -> the first one
+M.tables = {}                                                -- another name of a public table -> its first one
 local function is_op(name, f, by_name)
   if by_name and op_names[name] or by_name and op_names[name:match "^(.*)_$" or ""] then return true end
   local first = op_functions[f]
@@ -352,7 +352,7 @@ local HOMES = {["autograd.functional"] = "autograd_functional", ["nn.init"] = "n
   ["nn.utils.parametrizations"] = "nn/parametrize", ["utils.tensorboard"] = "tensorboard",
   ["distributed.fsdp"] = "nn/sharded", ["distributed.optim"] = "optim/zero", ["utils.benchmark"] = "benchmark",
   ["distributions.transforms"] = "distributions/transforms"}
--- The file that a public table is made in: of its name, or that of the table it stands in.
+-- The file that makes a public table: the one of its name, else that of the table around it.
 local function home_of(path, above)
   if HOMES[path] then return HOMES[path] end
   for _, file in ipairs {path:gsub("%.", "/"), path:gsub("%.", "/") .. "/init"} do
@@ -373,8 +373,8 @@ local function add_methods(class, shown, home)
     if told and not USUAL[name] then add("", name, class[name], file or home, shown, "function") end
   end
 end
-local in_table = {}                                          -- layers of which the table of layers says what they do
-local of_functions = {}                                      -- tables of functions made of ops
+local in_table = {}                                          -- layer -> whether the table of layers says what it does
+local of_functions = {}                                      -- paths of tables of functions made of ops
 for _, path in ipairs(require("tycho.functional").places) do of_functions[path] = true end
 local function walk(path, t, home, seen)
   if seen[t] then
@@ -398,13 +398,13 @@ local function walk(path, t, home, seen)
   end
 end
 
--- Constructors' signatures: asked for by the name that errors use.
+-- Gets a constructor's signature by a call. name: the one that errors use.
 local function ask(name, constructor, ...)
   asked = name
   pcall(constructor, ...)
   asked = nil
 end
--- A loss's arguments: its function's options, those that PyTorch takes by place first.
+-- A loss's arguments: its function's options, first those that PyTorch takes by position.
 local function loss_arguments(class, functional)
   local fn, order = upvalue(class.forward, "fn"), upvalue(class.init, "order") or ""
   for _, f in ipairs(functional.signatures) do
@@ -424,7 +424,7 @@ local function loss_arguments(class, functional)
   end
 end
 
--- Everything that is read or made when it is first named.
+-- Loads everything that is otherwise loaded or made when it is first named.
 local function name_all(t, seen)
   if seen[t] then return end
   seen[t] = true
@@ -434,14 +434,14 @@ local function name_all(t, seen)
 end
 local function read_all(tycho)
   require("tycho.functional").all()
-  for _, t in ipairs {tycho.nn, tycho.nn.functional} do pcall(function() return t["?"] end) end    -- looked for in all files
+  for _, t in ipairs {tycho.nn, tycho.nn.functional} do pcall(function() return t["?"] end) end    -- an unknown name: all files are read
   name_all(tycho, {})
   require "tycho.grad"
 end
 
 local layers, optimizers, schedulers = {}, {}, {}            -- {name=, args=, does=}
 local CLASSES                                                -- {shown, the class, its file}
--- Walks everything, which then is in M: entries, {names={ {path=, name=, class=, shown=, call=}, ...}, by=, args=, text=, kind=};
+-- Walks everything and fills M: entries, {names={ {path=, name=, class=, shown=, call=}, ...}, by=, args=, text=, kind=};
 -- aliases of ops; the rows of tables; errors: what is undocumented.
 function M.collect(root)
   here = root
@@ -529,7 +529,7 @@ function M.collect(root)
     by_value[core.methods[name]] = entry
     entries[#entries + 1] = entry
   end
-  local _, _ = tycho.distributed.fsdp, tycho.distributed.optim   -- loaded when they are named
+  local _, _ = tycho.distributed.fsdp, tycho.distributed.optim   -- naming them loads them
   walk("", tycho, "init", {})
   for _, c in ipairs(CLASSES) do
     if c[1] == "Tensor" then
@@ -575,7 +575,7 @@ function M.collect(root)
   end)
 end
 
--- An entry's call by one of its names.
+-- An entry's call under one of its names, n.
 function M.call_of(e, n)
   if n.call or not e.args and e.kind ~= "function" then return n.call or n.shown end
   if e.args:find "^self" then return n.shown:gsub("%.(%w+)$", ":%1") .. "(" .. e.args:gsub("^self,? ?", "") .. ")" end

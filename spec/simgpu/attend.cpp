@@ -1,6 +1,6 @@
-/* The simulated library's attention (libraries.c): by definition, of 16 bits, with what it is given as a library has it.
+/* The simulated library's attention (libraries.c): computed by definition, in 16 bits, from what cuDNN would be given.
  *
- * Invariant: a score that a bias puts far below is one number among others here too: nothing looks at the mask or draws numbers. */
+ * Invariant: it sees a mask only as a bias: a score that the bias puts far below the others is a number like any other. */
 #include "attention.cuh"
 
 #define WIDEST 256
@@ -36,7 +36,7 @@ static __global__ void attended(const given_attention w) {
   for (int64_t k = 0; k < a.d; k++) store((void *)a.o.p, a.dtype, base_of(a.o, a.h, head) + i * a.o.stride[2] + k, o[k] / sum);
 }
 
-/* What key j gets of query i: the weight that v saw, and the score's gradient. */
+/* Of query i and key j: the weight that multiplies v, and the score's gradient. */
 static void gradients(const given_attention &w, int64_t head, int64_t i, int64_t j, float *seen, float *ds) {
   const ty_k_attention &a = w.a;
   const float p = expf(score_of(w, head, i, j) - ((const float *)a.lse)[head * a.lq + i]);

@@ -1,11 +1,11 @@
-/* Exchanges among simulated GPUs of several processes (ccl.h): the transport carries them, when the stream comes to them.
+/* Exchanges among simulated GPUs of several processes (ccl.h): ty_exchange carries them out when their turn in the stream comes.
  *
- * Idea: each communicator has a group of its own, so that what streams exchange never meets what the host does.
- * Invariant: as on a device, nobody waits for anything but the stream, and memory is touched only when its turn comes. */
+ * Idea: each communicator has its own group, so that messages of streams never meet the host's. Invariant: as on a device, only the stream
+ * waits, and memory is touched only in its turn. */
 #include <string.h>
 #include "ccl.h"
 
-/* sim.cpp: f(arg) when the stream comes to it; a fault of the device, with what went wrong */
+/* From sim.cpp. sim_task runs f(arg) in the stream; sim_fault makes the device fail, with what went wrong. */
 cudaError_t sim_task(cudaStream_t s, void (*f)(void *arg), void *arg);
 void sim_fault(const char *what);
 
@@ -20,7 +20,7 @@ ty_status ty_ccl_open(ty_ctx *ctx, int gpu, const ty_ccl_id *id, const ty_group 
   if (id->bytes[100] != 7) return ty_error(ctx, "distributed: this id is none");
   ty_group *own = ty_malloc(sizeof *own);
   if (!own) return ty_no_memory(ctx, "distributed");
-  *comm = own;                             /* for the process's life */
+  *comm = own;                             /* never freed */
   return ty_group_again(ctx, g, own);
 }
 
@@ -35,7 +35,7 @@ static void carry_out(void *arg) {
 
 ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, const ty_message *m, cudaStream_t s) {
   (void)g;
-  task *t = ty_malloc(sizeof *t);          /* a graph may do it again: never freed */
+  task *t = ty_malloc(sizeof *t);          /* never freed: a graph may repeat it */
   if (!t) return ty_no_memory(ctx, "distributed");
   *t = (task){comm, *m};
   CUDA(ctx, gpu, ty_use(gpu));

@@ -1,8 +1,7 @@
-/* Blocks of kernels: a block's threads are fibers of one thread of the host.
+/* Runs the blocks of kernels: a block's threads are fibers of one host thread.
  *
- * Idea: each fiber runs to its next barrier or its end; then all go on. Which comes first changes with the seed.
- * Invariants: a fiber is left at barriers only; either all of a block's threads meet at a barrier, or the block is
- * wrong. */
+ * Idea: each fiber in turn runs to its next barrier or its end; the order of the fibers changes with the seed. Invariants: a fiber is left
+ * only at a barrier or at its end; either all threads of a block reach a barrier, or the block is wrong. */
 #include <sys/mman.h>
 #include <cstdlib>
 #include "sim.h"
@@ -32,14 +31,14 @@ struct block_run {
   void *scheduler;
   const std::function<void()> *thread;
 };
-thread_local block_run run;                /* plain data: an access costs no check of its construction */
+thread_local block_run run;                /* plain data, so that no access checks whether it is constructed */
 
 }  // namespace
 
 thread_local sim_place *sim_here;
 alignas(16) thread_local unsigned char sim_shared[1024 * 32];
 
-/* save = this stack; continue on the other: what a call keeps is kept */
+/* *save = this stack pointer; continues on stack `to`. Saves the registers that a call must preserve. */
 extern "C" void sim_switch(void **save, void *to);
 asm(R"(
 .text
@@ -104,7 +103,7 @@ void resume(fiber *f) {
 #endif
 }
 
-/* Fibers for up to 1024 threads, made once for each thread of the host. */
+/* Makes fibers for up to 1024 threads, once for each host thread. */
 void make_fibers() {
   run.fibers = (fiber *)calloc(1024, sizeof(fiber));
   run.order = (fiber **)calloc(1024, sizeof(fiber *));
@@ -123,17 +122,17 @@ bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thr
     f.place = {{(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)}, at, block, grid};
     f.done = false;
 #if defined __SANITIZE_ADDRESS__
-    __asan_unpoison_memory_region(f.stack + STACK - 4096, 4096);      /* the frames of the thread before never returned */
+    __asan_unpoison_memory_region(f.stack + STACK - 4096, 4096);      /* frames of an earlier thread never returned */
 #endif
-    void **top = (void **)(f.stack + STACK) - 1;         /* so that fiber_main finds the stack aligned as after a call */
+    void **top = (void **)(f.stack + STACK) - 1;         /* fiber_main expects the stack aligned as after a call */
     *--top = (void *)fiber_main;
     for (int k = 0; k < 6; k++) *--top = nullptr;
     f.sp = top;
-    const size_t j = sim_random() % (i + 1);            /* the threads in any order */
+    const size_t j = sim_random() % (i + 1);            /* shuffles the threads */
     run.order[i] = run.order[j];
     run.order[j] = &f;
   }
-  for (size_t left = n; left;) {                         /* each to its next barrier, or its end */
+  for (size_t left = n; left;) {                         /* each runs to its next barrier, or its end */
     const size_t first = sim_random() % n;
     for (size_t i = 0; i < n; i++) {
       fiber *f = run.order[first + i < n ? first + i : first + i - n];

@@ -1,8 +1,8 @@
-/* What stands between the backend and NVIDIA's libraries (blas.h, dnn.h, timed_plans.h), answered by Tycho's own kernels.
+/* The interfaces to NVIDIA's libraries (blas.h, dnn.h, timed_plans.h), answered by Tycho's own kernels.
  *
- * Idea: where plans are timed, a product has two, which add up in opposite orders (product.cpp has the other); which one is the faster is a
- * matter of chance, as on a device that other work disturbs. By odd seeds attention in 16 bits with a mask or dropout is a library's
- * (attend.cpp), given what cuDNN would be given. */
+ * Idea: where plans are timed, a product has two, which sum in opposite orders (the other one is in product.cpp); chance decides which is
+ * faster, as on a device that other work disturbs. With odd seeds, 16-bit attention with a mask and without dropout goes to a simulated
+ * library (attend.cpp), which gets what cuDNN would get. */
 #include <sys/random.h>
 #include "blas.h"
 #include "dnn.h"
@@ -33,7 +33,7 @@ ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_str
   return TY_OK;
 }
 
-int64_t ty_dnn_given_at_once(void) { return 10000; }         /* so that batches go several ways */
+int64_t ty_dnn_given_at_once(void) { return 10000; }         /* small, so that batches go several ways */
 
 ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
   *taken = sim_odd_seed() && ty_is_16bit((ty_dtype)a->dtype) && a->mask.p && a->dropout == 0 && a->d == a->dv && a->d > 0 && a->d <= 256 &&

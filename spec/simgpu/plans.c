@@ -1,18 +1,17 @@
-/* Whether cuDNN has plans for Tycho's convolutions and attention, asked without a device: `make test-plans`.
+/* `make test-plans`: whether cuDNN has plans for Tycho's convolutions and attention, without a device.
  *
- * Idea: cuDNN's heuristics and plans can be given a device's properties instead of a device. So the graphs that src/cuda/dnn_conv.c and
- * dnn_attention.c describe, and dnn_plan.c's choice among engines, are tried for an H200 wherever cuDNN is installed:
- * this file's ty_dnn_run stands in for the one that would run them. Attention's engines compile kernels, which can't be
- * loaded without a driver: there an engine that takes the graph is what is asked for. A plan is also made again from
- * the words that are saved of it (timed_plans.h). Nothing is executed: results stay unproven. Ends with 1 if something has no
- * plan. */
-#define _GNU_SOURCE                    /* as dnn_plan.c, which is included */
+ * Idea: cuDNN's heuristics and plans can take a device's properties instead of a device. So, wherever cuDNN is installed, this tries for an
+ * H200 the graphs that src/cuda/dnn_conv.c and dnn_attention.c describe, and dnn_plan.c's choice among engines; ty_dnn_run here replaces
+ * the one that executes. Attention's engines compile kernels, which can't be loaded without a driver: there an engine that takes the graph
+ * is enough. Each plan is also made again from the words that are saved of it (timed_plans.h). Nothing is executed: results stay unproven.
+ * Ends with 1 if something has no plan. */
+#define _GNU_SOURCE                    /* as in dnn_plan.c, which is included */
 #include <stdio.h>
 #define ty_dnn_run run_on_device
 #include "../../src/cuda/dnn_plan.c"
 #undef ty_dnn_run
 
-/* An H200's, as published; names as cuDNN wants them. */
+/* An H200's properties, as published, under cuDNN's names. */
 static const char h200[] =
   "{\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,\"deviceName\":\"NVIDIA H200\","
   "\"multiProcessorCount\":132,\"warpSize\":32,\"regsPerBlock\":65536,\"maxGridSize\":[2147483647,65535,65535],"
@@ -21,7 +20,7 @@ static const char h200[] =
   "\"maxThreadsPerSM\":2048,\"pciDeviceId\":9013,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
   "\"totalGlobalMem\":150000000000,\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":62914560}";
 
-/* What those files need of the rest, which is never reached here. */
+/* What the included files need to link; never reached here. */
 static ty_gpu_flags flags;
 static ty_services services = {.flags = &flags};
 const ty_services *ty_core = &services;
@@ -67,10 +66,10 @@ static bool again(ty_desc all, ty_desc config, int64_t workspace) {
   if (plan) cudnnBackendDestroyDescriptor(plan);
   return plan && room == workspace;
 }
-static bool compiles;            /* the plan's kernels are compiled when it is made */
+static bool compiles;            /* making a plan compiles its kernels */
 static int missing;
 
-/* Says what there is for the graph. */
+/* Prints which engines and plans there are for the graph. */
 ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *k, ty_dnn_describe describe, const void *what,
   ty_dnn_pack *p, ty_stream *s, bool *taken) {
   ty_dnn_graph g = {0};
@@ -149,7 +148,7 @@ static void attention(void) {
       for (int64_t d = 64; d <= 256; d *= 2)
         for (int kind = 0; kind < 5; kind++)
           for (int64_t length = 1001; length <= 1024; length += 23) {
-            /* causal or not, then masks: of padding, of each score, of all batches and heads */
+            /* kinds: not causal, causal; then masks: of padding, of each score, one for all batches and heads */
             const int causal = kind == 1, masked = kind < 2 ? 0 : kind - 1;
             const ty_k_heads padding = {(void *)16, {length, 0, 0, 1}};
             const ty_k_heads whole = {(void *)16, {16 * length * length, length * length, length, 1}};

@@ -1,7 +1,7 @@
-/* Whether the simulation catches what it is there to catch: programs with a bug each, and the same without it.
+/* Whether the simulation catches the bugs that it is for: programs with one planted bug each, and the same programs without it.
  *
- * Idea: each runs in a process of its own. A bug must end it by a signal, give a wrong result in one of some rounds, or an error; the right
- * twin must do none of that. */
+ * Idea: each runs in a process of its own. With the bug it must die by a signal, give a wrong result in some round, or report an error;
+ * without it, none of these. */
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cstdio>
@@ -12,7 +12,7 @@
 #define threadIdx (sim_here->thread)
 
 enum { N = 256 };
-enum verdict { RIGHT = 0, WRONG = 3 };     /* exit codes; anything else ends a process too */
+enum verdict { RIGHT = 0, WRONG = 3 };     /* exit codes; a process may also end by others */
 
 static __global__ void fill(float *p, int n, float v) {
   const int i = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -123,7 +123,7 @@ static verdict use_after_free(bool bug) {
   return cudaStreamSynchronize(side) == cudaSuccess ? RIGHT : WRONG;
 }
 
-/* Captures a fill; forbidden, if any, is called meanwhile. */
+/* Captures a fill and, meanwhile, calls `forbidden` if there is one. */
 static verdict capture(void (*forbidden)(cudaStream_t s)) {
   cudaStream_t s = stream();
   cudaGraph_t g;
@@ -148,7 +148,7 @@ static verdict missing_wait_in_capture(bool bug) {
   cudaEventCreateWithFlags(&fork, cudaEventDisableTiming);
   cudaEventCreateWithFlags(&join, cudaEventDisableTiming);
   cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal);
-  if (bug) cudaEventRecord(fork, s);                       /* too early: side doesn't come after the first fill */
+  if (bug) cudaEventRecord(fork, s);                       /* too early: side doesn't wait for the first fill */
   TY_LAUNCH(fill, 1, N, s, p, N, 1.0f);
   if (!bug) cudaEventRecord(fork, s);
   cudaStreamWaitEvent(side, fork, 0);
@@ -175,7 +175,7 @@ static const planted bugs[] = {
   {"a wait during capture", wait_in_capture, false},
   {"a missing wait between captured streams", missing_wait_in_capture, false}};
 
-/* Whether it ended as a right program does. */
+/* Whether the program ended as a right one does. */
 static bool right(const planted &b, bool bug) {
   const pid_t child = fork();
   int status = 0;
@@ -190,7 +190,7 @@ static bool right(const planted &b, bool bug) {
 
 int main() {
   int failed = 0;
-  setenv("TYCHO_SIM_OPEN", "1", 1);        /* without protection keys: device memory is closed after each work */
+  setenv("TYCHO_SIM_OPEN", "1", 1);        /* without protection keys: closes device memory after each piece of work */
   for (const planted &b : bugs) {
     const bool caught = !right(b, true), quiet = right(b, false);
     if (!caught) printf("simulated GPU: not caught: %s\n", b.name);

@@ -1,4 +1,4 @@
-/* The other way in which the simulated library multiplies (libraries.c): over k from its end. */
+/* The simulated library's second plan of a product (libraries.c): sums over k from its end. */
 #include "device.cuh"
 
 static __global__ void backwards(const ty_k_product p) {

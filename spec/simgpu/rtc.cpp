@@ -1,7 +1,7 @@
-/* NVRTC and the driver's loading of kernels, by the host's compiler (rtc.h): the source, with what stands for CUDA's
- * words, becomes a shared object.
+/* NVRTC and the driver's kernel loader (rtc.h), by the host's compiler: the source, after definitions of CUDA's keywords, becomes a shared
+ * object.
  *
- * Idea: the object knows the simulation through two pointers that it is given when it is opened. TY_SIM_MORE: more
+ * Idea: the object reaches the simulation through two function pointers that it gets when it is opened. TY_SIM_MORE: further compiler
  * options, for sanitizers. */
 #include <dlfcn.h>
 #include <unistd.h>
@@ -60,7 +60,7 @@ static bool write_all(const std::string &path, const char *p, size_t n) {
 
 extern "C" bool ty_rtc_compile(const char *source, const char *, char **image, size_t *n, char *why) {
   const std::string cpp = temporary(".cpp"), so = temporary(".so"), log = temporary(".log");
-  std::string early;                       /* CUDA's headers don't stand the words of HEAD */
+  std::string early;                       /* CUDA's headers come first: HEAD would break them */
   for (const char *header : {"#include <cuda_fp16.h>\n", "#include <cuda_bf16.h>\n"}) if (strstr(source, header)) early += header;
   const std::string text = early + HEAD + source + TAIL + (strstr(source, "fused_each(") ? TAIL_EACH : "");
   const std::string command =

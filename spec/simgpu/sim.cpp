@@ -1,13 +1,12 @@
-/* The CUDA runtime's calls that src/cuda makes, answered by a simulation that is stricter than hardware.
+/* The calls of the CUDA runtime that src/cuda makes, answered by a simulation that is stricter than hardware.
  *
- * Idea: a device is a list of mappings with guard pages, a stream is a queue. Lockstep (TYCHO_SIM=lockstep, the default): what is put
- * into a stream runs at once, and device memory is readable only meanwhile, so that every access of the host to it faults. Asynchronous
- * (TYCHO_SIM=async): each stream is a thread that waits at random, so that a missing wait shows as a wrong answer. TYCHO_SIM_SEED decides
- * waits, the order of blocks and of a block's threads; TYCHO_SIM_DEVICES and TYCHO_SIM_MEMORY (MB, each) what there is, TYCHO_SIM_OPEN
- * how long device memory stays open where the processor has no protection keys. Fresh device memory holds NaNs.
- * sim_fail(n, error): the n-th call from now gives that error; 0: none does; -1: all do.
- * Invariants: what is in one stream happens in order; nothing else orders two streams but events; a kernel's threads meet at every
- * barrier or the launch is an error, which stays. */
+ * Idea: a device is a list of mappings with guard pages, a stream is a queue. Lockstep (TYCHO_SIM=lockstep, the default): work runs at once
+ * when it is put into a stream, and device memory is accessible only meanwhile, so that every access by the host faults. Asynchronous
+ * (TYCHO_SIM=async): each stream is a thread with random delays, so that a missing wait shows as a wrong answer. Settings: TYCHO_SIM_SEED,
+ * of delays and of the order of blocks and threads; TYCHO_SIM_DEVICES, their number; TYCHO_SIM_MEMORY, MB of each; TYCHO_SIM_OPEN, how long
+ * device memory stays open without protection keys. Fresh device memory holds NaNs. sim_fail(n, error): the n-th call from now returns that
+ * error; 0: none does; -1: all do. Invariants: work in one stream runs in order; only events order two streams; all threads of a block
+ * reach every barrier, else the launch fails, and the error stays. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,7 +39,7 @@ size_t capacity() { static const size_t n = (size_t)setting("TYCHO_SIM_MEMORY", 
 
 }  // namespace
 
-uint64_t sim_random() {                    /* splitmix64; one stream of numbers for the process */
+uint64_t sim_random() {                    /* splitmix64; one sequence for the process */
   static std::atomic<uint64_t> state{(uint64_t)setting("TYCHO_SIM_SEED", 1) * 0x9E3779B97F4A7C15u};
   uint64_t z = state += 0x9E3779B97F4A7C15u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -66,7 +65,7 @@ cudaError_t give(cudaError_t e) {
   return e;
 }
 
-/* For the start of a call: an error that was asked for, or one that stays. */
+/* Begins a call: returns an error that sim_fail asked for, or one that stays. */
 cudaError_t enter() {
   calls++;
   if (fail_in < 0) return give((cudaError_t)fail_with.load());
@@ -83,7 +82,7 @@ void device_error(cudaError_t e, const char *what) {
 
 /* ---- memory ---- */
 
-struct region { size_t size; char *mapping; size_t mapped; int device; };   /* the memory ends where the guard page begins */
+struct region { size_t size; char *mapping; size_t mapped; int device; };   /* memory ends at the guard page */
 std::map<char *, region> regions, pinned;
 size_t used[16];
 std::mutex memory_lock;
@@ -92,15 +91,14 @@ int unlocked = 0;
 
 const size_t PAGE = 4096;
 
-/* A protection key closes and opens all device memory at once. Without keys a mapping is opened when device work first
- * touches it, by the fault that this gives, and closed at the end of one work in TYCHO_SIM_OPEN, by chance: each
- * closing costs the kernel a flush of every core. */
+/* A protection key closes and opens all device memory at once. Without keys, the fault of device work's first access opens a mapping; all
+ * are closed, by chance, after one piece of work in TYCHO_SIM_OPEN, since each closing flushes the TLB of every core. */
 int key() { static const int k = asynchronous() ? -1 : pkey_alloc(0, 0); return k; }
 
-char *opened[1 << 14];                     /* the mappings that are open, and their sizes */
+char *opened[1 << 14];                     /* the open mappings, and their sizes */
 size_t opened_size[1 << 14];
 int nopened = 0;
-thread_local bool working = false;         /* what a key's rights are: each thread's own */
+thread_local bool working = false;         /* as a key's rights, each thread's own */
 struct sigaction faults_before;
 
 void note_open(char *mapping, size_t size) {
@@ -115,7 +113,7 @@ void forget_open(char *mapping) {
 
 void on_fault(int, siginfo_t *info, void *) {
   char *const at = (char *)info->si_addr;
-  if (working) {                           /* who holds device_lock: regions stay as they are */
+  if (working) {                           /* device_lock is held: regions don't change */
     auto it = regions.upper_bound(at + PAGE);
     for (int back = 0; back < 2 && it != regions.begin(); back++) {
       const region &r = (--it)->second;
@@ -123,7 +121,7 @@ void on_fault(int, siginfo_t *info, void *) {
       if (mprotect(r.mapping, r.mapped - PAGE, PROT_READ | PROT_WRITE) == 0) { note_open(r.mapping, r.mapped - PAGE); return; }
     }
   }
-  sigaction(SIGSEGV, &faults_before, nullptr);      /* a bug: as without this */
+  sigaction(SIGSEGV, &faults_before, nullptr);      /* a bug: it faults again, without this handler */
 }
 
 void protect_all(bool closed) {
@@ -143,7 +141,7 @@ void protect_all(bool closed) {
   if (closed) nopened = 0;
 }
 
-/* Device memory can be read while one of these lives. */
+/* Device memory is accessible while one of these lives. */
 struct device_work {
   device_work() {
     if (asynchronous()) return;
@@ -187,20 +185,20 @@ struct moment {                            /* a point in a stream */
 };
 typedef std::shared_ptr<moment> point;
 
-/* Work that is recorded: each piece with those that come before it. */
+/* Captured work: each piece with the pieces that come before it. */
 struct recording {
   struct piece { std::function<void()> work; std::vector<size_t> after; };
   std::vector<piece> pieces;
-  std::vector<cudaStream_t> joined;        /* the first one began it */
+  std::vector<cudaStream_t> joined;        /* the first one began the capture */
   std::thread::id thread;
   bool spoilt = false;
 };
 typedef std::shared_ptr<recording> record;
 
-record capturing;                          /* one at a time is enough here; other threads look at it */
+record capturing;                          /* one capture at a time; other threads read this */
 thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeThreadLocal;
 
-/* For calls that a capturing thread must not make. */
+/* Whether the calling thread captures, and so may not make the call; spoils the capture. */
 bool refused() {
   const record now = std::atomic_load(&capturing);
   if (!now || now->thread != std::this_thread::get_id() || capture_mode == cudaStreamCaptureModeRelaxed) return false;
@@ -215,8 +213,8 @@ struct CUgraphExec_st { std::vector<recording::piece> pieces; };
 
 struct CUstream_st {
   int device;
-  record into;                             /* what is added is recorded there */
-  std::vector<size_t> tail;                /* the pieces that the next one comes after */
+  record into;                             /* a capture that gets what is added */
+  std::vector<size_t> tail;                /* pieces that the next one comes after */
   std::deque<std::function<void()>> work;
   std::mutex lock;
   std::condition_variable changed;
@@ -259,7 +257,7 @@ struct CUstream_st {
   }
 };
 
-struct CUevent_st { int device; bool timing; point p; record in; std::vector<size_t> tail; };   /* in: recorded while that was captured */
+struct CUevent_st { int device; bool timing; point p; record in; std::vector<size_t> tail; };   /* in: the capture it was recorded in */
 namespace {
 
 std::mutex streams_lock; std::atomic<int> made_on[64];
@@ -267,7 +265,7 @@ std::vector<cudaStream_t> streams;
 
 std::vector<cudaStream_t> all_streams() { std::lock_guard<std::mutex> hold(streams_lock); return streams; }
 
-/* Threads must not be joined by a library's destructors: the process may end with work in streams. */
+/* At the process's end, finishes the work that is left in streams and joins their threads. */
 struct at_exit {
   ~at_exit() {
     for (auto s : streams) {
@@ -300,7 +298,7 @@ cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function
   return cudaSuccess;
 }
 
-/* Work of a library in a stream, and a fault of it. */
+/* Puts a library's work into a stream; reports its fault. */
 extern "C" cudaError_t sim_task(cudaStream_t stream, void (*f)(void *arg), void *arg) {
   ENTER;
   if (!stream) return give(cudaErrorInvalidResourceHandle);
@@ -312,7 +310,7 @@ extern "C" void sim_fault(const char *what) { device_error(cudaErrorLaunchFailur
 EXPORT void sim_fail(long n, int error) { fail_with = error; fail_in = n; }
 EXPORT long sim_calls() { return calls; }
 EXPORT int sim_streams(int device) { return made_on[device]; }   /* so far */
-EXPORT bool sim_failing() { return fail_in > 0; }    /* not come yet */
+EXPORT bool sim_failing() { return fail_in > 0; }    /* the error hasn't come yet */
 
 extern "C" {
 
@@ -349,7 +347,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   return cudaSuccess;
 }
 
-/* By odd seeds the device reads pageable memory itself, and so may do it later than a copy's call; and a library attends (libraries.c). */
+/* With odd seeds the device reads pageable memory itself, perhaps after the copy's call returned; and a library attends (libraries.c). */
 extern "C" bool sim_odd_seed() { static const bool odd = setting("TYCHO_SIM_SEED", 1) % 2; return odd; }
 cudaError_t cudaDeviceGetAttribute(int *v, cudaDeviceAttr what, int) {
   ENTER; *v = what == cudaDevAttrPageableMemoryAccess && sim_odd_seed(); return cudaSuccess;
@@ -383,7 +381,7 @@ cudaError_t cudaMalloc(void **p, size_t n) {
   return cudaSuccess;
 }
 
-cudaError_t cudaFree(void *p) {            /* waits for the device, as the real one does */
+cudaError_t cudaFree(void *p) {            /* waits for the device, as CUDA does */
   ENTER;
   REFUSE_CAPTURE;
   for (auto s : all_streams()) s->drain();
@@ -407,7 +405,7 @@ cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   pinned[(char *)*p] = {n, nullptr, 0, -1};
   return cudaSuccess;
 }
-EXPORT void *sim_pin(size_t n) { void *p = nullptr; cudaHostAlloc(&p, n, 0); return p; }   /* page-locked by somebody else */
+EXPORT void *sim_pin(size_t n) { void *p = nullptr; cudaHostAlloc(&p, n, 0); return p; }   /* memory that somebody else page-locked */
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *a, const void *p) {
   ENTER; *a = {};
   a->type = is_pinned(p, 1) ? cudaMemoryTypeHost : touches_device(p) ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
@@ -440,7 +438,7 @@ cudaError_t cudaStreamQuery(cudaStream_t s) { ENTER; REFUSE_CAPTURE; return s->i
 cudaError_t cudaDeviceSynchronize() {
   ENTER;
   REFUSE_CAPTURE;
-  if (const record now = std::atomic_load(&capturing); now && now->joined[0]->device == current)   /* another thread's */
+  if (const record now = std::atomic_load(&capturing); now && now->joined[0]->device == current)   /* of another thread */
     return now->spoilt = true, give(cudaErrorStreamCaptureUnsupported);
   for (auto s : all_streams()) if (s->device == current) s->drain();
   return sticky ? give((cudaError_t)sticky.load()) : cudaSuccess;
@@ -463,7 +461,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   ENTER;
-  if (e->in && e->in == std::atomic_load(&capturing)) {       /* the stream joins what is captured */
+  if (e->in && e->in == std::atomic_load(&capturing)) {       /* the stream joins the capture */
     if (!s->into) { s->into = e->in; s->tail.clear(); e->in->joined.push_back(s); }
     s->tail.insert(s->tail.end(), e->tail.begin(), e->tail.end());
     return cudaSuccess;
@@ -505,7 +503,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t n, cudaMemcpyKind
   if (!s || (to ? !on_device(dst, n) : touches_device(dst)) || (from ? !on_device(src, n) : touches_device(src)))
     return give(cudaErrorInvalidValue);
   if ((kind == cudaMemcpyHostToDevice && !is_pinned(src, n)) || (kind == cudaMemcpyDeviceToHost && !is_pinned(dst, n))) REFUSE_CAPTURE;
-  if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n) && !sim_odd_seed()) {   /* staged: the source may change then */
+  if (kind == cudaMemcpyHostToDevice && !is_pinned(src, n) && !sim_odd_seed()) {   /* staged: the source may change after the call */
     auto stage = std::make_shared<std::vector<char>>((const char *)src, (const char *)src + n);
     s->add([=] { memcpy(dst, stage->data(), n); });
     return cudaSuccess;
@@ -548,7 +546,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
   *out = nullptr;
   record r = s->into;
   if (!r || r->joined[0] != s) return give(cudaErrorIllegalState);
-  std::vector<char> before(r->pieces.size(), 0);           /* what the stream's end comes after */
+  std::vector<char> before(r->pieces.size(), 0);           /* the pieces before the stream's end */
   for (std::vector<size_t> open = s->tail; !open.empty();) {
     const size_t k = open.back();
     open.pop_back();
@@ -575,7 +573,7 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t g, cudaGraphNode_t *, size_t *n) { ENT
 cudaError_t cudaGraphDestroy(cudaGraph_t g) { ENTER; delete g; return cudaSuccess; }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { ENTER; REFUSE_CAPTURE; delete g; return cudaSuccess; }
 
-/* The pieces in any order that they allow. */
+/* Runs the pieces in a random order that their dependencies allow. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
   ENTER;
   if (s->into) { s->into->spoilt = true; return give(cudaErrorStreamCaptureUnsupported); }

@@ -1,7 +1,7 @@
-/* What kernels find instead of CUDA when they are built for the host (kernels/device.cuh): the language's extensions as C++.
+/* What kernels include instead of CUDA's headers when they are built for the host (kernels/device.cuh): CUDA's language extensions as C++.
  *
- * Idea: a block's threads are fibers of one thread of the host; shared memory is that thread's. Invariant: a kernel that runs here runs
- * the same statements as on a device, barriers included; warps run in no particular order. */
+ * Idea: a block's threads are fibers of one host thread; shared memory is thread_local there. Invariant: a kernel executes the same
+ * statements as on a device, barriers included; warps run in no particular order. */
 #ifndef TY_SIM_H
 #define TY_SIM_H
 #include <cuda_runtime_api.h>
@@ -29,12 +29,12 @@ extern thread_local sim_place *sim_here;
 #define blockDim (sim_here->block_dim)
 #define gridDim (sim_here->grid_dim)
 
-#define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)    /* as a device's fault, it ends the kernel */
+#define TY_ALIGNED(p, n) do { if ((uintptr_t)(p) % (n)) __builtin_trap(); } while (0)    /* ends the kernel, as a device's fault does */
 void sim_barrier();
 static inline void __syncthreads() { sim_barrier(); }
 static inline unsigned sim_thread() { return sim_here->thread.x + sim_here->thread.y * sim_here->block_dim.x; }
-/* What every thread of a block gives, by threads; to be read until the caller's next barrier. A whole block calls, so that its barriers
-   serve. */
+/* Returns v of every thread of the block, by sim_thread(); valid until the caller's next barrier. All threads of the block call it, since
+   it has a barrier. */
 extern thread_local unsigned char sim_shared[1024 * 32];
 template <class T> static inline const T *sim_share(const T &v) {
   static_assert(sizeof(T) <= 32, "some registers");
@@ -67,7 +67,7 @@ static inline int __any_sync(unsigned, int v) {
   sim_barrier();
   return any;
 }
-/* A fiber is only left at a barrier, so nothing comes between; threads of other streams are kept away by the host's own atomics. */
+/* Fibers switch only at barriers, so none comes between; against threads of other streams the host's atomics help. */
 template <class T> static inline T sim_add(T *p, T v) {
   T old = *p, next;
   do next = old + v; while (!__atomic_compare_exchange(p, &old, &next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -88,7 +88,7 @@ static inline unsigned atomicMax(unsigned *p, unsigned v) {
   return old;
 }
 uint64_t sim_random();
-/* Runs a block; false: a barrier that some of its threads had returned before. */
+/* Runs a block; false: some of its threads wait at a barrier, others have returned. */
 bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread);
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -1,12 +1,12 @@
-/* Whether NVRTC compiles what the simulation has compiled: the sources in the cache folder that is named, for sm_80 and sm_90. Needs no
-   device. A second folder gets the cubins, for cuobjdump: -res-usage tells of registers, and of arrays that lie in local memory. */
+/* Whether NVRTC compiles the sources that the simulation has compiled: those in the cache folder named first, for sm_80 and sm_90. Needs no
+ * device. A folder named second gets the cubins, for cuobjdump -res-usage, which shows registers, and arrays in local memory. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "rtc.h"
 
-/* The key of a cached file, from malloc: see rtc.c. */
+/* The key of a cached file (rtc.c), allocated. */
 static char *key_of(const char *path) {
   ty_rtc_head h;
   FILE *f = fopen(path, "rb");
