@@ -112,7 +112,7 @@ template <class F, class T, class W> static __device__ __forceinline__ T take_al
         bits[u] = single ? ((const uint32_t *)a.x)[at] : ((const uint16_t *)a.x)[at];
       }
 #pragma unroll
-      for (int u = 0; u < AHEAD; u++) 
+      for (int u = 0; u < AHEAD; u++)
         acc = F::take(acc, (T)(half ? half_to_float((uint16_t)bits[u]) : ty_float(single ? bits[u] : bits[u] << 16)));
     }
   for (; r < to; r += step) acc = F::take(acc, load<T>(a.x, a.dtype, where(r)));
