@@ -17,6 +17,7 @@ describe("backends", function()
     assert.same({true, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32})
     b.cuda.allow_tf32 = false
     assert.equal("highest", tycho.get_float32_matmul_precision())
+    fails("backends.cudnn.conv can't be set", function() b.cudnn.conv = "tf32" end)
     b.cuda.matmul.allow_fp16_reduced_precision_reduction = false
     fails("backends.cuda.matmul.allow_bf16_reduced_precision_reduction must be false, got true", function()
       b.cuda.matmul.allow_bf16_reduced_precision_reduction = true

@@ -161,7 +161,8 @@ describe("float64 functions", function()
   it("keep their digits near 0, and near poles", function()
     local rows = {
       erfinv = {{1e-300, 8.86226925452757999e-301}, {1e-20, 8.8622692545275801e-21}, {1e-6, 8.86226925452989987e-7},
-        {-0.3, -0.272462714726754345}, {0.5, 0.476936276204469873}, {0.7, 0.732869077959216785}},
+        {-0.3, -0.272462714726754345}, {0.5, 0.476936276204469873}, {0.7, 0.732869077959216785},
+        {1 - 1e-9, 4.32000538810536205}, {1 - 2^-53, 5.86358474875516793}, {2^-53 - 1, -5.86358474875516793}},
       digamma = {{-2.999999, -999998.743739547556}, {-1.0000001, 10000000.4169453988}, {-0.5, 0.0364899739785765206}}}
     for name, of in pairs(rows) do
       for _, row in ipairs(of) do
@@ -169,6 +170,7 @@ describe("float64 functions", function()
         assert.is_true(math.abs(y / row[2] - 1) < 4e-15 + (row[1] == -0.5 and 1e-13 or 0), ("%s(%g) is %.17g"):format(name, row[1], y))
       end
     end
+    assert.equal(-math.huge, 1 / tycho.erfinv(helper.on_device(tycho.tensor({-0.0}, {dtype = "float64"})))[1])
     local slope = tycho.polygamma(1, tycho.tensor({-1.0000001}, {dtype = "float64"}))[1]
     assert.is_true(math.abs(slope / 99999999883229.2097 - 1) < 1e-14)
   end)

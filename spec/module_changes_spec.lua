@@ -29,6 +29,10 @@ describe("what changes in use", function()
     net:load_state_dict(state)
     for name, v in pairs(net:state_dict()) do assert.is_true(v:equal(state[name]), name) end
     fails("to_empty: argument 1 must be a device, got nil", net.to_empty, net)
+    fails("to_empty: argument 1 must be a device, got nil", net.to_empty, net, {})
+    net[1].weight.grad = tycho.ones(3, 2)
+    fails("to_empty: ", net.to_empty, net, "nodevice")
+    assert.is_truthy(net[1].weight.grad)
   end)
 
   it("a list's members have the names that they are given, in their places", function()

@@ -57,6 +57,30 @@ describe("profiler", function()
     end)
   end)
 
+  it("stays whole where finalizers run ops, or on_trace_ready errs", function()
+    local p = profiler.profile({with_stack = true}, function()
+      for _ = 1, 3000 do
+        tycho.ones(3):exp()
+        getmetatable(newproxy(true)).__gc = function() tycho.zeros(1) end
+      end
+    end)
+    local n = 0
+    for _, row in ipairs(p:key_averages {group_by_stack_n = 1}) do n = n + (row.key == "exp" and row.count or 0) end
+    assert.equal(3000, n)
+    local failing = true
+    p = profiler.profile {on_trace_ready = function() if failing then error "boom" end end}
+    p:start()
+    fails("boom", p.stop, p)
+    failing = false
+    p:start()
+    tycho.ones(3):exp()
+    p:stop()
+    assert.equal(1, by_name(p).exp.count)
+    fails("with_stack must be true or false, got 1", profiler.profile, {with_stack = 1}, print)
+    fails("a function is needed, got nil", profiler.profile, {}, nil)
+    fails("repeats is given twice", profiler.schedule, {["repeat"] = 2, repeats = 3})
+  end)
+
   it("is begun and ended by hand, and takes PyTorch's options", function()
     local seen = 0
     local p = profiler.profile {activities = {profiler.ProfilerActivity.CPU}, profile_memory = true,

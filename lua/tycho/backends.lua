@@ -29,15 +29,16 @@ local function precision(flag)
 end
 local never = {get = function() return false end, set = function() end, fits = function(v) return v == false end, needs = "false"}
 
--- A table whose fields are switches.
+-- A table whose fields are switches; more: such tables within it.
 local function switches(name, list, more)
   local function find(k)
     if list[k] then return list[k] end
     fail("backends.%s has no '%s'%s", name, tostring(k), options.suggest(k, list))
   end
-  return setmetatable(more or {}, {
-    __index = function(_, k) return find(k).get() end,
+  return setmetatable({}, {
+    __index = function(_, k) return more and more[k] or find(k).get() end,
     __newindex = function(_, k, v)
+      if more and more[k] then fail("backends.%s.%s can't be set: set its fields", name, k) end
       local s = find(k)
       if not s.fits(v) then fail("backends.%s.%s must be %s, got %s", name, k, s.needs, options.shown(v)) end
       s.set(v)

@@ -65,6 +65,7 @@ local function each_tensor(who, n, argument, fn, what)
   end)
 end
 
+local RANDOMNESS = {error = true, different = true, same = true}
 -- The list of argument numbers, and the options, of which argnums may be one; known: those that there are.
 local function numbers_of(who, argnums, o, known)
   if o == nil and type(argnums) == "table" and next(argnums) ~= nil and argnums[1] == nil then argnums, o = nil, argnums end
@@ -75,6 +76,9 @@ local function numbers_of(who, argnums, o, known)
     fail("%s: has_aux must be true or false, got %s", who, options.shown(o.has_aux))
   end
   if o.chunk_size ~= nil then options.whole(who, "chunk_size", o.chunk_size, 1) end
+  if o.randomness ~= nil and not RANDOMNESS[o.randomness] then
+    fail("%s: randomness must be 'error', 'different' or 'same', got %s", who, options.shown(o.randomness))
+  end
   argnums = argnums or o.argnums or 1
   local list = type(argnums) == "table" and argnums or {argnums}
   options.items(who, "argnums", list)

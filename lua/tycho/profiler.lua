@@ -164,8 +164,9 @@ end
 -- rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats, or
 -- ["repeat"]: the number of rounds (0: without end).
 function profiler.schedule(o)
-  if type(o) == "table" and o["repeat"] ~= nil and o.repeats == nil then
+  if type(o) == "table" and o["repeat"] ~= nil then
     local given = o
+    if o.repeats ~= nil then fail "schedule: repeats is given twice" end
     o = {}
     for k, v in pairs(given) do o[k == "repeat" and "repeats" or k] = v end
   end
@@ -196,11 +197,11 @@ local function turn(p, action)
   end
   local before, running, on = p._action, p._action ~= "none", action ~= "none"
   if before == "save" or (before == "record" and not on) then
-    p.events, running = own_times(core.profile_stop()), false
+    p.events, running, p._action = own_times(core.profile_stop()), false, "none"
     if p._ready then p._ready(p) end
   elseif before == "warmup" and action ~= "warmup" then
     core.profile_stop()
-    running = false
+    running, p._action = false, "none"
   end
   if on and not running then core.profile_start(p._shapes, p._lines) end
   p._action = action
@@ -232,6 +233,9 @@ local OPTIONS = {record_shapes = false, with_stack = false, schedule = false, on
 local function always() return "record" end
 local function new_profile(o)
   o = options.fill("profile", o, OPTIONS)
+  for _, name in ipairs {"record_shapes", "with_stack"} do
+    if type(o[name]) ~= "boolean" then fail("profile: %s must be true or false, got %s", name, options.shown(o[name])) end
+  end
   for _, name in ipairs {"schedule", "on_trace_ready"} do
     if o[name] and not callable(o[name]) then fail("profile: %s must be a function, got %s", name, options.shown(o[name])) end
   end
@@ -244,13 +248,13 @@ end
 -- schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each
 -- round. Waits for GPUs at the end. Without fn: a profile for p:start() and p:stop(). PyTorch's activities and profile_memory are taken;
 -- memory is always recorded, and each device that something ran on.
-function profiler.profile(o, fn, ...)
+function profiler.profile(o, ...)
   if callable(o) then
-    options.first("profile", OPTIONS, fn, ...)
-    return profiler.profile({}, o, fn, ...)
+    options.first("profile", OPTIONS, ...)
+    return profiler.profile({}, o, ...)
   end
-  local p, asked = new_profile(o)
-  if fn == nil and o then return p end
+  local fn, p, asked = (...), new_profile(o)
+  if o and select("#", ...) == 0 then return p end
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
   local function ended(ok, ...)
     if not ok then
@@ -262,8 +266,8 @@ function profiler.profile(o, fn, ...)
     return p, ...
   end
   p:start()
-  if asked.schedule then return ended(pcall(fn, p, ...)) end
-  return ended(pcall(fn, ...))
+  if asked.schedule then return ended(pcall(fn, p, select(2, ...))) end
+  return ended(pcall(...))
 end
 
 -- Calls fn(...) and gives its results; each op and range appears on the timelines of Nsight and similar tools (tycho.cuda.nvtx).

@@ -299,7 +299,9 @@ end
 
 -- Options that PyTorch programs put last. preserve_rng_state = false draws new random numbers; the others have no effect.
 local OPTIONS = {preserve_rng_state = true, use_reentrant = true, determinism_check = true, early_stop = true, debug = true}
--- Whether v is a table of these. A table that has other names, too, is an argument of fn unless a name, other than debug, shows what it is.
+-- Whether v is a table of these. A table that has other names, too, is an argument of fn, unless a name that is PyTorch's alone is among
+-- them.
+local TELLING = {preserve_rng_state = true, use_reentrant = true, determinism_check = true}
 local function is_options(who, v)
   if not plain(v) or next(v) == nil then return false end
   local all, some = true, false
@@ -307,7 +309,7 @@ local function is_options(who, v)
     if k == "context_fn" then
       fail("%s: there is no context_fn: what is to be kept for backward is computed outside of the functions that are checkpointed", who)
     end
-    all, some = all and OPTIONS[k] ~= nil, some or (OPTIONS[k] ~= nil and k ~= "debug")
+    all, some = all and OPTIONS[k] ~= nil, some or TELLING[k]
   end
   if some then options.check(who, v, OPTIONS) end
   return all

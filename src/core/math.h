@@ -26,14 +26,15 @@ TY_LIBM(asin) TY_LIBM(acos) TY_LIBM(sinh) TY_LIBM(cosh) TY_LIBM(asinh) TY_LIBM(a
 TY_ANGLE(sin, 0) TY_ANGLE(cos, 1) TY_ANGLE(tan, 2)
 #undef TY_ANGLE
 TY_INLINE double erfinv_f64(double x) {
-  double y = (double)erfinv_f32((float)x), scale = 0.88622692545275801;   /* sqrt(pi) / 2 */
-  if (!(x > -1 && x < 1)) return x == 1 || x == -1 ? x * INFINITY : NAN;
-  if (isinf(y)) y = x < 0 ? -4.0 : 4.0;                                   /* x rounds to 1 in float32 */
-  for (int i = 0; i < 4; i++) {                                           /* erfc keeps its digits where erf is near 1 */
-    double e = __builtin_fabs(x) < 0.5 ? x - erf_f64(y) : x < 0 ? 1 + x - erfc(-y) : erfc(y) - (1 - x);
-    y += e * scale * exp(y * y);
+  const double a = __builtin_fabs(x), rest = 1 - a, scale = 0.88622692545275801;      /* sqrt(pi) / 2 */
+  double y = (double)erfinv_f32((float)a);
+  if (!(a < 1)) return a == 1 ? x * INFINITY : NAN;
+  if (rest < 1e-7) y = sqrt(-log(rest) - 0.5 * log(-log(rest) * 3.1415926535897932));  /* a rounds to 1 in float32 */
+  for (int i = 0; i < 4; i++) {            /* Newton's steps; near 1, where erf has lost its digits, those of log(erfc) */
+    const double tail = a < 0.5 ? 0 : erfc(y);
+    y += (a < 0.5 ? a - erf_f64(y) : tail * log(tail / rest)) * scale * exp(y * y);
   }
-  return y;
+  return x < 0 ? -y : x == 0 ? x : y;
 }
 TY_INLINE float sqrt_f32(float x) { return __builtin_sqrtf(x); }
 TY_INLINE double sqrt_f64(double x) { return __builtin_sqrt(x); }

@@ -51,6 +51,11 @@ static long long made_by(const ty_call *c) {
 }
 
 static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c, long long id) {
+  char line[512];
+  if (r->lines) {                          /* first: it may run finalizers, which may run ops, or end the profile */
+    ty_lua_location(ctx, line, sizeof line);               /* "file:line: " */
+    if (ctx->account->profiler != &r->told) return;
+  }
   const int depth = r->depth++;
   if (r->outside) ty_gpu_library.range(name);
   if (r->outside || depth >= DEEPEST) return;
@@ -68,10 +73,8 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
     .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
   if (r->lines) {
-    char text[512];
-    ty_lua_location(ctx, text, sizeof text);               /* "file:line: " */
-    const size_t length = strlen(text);
-    e->line = strndup(text, length > 2 ? length - 2 : 0);
+    const size_t length = strlen(line);
+    e->line = strndup(line, length > 2 ? length - 2 : 0);
   }
   r->open[depth] = r->n++;
   if (gpu >= 0) {

@@ -98,14 +98,14 @@ local function watched(self, own, inputs)
 end
 
 -- Calls forward between the module's hooks. A value other than nil that a hook returns replaces what it was given. called: the hooks after
--- forward that have run, and the inputs that forward got.
+-- forward that have run, the inputs that forward got, and its outputs.
 local function between(self, own, called, inputs)
   for _, h in ipairs(now(own, "before")) do inputs = before_forward(self, h, inputs) end
   called.inputs = inputs
   local outputs = core.is_grad_enabled() and #now(own, "back") + #now(own, "before_back") > 0 and watched(self, own, inputs) or
     pack(self:forward(unpack(inputs, 1, inputs.n)))
   for _, h in ipairs(now(own, "after")) do
-    called[h] = true
+    called[h], called.outputs = true, outputs
     outputs = after_forward(self, h, inputs, outputs)
   end
   return outputs
@@ -120,7 +120,7 @@ function hooks.forward(self, ...)
   local ok, outputs = pcall(between, self, own, called, called.inputs)
   if ok then return unpack(outputs, 1, outputs.n) end
   for _, h in ipairs(now(own, "after")) do
-    if h.always_call and not called[h] then pcall(after_forward, self, h, called.inputs, {n = 0}) end      -- the first error is told
+    if h.always_call and not called[h] then pcall(after_forward, self, h, called.inputs, called.outputs or {n = 0}) end
   end
   error(outputs, 0)
 end
@@ -149,7 +149,15 @@ local function put(lists, name, when, fn, o)
   table.insert(list, o.prepend and 1 or #list + 1, h)
   function h.remove()
     core.program.hooked()
-    for i, other in ipairs(list) do if other == h then table.remove(list, i); return end end
+    for i, other in ipairs(list) do
+      if other == h then
+        table.remove(list, i)
+        break
+      end
+    end
+    if lists ~= hooks.everywhere then return end
+    for _, kind in ipairs(KINDS) do if #lists[kind] > 0 then return end end
+    hooks.everywhere = nil                 -- modules are as quick as before
   end
   return h
 end

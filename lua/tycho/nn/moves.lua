@@ -49,16 +49,21 @@ end
 -- to_empty(device), or {device=}: moves all parameters and buffers without their values, which are anything afterwards: for a state that
 -- is to be loaded. Gradients become nil. Gives the module.
 function Module:to_empty(device)
-  if type(device) == "table" then device = options.fill("to_empty", device, {device = "cpu"}).device end
+  if type(device) == "table" then
+    check("to_empty", device, {device = true})
+    device = device.device
+  end
   options.expect("to_empty", 1, device, type(device) == "string", "a device")
-  no_grad(function()
+  local ok, err = pcall(no_grad, function()
     for _, kind in ipairs {"parameter", "buffer"} do
       walk(self, kind, "", {}, function(_, v)
+        local new = core.ops.empty(v.shape, {dtype = v.dtype, device = device})
         v.grad = nil
-        core.set_data(v, core.ops.empty(v.shape, {dtype = v.dtype, device = device}))
+        core.set_data(v, new)
       end)
     end
   end)
+  if not ok then fail("to_empty: %s", options.bare(err)) end
   return self
 end
 -- As to("float16").

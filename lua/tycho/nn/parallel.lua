@@ -150,7 +150,7 @@ local function arrived(self, p, how)
   if how then self.absent[p] = true end
   local b = self.bucket_of[p]
   b.left = b.left - 1
-  no_grad(function()
+  local ok, err = pcall(no_grad, function()
     while self.buckets[self.next] and self.buckets[self.next].left == 0 do
       local full = self.buckets[self.next]
       full.means = exchange(self, self.next, gathered(full), true)
@@ -163,6 +163,10 @@ local function arrived(self, p, how)
     end
     begin(self)
   end)
+  if ok then return end
+  for _, full in ipairs(self.buckets) do if full.means then pcall(no_grad, full.means) end end     -- exchanges that have begun
+  begin(self)
+  error(err, 0)
 end
 
 -- Raises if a backward left parameters without a gradient, so that buckets weren't exchanged.
