@@ -118,7 +118,7 @@ describe("compile", function()
         return y
       end)
       for i = 1, 6 do assert.equal(i, f(tycho.ones(3))[1]) end
-      assert.is_truthy(f:report()[1].why:find("written to by others"))
+      assert.is_truthy(f:report()[1].why:find("written from outside"))
     end
   end)
 

@@ -187,7 +187,7 @@ describe("compile, a function of several ways", function()
       assert.equal(way, h(tycho.zeros(2))[1])
     end
     assert.is_false(h:report()[1].compiled)
-    assert.truthy(h:report()[1].why:find "differed from the record each time")
+    assert.truthy(h:report()[1].why:find "each call differed from the recording")
   end)
 
   it("ways share the memory of what is used up within", function()
@@ -392,8 +392,8 @@ describe("compiled ways", function()
       return kept:detach() * 1
     end)
     for _ = 1, 4 do f(tycho.rand(5, 4)) end
-    helper.fails("comes from within a compiled function", function() kept:sum():backward() end)
-    helper.fails("comes from within a compiled function", function() kept:backward(tycho.ones(5, 3)) end)
+    helper.fails("was made within a compiled function", function() kept:sum():backward() end)
+    helper.fails("was made within a compiled function", function() kept:backward(tycho.ones(5, 3)) end)
     kept:detach():sum()
   end)
 
@@ -513,7 +513,7 @@ describe("compiled ways", function()
     end
     local f = tycho.compile(gradient)
     for _ = 1, 12 do f(tycho.randn(2, 3):requires_grad_()) end
-    assert.equal("argument 1 requires a gradient, and is another tensor from call to call", f:report()[1].why)
+    assert.equal("argument 1 requires a gradient, and is a different tensor in each call", f:report()[1].why)
     local known = tycho.ones(1, {requires_grad = true})                    -- not the leaf that stays is at fault
     local other = tycho.compile(function(w, x) return (w * x):sum():detach() end)
     for n = 1, 9 do other(known, tycho.randn(n)) end
@@ -559,7 +559,7 @@ describe("compiled ways", function()
       return average
     end)
     for _ = 1, 20 do f(tycho.ones(3)) end
-    assert.is_truthy(f:report()[1].why:find("operand 1 is another tensor from call to call", 1, true))
+    assert.is_truthy(f:report()[1].why:find("operand 1 is a different tensor in each call", 1, true))
   end)
 
   it("says what read a value, and where", function()

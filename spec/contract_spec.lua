@@ -72,13 +72,13 @@ describe("the user's API", function()
     local Net = nn.Module:extend "Net"
     for _, fn in ipairs {function() return Net:parameters() end, function() return Net:to "cpu" end,
         function() return optim.SGD(Net:parameters()) end} do
-      fails("Net is a class: Net(...) makes a module of it", fn)
+      fails("Net is a class: make a module with Net(...)", fn)
     end
   end)
 
   it("ends tables that no memory holds, and schedules that would never end", function()
-    fails("too large for tables", function() return tycho.zeros(0):expand(2 ^ 40, 0):totable() end)
-    fails("too large for tables", function() return tycho.ones(1):expand(2 ^ 33):totable() end)
+    fails("too large for Lua tables", function() return tycho.zeros(0):expand(2 ^ 40, 0):totable() end)
+    fails("too large for Lua tables", function() return tycho.ones(1):expand(2 ^ 33):totable() end)
     assert.same({}, tycho.zeros(0, 2 ^ 20):totable())
     local schedule = optim.lr_scheduler.CosineAnnealingWarmRestarts(optim.SGD({nn.Parameter(tycho.ones(1))}, {lr = 1}), {T_0 = 2})
     for _, wrong in ipairs {-1, 0, 0.5} do

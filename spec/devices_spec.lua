@@ -140,7 +140,7 @@ describe("several devices", function()
       helper.close(net.weight.grad, ref.weight.grad)
     end
     assert.equal(0, tycho.cuda.current_device())
-    helper.fails("a graph is of one GPU", make, tycho.nn.Linear(4, 2):to("cuda:0"), {tycho.zeros(3, 4, {device = "cuda:1"})})
+    helper.fails("they must be on one GPU", make, tycho.nn.Linear(4, 2):to("cuda:0"), {tycho.zeros(3, 4, {device = "cuda:1"})})
     local leaf = tycho.ones(2, {device = "cuda:0"}):requires_grad_(true)
     helper.fails("the gradient is on cuda:1; it must be on cuda:0", function() (leaf * 2):backward(tycho.ones(2, {device = "cuda:1"})) end)
     local Strays = tycho.autograd.Function {forward = function(_, x) return x * 2 end, backward = function(_, g) return g:cpu() end}

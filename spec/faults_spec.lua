@@ -125,7 +125,7 @@ if simulated then
         sim.sim_fail(0, 0)
         assert.is_false(ok)
         assert.is_truthy(err:find("mul failed on cuda:0", 1, true))
-        assert.is_truthy(err:find("this process, which must restart; tensors on the cpu stay usable", 1, true))
+        assert.is_truthy(err:find("this process can't use the device any more and must restart; tensors on the cpu stay usable", 1, true))
         helper.close(y * 2, tycho.full({4}, 2, {device = "cpu"}))
       end)
     end

@@ -175,10 +175,10 @@ describe("found at the edges", function()
 
   it("tensors that are called, put into lists of numbers or of modules", function()
     helper.fails("for i, row in x:iter() do", function() for _ in tycho.ones(2) do end end)
-    helper.fails("numbers or booleans are needed: stack(list) joins tensors", T, {tycho.ones(2), tycho.ones(2)})
+    helper.fails("numbers or booleans are needed: use stack(list) to join tensors", T, {tycho.ones(2), tycho.ones(2)})
     for _, wrong in ipairs {3, tycho.ones(2)} do
       local list = nn.ModuleList()
-      helper.fails("ModuleList: position 1 is a module's or Parameter's", function() list[1] = wrong end)
+      helper.fails("ModuleList: position 1 must hold a module or a Parameter", function() list[1] = wrong end)
     end
     helper.fails("get_device_name", tycho.cuda.get_device_name, 77)
   end)

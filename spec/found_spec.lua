@@ -234,7 +234,7 @@ describe("found", function()
 
   it("what is assigned where nothing would come of it is an error", function()
     local w = tycho.ones(3)
-    helper.fails("data: x:data() is a method and gives an FFI pointer; x[1] = v is written within tycho.no_grad(fn)",
+    helper.fails("data: x:data() is a method and gives an FFI pointer; assign x[1] = v within tycho.no_grad(fn)",
       function() w.data[1] = 3 end)
     helper.fails("compute with x:detach()", function() return w.data * 2 end)
     local A = nn.Module:extend "A"
@@ -274,10 +274,10 @@ describe("found", function()
 
   it("names of PyTorch's tell what is here instead", function()
     helper.fails("a tensor has no 'grad_fn': is_leaf tells", function() return tycho.ones(1).grad_fn end)
-    helper.fails("a tensor has no 'type': x.dtype is its dtype's name", function() return tycho.ones(1):type() end)
+    helper.fails("a tensor has no 'type': use x.dtype for its dtype's name", function() return tycho.ones(1):type() end)
     helper.fails("tycho has no 'Size': a shape is a plain list", function() return tycho.Size end)
     helper.fails("vision has no 'transforms': use tycho.data.transforms", function() return tycho.vision.transforms end)
-    helper.fails("cuda has no 'CUDAGraph': cuda.graph(fn) records one", function() return tycho.cuda.CUDAGraph end)
+    helper.fails("cuda has no 'CUDAGraph': use cuda.graph(fn), which records", function() return tycho.cuda.CUDAGraph end)
     assert.is_false(tycho.backends.mps.is_available())
   end)
 
@@ -368,7 +368,7 @@ describe("found", function()
     is({3, 1}, T({1, 2, 3}):take_along_dim(T({-1, 1}, i64)))
     helper.fails("must hold indices", x.take_along_dim, T {1, 2}, T {true}, 1)
     helper.fails("out of range", x.index_fill, x, 1, T({5}, i64), T(7, {requires_grad = true}))
-    helper.fails("one element is chosen, got 2", x.index_select, x, 1, T({1, 1}, i64))
+    helper.fails("one element must be chosen, got 2", x.index_select, x, 1, T({1, 1}, i64))
   end)
 
   it("smaller ones of PyTorch's calls", function()
@@ -506,7 +506,7 @@ describe("found by a demanding user", function()
     local mask, bytes = T {true, false}, T({1, 2}, {dtype = "uint8"})
     mask[2], bytes[1] = true, 255
     assert.same({{true, true}, {255, 2}}, {mask:totable(), bytes:totable()})
-    helper.fails("a field that is no position", function() return m[{1, 2, x = 3}] end)
+    helper.fails("a field that isn't a position", function() return m[{1, 2, x = 3}] end)
     helper.fails("index 4 is out of range for dim 2", function() m[{1, 4}] = 1 end)
     helper.fails("indices begin at 1", function() return m[{0, 1}] end)
     local w, x = tycho.ones(2, {requires_grad = true}), tycho.ones(2)

@@ -68,10 +68,10 @@ describe("jit.trace", function()
         end
         local x = inputs(3, 5)
         x[3] = tycho.randn(1, 2, 4)
-        helper.fails("argument 3 has shape 1x2x4; beside those before it 1x3x4 is needed", again, unpack(x))
+        helper.fails("argument 3 has shape 1x2x4; to match those before it, it must be 1x3x4", again, unpack(x))
       end
     end
-    helper.fails("argument 1 has shape 7x5; the trace was made for 4x3 (dim 1 may differ, in all alike)",
+    helper.fails("argument 1 has shape 7x5; the trace was made for 4x3 (dim 1 may differ, but equally in all)",
       jit.trace(nn.Linear(3, 2), tycho.randn(4, 3)), tycho.randn(7, 5))
     local function masked(x, mask) return (x:matmul(x:transpose(2, 3)) + mask):softmax(-1):view(x.shape[1], -1) end
     local traced, x, mask = saved(jit.trace(masked, tycho.randn(2, 5, 3), tycho.randn(5, 5))), tycho.randn(7, 5, 3), tycho.randn(5, 5)
@@ -257,7 +257,7 @@ describe("jit.trace", function()
       t.l[2]:add_(5)
     end
     assert.equal(0, select("#", jit.trace(function(a) local _ = a + 1 end, x)(x)))
-    helper.fails("neither a list nor all names", jit.trace, function(a) return {a, b = a} end, x)
+    helper.fails("neither a list nor a table with names only", jit.trace, function(a) return {a, b = a} end, x)
     helper.fails("gives a table", jit.trace, function(a) local t = {a} t[2] = t return t end, x)
   end)
 
@@ -283,20 +283,20 @@ describe("jit.trace", function()
       end
     end
     local batch, more = some(2)
-    helper.fails("it takes 2 arguments, got 1", traced, batch)
+    helper.fails("Traced: takes 2 arguments, got 1", traced, batch)
     helper.fails("argument 2 at 2 must have 1 fields, got 0", traced, batch, {more[1], {}})
     helper.fails("argument 1 at mask must be a tensor, got number", traced, {x = batch.x, mask = 1}, more)
-    helper.fails("tensor 4 has shape 3x2; beside those before it 2x2 is needed", traced, batch, {more[1], {deep = tycho.ones(3, 2)}})
-    helper.fails("argument 2 is or has a number at x", jit.trace, net, {x = 3}, more)
+    helper.fails("tensor 4 has shape 3x2; to match those before it, it must be 2x2", traced, batch, {more[1], {deep = tycho.ones(3, 2)}})
+    helper.fails("argument 2 is or contains a number at x", jit.trace, net, {x = 3}, more)
     local tensors, json = core.read_safetensors(path)
     local names, list = {}, {}
     for name, t in pairs(tensors) do names[#names + 1], list[#list + 1] = name, t end
     for text, change in pairs {
-      ["takes input 9 in two places, or it isn't there"] = function(p) p.takes[1].items[1].v = 9 end,
-      ["takes input 1 in two places"] = function(p) p.takes[1].items[2].v = 1 end,
+      ["takes input 9 twice, or there is no such input"] = function(p) p.takes[1].items[1].v = 9 end,
+      ["takes input 1 twice"] = function(p) p.takes[1].items[2].v = 1 end,
       ["takes 2 tensors, there are 4 inputs"] = function(p) p.takes[2] = nil end,
-      ["is no tree"] = function(p) p.takes[2] = 3 end,
-      ["don't fit"] = function(p) p.takes[1].keys[2] = nil end} do
+      ["is not a tree"] = function(p) p.takes[2] = 3 end,
+      ["don't match"] = function(p) p.takes[1].keys[2] = nil end} do
       local p = core.json_decode(json)
       change(p.tycho_program)
       core.write_safetensors(path, names, list, core.json_encode(p))
@@ -330,7 +330,7 @@ describe("jit.trace", function()
 
   it("says what it can't follow", function()
     local x = tycho.randn(4)
-    helper.fails("item() is called (spec/jit_spec.lua:334): a trace does the same ops for every input", jit.trace,
+    helper.fails("item() is called (spec/jit_spec.lua:334): a trace runs the same ops for every input", jit.trace,
       function(a) return a:sum():item() > 0 and a or -a end, x)
     helper.fails("an element is read", jit.trace, function(a) return a * a[1] end, x)
     helper.fails("depends on data", jit.trace, function(a) return a[a:gt(0)] end, x)
@@ -340,7 +340,7 @@ describe("jit.trace", function()
     helper.fails("argument 2 must be a tensor", jit.trace, nn.ReLU(), {})
     local traced = jit.trace(function(a) return a:reshape(2, 2) end, x)
     helper.fails("argument 1 has shape 5; the trace was made for 4", traced, tycho.randn(5))
-    helper.fails("it takes 1 argument, got 2", traced, x, x)
+    helper.fails("Traced: takes 1 argument, got 2", traced, x, x)
   end)
 end)
 
@@ -494,8 +494,8 @@ describe("a trace file", function()
     end
     helper.close(with_size({batch = 5})(R(4, 5)):mul(0), tycho.tensor(0))
     helper.fails("follows dim 3, which isn't free", with_size, {size = 5, of = {3}})
-    helper.fails("has a strange size", with_size, {size = 0.5, of = {1}})
-    helper.fails("has a strange size", with_size, {size = 5, of = {1}, plus = "1"})
+    helper.fails("has a bad size", with_size, {size = 0.5, of = {1}})
+    helper.fails("has a bad size", with_size, {size = 5, of = {1}, plus = "1"})
   end)
 
   it("can't name what is no op, use what isn't there, or be of a later version", function()
@@ -510,18 +510,18 @@ describe("a trace file", function()
       helper.fails(text, jit.load, path)
     end
     damaged(function(p) p.version = 5 end, "is of version 5, this library reads up to 4")
-    damaged(function(p) p.tensors[1].same = "x" end, "can't be 'x'")
-    damaged(function(p) p.tensors[2].same = p.tensors[1].name end, "can't be '")
-    damaged(function(p) p.nodes[1].op = "os_execute" end, "node 1 is no op that a trace may have: os_execute")
-    damaged(function(p) p.nodes[1].op = "adamw_step" end, "is no op that a trace may have")
-    damaged(function(p) p.nodes[1].args.x = {v = 99} end, "uses a value that isn't there")
+    damaged(function(p) p.tensors[1].same = "x" end, "can't alias 'x'")
+    damaged(function(p) p.tensors[2].same = p.tensors[1].name end, "can't alias '")
+    damaged(function(p) p.nodes[1].op = "os_execute" end, "node 1 has an op that a trace can't have: os_execute")
+    damaged(function(p) p.nodes[1].op = "adamw_step" end, "has an op that a trace can't have")
+    damaged(function(p) p.nodes[1].args.x = {v = 99} end, "uses an undefined value")
     damaged(function(p) p.nodes[1].args.code = "x" end, "has no parameter 'code'")
-    damaged(function(p) p.nodes[2].out = {1} end, "defines a value anew")
+    damaged(function(p) p.nodes[2].out = {1} end, "defines a value that exists already")
     damaged(function(p) p.nodes[2].out = {} end, "has 0 results")
     damaged(function(p) p.nodes[2].inplace = true end, "relu")
     damaged(function(p) p.tensors[1].name = "nope" end, "tensor 1 isn't in the file")
-    damaged(function(p) p.tensors[1].kind = "function" end, "is of no kind")
-    damaged(function(p) p.results = {v = 50} end, "the result uses a value that isn't there")
+    damaged(function(p) p.tensors[1].kind = "function" end, "has no valid kind")
+    damaged(function(p) p.results = {v = 50} end, "the result uses an undefined value")
     damaged(function(p) p.inputs[1].shape[1] = -3 end, "has size -3")
     with(bytes)
     tycho.save(path, {a = 1})

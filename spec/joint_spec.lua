@@ -127,7 +127,7 @@ describe("steps done at once", function()
     for _, k in ipairs(report.kernels) do
       why = table.concat(k.ops, " "):find("^batch_norm_apply relu max_pool2d_indices") and k.why or why
     end
-    if on_gpu then assert.equal("someone holds what is made on the way", why) end
+    if on_gpu then assert.equal("an intermediate result is still held", why) end
     same(step_of {keep = true, dtype = "float16"}, "held in float16")
     local kernels = same(step_of {returns = true}, "returned")
     assert.is_nil(find(kernels, "relu max_pool2d_indices"))

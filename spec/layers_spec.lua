@@ -423,7 +423,7 @@ describe("what PyTorch users write", function()
     helper.close(F.cross_entropy(x, target, weight), nn.CrossEntropyLoss(weight)(x, target))
     helper.close(F.nll_loss(x, target, weight), nn.NLLLoss({weight = weight})(x, target))
     helper.close(F.softplus(x, 2, 1), F.softplus(x, {beta = 2, threshold = 1}))
-    helper.fails("HuberLoss: it takes reduction, delta and a table of options, got 3", nn.HuberLoss, "sum", 2, 3)
+    helper.fails("HuberLoss: takes reduction, delta and a table of options, got 3", nn.HuberLoss, "sum", 2, 3)
     assert.equal("mean", nn.MSELoss(nil).reduction)
     helper.close(nn.CrossEntropyLoss(weight, nil)(x, target), F.cross_entropy(x, target, weight))
     helper.fails("reduction must be one of", nn.HuberLoss, "summ")
@@ -432,7 +432,7 @@ describe("what PyTorch users write", function()
     assert.equal(-1, p.grad:item())
     helper.fails("output_padding 100", F.conv_transpose2d, tycho.ones(1, 2, 4, 4), tycho.ones(2, 3, 3, 3),
       {stride = 1, padding = 1, dilation = 3, output_padding = {2, 100}})
-    helper.fails("MSELoss: it takes a table of options, got 'sum'", nn.MSELoss, "sum")
+    helper.fails("MSELoss: takes a table of options, got 'sum'", nn.MSELoss, "sum")
     helper.fails("weight must be a tensor", nn.CrossEntropyLoss, 3)
   end)
 
@@ -440,7 +440,7 @@ describe("what PyTorch users write", function()
     local net = nn.Module:extend "Net" ()
     helper.fails("a module can't be named 'modules'", function() net.modules = nn.ModuleList {} end)
     helper.fails("a parameter can't be named 'to'", function() net.to = nn.Parameter(tycho.ones(1)) end)
-    helper.fails("names have no dots", function() net["a.b"] = nn.Linear(1, 1) end)
+    helper.fails("names can't have dots", function() net["a.b"] = nn.Linear(1, 1) end)
     net.keys, net.half_size = nn.Linear(1, 1), 3
     assert.equal(2, #net:parameters())
   end)
@@ -452,7 +452,7 @@ describe("what PyTorch users write", function()
     end
     local _, why = pcall(function() return x:add() end)
     assert.is_nil(tostring(why):find "colon")
-    helper.fails("are two tables", function() return tycho.zeros {2, 3, dtype = "float64"} end)
+    helper.fails("in two tables", function() return tycho.zeros {2, 3, dtype = "float64"} end)
     helper.fails("more indices than the 2 dims of shape 2x3", function() return x[{1, 2, 3}] end)
     helper.fails("must be a tensor or a list of tensors", function() return tycho.grad(x:sum(), {x}, 1) end)
     helper.fails("got bool", function() return tycho.normal(x, x:gt(0)) end)
@@ -466,10 +466,10 @@ describe("what PyTorch users write", function()
 
   it("attention says which argument doesn't fit", function()
     local x, fails = tycho.ones(5, 2, 4), helper.fails
-    fails("TransformerDecoderLayer: argument 2 (memory) must be a tensor, what an encoder gives, got nil",
+    fails("TransformerDecoderLayer: argument 2 (memory) must be a tensor, the encoder's result, got nil",
       nn.TransformerDecoderLayer(4, 2), x)
     fails("argument 2 (memory)", nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 1), x)
-    fails("query, key and value are 2, 3 and 3 sequences", nn.TransformerDecoderLayer(4, 2), x, tycho.ones(5, 3, 4))
+    fails("query, key and value must have equal batch sizes, got 2, 3, 3", nn.TransformerDecoderLayer(4, 2), x, tycho.ones(5, 3, 4))
     fails("key_padding_mask has shape 5x2; 2x5 is needed", nn.TransformerEncoderLayer(4, 2), x,
       {src_key_padding_mask = tycho.zeros(5, 2):bool()})
     fails("attn_mask has shape 4x5; 5x5 is needed, or 4x5x5", nn.MultiheadAttention(4, 2), x, {attn_mask = tycho.zeros(4, 5):bool()})

@@ -185,7 +185,7 @@ describe("linalg", function()
     assert.same({1, 0, 0}, singular:diagonal():totable())
     close(tycho.vmap(L.lu_solve)(lu, pivots, b), L.lu_solve(lu, pivots, b))
     fails("argument 2 (pivots) names a row that isn't one of 1 to 3", L.lu_solve, lu, pivots + 1, b)
-    fails("argument 2 (pivots) has shape 2x3; argument 1 of shape 3x3 has 3 of them", tycho.lu_unpack, lu[1], pivots)
+    fails("argument 2 (pivots) has shape 2x3; for argument 1 of shape 3x3 it must be 3", tycho.lu_unpack, lu[1], pivots)
     fails("argument 1 must be square", L.lu_solve, random(2, 3), pivots, b)
   end)
 

@@ -38,7 +38,7 @@ describe("nn", function()
     assert.equal(4, net.count)
     net.first = nn.Linear(3, 4)
     assert.equal(8, #net:parameters())
-    fails("can't take its place", function() net.first = 3 end)
+    fails("can't be replaced by 3", function() net.first = 3 end)
     net.scale = nil
     assert.equal(7, #net:parameters())
   end)
@@ -242,7 +242,7 @@ describe("nn", function()
         assert.equal(1, least)
       end
     end
-    helper.fails("creators take {dtype =", function() return tycho.set_default_dtype end)
+    helper.fails("give {dtype =", function() return tycho.set_default_dtype end)
     assert.equal(tycho.zeros(2, 1).shape, tycho.ones(2, 3):sum(2, {keepdims = true}).shape)
   end)
 
@@ -267,7 +267,7 @@ describe("nn", function()
       helper.close(rnn(x[{ {}, 1 }], h0[{ {}, 1 }], c0 and c0[{ {}, 1 }]), y[{ {}, 1 }], name .. " without a batch", 1e-5)
       helper.fails("the last of size 3", function() rnn(tycho.zeros(2, 2, 5)) end)
       helper.fails("h0) must be a tensor of shape 1x2x4, got shape 1x2x5", function() rnn(x, tycho.zeros(1, 2, 5), c0) end)
-      if c0 then helper.fails("both states are needed", rnn, x, h0) end
+      if c0 then helper.fails("give both states", rnn, x, h0) end
       helper.fails("h0) has dtype float64; it must be float32 as the input's", rnn, x, h0:double(), c0)
       local order = {}
       for n in cell:named_parameters() do order[#order + 1] = n end

@@ -23,7 +23,7 @@ describe("schedules", function()
     assert.same({whole[1], whole[2]}, {first[1], first[2]})
     assert.near(last, same, 1e-12)
     assert.near(whole[6], rest[6], 1e-12)
-    fails("StepLR: last_epoch is given, and group 1 of the optimizer has no initial_lr", L.StepLR, optim.SGD({parameter()}, {lr = 1}), 2,
+    fails("StepLR: last_epoch is given, but group 1 of the optimizer has no initial_lr", L.StepLR, optim.SGD({parameter()}, {lr = 1}), 2,
       {last_epoch = 3})
   end)
 
@@ -43,9 +43,9 @@ describe("schedules", function()
 
   it("refuse what is none, and change nothing then", function()
     local opt = optim.SGD({parameter()}, {lr = 0.1})
-    fails("SequentialLR: schedulers: 1 in the list must be a scheduler, got 'a'", L.SequentialLR, opt, {"a"}, {})
+    fails("SequentialLR: schedulers: item 1 must be a scheduler, got 'a'", L.SequentialLR, opt, {"a"}, {})
     fails("SequentialLR: milestones must be a list of epochs", L.SequentialLR, opt, {L.StepLR(opt, 1)}, 3)
-    fails("ChainedScheduler: schedulers: 2", L.ChainedScheduler, opt, {L.StepLR(opt, 1), 5})
+    fails("ChainedScheduler: schedulers: item 2", L.ChainedScheduler, opt, {L.StepLR(opt, 1), 5})
     assert.equal(0.1, opt.param_groups[1].lr)
     fails("LambdaLR: lr_lambda must give a number, got 'x' for epoch 0", L.LambdaLR, opt, function() return "x" end)
     fails("MultiplicativeLR: lr_lambda must be a function", L.MultiplicativeLR, opt, "x")
@@ -68,7 +68,7 @@ describe("what isn't meant", function()
       ["retain_grad: argument 1 must be a tensor, got nil; a method is called with a colon"] = function() x.retain_grad() end,
       ["new_zeros: argument 1 must be a tensor"] = function() x.new_zeros(3) end,
       ["reshape_as: argument 2 must be a tensor"] = function() x:reshape_as(5) end,
-      ["it is called with a colon: scaler:step(...)"] = function() scaler.step(opt) end,
+      ["call it with a colon: scaler:step(...)"] = function() scaler.step(opt) end,
       ["step: argument 1 must be an optimizer, got 5"] = function() scaler:step(5) end,
       ["GradScaler: growth_factor must be a number, got 'x'"] = function() tycho.amp.GradScaler {growth_factor = "x"} end,
       ["GradScaler: growth_interval must be a whole number from 1"] = function() tycho.amp.GradScaler {growth_interval = 0} end,
@@ -96,7 +96,7 @@ describe("what isn't meant", function()
       ["Beta: log_prob: a value must be in 0..1"] = function() D.Beta(2, 2):log_prob(1.5) end,
       ["Binomial: log_prob: a value must be a whole number from 0 to total_count"] = function() D.Binomial(3, 0.5):log_prob(5) end,
       ["Binomial: total_count must not be negative"] = function() D.Binomial(-1, 0.5) end,
-      ["Normal: it is called with a colon: dist:log_prob(x)"] = function() D.Normal(0, 1).log_prob(3) end,
+      ["Normal: call it with a colon: dist:log_prob(x)"] = function() D.Normal(0, 1).log_prob(3) end,
       ["Normal: log_prob needs a number or a tensor, got 'x'"] = function() D.Normal(0, 1):log_prob("x") end,
       ["binary_cross_entropy: argument 1 (x) must lie in 0..1, its elements are from 2 to 2"] = function()
         tycho.binary_cross_entropy(tycho.full({2}, 2), x)
@@ -107,7 +107,7 @@ describe("what isn't meant", function()
       ["diff: n must not be negative"] = function() tycho.ones(3):diff(-1) end,
       ["cauchy_: sigma must be a number above 0, got -1"] = function() x:cauchy_(0, -1) end,
       ["get_rank: "] = function() tycho.distributed.get_rank(5) end,
-      ["a GPU is named by its number or as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
+      ["a GPU must be given by its number or as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
     } do
       -- where values are on a device nobody waits for them
       local value = text:find "a value must be" or text:find "total_count" or text:find "0%.%.1, its"
@@ -165,9 +165,9 @@ describe("parametrizations", function()
     for _ = 1, 30 do square(tycho.ones(1, 3)) end
     local largest = tycho.linalg.svdvals(square:eval().weight:detach()):max():item()
     assert.near(1, largest, 1e-3)
-    fails("a parametrized tensor can be set to a tensor alone, got 5", function() m.weight = 5 end)
+    fails("a parametrized tensor can only be set to a tensor, got 5", function() m.weight = 5 end)
     fails("'bias' isn't parametrized", P.remove_parametrizations, m, "bias")
-    fails("there are several originals", P.remove_parametrizations, m, "weight", {leave_parametrized = false})
+    fails("with several original tensors", P.remove_parametrizations, m, "weight", {leave_parametrized = false})
     fails("has no parameter or buffer 'x'", P.register_parametrization, m, "x", Symmetric())
     fails("argument 3 must be a module", P.register_parametrization, m, "bias", 5)
   end)
@@ -185,7 +185,7 @@ describe("what would end badly", function()
     round:append(round)
     assert.is_false(pcall(round, tycho.ones(1)))
     assert.is_true(os.clock() - from < 20)                         -- it was minutes: each error walked the whole stack again
-    fails("combinations: the choices of 20 among 40 elements are too many", tycho.combinations, tycho.ones(40), 20)
+    fails("combinations: there are too many combinations of 20 of 40 elements", tycho.combinations, tycho.ones(40), 20)
     assert.equal("45x2", tostring(tycho.combinations(tycho.ones(10), 2).shape))
     assert.equal("55x2", tostring(tycho.combinations(tycho.ones(10), 2, {with_replacement = true}).shape))
   end)
@@ -204,7 +204,7 @@ describe("what would end badly", function()
     for _ = 1, 3 do assert.same({1, 1, 2, 3, 3}, again(counts(2, 1, 2)):totable()) end
     assert.is_true(again:report()[1].compiled)
     if helper.device == "cpu" then
-      fails("output_size is 4, the repeats' sum 5", tycho.repeat_interleave, tycho.ones(2), counts(2, 3), {output_size = 4})
+      fails("output_size is 4, but the repeats add up to 5", tycho.repeat_interleave, tycho.ones(2), counts(2, 3), {output_size = 4})
     end
     assert.same({3, 1}, tycho.ones(2):index_put({counts(1, 1)}, tycho.ones(2), true):totable())        -- accumulate, by its place
     assert.same({3, 1}, tycho.ones(2):put(counts(1, 1), tycho.ones(2), true):totable())
@@ -245,14 +245,14 @@ describe("what would end badly", function()
     local warm = S.CosineAnnealingWarmRestarts(o, {T_0 = 4})
     for _, epoch in ipairs {2 ^ 63, 1 / 0} do fails("below 2^53", warm.step, warm, epoch) end
     warm:step(2 ^ 52 + 1)
-    fails("schedulers: 1 in the list is of another optimizer", S.SequentialLR, o, {S.LinearLR(other), S.StepLR(o, 3)}, {5})
+    fails("schedulers: item 1 belongs to another optimizer", S.SequentialLR, o, {S.LinearLR(other), S.StepLR(o, 3)}, {5})
     local Mine = S.LRScheduler:extend("Mine")
     function Mine:lr_at() return "x" end -- luacheck: ignore
     fails("the rate of epoch 0 must be a number, got 'x'", Mine, o)
     fails("what scale_fn gives must be a number", S.CyclicLR, o,
       {base_lr = 0.1, max_lr = 1, scale_fn = function() return "x" end, cycle_momentum = false})
     local steps = S.StepLR(o, 3)
-    fails("the last_epoch of a StepLR is nan", steps.load_state_dict, steps, {last_epoch = 0 / 0})
+    fails("the last_epoch of a StepLR must be from -1 and below 2^53, got nan", steps.load_state_dict, steps, {last_epoch = 0 / 0})
     for _, search in ipairs {false, "strong_wolfe"} do
       for failing = 1, 8 do
         local w, n, bad = tycho.ones(3, {requires_grad = true}), 0, true
@@ -470,7 +470,7 @@ describe("optimizers", function()
     fails("LBFGS: line_search_fn must be 'strong_wolfe', got 'x'", optim.LBFGS, {p}, {line_search_fn = "x"})
     fails("LBFGS: max_iter must be a whole number from 1", optim.LBFGS, {p}, {max_iter = 1.5})
     local lbfgs = optim.LBFGS({p})
-    fails("the closure calls step itself", function() lbfgs:step(function() return lbfgs:step(function() return 1 end) end) end)
+    fails("the closure must not call step", function() lbfgs:step(function() return lbfgs:step(function() return 1 end) end) end)
     local adam = optim.Adam({p}, {lr = 0.1})
     adam:step()
     local function damaged(change)
@@ -528,7 +528,7 @@ describe("forms", function()
     fails("ModuleDict has members with names", nn.ModuleList, {a = a})
     fails("dim is a setting, not a tensor", nn.Softmax, x)
     fails("position 0: dims begin at 1", function() return x.shape[0] end)
-    fails("unknown option 'learning_rate'; there are dampening, lr", tycho.optim.SGD, a:parameters(), {learning_rate = 1})
+    fails("unknown option 'learning_rate'; the options are dampening, lr", tycho.optim.SGD, a:parameters(), {learning_rate = 1})
   end)
 
   it("leave results to be changed in place where PyTorch's may", function()

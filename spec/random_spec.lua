@@ -167,7 +167,7 @@ describe("random", function()
     tycho.manual_seed(9)
     helper.close(tycho.normal(3, 2, {40000}), x, "the same seed", 0)
     helper.fails("a size is needed", function() tycho.normal(0, 1) end)
-    helper.fails("no size where", function() tycho.normal(tycho.zeros(2), 1, {2}) end)
+    helper.fails("size can't be given where", function() tycho.normal(tycho.zeros(2), 1, {2}) end)
     helper.fails("std) must not be negative, got -1", function() tycho.normal(0, -1, {2}) end)
     helper.fails("argument 1 must be a number or a tensor, got string", function() tycho.normal("x", 1, {2}) end)
   end)
@@ -267,7 +267,7 @@ describe("a generator of one's own", function()
     local set = tycho.data.TensorDataset(tycho.zeros(2))
     for _, case in ipairs {{"randn: generator must be a Generator, got 3", tycho.randn, 2, {generator = 3}},
         {"seed and generator exclude each other", tycho.data.DataLoader, set, {seed = 1, generator = g}},
-        {"manual_seed: it is called with a colon: generator:manual_seed(...)", g.manual_seed, 3},
+        {"manual_seed: call it with a colon: generator:manual_seed(...)", g.manual_seed, 3},
         {"argument 1 (seed) must be a whole number from 0, got -1", g.manual_seed, g, -1}} do
       local ok, message = pcall(unpack(case, 2))
       assert.is_false(ok)

@@ -89,7 +89,7 @@ describe("regressions", function()
     assert.same({0, 5, 0}, z:put(T({2}, {dtype = "int32"}), T({5})):totable())
     assert.same({5, 0, 5}, tycho.index_put(z, {T({1, 0, 1}, {dtype = "uint8"})}, 5):totable())
     for _, at in ipairs {0, 4, -4} do
-      helper.fails(("embedding_bag: padding_idx %d is not one of 3"):format(at), tycho.embedding_bag, T({{1, 2}}, i64), tycho.ones(3, 2),
+      helper.fails(("embedding_bag: padding_idx %d is out of range"):format(at), tycho.embedding_bag, T({{1, 2}}, i64), tycho.ones(3, 2),
         {padding_idx = at})
     end
     helper.fails("cosine_similarity: dim 2 is out of range", tycho.cosine_similarity, z, z)
@@ -305,14 +305,14 @@ describe("regressions", function()
       assert.equal(x, x:random_(0, high - 1))
     end
     local x = tycho.zeros(3)
-    helper.fails("uint8 holds 0 to 255, asked for are -1 to 3", x.random_, x:byte(), -1, 3)
+    helper.fails("uint8 holds 0 to 255, but -1 to 3 are asked for", x.random_, x:byte(), -1, 3)
     assert.equal(-3, x:random_(-3, -3)[2])
   end)
 
   it("rot90 turns from one dim to another", function()
-    helper.fails("rot90: dims 1 and 1 must be two", tycho.rot90, tycho.ones(2, 2), 1, {1, -2})
+    helper.fails("rot90: dims 1 and 1 must differ", tycho.rot90, tycho.ones(2, 2), 1, {1, -2})
     helper.fails("rot90: dim 3 is out of range", tycho.rot90, tycho.ones(2, 2), 0, {1, 3})
-    helper.fails("rot90: dims must be two, got a list of 3", tycho.rot90, tycho.ones(2, 2, 2), 1, {1, 2, 3})
+    helper.fails("rot90: dims must list two dims, got 3", tycho.rot90, tycho.ones(2, 2, 2), 1, {1, 2, 3})
     assert.same({{3, 1}, {4, 2}}, T({{1, 2}, {3, 4}}):rot90(-1, {-2, -1}):totable())
   end)
 

@@ -424,7 +424,7 @@ describe("on a GPU", function()
     local ok = pcall(tycho.cuda.graph, function() end)
     io.stderr = write -- luacheck: ignore
     assert.is_true(ok)
-    assert.equal("graph: nothing was recorded: fn has put no work into streams of cuda:0\n", table.concat(told))
+    assert.equal("graph: nothing was recorded: fn has started no work on streams of cuda:0\n", table.concat(told))
   end)
 end)
 
@@ -475,7 +475,7 @@ describe("compiled functions", function()
     end
     local f, d = tycho.compile(function(a, b) return a + b end), tycho.randn(10)
     for _ = 1, 3 do f(d[{ {1, 5} }], d[{ {2, 6} }]) end
-    assert.same({calls = 3, compiled = false, why = "arguments share memory: a clone() of one doesn't"}, f:report()[1])
+    assert.same({calls = 3, compiled = false, why = "arguments share memory: pass a clone() of one"}, f:report()[1])
   end)
 
   it("aren't asked by their arguments alone where a scheduler steps within", function()

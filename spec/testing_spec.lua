@@ -11,7 +11,7 @@ describe("assert_close", function()
     close(tycho.tensor({1, 2.001}):half(), tycho.tensor({1, 2}):half())
     fails("float64", close, tycho.tensor {1}, tycho.tensor({1}, {dtype = "float64"}))
     close(tycho.tensor {1}, tycho.tensor({1}, {dtype = "float64"}), {check_dtype = false})
-    fails("given together", close, tycho.tensor(1), tycho.tensor(1), {rtol = 1})
+    fails("give both rtol and atol", close, tycho.tensor(1), tycho.tensor(1), {rtol = 1})
     fails("did you mean 'rtol'", close, 1, 1, {rtl = 1})
   end)
 

@@ -10,7 +10,7 @@ local UNMAPPED = {masked_scatter = true, equal = true, allclose = true, nonzero 
   masked_select = true, histogram = true, histc = true, quantile = "tensor", nanquantile = "tensor", unique = true,
   repeat_interleave = "tensor", index_put = "mask", ["nn.functional.one_hot"] = "sized", ["linalg.pinv"] = true, pinverse = true,
   ["nn.functional.batch_norm"] = "statistics", ["nn.functional.instance_norm"] = "statistics"}
-local REFUSALS = {"is mapped by vmap", "the size of the result depends", "can't hold what each", "can't take what differs"}
+local REFUSALS = {"is mapped by vmap", "the size of the result depends", "can't hold different values"}
 
 -- fn(...) for each of the three examples in the mapped tensors among xs, stacked.
 local function one_by_one(fn, xs, mapped)
@@ -102,7 +102,7 @@ describe("vmap", function()
 
   it("says which result differs from example to example where out_dims leave it out", function()
     local function two(a) return a + 1, {a * 2, y} end
-    local why = "result 2%[1%] differs from example to example: out_dims must say which dim that is"
+    local why = "result 2%[1%] differs from example to example: out_dims must give the dim for examples"
     for _, dims in ipairs {{1}, {1, false}, {1, {false, 1}}} do
       assert.error_matches(function() tycho.func.vmap(two, 1, dims)(x) end, why)
     end
@@ -196,7 +196,7 @@ describe("vmap", function()
     local function drop(a) return tycho.dropout(a, {p = 0.5, training = true}) end
     local dropped = vmap(drop, {randomness = "different"})(tycho.ones(4, 100, {device = D}))
     assert.is_false(tycho.equal(dropped[1], dropped[2]))
-    helper.fails("isn't drawn for mapped", function() vmap(function(a) return tycho.dropout(a) end, {randomness = "same"})(x) end)
+    helper.fails("for draws that depend on mapped", function() vmap(function(a) return tycho.dropout(a) end, {randomness = "same"})(x) end)
     local orders = vmap(function(a) return tycho.randperm(3, {device = D}) + a:long() * 0 end, {randomness = "different"})(x)
     helper.close((orders:sort(2)):cpu(), tycho.tensor({1, 2, 3}, {dtype = "int64", device = "cpu"}):expand(5, 3))
     local o = {randomness = "different"}

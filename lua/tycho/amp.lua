@@ -95,7 +95,7 @@ end
 function amp.custom_bwd(fn)
   if not callable(fn) then fail("custom_bwd: argument 1 must be a function, got " .. type(fn)) end
   return function(ctx, ...)
-    if not ctx._autocast then fail("custom_bwd: the Function's forward must be from custom_fwd") end
+    if not ctx._autocast then fail("custom_bwd: the Function's forward must be wrapped in custom_fwd") end
     return modes.autocasting(ctx._autocast, fn, ctx, ...)
   end
 end
@@ -120,7 +120,7 @@ end
 
 -- A loss (or a table of losses) times the scale; its backward gives gradients that are scaled too.
 function Scaler:scale(loss, ...)
-  if select("#", ...) > 0 then fail("scale: it takes one loss, or a table of them; got %d arguments", 1 + select("#", ...)) end
+  if select("#", ...) > 0 then fail("scale: takes one loss or a table of losses, got %d arguments", 1 + select("#", ...)) end
   if not self._enabled then return loss end
   if type(loss) == "table" and not core.is_tensor(loss) then
     local out = {}
@@ -130,7 +130,7 @@ function Scaler:scale(loss, ...)
   if not core.is_tensor(loss) then fail("scale: argument 1 must be a tensor or a table of tensors, got " .. type(loss)) end
   if half[loss.dtype] then
     fail("scale: the loss is " .. loss.dtype ..
-      ", in which its product with the scale overflows: compute it in float32 (loss functions take logits:float())")
+      ", where multiplying it by the scale overflows: compute the loss in float32, from logits:float()")
   end
   start(self, loss.device)
   return ops.amp_scale(loss, on(self._scale, loss.device))
@@ -171,7 +171,7 @@ local function each_device(self, who, opt, e, widen, fn)
       end
     end
   end
-  if #list == 0 then fail(who .. ": no gradient of this optimizer's parameters was found") end
+  if #list == 0 then fail(who .. ": none of this optimizer's parameters has a gradient") end
   for i, p in pairs(wider) do list[i] = core.replace_grad(p, M.to(list[i], "float32")) end
   for device, there in devices.each(list) do
     fn(there, e.found[device] or found_on(self, e, device), on(self._scale, device))
@@ -189,7 +189,7 @@ local function check_setting(who, name, v)
 end
 
 local function need_scale(self, who)
-  if not self._scale then fail(who .. ": nothing was scaled: scaler:scale(loss):backward() comes first") end
+  if not self._scale then fail(who .. ": no loss has been scaled: call scaler:scale(loss):backward() first") end
 end
 
 local function need_optimizer(who, opt)
@@ -204,8 +204,8 @@ function Scaler:unscale_(opt)
   if not self._enabled then return end
   need_scale(self, "unscale_")
   local e = entry(self, opt)
-  if e.state == "unscaled" then fail("unscale_: it has been called for this optimizer since the last update()") end
-  if e.state == "stepped" then fail("unscale_: it is called after step()") end
+  if e.state == "unscaled" then fail("unscale_: already called for this optimizer since the last update()") end
+  if e.state == "stepped" then fail("unscale_: must be called before step(), not after it") end
   each_device(self, "unscale_", opt, e, true, function(list, found, scale) ops.multi_unscale(list, scale, found) end)
   e.state = "unscaled"
 end
@@ -245,7 +245,7 @@ function Scaler:step(opt, ...)
   if select("#", ...) > 0 then fail("step: closures aren't supported with a scaler") end
   need_scale(self, "step")
   local e = entry(self, opt)
-  if e.state == "stepped" then fail("step: it has been called for this optimizer since the last update()") end
+  if e.state == "stepped" then fail("step: already called for this optimizer since the last update()") end
   if opt.apply_gradients == false then fail("step: %s evaluates the loss itself, and can't be used with a GradScaler", opt._name) end
   if not opt.apply_gradients then        -- a user's own, which has only step(): the host decides
     if e.state == "ready" then self:unscale_(opt) end
@@ -276,7 +276,7 @@ function Scaler:update(new_scale)
   end
   local found = false
   for _, e in ipairs(self._entries) do found = found or next(e.found) ~= nil end
-  if not found and new_scale == nil then fail("update: no step() or unscale_() came before it") end
+  if not found and new_scale == nil then fail("update: call step() or unscale_() first") end
   local founds, device = {}, self._scale.device
   for _, e in ipairs(self._entries) do                   -- in the order of their steps, always the same
     for at, f in pairs(e.found) do
@@ -317,7 +317,7 @@ end
 function Scaler:load_state_dict(d)
   if not self._enabled then return end
   if type(d) ~= "table" or type(d.scale) ~= "number" then
-    fail("load_state_dict: a table from a scaler's state_dict() is needed; one that was disabled saves nothing")
+    fail("load_state_dict: argument 1 must be the state_dict() of an enabled scaler; a disabled one saves nothing")
   end
   check_setting("load_state_dict", "scale", d.scale)
   for _, name in ipairs {"growth_factor", "backoff_factor", "growth_interval"} do

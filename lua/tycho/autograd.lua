@@ -72,7 +72,7 @@ local function by_row(outputs, inputs, grads, retain, o)
     local y = list(outputs)[i]
     local size = core.is_tensor(g) and g.shape[1]
     if not size or M.dim(g) ~= M.dim(y) + 1 or (n and size ~= n) or size == 0 then
-      fail("grad: is_grads_batched: gradient %d must have %s and then the output's shape %s, got %s", i,
+      fail("grad: is_grads_batched: gradient %d must have %s in front of the output's shape %s, got %s", i,
         n and ("a dim of %d"):format(n) or "one dim", tostring(y.shape), core.is_tensor(g) and tostring(g.shape) or options.shown(g or nil))
     end
     n = size
@@ -97,7 +97,7 @@ autograd.grad = core.define("grad",
   "outputs:any, inputs:any, grad_outputs:any?, retain_graph:any?, create_graph:bool=false, *, \z
     allow_unused:bool=false, materialize_grads:bool=false, only_inputs:bool=true, is_grads_batched:bool=false",
   function(outputs, inputs, grads, retain, create, unused, zeros, only, batched)
-    if not only then fail("grad: only_inputs must be true, got false; gradients of all leaves come with backward()") end
+    if not only then fail("grad: only_inputs must be true, got false; use backward() for the gradients of all leaves") end
     for k, v in pairs {outputs = outputs, inputs = inputs} do
       if not core.is_tensor(v) and (type(v) ~= "table" or not core.is_tensor(v[1])) then
         fail("grad: argument '" .. k .. "' must be a tensor or a list of tensors")
@@ -142,7 +142,7 @@ end)
 -- with remove().
 function M.register_post_accumulate_grad_hook(x, fn)
   if core.is_tensor(x) and not x.is_leaf then
-    fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; register_hook is for results")
+    fail("register_post_accumulate_grad_hook: only leaves accumulate gradients; use register_hook for an op's result")
   end
   local hooks, i = core.register_hook(x, fn)
   hooks[i] = {fn}
@@ -232,7 +232,7 @@ function Context:saved_tensors()
   if not s then return end
   if self._unpack then
     if core.is_grad_enabled() then
-      fail("saved_tensors: what hooks have packed for an autograd.Function has no history: there is no second derivative")
+      fail("saved_tensors: tensors that hooks packed for an autograd.Function have no history, so no second derivative")
     end
     local out = {}
     for i, like in pairs(self._like) do
@@ -284,7 +284,7 @@ local function changed(ctx, x)
     if rawequal(d, x) then
       if x.requires_grad and x.is_leaf then fail("Function: mark_dirty: a leaf that requires grad can't be changed in place") end
       if core.is_view(x) then
-        fail("Function: mark_dirty: a view can't be changed in place by an autograd.Function: give it a clone")
+        fail("Function: mark_dirty: an autograd.Function can't change a view in place: pass it a clone()")
       end
       return true
     end
@@ -361,8 +361,8 @@ end
 local function watcher(name, place, grads)
   for i, g in pairs(grads) do
     if M.is_floating_point(g) and M.any(core.ops.isnan(g)):item() then
-      error(("backward: %s, called at %s, gave its operand %d a gradient with NaN"):format(name,
-        place and place:match "^(.+): $" or "a place that isn't known", i), 0)
+      error(("backward: %s, called at %s, gave a gradient with NaN for its operand %d"):format(name,
+        place and place:match "^(.+): $" or "an unknown place", i), 0)
     end
   end
 end
@@ -445,7 +445,7 @@ autograd.gradcheck = core.define("gradcheck",
     if not sum then fail("gradcheck: no output depends on the inputs") end
     local value, again = sum:item(), total():item()
     if math.abs(value - again) > 1e-9 * math.max(1, math.abs(value)) then       -- sums may be in another order
-      fail("gradcheck: the function gives other values each time that it is called")
+      fail("gradcheck: the function gives different values each time it is called")
     end
     local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
     for k, x in ipairs(leaves) do compare_gradient(total, x, grads[k], places[k], eps, atol, rtol) end

@@ -42,12 +42,12 @@ local function as_given(inputs, found) return core.is_tensor(inputs) and found[1
 local function beside(who, v, xs)
   if v == nil then
     if #xs == 1 and M.numel(xs[1]) == 1 then return {ops.ones(xs[1].shape, {dtype = xs[1].dtype, device = xs[1].device})} end
-    fail("%s: argument 3 (v) is needed where there is more than one number", who)
+    fail("%s: argument 3 (v) is needed unless there is a single tensor of one element", who)
   end
   v = options.expect(who, 3, list(v), type(list(v)) == "table", "a tensor or a list of tensors")
   for i, x in ipairs(xs) do
     if not core.is_tensor(v[i]) or v[i].shape ~= x.shape then
-      fail("%s: argument 3 (v) must have shape %s at %d, got %s", who, tostring(x.shape), i,
+      fail("%s: argument 3 (v) must have shape %s for tensor %d, got %s", who, tostring(x.shape), i,
         core.is_tensor(v[i]) and "shape " .. tostring(v[i].shape) or type(v[i]))
     end
   end

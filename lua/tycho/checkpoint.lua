@@ -59,7 +59,7 @@ local function check_generators(kept, path)
     local ok
     if name == "lua" then ok = type(g) == "string" and #g % 2 == 0 and not g:find "%X" and g:find "[^0]"
     else ok = type(name) == "string" and type(g) == "table" and type(g[1]) == "number" and type(g[2]) == "number" end
-    if not ok then error(("restore: the random generator '%s' of %s is none"):format(tostring(name), path), 0) end
+    if not ok then error(("restore: the state of the random generator '%s' in %s is damaged"):format(tostring(name), path), 0) end
   end
 end
 -- If several processes load one process's checkpoint, only that process continues with its random numbers. The others' must differ, so
@@ -137,7 +137,7 @@ local function encode(step, members)
   for name, v in pairs(members) do
     if type(name) ~= "string" then error(("save: member names are strings, got %s"):format(tostring(name)), 0) end
     if is_class(v) then
-      error(("save: '%s' is the class %s; what %s(...) makes is saved"):format(name, v._name, v._name), 0)
+      error(("save: '%s' is the class %s; save an object made by %s(...)"):format(name, v._name, v._name), 0)
     end
     if has_state(v, "state_dict") then states[name] = v:state_dict() else values[name] = v end
   end
@@ -189,7 +189,7 @@ local function read(self, step)
   local value = saving.value(core.json_decode(text or "null"), tensors)
   if type(value) ~= "table" or type(value.states) ~= "table" or type(value.values) ~= "table" or
       type(value.generators) ~= "table" then
-    error(path_of(self, step) .. ": no checkpoint", 0)
+    error(path_of(self, step) .. ": not a checkpoint", 0)
   end
   return value
 end
@@ -274,7 +274,7 @@ function Manager:restore_latest(members)
       return a, b
     end
     last = options.bare(value):gsub("^load: ", "")
-    io.stderr:write("checkpoint: ", last, "; taking the one before\n")
+    io.stderr:write("checkpoint: ", last, "; trying the checkpoint before it\n")
   end
   if not last then return nil end
   fail("restore_latest: none of the %d checkpoints in %s can be read; the oldest: %s", #steps, self.dir, last)

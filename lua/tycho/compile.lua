@@ -56,9 +56,9 @@ local function refused(self, args)
   for i = 1, args.n do
     if core.is_tensor(args[i]) then
       -- fn may also keep it, hook it or call backward on it; all of this would reach the stand-in, not the argument
-      if self.joins and args[i].requires_grad then return "an argument requires a gradient, and backward is outside" end
+      if self.joins and args[i].requires_grad then return "an argument requires a gradient, and backward is called outside fn" end
       for k = 1, i - 1 do
-        if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory: a clone() of one doesn't" end
+        if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory: pass a clone() of one" end
       end
     elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then
       return "an argument is a table, whose contents may change"
@@ -311,7 +311,7 @@ local function record_or_check(self, v, given, list, scope)
     way.part = part
   end
   if v.misses < self.max_variants then return ok, results, nil, nil, way end
-  return ok, results, nil, dead and said or "it differed from the record each time: " .. said, way
+  return ok, results, nil, dead and said or "each call differed from the recording: " .. said, way
 end
 
 -- The handles that fn made end before the steps run, so that a tensor still held then is one that someone has kept.
@@ -372,11 +372,11 @@ local function variant_for(self, args)
     end
   end
   if #self.variants >= self.max_variants then
-    self.why = ("there are more than %d variants: shapes or dtypes of arguments, other values among them, or modes of modules differ from \z
-      call to call ({max_variants=} allows more)"):format(self.max_variants)
+    self.why = ("there are more than %d variants: arguments' shapes, dtypes or plain values, or modules' modes, differ from \z
+      call to call ({max_variants=} sets the limit)"):format(self.max_variants)
     for i = 1, args.n do                   -- such a leaf is compared by identity, as parameters are
       if core.is_tensor(args[i]) and args[i].requires_grad and not rawequal(args[i], self.variants[1].args[i]) then
-        self.why = ("argument %d requires a gradient, and is another tensor from call to call"):format(i)
+        self.why = ("argument %d requires a gradient, and is a different tensor in each call"):format(i)
       end
     end
     debug_print("%s", self.why)
@@ -451,7 +451,7 @@ local Report = {__tostring = function(ways)
     end
     lines[i] = ("way %d: %d calls, %s"):format(i, way.calls or 0, what)
   end
-  return #lines > 0 and table.concat(lines, "\n") or "nothing has been called"
+  return #lines > 0 and table.concat(lines, "\n") or "the function has not been called yet"
 end}
 -- What was recorded: a list, which prints as text, with an entry for each way through fn: {calls=, compiled=, steps= (names of the recorded
 -- ops), kernels= (what runs: {ops=, fused=, elements=, reads=, writes=, why= (no more was fused)}), nodes= (of the captured graph, on a
@@ -486,7 +486,7 @@ local function repeated(fn, k)
       end
       local out = pack(fn(unpack(row, 1, args.n)))
       if n and out.n ~= n then
-        fail("compile: with steps = %d fn must give as many results in each step; it gave %d, then %d", k, n, out.n)
+        fail("compile: with steps = %d fn must give the same number of results in each step; it gave %d, then %d", k, n, out.n)
       end
       n = out.n
       for i = 1, n do

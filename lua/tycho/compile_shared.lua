@@ -56,7 +56,7 @@ function shared.print_kernels(kernels)
       text = ("%s: %s%d tensors read, %d written"):format(text, k.elements and k.elements .. " elements, " or "",
         k.reads, k.writes)
     end
-    io.stderr:write("fusion: ", k.fused and "[" .. text .. "]" or text, k.why and "; not more: " .. k.why or "", "\n")
+    io.stderr:write("fusion: ", k.fused and "[" .. text .. "]" or text, k.why and "; not fused further: " .. k.why or "", "\n")
   end
 end
 

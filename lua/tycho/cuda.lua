@@ -92,7 +92,7 @@ end
 
 local function named(device)
   if device ~= nil and type(device) ~= "string" and type(device) ~= "number" then
-    options.fail("a GPU is named by its number or as 'cuda:0', got %s", options.shown(device))
+    options.fail("a GPU must be given by its number or as 'cuda:0', got %s", options.shown(device))
   end
   return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device())
 end
@@ -280,7 +280,7 @@ local function graph_of(pool)
     return nil
   end
   if not rawequal(getmetatable(pool), gpu.graph_meta) then
-    fail("graph: option 'pool' must be what a graph's pool() or graph_pool_handle() gave, got %s", options.shown(pool))
+    fail("graph: option 'pool' must come from a graph's pool() or from graph_pool_handle(), got %s", options.shown(pool))
   end
   return pool
 end
@@ -292,7 +292,7 @@ local function finish(graph, pool, old, ok, ...)
     error((...), 0)
   end
   if gpu.graph_end(graph, true) == 0 then
-    io.stderr:write(("graph: nothing was recorded: fn has put no work into streams of cuda:%d\n"):format(gpu.current_device()))
+    io.stderr:write(("graph: nothing was recorded: fn has started no work on streams of cuda:%d\n"):format(gpu.current_device()))
   end
   if pool and getmetatable(pool) == Pool then pool.graphs[graph] = true end
   return graph, ...
@@ -353,4 +353,4 @@ cuda.profiler = options.told({start = function() gpu.recording(true) end, stop =
 function cuda.make_graphed_callables(...) return require("tycho.graphed")(...) end
 
 
-return options.told(cuda, "cuda", nil, {CUDAGraph = "cuda.graph(fn) records one, and replay() runs it"})
+return options.told(cuda, "cuda", nil, {CUDAGraph = "use cuda.graph(fn), which records a graph that replay() runs"})

@@ -53,7 +53,7 @@ local function declared(name, source)
     if list:match "^%(%s*%)$" or list:match "^%(%s*void%s*%)$" then break end
     local known = TYPES[type_name]
     if not known or pointers > 1 or (pointers == 0 and not known.number) then
-      fail("kernel: %s: parameter %d, '%s', is of no type that can be passed: numbers, and pointers to tensors' elements", name,
+      fail("kernel: %s: parameter %d, '%s', must be a number or a pointer to a tensor's elements", name,
         #params + 1, (text:gsub("^%s+", "")))
     end
     params[#params + 1] = {text = type_name .. (pointers == 1 and " *" or ""), dtype = known.dtype,
@@ -98,7 +98,7 @@ end
 function Kernel.__call(kernel, grid, block, ...)
   local self = inside[kernel]
   local name, n = self.name, select("#", ...)
-  if n ~= #self.params then fail("%s: %d arguments are needed behind grid and block, got %d", name, #self.params, n) end
+  if n ~= #self.params then fail("%s: %d arguments are needed after grid and block, got %d", name, #self.params, n) end
   grid, block = sizes(name, "the grid", grid, {2 ^ 31 - 1, 65535, 65535}), sizes(name, "the block", block, {1024, 1024, 64})
   local threads = block[1] * block[2] * block[3]
   if threads > 1024 then fail("%s: a block has at most 1024 threads, got %d", name, threads) end
@@ -118,7 +118,7 @@ function Kernel.__call(kernel, grid, block, ...)
     elseif type(v) ~= "number" and not (p.kind == "b" and type(v) == "boolean") then
       fail("%s: argument %d must be a number (%s), got %s", name, i, p.text, options.shown(v))
     elseif LEAST[p.kind] and (v % 1 ~= 0 or v < LEAST[p.kind] or v > MOST[p.kind]) then
-      fail("%s: argument %d must be a whole number that %s holds, got %s", name, i, p.text, tostring(v))
+      fail("%s: argument %d must be a whole number that fits %s, got %s", name, i, p.text, tostring(v))
     end
   end
   device = device or "cuda:" .. gpu.current_device()
@@ -127,12 +127,12 @@ function Kernel.__call(kernel, grid, block, ...)
 end
 
 return function(source, name, ...)
-  if select("#", ...) > 0 then fail("kernel: 2 arguments are taken, source and name, and no options; got %d", 2 + select("#", ...)) end
+  if select("#", ...) > 0 then fail("kernel: takes 2 arguments, source and name, and no options; got %d", 2 + select("#", ...)) end
   if type(source) ~= "string" then fail("kernel: argument 1 (source) must be a string, got %s", options.shown(source)) end
   if type(name) ~= "string" or not name:find "^[%a_][%w_]*$" or name == "fused" or name == "arguments" then
     fail("kernel: argument 2 (name) must be the kernel's name (not 'fused' or 'arguments'), got %s", options.shown(name))
   end
-  if source:find "extern%s+__shared__" then fail("kernel: %s: shared memory must have its size in the source", name) end
+  if source:find "extern%s+__shared__" then fail("kernel: %s: give shared memory a fixed size: extern isn't supported", name) end
   local params, types, bounds = declared(name, source)
   local kernel = setmetatable({}, Kernel)
   inside[kernel] = {name = name, params = params, source = whole(name, source, params, types, bounds), made = {}}

@@ -29,7 +29,7 @@ local function group_of(who, group)
   if not world then fail(who .. ": call init_process_group() first") end
   group = given_group(who, group)
   if group == nil then return world end
-  if getmetatable(group) ~= Group then fail("%s: group must be what new_group() gave, got %s", who, shown(group)) end
+  if getmetatable(group) ~= Group then fail("%s: group must come from new_group(), got %s", who, shown(group)) end
   if not group.rank then fail(who .. ": this process isn't in the group") end
   return group
 end
@@ -67,7 +67,7 @@ function distributed.init_process_group(backend, o)
   if o.backend and o.backend ~= "mpi" and o.backend ~= "nccl" and o.backend ~= "gloo" then
     fail("init_process_group: the backend must be 'mpi', 'nccl' or 'gloo', got %s", shown(o.backend))
   end
-  if world then fail("init_process_group: it has been called") end
+  if world then fail("init_process_group: already called") end
   local rank, size, on_machine = core.group_open(o.timeout, (os.getenv "TYCHO_DEBUG" or ""):find "distributed" ~= nil)
   if not rank then fail("init_process_group: %s", size) end
   world, local_rank = setmetatable({id = 0, rank = rank, ranks = numbered(size)}, Group), on_machine
@@ -75,7 +75,7 @@ end
 -- Forgets the group of all. Connections stay open until the processes end, each waiting for the others.
 function distributed.destroy_process_group(group)
   if group == nil or group == world then world = nil
-  elseif getmetatable(group) ~= Group then fail("destroy_process_group: argument 1 must be what new_group() gave, got %s", shown(group)) end
+  elseif getmetatable(group) ~= Group then fail("destroy_process_group: argument 1 must come from new_group(), got %s", shown(group)) end
 end
 
 -- new_group(ranks): a group of the processes with these ranks, a list; all processes must call it, in the same order.
@@ -87,7 +87,7 @@ function distributed.new_group(ranks, o)
   local seen = {}
   for _, r in ipairs(ranks) do
     within("new_group", r, world)
-    if seen[r] then fail("new_group: rank %d stands twice in the list", r) end
+    if seen[r] then fail("new_group: rank %d is in the list twice", r) end
     seen[r] = true
   end
   local list = {unpack(ranks)}
@@ -99,7 +99,7 @@ end
 local function any_group(who, group)
   group = given_group(who, group)
   if group == nil then return group_of(who) end
-  return options.expect(who, 1, group, getmetatable(group) == Group, "what new_group() gave")
+  return options.expect(who, 1, group, getmetatable(group) == Group, "a group from new_group()")
 end
 -- This process's number, from 0, in a group or among all processes; nil if it isn't in the group.
 function distributed.get_rank(group) return any_group("get_rank", group).rank end
@@ -277,7 +277,7 @@ function distributed.P2POp(op, x, peer, group, tag)
   if type(group) == "number" then group, tag = nil, group end
   if not core.is_tensor(x) then fail("P2POp: argument 2 must be a tensor, got %s", shown(x)) end
   local g = group_of("P2POp", group)
-  if within("P2POp", peer, g) == g.rank then fail("P2POp: rank %d is this process", peer) end
+  if within("P2POp", peer, g) == g.rank then fail("P2POp: rank %d is this process itself; give another one's rank", peer) end
   return setmetatable({op = op, tensor = x, peer = peer, group = g, tag = tag or 0}, Exchange)
 end
 -- Begins the exchanges of a list of P2POp; gives their Works. The list's order doesn't matter: each process takes them in the same order,

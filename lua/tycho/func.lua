@@ -58,7 +58,7 @@ end
 local function each_tensor(who, n, argument, fn, what)
   return tree.map(argument, function(x)
     if not core.is_tensor(x) or not M.is_floating_point(x) then
-      fail("%s: %s %d must be a floating tensor or a table of such, got %s", who, what or "argument", n,
+      fail("%s: %s %d must be a floating tensor or a table of floating tensors, got %s", who, what or "argument", n,
         core.is_tensor(x) and x.dtype or options.shown(x))
     end
     return fn(x)
@@ -118,7 +118,7 @@ local function gradient(who, fn, first, argnums, o)
   local numbers = numbers_of(who, argnums, o, OF_GRAD)
   return function(...)
     local out, pull, plain = derived(who, numbers, fn, options.pack(...))
-    if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function must give one tensor of one element first", who) end
+    if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function's result 1 must be a tensor of one element", who) end
     local given = pull({out[1]}, {})
     for k = first, #out do given[#given + 1] = plain(out[k]) end
     return unpack(given)
@@ -162,7 +162,7 @@ local function in_a_row(who, fn, list, tensors)
   end
   return leaves, called, create, function(given)
     local row = {}
-    if #given ~= #places then fail("%s: %s must be as many as the inputs, %d, got %d", who, tensors, #places, #given) end
+    if #given ~= #places then fail("%s: %s must be as many as the %d inputs, got %d", who, tensors, #places, #given) end
     for n in ipairs(places) do tree.each_place(places[n], given[n], function(i, x) row[i] = x end) end
     for i in ipairs(leaves) do
       if not core.is_tensor(row[i]) then fail("%s: %s must have a tensor for each tensor of the inputs", who, tensors) end

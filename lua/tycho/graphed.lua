@@ -68,7 +68,7 @@ local function take(what, static, given)
   for i, x in ipairs(static) do
     local y = given[i]
     if not core.is_tensor(y) or y.dtype ~= x.dtype or y.shape ~= x.shape or y.device ~= x.device then
-      fail("%s: %s %d must be a %s tensor of shape %s on %s as the sample, got %s", WHO, what, i, x.dtype, x.shape, x.device,
+      fail("%s: %s %d must be a %s tensor of shape %s on %s like the sample, got %s", WHO, what, i, x.dtype, x.shape, x.device,
         core.is_tensor(y) and ("%s of shape %s on %s"):format(y.dtype, tostring(y.shape), y.device) or options.shown(y))
     end
     if not rawequal(x, y) then M.copy_(x, y) end
@@ -93,8 +93,8 @@ local function assembled(part)
     end,
     backward = function(ctx, ...)
       local g = {...}
-      if core.is_grad_enabled() then fail("%s: a graph's gradients have no second derivative", WHO) end
-      if ctx.run ~= part.runs then fail("%s: a later call has overwritten what this backward needs: each forward before the next", WHO) end
+      if core.is_grad_enabled() then fail("%s: there is no second derivative through a graph", WHO) end
+      if ctx.run ~= part.runs then fail("%s: a later forward overwrote what this backward needs: call backward before it", WHO) end
       take("gradient", part.seeds, g)
       part.back:replay()
       return unpack(bare(part.grads), 1, n)
@@ -152,7 +152,7 @@ return function(callables, sample_args, o)
   for _, part in ipairs(parts) do
     for _, x in ipairs(part.inputs) do
       if core.is_tensor(x) and x.device ~= "cpu" and not devices[x.device] then
-        if device then fail("%s: samples and parameters are on %s and %s; a graph is of one GPU", WHO, device, x.device) end
+        if device then fail("%s: samples and parameters are on %s and %s; they must be on one GPU", WHO, device, x.device) end
         devices[x.device], device = true, x.device
       end
     end

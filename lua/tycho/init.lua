@@ -330,18 +330,18 @@ for module, names in pairs {amp = "autocast GradScaler is_autocast_enabled get_a
 end
 -- Names that PyTorch programs look for here, and what to use instead.
 local elsewhere = {
-  set_default_dtype = "creators take {dtype = \"float64\"}, modules have double()",
+  set_default_dtype = "give {dtype = \"float64\"} where a tensor is made, and call double() of modules",
   hessian = "use tycho.autograd.functional.hessian", jacobian = "use tycho.autograd.functional.jacobian",
-  Tensor = "tycho.tensor(list), zeros, empty make one", FloatTensor = "tycho.tensor(list) gives float32",
-  LongTensor = "use tycho.tensor(list, {dtype = \"int64\"})", from_numpy = "tycho.load_npy reads a file, from_ffi takes a pointer",
-  Size = "a shape is a plain list, as in {2, 3}", deepcopy = "clone() copies tensors and modules",
+  Tensor = "use tycho.tensor(list), zeros or empty", FloatTensor = "use tycho.tensor(list), which gives float32",
+  LongTensor = "use tycho.tensor(list, {dtype = \"int64\"})", from_numpy = "use tycho.load_npy for a file, from_ffi for a pointer",
+  Size = "a shape is a plain list, as in {2, 3}", deepcopy = "use clone(), which copies tensors and modules",
   seed = "use manual_seed(n)",
-  random = "manual_seed, get_rng_state and set_rng_state are tycho's own", accelerator = "use tycho.cuda",
-  export = "use jit.trace(model, example)", onnx = "jit.trace(model, example) and traced:save(path) make a file of a model",
-  hub = "tycho.load and jit.load read files", models = "examples/resnet18.lua makes one; jit.load reads a file",
-  asarray = "use tycho.tensor(list); from_ffi takes a pointer", frombuffer = "from_ffi takes a pointer",
+  random = "use manual_seed, get_rng_state and set_rng_state of tycho", accelerator = "use tycho.cuda",
+  export = "use jit.trace(model, example)", onnx = "use jit.trace(model, example) and traced:save(path)",
+  hub = "use tycho.load or jit.load, which read files", models = "see examples/resnet18.lua, or use jit.load to read a file",
+  asarray = "use tycho.tensor(list), or from_ffi for a pointer", frombuffer = "use from_ffi, which takes a pointer",
   cholesky = "use linalg.cholesky", qr = "use linalg.qr", lu = "use linalg.lu_factor or linalg.lu", chain_matmul = "use linalg.multi_dot",
-  complex = "fft.complex joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "x:item() ~= 0 asks that",
-  sparse_coo_tensor = "there are no sparse tensors; index_add and scatter_add sum by index"}
+  complex = "use fft.complex, which joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "use x:item() ~= 0",
+  sparse_coo_tensor = "there are no sparse tensors; use index_add or scatter_add to sum by index"}
 later.note(tycho)
 return options.told(tycho, "tycho", nil, elsewhere, late, function_of "")

@@ -73,7 +73,7 @@ function Traced:forward(...)
   local name = p.takes and "tensor" or "argument"
   local takes, n = p.takes and #p.takes or #p.inputs, select("#", ...)
   while n > takes and given[n] == nil do n = n - 1 end               -- omitted optional arguments
-  if n ~= takes then fail("Traced: it takes %d argument%s, got %d", takes, takes == 1 and "" or "s", n) end
+  if n ~= takes then fail("Traced: takes %d argument%s, got %d", takes, takes == 1 and "" or "s", n) end
   if p.takes then
     local flat = {}
     for i, t in ipairs(p.takes) do
@@ -96,10 +96,10 @@ function Traced:forward(...)
     if not fits then
       local made, needed, dims = table.concat(want.shape, "x"), table.concat(shape, "x"), free_text(p, i)
       if i > 1 and needed ~= "" and needed ~= made then
-        fail("Traced: %s %d has shape %s; beside those before it %s is needed", name, i, tostring(x.shape), needed)
+        fail("Traced: %s %d has shape %s; to match those before it, it must be %s", name, i, tostring(x.shape), needed)
       end
       fail("Traced: %s %d has shape %s; the trace was made for %s%s", name, i, tostring(x.shape), made,
-        dims ~= "" and (" (dim %s may differ, in all alike)"):format(dims) or "")
+        dims ~= "" and (" (dim %s may differ, but equally in all)"):format(dims) or "")
     end
     if M.is_floating_point(x) ~= (want.dtype:find("float") ~= nil) then
       fail("Traced: %s %d is %s; the trace was made for %s", name, i, x.dtype, want.dtype)
@@ -235,5 +235,5 @@ function jit.load(path, o)
 end
 
 jit.freeze = require "tycho.jit_freeze"(Traced)
-return require("tycho.options").told(jit, "jit", nil, {script = "trace(model, example) makes a module of what the model does",
+return require("tycho.options").told(jit, "jit", nil, {script = "use trace(model, example), which records what the model does",
   save = "use traced:save(path)"})

@@ -42,7 +42,7 @@ local function fold(x, add, what, path, depth)
   local at = path ~= "" and " at " .. (depth > 20 and path:sub(1, 60) .. "..." or path) or ""
   if core.is_tensor(x) then return {v = add(x)} end
   if type(x) ~= "table" or getmetatable(x) ~= nil or depth > 100 then
-    error(("trace: %s a %s%s; tensors, and tables of tensors, can be traced"):format(what, type(x), at), 0)
+    error(("trace: %s a %s%s; only tensors and tables of tensors can be traced"):format(what, type(x), at), 0)
   end
   local keys, out, n = {}, {items = {}}, 0
   for k in pairs(x) do
@@ -51,7 +51,7 @@ local function fold(x, add, what, path, depth)
   end
   table.sort(keys)
   if n > 0 and #keys == n then out.keys = keys
-  elseif n ~= #x or #keys > 0 then error(("trace: %s a table%s that is neither a list nor all names"):format(what, at), 0) end
+  elseif n ~= #x or #keys > 0 then error(("trace: %s a table%s that is neither a list nor a table with names only"):format(what, at), 0) end
   for i = 1, n do
     local k = out.keys and keys[i] or i
     out.items[i] = fold(x[k], add, what, (depth > 0 and path .. "." or "") .. k, depth + 1)
@@ -199,8 +199,8 @@ local function validate_inputs(p)
   need(not (p.batch or p.free) or #p.inputs > 0, "there are no inputs")
   if p.batch ~= nil and p.batch ~= true then
     need(#list(p.batch, "batch") == #p.inputs, "batch must be true or a dim of each input")
-    for _, d in ipairs(p.batch) do need(d == 0 or whole(d, 8), "dim %s can't be the batch's", tostring(d)) end
-    need(p.batch[1] > 0, "input 1 has no batch")
+    for _, d in ipairs(p.batch) do need(d == 0 or whole(d, 8), "dim %s can't be the batch dim", tostring(d)) end
+    need(p.batch[1] > 0, "input 1 has no batch dim")
   end
   for i, x in ipairs(p.inputs) do need(P.batch_dim(p, i) <= #x.shape, "input %d has no dim %d", i, P.batch_dim(p, i)) end
   for _, d in ipairs(p.free ~= nil and list(p.free, "free dims") or {}) do
@@ -212,11 +212,11 @@ local function validate_tensors(p, tensors, reserved)
   local seen = {}
   for i, t in ipairs(list(p.tensors, "tensors")) do
     need(type(t) == "table" and type(t.name) == "string", "tensor %d has no name", i)
-    need(t.same == nil or (seen[t.same] == t.kind and tensors[t.same] and not tensors[t.name]), "tensor '%s' can't be '%s'", t.name,
+    need(t.same == nil or (seen[t.same] == t.kind and tensors[t.same] and not tensors[t.name]), "tensor '%s' can't alias '%s'", t.name,
       tostring(t.same))
     local data = tensors[t.same == nil and t.name or t.same]
     need(data, "tensor %d isn't in the file", i)
-    need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' is of no kind", t.name)
+    need(t.kind == "parameter" or t.kind == "buffer" or t.kind == "constant", "tensor '%s' has no valid kind", t.name)
     need(t.kind ~= "parameter" or M.is_floating_point(data), "parameter '%s' is %s", t.name, data.dtype)
     for part in t.name:gmatch("[^.]+") do need(not reserved(part), "a tensor can't be named '%s'", t.name) end
     need(not seen[t.name] and #t.name < 1000 and not t.name:find("^%.") and not t.name:find("%.%.") and
@@ -225,20 +225,20 @@ local function validate_tensors(p, tensors, reserved)
   end
   for name in pairs(seen) do                             -- no tensor within another
     for prefix in name:gmatch("()%.") do
-      need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both be", name, name:sub(1, prefix - 1))
+      need(not seen[name:sub(1, prefix - 1)], "tensors '%s' and '%s' can't both exist", name, name:sub(1, prefix - 1))
     end
   end
 end
 
 -- Checks that t is a tree as fold makes it; leaf(value) checks each value.
 local function validate_tree(t, what, leaf, depth)
-  need(type(t) == "table" and depth < 100, "%s is no tree of values", what)
+  need(type(t) == "table" and depth < 100, "%s is not a tree of values", what)
   if is_value(t) then return leaf(t) end
   for _, y in ipairs(list(t.items, what)) do validate_tree(y, what, leaf, depth + 1) end
   for i, k in ipairs(t.keys ~= nil and list(t.keys, "keys") or {}) do
     need(type(k) == "string" and t.items[i] ~= nil, "a field of %s has no name", what)
   end
-  need(t.keys == nil or #t.keys == #t.items, "the names in %s don't fit", what)
+  need(t.keys == nil or #t.keys == #t.items, "the names in %s don't match its items", what)
 end
 
 -- Each input must occur exactly once in what the program takes.
@@ -246,7 +246,7 @@ local function validate_takes(p)
   local seen, count = {}, 0
   for _, t in ipairs(list(p.takes, "takes")) do
     validate_tree(t, "what the program takes", function(a)
-      need(p.inputs[a.v] and not seen[a.v], "the program takes input %s in two places, or it isn't there", tostring(a.v))
+      need(p.inputs[a.v] and not seen[a.v], "the program takes input %s twice, or there is no such input", tostring(a.v))
       seen[a.v], count = true, count + 1
     end, 0)
   end
@@ -255,8 +255,8 @@ end
 
 -- defined: the values so far, as a set.
 local function validate_value(a, defined, where)
-  need(type(a.v) == "number" and defined[a.v], "%s uses a value that isn't there", where)
-  for k in pairs(a) do need(k == "v", "%s has a strange value", where) end
+  need(type(a.v) == "number" and defined[a.v], "%s uses an undefined value", where)
+  for k in pairs(a) do need(k == "v", "%s has a bad value", where) end
 end
 
 -- Converts a size from the form of version 3 files.
@@ -264,8 +264,8 @@ local function renewed(a) if a.batch ~= nil and a.of == nil then a.size, a.of, a
 local function validate_size(a, p, where)
   local free = {[0] = p.batch}
   for _, d in ipairs(p.free or {}) do free[d] = true end
-  need(type(a.size) == "number" and whole(a.size, 2^48) and #list(a.of, "a size's dims") > 0 and #a.of <= 8, "%s has a strange size", where)
-  need(a.plus == nil or type(a.plus) == "number" and a.plus % 1 == 0 and math.abs(a.plus) <= 2^48, "%s has a strange size", where)
+  need(type(a.size) == "number" and whole(a.size, 2^48) and #list(a.of, "a size's dims") > 0 and #a.of <= 8, "%s has a bad size", where)
+  need(a.plus == nil or type(a.plus) == "number" and a.plus % 1 == 0 and math.abs(a.plus) <= 2^48, "%s has a bad size", where)
   for _, d in ipairs(a.of) do
     need(type(d) == "number" and free[d], "%s has a size that follows dim %s, which isn't free", where, tostring(d))
   end
@@ -274,17 +274,17 @@ end
 local function validate_argument(a, p, defined, where)
   if type(a) == "table" then renewed(a) end
   if type(a) ~= "table" then
-    need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a strange argument", where)
+    need(type(a) == "number" or type(a) == "boolean" or type(a) == "string", "%s has a bad argument", where)
   elseif is_value(a) then validate_value(a, defined, where)
   elseif a.of ~= nil then validate_size(a, p, where)
-  elseif a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a strange number", where)
+  elseif a.n ~= nil then need(a.n == "inf" or a.n == "-inf" or a.n == "nan", "%s has a bad number", where)
   else
     for _, b in ipairs(list(a, "an argument")) do
-      if type(b) ~= "table" then need(type(b) == "number" or type(b) == "boolean", "%s has a strange argument", where)
+      if type(b) ~= "table" then need(type(b) == "number" or type(b) == "boolean", "%s has a bad argument", where)
       elseif is_value(b) then validate_value(b, defined, where)
       else
         renewed(b)
-        need(b.of ~= nil, "%s has a strange argument", where)
+        need(b.of ~= nil, "%s has a bad argument", where)
         validate_size(b, p, where)
       end
     end
@@ -294,7 +294,7 @@ end
 local function validate_nodes(p, defined)
   for i, node in ipairs(list(p.nodes, "nodes")) do
     need(type(node) == "table" and type(node.op) == "string" and allowed[node.op],
-      "node %d is no op that a trace may have: %s", i, tostring(type(node) == "table" and node.op))
+      "node %d has an op that a trace can't have: %s", i, tostring(type(node) == "table" and node.op))
     local op = allowed[node.op]
     local where = ("node %d (%s)"):format(i, node.op)
     need(node.inplace == nil or (node.inplace == true and op.inplace and ops[node.op .. "_"]), "%s has no in-place form", where)
@@ -303,10 +303,10 @@ local function validate_nodes(p, defined)
       need(type(name) == "string" and op.params[name], "%s has no parameter '%s'", where, tostring(name))
       validate_argument(a, p, defined, where)
     end
-    need(not node.inplace or is_value(node.args[op.params[1]] or {}), "%s changes no value", where)
+    need(not node.inplace or is_value(node.args[op.params[1]] or {}), "%s must change a value", where)
     need(#list(node.out, "results") == (node.inplace and 0 or op.results), "%s has %d results", where, #node.out)
     for _, v in ipairs(node.out) do
-      need(whole(v, 2^31) and not defined[v], "%s defines a value anew", where)
+      need(whole(v, 2^31) and not defined[v], "%s defines a value that exists already", where)
       defined[v] = true
     end
   end

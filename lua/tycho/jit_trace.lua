@@ -39,7 +39,7 @@ local function record(fn, inputs)
   if not r[1] then error(r[2], 0) end
   if not finished then error(why, 0) end
   if program.dead(p) then
-    error(("trace: %s: a trace does the same ops for every input, and can't follow what depends on values"):format(program.why(p)), 0)
+    error(("trace: %s: a trace runs the same ops for every input, which can't depend on values"):format(program.why(p)), 0)
   end
   local all, inputs_of, results = program.events(p)
   if not all then error("trace: " .. inputs_of, 0) end
@@ -440,7 +440,7 @@ return function(model, reserved, ...)
       copies[#copies + 1] = ops.clone(y:detach())          -- of memory of their own
       p.inputs[#copies] = {dtype = y.dtype, shape = {unpack(y.shape)}}
       return #copies
-    end, "argument " .. i + 1 .. " is or has")
+    end, "argument " .. i + 1 .. " is or contains")
     if not ok then fail(options.bare(t)) end
     takes[i] = t
   end

@@ -50,7 +50,7 @@ local from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?",
   end
   local d = dtype or ELEMENTS[element]
   if not d then fail("from_ffi: elements of type '%s' need a dtype, such as {dtype = \"float32\"}", element) end
-  if not may_be(element, d) then fail("from_ffi: elements of type '%s' can't be %s", element, d) end
+  if not may_be(element, d) then fail("from_ffi: elements of type '%s' can't be read as %s", element, d) end
   local need = widths[d]
   for _, n in ipairs(size) do need = need * n end
   if bytes and need > bytes then
@@ -74,14 +74,14 @@ end
 -- hold, becomes another Lua value, and may crash. totable() and item() do check.
 M.data = setmetatable({}, {__add = no_operand, __sub = no_operand, __mul = no_operand, __div = no_operand, __mod = no_operand,
   __pow = no_operand, __unm = no_operand, __newindex = function(_, k)
-    fail("data: x:data() is a method and gives an FFI pointer; x[%s] = v is written within tycho.no_grad(fn)", options.shown(k))
+    fail("data: x:data() is a method and gives an FFI pointer; assign x[%s] = v within tycho.no_grad(fn)", options.shown(k))
   end,
   __call = function(_, x)
     local address, storage = core.data_ptr(x)
     return ffi.gc(ffi.cast(ctypes[x.dtype], address), function() return storage end)
   end,
   __index = function(_, k)
-    fail("data: x:data() is a method and gives an FFI pointer; '%s' is asked of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
+    fail("data: x:data() is a method and gives an FFI pointer; use '%s' of x:detach(), or of x within tycho.no_grad(fn)", tostring(k))
   end})
 
 -- The bytes of an element.

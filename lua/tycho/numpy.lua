@@ -9,19 +9,19 @@ local numpy = {}
 local function parse(blob, n)
   local function need(ok, what) if not ok then error(what, 0) end end
   local head = core.blob_text(blob, 0, 12)
-  need(#head >= 10 and head:sub(1, 6) == "\147NUMPY", "no .npy file")
+  need(#head >= 10 and head:sub(1, 6) == "\147NUMPY", "not a .npy file")
   local version = head:byte(7)
-  need(version >= 1 and version <= 3, "a .npy file of version " .. version .. "; 1 to 3 are read")
+  need(version >= 1 and version <= 3, "a .npy file of version " .. version .. "; only 1 to 3 can be read")
   local size, at = head:byte(9) + 256 * head:byte(10), 10
   if version > 1 then
     need(#head == 12, "truncated")
     size, at = size + 65536 * (head:byte(11) + 256 * head:byte(12)), 12
   end
-  need(at + size <= n and size < 2 ^ 20, "truncated: its header")
+  need(at + size <= n and size < 2 ^ 20, "truncated: its header is incomplete")
   local text = core.blob_text(blob, at, size)
   local descr, order, shape = text:match "'descr'%s*:%s*'([^']*)'", text:match "'fortran_order'%s*:%s*(%a+)",
     text:match "'shape'%s*:%s*%(([%d%s,]*)%)"
-  need(text:match "'descr'%s*:%s*%[" == nil, "an array of records; arrays of numbers are read")
+  need(text:match "'descr'%s*:%s*%[" == nil, "an array of records; only arrays of numbers can be read")
   need(descr and shape and (order == "True" or order == "False"), "its header is damaged")
   local sizes = {}
   for d in shape:gmatch "%d+" do sizes[#sizes + 1] = tonumber(d) end

@@ -29,7 +29,7 @@ function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
 -- A method that reports a call with a dot instead of a colon. object: a name for the object in the message; is(self): whether self is one.
 function options.method(who, object, name, is, f)
   return function(self, ...)
-    if not is(self) then fail("%s: it is called with a colon: %s:%s(...)", who, object, name) end
+    if not is(self) then fail("%s: call it with a colon: %s:%s(...)", who, object, name) end
     return f(self, ...)
   end
 end
@@ -66,7 +66,7 @@ function options.items(who, what, list, hint)
   for k in pairs(list) do
     if k == "n" and type(list.n) == "number" then k = 0    -- as in {n = select("#", ...), ...}
     elseif type(k) ~= "number" or k < 1 or k % 1 ~= 0 then
-      fail("%s: %s is a list; it has a field '%s'%s", who, what, tostring(k), hint and ", which " .. hint or "")
+      fail("%s: %s can't have named fields, got '%s'%s", who, what, tostring(k), hint and ", which " .. hint or "")
     end
     if k > 0 then n, most = n + 1, math.max(most, k) end
   end
@@ -97,7 +97,7 @@ function options.check(who, given, known)
       table.sort(names)
       local meant = options.suggest(k, names)
       fail("%s: unknown option '%s'%s", who, tostring(k), meant ~= "" and meant or
-        #names > 0 and "; there are " .. table.concat(names, ", ") or "")
+        #names > 0 and "; the options are " .. table.concat(names, ", ") or "")
     end
   end
 end

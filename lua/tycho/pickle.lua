@@ -166,7 +166,7 @@ local function tensor(args, m)
     room = room * some[i]
   end
   if room > math.max(16 * storage.count, 2 ^ 20) then         -- overlapping windows: a small file could ask for endless memory
-    fail("a tensor of %.0f elements lies over itself in %d: save its clone()", room, storage.count)
+    fail("a tensor of %.0f elements overlaps itself in a storage of %d: save its clone()", room, storage.count)
   end
   local flat = core.blob_array(blob, 0, storage.descr, {storage.count})
   return ops.expand(ops.strided_take(flat, {}, some, strides, offset), sizes)
@@ -197,7 +197,7 @@ local function global(module, name)
   if module == "torch" and storages[name] then return {class = storages[name]} end
   if calls[full] then return {call = calls[full]} end
   if module == "torch" and dtypes[name] then return name end
-  fail("it would call '%s'; only tensors, tables, numbers and strings are read", full:sub(1, 80))
+  fail("it calls '%s'; only tensors, tables, numbers and strings can be read", full:sub(1, 80))
 end
 
 local function storage_of(id)
@@ -210,7 +210,7 @@ end
 
 ---- its instructions, by their codes ----
 local run = {
-  ["\128"] = function(m) local p = m:bytes(1):byte(); if p > 5 then fail("a pickle of protocol %d", p) end end,
+  ["\128"] = function(m) local p = m:bytes(1):byte(); if p > 5 then fail("a pickle of protocol %d; only up to 5 can be read", p) end end,
   ["\149"] = function(m) m:bytes(8) end,                                    -- FRAME
   ["("] = Machine.mark,
   ["}"] = function(m) m:push(setmetatable({values = {}}, Dict)) end,

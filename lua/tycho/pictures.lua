@@ -20,7 +20,7 @@ local function grid(who, x, o)
   o = options.fill(who, o, OPTIONS)
   if type(x) == "table" and not core.is_tensor(x) then x = core.ops.stack(x, 1) end
   if not core.is_tensor(x) or M.dim(x) < 2 or M.dim(x) > 4 then
-    fail("%s: argument 1 must be a tensor NxCxHxW, CxHxW or HxW, or a list of such, got %s", who,
+    fail("%s: argument 1 must be a tensor NxCxHxW, CxHxW or HxW, or a list of tensors, got %s", who,
       core.is_tensor(x) and "shape " .. tostring(x.shape) or type(x))
   end
   x = M.detach(x)

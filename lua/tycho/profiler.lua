@@ -193,7 +193,7 @@ end
 local ACTIONS = {none = true, warmup = true, record = true, save = true}
 local function turn(p, action)
   if not ACTIONS[action] then
-    fail("profile: the schedule must answer 'none', 'warmup', 'record' or 'save', got %s", options.shown(action))
+    fail("profile: the schedule must return 'none', 'warmup', 'record' or 'save', got %s", options.shown(action))
   end
   local before, running, on = p._action, p._action ~= "none", action ~= "none"
   if before == "save" or (before == "record" and not on) then

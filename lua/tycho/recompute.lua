@@ -123,7 +123,7 @@ local function roots_of(out, given)
   local roots, grads = {}, {}
   for k = 1, out.n do
     if core.is_tensor(out[k]) and given[k] and out[k].shape ~= given[k].shape then
-      fail("checkpoint: computed again, result %d has shape %s and not %s: fn must do the same each time", k, out[k].shape, given[k].shape)
+      fail("checkpoint: computed again, result %d has shape %s, not %s: fn must do the same each time", k, out[k].shape, given[k].shape)
     end
     if core.is_tensor(out[k]) and out[k].requires_grad then roots[#roots + 1], grads[#grads + 1] = out[k], given[k] end
   end
@@ -164,7 +164,7 @@ local Gradients = autograd.Function {
     return unpack(results, 1, n)
   end,
   backward = function(c, ...)
-    if core.is_grad_enabled() then error("checkpoint: third derivatives don't go through what is computed again", 0) end
+    if core.is_grad_enabled() then error("checkpoint: there is no third derivative through a checkpoint", 0) end
     local roots, grads = {}, {}
     for place, g in pairs(c.found) do
       local more = (select(place, ...))
@@ -307,7 +307,7 @@ local function is_options(who, v)
   local all, some = true, false
   for k in pairs(v) do
     if k == "context_fn" then
-      fail("%s: there is no context_fn: what is to be kept for backward is computed outside of the functions that are checkpointed", who)
+      fail("%s: context_fn isn't supported: compute values to keep for backward outside of the checkpointed functions", who)
     end
     all, some = all and OPTIONS[k] ~= nil, some or TELLING[k]
   end
@@ -348,7 +348,7 @@ end
 -- checkpoint_sequential(functions, segments, input): runs the functions (a Sequential, or a list of functions and modules) one after
 -- another, in so many parts, each recomputed by itself.
 function recompute.checkpoint_sequential(functions, segments, x, o)
-  if o ~= nil and not is_options("checkpoint_sequential", o) then fail("checkpoint_sequential: functions take one input") end
+  if o ~= nil and not is_options("checkpoint_sequential", o) then fail("checkpoint_sequential: takes one input") end
   options.whole("checkpoint_sequential", "segments", segments, 1)
   local module = require "tycho.nn.module"
   local layers = module.is_module(functions) and module.members(module.behind(functions)) or functions

@@ -62,7 +62,7 @@ return function(x, boxes, size, scale, ratio, aligned)
     if not ops.all(M.isfinite(regions)):item() then fail("roi_align: argument 2 (boxes) has numbers that aren't finite") end
     local first, last = M.aminmax(ops.select(regions, 2, 1))
     if first:item() < 1 or last:item() > N then
-      fail("roi_align: argument 2 (boxes) has pictures %g to %g; they count from 1 to %d", first:item(), last:item(), N)
+      fail("roi_align: argument 2 (boxes) has picture numbers %g to %g; they must be from 1 to %d", first:item(), last:item(), N)
     end
   end
   local shift = aligned and 0.5 or 0

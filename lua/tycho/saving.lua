@@ -152,7 +152,7 @@ local function load_shards(path, device)
   local blob, n = core.blob_read(path)
   local ok, index = pcall(core.json_decode, core.blob_text(blob, 0, n))
   local map = ok and type(index) == "table" and index.weight_map
-  if type(map) ~= "table" then error(path .. ": no index of safetensors files: it has no weight_map", 0) end
+  if type(map) ~= "table" then error(path .. ": not an index of safetensors files: it has no weight_map", 0) end
   local folder, files, out = path:match "^(.*/)[^/]*$" or "", {}, {}
   for name, file in pairs(map) do
     if type(name) ~= "string" or type(file) ~= "string" or file:find "[/\\%z]" then error(path .. ": its weight_map is damaged", 0) end
@@ -258,7 +258,7 @@ saving.load = core.define("load", "path:string, device:device?, *, weights_only:
   if not tree then return tensors end
   local ok, value = pcall(core.json_decode, tree)
   if ok and type(value) == "table" and value.tycho_program then
-    fail("load: %s: it is a traced module's file: tycho.jit.load reads it", path)
+    fail("load: %s: this is a traced module's file: read it with tycho.jit.load", path)
   end
   if ok then ok, value = pcall(decode, value, tensors, path) end
   if not ok then fail("load: " .. path .. ": its metadata is damaged: " .. tostring(value):gsub("^load: ", "")) end

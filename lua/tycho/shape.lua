@@ -18,6 +18,6 @@ Shape.__tostring = function(s)
   return #s == 0 and "()" or table.concat(sizes, "x")
 end
 Shape.__concat = function(a, b) return tostring(a) .. tostring(b) end
-Shape.__call = function() fail "shape is a field, x.shape, and a list; one dim's size is x:size(1)" end
+Shape.__call = function() fail "shape can't be called: x.shape is a list; use x:size(1) for one dim's size" end
 core.set_private("shape_meta", Shape)
 return Shape

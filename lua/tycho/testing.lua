@@ -89,7 +89,7 @@ end
 -- unless the options say otherwise. msg: the error's text, or a function that gets it and returns another.
 function testing.assert_close(actual, expected, o)
   o = options.fill("assert_close", o, OPTIONS)
-  if (o.rtol == false) ~= (o.atol == false) then fail("assert_close: rtol and atol are given together, or neither") end
+  if (o.rtol == false) ~= (o.atol == false) then fail("assert_close: give both rtol and atol, or neither") end
   for _, name in ipairs {"rtol", "atol"} do if o[name] then options.number("assert_close", name, o[name], 0) end end
   modes.no_grad(compare, actual, expected, o, "", {})
 end

@@ -273,5 +273,5 @@ end
 function StochasticDepth:forward(x) return V.stochastic_depth(x, self.p, self.mode, self.training) end
 function StochasticDepth:extra_repr() return ("p=%g, mode=%s"):format(self.p, tostring(self.mode)) end
 return options.told(vision, "vision", nil, {transforms = "use tycho.data.transforms", datasets = "use tycho.data.datasets",
-  utils = "use tycho.utils.make_grid and save_image", models = "examples/resnet18.lua makes one",
-  io = "data.datasets read pictures, utils.save_image writes one"})
+  utils = "use tycho.utils.make_grid and save_image", models = "see examples/resnet18.lua",
+  io = "use data.datasets to read pictures, utils.save_image to write one"})

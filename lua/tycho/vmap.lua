@@ -42,7 +42,7 @@ end
 
 -- Raises if v, a result for which out_dims has no dim, differs from example to example.
 local function need_same(v, what)
-  if core.is_mapped(v, true) then fail("vmap: %s differs from example to example: out_dims must say which dim that is", what) end
+  if core.is_mapped(v, true) then fail("vmap: %s differs from example to example: out_dims must give the dim for examples", what) end
   if plain_table(v) then for k, x in pairs(v) do need_same(x, ("%s[%s]"):format(what, tostring(k))) end end
 end
 

@@ -24,7 +24,7 @@ static ty_status choose_backend(ty_call *c, const ty_backend **out) {
     if (!in[i].t || (first >= 0 && ty_device_of(in[i].t) == *out)) continue;
     if (first < 0 || (in[first].t->ndim == 0 && (*out)->gpu < 0 && !c->op->mutates)) { first = i; *out = ty_device_of(in[i].t); }
     else if (((in[i].t->ndim && !is_index(c, i)) || ty_device_of(in[i].t)->gpu >= 0 || c->op->mutates) && c->op->id != TY_OP_copy)
-      return ty_fail(c, "argument %d is on %s, argument %d on %s: to() brings them together", i + 1,
+      return ty_fail(c, "argument %d is on %s, argument %d on %s: move one of them with to()", i + 1,
         ty_device_of(in[i].t)->name, first + 1, (*out)->name);
   }
   if (c->op->id == TY_OP_copy) *out = ty_device_of(in[0].t);
@@ -181,10 +181,10 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   if (c->ctx->grad_enabled && into->unrecorded)
     return misfit(c, "a view made under no_grad of a tensor that requires grad can't be changed in place outside no_grad");
   if (c->ctx->grad_enabled && (into->handed_on || root->handed_on))
-    return misfit(c, "what an autograd.Function, or a module with a hook for its backward, handed on as it came can't be changed in place: "
+    return misfit(c, "an input that an autograd.Function, or a module with a backward hook, returned unchanged can't be changed in place: "
       "clone it");
   if (into->copied || root->copied)
-    return misfit(c, "view() or reshape() had to copy a tensor that lies channels-last, which wouldn't see the change: call contiguous() "
+    return misfit(c, "view() or reshape() made this copy of a tensor in channels_last, which wouldn't see the change: call contiguous() "
       "before it");
   if (!TY_SAME_SHAPE(m, into))
     return misfit(c, "the result of shape %s doesn't fit in place into shape %s", ty_shape_text(m->shape, m->ndim), ty_shape_of(into));
@@ -301,7 +301,7 @@ static ty_status apply_to_cast(const ty_call *c, const ty_backend *b, ty_tensor 
   ty_operand in[TY_MAXPARAM];
   ty_tensor *x, *y;
   if (into && into->dtype != asked->i)
-    return ty_fail((ty_call *)c, "dtype %s doesn't go with a result in place, which stays %s", ty_dtype_names[asked->i],
+    return ty_fail((ty_call *)c, "dtype %s can't be given for a result in place, which stays %s", ty_dtype_names[asked->i],
       ty_dtype_names[into->dtype]);
   memcpy(at, c->at, sizeof(ty_attr) * (size_t)c->op->nattr);
   memcpy(in, c->in, sizeof(ty_operand) * (size_t)c->nin);

@@ -447,7 +447,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
   for (int i = 0; !inputs && i < p->n; i++)
     if (keeps_no_graph(p->e[i].node))
       return ty_error(p->ctx,
-        "backward: part of what the output was computed from comes from within a compiled function, which keeps no graph: run backward "
+        "backward: a part of the output's graph was made within a compiled function, which keeps no graph: run backward "
         "there too, or detach() it");
   for (int k = 0; k < nroot; k++) TY_TRY(seed(p, roots[k], grads ? grads[k] : NULL));
   for (int i = 0; i < p->n; i++)
@@ -513,7 +513,7 @@ static ty_status backward_now(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
     TY_TRY(ty_history(ctx, roots[k]));
     if (keeps_no_graph(roots[k]->node))
       return ty_error(ctx,
-        "backward: the output comes from within a compiled function, which keeps no graph: run backward there too");
+        "backward: the output was made within a compiled function, which keeps no graph: run backward there too");
     if (!ty_needs_grad(roots[k]))
       return ty_error(ctx,
         "backward: the output doesn't require grad: nothing it was computed from does, or it was computed under no_grad");

@@ -155,7 +155,7 @@ static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
   if (s != TY_OK) {
-    ty_program_die(p, "a call that had gone well failed when it was done again");
+    ty_program_die(p, "a call that had succeeded failed when it was repeated");
     p->broken = true;
   }
   return s;

@@ -50,12 +50,12 @@ bool ty_note_operand(ty_program *p, event *e, int i, ty_tensor *t) {
   if ((e->vin[i] = ty_value_of(p, t, TY_SEEN)) < 0) return false;
   value *v = &p->r->value[e->vin[i]];
   const store *st = &p->r->store[v->store];
-  if (st->internal && !st->visible) ty_program_die(p, "a value is used that was made within backward");
+  if (st->internal && !st->visible) ty_program_die(p, "a value made within backward is used outside of it");
   if (e->needs[i] == IS_LEAF && !v->leaf) v->leaf = ty_retain(t);
   if (!e->needs[i] && !v->plain && !st->internal && !st->input && t->storage->program != p) v->plain = ty_retain(t);
   if (e->needs[i] == IS_LEAF && v->leaf != t) ty_program_die(p, "two leaves share memory");
   if (t->node && t->node->seq < p->node && e->modes.grad_enabled && e->kind != EVENT_DETACH)
-    ty_program_die(p, "a tensor from outside has a history");        /* which is another one in the next call */
+    ty_program_die(p, "a tensor from outside has an autograd history");        /* which is another one in the next call */
   return true;
 }
 
@@ -124,7 +124,7 @@ static ty_status record_apply(ty_call *c, const ty_backend *b, ty_tensor *into, 
   }
   e->based = op->cls == TY_C_VIEW && !into && out[0]->base;
   if (into && ((e->out_needs[0] && !e->into_needs) || e->gains) && !r->store[r->value[e->into].store].internal)
-    ty_program_die(p, "a tensor from outside gets a history");
+    ty_program_die(p, "a tensor from outside gets an autograd history");
   return TY_OK;
 }
 
@@ -269,9 +269,9 @@ static void say_difference(const ty_program *p, const ty_call *c, const event *e
   for (int i = 0; i < c->nin; i++) {
     const ty_operand *now = &c->in[i], *was = &e->in[i];
     if (ty_is_number(now) && ty_is_number(was) && now->f != was->f)
-      snprintf(why, n, "%s differs: a number is %.6g, and was %.6g; in a tensor of no dims it may change", op, now->f, was->f);
+      snprintf(why, n, "%s differs: a number is %.6g, but was %.6g; a 0-dim tensor may change", op, now->f, was->f);
     else if (now->t && e->vin[i] >= 0 && !p->r->store[p->r->value[e->vin[i]].store].internal && !ty_is_value(p, e->vin[i], now->t))
-      snprintf(why, n, "%s differs: operand %d is another tensor from call to call; as an argument it may be", op, i + 1);
+      snprintf(why, n, "%s differs: operand %d is a different tensor in each call; pass it as an argument", op, i + 1);
     else continue;
     return;
   }
@@ -496,7 +496,7 @@ ty_status ty_program_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tenso
   event *e = p->mode == TY_CHECK ? ty_next_event(p) : ty_event_new(ctx, p, EVENT_REACHED, nroot + nleaf);
   if (p->mode == TY_CHECK) {
     if (!e || e->kind != EVENT_REACHED || !ty_same_operands(p, e, roots, nroot, leaves, nleaf)) {
-      TY_TRY(ty_diverge(ctx, p, "another part of the graph is looked at"));
+      TY_TRY(ty_diverge(ctx, p, "a different part of the graph is used"));
       return ty_program_reached(ctx, roots, nroot, leaves, nleaf, reached, others, now);
     }
     ty_hold_operands(e, roots, nroot, leaves, nleaf);

@@ -182,10 +182,10 @@ static const char *refuses(const groups *all, const forming *a, const forming *b
   const forming *big = a->nred || !b->nred ? a : b, *other = big == a ? b : a;
   const bool rows = row_level(big, other);
   int tensors = 0;
-  if (a->backend != b->backend || (a->n != b->n && !rows)) return "another number of elements";
-  if (a->nred && b->nred && a->inner != b->inner) return "other dims are reduced";
+  if (a->backend != b->backend || (a->n != b->n && !rows)) return "a different number of elements";
+  if (a->nred && b->nred && a->inner != b->inner) return "different dims are reduced";
   if (!rows && !a->flat && !b->flat && (a->ndim != b->ndim || memcmp(a->shape, b->shape, sizeof(int64_t) * (size_t)a->ndim)))
-    return "another shape";
+    return "a different shape";
   if (TY_FUSED_PER_STEP * (a->nstep + b->nstep) > TY_FUSED_NODES) return "too many steps";
   for (int j = 0; j < b->nat; j++) tensors += !private(all, a, b, b->at[j].store);
   for (int i = 0; i < a->nat; i++) {
@@ -197,7 +197,7 @@ static const char *refuses(const groups *all, const forming *a, const forming *b
       known = known || same;
       const bool xrow = x->row || (rows && other == a), yrow = y->row || (rows && other == b);
       if (same && xrow != yrow) same = row_like(&r->value[xrow ? y->value : x->value].like, big);
-      if (!same && (x->writes || y->writes)) return "elements in another order";
+      if (!same && (x->writes || y->writes)) return "elements in a different order";
     }
     tensors += !known && !private(all, a, b, a->at[i].store);
   }
@@ -241,7 +241,7 @@ static bool unite(groups *all, int a, int b, int *at, const char **why) {
     hoists = hoists && !conflict(&g[k], &g[b]);
     sinks = sinks && !conflict(&g[a], &g[k]);
   }
-  *why = hoists || sinks ? NULL : "a step in between needs the order";
+  *why = hoists || sinks ? NULL : "a step between them depends on their order";
   if (*why) return true;
   const int to = hoists ? a : b, from = hoists ? b : a;
   if (!merge(&g[to], &g[from])) return false;
@@ -290,7 +290,7 @@ static bool gather_casts(groups *all) {
       forming *g = &all->list[i];
       if (g->backend != all->list[at].backend || (!(g->joint == TY_JOINT_CASTS && g->nstep < TY_JOINED) && !is_cast(all->r, g))) continue;
       int where = at;
-      const char *why = conflict(g, &all->list[at]) ? "one is made of the other" : NULL;
+      const char *why = conflict(g, &all->list[at]) ? "one is computed from the other" : NULL;
       if (!why && !unite(all, i, at, &where, &why)) return false;
       if (why) continue;
       all->list[where].joint = TY_JOINT_CASTS;
@@ -480,7 +480,7 @@ ty_status ty_fuse_groups(ty_ctx *ctx, ty_recording *r) {
       .ndim = g->flat ? 1 : g->ndim, .nred = g->nred, .shape = {g->n}};
     if (!g->flat) memcpy(r->group[i].shape, g->shape, sizeof g->shape);
     const char *why = g->why || g->joint || g->nstep > 1 ? g->why : !r->fuses ? "fusion is off"
-      : g->pointwise ? "no step goes over its elements before or after" : "it is neither pointwise nor of rows that a kernel can hold";
+      : g->pointwise ? "no step next to it works on the same elements" : "it is neither pointwise nor over rows short enough for a kernel";
     if (why) snprintf(r->group[i].why, sizeof r->group[i].why, "%s", why);
     for (int k = 0; k < g->nat; k++) {
       if (g->at[k].value < 0) continue;

@@ -341,7 +341,7 @@ static ty_status make_one(ty_ctx *ctx, ty_recording *r, group *g) {
   ty_status s = TY_OK;
   if (g->joint && holds_inner(r, g)) {
     g->joint = TY_JOINT_NONE;
-    s = ty_error(ctx, "someone holds what is made on the way");
+    s = ty_error(ctx, "an intermediate result is still held");
   }
   if (s == TY_OK && needs_kernel(r, g)) {
     if (!(f = ty_malloc(sizeof *f))) return ty_program_no_memory(ctx);

@@ -34,7 +34,7 @@ void ty_groups_set(double seconds, bool compare) { timeout = seconds; compares =
 ty_status ty_group_new(ty_ctx *ctx, const int *ranks, int n, int *id) {
   ty_group g = {.size = n};
   pthread_mutex_lock(&lock);
-  const char *why = ngroup == TY_MAXGROUP ? "there are as many groups as there can be" : transport->group_new(ranks, n, &g.comm, &g.rank);
+  const char *why = ngroup == TY_MAXGROUP ? "there are too many groups" : transport->group_new(ranks, n, &g.comm, &g.rank);
   if (!why) {
     groups[*id = ngroup] = g;
     ngroup++;
@@ -78,7 +78,7 @@ ty_status ty_exchange_test(ty_ctx *ctx, void **request, bool wait) {
     const double waited = turn % 64 == 63 ? now() - from : 0;
     if (waited < 0.02) continue;           /* up to 20 ms only yield; later a pause after every 64 polls costs little */
     nanosleep(&(struct timespec){0, waited < 1 ? 50000 : 500000}, NULL);
-    if (waited > timeout) return ty_error(ctx, "distributed: the other processes haven't come to this call within %g s", timeout);
+    if (waited > timeout) return ty_error(ctx, "distributed: the other processes haven't reached this call within %g s", timeout);
   }
   return TY_OK;
 }
@@ -110,7 +110,7 @@ ty_status ty_exchange_agreed(ty_ctx *ctx, const ty_group *g, const ty_message *m
   char here[120], there[120];
   for (int k = 0; k < g->size && s == TY_OK; k++)
     if (memcmp(mine, all + 5 * k, sizeof mine))
-      s = ty_error(ctx, "distributed: process %d of the group is about to do %s, this one %s", k,
+      s = ty_error(ctx, "distributed: process %d of the group is about to do %s, but this one %s", k,
         text_of(all + 5 * k, there, sizeof there), text_of(mine, here, sizeof here));
   if (!pending) ty_free(all);
   return s;
@@ -125,7 +125,7 @@ ty_status ty_infer_collective(ty_call *c) {
   ty_meta *m = &c->meta[0];
   if (!g) return ty_error(c->ctx, ngroup ? "distributed: this process isn't in the group" : "distributed: call init_process_group() first");
   if (c->at[TY_AT_collective_peer].i < 0 || c->at[TY_AT_collective_peer].i >= g->size)
-    return ty_error(c->ctx, "distributed: rank %lld doesn't exist; they are 0 to %d",
+    return ty_error(c->ctx, "distributed: rank %lld doesn't exist; ranks are 0 to %d",
       (long long)c->at[TY_AT_collective_peer].i, g->size - 1);
   if (c->at[TY_AT_collective_reduction].i == TY_BY_MEAN && !ty_is_float((ty_dtype)x->dtype))
     return ty_error(c->ctx, "distributed: the mean of dtype %s isn't defined", ty_dtype_names[x->dtype]);

@@ -48,12 +48,12 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   if (s < 0) return -1;
   store *st = &r->store[s];
   st->last = r->nstep;
-  if (how == TY_MADE && st->constant) ty_program_die(p, "a tensor of numbers is changed in place");
+  if (how == TY_MADE && st->constant) ty_program_die(p, "a tensor made from Lua numbers is changed in place");
   for (int i = st->value; i >= 0; i = r->value[i].next)
     if (ty_same_geometry(&r->value[i].like, t)) return i;
   if (st->input && how == TY_SEEN) ty_program_die(p, "a tensor shares memory with an argument");
   if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting))
-    ty_program_die(p, "a tensor's memory can be written to by others");
+    ty_program_die(p, "a tensor's memory can be written from outside");
   if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return -1;
   /* internal values have only a geometry, until plan.c gives them memory */
   ty_tensor *a = st->internal ? NULL : ty_alias(t);
@@ -114,7 +114,7 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
   }
   if (c->op->cls == TY_C_MOVE) die_of(c, "a tensor comes from another device");
   if (b->gpu >= 0) {
-    if (r->gpu && r->home != b->gpu) ty_program_die(p, "it works on several GPUs");
+    if (r->gpu && r->home != b->gpu) ty_program_die(p, "the function works on several GPUs");
     r->gpu = true;
     r->home = b->gpu;
   }
@@ -125,7 +125,7 @@ static ty_status note_step(ty_program *p, ty_call *c, const ty_backend *b, ty_st
 ty_status ty_program_kernel(ty_call *c, const ty_backend *b, ty_status (*run)(ty_call *c, const ty_backend *b)) {
   ty_program *p = c->ctx->program;
   if (p->within || p->dead) return run(c, b);
-  if (!p->inner && !p->backward) TY_TRY(ty_program_settle(c->ctx, "memory is written beside the ops"));
+  if (!p->inner && !p->backward) TY_TRY(ty_program_settle(c->ctx, "memory is written outside of ops"));
   if (p->dead) return run(c, b);
   bool constant = false;
   p->within++;
@@ -169,7 +169,7 @@ static void deactivate(ty_program *p) {
 
 ty_status ty_programs_interrupt(ty_ctx *ctx) {
   for (ty_program *p = ctx->account->active; p; p = p->next)
-    if (p->ctx != ctx && !p->dead) TY_TRY(ty_program_settle(p->ctx, "another coroutine computes meanwhile"));
+    if (p->ctx != ctx && !p->dead) TY_TRY(ty_program_settle(p->ctx, "another coroutine computes at the same time"));
   return TY_OK;
 }
 
@@ -280,7 +280,7 @@ void ty_modes_set(ty_ctx *ctx, const modes *m) {
 static int value_of_input(ty_program *p, ty_tensor *t) {
   const int s = store_of(p->r, t->storage, false);
   if (s < 0) return -1;
-  if (p->r->store[s].input) ty_program_die(p, "two arguments are in one storage");
+  if (p->r->store[s].input) ty_program_die(p, "two arguments share a storage");
   p->r->store[s].input = true;
   return ty_value_of(p, t, TY_DERIVED);
 }
@@ -404,7 +404,7 @@ ty_status ty_compare(ty_ctx *ctx, ty_program *p, ty_recording *r, ty_tensor **in
 ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninput) {
   TY_TRY(ty_programs_interrupt(ctx));
   if (p->mode != TY_IDLE || ctx->program)
-    return ty_error(ctx, "compile: a compiled function can't call itself, nor be called within another compiled one's record");
+    return ty_error(ctx, "compile: a compiled function can't call itself, nor be called while another is recorded");
   p->checked = ty_next_storage();
   p->node = ty_next_node();
   p->detached = ty_detached;
@@ -416,7 +416,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   for (ty_recording *r = p->r; r; r = r->other) TY_TRY(ty_plan_evict(ctx, r));     /* before the function can take hold of more */
   const ty_status s = p->r ? ty_compare(ctx, p, p->r, input, ninput) : ty_record_anew(ctx, p, input, ninput);
   if (s == TY_OK) { activate(ctx, p); return TY_OK; }
-  ty_program_die(p, "it failed to begin");
+  ty_program_die(p, "it couldn't begin");
   rest(p);
   return s;
 }
@@ -440,7 +440,7 @@ ty_status ty_program_end(ty_ctx *ctx, ty_program *p, bool ok, ty_tensor **result
   while (s == TY_OK && !p->dead && p->mode == TY_CHECK && p->at < p->r->nevent) s = ty_diverge(ctx, p, "the function ended earlier");
   if (s == TY_OK && !p->dead && p->mode == TY_RECORD) s = note_results(ctx, p, result, nresult, graph);
   if (s == TY_OK && !p->dead && p->mode == TY_CHECK && (s = spare_grads(ctx, p)) != TY_OK) ty_program_settle(ctx, "out of memory");
-  if (s != TY_OK) ty_program_die(p, "it failed to be planned");
+  if (s != TY_OK) ty_program_die(p, "its memory couldn't be planned");
   *run = !p->dead && p->mode == TY_CHECK;
   if (*run) p->r->last = p->calls;
   rest(p);

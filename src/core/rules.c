@@ -135,7 +135,7 @@ static ty_status ask(ty_ctx *ctx, ty_program *p, bool retain, int *known) {
   if (s != TY_OK || p->broken) return s;
   *known = e->end;
   if (!retain) ty_node_finish(n);
-  return same ? TY_OK : ty_diverge(ctx, p, "what an autograd.Function's backward gives differs");
+  return same ? TY_OK : ty_diverge(ctx, p, "the results of an autograd.Function's backward differ");
 }
 
 ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o, int *known) {

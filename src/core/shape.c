@@ -38,8 +38,8 @@ ty_status ty_fill_size(ty_call *c, int64_t numel, int64_t *shape, int ndim) {
   for (int i = 0; i < ndim; i++) {
     if (shape[i] == -1 && open < 0) open = i;
     else if (shape[i] < 0)
-      return ty_fail(c, "size %lld in %s", (long long)shape[i],
-        open >= 0 && shape[i] == -1 ? "a second place: only one can be inferred" : "argument 'size' is negative");
+      return ty_fail(c, "size %lld %s", (long long)shape[i],
+        open >= 0 && shape[i] == -1 ? "is there twice: only one can be inferred" : "in argument 'size' is negative");
     else if (__builtin_mul_overflow(known, shape[i], &known)) return ty_fail(c, "size overflows");
   }
   if (open >= 0) {
@@ -220,11 +220,11 @@ ty_status ty_infer_pointwise(ty_call *c) {
   if (rule == TY_D_FLOAT && !ty_is_float(d)) d = TY_F32;
   if (rule == TY_D_WHOLE && ty_is_float(d)) return ty_fail(c, "operands must be whole numbers or booleans, got %s", ty_dtype_names[d]);
   if (d == TY_BOOL && (c->op->id == TY_OP_sub || c->op->id == TY_OP_neg))
-    return ty_fail(c, "the operands are bool, which have no difference and no sign; there are logical_xor and logical_not");
+    return ty_fail(c, "bool operands can't be subtracted or negated: use logical_xor or logical_not");
   ty_operand *value = &c->in[c->nin - 1];
   const double power = value->kind == TY_FLOAT ? value->f : (double)value->i;
   if (c->op->id == TY_OP_pow && !ty_is_float(d) && !value->t && power < 0)
-    return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers, x:float() has", power, ty_dtype_names[d]);
+    return ty_fail(c, "argument 2 is %g; whole numbers (%s) have no negative powers: use x:float()", power, ty_dtype_names[d]);
   if (rule == TY_D_FIRST) TY_TRY(ty_need_fitting(c, c->nin - 1, d));
   if (rule == TY_D_FIRST && d == TY_BOOL && value->kind == TY_FLOAT) *value = ty_op_int(value->f != 0);   /* a fraction is true, too */
   c->compute = ty_compute_dtype(d);
@@ -277,7 +277,7 @@ ty_status ty_infer_reduce(ty_call *c) {
   TY_TRY(reduce_dims(c, &c->at[TY_AT_sum_dim], x, &mask));
   if (id == TY_OP_amax || id == TY_OP_amin)
     for (int i = 0; i < x->ndim; i++)
-      if (mask >> i & 1 && x->shape[i] == 0) return ty_fail(c, "dim %d of shape %s is empty: there is no extreme", i + 1, ty_shape_of(x));
+      if (mask >> i & 1 && x->shape[i] == 0) return ty_fail(c, "dim %d of shape %s is empty: no minimum or maximum", i + 1, ty_shape_of(x));
   if (c->op->dtype == TY_D_FLOAT) TY_TRY(ty_need_float(c, 0));
   reduced_shape(m, x, mask, c->at[TY_AT_sum_keepdim].i);
   ty_dtype d = (ty_dtype)x->dtype;
@@ -292,7 +292,7 @@ ty_status ty_infer_index_reduce(ty_call *c) {
   TY_TRY(ty_norm_dim(c, &c->at[TY_AT_max_dim_dim].i, x->ndim, x));
   int64_t d = c->at[TY_AT_max_dim_dim].i;
   if (x->ndim && x->shape[d] == 0)
-    return ty_fail(c, "dim %lld of shape %s is empty: there is no extreme", (long long)d + 1, ty_shape_of(x));
+    return ty_fail(c, "dim %lld of shape %s is empty: no minimum or maximum", (long long)d + 1, ty_shape_of(x));
   for (int k = 0; k < 2; k++) {
     reduced_shape(&c->meta[k], x, x->ndim ? 1u << d : 0, c->at[TY_AT_max_dim_keepdim].i);
     c->meta[k].dtype = k ? TY_I64 : x->dtype;
@@ -308,7 +308,7 @@ ty_status ty_infer_softmax(ty_call *c) {
   if (c->nin == 2) {                       /* backward: gradient and result */
     const ty_tensor *y = c->in[1].t;
     TY_TRY(ty_need_same_dtype(c, 1, 0));
-    if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s for a result of shape %s", ty_shape_of(x), ty_shape_of(y));
+    if (!TY_SAME_SHAPE(y, x)) return ty_fail(c, "a gradient of shape %s doesn't fit a result of shape %s", ty_shape_of(x), ty_shape_of(y));
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, x->shape);
   const ty_tensor *like = c->nin == 2 ? c->in[1].t : x;      /* backward keeps forward's layout */
@@ -365,12 +365,12 @@ ty_status ty_infer_pad(ty_call *c) {
   const ty_tensor *x = c->in[0].t;
   const ty_attr *p = &c->at[TY_AT_pad_constant_pad];
   ty_meta *m = &c->meta[0];
-  if (p->n % 2 || p->n / 2 > x->ndim) return ty_fail(c, "argument 2 has %d numbers; it takes two for each of up to %d dims", p->n, x->ndim);
+  if (p->n % 2 || p->n / 2 > x->ndim) return ty_fail(c, "argument 2 has %d numbers; it needs two for each of up to %d dims", p->n, x->ndim);
   ty_meta_of(x, m);
   for (int k = 0; k < p->n / 2; k++) {
     int64_t *s = &m->shape[x->ndim - 1 - k];
     if (__builtin_add_overflow(*s, p->v[2 * k], s) || __builtin_add_overflow(*s, p->v[2 * k + 1], s) || *s < 0)
-      return ty_fail(c, "padding %lld and %lld leaves no size for dim %d of shape %s", (long long)p->v[2 * k],
+      return ty_fail(c, "padding %lld and %lld makes dim %d of shape %s negative", (long long)p->v[2 * k],
         (long long)p->v[2 * k + 1], x->ndim - k, ty_shape_of(x));
   }
   keep_channels_last(m, x);
@@ -395,7 +395,7 @@ static ty_status strided_fits(ty_call *c) {
       !__builtin_add_overflow(reach, step, &reach);
   }
   if (!ok || extent > (int64_t)1 << 44 || (!empty && (reach >= extent || ty_numel(x) == 0)))
-    return ty_fail(c, "size, stride and offset reach beyond the %s", ty_shape_of(x));
+    return ty_fail(c, "size, stride and offset reach beyond the shape %s", ty_shape_of(x));
   return TY_OK;
 }
 

@@ -87,7 +87,7 @@ ty_status ty_infer_randint(ty_call *c) {
   const int d = c->meta[0].dtype;
   const int64_t most = most_of(d), least = d == TY_BOOL || d == TY_U8 ? 0 : -most - 1;
   if (!ty_is_float((ty_dtype)d) && (low < least || high > most))
-    return ty_fail(c, "%s holds %lld to %lld, asked for are %lld to %lld", ty_dtype_names[d], (long long)least,
+    return ty_fail(c, "%s holds %lld to %lld, but %lld to %lld are asked for", ty_dtype_names[d], (long long)least,
       (long long)most, (long long)low, (long long)high);
   return TY_OK;
 }
@@ -109,7 +109,7 @@ ty_status ty_infer_randperm(ty_call *c) {
   ty_set_shape(&c->meta[0], created_dtype(&c->at[TY_AT_randperm_dtype], TY_I64), 1, &c->at[TY_AT_randperm_n].i);
   const int d = c->meta[0].dtype;
   if (!ty_is_float((ty_dtype)d) && c->at[TY_AT_randperm_n].i > most_of(d))
-    return ty_fail(c, "%s holds numbers up to %lld, asked for are %lld", ty_dtype_names[d], (long long)most_of(d),
+    return ty_fail(c, "%s holds numbers up to %lld, but %lld are asked for", ty_dtype_names[d], (long long)most_of(d),
       (long long)c->at[TY_AT_randperm_n].i);
   return TY_OK;
 }

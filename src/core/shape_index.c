@@ -100,7 +100,7 @@ ty_status ty_infer_scatter(ty_call *c) {
     TY_TRY(ty_need_same_dtype(c, 2, 0));
     bool fits = src->ndim == idx->ndim;
     for (int i = 0; fits && i < idx->ndim; i++) fits = idx->shape[i] <= src->shape[i];
-    if (!fits) return ty_fail(c, "argument 4 has shape %s; it must cover argument 3 of shape %s", ty_shape_of(src), ty_shape_of(idx));
+    if (!fits) return ty_fail(c, "argument 4 of shape %s is smaller than argument 3 of shape %s", ty_shape_of(src), ty_shape_of(idx));
   }
   ty_meta_of(x, &c->meta[0]);
   return TY_OK;
@@ -172,7 +172,7 @@ ty_status ty_infer_searchsorted(ty_call *c) {
   bool fits = s->ndim == 1 || (s->ndim > 1 && s->ndim == v->ndim);
   for (int i = 0; fits && s->ndim > 1 && i < s->ndim - 1; i++) fits = s->shape[i] == v->shape[i];
   if (!fits)
-    return ty_fail(c, "argument 1 has shape %s; it must be a vector or match argument 2 of shape %s but in the last dim",
+    return ty_fail(c, "argument 1 has shape %s; it must be a vector or match argument 2 of shape %s in all but the last dim",
       ty_shape_of(s), ty_shape_of(v));
   TY_TRY(ty_need_same_dtype(c, 1, 0));
   ty_set_shape(&c->meta[0], TY_I64, v->ndim, v->shape);

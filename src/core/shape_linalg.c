@@ -89,7 +89,7 @@ ty_status ty_infer_order_of_rows(ty_call *c) {
   int64_t shape[TY_MAXDIM];
   TY_TRY(ty_need_dtype(c, 0, TY_I64));
   if (p->ndim < 1 || m < 0 || m > SIDE_MOST || p->shape[p->ndim - 1] > m)
-    return ty_fail(c, "pivots have shape %s; each names one of %lld rows", ty_shape_of(p), (long long)m);
+    return ty_fail(c, "pivots have shape %s; there can't be more than the %lld rows", ty_shape_of(p), (long long)m);
   memcpy(shape, p->shape, sizeof *shape * (size_t)p->ndim);
   shape[p->ndim - 1] = m;
   ty_set_shape(&c->meta[0], TY_I64, p->ndim, shape);
@@ -108,7 +108,7 @@ ty_status ty_infer_matrix_rows(ty_call *c) {
   const bool svd = c->op->id == TY_OP_svd_rows;
   TY_TRY(matrices(c, 0, SIDE_MOST));
   const int64_t m = x->shape[x->ndim - 2], n = x->shape[x->ndim - 1];
-  if (svd && TY_MIN(m, n) > SVD_MOST) return ty_fail(c, "shape %s is too large: the lesser side may be %d", ty_shape_of(x), SVD_MOST);
+  if (svd && TY_MIN(m, n) > SVD_MOST) return ty_fail(c, "shape %s is too large: its shorter side is over %d", ty_shape_of(x), SVD_MOST);
   result(c, 0, 2, !svd && c->at[TY_AT_qr_rows_complete].i ? m : TY_MIN(m, n), svd ? m + 1 + n : m + n);
   return TY_OK;
 }
@@ -122,7 +122,7 @@ ty_status ty_infer_fourier(ty_call *c) {
   if (x->dtype != TY_F32 && x->dtype != TY_F64)
     return ty_fail(c, "argument 1 has dtype %s; it must be float32 or float64", ty_dtype_names[x->dtype]);
   if (d < 1 || (from_pairs && x->shape[d] != 2) || x->shape[d - 1] != ty_fourier_in(kind, n) / (from_pairs ? 2 : 1) || n < 1)
-    return ty_fail(c, "argument 1 has shape %s; that isn't of %lld elements", ty_shape_of(x), (long long)n);
+    return ty_fail(c, "argument 1 has shape %s, which doesn't fit a transform of %lld elements", ty_shape_of(x), (long long)n);
   if (!ty_fourier_takes(kind, n)) return ty_fail(c, "the size %lld has a factor above 13", (long long)n);
   int64_t shape[TY_MAXDIM + 1];
   memcpy(shape, x->shape, sizeof *shape * (size_t)d);

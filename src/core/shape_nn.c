@@ -17,7 +17,7 @@ ty_status ty_infer_matmul(ty_call *c) {
   ty_meta *m = &c->meta[0];
   if (a->ndim == 0 || b->ndim == 0) return ty_fail(c, "argument %d is a 0-dim tensor; matrices or vectors are needed", a->ndim ? 2 : 1);
   TY_TRY(ty_need_same_dtype(c, 1, 0));
-  if (a->dtype == TY_BOOL) return ty_fail(c, "dtype bool has no products");
+  if (a->dtype == TY_BOOL) return ty_fail(c, "dtype bool can't be multiplied");
   TY_TRY(blas_sizes(c, a));
   TY_TRY(blas_sizes(c, b));
   int db = b->ndim > 1 ? b->ndim - 2 : 0;
@@ -170,7 +170,7 @@ ty_status ty_infer_recurrent(ty_call *c) {
   if (c->in[2].t) TY_TRY(need_shape(c, 2, 1, weight));
   TY_TRY(need_shape(c, 3, 2, (int64_t[2]){r.n, r.h}));
   if (lstm) TY_TRY(need_shape(c, 4, 2, (int64_t[2]){r.n, r.h}));
-  else if (c->in[4].t) return ty_fail(c, "c0 is an LSTM's");
+  else if (c->in[4].t) return ty_fail(c, "c0 is only for an LSTM");
   const bool keep = c->ctx->grad_enabled && ty_will_record(c);
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, 3, (int64_t[3]){r.steps + lstm, r.n, r.h});
   ty_set_shape(&c->meta[1], (ty_dtype)x->dtype, 3, (int64_t[3]){keep ? r.steps : 0, r.n, r.kept * r.h});
@@ -208,7 +208,7 @@ ty_status ty_infer_batch_norm(ty_call *c) {
   for (int i = 1; i < 5; i++) {
     const ty_tensor *t = c->in[i].t;
     if (t && i < 3 && c->at[TY_AT_batch_norm_stats_training].i && ty_overlaps_itself(t))
-      return ty_fail(c, "%s is changed in place, and its elements share memory", c->op->param[i].name);
+      return ty_fail(c, "%s can't be changed in place, as its elements share memory: clone it", c->op->param[i].name);
     if (t && (t->ndim != 1 || t->shape[0] != n))
       return ty_fail(c, "%s has shape %s; it must have %lld elements to match argument 1 of shape %s",
         c->op->param[i].name, ty_shape_of(t), (long long)n, ty_shape_of(x));
@@ -257,7 +257,7 @@ ty_status ty_infer_layer_norm(ty_call *c) {
       return ty_fail(c, "%s has shape %s; it must be %s", c->op->param[i + 1].name, ty_shape_of(t), ty_shape_text(s->v, s->n));
     TY_TRY(ty_need_float(c, i));
     if (t && ty_compute_dtype((ty_dtype)t->dtype) != ty_compute_dtype((ty_dtype)x->dtype))
-      return ty_fail(c, "%s has dtype %s beside an input of %s",
+      return ty_fail(c, "%s has dtype %s, which doesn't fit an input of %s",
         c->op->param[i + 1].name, ty_dtype_names[t->dtype], ty_dtype_names[x->dtype]);
   }
   ty_meta_of(x, &c->meta[0]);
@@ -318,7 +318,7 @@ ty_status ty_infer_group_norm(ty_call *c) {
   const int64_t groups = c->at[TY_AT_group_norm_stats_groups].i;
   TY_TRY(ty_need_float(c, 0));
   if (x->ndim < 2 || groups < 1 || x->shape[1] % groups)
-    return ty_fail(c, "shape %s doesn't have channels in multiples of %lld", ty_shape_of(x), (long long)groups);
+    return ty_fail(c, "the number of channels of shape %s must be a multiple of %lld", ty_shape_of(x), (long long)groups);
   TY_TRY(group_norm_weight(c, 1, "weight"));
   TY_TRY(group_norm_weight(c, 2, "bias"));
   ty_meta_of(x, &c->meta[0]);
@@ -442,7 +442,7 @@ ty_status ty_infer_distances(ty_call *c) {
     fits = g->dtype == a->dtype && g->ndim == n && g->shape[n - 1] == b->shape[n - 2] &&
       !memcmp(g->shape, a->shape, sizeof *a->shape * (size_t)(n - 1));
   }
-  if (!fits) return ty_fail(c, "arguments must be rows of one width and batch, of float32 or float64");
+  if (!fits) return ty_fail(c, "arguments must be float32 or float64, with rows of equal width and equal batch dims");
   ty_meta_of(a, &c->meta[0]);
   if (!back) {
     int64_t shape[TY_MAXDIM];

@@ -12,7 +12,7 @@ ty_status ty_infer_view(ty_call *c) {
   m->has_stride = ty_view_strides(x, s->v, s->n, m->stride);
   m->own_layout = m->has_stride && x->own_layout;
   if (!m->has_stride && !x->own_layout)
-    return ty_fail(c, "a tensor of shape %s and strides %s can't be seen as %s without a copy: use reshape", ty_shape_of(x),
+    return ty_fail(c, "a tensor of shape %s and strides %s can't be viewed as %s without a copy: use reshape", ty_shape_of(x),
                    ty_shape_text(x->stride, x->ndim), ty_shape_text(s->v, s->n));
   return TY_OK;
 }
@@ -176,7 +176,7 @@ ty_status ty_infer_as_strided(ty_call *c) {
   const int64_t first = c->at[TY_AT_as_strided_storage_offset].i, n = ty_numel(x);
   ty_meta *m = &c->meta[0];
   int64_t last = first, count = 1;
-  if (!ty_is_contiguous(x)) return ty_fail(c, "argument 1 must be contiguous: contiguous() makes it so");
+  if (!ty_is_contiguous(x)) return ty_fail(c, "argument 1 must be contiguous: call contiguous()");
   if (size->n != stride->n) return ty_fail(c, "%d sizes and %d strides are given", size->n, stride->n);
   m->dtype = x->dtype;
   m->ndim = size->n;

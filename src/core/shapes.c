@@ -45,7 +45,7 @@ static ty_status flatten(ty_call *c) {
   int n = 0;
   TY_TRY(ty_norm_dim(c, first, x->ndim, x));
   TY_TRY(ty_norm_dim(c, last, x->ndim, x));
-  if (*first > *last) return ty_fail(c, "first dim %lld is behind last dim %lld", (long long)*first + 1, (long long)*last + 1);
+  if (*first > *last) return ty_fail(c, "first dim %lld is after last dim %lld", (long long)*first + 1, (long long)*last + 1);
   for (int d = 0; d < x->ndim; d++)
     if (d > *first && d <= *last) size[n - 1] *= x->shape[d];
     else size[n++] = x->shape[d];

@@ -55,12 +55,12 @@ static bool is_own(const ty_recording *r, const ty_tensor *leaf) {
 }
 
 static const char *refuses(const ty_program *p, const ty_node *n) {
-  if (n->done) return "part of it has been used";
-  if (!n->op) return n->internal ? "a checkpoint is part of it" : "an autograd.Function is part of it";
+  if (n->done) return "a backward has used part of it";
+  if (!n->op) return n->internal ? "it contains a checkpoint" : "it contains an autograd.Function";
   for (int j = 0; j < n->nout; j++)
-    if (n->hook[j]) return "a gradient has a hook";
+    if (n->hook[j]) return "one of its gradients has a hook";
   for (int i = 0; p && i < n->nin; i++)    /* another one in each call */
-    if (n->edge[i].leaf && is_own(p->r, n->edge[i].leaf)) return "a leaf that the function makes is part of it";
+    if (n->edge[i].leaf && is_own(p->r, n->edge[i].leaf)) return "it contains a leaf that the function makes";
   return NULL;
 }
 

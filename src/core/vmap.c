@@ -33,7 +33,7 @@ ty_status ty_vmap_view(ty_ctx *ctx, ty_tensor *t, int n, const int64_t *size, ty
 
 ty_status ty_vmap_repeated(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out) {
   ty_attr at = {.set = true, .n = (uint8_t)(t->ndim + 1)};
-  if (t->ndim == TY_MAXDIM) return ty_error(ctx, "vmap: a tensor of shape %s has no room for a dim more", ty_shape_of(t));
+  if (t->ndim == TY_MAXDIM) return ty_error(ctx, "vmap: a tensor of shape %s has no room for one more dim", ty_shape_of(t));
   at.v[0] = n;
   memcpy(at.v + 1, t->shape, sizeof(int64_t) * t->ndim);
   return ty_call_op2(ctx, TY_OP_expand, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
@@ -70,7 +70,7 @@ ty_status ty_vmap_laid_for(ty_vmap_call *m, int i, int rank) {
   ty_tensor *t = ty_vmap_example(m, i), *v;
   int64_t size[TY_MAXDIM];
   if (!t || m->w[i].t->ndim == t->ndim || t->ndim >= rank) return TY_OK;
-  if (rank >= TY_MAXDIM) return ty_error(m->one.ctx, "vmap: %s: a result of %d dims has no room for a dim more", m->one.op->shown, rank);
+  if (rank >= TY_MAXDIM) return ty_error(m->one.ctx, "vmap: %s: a result of %d dims has no room for one more dim", m->one.op->shown, rank);
   size[0] = m->map->size;
   for (int d = 0; d < rank; d++) size[1 + d] = d < rank - t->ndim ? 1 : t->shape[d - (rank - t->ndim)];
   TY_TRY(ty_vmap_view(m->one.ctx, m->w[i].t, rank + 1, size, &v));
@@ -168,7 +168,7 @@ ty_status ty_vmap_each(ty_vmap_call *m, ty_tensor **out) {
   ty_tensor *all[TY_MAXOUT] = {NULL}, *r[TY_MAXOUT];
   ty_status s = TY_OK;
   if (changes(m))
-    return ty_error(ctx, "vmap: %s changes tensors in place, which can't hold what each example makes of them", m->one.op->shown);
+    return ty_error(ctx, "vmap: %s changes tensors in place, which can't hold different values for each example", m->one.op->shown);
   ty_operand *made = ty_malloc(sizeof *made * (size_t)TY_MAX(n * nout, 1));
   if (!made) return ty_no_memory(ctx, "vmap");
   int64_t done = 0;
@@ -234,7 +234,7 @@ static ty_status become_mapped(ty_vmap_call *m, ty_tensor *t) {
   ty_tensor *all, *whole;
   ty_attr at = {.set = true, .i = TY_CONTIGUOUS};
   if (t->storage->id < m->map->begun || ty_storage_holders(t->storage) > 1 || t->whole || t->base || t->requires_grad)
-    return ty_error(ctx, "vmap: %s_: a tensor from outside, or a part of one, can't take what differs from example to example",
+    return ty_error(ctx, "vmap: %s_: a tensor from outside, or a part of one, can't hold different values for each example",
       m->one.op->shown);
   TY_TRY(ty_vmap_repeated(ctx, t, m->map->size, &all));
   const ty_status s = ty_call_op2(ctx, TY_OP_clone, ty_op_tensor(all), (ty_operand){0}, &at, NULL, &whole);
@@ -282,10 +282,10 @@ static ty_status draw_outside(ty_vmap_call *m, uint32_t mapped, ty_tensor *into,
   ty_ctx *ctx = m->one.ctx;
   const ty_vmap *within = ctx->map;
   if (m->map->draws == TY_VMAP_ERROR)
-    return ty_error(ctx, "vmap: %s draws random numbers: say with {randomness = 'different'} that each example has its own, or 'same'",
+    return ty_error(ctx, "vmap: %s draws random numbers: choose {randomness = 'different'}, with new ones for each example, or 'same'",
       m->one.op->shown);
   if (mapped && m->map->draws == TY_VMAP_SAME)
-    return ty_error(ctx, "vmap: %s: randomness 'same' is for what isn't drawn for mapped tensors", m->one.op->shown);
+    return ty_error(ctx, "vmap: %s: randomness 'same' can't be used for draws that depend on mapped tensors", m->one.op->shown);
   ctx->map = m->map->outer;
   const ty_status s = !mapped && m->map->draws == TY_VMAP_SAME
     ? ty_apply(ctx, m->one.op, m->one.in, m->one.nin, m->span, m->asked, into, out) : apply_mapped(m, into, out);

@@ -21,7 +21,7 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
   switch (fault) {
     case TY_FAULT_PROBABILITY:
-      return ty_error(ctx, "%s%s: row %lld has an element that is no probability; they must be finite and not negative",
+      return ty_error(ctx, "%s%s: row %lld has an element that isn't a probability, finite and not negative",
         name, where, value);
     case TY_FAULT_TOO_FEW:
       return ty_error(ctx, "%s%s: row %lld has %lld elements above 0; more indices can't be drawn from it", name, where, value, limit);

@@ -34,7 +34,7 @@ const char *ty_cuda_lost(cudaError_t e) {
     case cudaErrorContained:
     case cudaErrorTensorMemoryLeak:
 #endif
-      return "; the device can't be used any more by this process, which must restart; tensors on the cpu stay usable";
+      return "; this process can't use the device any more and must restart; tensors on the cpu stay usable";
     default: return "";
   }
 }
@@ -213,7 +213,7 @@ static void describe(int gpu) {
 __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_services *core, ty_gpu *out) {
   static char why[200];
   int n = 0;
-  if (core->interface != TY_INTERFACE) return "tycho/cuda.so was built with another version of Tycho's core: build both anew";
+  if (core->interface != TY_INTERFACE) return "tycho/cuda.so was built with another version of Tycho's core: rebuild both";
   ty_core = core;
   cudaError_t e = cudaGetDeviceCount(&n);
   for (int i = 0; e == cudaSuccess && i < n && i < TY_MAXGPU; i++) {

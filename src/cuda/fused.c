@@ -46,7 +46,7 @@ static int neighbours(const ty_fused *f, const ty_fused_walk *w) {
 }
 
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
-  if (ty_capturing()) return ty_error(ctx, "kernels aren't made while a graph is captured");     /* the driver loads nothing then */
+  if (ty_capturing()) return ty_error(ctx, "kernels can't be compiled while a graph is captured");     /* the driver loads nothing then */
   kernel *k = ty_malloc(sizeof *k);
   if (!k) return ty_no_memory(ctx, NULL);
   memset(k, 0, sizeof *k);

@@ -172,7 +172,7 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **ou
   const ty_graph *other = beside;
   if (capturing) return ty_error(ctx, "graph: a graph is being captured already");
   if (!ty_cuda_cached()) return ty_error(ctx, "graph: graphs need the caching allocator (TYCHO_CUDA_CACHE=0 is set)");
-  if (other && other->gpu != gpu) return ty_error(ctx, "graph: the pool is of cuda:%d, the current device is cuda:%d", other->gpu, gpu);
+  if (other && other->gpu != gpu) return ty_error(ctx, "graph: the pool is on cuda:%d, but the current device is cuda:%d", other->gpu, gpu);
   pool *p = other ? other->pool : pool_new(ctx, gpu);
   ty_graph *g = p ? ty_malloc(sizeof *g) : NULL;
   ty_launches *launches = g ? calloc(1, sizeof *launches) : NULL;
@@ -215,7 +215,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   if (g->lost) return ty_no_memory(ctx, "graph");
   if (e == cudaErrorStreamCaptureUnjoined) {
     cudaGetLastError();
-    return ty_error(ctx, "graph: capture failed on cuda:%d: another stream's work isn't joined: current_stream():wait_stream(s) belongs "
+    return ty_error(ctx, "graph: capture failed on cuda:%d: another stream's work isn't joined: call current_stream():wait_stream(s) "
       "at the function's end", g->gpu);
   }
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "graph: capture", g->gpu);

@@ -326,13 +326,13 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   pthread_mutex_lock(&lock);
   h->failures++;
   const long long reserved = h->reserved, allocated = h->allocated;
-  if (h->share) snprintf(limit, sizeof limit, ", at most %zu may be", h->most);
+  if (h->share) snprintf(limit, sizeof limit, ", at most %zu may be reserved", h->most);
   pthread_mutex_unlock(&lock);
   if (e != cudaSuccess) {                  /* a kernel's failure may have looked like too little memory */
     cudaGetLastError();
     snprintf(text, size, "; but the device fails: %s (%s)%s", cudaGetErrorString(e), cudaGetErrorName(e), ty_cuda_lost(e));
   } else
-    snprintf(text, size, "; of the device's %zu bytes %zu are free, %lld are held for %lld bytes in use%s", total, left,
+    snprintf(text, size, "; of the device's %zu bytes %zu are free; %lld are reserved for %lld bytes in use%s", total, left,
       reserved, allocated, limit);
 }
 

@@ -34,7 +34,7 @@ static ty_status open_library(ty_ctx *ctx) {
   pthread_mutex_lock(&lock);
   if (!opened) {
     void *lib = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    if (!lib) s = ty_error(ctx, "distributed: NCCL, by which GPUs exchange tensors, isn't there: %s", dlerror());
+    if (!lib) s = ty_error(ctx, "distributed: NCCL, through which GPUs exchange tensors, can't be loaded: %s", dlerror());
 #define FROM_LIB(f) if (s == TY_OK && !(p_##f = (__typeof__(&f))dlsym(lib, #f))) s = ty_error(ctx, "distributed: this NCCL has no " #f);
     NCCL(FROM_LIB)
     opened = s == TY_OK;

@@ -3,7 +3,7 @@
 
 ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {
   ty_rtc made;
-  if (ty_capturing()) return ty_error(ctx, "kernel: none is made while a graph is captured: call it once before");    /* as in fused.c */
+  if (ty_capturing()) return ty_error(ctx, "kernel: can't be compiled during graph capture: call it once before");    /* as in fused.c */
   TY_TRY(ty_rtc_get(ctx, gpu, source, &made));
   *out = made.fused;
   return TY_OK;

@@ -79,7 +79,7 @@ static bool make(int gpu, const char *source, ty_rtc *out, char *why) {
   struct cudaDeviceProp p;
   const char *version = ty_rtc_version();
   if (!version) { snprintf(why, TY_RTC_WHY, "there is no NVRTC"); return false; }
-  if (cudaGetDeviceProperties(&p, gpu) != cudaSuccess) { snprintf(why, TY_RTC_WHY, "the device can't be asked"); return false; }
+  if (cudaGetDeviceProperties(&p, gpu) != cudaSuccess) { snprintf(why, TY_RTC_WHY, "the device's properties can't be read"); return false; }
   snprintf(arch, sizeof arch, "sm_%d%d", p.major, p.minor);
   const size_t room = strlen(source) + strlen(version) + sizeof arch + 3;
   if (!(key = malloc(room))) { snprintf(why, TY_RTC_WHY, "out of memory"); return false; }

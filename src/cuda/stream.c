@@ -149,7 +149,7 @@ void ty_event_free(void *event) { cudaEventDestroy(event); }
 
 ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
   ty_stream *s = stream_or_default(gpu, stream);
-  if (s->gpu != gpu) return ty_error(ctx, "record: the event is of cuda:%d, the stream of cuda:%d", gpu, s->gpu);
+  if (s->gpu != gpu) return ty_error(ctx, "record: the event belongs to cuda:%d, but the stream to cuda:%d", gpu, s->gpu);
   CUDA(ctx, gpu, ty_use(gpu));
   CUDA(ctx, gpu, cudaEventRecord(event, s->s));
   return TY_OK;
@@ -176,7 +176,7 @@ ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) {
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms) {
   float f = 0;
   cudaError_t e = cudaEventElapsedTime(&f, from, to);
-  if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: synchronize() first");
+  if (e == cudaErrorNotReady) return ty_error(ctx, "elapsed_time: an event hasn't happened yet: call synchronize() first");
   if (e == cudaErrorInvalidResourceHandle || e == cudaErrorInvalidValue) {
     cudaGetLastError();
     return ty_error(ctx, "elapsed_time: both events must have been recorded, and made with enable_timing");

@@ -103,7 +103,7 @@ ty_status ty_blob_array(ty_ctx *ctx, ty_blob *b, size_t from, const char *descr,
     if (m.shape[i] < 0 || __builtin_mul_overflow(bytes, (size_t)m.shape[i], &bytes))
       return ty_error(ctx, "an array of an impossible shape");
   if (from > b->n || bytes > b->n - from)
-    return ty_error(ctx, "truncated: an array of %zu bytes where there are %zu", bytes, from > b->n ? 0 : b->n - from);
+    return ty_error(ctx, "truncated: an array of %zu bytes, of which only %zu are there", bytes, from > b->n ? 0 : b->n - from);
   if (fortran) {
     m.has_stride = true;
     int64_t stride = 1;
@@ -185,7 +185,7 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
     const size_t want = (size_t)st.size - at;
     const zip_int64_t k = want ? zip_fread(f, (char *)(*out)->p + at, TY_MIN(want, (size_t)1 << 30)) : zip_fread(f, &extra, 1);
     if (k < 0) s = zip_failed(ctx, z->path, zip_file_get_error(f));
-    else if (!want) { if (k) s = ty_error(ctx, "%s: '%.80s' is longer than it says", z->path, st.name); break; }
+    else if (!want) { if (k) s = ty_error(ctx, "%s: '%.80s' is longer than its header says", z->path, st.name); break; }
     else if (!k) s = ty_error(ctx, "%s: '%.80s' is truncated", z->path, st.name);
     else at += (size_t)k;
   }
@@ -198,7 +198,7 @@ ty_status ty_zip_read(ty_ctx *ctx, ty_zip *z, int i, ty_blob **out) {
 
 ty_status ty_zip_write(ty_ctx *ctx, const char *path, const ty_member *list, int n) {
   char temporary[TY_PATH_MOST];
-  if (!n) return ty_error(ctx, "%s: an archive of nothing can't be written", path);
+  if (!n) return ty_error(ctx, "%s: an archive can't be empty", path);
   int fd = ty_temporary(ctx, path, temporary);
   if (fd < 0) return TY_ERR;
   close(fd);

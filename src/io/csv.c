@@ -95,7 +95,7 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
         if (names && !add_line(names, word)) return ty_no_memory(ctx, path);
       } else {
         if (!whole || !number(word, c, &v))
-          return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is no number", path, (long long)line, (long long)k, word);
+          return ty_error(ctx, "%s: line %lld, field %lld: '%.60s' is not a number", path, (long long)line, (long long)k, word);
         if (!push(x, v)) return ty_no_memory(ctx, path);
       }
       if (at >= end || *at != sep) break;
@@ -105,12 +105,12 @@ static ty_status parse(ty_ctx *ctx, const char *path, const char *all, size_t si
     if (at < end && *at == '\r') at++;
     if (at < end && *at == '\n') at++;
     if (width >= 0 && k != width)
-      return ty_error(ctx, "%s: line %lld has %lld fields, the ones before %lld", path, (long long)line, (long long)k,
+      return ty_error(ctx, "%s: line %lld has %lld fields, but the lines before it have %lld", path, (long long)line, (long long)k,
         (long long)width);
     width = k;
     for (const char *p = row; p < stop; p++) line += *p == '\n';          /* newlines within quotes */
   }
-  if (width < 0) return ty_error(ctx, "%s: there are no lines", path);
+  if (width < 0) return ty_error(ctx, "%s: the file has no lines", path);
   *columns = width;
   return TY_OK;
 }

@@ -33,7 +33,7 @@ ty_status ty_idx_read(ty_ctx *ctx, const char *path, ty_tensor **out) {
   }
   gzbuffer(f, 1 << 17);
   if (gzread(f, head, 4) != 4) return fail(ctx, f, path, "truncated: no IDX header");
-  if (head[0] || head[1]) return fail(ctx, f, path, "no IDX file: it doesn't begin with two zero bytes");
+  if (head[0] || head[1]) return fail(ctx, f, path, "not an IDX file: it doesn't begin with two zero bytes");
   int k = 0;
   while (k < 4 && types[k].code != head[2]) k++;
   if (k == 4) return fail(ctx, f, path, "an IDX element type other than unsigned byte, int, float and double");

@@ -102,7 +102,7 @@ static ty_status bad(ty_ctx *ctx, const char *path, const char *why) { return ty
 
 static ty_status within(ty_ctx *ctx, const char *path, int64_t w, int64_t h) {
   if (w < 1 || h < 1 || w > 1 << 16 || h > 1 << 16 || w * h > TY_PIXELS_MOST)
-    return ty_error(ctx, "%s: a picture of %lldx%lld pixels; at most %lld are decoded", path, (long long)h,
+    return ty_error(ctx, "%s: a picture of %lldx%lld pixels; at most %lld can be decoded", path, (long long)h,
       (long long)w, (long long)TY_PIXELS_MOST);
   return TY_OK;
 }

@@ -118,7 +118,7 @@ ty_status ty_process_enter(ty_ctx *ctx, ty_process *out) {
   const char *mark = getenv("TYCHO_WORKER");
   if (!mark || strcmp(mark, "1") || fstat(SOCKET, &a) != 0 || fstat(LIFE, &b) != 0 || fstat(NOTE, &c) != 0 ||
       !S_ISSOCK(a.st_mode) || !S_ISFIFO(b.st_mode) || c.st_size != NOTE_BYTES)
-    return ty_error(ctx, "this is no worker of a DataLoader");
+    return ty_error(ctx, "this process is not a worker of a DataLoader");
   unsetenv("TYCHO_WORKER");                              /* what the worker starts is no worker */
   void *page = mmap(NULL, NOTE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, NOTE, 0);
   if (page == MAP_FAILED || fcntl(LIFE, F_SETOWN, getpid()) != 0 || fcntl(LIFE, F_SETFL, O_ASYNC | O_NONBLOCK) != 0) {

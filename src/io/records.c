@@ -11,7 +11,7 @@ ty_status ty_records_read(ty_ctx *ctx, const char *path, int head, const int *ch
   ty_meta lm = {.dtype = TY_U8, .ndim = 2, .shape = {n, head}}, im = {.dtype = TY_U8, .ndim = 4, .shape = {n, chw[0], chw[1], chw[2]}};
   ty_status st = TY_OK;
   if ((int64_t)b->n % (head + size) || !n)
-    st = ty_error(ctx, "%s: %zu bytes are no whole number of records of %lld bytes", path, b->n, (long long)(head + size));
+    st = ty_error(ctx, "%s: %zu bytes are not a whole number of records of %lld bytes", path, b->n, (long long)(head + size));
   if (st == TY_OK) st = ty_empty(ctx, &ty_cpu, &lm, labels);
   if (st == TY_OK && (st = ty_empty(ctx, &ty_cpu, &im, images)) != TY_OK) {
     ty_release(*labels);

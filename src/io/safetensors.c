@@ -115,7 +115,7 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
   json_t *h = order && (each || !sums) ? make_header(list, n, order, meta, nmeta, each) : NULL;
   char *text = h ? json_dumps(h, JSON_COMPACT | JSON_ENSURE_ASCII) : NULL;
   json_decref(h);
-  if (!text) ty_error(ctx, "%s: a name is not valid UTF-8, stands twice or is __metadata__, or memory is short", path);
+  if (!text) ty_error(ctx, "%s: a name is not valid UTF-8, occurs twice or is __metadata__, or there is no memory", path);
   else {
     char digits[DIGITS + 1];
     size_t len = strlen(text);
@@ -131,7 +131,7 @@ ty_status ty_safetensors_write(ty_ctx *ctx, const char *path, const ty_named *li
       } else { ty_error(ctx, "%s: out of memory", path); len = 0; }
     }
     if (len > HEADER_MOST) {
-      ty_error(ctx, "%s: not written: names and plain values would take %zu bytes of its header, which may have %u", path, len,
+      ty_error(ctx, "%s: not written: names and plain values would take %zu bytes of its header, which can have %u at most", path, len,
         HEADER_MOST);
       len = 0;
     }
@@ -226,7 +226,7 @@ static ty_status read_item(ty_ctx *ctx, ty_safetensors *f, const char *name, jso
       e->end > f->size - f->data)
     return ty_error(ctx, "%s: tensor '%.80s' lies outside the file", f->path, name);
   if (e->end - e->begin != bytes)
-    return ty_error(ctx, "%s: tensor '%.80s' has %llu bytes of data for a shape of %llu bytes", f->path, name,
+    return ty_error(ctx, "%s: tensor '%.80s' has %llu bytes of data, but its shape needs %llu", f->path, name,
       (unsigned long long)(e->end - e->begin), (unsigned long long)bytes);
   return TY_OK;
 }
@@ -265,17 +265,17 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
     return ty_error(ctx,
       "%s: written by an old torch.save; save it again with a PyTorch of 1.6 or later, which writes zip archives", f->path);
   if (len > HEADER_MOST)
-    return ty_error(ctx, "%s is no safetensors file: its header would have %llu bytes, over the limit of %u", f->path,
+    return ty_error(ctx, "%s is not a safetensors file: its header would have %llu bytes, over the limit of %u", f->path,
       (unsigned long long)len, HEADER_MOST);
   if (len > f->size - 8)
     return ty_error(ctx, "%s: truncated: the header has %llu bytes, the file %zu", f->path, (unsigned long long)len, f->size);
   f->data = 8 + (size_t)len;
   if (!(f->text = malloc((size_t)len + 1))) return read_failed(ctx, f, ENOMEM);
   if ((e = bytes_at(f, f->text, (size_t)len, 8))) return read_failed(ctx, f, e);
-  if (!len || f->text[0] != '{') return ty_error(ctx, "%s: the header is no JSON object", f->path);
+  if (!len || f->text[0] != '{') return ty_error(ctx, "%s: the header is not a JSON object", f->path);
   f->header = json_loadb(f->text, (size_t)len, JSON_REJECT_DUPLICATES, &err);
   if (!f->header) return ty_error(ctx, "%s: bad header: %.160s", f->path, err.text);
-  if (!json_is_object(f->header)) return ty_error(ctx, "%s: the header is no JSON object", f->path);
+  if (!json_is_object(f->header)) return ty_error(ctx, "%s: the header is not a JSON object", f->path);
   f->items = ty_malloc(sizeof(item) * (json_object_size(f->header) + 1));
   if (!f->items) return ty_no_memory(ctx, f->path);
   memset(f->items, 0, sizeof(item) * (json_object_size(f->header) + 1));
@@ -285,9 +285,9 @@ static ty_status read_header(ty_ctx *ctx, ty_safetensors *f) {
     if (!strcmp(name, "__metadata__")) {
       const char *key;
       json_t *s;
-      if (!json_is_object(v)) return ty_error(ctx, "%s: __metadata__ is no object", f->path);
+      if (!json_is_object(v)) return ty_error(ctx, "%s: __metadata__ is not an object", f->path);
       json_object_foreach(v, key, s)
-        if (!json_is_string(s)) return ty_error(ctx, "%s: metadata '%.80s' is no string", f->path, key);
+        if (!json_is_string(s)) return ty_error(ctx, "%s: metadata '%.80s' is not a string", f->path, key);
       continue;
     }
     TY_TRY(read_item(ctx, f, name, v, &f->items[f->n]));
@@ -334,13 +334,13 @@ const char *ty_safetensors_meta(const ty_safetensors *f, const char *key) {
 static ty_status verify_header(ty_ctx *ctx, const ty_safetensors *f) {
   const char *sums = ty_safetensors_meta(f, "tycho.sums"), *own = memmem(f->text, f->data - 8, OWN_SUM, strlen(OWN_SUM));
   char digits[DIGITS + 1];
-  if (!own || !sums) return ty_error(ctx, "%s: it has no checksums: damaged, or no checkpoint", f->path);
+  if (!own || !sums) return ty_error(ctx, "%s: it has no checksums: damaged, or not a checkpoint", f->path);
   own += strlen(OWN_SUM);
   if (own + DIGITS > f->text + f->data - 8) return ty_error(ctx, "%s: damaged: the header ends in its checksum", f->path);
   snprintf(digits, sizeof digits, "%016llx", (unsigned long long)header_sum(f->text, f->data - 8, own));
-  if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't have its checksum", f->path);
+  if (memcmp(digits, own, DIGITS)) return ty_error(ctx, "%s: damaged: the header doesn't match its checksum", f->path);
   if (strlen(sums) != (size_t)f->n * DIGITS)
-    return ty_error(ctx, "%s: damaged: %d tensors with %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
+    return ty_error(ctx, "%s: damaged: it has %d tensors, but %zu checksums", f->path, f->n, strlen(sums) / DIGITS);
   return TY_OK;
 }
 
@@ -399,7 +399,7 @@ ty_status ty_safetensors_read(ty_ctx *ctx, const ty_safetensors *f, bool verify,
   #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(min : bad) if (sums != NULL)
   for (int i = 0; i < (sums ? f->n : 0); i++)
     if (!has_sum(f, i, XXH3_64bits(lands_at(&f->items[i], t[i]), (size_t)(f->items[i].end - f->items[i].begin)))) bad = TY_MIN(bad, i);
-  if (bad < f->n) return ty_error(ctx, "%s: damaged: tensor '%.80s' doesn't have its checksum", f->path, f->items[bad].name);
+  if (bad < f->n) return ty_error(ctx, "%s: damaged: tensor '%.80s' doesn't match its checksum", f->path, f->items[bad].name);
   for (int i = 0; i < f->n; i++) {
     if (f->items[i].m.dtype == TY_BOOL) only_bools(ty_data(t[i]), (size_t)(f->items[i].end - f->items[i].begin));
     if (f->items[i].wide) widen(&f->items[i], ty_data(t[i]), (size_t)ty_numel(t[i]));

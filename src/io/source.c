@@ -161,7 +161,7 @@ static ty_status make(ty_ctx *ctx, const ty_source *s, int64_t i, int k, ty_batc
     b->made[k] = true;
   }
   if (p.c != m->shape[0] || p.h != m->shape[1] || p.w != m->shape[2])
-    return ty_error(ctx, "its picture is %dx%dx%d, the batch's first one %s: a transform such as Resize makes them alike",
+    return ty_error(ctx, "its picture is %dx%dx%d, the batch's first one %s: a transform such as Resize gives all the same size",
       p.c, p.h, p.w, ty_shape_text(m->shape, 3));
   ty_picture_write(&p, (char *)b->to[k] + (size_t)place * bytes * (size_t)p.c * (size_t)p.h * (size_t)p.w, m->dtype);
   return TY_OK;

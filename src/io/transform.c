@@ -96,7 +96,7 @@ ty_status ty_transform_make(ty_ctx *ctx, const char *name, const double *v, int 
     return ty_error(ctx, "transforms: posterize keeps 0 to 8 bits, got %g", v[1]);
   if (k == BLUR && ((int)v[0] % 2 == 0 || (int)v[1] % 2 == 0))
     return ty_error(ctx, "transforms: the sides of a blur's kernel must be odd, got %g and %g", v[0], v[1]);
-  if (k == AUTO_AUGMENT && v[0] >= TY_NPOLICY) return ty_error(ctx, "transforms: there is no policy %g", v[0]);
+  if (k == AUTO_AUGMENT && v[0] >= TY_NPOLICY) return ty_error(ctx, "transforms: there is no AutoAugment policy %g", v[0]);
   if (k == AUGMENT && v[1] > 30) return ty_error(ctx, "transforms: the magnitude must be 0 to 30, got %g", v[1]);
   return TY_OK;
 }
@@ -272,7 +272,7 @@ static ty_status resize_short(ty_ctx *ctx, const double *v, ty_picture *p, ty_ca
   int64_t tall = p->h, wide = p->w;
   short_side(&tall, &wide, (int64_t)v[0]);
   if (tall > SIDE_MOST || wide > SIDE_MOST)
-    return ty_error(ctx, "Resize: a picture of %dx%d would become %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
+    return ty_error(ctx, "Resize: a picture of %dx%d would become too large, %lldx%lld", p->h, p->w, (long long)tall, (long long)wide);
   return ty_resize(ctx, p, (int)TY_MAX(1, tall), (int)TY_MAX(1, wide), v[1] != 0, v[2] != 0, s);
 }
 

@@ -40,13 +40,13 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]), where v[i] is a number */
   if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
-    return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; tonumber(v) makes a number of an integer of the FFI's",
+    return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; convert an FFI integer with tonumber(v)",
       op->shown, k + 1, p->name, expected);
   if (p->type == TY_P_SIZES && (op->cls == TY_C_FILL || op->cls == TY_C_RANDOM) && index && lua_type(L, index) == LUA_TSTRING)
     return ty_throw(L, "%s: argument %d (%s) must be %s, got %s; options have names: {dtype = ...}, {device = ...}", op->shown, k + 1,
       p->name, expected, got);
   return ty_throw(L, "%s: argument %d (%s) must be %s, got %s%s%s", op->shown, k + 1, p->name, expected, got,
-    dot ? "; a method is called with a colon" : "", dot && number ? ", and v[i] of a vector is a number: v:select(1, i) is a tensor" : "");
+    dot ? "; a method is called with a colon" : "", dot && number ? ", and v[i] of a vector is a number: use v:select(1, i)" : "");
 }
 
 /* ---- where values stand ---- */
@@ -82,7 +82,7 @@ static int unknown_option(lua_State *L, const ty_op *op, const char *key, bool c
   luaL_Buffer all;
   luaL_buffinit(L, &all);
   for (int i = 0; i < n; i++) {
-    luaL_addstring(&all, i ? ", " : n > 1 ? "; there are " : "; there is ");
+    luaL_addstring(&all, i ? ", " : n > 1 ? "; the options are " : "; the only option is ");
     luaL_addstring(&all, names[i]);
   }
   luaL_pushresult(&all);
@@ -152,7 +152,7 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
     int most = 0;
     for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
     ty_throw(L, "%s: at most %d argument%s%s, got %d", op->shown, most, most == 1 ? "" : "s",
-      most && op->param[0].type <= TY_P_OPERAND ? ", a method's tensor among them" : "", most + top - arg + 1);
+      most && op->param[0].type <= TY_P_OPERAND ? ", counting a method's tensor" : "", most + top - arg + 1);
   }
   if (!options) return;
   luaL_checkstack(L, op->nparam + 8, "too many arguments");
@@ -160,7 +160,7 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
   while (lua_next(L, options)) {
     int i = 0;
     if (lua_type(L, -2) != LUA_TSTRING)
-      ty_throw(L, "%s: options are named, got one at index %s: a list and options are two tables, ({...}, {name = ...})", op->shown,
+      ty_throw(L, "%s: options need names, got one at index %s: give a list and options in two tables, ({...}, {name = ...})", op->shown,
         lua_tostring(L, (lua_pushvalue(L, -2), -1)));
     const char *key = lua_tostring(L, -2);
     while (i < op->nparam && strcmp(op->param[i].name, key)) i++;
@@ -252,7 +252,7 @@ static int dtype_at(lua_State *L, const ty_op *op, int k, int index) {
     const char *near = ty_nearest(lua_tostring(L, index), ty_dtype_names, TY_NDTYPE);
     for (unsigned i = 0; i < sizeof others / sizeof *others; i++)
       if (!strcmp(lua_tostring(L, index), others[i][0])) near = others[i][1];
-    if (near) ty_throw(L, "%s: '%s' is no dtype; did you mean '%s'?", op->shown, lua_tostring(L, index), near);
+    if (near) ty_throw(L, "%s: '%s' is not a dtype; did you mean '%s'?", op->shown, lua_tostring(L, index), near);
     bad(L, op, k, "a dtype such as 'float32'", index);
   }
   return d;

@@ -8,7 +8,7 @@
 typedef struct { lua_State *L; const char *who; ty_meta m; bool numbers, booleans; } shape_of;
 
 static int ragged(const shape_of *f, int depth, int64_t want, int64_t got) {
-  return ty_throw(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, the first there has %d",
+  return ty_throw(f->L, "%s: the nested list is ragged: a list at depth %d has %d elements, but the first at that depth has %d",
     f->who, depth + 1, (int)got, (int)want);
 }
 
@@ -33,14 +33,14 @@ static void check(shape_of *f, int depth) {  /* value on top */
     if (t == LUA_TNUMBER) f->numbers = true;
     else if (t == LUA_TBOOLEAN) f->booleans = true;
     else if (t == LUA_TTABLE)
-      ty_throw(L, "%s: the nested list is ragged: a list stands at depth %d where the first element is no list",
+      ty_throw(L, "%s: the nested list is ragged: there is a list at depth %d, where the first element isn't a list",
         f->who, depth + 1);
     else ty_throw(L, "%s: the nested list holds a %s; numbers or booleans are needed%s", f->who, ty_type_text(L, -1),
-      ty_test(L, -1) ? ": stack(list) joins tensors" : "");
+      ty_test(L, -1) ? ": use stack(list) to join tensors" : "");
     return;
   }
   if (t != LUA_TTABLE)
-    ty_throw(L, "%s: the nested list is ragged: a %s stands at depth %d where the first element is a list", f->who,
+    ty_throw(L, "%s: the nested list is ragged: there is a %s at depth %d, where the first element is a list", f->who,
       ty_type_text(L, -1), depth + 1);
   int64_t n = ty_list_length(L, -1);
   if (n < 0) ty_throw(L, "%s: a list at depth %d has holes (nil in the middle) or named fields", f->who, depth + 1);

@@ -40,7 +40,7 @@ static ty_pipeline *pipeline_at(lua_State *L, ty_ctx *ctx, int index) {
       lua_pop(L, 1);
       if (cast) t->dtype = (ty_dtype)v[0];               /* the dtype of the batch; its place in the list doesn't matter */
       else if (st == TY_OK) t->step[t->n++] = step;
-    } else ty_error(ctx, "transforms: step %d is no list of a name and up to %d numbers", i + 1, TY_TRANSFORM_ARGS);
+    } else ty_error(ctx, "transforms: step %d must be a list of a name and up to %d numbers", i + 1, TY_TRANSFORM_ARGS);
     lua_pop(L, 1);
     if (st != TY_OK) { free(t); return NULL; }
   }
@@ -65,7 +65,7 @@ static int apply_transforms(lua_State *L) {
   if (x->ndim != 3 || (x->dtype != TY_U8 && x->dtype != TY_F32) || ty_device_of(x)->gpu >= 0 || !ty_numel(x) ||
       x->shape[0] > 4 || x->shape[1] > 1 << 15 || x->shape[2] > 1 << 15)
     return ty_throw(L,
-      "transforms: a picture is a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s",
+      "transforms: a picture must be a uint8 or float32 tensor CxHxW on the cpu, with 1 to 4 channels; got %s of %s on %s",
       ty_dtype_names[x->dtype], ty_shape_of(x), ty_device_of(x)->name);
   ty_pipeline *t = pipeline_at(L, ctx, 2);
   if (!t) return ty_raise(L, ctx);
@@ -367,7 +367,7 @@ static int source_batch(lua_State *L) {
 
 /* ---- loaders ---- */
 
-#define FORKED "DataLoader: its workers are in the process that this one was forked from: a new iter() has workers of its own"
+#define FORKED "DataLoader: its workers belong to the process that this one was forked from: call iter() for workers of its own"
 typedef struct { ty_loader *loader; ty_source *source; int refs; } loader;      /* refs: the box's, and one per call in progress */
 
 static void loader_drop(loader *l) {

@@ -31,7 +31,7 @@ static void open_library(const char *path, ty_ctx *ctx) {
   ty_gpu_open open;
   if (!lib) { snprintf(reason, sizeof reason, "%s", dlerror()); return; }
   *(void **)&open = dlsym(lib, "ty_cuda_open");
-  const char *why = open ? open(&services, &ty_gpu_library) : "it has no entry";
+  const char *why = open ? open(&services, &ty_gpu_library) : "it has no entry point";
   if (why) { snprintf(reason, sizeof reason, "%s", why); ty_gpu_library.count = 0; return; }
   ty_gpu_properties first;
   if (ty_gpu_library.properties(ctx, 0, &first) == TY_OK) garbage = (long long)TY_MIN(first.memory / 32, (size_t)1 << 30);
@@ -140,7 +140,7 @@ static int timed_plans_set(lua_State *L) {        /* -> how often they have been
 
 /* rng_state(device) -> seed, offset of its generator; rng_state(device, seed, offset) sets them */
 static int rng_state(lua_State *L) {
-  ty_settle(L, "the generator's state is asked for");
+  ty_settle(L, "the generator's state is read or set");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
   ty_ctx *ctx = context(L);
   ty_generator g = ty_cpu_generator();

@@ -85,7 +85,7 @@ static int group_open(lua_State *L) {
     ty_transport_open open;
     if (lib) {
       *(void **)&open = dlsym(lib, "ty_mpi_open");
-      why = open ? open(TY_INTERFACE, &t) : "it has no entry";
+      why = open ? open(TY_INTERFACE, &t) : "it has no entry point";
     } else why = path ? dlerror() : "tycho was built without MPI: there is no tycho/mpi.so on package.cpath";
     if (!why) ty_groups_open(t);
   }

@@ -30,7 +30,7 @@ const char *ty_type_text(lua_State *L, int index) {
 ty_tensor *ty_check(lua_State *L, int index, const char *who, const char *what) {
   ty_tensor *t = ty_check_any(L, index, who, what);
   if (t->whole)
-    ty_throw(L, "%s: %s is mapped by vmap, and has neither values to be read nor a history of its own there: it goes with ops", who, what);
+    ty_throw(L, "%s: %s is mapped by vmap, where only ops can use it: it has no values to be read and no history of its own", who, what);
   return t;
 }
 

@@ -137,7 +137,7 @@ void ty_note_place(lua_State *L, const ty_tensor *result) {
 static int watch(lua_State *L) {
   ty_state *s = ty_state_of(L);
   lua_settop(L, 1);
-  ty_settle(L, "anomalies are looked for");
+  ty_settle(L, "anomaly detection is switched");
   s->watchful = !lua_isnil(L, 1);
   lua_rawseti(L, lua_upvalueindex(2), TY_R_WATCHER);
   return 0;

@@ -30,7 +30,7 @@ static int no_such(lua_State *L, int at) {
 static int64_t whole(lua_State *L, int at) {
   int64_t v;
   if (lua_type(L, at) != LUA_TNUMBER) no_such(L, at);
-  if (!ty_is_whole(lua_tonumber(L, at), &v)) ty_throw(L, "index: %f is no whole number within 2^53", lua_tonumber(L, at));
+  if (!ty_is_whole(lua_tonumber(L, at), &v)) ty_throw(L, "index: %f is not a whole number within 2^53", lua_tonumber(L, at));
   return v;
 }
 
@@ -167,7 +167,7 @@ static void by_rest(lua_State *L, path *p, int i, int n) {
   int64_t rest = current(L, p)->ndim - p->dim;
   for (int k = i + 1; k <= n; k++) {
     lua_rawgeti(L, 2, k);
-    if (is_rest(L, lua_gettop(L))) ty_throw(L, "index: '...' stands once in a list of indices");
+    if (is_rest(L, lua_gettop(L))) ty_throw(L, "index: '...' can be in a list of indices only once");
     const ty_tensor *t = ty_test(L, -1);
     rest -= t && (t->dtype == TY_BOOL || t->dtype == TY_U8) ? t->ndim : !is_new(L, -1);
     lua_pop(L, 1);
@@ -198,7 +198,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   while (lua_next(L, 2)) {               /* the largest index: a hole is an error, not an end */
     int64_t k;
     if (lua_type(L, -2) != LUA_TNUMBER || !ty_is_whole(lua_tonumber(L, -2), &k) || k < 1 || k > 64)
-      ty_throw(L, "index: the list of indices has a field that is no position");
+      ty_throw(L, "index: the list of indices has a field that isn't a position");
     n = TY_MAX(n, (int)k);
     if (ty_is_handle(L, -1)) { first = TY_MIN(first, (int)k); last = TY_MAX(last, (int)k); }
     lua_pop(L, 1);
@@ -394,7 +394,7 @@ int ty_index_set(lua_State *L) {
   if (t == LUA_TTABLE) list_at(L, s, 3, x);
   else if (ty_is_handle(L, 3)) ty_check_any(L, 3, "index", "the value");
   else if (t != LUA_TNUMBER && t != LUA_TBOOLEAN)
-    return ty_throw(L, "index: a number, tensor or nested list is assigned, got %s", luaL_typename(L, 3));
+    return ty_throw(L, "index: the value must be a number, a tensor or a nested list, got %s", luaL_typename(L, 3));
   if (fills_mask(L, x)) {
     begin(&a);
     a.small[0] = ty_op_tensor(ty_check_any(L, 1, "index", "the tensor"));

@@ -88,7 +88,7 @@ static int json_encode(lua_State *L) {
   json_t *j = to_json(L, 1, 0);
   char *s = *box = j ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS) : NULL;
   json_decref(j);
-  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON: it is nested too deep, or has a text that isn't UTF-8");
+  if (!s) return ty_throw(L, "json_encode: the value can't be written as JSON: it is nested too deeply, or has a string that isn't UTF-8");
   lua_pushstring(L, s);
   return 1;
 }
@@ -268,7 +268,7 @@ static int read_safetensors(lua_State *L) {
   const int device = lua_isnil(L, 3) ? 0 : ty_device_at(L, luaL_checkstring(L, 3), "load");
   void **box = ty_new_box(L, file_ends);               /* ended by the collector if an error jumps */
   ty_safetensors *f;
-  if (device > 0 && lua_toboolean(L, 2)) return ty_throw(L, "load: sums are verified on the cpu");
+  if (device > 0 && lua_toboolean(L, 2)) return ty_throw(L, "load: checksums can only be verified on the cpu");
   if (device < 0) return ty_throw(L, "load: there is no device '%s'", lua_tostring(L, 3));
   if (ty_safetensors_open(ctx, path, &f) != TY_OK) return ty_throw(L, "load: %s", ctx->err);
   *box = f;

@@ -21,7 +21,7 @@ static ty_recording *recording_at(lua_State *L, int i) {
   ty_recording *r = recorded_at(L, i - 1)->r;
   const int number = (int)luaL_optinteger(L, i, r->number);
   while (r && r->number != number) r = r->other;
-  if (!r) ty_throw(L, "compile: recording %d is no more", number);
+  if (!r) ty_throw(L, "compile: recording %d no longer exists", number);
   return r;
 }
 

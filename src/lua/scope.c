@@ -109,7 +109,7 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   ty_private(L, TY_R_KEPT);
   lua_pushvalue(L, 1);
   lua_rawget(L, -2);
-  if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is no open scope");
+  if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is not an open scope");
   lua_pop(L, 2);
   ty_modes *m = ty_own_modes(L, s);
   keep_results(L, 2, sc, sc->outer);

@@ -79,7 +79,7 @@ static int set_stream(lua_State *L) {
   ty_state *s = ty_state_of(L);
   resource *r = resource_at(L, 1, STREAM, "stream");
   if (!ty_gpu_library.stream_usable(r->gpu, r->p))
-    return ty_throw(L, "stream: argument 1 must be a stream of its own; the stream is a graph's, in which work is only recorded");
+    return ty_throw(L, "stream: argument 1 must not be a graph's stream, on which work is only recorded");
   hold_stream(resource_new(L, STREAM, r->gpu), ty_ctx_of(L, s)->stream[r->gpu]);
   ty_own_modes(L, s)->ctx.stream[r->gpu] = r->p;
   ty_modes_share_again(L, s);
@@ -275,7 +275,7 @@ static int launch(lua_State *L) {
         if (ty_device_of(t[l.nt])->gpu != k || !ty_is_contiguous(t[l.nt]))
           return ty_throw(L, "%s: %s must be contiguous and on cuda:%d", l.name, what, k);
         if (kinds[i] == 'w' && ctx->grad_enabled && ty_needs_grad(t[l.nt]))
-          return ty_throw(L, "%s: %s requires grad, and what a kernel writes has no gradient: no_grad, or an autograd.Function",
+          return ty_throw(L, "%s: %s requires grad, but what a kernel writes has no gradient: use no_grad or an autograd.Function",
             l.name, what);
         v.p = ty_data(t[l.nt++]);
         break;

@@ -47,7 +47,7 @@ static int totable(lua_State *L) {
   double made = 1;                         /* tables and elements, at each depth */
   for (int d = 0; d < t->ndim; d++) {
     made *= (double)t->shape[d];
-    if (made > TABLE_MOST) return ty_throw(L, "totable: shape %s is too large for tables of Lua's", ty_shape_of(t));
+    if (made > TABLE_MOST) return ty_throw(L, "totable: shape %s is too large for Lua tables", ty_shape_of(t));
     if (made == 0) break;
   }
   if (ty_device_of(t)->gpu >= 0) {
@@ -161,18 +161,18 @@ static int unknown(lua_State *L, const char *k) {
   static const char *const of_modules[] = {"parameters", "forward", "train", "eval", "modules", "children", "state_dict", "zero_grad",
     "load_state_dict", "named_parameters", "apply"};
   static const struct { const char *name, *instead; } elsewhere[] = {
-    {"numpy", "totable() gives numbers, data() an FFI pointer, tycho.save_npy a file"},
+    {"numpy", "use totable() for numbers, data() for an FFI pointer, tycho.save_npy for a file"},
     {"grad_fn", "is_leaf tells whether a recorded op made it; the graph can't be walked"},
-    {"type", "x.dtype is its dtype's name, x:to(dtype) converts"},
+    {"type", "use x.dtype for its dtype's name, x:to(dtype) to convert"},
     {"values", "several results come one after another: local v, i = x:max(2)"},
     {"indices", "several results come one after another: local v, i = x:max(2)"},
-    {"resize_", "reshape, view and new_empty make tensors of another size"},
-    {"set_", "detach() shares a tensor's memory, copy_() writes to it"},
-    {"new", "new_zeros, new_tensor, empty_like make one of its dtype and device"},
-    {"apply_", "ops work on all elements; x:data() is a pointer to them, for loops"},
-    {"map_", "ops work on all elements; x:data() is a pointer to them, for loops"},
-    {"is_nonzero", "x:item() ~= 0 asks that"},
-    {"detach_", "x:detach() gives another tensor of the same memory, without history"}};
+    {"resize_", "use reshape, view or new_empty for another size"},
+    {"set_", "use detach() to share a tensor's memory, copy_() to write to it"},
+    {"new", "use new_zeros, new_tensor or empty_like for one of its dtype and device"},
+    {"apply_", "use ops, which work on all elements, or loop over the pointer x:data()"},
+    {"map_", "use ops, which work on all elements, or loop over the pointer x:data()"},
+    {"is_nonzero", "use x:item() ~= 0"},
+    {"detach_", "use x:detach(), another tensor of the same memory without history"}};
   const char *names[700];
   int n = 0;
   for (; n < FIELDS; n++) names[n] = fields[n];
@@ -191,8 +191,8 @@ static int unknown(lua_State *L, const char *k) {
   const char *first = lua_getstack(L, 1, &ar) ? lua_getlocal(L, &ar, 1) : NULL;
   const bool of_self = first && !strcmp(first, "self") && lua_rawequal(L, 1, -1) && lua_getinfo(L, "n", &ar);
   if (first) lua_pop(L, 1);
-  if (of_self && ar.name) return ty_throw(L, "a tensor has no '%s', and it is self here: %s is called with a colon", k, ar.name);
-  if (of_self) return ty_throw(L, "a tensor has no '%s', and it is self here: methods are called with a colon", k);
+  if (of_self && ar.name) return ty_throw(L, "a tensor has no '%s', and self is a tensor here: call %s with a colon", k, ar.name);
+  if (of_self) return ty_throw(L, "a tensor has no '%s', and self is a tensor here: call methods with a colon", k);
   return ty_throw(L, "a tensor has no field or method '%s'", k);
 }
 
@@ -281,7 +281,7 @@ static int newindex_event(lua_State *L) {
   else {
     for (int i = 0; i < FIELDS; i++)
       if (!strcmp(k, fields[i])) return ty_throw(L, "field '%s' of a tensor can't be assigned", k);
-    return ty_throw(L, !strcmp(k, "data") ? "a tensor has no field '%s' to assign: tycho.no_grad(function() x:copy_(y) end) writes into it"
+    return ty_throw(L, !strcmp(k, "data") ? "a tensor has no field '%s' to assign: use tycho.no_grad(function() x:copy_(y) end)"
       : "a tensor has no field '%s' to assign", k);
   }
   return 0;
@@ -311,11 +311,11 @@ static int order_event(lua_State *L) {
 }
 
 static int concat_event(lua_State *L) {
-  return ty_throw(L, "'..' joins texts, not a %s with a %s: use x:item(), or tostring(x)", ty_type_text(L, 1), ty_type_text(L, 2));
+  return ty_throw(L, "'..' joins strings, not a %s with a %s: use x:item(), or tostring(x)", ty_type_text(L, 1), ty_type_text(L, 2));
 }
 
 static int call_event(lua_State *L) {
-  return ty_throw(L, "a tensor isn't called: for i, row in x:iter() do goes through its rows, x[i] is one");
+  return ty_throw(L, "a tensor can't be called: use for i, row in x:iter() do for its rows, x[i] for one");
 }
 
 static int unm_event(lua_State *L) {     /* Lua passes the operand twice */
@@ -363,7 +363,7 @@ static int detach(lua_State *L) {
 static int set_data(lua_State *L) {
   ty_settle(L, "a tensor is given other data");
   ty_tensor *x = ty_check(L, 1, "set_data", "argument 1"), *y = ty_check(L, 2, "set_data", "argument 2");
-  if (x->node || y->node) return ty_throw(L, "set_data: only leaves take other data");
+  if (x->node || y->node) return ty_throw(L, "set_data: only a leaf can be given other data");
   ty_storage_retain(y->storage);
   ty_storage_release(x->storage);
   x->storage = y->storage;

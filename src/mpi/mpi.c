@@ -26,7 +26,7 @@ static MPI_Datatype type[TY_NDTYPE];
 static MPI_Op own[REDUCTIONS];           /* where none of MPI's fits */
 static __thread char text[MPI_MAX_ERROR_STRING + 160];
 
-#define EXCHANGE "MPI (do all processes exchange the same? TYCHO_DEBUG=distributed compares)"
+#define EXCHANGE "MPI (do all processes make the same exchanges? TYCHO_DEBUG=distributed checks)"
 static const char *failed(const char *call, int code) {
   char why[MPI_MAX_ERROR_STRING];
   int n;
@@ -125,7 +125,7 @@ static const char *start(void *comm, int size, const ty_message *m, void **out) 
     in = r->shares;
   }
   pthread_mutex_lock(&lock);
-  if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process ends"; }
+  if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process is ending"; }
   MPI_Comm_rank(c, &r->rank);
   const bool root = m->peer == r->rank;
   const bool there = m->kind == TY_ALL_GATHER && m->in == (char *)m->out + m->n * r->rank * ty_dtype_size[m->dtype];
@@ -153,7 +153,7 @@ static const char *test(void *req, bool *done) {
   MPI_Status status;
   int flag = 0, got = 0;
   pthread_mutex_lock(&lock);
-  if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process ends"; }
+  if (over) { pthread_mutex_unlock(&lock); drop(r); return "the process is ending"; }
   const int e = MPI_Test(&r->r, &flag, &status);
   if (e == MPI_SUCCESS && flag && r->m.kind == TY_RECV) MPI_Get_count(&status, type[r->m.dtype], &got);
   pthread_mutex_unlock(&lock);
@@ -252,7 +252,7 @@ static const char *begin(void) {
 }
 
 __attribute__((visibility("default"))) const char *ty_mpi_open(uint32_t interface, const ty_transport **out) {
-  if (interface != TY_INTERFACE) return "it was built with another version of Tycho's core: build both anew";
+  if (interface != TY_INTERFACE) return "it was built with another version of Tycho's core: rebuild both";
   const char *why = transport.start ? NULL : begin();
   *out = &transport;
   return why;

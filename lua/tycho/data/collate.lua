@@ -16,7 +16,7 @@ local function values(list, where, names, device, dtype)
   local first = kind(list[1])
   local function differ(i, text) error(("%s: item %d %s"):format(where, names[i], text), 0) end
   for i, v in ipairs(list) do
-    if kind(v) ~= first then differ(i, ("is a %s, item %d a %s"):format(kind(v), names[1], first)) end
+    if kind(v) ~= first then differ(i, ("is a %s, item %d is a %s"):format(kind(v), names[1], first)) end
   end
   if first == "tensor" then
     local ok, whole = pcall(ops.stack, list, 1)
@@ -38,14 +38,14 @@ local function values(list, where, names, device, dtype)
     for i, item in ipairs(list) do
       for k in pairs(item) do
         if type(k) ~= "number" then
-          differ(i, ("is a list with the field '%s': a list or a table with names is needed"):format(tostring(k)))
+          differ(i, ("is a list that also has the field '%s': use either a list or a table with names"):format(tostring(k)))
         end
       end
     end
     for k = 1, #list[1] do
       local field = {}
       for i, item in ipairs(list) do
-        if #item ~= #list[1] then differ(i, ("is a list of %d, item %d one of %d"):format(#item, names[1], #list[1])) end
+        if #item ~= #list[1] then differ(i, ("is a list of %d, item %d is a list of %d"):format(#item, names[1], #list[1])) end
         field[i] = item[k]
       end
       out[k] = values(field, ("%s.%d"):format(where, k), names, device)
@@ -57,13 +57,13 @@ local function values(list, where, names, device, dtype)
       local field = {}
       for i, item in ipairs(list) do
         field[i] = item[k]
-        if field[i] == nil then differ(i, ("has no '%s', item %d has"):format(tostring(k), names[1])) end
+        if field[i] == nil then differ(i, ("has no '%s', but item %d has one"):format(tostring(k), names[1])) end
       end
       out[k] = values(field, ("%s.%s"):format(where, tostring(k)), names, device)
     end
     for i, item in ipairs(list) do
       for k in pairs(item) do
-        if list[1][k] == nil then differ(i, ("has '%s', item %d hasn't"):format(tostring(k), names[1])) end
+        if list[1][k] == nil then differ(i, ("has '%s', but item %d has not"):format(tostring(k), names[1])) end
       end
     end
     return out
@@ -89,7 +89,7 @@ return function(items, device, names, dtypes)
   end
   for i = 1, #items do
     if type(names[i]) ~= "number" then
-      error(("collate: argument 3 must list the items' numbers; %d is %s"):format(i, options.shown(names[i])), 0)
+      error(("collate: argument 3 must list the items' numbers; entry %d is %s"):format(i, options.shown(names[i])), 0)
     end
   end
   for i, item in ipairs(items) do
@@ -99,7 +99,7 @@ return function(items, device, names, dtypes)
     local field = {}
     for i, item in ipairs(items) do
       field[i] = item[k]
-      if field[i] == nil then error(("field %d: item %d has none"):format(k, names[i]), 0) end
+      if field[i] == nil then error(("field %d: item %d has no value"):format(k, names[i]), 0) end
     end
     out[k] = values(field, "field " .. k, names, device, dtypes and dtypes[k])
   end

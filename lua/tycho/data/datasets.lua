@@ -37,7 +37,7 @@ local function fields(self, with)
   return {pictures, {kind = "rows", tensor = self.labels}}
 end
 function Pictures:fields()
-  if self.transform and not transforms.steps(self.transform) then return nil, "its transform is, or has in it, a Lua function" end
+  if self.transform and not transforms.steps(self.transform) then return nil, "its transform is or contains a Lua function" end
   return fields(self, self.transform)
 end
 -- Picture i, float32 CxHxW in 0..1 unless a transform changes that, and its label, which counts from 1.
@@ -54,9 +54,9 @@ end
 -- The whole dataset on a device: its batch(positions), of an int64 tensor, gathers pictures and labels there and applies the transform
 -- (crops, flips, Cutout, Normalize) in one kernel, also within compiled steps.
 function Pictures:to(device)
-  if not self.images then fail("to: pictures in files don't lie on a device; a loader reads them") end
+  if not self.images then fail("to: pictures in files can't be moved to a device; read them with a DataLoader") end
   local steps = self.transform and transforms.steps(self.transform) or not self.transform and {}
-  if not steps then fail("to: the transform is a function; on a device, transforms of tycho.data.transforms run") end
+  if not steps then fail("to: the transform is a Lua function; a device can only run transforms of tycho.data.transforms") end
   local ok, set = pcall(resident.pictures, self.images, self.labels, steps, self.classes, device)
   if not ok then fail(bare(set)) end
   return set
@@ -106,7 +106,7 @@ local function define_idx(name, classes, default_root, help)
     end
     local images, labels = read "-images-idx3-ubyte", read "-labels-idx1-ubyte"
     if images.dtype ~= "uint8" or M.dim(images) ~= 3 or labels.dtype ~= "uint8" or M.dim(labels) ~= 1 or #images ~= #labels then
-      error(("%s holds images of shape %s and labels of shape %s, which don't belong together"):format(root,
+      error(("%s holds images of shape %s and labels of shape %s, which don't match"):format(root,
         tostring(images.shape), tostring(labels.shape)), 0)
     end
     if #labels > 0 and ops.amax(labels):item() >= #classes then error(("%s has a label above %d"):format(root, #classes - 1), 0) end
@@ -120,7 +120,7 @@ local digits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 -- path: FashionMNIST(root, {...}); so too for the other datasets.
 define_idx("FashionMNIST", {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"},
   "/usr/share/datasets/fashion-mnist",
-  "Debian's package dataset-fashion-mnist brings it (apt-get install dataset-fashion-mnist), or name another folder as root")
+  "install it with Debian's package dataset-fashion-mnist (apt-get install dataset-fashion-mnist), or give its folder as root")
 -- MNIST{root="mnist", train=true, transform=}: 28x28 pictures of digits; digit 0 has label 1.
 define_idx("MNIST", digits, "mnist", "name the folder of the four IDX files as root; to fetch them: for f in \z
   train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; "
@@ -207,7 +207,7 @@ define("ImageFolder", {root = false, train = "whole", transform = false, gray = 
   end
   if #paths == 0 then error(root .. " has no folders with .jpg or .png files", 0) end
   if #empty > 0 and not o.allow_empty then
-    error(("%s has folders without .jpg or .png files: %s; {allow_empty = true} makes classes of them"):format(root,
+    error(("%s has folders without .jpg or .png files: %s; with {allow_empty = true} they are classes too"):format(root,
       table.concat(empty, ", ")), 0)
   end
   return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes,
@@ -223,7 +223,7 @@ local function windows(o, count, path, what)
     end
   end
   if type(o.split) ~= "number" or not (o.split > 0 and o.split <= 1) then
-    error("split must be a share above 0 up to 1, got " .. options.shown(o.split), 0)
+    error("split must be a number above 0 and at most 1, got " .. options.shown(o.split), 0)
   end
   local cut, first = math.floor(count * o.split), 0
   if o.train == true then count = cut elseif o.train == false then first, count = cut, count - cut end
@@ -255,16 +255,16 @@ function Text:encode(text)
   local out = {}
   for i = 1, #text do
     out[i] = self.id_of[text:sub(i, i)]
-    if not out[i] then fail("encode: the text this was made of has no character '%s'", text:sub(i, i)) end
+    if not out[i] then fail("encode: the character '%s' doesn't occur in the dataset's text", text:sub(i, i)) end
   end
   return core.from_value(out, "int64")
 end
 -- The string for ids, a tensor or a list.
 function Text:decode(ids)
-  if type(ids) ~= "table" and not core.is_tensor(ids) then fail("decode: argument 1 must be ids, got %s", options.shown(ids)) end
+  if type(ids) ~= "table" and not core.is_tensor(ids) then fail("decode: argument 1 must be a list of ids, got %s", options.shown(ids)) end
   local out = {}
   for i, id in ipairs(core.is_tensor(ids) and M.flatten(ids):totable() or ids) do
-    out[i] = self.vocab[id] or fail("decode: there is no character %s", tostring(id))
+    out[i] = self.vocab[id] or fail("decode: there is no character with id %s", tostring(id))
   end
   return table.concat(out)
 end
@@ -353,7 +353,7 @@ define("CSV", {root = false, target = false, header = true, separator = ",", lab
       columns[#columns + 1] = names and names[k]
     end
   end
-  if #rest == 0 then error(o.root .. ": there is no column but the target", 0) end
+  if #rest == 0 then error(o.root .. ": the target is the only column", 0) end
   local set = {x = M.contiguous(M.float(ops.index(all, {core.from_value(rest, "int64")}, 2))), columns = columns}
   if at then
     local y = ops.select(all, 2, at)

@@ -78,7 +78,7 @@ function Subset:get(i)
 end
 -- The same items of the dataset on a device, if the dataset has to().
 function Subset:to(device)
-  if type(self.dataset.to) ~= "function" then fail("to: the subset's dataset can't be moved; datasets of pictures can") end
+  if type(self.dataset.to) ~= "function" then fail("to: the subset's dataset can't be moved to a device, as it has no method to()") end
   return data.Subset(self.dataset:to(device), self.indices)
 end
 local function dataset_at(who, d)
@@ -130,7 +130,7 @@ function data.ConcatDataset(list, ...)
     fail("ConcatDataset: one list of datasets is needed, such as ConcatDataset{a, b}")
   end
   options.items("ConcatDataset", "argument 1", list)
-  for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: %d in the list"):format(i), d):size() end
+  for i, d in ipairs(list) do n = n + dataset_at(("ConcatDataset: item %d of the list"):format(i), d):size() end
   local self = setmetatable({datasets = list, n = n, classes = list[1] and list[1].classes}, Concat)
   source.concatenated[self] = list
   return self
@@ -143,7 +143,7 @@ function data.ChainDataset(list)
   end
   options.items("ChainDataset", "argument 1", list)
   for i, d in ipairs(list) do
-    if type(d) ~= "table" or not d.iter then fail("ChainDataset: %d in the list has no iter()", i) end
+    if type(d) ~= "table" or not d.iter then fail("ChainDataset: item %d of the list has no iter()", i) end
   end
   return {iter = function()
     local at, step, state, control = 0, nil, nil, nil

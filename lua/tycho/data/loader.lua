@@ -85,7 +85,7 @@ local function taken(self, at, first, ...)
   if at.worker ~= worker or at.item ~= item then at.worker, at.item, at.slices = worker, item, 0 end
   at.slices = at.slices + 1
   if worker > 0 and at.slices * SLICE >= self.loader.timeout then
-    error(("DataLoader: worker %d, item %d: it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)")
+    error(("DataLoader: worker %d, item %d: no answer for %g seconds (the DataLoader's timeout= limits how long an item may take)")
       :format(worker, item, self.loader.timeout), 0)
   end
   return taken(self, at, core.loader_take(self.threads, SLICE))
@@ -123,7 +123,7 @@ local SIGNATURE = "batch_size=1, shuffle=false, sampler=nil, batch_sampler=nil, 
 DataLoader.__tostring = function(l)
   return ("DataLoader(%d items in %d batch%s)"):format(l.dataset:size(), l:size(), l:size() == 1 and "" or "es")
 end
-DataLoader.__call = function() fail("DataLoader: a loader isn't called; write for x, y in loader:iter() do") end
+DataLoader.__call = function() fail("DataLoader: a loader can't be called; write for x, y in loader:iter() do") end
 
 local function whole(self, name, least) options.whole("DataLoader", name, self[name], least) end
 
@@ -183,7 +183,7 @@ local function new(dataset, ...)
   self.recipe = self.num_workers > 0 and remote.recipe((source.base(dataset))) or nil      -- from which worker processes make it
   if streams then
     if self.num_workers > 0 and not self.recipe then
-      fail("DataLoader: workers can't read this dataset with iter(): it goes to them as tycho.data.Dataset(\"module\", {plain data})")
+      fail("DataLoader: workers can't read this dataset with iter(): pass it as tycho.data.Dataset(\"module\", {plain data})")
     end
     return new_stream(here, self, self.pin_memory and core.gpu.is_available() and pinned or same,
       function() return remote.start(self.recipe, self.num_workers, self.timeout) end)
@@ -206,9 +206,9 @@ local function new(dataset, ...)
   if self.num_workers > 0 and not self.recipe then
     local made, why = source.of(dataset)
     if not made and why ~= "it is empty" then
-      fail("DataLoader: workers can't make this dataset's items: %s. With num_workers goes what C can read (tensors \z
-        on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) and tycho.data.Dataset(\"module\", \z
-        {plain data}), which workers make anew", why)
+      fail("DataLoader: workers can't make this dataset's items: %s. num_workers needs a dataset that C can read (tensors \z
+        on the cpu, tycho.data.datasets with transforms of tycho.data.transforms) or tycho.data.Dataset(\"module\", \z
+        {plain data}), which each worker makes for itself", why)
     end
   end
   return self
@@ -340,7 +340,7 @@ function DataLoader:load_state_dict(d)
   if type(d) ~= "table" then fail("load_state_dict: argument 1 must be a loader's state, got " .. type(d)) end
   for _, k in ipairs {"epoch", "position", "seed"} do options.whole("load_state_dict", "the loader's " .. k, d[k], 0) end
   if (d.batch_sampler or false) ~= (self.batch_sampler and true or false) then
-    fail("load_state_dict: the state is of a loader %s a batch_sampler", d.batch_sampler and "with" or "without")
+    fail("load_state_dict: the state is of a loader %s a batch_sampler, unlike this one", d.batch_sampler and "with" or "without")
   end
   if d.batch_size then options.whole("load_state_dict", "the loader's batch_size", d.batch_size, 1) end
   if d.batch_size and d.batch_size ~= self.batch_size then

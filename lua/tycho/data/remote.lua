@@ -54,7 +54,7 @@ local function build(module, data)
   local dataset = make(tree.map(data, function(x) return x end))         -- a copy, which the module may turn into an object
   local indexed = type(dataset) == "table" and type(dataset.size) == "function" and type(dataset.get) == "function"
   if not indexed and not source.streams(dataset) then
-    error(("Dataset: what module '%s' made must have size() and get(i), or iter()"):format(module), 0)
+    error(("Dataset: the dataset that module '%s' made must have size() and get(i), or iter()"):format(module), 0)
   end
   return dataset
 end
@@ -175,7 +175,7 @@ local stream                             -- the state of a dataset with iter(): 
 function remote.get_worker_info()
   if not info then return nil end
   if stream and stream.shared then
-    fail("get_worker_info: a dataset with iter() must ask before its first item; without, its batches are shared out among the workers")
+    fail("get_worker_info: call it before iter() gives its first item; after that the loader divides the batches among the workers")
   end
   if stream and not stream.asked then    -- from here on each worker draws its own numbers
     stream.asked = true
@@ -332,14 +332,14 @@ function Pool:look(w, seconds)
     if self.owner[tag] then self.done[tag] = answer end
     return true
   end
-  if text == "closed" or core.process_gone(w.process) then broken(self, w, at(w) .. ": it ended (killed, or out of memory?)") end
+  if text == "closed" or core.process_gone(w.process) then broken(self, w, at(w) .. ": the process ended (killed, or out of memory?)") end
   local _, said = core.process_note(w.process)
   w.waited = w.waited + math.min(core.now() - before, seconds)
   if said ~= w.said then w.said, w.waited = said, 0 end
   local most = core.process_note(w.process) > 0 and self.timeout or math.max(START, self.timeout)
   if w.waited >= most then
     broken(self, w,
-      (at(w) .. ": it has hung for %g seconds (timeout= of the DataLoader says how long an item may take)"):format(most))
+      (at(w) .. ": no answer for %g seconds (the DataLoader's timeout= limits how long an item may take)"):format(most))
   end
 end
 

@@ -12,7 +12,7 @@ function Resident:batch(positions)
   if positions.device ~= self.images.device then positions = M.to(positions, self.images.device, {non_blocking = true}) end
   return ops.augment(self.images, positions, self.mean, self.std, self.crop, self.how), ops.index(self.labels, {positions}, 1)
 end
-function Resident:fields() return nil, "it lies on " .. self.images.device .. ", which makes its batches" end
+function Resident:fields() return nil, "it is on " .. self.images.device .. ", which makes its batches" end
 function Resident:get(i)
   source.need_item(i, self:size())
   local x, y = self:batch(core.from_value({i}, "int64"))
@@ -35,7 +35,7 @@ local function kernel(steps, h, w, channels)
     if name == "random_crop" then
       local p = s[4]
       if s[5] ~= p or s[6] ~= p or s[7] ~= p or s[8] ~= 0 or s[9] ~= 0 then
-        error("to: on a device, RandomCrop pads all sides alike, with 0", 0)
+        error("to: on a device, RandomCrop must pad all sides by the same size, with 0", 0)
       end
       crop, how.padding, how.random = {s[2], s[3]}, p, true
     elseif name == "hflip" then how.flip, how.random = s[2], how.random or s[2] > 0

@@ -118,7 +118,7 @@ function samplers.WeightedRandomSampler(weights, ...)
   end
   local low, most = ops.amin(weights):item(), ops.sum(core.methods.double(weights)):item()
   if not (low >= 0 and most > 0 and most < math.huge) then
-    fail("WeightedRandomSampler: argument 1 (weights) must be numbers from 0, one of them above it, got a least of %g and a sum of %g",
+    fail("WeightedRandomSampler: argument 1 (weights) must be numbers from 0 with a finite sum above 0, got a minimum of %g, a sum of %g",
       low, most)
   end
   whole("WeightedRandomSampler", "argument 2 (num_samples)", n, 1)

@@ -17,7 +17,7 @@ local ours = setmetatable({}, {__mode = "k"})    -- classes made by source.class
 local function is_table(v) return type(v) == "table" end
 function source.class(name)
   local class = setmetatable({}, {__index = function(_, k)
-    if type(k) == "number" then fail("%s: an item is had by get: set:get(%g)", name, k) end
+    if type(k) == "number" then fail("%s: items are read with get: set:get(%g)", name, k) end
   end})
   class.__index = class
   -- checks that methods defined later are called with a colon

@@ -16,7 +16,7 @@ Stream.__tostring = function(l) return ("DataLoader(a stream, batches of %d)"):f
 -- processes.
 local function new(dataset, o, place, start)
   for _, k in ipairs {"shuffle", "sampler", "batch_sampler"} do
-    if o[k] then fail("DataLoader: a dataset with iter() has an order of its own; %s can't be asked for", k) end
+    if o[k] then fail("DataLoader: a dataset with iter() sets its own order; %s can't be used with it", k) end
   end
   return setmetatable({dataset = dataset, batch_size = o.batch_size, drop_last = o.drop_last, collate = o.collate,
     seed = o.seed, place = place, epoch = 0, position = 0, start = start, ahead = o.num_workers * o.prefetch_factor}, Stream)
@@ -86,7 +86,7 @@ local function made_there(self, from)
     if self.pool ~= pool or #pool.workers == 0 then
       fail("DataLoader: this epoch's workers have been stopped: the loader was closed, or an error was raised")
     end
-    if pool.last ~= base + asked then fail("DataLoader: another loop has taken this loader's workers") end
+    if pool.last ~= base + asked then fail("DataLoader: another loop is using this loader's workers") end
     while left > 0 do
       local ok, got = pcall(answer)
       if not ok then fail(options.bare(got)) end

@@ -118,7 +118,7 @@ local function per_channel(who, mean, std)
     return v
   end
   mean, std = list("mean", mean), list("std", std)
-  if #mean ~= #std then fail("%s: %d means and %d deviations don't belong together", who, #mean, #std) end
+  if #mean ~= #std then fail("%s: mean has %d values, but std has %d", who, #mean, #std) end
   return {"normalize", #mean, mean[1], mean[2] or 0, mean[3] or 0, mean[4] or 0, std[1], std[2] or 1, std[3] or 1, std[4] or 1}
 end
 
@@ -302,7 +302,7 @@ local function members(who, list)
   for i, t in ipairs(list) do
     if type(t) ~= "function" and getmetatable(t) ~= Transform and
         not (type(t) == "table" and getmetatable(t) and getmetatable(t).__call) then
-      fail("%s: %d in the list is a %s, no transform and no function", who, i, type(t))
+      fail("%s: item %d of the list is a %s, neither a transform nor a function", who, i, type(t))
     end
     texts[i] = tostring(t)
     if steps then steps[i] = transforms.steps(t) end
@@ -316,7 +316,7 @@ local function joined(who, lists, dtypes)
   local out = {}
   for _, steps in ipairs(lists) do
     for _, s in ipairs(steps) do
-      if s[1] == "dtype" and not dtypes then fail(who .. ": all pictures get one dtype; put ConvertImageDtype behind it") end
+      if s[1] == "dtype" and not dtypes then fail(who .. ": all pictures must get one dtype: put ConvertImageDtype after it") end
       out[#out + 1] = s
     end
   end
@@ -504,7 +504,7 @@ local function projection(startpoints, endpoints)
     rows[2 * k], right[2 * k] = {0, 0, 0, x, y, 1, -v * x, -v * y}, {v}
   end
   local ok, m = pcall(core.ops.solve_system, M.cpu(core.from_value(rows, "float64")), M.cpu(core.from_value(right, "float64")))
-  if not ok then fail("perspective: no map takes startpoints to endpoints: three of them lie on a line") end
+  if not ok then fail("perspective: nothing maps startpoints to endpoints: three of the points lie on a line") end
   return m:flatten():totable()
 end
 -- perspective(x, startpoints, endpoints, {interpolation="bilinear", fill=0}): the map that takes four points {{x, y}, ...}, in pixels from

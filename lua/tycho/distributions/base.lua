@@ -31,7 +31,7 @@ end
 local FIELDS = {mean = true, mode = true, variance = true, stddev = true, probs = true, logits = true, support = true}
 for _, name in ipairs {"cdf", "icdf", "entropy"} do
   -- entropy() in nats; cdf(x), the probability of values up to x; icdf(p), its inverse; an error if the distribution has none.
-  Distribution[name] = function(self) fail("%s: there is no %s of it", self._name, name) end
+  Distribution[name] = function(self) fail("%s: this distribution has no %s", self._name, name) end
 end
 for name, call in pairs {draw = "draw(shape)", log_prob = "log_prob(x)"} do     -- for a user's own class
   Distribution[name] = function(self) fail("%s: a method %s is needed", self._name, call) end
@@ -65,7 +65,7 @@ local function refuse_nan(name, signature, o)
     if core.is_tensor(v) and M.is_floating_point(v) and M.numel(v) > 0 and lib.looks(v) then
       v = ops.amax(M.detach(v)):item()                     -- NaN if there is one
     end
-    if type(v) == "number" and v ~= v then fail("%s: %s is NaN, or has elements that are", name, k) end
+    if type(v) == "number" and v ~= v then fail("%s: %s is or contains NaN", name, k) end
   end
 end
 -- parent: the class from which this one inherits methods and fields. Gives the class and its constructor, which becomes distributions[name]
@@ -77,7 +77,7 @@ local function class(name, signature, parent, own)
     elseif k == "log_prob" or k == "cdf" or k == "icdf" then                  -- also of a number, on the parameters' device
       local fn = v
       v = function(self, x, ...)
-        if not is_distribution(self) then fail("%s: it is called with a colon: dist:%s(x)", name, k) end
+        if not is_distribution(self) then fail("%s: call it with a colon: dist:%s(x)", name, k) end
         if select("#", ...) > 0 then fail("%s: %s takes one value", self._name, k) end
         local like = type(x) == "number" and parameter_of(self) or nil
         if type(x) == "number" then
@@ -98,7 +98,7 @@ local function class(name, signature, parent, own)
     if c.get[k] then return c.get[k](self) end
     if k == "stddev" and c.get.variance then return ops.sqrt(c.get.variance(self)) end
     local v = c[k]
-    if v == nil and FIELDS[k] then fail("%s: there is no %s of it", name, k) end
+    if v == nil and FIELDS[k] then fail("%s: this distribution has no %s", name, k) end
     return v
   end
   -- Normal(loc=0, scale=2) if all parameters have one element
@@ -196,7 +196,7 @@ end
 -- rsample(shape): draws as differentiable functions of the parameters; an error if there is no such way.
 function Distribution:rsample(...)
   if not self.has_rsample then
-    fail("%s: draws aren't a function of the parameters that has gradients: use sample and log_prob", self._name)
+    fail("%s: there is no rsample, as draws have no gradients for the parameters: use sample and log_prob", self._name)
   end
   return self:draw(joined(sizes(self._name, "rsample", "sample_shape", ...), self.batch_shape, self.event_shape))
 end
@@ -232,7 +232,7 @@ end
 -- size 1 with expand=false) and the event's. An error if there is no finite list of them, see has_enumerate_support.
 function Distribution:enumerate_support(...)
   local o = options.arguments("enumerate_support", "expand=true", ...)
-  if not self.has_enumerate_support then fail("%s: there is no enumerate_support of it: its values aren't few", self._name) end
+  if not self.has_enumerate_support then fail("%s: this distribution has no enumerate_support: it has too many values", self._name) end
   local values, ones = self:values(), {}
   for i = 1, #self.batch_shape do ones[i] = 1 end
   local n, event = {values.shape[1]}, self.event_shape

@@ -177,7 +177,7 @@ function Mixture:init(o)
     fail("MixtureSameFamily: argument 1 must be a Categorical, got %s", options.shown(which))
   end
   if not base.is_distribution(of) or #of.batch_shape == 0 or of.batch_shape[#of.batch_shape] ~= which.n then
-    fail("MixtureSameFamily: argument 2 must be a distribution whose last batch dim has the %d components", which.n)
+    fail("MixtureSameFamily: argument 2 must be a distribution whose last batch dim has %d elements, one for each component", which.n)
   end
   self.batch_shape, self.event_shape = joined(of.batch_shape), joined(of.event_shape)
   table.remove(self.batch_shape)
@@ -213,7 +213,7 @@ end
 -- dist:cdf(x): the probability of draws up to x, of the shape that x and the batch broadcast to. An error if events aren't numbers, or the
 -- components have no cdf.
 function Mixture:cdf(x)
-  if #self.event_shape > 0 then fail("MixtureSameFamily: there is no cdf of it: its events are no numbers") end
+  if #self.event_shape > 0 then fail("MixtureSameFamily: this mixture has no cdf: its events aren't single numbers") end
   return ops.sum(self.component_distribution:cdf(M.unsqueeze(x, -1)) * self.mixture_distribution.probs, -1)
 end
 function Mixture:draw(shape)

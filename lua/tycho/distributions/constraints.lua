@@ -19,7 +19,7 @@ local function is_constraint(v) return type(v) == "table" and getmetatable(v) ==
 function Constraint:check(x)
   if not core.is_tensor(x) then fail("%s: check needs a tensor, got %s", self.name, options.shown(x)) end
   if M.dim(x) < self.event_dim then
-    fail("%s: check: a value has %d dims, got shape %s", self.name, self.event_dim, tostring(x.shape))
+    fail("%s: check: a value must have at least %d dims, got shape %s", self.name, self.event_dim, tostring(x.shape))
   end
   return self:_holds(x)
 end
@@ -160,7 +160,7 @@ local function list_of(who, list, dim)
   options.items(who, "the list of constraints", list)
   local event_dim, discrete = 0, false
   for i, c in ipairs(list) do
-    if not is_constraint(c) then fail("%s: %d in the list is %s, no constraint", who, i, options.shown(c)) end
+    if not is_constraint(c) then fail("%s: item %d of the list is %s, not a constraint", who, i, options.shown(c)) end
     event_dim, discrete = math.max(event_dim, c.event_dim), discrete or c.is_discrete
   end
   return list, event_dim, discrete

@@ -156,5 +156,5 @@ function distributions.kl_divergence(p, q)
     end
     a = rawget(a, "_parent")
   end
-  fail("kl_divergence: there is none known of %s and %s; register_kl adds one", p._name, q._name)
+  fail("kl_divergence: no formula is known for %s and %s; add one with register_kl", p._name, q._name)
 end

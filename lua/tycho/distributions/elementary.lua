@@ -275,6 +275,6 @@ function KL.Categorical(p, q)
 end
 function KL.OneHotCategorical(p, q) return KL.Categorical(p.base, q.base) end
 function KL.Independent(p, q)
-  if p.n ~= q.n then fail("kl_divergence: Independent over %d and %d dims", p.n, q.n) end
+  if p.n ~= q.n then fail("kl_divergence: two Independent must be over the same number of dims, got %d and %d", p.n, q.n) end
   return p:over(distributions.kl_divergence(p.base, q.base))
 end

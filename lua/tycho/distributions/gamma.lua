@@ -188,7 +188,7 @@ function Binomial:values()
   local n = self.total_count
   local most = M.numel(n) > 0 and ops.amax(n):item() or 0
   if M.numel(n) > 0 and ops.amin(n):item() ~= most then
-    fail("Binomial: entropy and enumerate_support need one total_count for all, got some from %d to %d", ops.amin(n):item(), most)
+    fail("Binomial: entropy and enumerate_support need the same total_count everywhere, got values from %d to %d", ops.amin(n):item(), most)
   end
   return ops.range(0, most, 1, same(n))
 end
@@ -260,7 +260,7 @@ end
 function KL.Beta(p, q) return KL.Dirichlet(p.pair, q.pair) end
 function KL.Poisson(p, q) return p.rate * (ops.log(p.rate) - ops.log(q.rate)) - p.rate + q.rate end
 function KL.Binomial(p, q)
-  base.need("kl_divergence", "a Binomial's total_count must be at least the other's", p.total_count, ops.ge(p.total_count, q.total_count))
+  base.need("kl_divergence", "the first's total_count must be at least the second's", p.total_count, ops.ge(p.total_count, q.total_count))
   local loss = p.total_count * (p.probs * (p.logits - q.logits) + ops.log1p(-p.probs) - ops.log1p(-q.probs))
   return ops.where(ops.gt(p.total_count, q.total_count), math.huge, loss)
 end

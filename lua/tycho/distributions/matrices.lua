@@ -105,7 +105,7 @@ function Wishart:entropy()
 end
 function KL.Wishart(p, q)
   if p.event_shape[1] ~= q.event_shape[1] then
-    fail("kl_divergence: matrices must be of one size, got %s and %s", tostring(p.event_shape), tostring(q.event_shape))
+    fail("kl_divergence: matrices must have the same size, got %s and %s", tostring(p.event_shape), tostring(q.event_shape))
   end
   local n = p.event_shape[1]
   return (q.df * (log_scale(q) - log_scale(p)) + p.df * (trace_of_solved(q, p.covariance_matrix) - n) +

@@ -17,7 +17,7 @@ local function check(name, signature)
       options.shown(signature))
   end
   if rawget(distributions, name) or rawget(chain.transforms, name) then
-    fail("extend: '%s' is one of the library's: take another name", name)
+    fail("extend: '%s' is the name of one of the library's classes: choose another", name)
   end
 end
 
@@ -52,7 +52,7 @@ function Distribution:extend(name, signature)
   local meta = type(self) == "table" and getmetatable(self)
   local of = meta and meta.__index
   if of ~= Distribution and not (type(of) == "table" and rawget(of, "_signature")) then
-    fail("extend: it is called with a colon, of a class: distributions.Distribution:extend(\"Name\", \"loc, scale\")")
+    fail("extend: call it with a colon on a class: distributions.Distribution:extend(\"Name\", \"loc, scale\")")
   end
   check(name, signature)
   signature = signature or (of ~= Distribution and of._signature) or ""
@@ -64,7 +64,7 @@ function Distribution:extend(name, signature)
   end
   meta = getmetatable(made)
   function meta.__newindex(_, k, v)
-    if CALLED[k] then fail("%s: a distribution of one's own has %s, which sample and rsample call; '%s' isn't", name, CALLED[k], k) end
+    if CALLED[k] then fail("%s: define %s, which sample and rsample call, instead of '%s'", name, CALLED[k], k) end
     rawset(class, k, nil)                  -- a redefined method is checked again
     if k == "support" then base.supports(class, v) else class[k] = v end
   end
@@ -72,7 +72,7 @@ function Distribution:extend(name, signature)
 end
 -- The base of all distributions: its method extend makes a class. Calling it is an error.
 distributions.Distribution = setmetatable({}, {__index = Distribution, __call = function()
-  fail("Distribution: it is a base class: distributions.Distribution:extend(\"Name\", \"loc, scale\") makes a class of it")
+  fail("Distribution: this is a base class: distributions.Distribution:extend(\"Name\", \"loc, scale\") makes a class of your own")
 end})
 
 local NEEDED = {forward = "forward(x)", inverse = "inverse(y)", slope = "log_abs_det_jacobian(x, y)"}
@@ -90,13 +90,13 @@ function Transform:extend(name, signature) -- luacheck: no self
   local t, make = chain.define(name, signature or "", {own = true})
   for _, arg in ipairs(options.names(signature or "")) do
     if t[arg] ~= nil or NEEDED[arg] or THEIR_FIELDS[arg] then
-      fail("%s: an argument can't be named '%s': transforms have that themselves", name, arg)
+      fail("%s: an argument can't be named '%s': every transform has a field or method of that name", name, arg)
     end
   end
   for k, call in pairs(NEEDED) do t[k] = function() fail("%s: a method %s is needed", name, call) end end
   return setmetatable({}, {__index = t, __call = function(_, ...) return make(...) end, __tostring = function() return "class " .. name end,
     __newindex = function(_, k, v)
-      if THEIRS[k] then fail("%s: a transform of one's own has %s; '%s' isn't called", name, THEIRS[k], k) end
+      if THEIRS[k] then fail("%s: define %s instead of '%s', which isn't called", name, THEIRS[k], k) end
       t[k == "log_abs_det_jacobian" and "slope" or k] = chain.checking(name, k, v)
     end})
 end

@@ -33,7 +33,7 @@ local function way(who, c, simplex)
     return T.IndependentTransform(way(who, c.base_constraint, simplex), c.reinterpreted_batch_ndims)
   end
   local make = ways[c.name:match "^[%w_]+"]
-  if not make then fail("%s: there is no transform to %s", who, tostring(c)) end
+  if not make then fail("%s: no transform is known to the constraint %s", who, tostring(c)) end
   return make(c)
 end
 -- A bijective transform of the real numbers to the values that satisfy the constraint; an error if there is none.

@@ -41,7 +41,7 @@ function Transformed:init(o)
   local whole = chain.transforms.ComposeTransform(list)
   local shape, event = joined(of.batch_shape, of.event_shape), #of.event_shape
   local into, out = whole.domain.event_dim, whole.codomain.event_dim
-  if #shape < into then fail("%s: the transforms take %d dims, the base has shape %s", name, into, tostring(of.batch_shape)) end
+  if #shape < into then fail("%s: the transforms need a base of %d dims or more, got shape %s", name, into, tostring(of.batch_shape)) end
   local after = whole:forward_shape(shape)
   local before = whole:inverse_shape(after)
   if table.concat(before, "x") ~= table.concat(shape, "x") then
@@ -110,7 +110,7 @@ local function monotone(self, what, p)
   local sign = 1
   for _, t in ipairs(self.transforms) do
     if t.domain.event_dim > 0 or not t.bijective then
-      fail("%s: there is no %s of it: %s takes no single numbers in order", self._name, what, tostring(t))
+      fail("%s: this distribution has no %s: %s isn't a monotonic function of single numbers", self._name, what, tostring(t))
     end
     sign = sign * t.sign
   end

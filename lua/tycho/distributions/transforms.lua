@@ -22,7 +22,7 @@ local Transform = {is_transform = true, bijective = true, domain = C.real, codom
 -- t:log_abs_det_jacobian(x, y): log |det dy/dx| with x's shape except the dims of t.domain.event_dim. y, which is t(x), may be omitted. An
 -- error for a transform that isn't bijective.
 function Transform:log_abs_det_jacobian(x, y)
-  if not self.bijective then fail("%s: there is no log_abs_det_jacobian of it: it isn't bijective", tostring(self)) end
+  if not self.bijective then fail("%s: this transform has no log_abs_det_jacobian, as it isn't bijective", tostring(self)) end
   return self:slope(x, y)
 end
 -- t:forward_shape({sizes}), t:inverse_shape({sizes}): the shape of the result for an x, or a y, of this shape
@@ -31,7 +31,8 @@ function Transform.inverse_shape(_, shape) return shape end
 local get = {}
 function get.event_dim(self)
   local a, b = self.domain.event_dim, self.codomain.event_dim
-  if a ~= b then fail("%s: it makes events of %d dims ones of %d: ask domain.event_dim or codomain.event_dim", tostring(self), a, b) end
+  if a ~= b then fail("%s: no single event_dim: it maps events of %d dims to events of %d; use domain.event_dim or codomain.event_dim",
+    tostring(self), a, b) end
   return a
 end
 local function field(t, self, k)
@@ -121,7 +122,7 @@ local function check_list(who, list)
   end
   options.items(who, "the list of transforms", list)
   for i, t in ipairs(list) do
-    if not is_transform(t) then fail("%s: %d in the list is %s, no transform", who, i, options.shown(t)) end
+    if not is_transform(t) then fail("%s: item %d of the list is %s, not a transform", who, i, options.shown(t)) end
   end
   return {unpack(list)}
 end
@@ -244,13 +245,13 @@ transform("IndependentTransform", "base_transform, reinterpreted_batch_ndims", {
   },
   forward = function(t, x)
     if M.dim(x) < t.domain.event_dim then
-      fail("IndependentTransform: values have %d dims or more, got shape %s", t.domain.event_dim, tostring(x.shape))
+      fail("IndependentTransform: values must have at least %d dims, got shape %s", t.domain.event_dim, tostring(x.shape))
     end
     return t.base_transform:forward(x)
   end,
   inverse = function(t, y)
     if M.dim(y) < t.codomain.event_dim then
-      fail("IndependentTransform: values have %d dims or more, got shape %s", t.codomain.event_dim, tostring(y.shape))
+      fail("IndependentTransform: values must have at least %d dims, got shape %s", t.codomain.event_dim, tostring(y.shape))
     end
     return t.base_transform:inverse(y)
   end,
@@ -280,7 +281,7 @@ transform("ReshapeTransform", "in_shape, out_shape", {
       for i, n in ipairs(t[k]) do count[k] = count[k] * options.whole(name, k .. "[" .. i .. "]", n, 0) end
     end
     if count.in_shape ~= count.out_shape then
-      fail("%s: in_shape and out_shape must have as many elements, got %d and %d", name, count.in_shape, count.out_shape)
+      fail("%s: in_shape and out_shape must have the same number of elements, got %d and %d", name, count.in_shape, count.out_shape)
     end
   end,
   get = {

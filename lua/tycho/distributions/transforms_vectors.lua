@@ -13,7 +13,7 @@ local transform = all.define
 local REAL_MATRIX = C.independent(C.real, 2)
 
 local function vectors(who, shape)
-  if #shape < 1 then fail("%s: values are vectors along the last dim, got a number", who) end
+  if #shape < 1 then fail("%s: values must be vectors along the last dim, got a number", who) end
   return shape[#shape]
 end
 -- A shape with its last `without` dims replaced by the given ones

@@ -134,7 +134,7 @@ end
 local function divergence(trace)
   return function(p, q)
     if p.event_shape[1] ~= q.event_shape[1] then
-      fail("kl_divergence: events must be of one size, got %d and %d elements", p.event_shape[1], q.event_shape[1])
+      fail("kl_divergence: events must have the same size, got %d and %d elements", p.event_shape[1], q.event_shape[1])
     end
     local apart = q:reach(M.unsqueeze(q.loc - p.loc, -1))
     return (q:log_det() - p:log_det() + trace(p, q) + apart - p.event_shape[1]) / 2

@@ -41,7 +41,7 @@ local function transposed(name, x, w, b, stride, padding, more, groups, dilation
   local size = {x.shape[1], w.shape[2] * groups}
   for i = 1, 2 do
     size[i + 2] = lib.transposed_size(x.shape[i + 2], w.shape[i + 2], stride[i], padding[i], dilation[i]) + more[i]
-    if size[i + 2] < 1 then fail(name, "an input of shape %s leaves no output", tostring(x.shape)) end
+    if size[i + 2] < 1 then fail(name, "an input of shape %s gives an empty output", tostring(x.shape)) end
   end
   if x.shape[2] ~= w.shape[1] then
     fail(name, "argument 1 has shape %s; dim 2 must be %d to match argument 2 of shape %s", tostring(x.shape),
@@ -157,7 +157,7 @@ for dims, size in ipairs {"int", "pair", "triple"} do
     "p-norm of each kernel_size window",
     function(x, p, k, stride, ceil_mode)
       if p == 0 or p ~= p or math.abs(p) == math.huge then
-        fail(("lp_pool%dd"):format(dims), "p must be finite and not 0, got %g: of the largest it is max_pool%dd", p, dims)
+        fail(("lp_pool%dd"):format(dims), "p must be finite and not 0, got %g; for the maximum use max_pool%dd", p, dims)
       end
       local y, n = M[("avg_pool%dd"):format(dims)](ops.pow(x, p), k, stride, 0, {ceil_mode = ceil_mode}), 1
       for i = 1, dims do n = n * (dims == 1 and k or k[i]) end
@@ -181,7 +181,7 @@ def("pad",
     if type(value) ~= "number" then fail("pad", "value must be a number or a boolean, got %s", lib.shown(value)) end
     if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
     if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
-      fail("pad", "argument 2 has %d numbers; it takes two for each of up to %d dims", #pad, M.dim(x))
+      fail("pad", "argument 2 has %d numbers; it needs two for each of up to %d dims", #pad, M.dim(x))
     end
     local crop, more, any = {}, {}, false
     for i, k in ipairs(pad) do crop[i], more[i], any = math.min(k, 0), math.max(k, 0), any or k < 0 end
@@ -236,7 +236,7 @@ def("fold",
       local c = y.shape[2] / (k[1] * k[2])
       if nh < 1 or nw < 1 then fail("fold", "the window is larger than the padded output of size %d x %d", size[1], size[2]) end
       if c % 1 ~= 0 or y.shape[3] ~= nh * nw then
-        fail("fold", "argument 1 has shape %s; it must have channels in multiples of %d and %d columns",
+        fail("fold", "argument 1 has shape %s; its channels must be a multiple of %d, and its columns %d",
           tostring(y.shape), k[1] * k[2], nh * nw)
       end
       local H, W = size[1] + 2 * padding[1], size[2] + 2 * padding[2]
@@ -374,7 +374,7 @@ def("group_norm",
   "channels (dim 2) normalised in groups, for each item of the batch, then scaled and shifted",
   function(x, groups, w, b, eps)
     if M.dim(x) < 2 or groups < 1 or x.shape[2] % groups ~= 0 then
-      fail("group_norm", "shape %s doesn't have channels in multiples of %d", tostring(x.shape), groups)
+      fail("group_norm", "the number of channels of shape %s must be a multiple of %d", tostring(x.shape), groups)
     end
     for i, t in pairs {w or false, b or false} do
       if t and M.numel(t) ~= x.shape[2] then
@@ -383,7 +383,7 @@ def("group_norm",
       end
     end
     if M.numel(x) == groups then
-      fail("group_norm", "shape %s has one value a group: there is nothing to normalise by", tostring(x.shape))
+      fail("group_norm", "shape %s has one value per group, which can't be normalised", tostring(x.shape))
     end
     return (ops.group_norm_stats(x, groups, w and M.reshape(w, -1), b and M.reshape(b, -1), {eps = eps}))
   end, NN)
@@ -395,7 +395,7 @@ def("instance_norm",
     if not own then return F.batch_norm(x, mean, var, w, b, {eps = eps}) end
     local n, c = x.shape[1], x.shape[2]
     if M.numel(x) == n * c and n > 0 then
-      fail("instance_norm", "shape %s has one value a channel: there is nothing to normalise by", tostring(x.shape))
+      fail("instance_norm", "shape %s has one value per channel, which can't be normalised", tostring(x.shape))
     end
     if mean and var and n > 0 then
       no_grad(function()
@@ -528,7 +528,7 @@ def("scaled_dot_product_attention",
     if gqa and n >= 3 and k.shape[n - 2] ~= q.shape[n - 2] then
       local times = q.shape[n - 2] / k.shape[n - 2]
       if times % 1 ~= 0 then
-        fail("scaled_dot_product_attention", "%d query heads can't share %d key heads", q.shape[n - 2], k.shape[n - 2])
+        fail("scaled_dot_product_attention", "%d query heads must be a multiple of the %d key heads", q.shape[n - 2], k.shape[n - 2])
       end
       -- few queries: heads that share keys are joined to one, so that keys are read once and never repeated
       local queries, lead = q.shape[n - 1], leading(q)

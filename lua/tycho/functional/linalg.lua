@@ -56,7 +56,7 @@ local function order_of(who, lu, pivots)
   local want = {unpack(lu.shape, 1, M.dim(lu) - 2)}
   want[#want + 1] = math.min(rows(lu), cols(lu))
   if M.dim(pivots) ~= #want or table.concat(want, "x") ~= table.concat(pivots.shape, "x") then
-    fail(who, "argument 2 (pivots) has shape %s; argument 1 of shape %s has %s of them", tostring(pivots.shape), tostring(lu.shape),
+    fail(who, "argument 2 (pivots) has shape %s; for argument 1 of shape %s it must be %s", tostring(pivots.shape), tostring(lu.shape),
       table.concat(want, "x"))
   end
   return computed(ops.order_of_rows, pivots, rows(lu))
@@ -458,7 +458,7 @@ def("linalg.tensorinv",
     for i = 1, first do shape[#shape + 1] = x.shape[i] end
     local rows_, cols_ = product(x.shape, 1, first), product(x.shape, ind + 1, n)
     if rows_ ~= cols_ then
-      fail(name, "shape %s: the first %d dims have %d elements, the others %d", tostring(x.shape), ind, rows_, cols_)
+      fail(name, "shape %s: the first %d dims have %d elements, the others %d; both must be equal", tostring(x.shape), ind, rows_, cols_)
     end
     return M.reshape(F["linalg.inv"](M.reshape(x, rows_, cols_)), shape)
   end, NO_METHOD)
@@ -473,7 +473,7 @@ def("linalg.tensorsolve", "a, b, dims:ints?", "x of tensordot(a, x, x's dims) = 
     local shape = {unpack(a.shape, M.dim(b) + 1)}
     local n = product(shape, 1, #shape)
     if n ~= M.numel(b) or M.numel(a) ~= n * n then
-      fail(name, "shapes %s and %s: the dims of argument 1 after argument 2's must have %d elements, and the first ones too",
+      fail(name, "shapes %s and %s: argument 1's first dims and its remaining dims must have %d elements each",
         tostring(a.shape), tostring(b.shape), M.numel(b))
     end
     return M.reshape(F["linalg.solve"](M.reshape(a, n, n), M.reshape(b, n)), shape)
@@ -485,7 +485,8 @@ def("linalg.householder_product",
     need_matrix("linalg.householder_product", x)
     local m, n, k = rows(x), cols(x), tau.shape[M.dim(tau)] or 0
     if M.dim(tau) ~= M.dim(x) - 1 or n > m or k > n then
-      fail("linalg.householder_product", "shapes %s and %s: a matrix of at least as many rows as columns, and a vector of at most as many",
+      fail("linalg.householder_product",
+        "shapes %s and %s: argument 1 must not have more columns than rows, nor argument 2 more elements than columns",
         tostring(x.shape), tostring(tau.shape))
     end
     local q = ops.expand(columns(eye(m, x), 1, n), x.shape)
@@ -541,7 +542,7 @@ end
 def("linalg.vander", "x, n:int?", "the powers of vectors' elements as rows, from 0 to n - 1 (n: their size)", function(x, n)
   n = n or x.shape[M.dim(x)] or 0
   if M.dim(x) < 1 or n < 2 then
-    fail("linalg.vander", "argument 1 must have dims, and n be 2 or more, got shape %s and %d", tostring(x.shape), n)
+    fail("linalg.vander", "argument 1 must have at least 1 dim, and n must be at least 2, got shape %s and %d", tostring(x.shape), n)
   end
   return powers(x, n)
 end, NO_METHOD)

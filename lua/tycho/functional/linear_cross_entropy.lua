@@ -52,7 +52,7 @@ local function make_sums()
     end,
     backward = function(ctx, g)
       if core.is_grad_enabled() then
-        fail("linear_cross_entropy", "there is no second derivative of parts: give chunk_size, the number of rows, for one part")
+        fail("linear_cross_entropy", "chunks have no second derivative: set chunk_size to the number of rows, for a single chunk")
       end
       local dx, dw, db = ctx:saved_tensors()
       local function scaled(d, dtype) return d and M.to(M.to(d, g.dtype) * g, dtype) end
@@ -77,7 +77,7 @@ def("linear_cross_entropy",
     local in_labels = not M.is_floating_point(target)
     if not in_labels and (M.dim(target) ~= M.dim(x) or M.numel(target) * w.shape[2] ~= M.numel(x) * w.shape[1] or
         target.shape[M.dim(x)] ~= w.shape[1]) then
-      fail("linear_cross_entropy", "argument 3 (target) has shape %s; probabilities must have argument 1's, %s, but for the last dim, %d",
+      fail("linear_cross_entropy", "argument 3 (target) has shape %s; probabilities must have argument 1's shape %s with a last dim of %d",
         tostring(target.shape), tostring(x.shape), w.shape[1])
     end
     if in_labels and target.shape ~= before then

@@ -23,7 +23,8 @@ local function compared(name, x, y, loss, reduction, weight, plain)
   if weight then
     if weight.shape ~= loss.shape and M.numel(weight) ~= 1 then
       local ok, wide = pcall(ops.expand, weight, loss.shape)
-      if not ok then fail(name, "weight has shape %s; the terms' is %s", tostring(weight.shape), tostring(loss.shape)) end
+      if not ok then fail(name, "weight has shape %s; it must broadcast to the shape of the single losses, %s",
+        tostring(weight.shape), tostring(loss.shape)) end
       weight = wide
     end
     loss = loss * weight
@@ -31,7 +32,7 @@ local function compared(name, x, y, loss, reduction, weight, plain)
   end
   if not told[name] and x.shape ~= y.shape then
     told[name] = true
-    io.stderr:write(("%s%s: shapes %s and %s differ and are broadcast; is that meant?\n"):format(core.where(), name, tostring(x.shape),
+    io.stderr:write(("%s%s: shapes %s and %s differ and are broadcast; is that intended?\n"):format(core.where(), name, tostring(x.shape),
       tostring(y.shape)))
   end
   return reduced(loss, reduction)
@@ -133,7 +134,7 @@ local soft_cross_entropy = lib.in_float32(function(x, target, weight, smoothing,
       target.dtype, tostring(target.shape))
   end
   if target.shape ~= x.shape then
-    fail("cross_entropy", "probabilities have shape %s; they must have argument 1's, %s", tostring(target.shape),
+    fail("cross_entropy", "class probabilities have shape %s; they must have argument 1's shape %s", tostring(target.shape),
       tostring(x.shape))
   end
   if M.dim(x) == 0 then fail("cross_entropy", "argument 1 must have a dim of classes, got shape ()") end

@@ -19,7 +19,7 @@ end
 def("index_select", "x, dim:int, index", "the elements of dim that the vector index names", function(x, dim, index)
   index = vector("index_select", index)
   if M.dim(x) > 0 then return ops.index(x, {index}, dim) end
-  if #index ~= 1 then fail("index_select", "of a tensor without dims one element is chosen, got %d", #index) end
+  if #index ~= 1 then fail("index_select", "of a tensor without dims exactly one element must be chosen, got %d indices", #index) end
   return M.view(ops.index(M.view(x, 1), {index}, dim), {})
 end)
 def("index_add",
@@ -88,7 +88,7 @@ def("masked_scatter", "x, mask, src", "x with src's elements, in order, where ma
   x, mask = F.broadcast_tensors({x, mask})
   local at = ops.nonzero(M.flatten(mask)):view(-1)
   local n = M.numel(at)
-  if M.numel(src) < n then fail("masked_scatter", "argument 3 has %d elements; the mask takes %d", M.numel(src), n) end
+  if M.numel(src) < n then fail("masked_scatter", "argument 3 has %d elements; the mask needs %d", M.numel(src), n) end
   return M.reshape(ops.index_put(M.flatten(x), ops.slice(M.flatten(src), 1, 1, n), {at}, 1), x.shape)
 end, INPLACE)
 
@@ -136,7 +136,7 @@ end
 
 -- x with src's elements added at index along dim, or the mean of those that meet there.
 local function sums(name, x, dim, index, src, mean, include)
-  if x.dtype == "bool" then lib.fail(name, "argument 1 (x) has dtype bool: there are no sums of it") end
+  if x.dtype == "bool" then lib.fail(name, "argument 1 (x) must hold numbers, got bool") end
   same_dtype(name, x, src)
   local count = (mean or not include) and counts(name, x, dim, index, include and 1 or 0)
   local base = include and x or ops.where(ops.eq(count, 0), x, 0)

@@ -69,17 +69,17 @@ def("tensordot",
     local da, db = {}, {}
     if type(dims) == "number" then
       if dims % 1 ~= 0 or dims < 0 or dims > math.min(M.dim(a), M.dim(b)) then
-        fail("tensordot", "argument 3 (dims) must be a whole number from 0 to the fewer dims of shapes %s and %s, got %s",
+        fail("tensordot", "argument 3 (dims) must be a whole number from 0 to the smaller number of dims of shapes %s and %s, got %s",
           tostring(a.shape), tostring(b.shape), tostring(dims))
       end
       for i = 1, dims do da[i], db[i] = M.dim(a) - dims + i, i end
     elseif type(dims) == "table" and type(dims[1]) == "table" and type(dims[2]) == "table" and #dims[1] == #dims[2] then
       for i = 1, #dims[1] do da[i], db[i] = wrap("tensordot", dims[1][i], M.dim(a)), wrap("tensordot", dims[2][i], M.dim(b)) end
-    else fail("tensordot", "argument 3 (dims) must be a number or two lists of as many dims") end
+    else fail("tensordot", "argument 3 (dims) must be a number or two lists of equally many dims") end
     for i = 1, #da do
       local p, q = a.shape[da[i]], b.shape[db[i]]
       if p ~= q then
-        fail("tensordot", "dim %d of shape %s and dim %d of shape %s must have one size", da[i], tostring(a.shape),
+        fail("tensordot", "dim %d of shape %s and dim %d of shape %s must have the same size", da[i], tostring(a.shape),
           db[i], tostring(b.shape))
       end
     end
@@ -146,7 +146,7 @@ end
 def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
   local n, m = M.dim(a), M.dim(b)
   if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then
-    fail("cdist", "shapes %s and %s must be rows of one width", tostring(a.shape), tostring(b.shape))
+    fail("cdist", "shapes %s and %s must have at least 2 dims and equal last dims", tostring(a.shape), tostring(b.shape))
   end
   if p < 0 then fail("cdist", "p must not be negative, got %g", p) end
   if not (p == 2 and a.shape[n] > WIDE and (a.shape[n - 1] > 25 or b.shape[m - 1] > 25)) then return distances("cdist", a, b, p) end
@@ -251,7 +251,7 @@ local function edges_of(name, ids, offsets, ends)
   local n, like = M.numel(ids), {dtype = "int64", device = ids.device}
   if M.dim(ids) == 2 then return ops.range(0, ids.shape[1], 1, like) * ids.shape[2] + 1 end
   local count = #offsets - (ends and 1 or 0)
-  if count < 0 then fail(name, "offsets must not be empty: the last one is the end") end
+  if count < 0 then fail(name, "offsets must not be empty with include_last_offset: the last one is the end") end
   if lib.looks(offsets) and #offsets > 0 then            -- on a GPU that would be a wait
     if ends and offsets[-1] ~= n + 1 then fail(name, "the last offset must be the end, %d, got %s", n + 1, tostring(offsets[-1])) end
     if count > 0 and offsets[1] ~= 1 then fail(name, "the first offset must be 1, got %d", offsets[1]) end
@@ -332,7 +332,7 @@ def("one_hot",
     if lib.looks(ids) and M.numel(ids) > 0 then
       local least, most = ops.amin(ids):item(), ops.amax(ids):item()
       if least < 1 then fail("one_hot", "id %d in argument 1 (ids): ids begin at 1", least) end
-      if classes and most > classes then fail("one_hot", "id %d in argument 1 (ids) is past num_classes %d", most, classes) end
+      if classes and most > classes then fail("one_hot", "id %d in argument 1 (ids) is above num_classes %d", most, classes) end
     end
     classes = classes or ops.amax(ids):item()
     local size = ids.shape
@@ -351,7 +351,7 @@ local function parse(equation, n)
   if #terms ~= n then fail("einsum", "the equation '%s' has %d operands, %d were given", equation, #terms, n) end
   for _, term in ipairs(terms) do
     if not term:gsub("%.%.%.", "", 1):match("^%a*$") then
-      fail("einsum", "'%s' in the equation '%s' isn't made of letters and one ...", term, equation)
+      fail("einsum", "'%s' in the equation '%s' must be letters and at most one ...", term, equation)
     end
   end
   return terms, right
@@ -459,8 +459,8 @@ local function labels_of_result(right, count, most, equation)
     for c in after:gmatch(".") do out[#out + 1] = c end
   end
   for i, l in ipairs(out) do
-    if not count[l] then fail("einsum", "'%s' stands right of -> in '%s' and nowhere left of it", tostring(l), equation) end
-    if index_of(out, l) ~= i then fail("einsum", "'%s' stands twice right of -> in '%s'", tostring(l), equation) end
+    if not count[l] then fail("einsum", "'%s' is right of -> in '%s', but not left of it", tostring(l), equation) end
+    if index_of(out, l) ~= i then fail("einsum", "'%s' is twice right of -> in '%s'", tostring(l), equation) end
   end
   return out
 end

@@ -25,7 +25,7 @@ def("normal", "mean:any, std:any?, size:any?, *, dtype:string?",
       if not size then fail("normal", "a size is needed where mean and std are numbers") end
       return ops.randn(size, {dtype = dtype}) * std + mean
     end
-    if size then fail("normal", "no size where mean or std is a tensor: their shapes say it") end
+    if size then fail("normal", "size can't be given where mean or std is a tensor: their shapes determine it") end
     return ops.randn(lib.common_shape("normal", shapes), {dtype = dtype or like.dtype, device = like.device}) * std + mean
   end, {method = false, draws = true})
 -- normal_ is the op, with a generator.

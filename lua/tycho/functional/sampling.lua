@@ -89,7 +89,7 @@ def("grid_sample",
         the last %d", tostring(grid.shape), tostring(x.shape), dims + 2, x.shape[1], dims)
     end
     if x.shape[1] == 0 then return ops.zeros({0, x.shape[2], unpack(grid.shape, 2, dims + 1)}, {dtype = x.dtype, device = x.device}) end
-    if M.numel(x) == 0 then fail("grid_sample", "argument 1 of shape %s has nothing to be read", tostring(x.shape)) end
+    if M.numel(x) == 0 then fail("grid_sample", "argument 1 of shape %s has no elements to sample", tostring(x.shape)) end
     if not M.is_floating_point(x) then x = M.to(x, lib.promote_types(x.dtype, grid.dtype)) end
     return lib.widened(x, function(wide) return gathered(wide, M.to(grid, wide.dtype), mode, padding, align) end)
   end
@@ -149,7 +149,7 @@ for dims, size_type in ipairs {"int", "pair", "triple"} do
           local usual = (y.shape[i + 2] - 1) * step - 2 * each(padding, i) + each(kernel, i)
           local want = type(size) == "table" and size[#size - dims + i] or size or usual
           if type(want) ~= "number" or want <= usual - step or want >= usual + step then
-            fail(name, "output_size must be within a stride of %d along dim %d, got %s", usual, i + 2, tostring(want))
+            fail(name, "output_size must be less than a stride away from %d along dim %d, got %s", usual, i + 2, tostring(want))
           end
           out[i + 2], area = want, area * want
         end

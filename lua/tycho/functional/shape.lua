@@ -30,7 +30,7 @@ for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
   M[name .. "_"] = function(x, ...)
     if not core.is_tensor(x) then fail(name .. "_", "argument 1 must be a tensor, got %s; a method is called with a colon", type(x)) end
     if x.requires_grad and x.is_leaf and core.is_grad_enabled() then
-      fail(name .. "_", "a leaf that requires grad can't take another shape in place")
+      fail(name .. "_", "the shape of a leaf that requires grad can't be changed in place")
     end
     local viewed = core.is_view(x)                         -- it stays a view, whose changes are its base's
     local y
@@ -174,10 +174,10 @@ def("roll",
       end
     end
     if not dim then
-      if #shifts ~= 1 then fail("roll", "%d shifts without dims", #shifts) end
+      if #shifts ~= 1 then fail("roll", "%d shifts need a dim for each", #shifts) end
       return fresh(M.reshape(rolled(M.flatten(x), shifts[1], 1), x.shape), x)
     end
-    if #shifts ~= #dim then fail("roll", "%d shifts for %d dims", #shifts, #dim) end
+    if #shifts ~= #dim then fail("roll", "%d shifts are given for %d dims", #shifts, #dim) end
     local y = x
     for i, d in ipairs(dim) do y = rolled(y, shifts[i], d) end
     return fresh(y, x)
@@ -237,7 +237,7 @@ def("repeat_interleave",
         if least < 0 or sum > 2 ^ 40 then
           fail("repeat_interleave", "%.0f repeats are %s", least < 0 and least or sum, least < 0 and "negative" or "too many")
         end
-        if total and total ~= sum then fail("repeat_interleave", "output_size is %d, the repeats' sum %d", total, sum) end
+        if total and total ~= sum then fail("repeat_interleave", "output_size is %d, but the repeats add up to %d", total, sum) end
         total = sum
       end
       if total == 0 then return ops.slice(x, dim, 1, 0) end
@@ -256,9 +256,9 @@ def("repeat_interleave",
   end)
 def("rot90", "x, k:int=1, dims:dims?", "turned k times by 90 degrees from the first of dims to the second", function(x, k, dims)
   dims = dims or {1, 2}
-  if #dims ~= 2 then fail("rot90", "dims must be two, got a list of %d", #dims) end
+  if #dims ~= 2 then fail("rot90", "dims must list two dims, got %d", #dims) end
   local a, b = wrap("rot90", dims[1], M.dim(x)), wrap("rot90", dims[2], M.dim(x))
-  if a == b then fail("rot90", "dims %d and %d must be two", a, b) end
+  if a == b then fail("rot90", "dims %d and %d must differ", a, b) end
   k = k % 4
   if k == 0 then return ops.clone(x) end
   if k == 2 then return ops.flip(x, {a, b}) end
@@ -354,7 +354,7 @@ for name, dim in pairs {hsplit = 2, vsplit = 1, dsplit = 3} do
     local d = name == "hsplit" and core.is_tensor(x) and M.dim(x) == 1 and 1 or dim
     local n = core.is_tensor(x) and x.shape[d]
     if n and type(sections) == "number" and sections >= 1 and sections % 1 == 0 and n % sections ~= 0 then
-      fail(name, "dim %d of shape %s has no %d equal parts", d, tostring(x.shape), sections)
+      fail(name, "dim %d of shape %s can't be split into %d equal parts", d, tostring(x.shape), sections)
     end
     return M.tensor_split(x, sections, d)
   end
@@ -448,7 +448,7 @@ def("combinations",
       k = k + 1
       count = count * ((again and n - 1 + k or n - r + k) / k)
     end
-    if count * r > MOST_CHOSEN then fail("combinations", "the choices of %.0f among %d elements are too many", r, n) end
+    if count * r > MOST_CHOSEN then fail("combinations", "there are too many combinations of %.0f of %d elements", r, n) end
     for i = 1, r do row[i] = again and 1 or i end
     local at = r
     while at > 0 do                        -- advance the last position that can still grow
@@ -481,7 +481,7 @@ end
 def("pixel_shuffle", "x, factor:int", "(N, C r^2, H, W) as (N, C, H r, W r)", function(x, r)
   local n = M.dim(x)
   if n < 3 or r < 1 or x.shape[n - 2] % (r * r) ~= 0 then
-    fail("pixel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), r * r)
+    fail("pixel_shuffle", "the number of channels of shape %s must be a multiple of %d", tostring(x.shape), r * r)
   end
   local c, h, w = x.shape[n - 2] / (r * r), x.shape[n - 1], x.shape[n]
   local lead, batch = leading(x, n - 3)
@@ -492,7 +492,7 @@ end, {nn = true})
 def("channel_shuffle", "x, groups:int", "channels (dim 2), which lie in groups, so that each group's first come first", function(x, groups)
   local n = M.dim(x)
   if n < 3 or groups < 1 or x.shape[2] % groups ~= 0 then
-    fail("channel_shuffle", "shape %s has no channels in multiples of %d", tostring(x.shape), groups)
+    fail("channel_shuffle", "the number of channels of shape %s must be a multiple of %d", tostring(x.shape), groups)
   end
   local shape = {x.shape[1], groups, x.shape[2] / groups}
   for i = 3, n do shape[i + 1] = x.shape[i] end
@@ -501,7 +501,7 @@ end, {nn = true})
 def("pixel_unshuffle", "x, factor:int", "(N, C, H r, W r) as (N, C r^2, H, W)", function(x, r)
   local n = M.dim(x)
   if n < 3 or r < 1 or x.shape[n - 1] % r ~= 0 or x.shape[n] % r ~= 0 then
-    fail("pixel_unshuffle", "shape %s has no sizes in multiples of %d", tostring(x.shape), r)
+    fail("pixel_unshuffle", "the last two dims of shape %s must be multiples of %d", tostring(x.shape), r)
   end
   local c, h, w = x.shape[n - 2], x.shape[n - 1] / r, x.shape[n] / r
   local lead, batch = leading(x, n - 3)

@@ -115,11 +115,11 @@ local function along(name, which, x, n, dim, norm)
   local from_pairs, to_pairs = kind.from_pairs, kind.to_pairs
   if from_pairs then need_pairs(name, 1, x) end
   local dims = M.dim(x) - (from_pairs and 1 or 0)
-  if dims == 0 then fail(name, "argument 1 has no dim to be transformed, got shape %s", tostring(x.shape)) end
+  if dims == 0 then fail(name, "argument 1 must have a dim to transform, got shape %s", tostring(x.shape)) end
   dim = wrap(name, dim, dims)
   local have = x.shape[dim]
   n = n or which == "irfft" and 2 * (have - 1) or have
-  if n < 1 then fail(name, "a transform has at least 1 element, got %d", n) end
+  if n < 1 then fail(name, "a transform needs at least 1 element, got %d", n) end
   if dim ~= dims then x = M.movedim(x, dim, dims) end
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, from_pairs)
   local y
@@ -179,7 +179,7 @@ local function over(name, which, x, s, dims, norm)
     seen[dims[i]] = true
   end
   local last = #dims
-  if last == 0 then fail(name, "no dim is named") end
+  if last == 0 then fail(name, "dims must not be empty") end
   local others = which:find "^i" and "ifft" or "fft"
   local function size(i) return s and s[i] ~= -1 and s[i] or nil end
   if which == "rfft" then x = along(name, "rfft", x, size(last), dims[last], norm) end
@@ -239,7 +239,7 @@ local function window_of(name, window, win_length, n_fft, like)
   win_length = win_length or window and M.numel(window) or n_fft
   if win_length < 1 or win_length > n_fft then fail(name, "win_length must be from 1 to n_fft, %d, got %d", n_fft, win_length) end
   if window and (M.dim(window) ~= 1 or M.numel(window) ~= win_length) then
-    fail(name, "window has shape %s; it must have win_length, %d, elements", tostring(window.shape), win_length)
+    fail(name, "window has shape %s; it must be a vector of win_length = %d elements", tostring(window.shape), win_length)
   end
   if not window then
     if win_length == n_fft then return nil end
@@ -265,7 +265,7 @@ def("stft", PIECES .. "pad_mode:enum(constant,reflect,replicate,circular)=reflec
     return floating(x, function(v)
       local half = math.floor(n_fft / 2)
       if center then v = M.pad(v, {half, half}, pad_mode) end
-      if v.shape[M.dim(v)] < n_fft then fail("stft", "argument 1 of shape %s has no piece of %d elements", tostring(x.shape), n_fft) end
+      if v.shape[M.dim(v)] < n_fft then fail("stft", "argument 1 of shape %s is shorter than n_fft, %d", tostring(x.shape), n_fft) end
       local pieces = ops.unfold(v, -1, n_fft, hop)
       local w = window_of("stft", window, win_length, n_fft, v)
       if w then pieces = pieces * w end
@@ -297,7 +297,7 @@ def("istft", PIECES .. "normalized:bool=false, onesided:bool=true, length:int?",
       local there = math.min(last, whole)
       sum, weight = ops.slice(sum, -1, first, there), ops.slice(weight, 1, first, there)
       if lib.looks(weight) and M.numel(weight) > 0 and M.item(ops.amin(weight)) < 1e-11 then
-        fail("istft", "the windows leave elements out: their squares sum to 0 there")
+        fail("istft", "the windows don't cover all elements: the sum of their squares is 0 somewhere")
       end
       return ops.pad_constant(sum / weight, {0, last - there})
     end)

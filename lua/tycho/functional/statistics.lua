@@ -218,7 +218,7 @@ def("histc", "x, bins:int=100, min:number=0, max:number=0",
     if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
     if min == max and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
     if min == max then min, max = min - 1, max + 1 end
-    if not (min < max and max - min < math.huge) then fail("histc", "the range %g..%g is no range", min, max) end
+    if not (min < max and max - min < math.huge) then fail("histc", "min %g must be below max %g, and both must be finite", min, max) end
     local inside = ops.logical_and(ops.ge(x, min), ops.le(x, max))
     if lib.looks(x) then                                 -- where a size that depends on values needs no wait
       local taken = x[inside]

@@ -75,7 +75,7 @@ def("signal.windows.exponential", "n:int, *, center:number?, tau:number=1, sym:b
   function(n, center, tau, sym, dtype, device)
     local name = "signal.windows.exponential"
     if tau <= 0 or tau ~= tau then fail(name, "tau must be above 0, got %g", tau) end
-    if center and sym then fail(name, "a symmetric window has its center in the middle") end
+    if center and sym then fail(name, "center can't be given for a symmetric window; use sym=false") end
     return window(name, n, sym, dtype, device, function(k, last) return ops.exp(M.abs(k - (center or last / 2)) * (-1 / tau)) end)
   end, lib.MAKES)
 def("signal.windows.general_cosine", "n:int, *, a:any, sym:bool=true" .. MAKE,

@@ -5,7 +5,7 @@ local ops, M = core.ops, core.methods
 
 local function gradient(g, x_shape, kind, reduction, group)
   local mean = reduction == "mean"
-  if reduction ~= "sum" and not mean then error(("distributed: %s has no gradient; sum and mean have"):format(reduction), 0) end
+  if reduction ~= "sum" and not mean then error(("distributed: %s has no gradient; only sum and mean have one"):format(reduction), 0) end
   local function back(k, r) return ops.collective(g, k, r or "sum", 0, 0, group) end
   if kind == "all_reduce" then return back("all_reduce", reduction) end
   if kind == "all_gather" then return M.reshape(back "reduce_scatter", x_shape) end

@@ -486,7 +486,7 @@ function product_of_others(g, x, dim, index, src, out)
   local none, none_x = ops.eq(src, 0), ops.eq(x, 0)
   local many = ops.scatter_add(zero(g), dim, index, M.to(none, g.dtype))
   if recording() and ops.any(ops.gt(many, 1)):item() then
-    error("scatter_reduce: 'prod' has no second derivative here where several zeros meet in one place", 0)
+    error("scatter_reduce: 'prod' has no second derivative where several zeros go to the same place", 0)
   end
   local alone = ops.logical_and(none, ops.eq(ops.gather(many, dim, index), 1))
   local filled = ops.masked_fill(x, none_x, 1)

@@ -30,7 +30,7 @@ R.i1e = {x = function(g, x, out) return g * (ops.i0e(x) - ops.sign(x) * out - ov
 -- By x: the density of Gamma(a, 1); by a: as draws change with a.
 local function density(a, x) return ops.exp(ops.xlogy(a - 1, x) - x - ops.lgamma(a)) end
 local function by_a(name, g, a, x)
-  if recording() then error(name .. ": there is no second derivative by its first argument", 0) end
+  if recording() then error(name .. ": there is no second derivative with respect to its first argument", 0) end
   a, x = operand(a, g), operand(x, g)
   local edge = ops.logical_or(ops.eq(x, 0), ops.eq(x, math.huge))             -- where nothing changes
   x = ops.masked_fill(x, edge, 1)
@@ -40,7 +40,7 @@ R.igamma = {a = function(g, a, x) return -by_a("igamma", g, a, x) end,
   x = function(g, a, x) return g * density(operand(a, g), operand(x, g)) end}
 R.igammac = {a = function(g, a, x) return by_a("igammac", g, a, x) end,
   x = function(g, a, x) return -g * density(operand(a, g), operand(x, g)) end}
-R.zeta = {s = function(g) error("zeta: there is no gradient by its first argument", 0) end,
+R.zeta = {s = function(g) error("zeta: there is no gradient with respect to its first argument", 0) end,
   q = function(g, s, q) return -g * s * ops.zeta(s + 1, q) end}
 
 return R

@@ -24,7 +24,7 @@ function Adaptive:init(...)
   self.cutoffs = {}
   for i, c in ipairs(o.cutoffs) do
     if type(c) ~= "number" or c % 1 ~= 0 or c <= (self.cutoffs[i - 1] or 0) or c >= n then
-      fail("%s: cutoffs must be whole numbers that grow, from 1 to %d; number %d is %s", who, n - 1, i, options.shown(c))
+      fail("%s: cutoffs must be whole numbers from 1 to %d in ascending order; number %d is %s", who, n - 1, i, options.shown(c))
     end
     self.cutoffs[i] = c
   end

@@ -65,7 +65,7 @@ local function passed_through(who, list, fn)
     for k, i in ipairs(places) do grads[i] = (select(k, ...)) end
     local new = fn(grads)
     if new ~= nil and (type(new) ~= "table" or core.is_tensor(new)) then
-      fail("%s: a hook gives a list of gradients or nil, got %s", who, options.shown(new))
+      fail("%s: a hook must return a list of gradients or nil, got %s", who, options.shown(new))
     end
     grads = new or grads
     for k, i in ipairs(places) do out[k] = grads[i] end

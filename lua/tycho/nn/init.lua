@@ -46,7 +46,7 @@ end
 -- Appends a member; gives the list.
 local function append(self, m)
   if type(m) == "table" and rawget(m, "_super") then
-    fail("%s: a module is needed, got the class %s; %s() makes one", self._name, m._name, m._name)
+    fail("%s: a module is needed, got the class %s; make a module with %s()", self._name, m._name, m._name)
   end
   if not module.is_module(m) then fail(self._name .. ": a module is needed, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   local at = behind(self)
@@ -68,7 +68,7 @@ end
 -- Adds a member before the one at a position, which counts from 1; gives the list.
 local function insert(self, at, m)
   if #module.members(self) > #self then
-    fail("%s:insert: it has members with names, which have no positions to be put between", self._name)
+    fail("%s:insert: can't insert between members that have names instead of positions", self._name)
   end
   if type(at) ~= "number" or at % 1 ~= 0 or at < 1 or at > #self + 1 then
     fail("%s:insert: argument 1 must be a position from 1 to %d, got %s", self._name, #self + 1, shown(at))
@@ -82,7 +82,7 @@ local function pop(self, at)
   module.members(self)                     -- closes holes
   at = at or #self
   if type(at) == "number" and at < 0 then at = #self + 1 + at end
-  if rawget(self, at) == nil then fail("%s:pop: it has %d members, and none at %s", self._name, #self, shown(at)) end
+  if rawget(self, at) == nil then fail("%s:pop: there are %d members, but none at %s", self._name, #self, shown(at)) end
   return table.remove(self, at)
 end
 
@@ -92,7 +92,7 @@ local Sequential = container("Sequential")
 -- count from the end, seq[{ {1, 2} }] is a Sequential of some members.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
-    if select("#", ...) > 0 then fail("Sequential: after a list of modules argument 2 must be nothing, got %s", shown((...))) end
+    if select("#", ...) > 0 then fail("Sequential: takes no further argument after a list of modules, got %s", shown((...))) end
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
     for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
       if module.is_module(item) then append(self, item)
@@ -121,11 +121,11 @@ local function chain(members, i, mine, x, ...)
   return chain(members, i + 1, released(m, x, mine, m(x, ...)))
 end
 function Sequential:forward(...)
-  if not module.is_module(self) then fail("forward: it is called with a colon: net:forward(x), or net(x)") end
+  if not module.is_module(self) then fail("forward: call it with a colon: net:forward(x), or net(x)") end
   local members = {}
   for i = 1, table.maxn(self) do
     local m = rawget(self, i)
-    if m ~= nil and not module.is_module(m) then fail("Sequential: its member %d is %s; a module is needed", i, shown(m)) end
+    if m ~= nil and not module.is_module(m) then fail("Sequential: member %d must be a module, got %s", i, shown(m)) end
     members[#members + 1] = m
   end
   for _, name in ipairs(self._order) do
@@ -206,7 +206,7 @@ for _, List in ipairs {Sequential, ModuleList, ParameterList} do
       return rawget(self, k < 0 and #self + 1 + k or k)
     end
     local range = type(k) == "table" and k[1]
-    if type(k) == "table" and type(range) ~= "table" then fail("%s: members 1 to 2 are named by { {1, 2} }", self._name) end
+    if type(k) == "table" and type(range) ~= "table" then fail("%s: write { {1, 2} } for members 1 to 2", self._name) end
     if type(range) ~= "table" then return nil end
     local all = module.members(self)
     local n, out = #all, List == Sequential and Sequential() or List {}
@@ -470,7 +470,7 @@ function GroupNorm:init(...)
   local o = arguments("GroupNorm", "num_groups, num_channels, eps=1e-5, affine=true, *, bias=true", ...)
   local groups, n = whole("GroupNorm", "num_groups", o.num_groups), whole("GroupNorm", "num_channels", o.num_channels)
   self.num_groups, self.num_channels, self.eps = groups, n, number("GroupNorm", "eps", o.eps)
-  if n % groups ~= 0 then fail("GroupNorm: %d groups don't divide %d channels", groups, n) end
+  if n % groups ~= 0 then fail("GroupNorm: num_groups %d must divide num_channels %d", groups, n) end
   scale_and_shift(self, n, o.affine, o.affine and o.bias)
 end
 function GroupNorm:forward(x) return F.group_norm(x, self.num_groups, self.weight, self.bias, {eps = self.eps}) end
@@ -595,4 +595,4 @@ end
 
 options_of.told(init, "nn.init")
 return options_of.told(nn, "nn", "tycho.nn.functional", {
-  DataParallel = "one process a GPU, with nn.parallel.DistributedDataParallel, is the way"}, nil, find)
+  DataParallel = "use nn.parallel.DistributedDataParallel, with one process for each GPU"}, nil, find)

@@ -110,7 +110,7 @@ end)
 define("dirac_", "groups=1", function(x, o)
   local groups = options.whole("dirac_", "groups", o.groups, 1)
   if M.dim(x) < 3 then error("dirac_: a tensor of at least 3 dims is needed, got shape " .. tostring(x.shape), 0) end
-  if x.shape[1] % groups ~= 0 then error(("dirac_: %d output channels can't be in %d groups"):format(x.shape[1], groups), 0) end
+  if x.shape[1] % groups ~= 0 then error(("dirac_: %d output channels can't be divided into %d groups"):format(x.shape[1], groups), 0) end
   M.zero_(x)
   local each = x.shape[1] / groups
   for g = 0, groups - 1 do

@@ -82,7 +82,7 @@ local function make_plain(name, fn, first, second, inplace)
     local o = lib.arguments(name, signature, ...)
     for k, v in pairs(o) do
       if core.is_tensor(v) and v.dtype ~= "bool" and k ~= "weight" and k ~= "pos_weight" then
-        given.fail("%s: %s is a setting, not a tensor; what the layer makes of one is %s(...)(x)", name, k, name)
+        given.fail("%s: %s is a setting, not a tensor; apply the layer to a tensor with %s(...)(x)", name, k, name)
       end
     end
     for _, k in ipairs(args) do self[k] = o[k] end

@@ -24,7 +24,7 @@ local function loss(name, fn, order)
       if at <= n then own[k] = select(at, ...) end
     end
     if n > at then
-      fail("%s: it takes %sa table of options, got %s", name, order and order:gsub(" ", ", ") .. " and " or "", shown((select(n, ...))))
+      fail("%s: takes %sa table of options, got %s", name, order and order:gsub(" ", ", ") .. " and " or "", shown((select(n, ...))))
     end
     local weight = own.weight
     if weight ~= nil and not core.is_tensor(weight) then fail("%s: weight must be a tensor, got %s", name, shown(weight)) end

@@ -28,7 +28,7 @@ end
 -- Makes m[name] a parameter again, `parameter` if given, with its last value; parts: the suffixes of the tensors that it was computed from.
 function made.remove(who, kind, m, name, parts, parameter)
   local e = module.is_module(m) and type(name) == "string" and m[name .. "_made"]
-  if not e or e.kind ~= kind then fail("%s: '%s' isn't made by %s", who, tostring(name), kind) end
+  if not e or e.kind ~= kind then fail("%s: '%s' is not computed by %s", who, tostring(name), kind) end
   local hooks = rawget(m, "_hooks").before
   for i, h in ipairs(hooks) do if h.fn == e.before then table.remove(hooks, i) break end end
   m[name .. "_made"] = nil

@@ -20,9 +20,9 @@ local function tell_observers(...) for _, o in pairs(observers) do o.ran(...) en
 local said = ""                      -- the place in the last error, by which each module around it recognises that error
 local exports = {}
 -- Names that Torch7 and PyTorch programs look for in modules. Other absent fields are nil: a layer may be optional.
-local elsewhere = {evaluate = "use eval()", getParameters = "parameters() lists them; nn.utils.parameters_to_vector joins them",
-  zeroGradParameters = "use zero_grad()", zero_grads = "use zero_grad()", updateParameters = "an optimizer's step() does that",
-  updateOutput = "use forward", updateGradInput = "loss:backward() does that", accGradParameters = "loss:backward() does that",
+local elsewhere = {evaluate = "use eval()", getParameters = "use parameters(), or nn.utils.parameters_to_vector to join them",
+  zeroGradParameters = "use zero_grad()", zero_grads = "use zero_grad()", updateParameters = "use an optimizer's step()",
+  updateOutput = "use forward", updateGradInput = "use loss:backward()", accGradParameters = "use loss:backward()",
   findModules = "use modules() or named_modules()"}
 
 -- Parameter(t, requires_grad=true): t's memory as a leaf that requires grad; assigned to a module, it becomes one of its parameters.
@@ -78,7 +78,7 @@ local function order_of(m)
         rawset(m, i, nil)
       end
       local kind = is_module[v] and "module" or is_parameter[v] and "parameter"
-      if not kind then fail("%s: its member %d is %s; a module or Parameter is needed", m._name, n, options.shown(v)) end
+      if not kind then fail("%s: member %d must be a module or a Parameter, got %s", m._name, n, options.shown(v)) end
       if kind == "module" then rawset(v, "_label", tostring(n - 1)) end
       kinds[n] = kind
       order[n] = n
@@ -115,8 +115,8 @@ local function put(self, kind, name, value)
     return
   end
   if kinds[name] == nil then
-    local why = type(name) == "string" and (name:find(".", 1, true) and "names have no dots" or
-      type(exports.Module[name]) == "function" and "that is a method of modules")
+    local why = type(name) == "string" and (name:find(".", 1, true) and "names can't have dots" or
+      type(exports.Module[name]) == "function" and "modules have a method of that name")
     if why then fail("%s: a %s can't be named '%s': %s", class_of(self)._name, kind, name, why) end
     order[#order + 1] = name
   end
@@ -138,11 +138,11 @@ local function assign(self, name, value)
     local at = name < 0 and all + 1 + name or name
     if at > n and at <= all and (n == 0 or at > n + 1) then self[order[at]] = value return end      -- named members come after positions
     if at % 1 ~= 0 or at < 1 or at > n + 1 then
-      fail("%s: position %s is none of 1 to %d", self._name, tostring(name), all > n and all or n + 1)
+      fail("%s: position %s is out of range 1 to %d", self._name, tostring(name), all > n and all or n + 1)
     end
     if self._wraps and core.is_tensor(value) and not is_parameter[value] then value = exports.Parameter(value) end
     if value ~= nil and not is_module[value] and not is_parameter[value] then
-      fail("%s: position %d is a module's or Parameter's; %s can't take its place", self._name, at, options.shown(value))
+      fail("%s: position %d must hold a module or a Parameter, got %s", self._name, at, options.shown(value))
     end
     if rawget(self, at) ~= nil then
       rawset(self, at, value)
@@ -157,7 +157,7 @@ local function assign(self, name, value)
   else
     local kind = rawget(self, "_kinds")[name]
     if kind == "buffer" and core.is_tensor(value) then put(self, "buffer", name, core.keep(value))
-    elseif kind and value ~= nil then fail("%s: '%s' is a %s; %s can't take its place", self._name, name, kind, options.shown(value))
+    elseif kind and value ~= nil then fail("%s: '%s' is a %s and can't be replaced by %s", self._name, name, kind, options.shown(value))
     elseif kind then put(self, kind == "buffer" and kind or nil, name, nil)
     elseif rawget(rawget(self, "_parts"), "parametrizations") and rawget(rawget(self, "_parts").parametrizations._parts, name) then
       rawget(rawget(self, "_parts").parametrizations._parts, name):set(value)
@@ -331,7 +331,7 @@ Module.register_module = Module.add_module
 -- Calls fn for every part of a kind below m, with its dotted name, in order; only once each, unless seen is nil. within: the modules on the
 -- path to m.
 local function walk(m, kind, prefix, seen, fn, within)
-  if not is_module[m] then fail("%s is a class: %s(...) makes a module of it", m._name, m._name) end
+  if not is_module[m] then fail("%s is a class: make a module with %s(...)", m._name, m._name) end
   within = within or {}
   if within[m] then return end             -- a module may contain its own container
   within[m] = true

@@ -139,7 +139,7 @@ local function arrived(self, p, how)
   self.unused = nil
   for _, q in ipairs(unused or {}) do arrived(self, q, "unused") end
   if not how and self.absent[p] then
-    fail("DistributedDataParallel: the last forward's results didn't show that %s is used, and it got a gradient: with \z
+    fail("DistributedDataParallel: %s got a gradient, though the last forward's results don't depend on it: with \z
       find_unused_parameters, several forwards before one backward need {overlap = false}", self.names[p])
   end
   if self.came[p] then
@@ -177,7 +177,7 @@ local function check(self)
   table.sort(missing)
   begin(self)
   fail("DistributedDataParallel: the last backward gave no gradient for %s; %s", table.concat(missing, ", "), self.finds
-    and "it must begin at all that forward gave" or "{find_unused_parameters = true} allows for that")
+    and "it must start from all results of forward" or "set {find_unused_parameters = true} to allow that")
 end
 
 -- Makes buckets of the module's parameters, and hooks that report their gradients.

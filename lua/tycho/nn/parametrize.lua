@@ -40,18 +40,18 @@ function List:forward()
 end
 -- Sets the originals so that the list gives value; as_far: where some have no right_inverse, only as far as possible.
 function List:set(value, as_far)
-  if not core.is_tensor(value) then fail("a parametrized tensor can be set to a tensor alone, got %s", options.shown(value)) end
+  if not core.is_tensor(value) then fail("a parametrized tensor can only be set to a tensor, got %s", options.shown(value)) end
   for i = 0, self.count - 1 do
     local m = self[tostring(i)]
     if type(m.right_inverse) ~= "function" and not as_far then
-      fail("a parametrized tensor can be set where all its parametrizations have a right_inverse; %s has none", m._name)
+      fail("a parametrized tensor can only be set if all its parametrizations have a right_inverse; %s has none", m._name)
     end
   end
   for i = self.count - 1, 1, -1 do value = inverse(self[tostring(i)], value)[1] end
   local known = given[running()]
   if known then known[self] = nil end
   local new, old = inverse(self["0"], value), originals(self)
-  if #new ~= #old then fail("right_inverse gave %d tensors, there are %d originals", #new, #old) end
+  if #new ~= #old then fail("right_inverse gave %d tensors, but there are %d originals", #new, #old) end
   no_grad(function() for i, x in ipairs(old) do M.copy_(x, new[i]) end end)
 end
 
@@ -142,7 +142,7 @@ function parametrize.remove_parametrizations(m, name, ...)
   local list = list_of(m, name)
   if not list then fail("remove_parametrizations: the %s's '%s' isn't parametrized", m._name, tostring(name)) end
   if not o.leave_parametrized and not list.original then
-    fail "remove_parametrizations: there are several originals; leave_parametrized must be true"
+    fail "remove_parametrizations: with several original tensors leave_parametrized must be true"
   end
   local first = originals(list)[1]
   local learned, wants = module.is_parameter(first), first.requires_grad

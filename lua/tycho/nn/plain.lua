@@ -63,7 +63,7 @@ plain("UpsamplingNearest2d", "interpolate", "", "size=nil, scale_factor=nil")
 plain("UpsamplingBilinear2d",
   function(x, ...)
     local o = select(-1, ...)
-    if select("#", ...) > 1 then fail("UpsamplingBilinear2d: one tensor is taken, got %d arguments", select("#", ...)) end
+    if select("#", ...) > 1 then fail("UpsamplingBilinear2d: takes one tensor, got %d arguments", select("#", ...)) end
     return F.interpolate(x, {size = o.size, scale_factor = o.scale_factor, mode = "bilinear", align_corners = true})
   end,
   "", "size=nil, scale_factor=nil")

@@ -19,7 +19,7 @@ local function count_of(who, amount, left)
   if not share and not (type(amount) == "number" and amount >= 1 and amount % 1 == 0) then
     fail("%s: amount must be a share below 1 or a whole number, got %s", who, options.shown(amount))
   end
-  if not share and amount > left then fail("%s: amount %.0f is more than the %.0f that are left", who, amount, left) end
+  if not share and amount > left then fail("%s: amount %.0f is more than the %.0f that aren't pruned yet", who, amount, left) end
   local n = share and amount * left or amount
   return math.floor(n) + ((n % 1 > 0.5 or (n % 1 == 0.5 and n % 2 > 1)) and 1 or 0)      -- halves to even, as Python rounds
 end
@@ -175,7 +175,7 @@ prune.BasePruningMethod = {}
 -- global_unstructured's pruning_method. Where elements are held at 0 already, t and default_mask are vectors of the others;
 -- Every.PRUNING_TYPE = "structured": of the slices along self.dim that aren't 0, "global": of all elements.
 function prune.BasePruningMethod:extend(name, signature)
-  if self ~= prune.BasePruningMethod then fail("extend: it is called with a colon: BasePruningMethod:extend(\"Name\", \"amount\")") end
+  if self ~= prune.BasePruningMethod then fail("extend: call it with a colon: BasePruningMethod:extend(\"Name\", \"amount\")") end
   for i, v in pairs {name or false, signature} do
     if type(v) ~= "string" then fail("extend: argument %d must be a string, got %s", i, options.shown(v)) end
   end
@@ -199,7 +199,7 @@ function prune.global_unstructured(parameters, method, named)
   local who, own, o = "global_unstructured", nil, nil
   if named == nil and type(method) == "table" and not is_method(method) then method, named = method.pruning_method, method end
   if named ~= nil and (type(named) ~= "table" or core.is_tensor(named)) then
-    fail("%s: what the method takes stands in a table, such as {amount = 0.2}, got %s", who, options.shown(named))
+    fail("%s: the method's arguments must be in a table, such as {amount = 0.2}, got %s", who, options.shown(named))
   end
   local rest = {}
   for k, v in pairs(named or {}) do if k ~= "pruning_method" then rest[k] = v end end
@@ -211,7 +211,7 @@ function prune.global_unstructured(parameters, method, named)
   else
     o = options.arguments(who, "pruning_method=L1Unstructured, *, amount", method, rest)
     if o.pruning_method ~= prune.L1Unstructured and o.pruning_method ~= prune.RandomUnstructured then
-      fail("%s: pruning_method must be prune.L1Unstructured, prune.RandomUnstructured or a class of one's own, got %s", who,
+      fail("%s: pruning_method must be prune.L1Unstructured, prune.RandomUnstructured or a class of your own, got %s", who,
         options.shown(o.pruning_method))
     end
   end

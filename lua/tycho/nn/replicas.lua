@@ -42,7 +42,7 @@ end
 -- Refuses sharded parameters, which copying from one process would overwrite.
 function replicas.refuse_parts(who, params)
   for _, p in ipairs(params) do
-    if module.sharded[p] then fail("%s: the parameters are parts of what fully_shard has spread, which does what is needed", who) end
+    if module.sharded[p] then fail("%s: isn't needed, as fully_shard has sharded the parameters", who) end
   end
 end
 

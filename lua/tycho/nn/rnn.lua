@@ -62,11 +62,11 @@ local function states_of(name, kind, h, c)
     h, c = h.hx or h.h0, h.c0
   end
   if type(h) == "table" and not core.is_tensor(h) then
-    if #h > kind.states then fail("%s: it has %d state, got a list of %d", name, kind.states, #h) end
+    if #h > kind.states then fail("%s: takes %d state, got a list of %d", name, kind.states, #h) end
     h, c = h[1], h[2]
   end
   if kind.states == 2 and (h == nil) ~= (c == nil) then
-    fail(name .. ": both states are needed, h and c, or {h, c}, or neither; they are returned apart, as h, c")
+    fail(name .. ": give both states, as h, c or {h, c}, or neither; they are returned as two values, h, c")
   end
   return h, c
 end
@@ -144,7 +144,7 @@ for name, kind in pairs(KINDS) do
     if alone then x = M.unsqueeze(x, 2)
     elseif self.batch_first and not pack then x = M.transpose(x, 1, 2) end
     local n, H, ways = pack and pack.batch_sizes[1] or x.shape[2], self.hidden_size, self.bidirectional and 2 or 1
-    if x.shape[1] == 0 then fail(name .. ": there must be at least one step") end
+    if x.shape[1] == 0 then fail(name .. ": the input must have at least one step") end
     local function shape(size) return alone and {self.num_layers * ways, size} or {self.num_layers * ways, n, size} end
     local h_in, c_in = state(name, "argument 2 (h0)", h0, shape(self.proj_size > 0 and self.proj_size or H), x),
       kind.states == 2 and state(name, "argument 3 (c0)", c0, shape(H), x) or nil

@@ -75,12 +75,12 @@ function sequences.PackedSequence(data, sizes, ...)
   if core.is_tensor(sizes) then sizes = M.cpu(sizes):totable() elseif type(sizes) == "table" then sizes = {unpack(sizes)} end
   local total = 0
   if not core.is_tensor(data) or type(sizes) ~= "table" or #sizes == 0 then
-    fail("PackedSequence: a tensor and how many sequences each step has are needed, got %s and %s", options.shown(data),
+    fail("PackedSequence: a tensor and a list of the steps' batch sizes are needed, got %s and %s", options.shown(data),
       options.shown(sizes))
   end
   for t, n in ipairs(sizes) do
     if type(n) ~= "number" or n % 1 ~= 0 or n < 1 or n > (sizes[t - 1] or n) then
-      fail("PackedSequence: batch_sizes must be whole numbers from 1 that don't grow; %d is %s", t, options.shown(n))
+      fail("PackedSequence: batch_sizes must be whole numbers from 1, none larger than the one before; item %d is %s", t, options.shown(n))
     end
     total = total + n
   end
@@ -130,7 +130,7 @@ function sequences.pack_padded_sequence(x, ...)
     order[i] = i
   end
   if o.enforce_sorted and not sorted then
-    fail("pack_padded_sequence: the lengths must come longest first; with enforce_sorted = false they are sorted here")
+    fail("pack_padded_sequence: the lengths must be sorted, longest first, unless {enforce_sorted = false} is given")
   end
   table.sort(order, function(a, b) return lengths[a] > lengths[b] or (lengths[a] == lengths[b] and a < b) end)
   for place, i in ipairs(order) do back[i] = place end

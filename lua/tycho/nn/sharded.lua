@@ -227,7 +227,7 @@ end
 local function unpacked(v)
   if core.is_tensor(v) then return v end
   if v.version ~= version_of(v.piece) then
-    fail("fully_shard: '%s', or one sharded with it, was changed in place between forward and backward",
+    fail("fully_shard: '%s', or a parameter sharded with it, was changed in place between forward and backward",
       v.piece.list[v.i].name)
   end
   local w = unsharded_again(v.piece)[v.i]
@@ -246,7 +246,7 @@ local function resharded(nows, ...)
   for piece, now in pairs(nows) do
     for i, w in ipairs(now.list) do
       if M._version(w) ~= now.versions[i] then
-        fail("fully_shard: '%s' was changed in place in forward, where it is a copy of all processes' parts", piece.list[i].name)
+        fail("fully_shard: '%s' was changed in place in forward, where it is a temporary copy", piece.list[i].name)
       end
       if not given[w] then core.free(w) end
     end
@@ -324,7 +324,7 @@ end
 local function wrap(net, unit, name)
   local method = net[name]
   net[name] = function(self, ...)
-    if self ~= net then fail "fully_shard: a copy of a sharded module can't run: copy it before" end
+    if self ~= net then fail "fully_shard: a copy of a sharded module can't run: copy the module before it is sharded" end
     return run(unit, method, self, ...)
   end
 end
@@ -385,7 +385,7 @@ local function fresh_of(net)
   local fresh = {}
   for name, p in net:named_parameters() do
     if not entry_of[p] then
-      if M.dim(p) == 0 then fail("fully_shard: '%s' has no dims, and so no rows: make it one of shape 1", name) end
+      if M.dim(p) == 0 then fail("fully_shard: '%s' has no dims and can't be split into rows: give it the shape 1", name) end
       fresh[#fresh + 1] = p
     end
   end
@@ -394,7 +394,7 @@ local function fresh_of(net)
     for _, place in ipairs(known and {} or entry_of[p].piece.unit.places) do
       known = known or rawequal(place.module, owner) and place.name == name
     end
-    if not known then fail("fully_shard: '%s' is also a part of a module that is sharded by itself: both must be of one unit", path) end
+    if not known then fail("fully_shard: '%s' also belongs to a module that is sharded separately: shard both modules as one", path) end
   end)
   return fresh
 end
@@ -455,7 +455,7 @@ end
 function fsdp.register_fsdp_forward_method(net, name)
   local unit = unit_of[net]
   if not unit then
-    fail("register_fsdp_forward_method: argument 1 must be a module that fully_shard has been given, got %s", module.is_module(net) and
+    fail("register_fsdp_forward_method: argument 1 must be a module that was passed to fully_shard, got %s", module.is_module(net) and
       "a " .. net._name or options.shown(net))
   end
   if type(net[name]) ~= "function" then fail("register_fsdp_forward_method: the %s has no method '%s'", net._name, tostring(name)) end

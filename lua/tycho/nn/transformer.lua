@@ -59,7 +59,7 @@ function MHA:init(...)
   self.batch_first = o.batch_first
   self.embed_dim, self.num_heads, self.head_dim = embed_dim, heads, embed_dim / heads
   self.dropout = lib.number("MultiheadAttention", "dropout", o.dropout, 0)
-  if embed_dim % heads ~= 0 then fail("MultiheadAttention: %d heads don't divide embed_dim %d", heads, embed_dim) end
+  if embed_dim % heads ~= 0 then fail("MultiheadAttention: num_heads %d must divide embed_dim %d", heads, embed_dim) end
   local kdim, vdim = o.kdim or embed_dim, o.vdim or embed_dim
   self._same = kdim == embed_dim and vdim == embed_dim
   local function matrix(rows, cols) return module.Parameter(init.xavier_uniform_(ops.empty(rows, cols))) end
@@ -84,7 +84,7 @@ local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, ne
 local function given(query, key, value, o)
   if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
     if key ~= nil or value ~= nil or o ~= nil then
-      fail("MultiheadAttention: argument 1 is a table with names: nothing may come besides it, got %s",
+      fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s",
         lib.shown(key == nil and (value == nil and o or value) or key))
     end
     local names = query
@@ -123,7 +123,7 @@ function MHA:forward(query, key, value, o)
   end
   local n, E, h = query.shape[1], self.embed_dim, self.num_heads
   if key.shape[1] ~= n or value.shape[1] ~= n or value.shape[2] ~= key.shape[2] then
-    fail("MultiheadAttention: query, key and value are %d, %d and %d sequences, of %d keys and %d values; these must be alike", n,
+    fail("MultiheadAttention: query, key and value must have equal batch sizes, got %d, %d, %d, and as many keys as values, got %d, %d", n,
       key.shape[1], value.shape[1], key.shape[2], value.shape[2])
   end
   local q, k, v = projected(self, query, key, value)
@@ -213,7 +213,7 @@ local TARGET = "tgt_mask=nil, memory_mask=nil, tgt_key_padding_mask=nil, memory_
 function DecoderLayer:forward(x, memory, ...)
   local o = arguments("TransformerDecoderLayer", TARGET, ...)
   if not core.is_tensor(memory) then
-    fail("TransformerDecoderLayer: argument 2 (memory) must be a tensor, what an encoder gives, got %s", lib.shown(memory))
+    fail("TransformerDecoderLayer: argument 2 (memory) must be a tensor, the encoder's result, got %s", lib.shown(memory))
   end
   local function attend(y)
     return self.dropout1((self.self_attn(y, {attn_mask = o.tgt_mask, key_padding_mask = o.tgt_key_padding_mask,
@@ -296,7 +296,7 @@ function Transformer:forward(src, tgt, ...)
       tostring(src.shape), tostring(tgt.shape), self.d_model)
   end
   if n == 3 and src.shape[batch] ~= tgt.shape[batch] then
-    lib.fail("Transformer: src and tgt have shapes %s and %s; dim %d, the batch, must be alike", tostring(src.shape),
+    lib.fail("Transformer: src and tgt have shapes %s and %s; dim %d, the batch, must be equal", tostring(src.shape),
       tostring(tgt.shape), batch)
   end
   local memory = self.encoder(src, {src_mask = o.src_mask, src_key_padding_mask = o.src_key_padding_mask, is_causal = o.src_is_causal})

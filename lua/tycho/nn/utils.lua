@@ -103,7 +103,7 @@ function utils.get_total_norm(tensors, ...)
   if #list == 0 then return ops.zeros({}) end
   local ok, total = pcall(no_grad, norm_of, list, o.norm_type)
   if not ok then fail((options.bare(total):gsub("^multi_norm", "get_total_norm"))) end
-  if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is %g", total:item()) end
+  if o.error_if_nonfinite and not ops.isfinite(total):item() then fail("get_total_norm: the norm is not finite: %g", total:item()) end
   return total
 end
 -- clip_grads_with_norm_(params, max_norm, total_norm): multiplies the gradients by max_norm / total_norm if that is below 1.

@@ -158,7 +158,7 @@ function Muon:check(group) -- luacheck: ignore
 end
 function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore
 function Muon:new_state(p, _, s)
-  if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: give others to AdamW", tostring(p.shape)) end
+  if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: use AdamW for other parameters", tostring(p.shape)) end
   s.momentum_buffer = like(p)
 end
 function Muon:rule(group, p, g, s, _, write) -- luacheck: ignore

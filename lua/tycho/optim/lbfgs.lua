@@ -140,7 +140,7 @@ function LBFGS:step(closure)
   if #self.param_groups ~= 1 then fail("LBFGS: only one group of parameters is supported") end
   local o = self.param_groups[1]
   local params, s = o.params, self.state[o.params[1]] or {evals = 0, iters = 0}
-  if self.stepping then fail "LBFGS: the closure calls step itself" end
+  if self.stepping then fail "LBFGS: the closure must not call step" end
   self.state[params[1]] = s
   local most = o.max_eval or math.floor(o.max_iter * 5 / 4)
   local function evaluate()
@@ -217,14 +217,14 @@ function LBFGS:check_state_dict(d)
   end
   local g, s = d.param_groups[1], d.state[1]
   if #d.param_groups ~= 1 or type(g) ~= "table" or type(g.params) ~= "table" or #g.params ~= #self.param_groups[1].params then
-    fail "load_state_dict: the parameters differ in number"
+    fail "load_state_dict: the state has another number of parameters"
   end
   if d.state[0] ~= nil or (s ~= nil and (type(s) ~= "table" or not core.is_tensor(s.d))) then
-    fail "load_state_dict: no state of this L-BFGS; PyTorch's has other parts, which aren't taken over"
+    fail "load_state_dict: not a state of Tycho's L-BFGS; PyTorch's can't be loaded"
   end
   local n = 0
   for _, p in ipairs(self.param_groups[1].params) do n = n + M.numel(p) end
-  if s and M.numel(s.d) ~= n then fail("load_state_dict: its direction has %d elements, the parameters %d", M.numel(s.d), n) end
+  if s and M.numel(s.d) ~= n then fail("load_state_dict: the state's direction has %d elements, the parameters %d", M.numel(s.d), n) end
 end
 function LBFGS:load_state_dict(d)
   self:check_state_dict(d)

@@ -37,7 +37,7 @@ local function new_class(name, signature, own)
     end
     self.resumed = self.last_epoch ~= -1 or nil
     for i, g in ipairs(self.resumed and optimizer.param_groups or {}) do
-      if not g.initial_lr then fail("%s: last_epoch is given, and group %d of the optimizer has no initial_lr", name, i) end
+      if not g.initial_lr then fail("%s: last_epoch is given, but group %d of the optimizer has no initial_lr", name, i) end
     end
     self.last_epoch = self.last_epoch + 1
     self:begin()
@@ -61,7 +61,7 @@ function schedulers.LRScheduler:extend(name, signature) -- luacheck: no self
   function class:lr_at() fail("%s: a method lr_at(epoch, base, i), or get_lr(), is needed", self._name) end
   getmetatable(made).__newindex = function(_, k, v)
     if k == "init" then
-      fail("%s: a schedule of one's own has lr_at(epoch, base, i), or get_lr(), and its arguments' names from extend; 'init' isn't called",
+      fail("%s: 'init' isn't called; define lr_at(epoch, base, i) or get_lr(), and name the arguments in extend",
         name)
     end
     class[k] = v
@@ -172,10 +172,10 @@ end
 -- Continues from what state_dict gave, Tycho's or PyTorch's. The current rates belong to the optimizer, and come with its state.
 function Scheduler:load_state_dict(d)
   if type(d) ~= "table" or type(d.last_epoch) ~= "number" then
-    fail("load_state_dict: the state of a %s has a last_epoch; got %s", self._name, type(d) == "table" and "none" or options.shown(d))
+    fail("load_state_dict: the state of a %s must have a last_epoch, got %s", self._name, type(d) == "table" and "none" or options.shown(d))
   end
   if not (d.last_epoch >= -1 and d.last_epoch < 2 ^ 53) then
-    fail("load_state_dict: the last_epoch of a %s is %g", self._name, d.last_epoch)
+    fail("load_state_dict: the last_epoch of a %s must be from -1 and below 2^53, got %g", self._name, d.last_epoch)
   end
   local base, last = rates_in(self, d, "base_lrs"), rates_in(self, d, "last_lr", "_last_lr")
   for k, v in pairs(d) do
@@ -439,10 +439,10 @@ local function members(name, list, optimizer)
   options.items(name, "schedulers", list)
   for i, s in ipairs(list) do
     if type(s) ~= "table" or type(s.optimizer) ~= "table" or not s.last_epoch then
-      fail("%s: schedulers: %d in the list must be a scheduler, got %s", name, i, options.shown(s))
+      fail("%s: schedulers: item %d must be a scheduler, got %s", name, i, options.shown(s))
     end
-    if s.optimizer ~= optimizer then fail("%s: schedulers: %d in the list is of another optimizer", name, i) end
-    if s._name == "ReduceLROnPlateau" then fail("%s: schedulers: %d in the list is a ReduceLROnPlateau, which needs a metric", name, i) end
+    if s.optimizer ~= optimizer then fail("%s: schedulers: item %d belongs to another optimizer", name, i) end
+    if s._name == "ReduceLROnPlateau" then fail("%s: schedulers: item %d is a ReduceLROnPlateau, which needs a metric", name, i) end
   end
   return list
 end
@@ -470,7 +470,7 @@ function SequentialLR:begin()
   end
   for i, m in ipairs(self.milestones) do options.whole("SequentialLR", "milestones: " .. i, m, 0) end
   if #members("SequentialLR", self.schedulers, self.optimizer) ~= #self.milestones + 1 then
-    fail("SequentialLR: there must be one milestone less than schedulers")
+    fail("SequentialLR: there must be one milestone fewer than schedulers")
   end
   for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
   for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end

@@ -30,7 +30,7 @@ end
 local function all_of(name, params)
   local missing, out = module.incomplete[params], {}
   if getmetatable(params) == nil then
-    options.items(name, "the list of parameters", params, ("belongs into a second table: %s(params, {...})"):format(name))
+    options.items(name, "the list of parameters", params, ("belongs in a second table: %s(params, {...})"):format(name))
   end
   if missing then fail("%s: %s has no parameters yet: call the module with an input before its optimizer is made", name, missing) end
   for _, p in ipairs(params) do
@@ -58,7 +58,7 @@ local function list_of(params)
 end
 
 local function need_whole(self, p, i)
-  if self.needs_whole and module.sharded[p] then fail("%s: its rule takes whole parameters; parameter %d is sharded", self._name, i) end
+  if self.needs_whole and module.sharded[p] then fail("%s: needs whole parameters, but parameter %d is sharded", self._name, i) end
 end
 
 local function add_group(self, given, known)
@@ -91,7 +91,7 @@ local function add_group(self, given, known)
     for _, p in ipairs(other.params) do seen[p] = true end
   end
   for i, p in ipairs(all_of(name, given.params)) do
-    if not core.is_tensor(p) then fail("%s: parameter %d is a %s", name, i, type(p)) end
+    if not core.is_tensor(p) then fail("%s: parameter %d must be a tensor, got %s", name, i, type(p)) end
     if not p.is_leaf then fail("%s: parameter %d of shape %s is a result, not a leaf", name, i, tostring(p.shape)) end
     if seen[p] then fail("%s: parameter %d is given twice", name, i) end
     need_whole(self, p, i)
@@ -130,7 +130,7 @@ local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
   class.__newindex = function(opt, k, v)
-    if defaults[k] ~= nil then fail("%s: '%s' is a group's: opt.param_groups[1].%s = %s", name, k, k, text_of(v)) end
+    if defaults[k] ~= nil then fail("%s: '%s' belongs to a group: set opt.param_groups[1].%s = %s", name, k, k, text_of(v)) end
     rawset(opt, k, v)
   end
   local known = {params = true}
@@ -153,7 +153,7 @@ local function new_class(name, defaults, own)
       fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,
         core.is_tensor(params) and "tensor" or type(params))
     end
-    if more ~= nil then fail("%s: parameters, lr and a table of options are taken, not more", name) end
+    if more ~= nil then fail("%s: takes parameters, lr and a table of options, and no more", name) end
     o = without_theirs(name, o or {}, defaults)
     check(name, o, defaults)
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
@@ -165,7 +165,7 @@ local function new_class(name, defaults, own)
     end
     local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
     local groups = listed and {{params = params}} or
-      options.items(name, "the list of groups", params, ("belongs into a group, or into a second table: %s(groups, {...})"):format(name))
+      options.items(name, "the list of groups", params, ("belongs in a group, or in a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     if own and rawget(class, "init") then self:init(params, o) end
@@ -199,7 +199,7 @@ local function count_with(self, s, step)
 end
 
 local function refuse_capture(self, what)
-  if core.gpu.capturing() then fail("%s: a graph can't record a step that %s: call step() once before", self._name, what) end
+  if core.gpu.capturing() then fail("%s: a graph can't record a step that %s: call step() once before the graph", self._name, what) end
 end
 
 local function like(p) return core.keep(ops.zeros(p.shape, {dtype = p.dtype, device = p.device})) end
@@ -207,7 +207,7 @@ local function is_half(x) return x.dtype == "float16" or x.dtype == "bfloat16" e
 
 -- Makes state for a parameter that has none, or that lacks what the group's options now need. fresh: this step's new counts.
 local function begin(self, p, group, s, fresh)
-  refuse_capture(self, "makes state")
+  refuse_capture(self, "creates state")
   if group.master_weights and is_half(p) and not (s and s.master) then
     s = {master = core.keep(M.to(p:detach(), "float32"))}
   end
@@ -224,7 +224,7 @@ end
 local function complete(self, group, s, p)
   for _, extra in ipairs(self.optional) do
     if not s[extra.name] and extra.asked(group) then
-      refuse_capture(self, "makes state")
+      refuse_capture(self, "creates state")
       s[extra.name] = like(p)
     end
   end
@@ -265,7 +265,7 @@ function Optimizer:apply_gradients(scaling)
         local b = buckets[s.step]
         if not b then
           if s.step.device ~= p.device then
-            fail("%s: the state of a parameter of shape %s is on %s, the parameter on %s: move a model before its optimizer's first step",
+            fail("%s: the state of a parameter of shape %s is on %s, the parameter on %s: move the model before the first step",
               self._name, tostring(p.shape), s.step.device, p.device)
           end
           b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = group.lr}

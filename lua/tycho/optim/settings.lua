@@ -43,7 +43,7 @@ function settings.without_theirs(name, given, known)
   for k, v in pairs(given) do
     if known[k] ~= nil or not settings.THEIRS[k] then out[k] = v
     elseif v and (k == "differentiable" or k == "decoupled_weight_decay") then
-      fail("%s: there is no %s%s", name, k, k == "differentiable" and "" or "; AdamW decouples")
+      fail("%s: there is no option %s%s", name, k, k == "differentiable" and "" or "; use AdamW")
     end
   end
   return out

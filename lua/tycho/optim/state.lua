@@ -125,7 +125,7 @@ function Optimizer:check_state_dict(d)
     fail "load_state_dict: a table with state and param_groups is needed"
   end
   if #d.param_groups ~= #self.param_groups then
-    fail("load_state_dict: %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
+    fail("load_state_dict: the state has %d groups, the optimizer has %d", #d.param_groups, #self.param_groups)
   end
   local needed = {}                        -- by group: the names in its parameters' states
   for i, g in ipairs(d.param_groups) do
@@ -148,7 +148,7 @@ function Optimizer:check_state_dict(d)
     for _, p in ipairs(group.params) do
       n = n + 1
       local s = states[n]
-      if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d is a %s", n, type(s)) end
+      if s ~= nil and type(s) ~= "table" then fail("load_state_dict: the state of parameter %d must be a table, got %s", n, type(s)) end
       for name, fresh in pairs(s and needed[i] or {}) do
         local v = s[name]
         if v == nil then fail("load_state_dict: the state of parameter %d has no '%s'; is it another optimizer's?", n, name) end
@@ -158,7 +158,7 @@ function Optimizer:check_state_dict(d)
       end
       for name, v in pairs(s or {}) do
         if self.foreign and self.foreign[name] then
-          fail("load_state_dict: the state of parameter %d has '%s', which %s hasn't; is it another optimizer's?", n, tostring(name),
+          fail("load_state_dict: the state of parameter %d has '%s', which %s doesn't have; is it another optimizer's?", n, tostring(name),
             self._name)
         end
         local want = self.state_shape and self:state_shape(name, p) or p.shape

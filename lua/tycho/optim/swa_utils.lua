@@ -59,7 +59,7 @@ function AveragedModel:init(model, o)
   if not is_module(model) then fail("AveragedModel: argument 1 must be a module, got %s", options.shown(model)) end
   o = options.fill("AveragedModel", o, {device = false, decay = false, avg_fn = false, multi_avg_fn = false, use_buffers = false})
   if (o.decay and 1 or 0) + (o.avg_fn and 1 or 0) + (o.multi_avg_fn and 1 or 0) > 1 then
-    fail "AveragedModel: one of decay, avg_fn and multi_avg_fn is taken"
+    fail "AveragedModel: only one of decay, avg_fn and multi_avg_fn can be given"
   end
   for _, name in ipairs {"avg_fn", "multi_avg_fn"} do
     if o[name] and type(o[name]) ~= "function" then fail("AveragedModel: %s must be a function, got %s", name, options.shown(o[name])) end
@@ -82,7 +82,7 @@ function AveragedModel:update_parameters(model)
   local weight = weight_of[self.average]
   local ok, err = pcall(no_grad, function()
     local mine, theirs, values = self.module:parameters(), model:parameters(), {}
-    if #mine ~= #theirs then error(("update_parameters: the model has %d parameters, the average %d"):format(#theirs, #mine), 0) end
+    if #mine ~= #theirs then error(("update_parameters: the model has %d parameters, the average has %d"):format(#theirs, #mine), 0) end
     local of = {}
     for name, b in model:named_buffers() do of[name] = b end
     for i, p in ipairs(theirs) do values[i] = p end

@@ -53,7 +53,7 @@ function zero.ZeroRedundancyOptimizer(params, o)
   end
   local opt = class(params, given)
   for _, g in ipairs(opt.param_groups) do replicas.refuse_parts(who, g.params) end
-  if not opt.apply_gradients then fail("%s: %s looks at all gradients together", who, opt._name) end
+  if not opt.apply_gradients then fail("%s: can't be used with %s, which needs all gradients together", who, opt._name) end
   local owner, of = shares(opt, #group.ranks)
   local apply, state_dict, load = opt.apply_gradients, opt.state_dict, opt.load_state_dict
   local whole                              -- the whole state, which consolidate_state_dict has collected here
@@ -67,7 +67,7 @@ function zero.ZeroRedundancyOptimizer(params, o)
     options.finally(function() for p, g in pairs(hidden) do p.grad = g end end, apply, self, scaling)
     for rank = 0, #group.ranks - 1 do replicas.share(of[rank], group, true, rank) end
   end
-  function opt.add_param_group() fail(who .. ": parameters can't be added: the shares are made") end
+  function opt.add_param_group() fail(who .. ": parameters can't be added: they are already divided among the processes") end
 
   -- consolidate_state_dict(to): the process of that rank, by default the group's first, gets all states; all processes must call it.
   function opt.consolidate_state_dict(self, to)
