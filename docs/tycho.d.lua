@@ -11187,7 +11187,7 @@ function tycho.cuda.synchronize(device) end
 --- How often the host has waited for a GPU so far. If this doesn't grow during a step, the host never waited in it.
 function tycho.cuda.sync_count() end
 
---- `(device)` A table {name=, major=, minor=, multi_processor_count=, total_memory= in bytes}.
+--- `(device)` A table {name=, major=, minor=, multi_processor_count=, total_memory=, warp_size=, max_threads_per_multi_processor=, regs_per_multiprocessor=, L2_cache_size=, shared_memory_per_multiprocessor=, shared_memory_per_block=}; memory in bytes.
 ---@param device any
 function tycho.cuda.get_device_properties(device) end
 
