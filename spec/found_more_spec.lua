@@ -192,6 +192,6 @@ describe("found at the edges", function()
     assert.same(own, (select(2, checkpoint(function(v, o) return v, o end, tycho.ones(1), own))))
     helper.fails("checkpoint: unknown option 'early_stp'; did you mean 'early_stop'?", checkpoint, print, y,
       {use_reentrant = false, early_stp = true})
-    helper.fails("checkpoint: there is no context_fn", checkpoint, print, y, {use_reentrant = false, context_fn = print})
+    helper.fails("checkpoint: context_fn isn't supported", checkpoint, print, y, {use_reentrant = false, context_fn = print})
   end)
 end)
