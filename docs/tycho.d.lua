@@ -10030,7 +10030,7 @@ function tycho.nn.is_module(v) end
 --- A copy with memory of its own and without gradients: of parameters, buffers and modules (shared ones stay shared), and of tensors and tables in other fields; functions and objects with a metatable aren't copied.
 function tycho.nn.Module:clone() end
 
---- `(fn, {with_kwargs=false, always_call=false})` as Module's register_forward_hook, for every module that there is and will be; called before a module's own. Gives a handle with remove().
+--- `(fn, {prepend=false, with_kwargs=false, always_call=false})` as Module's register_forward_hook, for every module that there is and will be; called before a module's own. Gives a handle with remove().
 ---@param fn any
 ---@param options? table
 function tycho.nn.register_module_forward_hook(fn, options) end

@@ -80,6 +80,7 @@ describe("hooks", function()
     assert.same({"own Sequential"}, said)
     helper.fails("register_module_forward_hook: argument 1 must be a function, got nil", nn.register_module_forward_hook)
     helper.fails("unknown option 'prepnd'", nn.register_module_forward_hook, print, {prepnd = true})
+    assert.is_nil(require("tycho.nn.hooks").everywhere)   -- calls of modules are as they were
   end)
 
   it("of every module are seen by what has been compiled", function()
