@@ -178,8 +178,8 @@ local function add_everywhere(...)
   hooks.everywhere = lists
   return h
 end
--- register_module_forward_hook(fn, {prepend=false, with_kwargs=false, always_call=false}): as Module's register_forward_hook, for every module
--- that there is and will be; called before a module's own. Gives a handle with remove().
+-- register_module_forward_hook(fn, {prepend=false, with_kwargs=false, always_call=false}): as Module's register_forward_hook, for every
+-- module that there is and will be; called before a module's own. Gives a handle with remove().
 function hooks.register_module_forward_hook(fn, o) return add_everywhere("register_module_forward_hook", "after", fn, o) end
 -- register_module_forward_pre_hook(fn, {with_kwargs=false}): as Module's register_forward_pre_hook, for every module; called before a
 -- module's own. Gives a handle with remove().
