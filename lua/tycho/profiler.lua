@@ -248,13 +248,13 @@ end
 -- schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each
 -- round. Waits for GPUs at the end. Without fn: a profile for p:start() and p:stop(). PyTorch's activities and profile_memory are taken;
 -- memory is always recorded, and each device that something ran on.
-function profiler.profile(o, ...)
+function profiler.profile(o, fn, ...)
   if callable(o) then
-    options.first("profile", OPTIONS, ...)
-    return profiler.profile({}, o, ...)
+    options.first("profile", OPTIONS, fn, ...)
+    return profiler.profile({}, o, fn, ...)
   end
-  local fn, p, asked = (...), new_profile(o)
-  if o and select("#", ...) == 0 then return p end
+  local p, asked = new_profile(o)
+  if fn == nil and o then return p end
   if not callable(fn) then fail("profile: a function is needed, got %s", type(fn)) end
   local function ended(ok, ...)
     if not ok then
@@ -266,8 +266,8 @@ function profiler.profile(o, ...)
     return p, ...
   end
   p:start()
-  if asked.schedule then return ended(pcall(fn, p, select(2, ...))) end
-  return ended(pcall(...))
+  if asked.schedule then return ended(pcall(fn, p, ...)) end
+  return ended(pcall(fn, ...))
 end
 
 -- Calls fn(...) and gives its results; each op and range appears on the timelines of Nsight and similar tools (tycho.cuda.nvtx).
