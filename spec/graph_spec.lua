@@ -551,7 +551,7 @@ describe("graphs", function()
     local a, b = double(x, x * 3)
     helper.close(a:cpu(), tycho.full({2, 3}, 2))
     helper.close(b:cpu(), tycho.full({2, 3}, 4))
-    helper.fails("argument 2 must be a float32 tensor of shape 2x3 on cuda:0 as the sample, got float32 of shape 3 on cuda:0",
+    helper.fails("argument 2 must be a float32 tensor of shape 2x3 on cuda:0 like the sample, got float32 of shape 3 on cuda:0",
       double, x, x[1])
     helper.fails("2 arguments were recorded, got 1", double, x)
     helper.fails("argument 1 must be a module, a function or a list", make, 3, {x})
