@@ -183,6 +183,17 @@ describe("found at the edges", function()
     helper.fails("get_device_name", tycho.cuda.get_device_name, 77)
   end)
 
+  it("a sum of what index_select took has a gradient that counts, along each dim", function()
+    local index = tycho.tensor({2, 3, 2, 1}, {dtype = "int64"})
+    for dim = 1, 4 do
+      local x = tycho.randn(3, 3, 3, 3, {requires_grad = true})
+      x:index_select(dim, index):sum():backward()
+      local shape = {1, 1, 1, 1}
+      shape[dim] = 3
+      helper.close(x.grad, T({1, 2, 1}):view(shape):expand(3, 3, 3, 3), "dim " .. dim, 0)
+    end
+  end)
+
   it("utils.checkpoint takes PyTorch's options, and tells the program's own tables from them", function()
     local checkpoint, y = tycho.utils.checkpoint, tycho.ones(2, {requires_grad = true})
     for _, o in ipairs {{early_stop = false}, {use_reentrant = false, determinism_check = "none", debug = true}} do

@@ -163,6 +163,44 @@ describe("rows", function()
     end
   end)
 
+  it("sums of thousands over several dims read every element once, in packs or one by one", function()
+    for _, d in ipairs {"float32", "float16", "bfloat16"} do
+      for _, shape in ipairs {{90, 2, 7, 7}, {15, 2, 16, 20}, {3, 2, 41, 41}} do         -- each more than a block keeps in registers
+        local x = tycho.randint(-3, 3, shape):to(d)
+        local what = d .. " " .. tostring(x.shape)
+        for _, dims in ipairs {{1, 3, 4}, {1, 3}, {1, 2}} do
+          helper.close(x:float():sum(dims):double(), x:double():sum(dims), what, 0)      -- whole numbers: exact
+          helper.close(x:amax(dims):double(), x:double():amax(dims), what, 0)
+        end
+        local e = ({float32 = 1e-6, float16 = 1e-3, bfloat16 = 8e-3})[d]
+        helper.close(x:mean({1, 3, 4}):double(), x:double():mean({1, 3, 4}), what, e, 1)
+      end
+    end
+  end)
+
+  it("extremes of rows are those that a loop finds, NaN before all", function()
+    local INF, NAN = math.huge, 0 / 0
+    for _, d in ipairs {"float32", "float64", "float16"} do
+      for _, n in ipairs {8, 31, 32, 45, 64, 200} do
+        local x = tycho.randn(37, n, {device = "cpu"}):to(d)
+        for i = 1, 37, 3 do x[{i, 1 + i * 7 % n}] = ({NAN, INF, -INF, 0})[1 + i % 4] end
+        x[2] = -INF
+        local on = helper.on_device(x)
+        local high, low, values = on:amax(2):cpu(), on:amin(2):cpu(), x:double()
+        for i = 1, 37 do
+          local most, least, odd = -INF, INF, false
+          for _, v in ipairs(values[i]:totable()) do
+            odd = odd or v ~= v
+            most, least = v > most and v or most, v < least and v or least
+          end
+          local what = ("%s, row %d of %d"):format(d, i, n)
+          if odd then assert.is_true(high[i] ~= high[i] and low[i] ~= low[i], what)
+          else assert.same({most, least}, {high[i], low[i]}, what) end
+        end
+      end
+    end
+  end)
+
   it("cross-entropy of many short rows is that of their parts", function()
     for _, d in ipairs {"float32", "float16", "float64"} do
       for _, n in ipairs {1, 2, 7, 21, 32, 100, 516} do

@@ -127,8 +127,7 @@ end
 
 -- Calls a module's hooks of a kind whose results don't count.
 function hooks.call(self, when, ...)
-  local own = rawget(self, "_hooks")
-  for _, h in ipairs(own and {unpack(own[when])} or {}) do h.fn(...) end
+  for _, h in ipairs(now(rawget(self, "_hooks"), when)) do h.fn(...) end
 end
 
 local KINDS = {"before", "after", "back", "before_back", "before_state", "after_state", "before_load", "after_load"}

@@ -100,9 +100,10 @@ function Bucket:is_last() return self._is_last end
 local function exchange(self, k, whole, async)
   local hook = self.comm_hook
   if not hook then
-    local work = distributed.all_reduce(whole, "mean", {group = self.group, async_op = async})
+    local work = async and distributed.all_reduce(whole, "mean", {group = self.group, async_op = true})
     return function()
-      if async then work:wait() end
+      if not work then return ops.collective_(whole, "all_reduce", "mean", 0, 0, self.group.id) end     -- compiled steps may have it
+      work:wait()
       return whole
     end
   end
@@ -243,10 +244,7 @@ end
 -- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function Parallel:reduce_gradients()
   no_grad(function()
-    for k, b in ipairs(self.buckets) do
-      if self.comm_hook then spread(b, exchange(self, k, gathered(b), false)())
-      else spread(b, ops.collective_(gathered(b), "all_reduce", "mean", 0, 0, self.group.id)) end
-    end
+    for k, b in ipairs(self.buckets) do spread(b, exchange(self, k, gathered(b), false)()) end
   end)
 end
 
