@@ -31,7 +31,7 @@ describe("what changes in use", function()
     fails("to_empty: argument 1 must be a device, got nil", net.to_empty, net)
     fails("to_empty: argument 1 must be a device, got nil", net.to_empty, net, {})
     net[1].weight.grad = tycho.ones(3, 2)
-    fails("to_empty: ", net.to_empty, net, "nodevice")
+    fails("to_empty: argument 1 (device) must be a device such as 'cpu' or 'cuda:0', got 'nodevice'", net.to_empty, net, "nodevice")
     assert.is_truthy(net[1].weight.grad)
   end)
 

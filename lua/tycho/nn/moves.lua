@@ -63,7 +63,7 @@ function Module:to_empty(device)
       end)
     end
   end)
-  if not ok then fail("to_empty: %s", options.bare(err)) end
+  if not ok then fail("to_empty: %s", (options.bare(err):gsub("^empty: ", ""):gsub("^argument 3 %(device%)", "argument 1 (device)"))) end
   return self
 end
 -- As to("float16").
