@@ -11212,6 +11212,15 @@ function tycho.cuda.amp.autocast(fn, ...) end
 ---@param device any
 function tycho.cuda.mem_get_info(device) end
 
+tycho.cuda.memory = {}
+--- `(device)` The device's free and total memory in bytes: two numbers.
+---@param device any
+function tycho.cuda.memory.mem_get_info(device) end
+
+--- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
+---@param device any
+function tycho.cuda.memory.reset_peak_memory_stats(device) end
+
 --- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
 ---@param device any
 function tycho.cuda.reset_peak_memory_stats(device) end
@@ -11219,9 +11228,21 @@ function tycho.cuda.reset_peak_memory_stats(device) end
 --- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
 function tycho.cuda.empty_cache() end
 
+--- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
+function tycho.cuda.memory.empty_cache() end
+
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
+---@param device any
+function tycho.cuda.memory.memory_stats(device) end
+
 --- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
 ---@param device any
 function tycho.cuda.memory_stats(device) end
+
+--- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
+---@param fraction any
+---@param device any
+function tycho.cuda.memory.set_per_process_memory_fraction(fraction, device) end
 
 --- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
 ---@param fraction any
@@ -11232,6 +11253,10 @@ function tycho.cuda.set_per_process_memory_fraction(fraction, device) end
 ---@param device any
 function tycho.cuda.get_per_process_memory_fraction(device) end
 
+--- `(device)` The share of the device's memory that this process may reserve.
+---@param device any
+function tycho.cuda.memory.get_per_process_memory_fraction(device) end
+
 --- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
 function tycho.cuda.max_memory_allocated(device) end
@@ -11239,6 +11264,22 @@ function tycho.cuda.max_memory_allocated(device) end
 --- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
 function tycho.cuda.max_memory_reserved(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.max_memory_allocated(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.max_memory_reserved(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.memory_allocated(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.memory_reserved(device) end
 
 --- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
 ---@param device any
@@ -11286,13 +11327,30 @@ function tycho.cuda.set_sync_debug_mode(mode) end
 --- The mode as a number: 0, 1 or 2.
 function tycho.cuda.get_sync_debug_mode() end
 
---- `(on=true)` whether memory_snapshot() will tell which line of the program allocated each block.
+--- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it; what was recorded stays. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false.
 ---@param on? any
-function tycho.cuda.record_memory_history(on) end
+---@param options? table
+function tycho.cuda.record_memory_history(on, options) end
+
+--- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
+---@param device any
+function tycho.cuda.memory_history(device) end
+
+--- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in bytes.
+---@param device any
+function tycho.cuda.memory.memory_snapshot(device) end
 
 --- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in bytes.
 ---@param device any
 function tycho.cuda.memory_snapshot(device) end
+
+--- `(path)` Writes the allocator's segments and its history on all devices to a file that PyTorch's memory_viz page draws.
+---@param path any
+function tycho.cuda.dump_memory_snapshot(path) end
+
+--- `(device)` What the allocator holds, as a text table.
+---@param device any
+function tycho.cuda.memory.memory_summary(device) end
 
 --- `(device)` What the allocator holds, as a text table.
 ---@param device any

@@ -2,6 +2,39 @@
 local tycho = require "tycho"
 local helper = require "spec.helper"
 
+-- A pickle of protocol 2 that has no more than a snapshot needs; a tuple has a field tuple.
+local function unpickle(text)
+  local at, stack, marks = 3, {}, {}
+  local function little(n)
+    local v = 0
+    for i = n, 1, -1 do v = v * 256 + text:byte(at + i - 1) end
+    at = at + n
+    return v
+  end
+  local function push(v) stack[#stack + 1] = v end
+  local function since_mark()
+    local from = table.remove(marks)
+    local out = {unpack(stack, from + 1)}
+    for i = #stack, from + 1, -1 do stack[i] = nil end
+    return out
+  end
+  local ops = {K = function() push(little(1)) end, J = function() push(little(4)) end, ["]"] = function() push {} end,
+    ["}"] = function() push {} end, ["("] = function() marks[#marks + 1] = #stack end, ["\136"] = function() push(true) end,
+    ["\137"] = function() push(false) end, ["\138"] = function() push(little(little(1))) end,
+    X = function() local n = little(4) push(text:sub(at, at + n - 1)) at = at + n end,
+    e = function() local items = since_mark() local l = stack[#stack] for _, v in ipairs(items) do l[#l + 1] = v end end,
+    u = function() local items = since_mark() for i = 1, #items, 2 do stack[#stack][items[i]] = items[i + 1] end end,
+    t = function() local items = since_mark() items.tuple = true push(items) end}
+  assert.equal("\128\2", text:sub(1, 2))
+  while text:sub(at, at) ~= "." do
+    local op = text:sub(at, at)
+    at = at + 1
+    ops[op]()
+  end
+  assert.same({#text, 1, 0}, {at, #stack, #marks})
+  return stack[1]
+end
+
 describe("memory of GPUs", function()
   if not tycho.cuda.is_available() then return end
   setup(function() tycho.set_default_device("cpu") end)
@@ -37,6 +70,87 @@ describe("memory of GPUs", function()
     y:free()
     tycho.cuda.empty_cache()
     look()
+  end)
+
+  it("tells what the allocator did, and writes it for PyTorch's tools", function()
+    local cuda, s = tycho.cuda, tycho.cuda.Stream()
+    collectgarbage() collectgarbage()
+    cuda.empty_cache()
+    cuda.record_memory_history {max_entries = 1000}
+    local x = tycho.zeros(3000000, {device = "cuda"})
+    local where = "spec/cuda_memory_spec.lua:" .. debug.getinfo(1, "l").currentline - 1
+    cuda.stream(s, function() return x:sum() end)
+    x:free()
+    s:synchronize()
+    local y = tycho.zeros(10, {device = "cuda"})
+    helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})
+    cuda.empty_cache()
+    cuda.record_memory_history(false)
+    local events = cuda.memory_history()
+    local seen, address, last, oom = {}, nil, 0, 0
+    for _, e in ipairs(events) do
+      if e.action == "alloc" and e.where == where then address = e.address end
+      if address and e.address == address then seen[#seen + 1] = ("%s %d"):format(e.action, e.size / 2^20) end
+      assert.is_true(e.time_us >= last and math.abs(e.time_us / 1e6 - os.time()) < 1000)
+      last = e.time_us
+      if e.action == "oom" then
+        oom = oom + 1
+        assert.is_true(e.size == 2 ^ 42 and e.device_free > 0 and e.address == nil)
+      end
+    end
+    assert.equal("alloc 12, free_requested 12, free_completed 12, segment_free 12", table.concat(seen, ", "))
+    assert.equal("segment_alloc", events[1].action)
+    assert.equal(1, oom)
+
+    local path = os.tmpname()
+    cuda.memory._dump_snapshot(path)
+    local file = assert(io.open(path, "rb"))
+    local dumped = unpickle(file:read "*a")
+    file:close()
+    os.remove(path)
+    y:free()
+    local total, used = 0, 0
+    for _, segment in ipairs(dumped.segments) do
+      local at = segment.address
+      for _, b in ipairs(segment.blocks) do
+        assert.equal(at, b.address)
+        at = at + b.size
+        if b.state == "active_allocated" then used = used + b.size end
+      end
+      assert.equal(at, segment.address + segment.total_size)
+      assert.same({0, 0, tuple = true}, segment.segment_pool_id)
+      assert.is_false(segment.is_expandable)
+      total = total + segment.total_size
+    end
+    assert.is_true(used > 0 and total >= used)
+    assert.same({}, dumped.allocator_settings)
+    local trace = dumped.device_traces[1]
+    assert.equal(#events, #trace)
+    for i, e in ipairs(events) do
+      assert.same({e.action, e.address, e.size, e.time_us}, {trace[i].action, trace[i].addr, trace[i].size, trace[i].time_us})
+      if e.where == where then
+        assert.same({{filename = "spec/cuda_memory_spec.lua", line = tonumber(where:match "%d+$"), name = "lua"}}, trace[i].frames)
+      end
+    end
+  end)
+
+  it("keeps the last events of its history", function()
+    local cuda = tycho.cuda
+    cuda.record_memory_history(true, {max_entries = 4})
+    for _ = 1, 5 do tycho.zeros(2, {device = "cuda"}):free() end
+    local last = {}
+    for i, e in ipairs(cuda.memory_history()) do last[i] = e.action end
+    assert.equal("free_completed alloc free_requested free_completed", table.concat(last, " "))
+    cuda.record_memory_history "state"                                 -- lines of blocks, no events
+    local z = tycho.zeros(2, {device = "cuda"})
+    assert.equal(0, #cuda.memory_history())
+    cuda.record_memory_history {enabled = false}
+    z:free()
+    assert.equal(0, #cuda.memory_history())
+    helper.fails("dump_memory_snapshot: /nowhere/x", cuda.dump_memory_snapshot, "/nowhere/x")
+    helper.fails("max_entries must be a whole number from 1", cuda.record_memory_history, {max_entries = 0})
+    helper.fails("must be a boolean, 'all' or 'state', got 3", cuda.record_memory_history, 3)
+    helper.fails("unknown option 'max_entry'", cuda.record_memory_history, {max_entry = 3})
   end)
 
   it("counts memory, gives it back, and says what there was when there is no more", function()

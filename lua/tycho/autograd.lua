@@ -266,7 +266,7 @@ local function as_before(ctx, before, ok, ...)
     for k in pairs(ctx) do ctx[k] = before[k] end
     for k, v in pairs(before) do ctx[k] = v end
   end
-  if not ok then error(..., 0) end
+  if not ok then error((select(1, ...)), 0) end
   return ...
 end
 core.set_private("function", function(ctx, ...)
@@ -306,7 +306,7 @@ function Function:__call(...)
   local old = core.set_grad_enabled(false)
   local function taken(ok, ...)
     core.set_grad_enabled(old)
-    if not ok then error((...), 0) end
+    if not ok then error((select(1, ...)), 0) end
     return {...}, select("#", ...)
   end
   local out, count

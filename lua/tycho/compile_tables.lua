@@ -112,7 +112,7 @@ function tables.together(fn, trees, now, wrote)
         from = give_back(tree, args[i], given[i], flat, from, wrote)
         for k = 1, n do if tree.keys and rawequal(out[k], args[i]) then out[k] = given[i] end end
       end
-      if not ok then error((...), 0) end
+      if not ok then error((select(1, ...)), 0) end
       return unpack(out, 1, n)
     end
     return ended(pcall(fn, unpack(args, 1, #list)))

@@ -142,10 +142,31 @@ end
 -- The mode as a number: 0, 1 or 2.
 function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.flag "warn_sync" and 1 or 0 end
 
--- record_memory_history(on=true): whether memory_snapshot() will tell which line of the program allocated each block.
-function cuda.record_memory_history(on)
-  options.expect("record_memory_history", 1, on, on == nil or type(on) == "boolean", "a boolean")
+local HISTORY = {enabled = true, max_entries = 100000, context = "all", stacks = "all"}
+-- record_memory_history(on=true, {max_entries=100000}): begins the history of GPU memory, for memory_history() and dump_memory_snapshot():
+-- the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it; what was
+-- recorded stays. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false.
+function cuda.record_memory_history(on, o)
+  if type(on) == "table" then on, o = nil, on end
+  o = options.fill("record_memory_history", o, HISTORY)
+  if on == nil then on = o.enabled end
+  if type(on) ~= "boolean" and on ~= "all" and on ~= "state" then
+    fail("record_memory_history: argument 1 must be a boolean, 'all' or 'state', got %s", options.shown(on))
+  end
+  options.whole("record_memory_history", "max_entries", o.max_entries, 1)
+  if on then gpu.history_begin(on == "state" and 0 or math.min(o.max_entries, 2^31)) end
   gpu.flag("memory_history", on ~= false)
+end
+-- "train.lua:12: " as the line alone
+local function line_of(where) return where and where:gsub(": $", "") or nil end
+-- What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}.
+-- action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from
+-- the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970;
+-- where="train.lua:12", or nil: the line that allocated the block.
+function cuda.memory_history(device)
+  local events = gpu.memory_events(device)
+  for _, e in ipairs(events) do e.where = line_of(e.where) end
+  return events
 end
 -- Names for the allocator's numbers.
 local STATES = {[0] = "inactive", "active_allocated", "active_awaiting_free"}
@@ -161,11 +182,16 @@ function cuda.memory_snapshot(device)
     end
     s.total_size = s.total_size + b.size
     if b.state == 1 then s.allocated_size = s.allocated_size + b.size end
-    local where = b.where and b.where:gsub(": $", "")
-    s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = where}
+    s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = line_of(b.where)}
   end
   for _, segment in ipairs(segments) do segment.segment_type = segment.total_size <= 2^21 and "small" or "large" end
   return segments
+end
+
+-- Writes the allocator's segments and its history on all devices to a file that PyTorch's memory_viz page draws.
+function cuda.dump_memory_snapshot(path)
+  needed "dump_memory_snapshot"
+  require("tycho.cuda_snapshot").dump(cuda, path)
 end
 
 -- What the allocator holds, as a text table.
@@ -183,6 +209,14 @@ function cuda.memory_summary(device)
   end
   return table.concat(out, "\n")
 end
+
+-- The functions of memory by PyTorch's place and names. _snapshot(): what dump_memory_snapshot() writes, as a table.
+cuda.memory = {_record_memory_history = cuda.record_memory_history, _dump_snapshot = cuda.dump_memory_snapshot,
+  _snapshot = function() return require("tycho.cuda_snapshot").take(cuda) end}
+for _, name in ipairs {"empty_cache", "mem_get_info", "memory_stats", "memory_summary", "memory_snapshot", "memory_allocated",
+    "max_memory_allocated", "memory_reserved", "max_memory_reserved", "reset_peak_memory_stats", "set_per_process_memory_fraction",
+    "get_per_process_memory_fraction"} do cuda.memory[name] = cuda[name] end
+options.told(cuda.memory, "cuda.memory", "tycho.cuda")
 
 ---- events ----
 -- record(stream=): the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of
@@ -289,7 +323,7 @@ local function finish(graph, pool, old, ok, ...)
   gpu.set_stream(old)
   if not ok then
     gpu.graph_end(graph, false)
-    error((...), 0)
+    error((select(1, ...)), 0)
   end
   if gpu.graph_end(graph, true) == 0 then
     io.stderr:write(("graph: nothing was recorded: fn has started no work on streams of cuda:%d\n"):format(gpu.current_device()))

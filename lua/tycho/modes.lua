@@ -5,7 +5,7 @@ local fail = options.fail
 
 local function restore(old, ok, ...)
   core.set_grad_enabled(old)
-  if not ok then error((...), 0) end
+  if not ok then error((select(1, ...)), 0) end
   return ...
 end
 
@@ -40,7 +40,7 @@ end
 
 local function leave(scope, ok, ...)
   if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
-  if not ok then error((...), 0) end
+  if not ok then error((select(1, ...)), 0) end
   return ...
 end
 -- Calls fn(...) and gives its results. Tensors made meanwhile are released when it ends, and their memory with them, except the results,

@@ -21,7 +21,7 @@ function options.pack(...) return {n = select("#", ...), ...} end
 -- Calls fn(...), then done(), also where fn errs; gives fn's results.
 local function ended(done, ok, ...)
   done()
-  if not ok then error((...), 0) end
+  if not ok then error((select(1, ...)), 0) end
   return ...
 end
 function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end

@@ -260,7 +260,7 @@ function profiler.profile(o, fn, ...)
     if not ok then
       p._running = false
       if p._action ~= "none" then core.profile_stop() end
-      error((...), 0)
+      error((select(1, ...)), 0)
     end
     if p._running then p:stop() end
     return p, ...

@@ -332,10 +332,10 @@ end
 function recompute.sequence(how, layers, segments, ...)
   local module = require "tycho.nn.module"
   local parts = math.min(segments, #layers)
-  local function through(i, to, ...)
-    if i > to then return ... end
-    if i > 1 and module.takes_one(layers[i]) then return through(i + 1, to, layers[i]((...))) end
-    return through(i + 1, to, layers[i](...))
+  local function through(i, to, x, ...)                       -- x has a name: see "LuaJIT's compiler" in contributing.md
+    if i > to then return x, ... end
+    if i > 1 and module.takes_one(layers[i]) then return through(i + 1, to, layers[i](x)) end
+    return through(i + 1, to, layers[i](x, ...))
   end
   local function part(k, from, ...)
     if k > parts then return ... end

@@ -14,7 +14,7 @@ typedef struct {
   bool cudnn_benchmark, cudnn_deterministic;   /* choose plans by timing; only plans whose results repeat */
   bool allow_tf32, conv_tf32;          /* TF32 in float32 products; in float32 convolutions */
   bool refuse_sync, warn_sync;         /* a copy or read that waits for the device is an error; gives a warning */
-  bool memory_history;                 /* blocks of memory record the line of the program that made them */
+  bool memory_history;                 /* blocks of memory record the line that made them, and the allocator what it does */
   bool sync_debug;                     /* wait for each op, so that the call that caused an error reports it */
 } ty_gpu_flags;
 
@@ -46,6 +46,18 @@ typedef struct {
 typedef enum { TY_BLOCK_FREE, TY_BLOCK_USED, TY_BLOCK_AWAITED } ty_block_state;      /* awaited: released, but other streams still use it */
 typedef struct { bool first; ty_block_state state; const void *p, *stream; size_t size; char where[96]; } ty_gpu_block;
 
+/* What the allocator did. FREE_REQUESTED: the tensor has gone; FREE_COMPLETED: the block can be handed out again; OOM: size had no room. */
+typedef enum {
+  TY_MEMORY_ALLOC, TY_MEMORY_FREE_REQUESTED, TY_MEMORY_FREE_COMPLETED, TY_MEMORY_SEGMENT_ALLOC, TY_MEMORY_SEGMENT_FREE, TY_MEMORY_OOM
+} ty_memory_action;
+typedef struct {
+  ty_memory_action action;
+  const void *p, *stream;              /* p of OOM: the device's free bytes */
+  size_t size;                         /* bytes */
+  int64_t time;                        /* microseconds since 1970 */
+  char where[96];                      /* the line that made the block, "" if unknown */
+} ty_memory_event;
+
 /* A launch of a user's kernel. args: its struct `arguments`, of size bytes; t: the tensors that it works with. */
 typedef struct {
   const char *name;
@@ -67,6 +79,10 @@ typedef struct {
   void (*reset_peaks)(int gpu);
   /* Writes all blocks, segment by segment, as far as there is room; gives how many there are. */
   size_t (*snapshot)(int gpu, ty_gpu_block *out, size_t room);
+  /* Begins the history of every device's memory anew, with the last `most` events each. */
+  void (*history_begin)(size_t most);
+  /* Writes a device's events, the oldest first, as far as there is room; gives how many there are. */
+  size_t (*history)(int gpu, ty_memory_event *out, size_t room);
   /* Limits what is reserved to a share of the device's memory; share < 0: no change. *before: the share so far. */
   ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
   ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* lower numbers go first: -1 before 0 */

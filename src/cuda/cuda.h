@@ -96,6 +96,10 @@ void ty_cuda_memory(const ty_backend *b, char *text, size_t size);
 void ty_cuda_stats(int gpu, ty_gpu_stats *out);
 void ty_cuda_reset_peaks(int gpu);
 size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room);
+void ty_memory_history_begin(size_t most);                          /* history.c; see ty_gpu */
+size_t ty_memory_history(int gpu, ty_memory_event *out, size_t room);
+/* Adds to the history if it is on. where: NULL if unknown. */
+void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t size, const ty_stream *stream, const char *where);
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
 void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);

@@ -226,7 +226,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
   }
   *out = (ty_gpu){.count = ty_gpu_count, .device = ty_gpus, .properties = properties, .synchronize = synchronize,
     .sync_count = sync_count, .memory_info = memory_info, .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks,
-    .snapshot = ty_cuda_snapshot,
+    .snapshot = ty_cuda_snapshot, .history_begin = ty_memory_history_begin, .history = ty_memory_history,
     .share = ty_cuda_share, .kernel = ty_own_kernel, .launch = ty_own_launch,
     .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
     .stream_new = ty_stream_new, .stream_retain = ty_stream_retain,

@@ -41,6 +41,7 @@ typedef struct {
   block *segment;                          /* list of segments: the first block of each, which stays the first */
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
   long long retries, failures;             /* refused allocations; a failure has two: before and after the cache is emptied */
+  size_t refused;                          /* the last one's bytes */
   double share;                            /* the part of the device's memory that reserved stays within; 0: no limit */
   size_t most;                             /* that part in bytes */
 } heap;
@@ -72,6 +73,8 @@ static void list_remove(heap *h, block *b) {
   b->free = false;
 }
 
+static int gpu_of(const heap *h) { return (int)(h - heaps); }
+
 static void segment_add(heap *h, block *b) {
   b->earlier = NULL;
   b->later = h->segment;
@@ -80,6 +83,7 @@ static void segment_add(heap *h, block *b) {
   h->reserved += (long long)b->size;
   h->peak_reserved = TY_MAX(h->peak_reserved, h->reserved);
   h->segments++;
+  ty_memory_happened(gpu_of(h), TY_MEMORY_SEGMENT_ALLOC, b->p, b->size, b->stream, NULL);
 }
 
 /* b is the segment's only block. */
@@ -89,6 +93,7 @@ static void segment_free(heap *h, block *b) {
   if (b->later) b->later->earlier = b->earlier;
   h->reserved -= (long long)b->size;
   h->segments--;
+  ty_memory_happened(gpu_of(h), TY_MEMORY_SEGMENT_FREE, b->p, b->size, b->stream, NULL);
   cudaFree(b->p);
   free(b);
 }
@@ -97,6 +102,7 @@ static void segment_free(heap *h, block *b) {
 static void coalesce(heap *h, block *b) {
   block *n = b->after;
   b->awaited = false;
+  ty_memory_happened(gpu_of(h), TY_MEMORY_FREE_COMPLETED, b->p, b->size, b->stream, NULL);
   if (n && n->free && n->stream == b->stream) {
     list_remove(h, n);
     b->size += n->size;
@@ -267,7 +273,8 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
     h->peak_allocated = TY_MAX(h->peak_allocated, h->allocated);
     h->allocations++;
     h->used[size_class(b->size)]++;
-  }
+    ty_memory_happened(dev->gpu, TY_MEMORY_ALLOC, b->p, b->size, s, where);
+  } else h->refused = n;
   pthread_mutex_unlock(&lock);
   *out = b;
   return b ? b->p : NULL;
@@ -281,6 +288,7 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   h->allocated -= (long long)b->size;
   h->allocations--;
   h->used[size_class(b->size)]--;
+  ty_memory_happened(dev->gpu, TY_MEMORY_FREE_REQUESTED, b->p, b->size, b->stream, b->where);
   free(b->where);
   b->where = NULL;
   b->nwait = 0;
@@ -290,6 +298,7 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   if (!ty_cuda_cached()) {                         /* waits for its own stream too */
     for (int i = 0; i < b->nwait; i++) { cudaEventSynchronize(b->wait[i]); cudaEventDestroy(b->wait[i]); }
     cudaStreamSynchronize(b->stream->s);
+    ty_memory_happened(dev->gpu, TY_MEMORY_FREE_COMPLETED, b->p, b->size, b->stream, NULL);
     segment_free(h, b);
   } else if (b->nwait || b->unmarked || (b->nuser && b->stream->taken)) {
     b->awaited = true;
@@ -325,6 +334,7 @@ void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   if (e == cudaSuccess) e = cudaMemGetInfo(&left, &total);
   pthread_mutex_lock(&lock);
   h->failures++;
+  ty_memory_happened(dev->gpu, TY_MEMORY_OOM, (const void *)left, h->refused, NULL, NULL);
   const long long reserved = h->reserved, allocated = h->allocated;
   if (h->share) snprintf(limit, sizeof limit, ", at most %zu may be reserved", h->most);
   pthread_mutex_unlock(&lock);

@@ -296,6 +296,34 @@ static int memory_blocks(lua_State *L) {
   return 1;
 }
 
+/* history_begin(most): the history of all devices' memory begins anew */
+static int history_begin(lua_State *L) {
+  if (!available(L)) return ty_throw(L, "record_memory_history: %s", reason);
+  ty_gpu_library.history_begin((size_t)luaL_checknumber(L, 1));
+  return 0;
+}
+
+/* memory_events(device) -> a list of {action=, address= (oom: device_free=), stream=, size=, time_us=, where=}, the oldest first */
+static int memory_events(lua_State *L) {
+  static const char *const actions[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom"};
+  const int k = ty_gpu_at(L, 1, "memory_history");
+  const size_t room = ty_gpu_library.history(k, NULL, 0) + 16;
+  ty_memory_event *e = lua_newuserdata(L, room * sizeof *e);
+  const size_t n = TY_MIN(ty_gpu_library.history(k, e, room), room);
+  lua_createtable(L, (int)n, 0);
+  for (size_t i = 0; i < n; i++) {
+    lua_createtable(L, 0, 6);
+    lua_pushstring(L, actions[e[i].action]); lua_setfield(L, -2, "action");
+    lua_pushnumber(L, (lua_Number)(uintptr_t)e[i].p); lua_setfield(L, -2, e[i].action == TY_MEMORY_OOM ? "device_free" : "address");
+    lua_pushnumber(L, (lua_Number)(uintptr_t)e[i].stream); lua_setfield(L, -2, "stream");
+    lua_pushnumber(L, (lua_Number)e[i].size); lua_setfield(L, -2, "size");
+    lua_pushnumber(L, (lua_Number)e[i].time); lua_setfield(L, -2, "time_us");
+    if (e[i].where[0]) { lua_pushstring(L, e[i].where); lua_setfield(L, -2, "where"); }
+    lua_rawseti(L, -2, (int)i + 1);
+  }
+  return 1;
+}
+
 static int reset_peaks(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "reset_peak_memory_stats");
   ty_gpu_library.reset_peaks(k);
@@ -428,6 +456,7 @@ void ty_open_gpu(lua_State *L) {
     {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
+    {"history_begin", history_begin}, {"memory_events", memory_events},
     {"reset_peak_memory_stats", reset_peaks},
     {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
     {"flag", flag}, {"own_rng", own_rng}, {"rng_state", rng_state},

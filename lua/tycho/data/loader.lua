@@ -267,7 +267,7 @@ local function answer(self, engine, ok, ...)
     engine:stop()
     engine.ended = true
     if self.running == engine then self.running = nil end
-    local text = bare((...))
+    local text = bare((select(1, ...)))
     if type(text) == "string" and not text:find "^DataLoader" then text = "DataLoader: " .. text end
     fail(text)                          -- here, since iterators end in a tail call, the error names the caller's place
   end

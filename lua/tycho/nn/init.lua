@@ -92,7 +92,7 @@ local Sequential = container("Sequential")
 -- count from the end, seq[{ {1, 2} }] is a Sequential of some members.
 function Sequential:init(first, ...)
   if type(first) == "table" and not module.is_module(first) and not core.is_tensor(first) then
-    if select("#", ...) > 0 then fail("Sequential: takes no further argument after a list of modules, got %s", shown((...))) end
+    if select("#", ...) > 0 then fail("Sequential: takes no further argument after a list of modules, got %s", shown((select(1, ...)))) end
     if rawget(first, "_super") then append(self, first) end                    -- a class: refused
     for i, item in ipairs(unnamed("Sequential", first, "write Sequential{ {'conv', a}, {'relu', b} }")) do
       if module.is_module(item) then append(self, item)

@@ -175,7 +175,7 @@ local function where(self, ok, ...)
     if observer then observer(self, ...) end
     return ...
   end
-  local message = ...
+  local message = select(1, ...)
   if type(message) == "string" then
     local label = self._label and ("%s (%s)"):format(self._label, self._name) or self._name
     if not message:find "^in " and (said == "" or message:sub(1, #said) ~= said) then said = core.where() end
