@@ -9711,6 +9711,12 @@ function Tensor:register_post_accumulate_grad_hook(fn) end
 function Tensor:retain_grad() end
 
 tycho.autograd.graph = {}
+--- `(tensors, fn, {mode="all"})` "all": fn(grads, n) is called in backward when each of the n tensors that requires grad has got its gradient; grads: a table with these at the tensors' places. "any": fn(grad) is called with the first gradient of a backward. Gives a handle with remove(). A backward that reaches a part of the tensors doesn't call fn in mode "all".
+---@param tensors any
+---@param fn any
+---@param options? table
+function tycho.autograd.graph.register_multi_grad_hook(tensors, fn, options) end
+
 --- `(pack, unpack, fn, ...)` Calls fn(...) and gives its results. For each tensor that ops save for backward meanwhile, pack(tensor) returns a value that is kept instead; in backward unpack(value) returns the tensor, of the same shape, dtype and device. Both run without recording, and fn isn't compiled. An in-place op saves its result as it is. Of nested saved_tensors_hooks only the innermost counts. Tensors that pack returns, also in a table, outlive every scope.
 ---@param pack any
 ---@param unpack any
@@ -9743,6 +9749,10 @@ function classes.ctx:set_materialize_grads(on) end
 --- `({forward = function(ctx, ...), backward = function(ctx, g, ...)})` an op of the user's, which is called as F(x) or F.apply(x). forward runs without recording; backward gets a gradient for each result and returns one, or nil, for each argument of forward. With a third function setup_context(ctx, inputs, output), forward is called without ctx. ctx.needs_input_grad[i]: whether argument i needs a gradient. PyTorch's jvp, vmap and generate_vmap_rule may be there, and aren't called: func.jvp and vmap follow from these two.
 ---@param options? table
 function tycho.autograd.Function(options) end
+
+--- `(backward)` an autograd.Function's backward that computes without recording, for code that can't be differentiated itself, such as a kernel of the program's own. Gradients of its gradients are an error instead of being silently zero.
+---@param backward any
+function tycho.autograd.once_differentiable(backward) end
 
 --- `(on)` true: a gradient that contains NaN is an error, which names the op that made it and the line of the program that called that op. Compiled functions run uncompiled meanwhile. Slow: for debugging.
 ---@param on any

@@ -1,4 +1,5 @@
--- Hooks for what is saved for backward: values come back as they were, or it is said what went wrong.
+-- Hooks for what is saved for backward: values come back as they were, or it is said what went wrong. Hooks of several tensors; a backward
+-- that can't be differentiated.
 local tycho = require "tycho"
 local core = require "tycho.core"
 local helper = require "spec.helper"
@@ -127,5 +128,56 @@ describe("saved tensors", function()
       assert.is_true(want:equal(got))
       if on == "cuda" then assert.is_true(held < all / 2, held .. " of " .. all) end
     end
+  end)
+end)
+
+describe("once_differentiable", function()
+  it("makes a gradient's own gradient an error", function()
+    local Cube = tycho.autograd.Function {
+      forward = function(ctx, x) ctx:save_for_backward(x) return x * x * x end,
+      backward = tycho.autograd.once_differentiable(function(ctx, g)
+        assert.is_false(tycho.is_grad_enabled())
+        return ctx:saved_tensors() ^ 2 * g * 3
+      end)}
+    local x = tycho.tensor({1, 2}, {requires_grad = true})
+    Cube(x):sum():backward()
+    assert.same({3, 12}, x.grad:totable())
+    local g = tycho.grad(Cube(x):sum(), x, {create_graph = true})
+    assert.same({3, 12}, g:totable())
+    helper.fails("marked with once_differentiable", g.backward, g:sum())
+    local y = tycho.tensor({5, 6}, {requires_grad = true})
+    g = tycho.grad((Cube(x) * y):sum(), x, {create_graph = true})           -- through what comes to it, too
+    helper.fails("marked with once_differentiable", tycho.grad, g:sum(), y)
+    helper.fails("argument 1 must be a function, got 3", tycho.autograd.once_differentiable, 3)
+  end)
+end)
+
+describe("register_multi_grad_hook", function()
+  it("tells of all gradients, or of the first one", function()
+    local hook = tycho.autograd.graph.register_multi_grad_hook
+    local a, b, c = tycho.ones(2, {requires_grad = true}), tycho.ones(2, {requires_grad = true}), tycho.ones(2)
+    local seen, first = {}, 0
+    local all = hook({a, c, b}, function(grads, n)
+      seen[#seen + 1] = {n, grads[1]:totable(), grads[2] or false, grads[3]:totable()}
+    end)
+    local any = hook({a, b}, function(g) first = first + g:numel() end, {mode = "any"})
+    local function pass() (a * 2 + b * 3):sum():backward() end
+    pass()
+    pass()
+    local want = {3, {2, 2}, false, {3, 3}}
+    assert.same({want, want}, seen)
+    assert.equal(4, first)
+    a:sum():backward()                                                     -- doesn't reach b
+    assert.same({2, 6}, {#seen, first})
+    pass()
+    assert.same({want, want, want}, seen)
+    assert.equal(8, first)
+    all.remove()
+    any.remove()
+    pass()
+    assert.same({3, 8}, {#seen, first})
+    helper.fails("none of the tensors requires grad", hook, {c}, print)
+    helper.fails("mode must be 'all' or 'any', got 'some'", hook, {a}, print, {mode = "some"})
+    helper.fails("item 2 must be a tensor, got 3", hook, {a, 3}, print)
   end)
 end)

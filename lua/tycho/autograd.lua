@@ -7,8 +7,13 @@ local options = require "tycho.options"
 local bare, fail, finally = options.bare, options.fail, options.finally
 local autograd = {}
 
+local passes, pass = 0, 0                                  -- how many there have been; the number of the one that runs
 local function run(...)
+  local outer = pass
+  passes = passes + 1
+  pass = passes
   local ok, out = pcall(core.backward, ...)
+  pass = outer
   if not ok then error(type(out) == "string" and core.where() .. bare(out) or out, 0) end
   return out
 end
@@ -158,8 +163,42 @@ lib.method("retain_grad", function(x)
   hooks[i], hooks.retain = false, hooks[i]                 -- runs after all others, even those registered later
 end)
 
+---- hooks of several tensors ----
+local MODE = {mode = "all"}
+local function multi_grad_hook(tensors, fn, o)
+  local who = "register_multi_grad_hook"
+  local mode = options.fill(who, o, MODE).mode
+  options.expect(who, 1, tensors, type(tensors) == "table" and #tensors > 0, "a list of tensors")
+  options.expect(who, 2, fn, modes.callable(fn), "a function")
+  if mode ~= "all" and mode ~= "any" then fail("%s: mode must be 'all' or 'any', got %s", who, options.shown(mode)) end
+  local n, wanted, handles, grads, count, seen = #tensors, 0, {}, nil, 0, nil
+  for i, x in ipairs(tensors) do
+    if not core.is_tensor(x) then fail("%s: item %d must be a tensor, got %s", who, i, options.shown(x)) end
+    if x.requires_grad then wanted = wanted + 1 end
+  end
+  if wanted == 0 then fail("%s: none of the tensors requires grad", who) end
+  for i, x in ipairs(tensors) do
+    if x.requires_grad then
+      handles[#handles + 1] = M.register_hook(x, function(g)
+        if seen ~= pass then grads, count, seen = {}, 0, pass end
+        grads[i], count = mode == "all" and g, count + 1
+        if count == (mode == "all" and wanted or 1) then
+          local given = grads
+          grads = {}                                                       -- holds no memory until the next backward
+          if mode == "all" then fn(given, n) else fn(g) end
+        end
+      end)
+    end
+  end
+  return {remove = function() for _, h in ipairs(handles) do h.remove() end end}
+end
+
 ---- what is saved for backward ----
 autograd.graph = options.told({}, "autograd.graph")
+-- register_multi_grad_hook(tensors, fn, {mode="all"}): "all": fn(grads, n) is called in backward when each of the n tensors that requires
+-- grad has got its gradient; grads: a table with these at the tensors' places. "any": fn(grad) is called with the first gradient of a
+-- backward. Gives a handle with remove(). A backward that reaches a part of the tensors doesn't call fn in mode "all".
+autograd.graph.register_multi_grad_hook = multi_grad_hook
 -- Calls fn(...) and gives its results. For each tensor that ops save for backward meanwhile, pack(tensor) returns a value that is kept
 -- instead; in backward unpack(value) returns the tensor, of the same shape, dtype and device. Both run without recording, and fn isn't
 -- compiled. An in-place op saves its result as it is. Of nested saved_tensors_hooks only the innermost counts. Tensors that pack returns,
@@ -355,6 +394,28 @@ function autograd.Function(def)
     return def(...)
   end
   return setmetatable(def, Function)
+end
+
+-- Gives a gradient on; its own derivative with respect to what it came from is an error.
+local Once = autograd.Function {
+  forward = function(_, g) return g end,
+  backward = function() fail("Function: this backward is marked with once_differentiable, so it can't be differentiated") end}
+-- once_differentiable(backward): an autograd.Function's backward that computes without recording, for code that can't be differentiated
+-- itself, such as a kernel of the program's own. Gradients of its gradients are an error instead of being silently zero.
+function autograd.once_differentiable(backward)
+  if not modes.callable(backward) then fail("once_differentiable: argument 1 must be a function, got %s", options.shown(backward)) end
+  return function(ctx, ...)
+    local grads = options.pack(modes.no_grad(backward, ctx, ...))
+    if not core.is_grad_enabled() then return unpack(grads, 1, grads.n) end
+    local sources = {}                                                     -- what the gradients may depend on
+    for _, from in ipairs {{...}, not ctx._unpack and ctx._saved or {}} do
+      for _, x in pairs(from) do if core.is_tensor(x) and x.requires_grad then sources[#sources + 1] = x end end
+    end
+    for i = 1, grads.n do
+      if core.is_tensor(grads[i]) and #sources > 0 then grads[i] = Once(grads[i], unpack(sources)) end
+    end
+    return unpack(grads, 1, grads.n)
+  end
 end
 
 ---- anomalies ----
