@@ -12835,7 +12835,7 @@ function tycho.distributions.kl_divergence(p, q) end
 ---@param options? table
 function tycho.save(path, value, options) end
 
---- `(path, device=)` the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default device.
+--- `(path, device=)` the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default device; map_location is PyTorch's name for it.
 ---@param path any
 ---@param device? any
 function tycho.load(path, device) end

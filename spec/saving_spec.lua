@@ -257,6 +257,8 @@ describe("load", function()
       end
     end
     fails("device", tycho.load, path, {device = "cuda:7"})
+    assert.equal("cpu", select(2, next(tycho.load(path, {map_location = "cpu"}))).device)
+    fails("(map_location) must be a device", tycho.load, path, {map_location = {["cuda:0"] = "cpu"}})
     os.remove(path)
   end)
 end)

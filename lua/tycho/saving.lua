@@ -232,11 +232,12 @@ function saving.unpack_from(text, tensor_of)
   return decode(message.tree, tensors, "a message")
 end
 
+local LOAD = "path:string, device:device?, *, map_location:device?, weights_only:bool=true"
 -- load(path, device=): the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt
 -- files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default
--- device.
-saving.load = core.define("load", "path:string, device:device?, *, weights_only:bool=true", function(path, device)
-  device = device or core.gpu.default_device()
+-- device; map_location is PyTorch's name for it.
+saving.load = core.define("load", LOAD, function(path, device, location)
+  device = device or location or core.gpu.default_device()
   if pickle.is(path) then                    -- torch.save's
     local ok, value = pcall(pickle.load, path, device)
     if not ok then
