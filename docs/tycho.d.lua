@@ -12889,7 +12889,7 @@ function classes.Manager:restore(step, options) end
 ---@param options? table
 function classes.Manager:restore_latest(options) end
 
---- `({group_by_input_shape=false, group_by_stack_n=0})` what ran, by name (and shapes; and, with group_by_stack_n of 1 or more, the line of the program), in the order of first calls: a list of {key=, input_shapes=, line=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total are means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times lie between events around an op: for a short op on an idle device they are mostly launch latency.
+--- `({group_by_input_shape=false, group_by_stack_n=0})` what ran, by name (and shapes; and, with group_by_stack_n of 1 or more, the line of the program), in the order of first calls: a list of {key=, input_shapes=, line=, count=, cpu_time_total=, self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=, flops=}; times in us, those without _total are means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end; flops: the products and sums of matrix products, convolutions and attention. GPU times lie between events around an op: for a short op on an idle device they are mostly launch latency.
 ---@param options? table
 function classes.Profile:key_averages(options) end
 
@@ -12919,7 +12919,7 @@ function classes.Profile:start() end
 --- ends what start() began; the profile prints as a table then. Waits for GPUs.
 function classes.Profile:stop() end
 
---- `({record_shapes=false, with_stack=false, schedule=, on_trace_ready=}, fn, ...)` calls fn(...) and gives its profile, which prints as a table, then fn's results. The options may be left out. with_stack: the line of the program that called each op is recorded. With a schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each round. Waits for GPUs at the end. Without fn: a profile for p:start() and p:stop(). PyTorch's activities and profile_memory are taken; memory is always recorded, and each device that something ran on.
+--- `({record_shapes=false, with_stack=false, with_flops=false, schedule=, on_trace_ready=}, fn, ...)` calls fn(...) and gives its profile, which prints as a table, then fn's results. The options may be left out. with_stack: the line of the program that called each op is recorded. with_flops: the table has a column of floating-point operations, of matrix products, convolutions and attention. With a schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each round. Waits for GPUs at the end. Without fn: a profile for p:start() and p:stop(). PyTorch's activities and profile_memory are taken; memory is always recorded, and each device that something ran on.
 ---@param fn any
 function tycho.profiler.profile(fn, ...) end
 

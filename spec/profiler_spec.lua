@@ -100,7 +100,7 @@ describe("profiler", function()
     p:stop()
     assert.is_nil(by_name(p).exp)
     assert.equal(1, by_name(p).sin.count)
-    fails("unknown option 'with_flops'", profiler.profile, {with_flops = true}, print)
+    fails("unknown option 'with_modules'", profiler.profile, {with_modules = true}, print)
     fails("a function is needed, got nil", profiler.profile)
     local each = profiler.schedule {active = 1, ["repeat"] = 2}
     assert.same({"save", "save", "none"}, {each(0), each(1), each(2)})
@@ -169,6 +169,33 @@ describe("profiler", function()
     assert.is_function(profiler.profile({}).start)
     fails("must be a string", profiler.record_function, 3, print)
     fails("unknown option 'record_shape'; did you mean 'record_shapes'", profiler.profile, {record_shape = true}, print)
+  end)
+
+  it("counts floating-point operations as PyTorch 2.15's FlopCounterMode does", function()
+    local function count(fn)
+      local p, n = profiler.profile({with_flops = true}, fn), 0
+      for _, row in ipairs(p:key_averages()) do n = n + row.flops end
+      return n, p
+    end
+    local function leaf(...) return tycho.randn(..., {requires_grad = true}) end
+    local linear, line = nn.Linear(7, 3), nn.Conv1d(4, 6, 3)
+    local conv, deconv = nn.Conv2d(4, 6, 3, {stride = 2, padding = 1}), nn.ConvTranspose2d(4, 6, 3, {stride = 2})
+    local x, a, b = leaf {5, 7}, leaf {4, 2, 3}, leaf {4, 3, 6}
+    local n, p = count(function() linear(x):sum():backward() end)
+    assert.equal(630, n)
+    assert.is_truthy(tostring(p):find "630 FLOP$")
+    assert.is_truthy(p:table {sort_by = "flops", row_limit = 1}:find "210 FLOP")
+    assert.equal(864, (count(function() a:matmul(b):sum():backward() end)))
+    x = leaf {2, 4, 9, 9}
+    assert.equal(64800, (count(function() conv(x):sum():backward() end)))
+    a = leaf {2, 4, 9}
+    assert.equal(6048, (count(function() line(a):sum():backward() end)))
+    b = leaf {2, 4, 5, 5}
+    assert.equal(64800, (count(function() deconv(b):sum():backward() end)))
+    local q, k, v = leaf {2, 3, 5, 8}, leaf {2, 3, 6, 8}, leaf {2, 3, 6, 8}
+    assert.equal(20160, (count(function() nn.functional.scaled_dot_product_attention(q, k, v):sum():backward() end)))
+    assert.equal(0, (count(function() return tycho.zeros(0, 3):matmul(tycho.zeros(3, 2)) + x:sum() end)))
+    fails("with_flops must be true or false", profiler.profile, {with_flops = 1}, print)
   end)
 
   it("takes the steps that a schedule names", function()

@@ -8,7 +8,7 @@ local profiler = {}
 
 -- A row's figures; table() sorts by any of them.
 local FIGURES = {"count", "cpu_time_total", "self_cpu_time_total", "cuda_time_total", "self_cuda_time_total",
-  "cpu_time", "cuda_time", "memory"}
+  "cpu_time", "cuda_time", "memory", "flops"}
 
 -- PyTorch's names for them.
 local SAME = {device_time_total = "cuda_time_total", self_device_time_total = "self_cuda_time_total", device_time = "cuda_time"}
@@ -44,9 +44,10 @@ end
 local GROUPS = {group_by_input_shape = false, group_by_stack_n = 0}
 -- key_averages({group_by_input_shape=false, group_by_stack_n=0}): what ran, by name (and shapes; and, with group_by_stack_n of 1 or more,
 -- the line of the program), in the order of first calls: a list of {key=, input_shapes=, line=, count=, cpu_time_total=,
--- self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=}; times in us, those without _total are
--- means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end. GPU times lie between events
--- around an op: for a short op on an idle device they are mostly launch latency.
+-- self_cpu_time_total=, cuda_time_total=, self_cuda_time_total=, cpu_time=, cuda_time=, memory=, flops=}; times in us, those without _total
+-- are means per call; memory: bytes of an op's results, or for a range the growth from its begin to its end; flops: the products and sums
+-- of matrix products, convolutions and attention. GPU times lie between events around an op: for a short op on an idle device they are
+-- mostly launch latency.
 function Profile:key_averages(o)
   o = options.fill("key_averages", o, GROUPS)
   options.whole("key_averages", "group_by_stack_n", o.group_by_stack_n, 0)
@@ -67,7 +68,7 @@ function Profile:key_averages(o)
     row.cpu_time_total, row.self_cpu_time_total = row.cpu_time_total + e.time, row.self_cpu_time_total + e.self_time
     row.cuda_time_total, row.self_cuda_time_total = row.cuda_time_total + e.gpu_total,
       row.self_cuda_time_total + (e.self_gpu_time or 0)
-    row.memory = row.memory + e.bytes
+    row.memory, row.flops = row.memory + e.bytes, row.flops + e.flops
   end
   for _, row in ipairs(list) do row.cpu_time, row.cuda_time = row.cpu_time_total / row.count, row.cuda_time_total / row.count end
   return setmetatable(list, {__index = {table = function(_, more)
@@ -81,6 +82,10 @@ end
 local function size(bytes)
   local n = math.abs(bytes)
   return n < 2^10 and ("%d B"):format(bytes) or n < 2^20 and ("%.2f KiB"):format(bytes / 2^10) or ("%.2f MiB"):format(bytes / 2^20)
+end
+local function operations(n)
+  if n >= 1e9 then return ("%.3f GFLOP"):format(n / 1e9) elseif n >= 1e6 then return ("%.3f MFLOP"):format(n / 1e6) end
+  return ("%d FLOP"):format(n)
 end
 local function duration(us)
   if us >= 1e6 then return ("%.3fs"):format(us / 1e6) elseif us >= 1e3 then return ("%.3fms"):format(us / 1e3) end
@@ -99,9 +104,9 @@ function Profile:table(o)
   end
   local groups = {}
   for k in pairs(GROUPS) do groups[k] = o[k] end
-  local list, cpu, gpu = self:key_averages(groups), 0, 0
+  local list, cpu, gpu, flops = self:key_averages(groups), 0, 0, 0
   for i, row in ipairs(list) do
-    cpu, gpu, row.place = cpu + row.self_cpu_time_total, gpu + row.self_cuda_time_total, i
+    cpu, gpu, flops, row.place = cpu + row.self_cpu_time_total, gpu + row.self_cuda_time_total, flops + row.flops, i
   end
   table.sort(list, function(a, b)
     if a[o.sort_by] ~= b[o.sort_by] then return a[o.sort_by] > b[o.sort_by] end
@@ -110,7 +115,9 @@ function Profile:table(o)
   local head = {"name", "calls", "self CPU", "%", "CPU", "CPU a call"}
   if gpu > 0 then for _, name in ipairs {"self GPU", "%", "GPU", "GPU a call"} do head[#head + 1] = name end end
   local bytes = o.sort_by == "memory"
+  local counted = self._flops or o.sort_by == "flops"
   if bytes then head[#head + 1] = "memory" end
+  if counted then head[#head + 1] = "FLOP" end
   if o.group_by_input_shape then head[#head + 1] = "shapes" end
   if o.group_by_stack_n > 0 then head[#head + 1] = "line" end
   local rows = {head}
@@ -125,6 +132,7 @@ function Profile:table(o)
       end
     end
     if bytes then row[#row + 1] = size(r.memory) end
+    if counted then row[#row + 1] = r.flops > 0 and operations(r.flops) or "" end
     if o.group_by_input_shape then row[#row + 1] = r.input_shapes or "" end
     if o.group_by_stack_n > 0 then row[#row + 1] = r.line or "" end
     rows[#rows + 1] = row
@@ -139,7 +147,8 @@ function Profile:table(o)
     end
     lines[#lines + 1] = (table.concat(cells, "  "):gsub("%s+$", ""))
   end
-  lines[#lines + 1] = ("total: %s of the CPU%s"):format(duration(cpu), gpu > 0 and ", " .. duration(gpu) .. " of GPUs" or "")
+  lines[#lines + 1] = ("total: %s of the CPU%s%s"):format(duration(cpu), gpu > 0 and ", " .. duration(gpu) .. " of GPUs" or "",
+    counted and ", " .. operations(flops) or "")
   return table.concat(lines, "\n")
 end
 function Profile:__tostring() return self:table() end
@@ -149,7 +158,7 @@ function Profile:export_chrome_trace(path)
   local list = {}
   local function add(name, row, begin, time, e)
     list[#list + 1] = {name = name, ph = "X", pid = 0, tid = row, ts = begin, dur = time,
-      args = {shapes = e.shapes or "", line = e.line, bytes = e.bytes}}
+      args = {shapes = e.shapes or "", line = e.line, bytes = e.bytes, flops = e.flops}}
   end
   for _, e in ipairs(self.events) do
     add(e.name, "cpu", e.begin, e.time, e)
@@ -228,23 +237,24 @@ end
 
 -- For PyTorch's option `activities`: all that there are are recorded.
 profiler.ProfilerActivity = options.told({CPU = "cpu", CUDA = "cuda"}, "ProfilerActivity")
-local OPTIONS = {record_shapes = false, with_stack = false, schedule = false, on_trace_ready = false, profile_memory = true,
-  activities = false}
+local OPTIONS = {record_shapes = false, with_stack = false, with_flops = false, schedule = false, on_trace_ready = false,
+  profile_memory = true, activities = false}
 local function always() return "record" end
 local function new_profile(o)
   o = options.fill("profile", o, OPTIONS)
-  for _, name in ipairs {"record_shapes", "with_stack"} do
+  for _, name in ipairs {"record_shapes", "with_stack", "with_flops"} do
     if type(o[name]) ~= "boolean" then fail("profile: %s must be true or false, got %s", name, options.shown(o[name])) end
   end
   for _, name in ipairs {"schedule", "on_trace_ready"} do
     if o[name] and not callable(o[name]) then fail("profile: %s must be a function, got %s", name, options.shown(o[name])) end
   end
   return setmetatable({events = {}, step_num = 0, _action = "none", _schedule = o.schedule or always, _ready = o.on_trace_ready or nil,
-    _shapes = o.record_shapes, _lines = o.with_stack}, Profile), o
+    _shapes = o.record_shapes, _lines = o.with_stack, _flops = o.with_flops}, Profile), o
 end
 
--- profile({record_shapes=false, with_stack=false, schedule=, on_trace_ready=}, fn, ...): calls fn(...) and gives its profile, which prints
--- as a table, then fn's results. The options may be left out. with_stack: the line of the program that called each op is recorded. With a
+-- profile({record_shapes=false, with_stack=false, with_flops=false, schedule=, on_trace_ready=}, fn, ...): calls fn(...) and gives its
+-- profile, which prints as a table, then fn's results. The options may be left out. with_stack: the line of the program that called each op
+-- is recorded. with_flops: the table has a column of floating-point operations, of matrix products, convolutions and attention. With a
 -- schedule fn gets the profile as its first argument and calls p:step() after each step; on_trace_ready(p) is called at the end of each
 -- round. Waits for GPUs at the end. Without fn: a profile for p:start() and p:stop(). PyTorch's activities and profile_memory are taken;
 -- memory is always recorded, and each device that something ran on.

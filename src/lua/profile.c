@@ -10,7 +10,7 @@
 
 typedef struct {
   char *name, *shapes, *line;              /* line: the user's, "file:12" */
-  double begin, end;
+  double begin, end, flops;
   long long bytes;
   bool kernel;
   int depth, gpu;
@@ -50,6 +50,26 @@ static long long made_by(const ty_call *c) {
   return n;
 }
 
+/* The products and sums of matrix products, convolutions and attention, which PyTorch counts like this, except that its count of a grouped
+ * convolution's weight gradient isn't divided by the groups; 0 for all other ops. */
+static double flops_of(const ty_call *c) {
+  const ty_tensor *a = c->in[0].t, *b = c->nin > 1 ? c->in[1].t : NULL, *out = c->out[0];
+  const int first = c->op->id == TY_OP_attention_backward;             /* the gradient comes before q, k and v */
+  switch (c->op->id) {
+    case TY_OP_matmul: case TY_OP_linear: case TY_OP_linear_relu: return 2. * (double)ty_numel(out) * (double)a->shape[a->ndim - 1];
+    case TY_OP_linear_backward_weight: return out ? 2. * (double)ty_numel(a) * (double)b->shape[b->ndim - 1] : 0;
+    case TY_OP_conv2d: return 2. * (double)ty_numel(out) * (double)(ty_numel(b) / TY_MAX(b->shape[0], 1));
+    case TY_OP_conv2d_backward_input: return 2. * (double)ty_numel(a) * (double)(ty_numel(b) / TY_MAX(b->shape[0], 1));
+    case TY_OP_conv2d_backward_weight: return out ? 2. * (double)ty_numel(a) * (double)(ty_numel(out) / TY_MAX(out->shape[0], 1)) : 0;
+    case TY_OP_attention: case TY_OP_attention_backward: {
+      const ty_tensor *q = c->in[first].t, *k = c->in[first + 1].t, *v = c->in[first + 2].t;
+      const double e = (double)q->shape[q->ndim - 1], ev = (double)v->shape[v->ndim - 1], keys = (double)k->shape[k->ndim - 2];
+      return e == 0 ? 0 : 2. * (double)ty_numel(q) / e * keys * (first ? 3 * e + 2 * ev : e + ev);
+    }
+    default: return 0;
+  }
+}
+
 static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_call *c, long long id) {
   char line[512];
   if (r->lines) {                          /* first: it may run finalizers, which may run ops, or end the profile */
@@ -70,7 +90,7 @@ static void enter(recorder *r, ty_ctx *ctx, const char *name, int gpu, const ty_
   }
   entry *e = &r->list[r->n];
   *e = (entry){.name = strdup(name), .shapes = c && r->shapes ? shapes_of(c) : NULL, .depth = depth, .gpu = gpu,
-    .kernel = c != NULL, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
+    .kernel = c != NULL, .flops = c ? flops_of(c) : 0, .bytes = c ? made_by(c) : -atomic_load(&r->account->bytes)};
   if (!e->name) { free(e->shapes); return; }
   if (r->lines) {
     const size_t length = strlen(line);
@@ -141,8 +161,8 @@ static void set_number(lua_State *L, const char *k, double v) {
   lua_setfield(L, -2, k);
 }
 
-/* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, depth=, gpu=, gpu_begin=, gpu_time=}; times in us. Waits for
- * GPUs. */
+/* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, flops=, depth=, gpu=, gpu_begin=, gpu_time=}; times in us.
+ * Waits for GPUs. */
 static int profile_stop(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
@@ -157,7 +177,7 @@ static int profile_stop(lua_State *L) {
   memcpy(last, r->start, sizeof last);
   for (int i = 0; i < r->n; i++) {
     entry *e = &r->list[i];
-    lua_createtable(L, 0, 10);
+    lua_createtable(L, 0, 11);
     lua_pushstring(L, e->name);
     lua_setfield(L, -2, "name");
     if (e->shapes) { lua_pushstring(L, e->shapes); lua_setfield(L, -2, "shapes"); }
@@ -165,6 +185,7 @@ static int profile_stop(lua_State *L) {
     set_number(L, "begin", e->begin - r->began);
     set_number(L, "time", (e->end ? e->end : until) - e->begin);
     set_number(L, "bytes", e->end ? (double)e->bytes : 0);
+    set_number(L, "flops", e->flops);
     set_number(L, "depth", e->depth);
     double from = 0, took = 0;
     if (e->from && e->to && ty_gpu_between(ctx, last[e->gpu], e->from, &from) && ty_gpu_between(ctx, e->from, e->to, &took)) {
