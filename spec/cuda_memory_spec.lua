@@ -82,6 +82,11 @@ describe("memory of GPUs", function()
     local where = "spec/cuda_memory_spec.lua:" .. debug.getinfo(1, "l").currentline - 1
     cuda.stream(s, function() return x:sum() end)
     x:free()
+    local pending = 0
+    for _, segment in ipairs(cuda.memory._snapshot().segments) do
+      for _, b in ipairs(segment.blocks) do if b.state == "active_pending_free" then pending = pending + 1 end end
+    end
+    assert.equal(cached and 1 or 0, pending)
     s:synchronize()
     local y = tycho.zeros(10, {device = "cuda"})
     helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})

@@ -65,13 +65,15 @@ local function frames(where)
   return list {file and {filename = file, line = tonumber(line), name = "lua"}}
 end
 
+-- The files' name for a state, where it isn't memory_snapshot()'s.
+local STATES = {active_awaiting_free = "active_pending_free"}
 -- A device's segments.
 local function segments_of(cuda, i, out)
   for _, s in ipairs(cuda.memory_snapshot(i)) do
     local blocks, active = list(), 0
     for k, b in ipairs(s.blocks) do
       if b.state ~= "inactive" then active = active + b.size end
-      blocks[k] = {address = b.address, size = b.size, requested_size = b.size, state = b.state, frames = frames(b.where)}
+      blocks[k] = {address = b.address, size = b.size, requested_size = b.size, state = STATES[b.state] or b.state, frames = frames(b.where)}
     end
     out[#out + 1] = {device = i, address = s.address, total_size = s.total_size, allocated_size = s.allocated_size, active_size = active,
       requested_size = s.allocated_size, stream = s.stream, segment_type = s.segment_type, segment_pool_id = tuple(0, 0),
