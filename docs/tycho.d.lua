@@ -9750,7 +9750,7 @@ function classes.ctx:set_materialize_grads(on) end
 ---@param options? table
 function tycho.autograd.Function(options) end
 
---- `(backward)` an autograd.Function's backward that computes without recording, for code that can't be differentiated itself, such as a kernel of the program's own. Gradients of its gradients are an error instead of being silently zero.
+--- `(backward)` an autograd.Function's backward that computes without recording, for code that can't be differentiated itself, such as a kernel of the program's own. Gradients of its gradients, with respect to what came to it or was saved by save_for_backward, are an error instead of being silently zero.
 ---@param backward any
 function tycho.autograd.once_differentiable(backward) end
 
@@ -11337,7 +11337,7 @@ function tycho.cuda.set_sync_debug_mode(mode) end
 --- The mode as a number: 0, 1 or 2.
 function tycho.cuda.get_sync_debug_mode() end
 
---- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it; what was recorded stays. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false.
+--- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
 ---@param on? any
 ---@param options? table
 function tycho.cuda.record_memory_history(on, options) end

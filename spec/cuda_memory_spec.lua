@@ -91,7 +91,6 @@ describe("memory of GPUs", function()
     local y = tycho.zeros(10, {device = "cuda"})
     helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})
     cuda.empty_cache()
-    cuda.record_memory_history(false)
     local events = cuda.memory_history()
     local seen, address, last, oom = {}, nil, 0, 0
     for _, e in ipairs(events) do
@@ -115,6 +114,7 @@ describe("memory of GPUs", function()
     local dumped = unpickle(file:read "*a")
     file:close()
     os.remove(path)
+    cuda.record_memory_history(false)
     y:free()
     local total, used = 0, 0
     for _, segment in ipairs(dumped.segments) do
@@ -147,6 +147,22 @@ describe("memory of GPUs", function()
     for _ = 1, 5 do tycho.zeros(2, {device = "cuda"}):free() end
     local last = {}
     for i, e in ipairs(cuda.memory_history()) do last[i] = e.action end
+    cuda.record_memory_history(false)
+    assert.equal(0, #cuda.memory_history())                            -- else it wouldn't tell how the segments came about
+    cuda.record_memory_history {max_entries = math.huge}
+    local place = "caf\233/" .. ("\195\182"):rep(3) .. "/" .. ("x"):rep(3) .. "\195"      -- Latin-1, UTF-8, half a character
+    local make = loadstring("local tycho = ... for _ = 1, 1100 do tycho.zeros(2, {device = 'cuda'}):free() end", "@" .. place)
+    make(tycho)
+    local path = os.tmpname()
+    cuda.dump_memory_snapshot(path)
+    local file = assert(io.open(path, "rb"))
+    local trace, found = unpickle(file:read "*a").device_traces[1], 0
+    file:close()
+    os.remove(path)
+    for _, e in ipairs(trace) do
+      if e.frames[1] and e.frames[1].filename == "caf?/" .. ("\195\182"):rep(3) .. "/xxx?" then found = found + 1 end
+    end
+    assert.is_true(#trace >= 3300 and found >= 1100)
     assert.equal(cached and "free_completed alloc free_requested free_completed" or "alloc free_requested free_completed segment_free",
       table.concat(last, " "))
     cuda.record_memory_history "state"                                 -- lines of blocks, no events

@@ -172,10 +172,27 @@ describe("register_multi_grad_hook", function()
     pass()
     assert.same({want, want, want}, seen)
     assert.equal(8, first)
+    local inner                                                            -- a backward within backward is one of its own
+    local h = a:register_hook(function()
+      if inner then return end
+      inner = true
+      tycho.enable_grad(function() (a * 5):sum():backward() end)
+    end)
+    pass()
+    assert.same({want, want, want, want}, seen)
+    assert.equal(12, first)
+    h.remove()
+    local within = 0
+    tycho.utils.checkpoint(function(x)
+      local p, q = x * 2, x * 3
+      hook({p, q}, function(grads) within = within + grads[1]:sum():item() + grads[2]:sum():item() end)
+      return p + q
+    end, c:clone():requires_grad_(true)):sum():backward()
+    assert.equal(4, within)
     all.remove()
     any.remove()
     pass()
-    assert.same({3, 8}, {#seen, first})
+    assert.same({4, 12}, {#seen, first})
     helper.fails("none of the tensors requires grad", hook, {c}, print)
     helper.fails("mode must be 'all' or 'any', got 'some'", hook, {a}, print, {mode = "some"})
     helper.fails("item 2 must be a tensor, got 3", hook, {a, 3}, print)

@@ -7,11 +7,10 @@ local options = require "tycho.options"
 local bare, fail, finally = options.bare, options.fail, options.finally
 local autograd = {}
 
-local passes, pass = 0, 0                                  -- how many there have been; the number of the one that runs
+local pass                                                 -- of the backward that runs: what hooks of several tensors have got so far
 local function run(...)
   local outer = pass
-  passes = passes + 1
-  pass = passes
+  pass = {}
   local ok, out = pcall(core.backward, ...)
   pass = outer
   if not ok then error(type(out) == "string" and core.where() .. bare(out) or out, 0) end
@@ -171,22 +170,20 @@ local function multi_grad_hook(tensors, fn, o)
   options.expect(who, 1, tensors, type(tensors) == "table" and #tensors > 0, "a list of tensors")
   options.expect(who, 2, fn, modes.callable(fn), "a function")
   if mode ~= "all" and mode ~= "any" then fail("%s: mode must be 'all' or 'any', got %s", who, options.shown(mode)) end
-  local n, wanted, handles, grads, count, seen = #tensors, 0, {}, nil, 0, nil
+  local n, wanted, handles, own = #tensors, 0, {}, {}
   for i, x in ipairs(tensors) do
     if not core.is_tensor(x) then fail("%s: item %d must be a tensor, got %s", who, i, options.shown(x)) end
     if x.requires_grad then wanted = wanted + 1 end
   end
+  if modes.first_run then return {remove = function() end} end             -- a checkpoint's, after which the hook is registered again
   if wanted == 0 then fail("%s: none of the tensors requires grad", who) end
   for i, x in ipairs(tensors) do
     if x.requires_grad then
       handles[#handles + 1] = M.register_hook(x, function(g)
-        if seen ~= pass then grads, count, seen = {}, 0, pass end
-        grads[i], count = mode == "all" and g, count + 1
-        if count == (mode == "all" and wanted or 1) then
-          local given = grads
-          grads = {}                                                       -- holds no memory until the next backward
-          if mode == "all" then fn(given, n) else fn(g) end
-        end
+        local got = pass[own] or {count = 0, grads = {}}
+        pass[own], got.count, got.grads[i] = got, got.count + 1, mode == "all" and g or nil
+        if mode == "any" and got.count == 1 then fn(g)
+        elseif mode == "all" and got.count == wanted then fn(got.grads, n) end
       end)
     end
   end
@@ -401,14 +398,16 @@ local Once = autograd.Function {
   forward = function(_, g) return g end,
   backward = function() fail("Function: this backward is marked with once_differentiable, so it can't be differentiated") end}
 -- once_differentiable(backward): an autograd.Function's backward that computes without recording, for code that can't be differentiated
--- itself, such as a kernel of the program's own. Gradients of its gradients are an error instead of being silently zero.
+-- itself, such as a kernel of the program's own. Gradients of its gradients, with respect to what came to it or was saved by
+-- save_for_backward, are an error instead of being silently zero.
 function autograd.once_differentiable(backward)
   if not modes.callable(backward) then fail("once_differentiable: argument 1 must be a function, got %s", options.shown(backward)) end
   return function(ctx, ...)
     local grads = options.pack(modes.no_grad(backward, ctx, ...))
     if not core.is_grad_enabled() then return unpack(grads, 1, grads.n) end
+    if ctx._unpack then ctx:saved_tensors() end                            -- raises: packed tensors have no history
     local sources = {}                                                     -- what the gradients may depend on
-    for _, from in ipairs {{...}, not ctx._unpack and ctx._saved or {}} do
+    for _, from in ipairs {{...}, ctx._saved or {}} do
       for _, x in pairs(from) do if core.is_tensor(x) and x.requires_grad then sources[#sources + 1] = x end end
     end
     for i = 1, grads.n do

@@ -144,8 +144,9 @@ function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.f
 
 local HISTORY = {enabled = true, max_entries = 100000, context = "all", stacks = "all"}
 -- record_memory_history(on=true, {max_entries=100000}): begins the history of GPU memory, for memory_history() and dump_memory_snapshot():
--- the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it; what was
--- recorded stays. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false.
+-- the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops
+-- the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or
+-- false; context and stacks are taken without effect.
 function cuda.record_memory_history(on, o)
   if type(on) == "table" then on, o = nil, on end
   o = options.fill("record_memory_history", o, HISTORY)
@@ -153,8 +154,8 @@ function cuda.record_memory_history(on, o)
   if type(on) ~= "boolean" and on ~= "all" and on ~= "state" then
     fail("record_memory_history: argument 1 must be a boolean, 'all' or 'state', got %s", options.shown(on))
   end
-  options.whole("record_memory_history", "max_entries", o.max_entries, 1)
-  if on then gpu.history_begin(on == "state" and 0 or math.min(o.max_entries, 2^31)) end
+  if o.max_entries ~= math.huge then options.whole("record_memory_history", "max_entries", o.max_entries, 1) end
+  gpu.history_begin((on == true or on == "all") and math.min(o.max_entries, 2^31) or 0)
   gpu.flag("memory_history", on ~= false)
 end
 -- "train.lua:12: " as the line alone

@@ -1,8 +1,8 @@
 -- Snapshots of GPU memory in PyTorch's form, for the tools that draw them (its memory_viz page, or python -m torch.cuda._memory_viz).
 --
 -- Idea: the allocator's blocks and its history get PyTorch's field names, and are written as a pickle of protocol 2, of which dicts, lists,
--- tuples, strings, whole numbers and booleans are needed. Invariant: a table is a list if it is one of list(), a tuple if one of tuple(),
--- and else a dict, so that an empty list stays one.
+-- tuples, strings, whole numbers and booleans are needed. Invariants: a table is a list if it is one of list(), a tuple if one of tuple(),
+-- and else a dict, so that an empty list stays one; the segments are the state after the last event.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local gpu = core.gpu
@@ -28,23 +28,34 @@ local function integer(v)
   return "\138\8" .. little(v, 8)                                                -- LONG1
 end
 
+-- Bytes that aren't UTF-8, such as the half character where a long path was cut, become question marks.
+local function utf8(s)
+  return (s:gsub("([\192-\255]?)([\128-\191]*)", function(first, rest)
+    local lead = first:byte() or 0
+    local wanted = lead >= 0xf5 and -1 or lead >= 0xf0 and 3 or lead >= 0xe0 and 2 or lead >= 0xc2 and 1 or lead > 0 and -1 or 0
+    if #rest ~= wanted then return ("?"):rep(#first + #rest) end
+  end))
+end
+
 local encode
-local function items(out, t)
-  out[#out + 1] = "("
-  for _, v in ipairs(t) do encode(out, v) end
+-- Lists are written by parts, since the page puts a part on its stack.
+local PART = 1000
+local function items(out, t, ending)
+  for from = 1, math.max(#t, 1), PART do
+    out[#out + 1] = "("
+    for i = from, math.min(#t, from + PART - 1) do encode(out, t[i]) end
+    out[#out + 1] = ending
+  end
 end
 function encode(out, v)
   local kind = getmetatable(v)
   if type(v) == "number" then out[#out + 1] = integer(v)
   elseif type(v) == "boolean" then out[#out + 1] = v and "\136" or "\137"
-  elseif type(v) == "string" then out[#out + 1] = "X" .. little(#v, 4) .. v
+  elseif type(v) == "string" then out[#out + 1] = "X" .. little(#v, 4) .. utf8(v)
   elseif kind == List then
     out[#out + 1] = "]"
-    items(out, v)
-    out[#out + 1] = "e"
-  elseif kind == Tuple then
-    items(out, v)
-    out[#out + 1] = "t"
+    items(out, v, "e")
+  elseif kind == Tuple then items(out, v, "t")                                   -- few
   else
     local keys = {}
     for k in pairs(v) do keys[#keys + 1] = k end
@@ -73,7 +84,8 @@ local function segments_of(cuda, i, out)
     local blocks, active = list(), 0
     for k, b in ipairs(s.blocks) do
       if b.state ~= "inactive" then active = active + b.size end
-      blocks[k] = {address = b.address, size = b.size, requested_size = b.size, state = STATES[b.state] or b.state, frames = frames(b.where)}
+      blocks[k] = {address = b.address, size = b.size, requested_size = b.size, state = STATES[b.state] or b.state,
+        frames = frames(b.where)}
     end
     out[#out + 1] = {device = i, address = s.address, total_size = s.total_size, allocated_size = s.allocated_size, active_size = active,
       requested_size = s.allocated_size, stream = s.stream, segment_type = s.segment_type, segment_pool_id = tuple(0, 0),
@@ -83,6 +95,8 @@ end
 
 -- The allocator's state and history on all devices.
 function snapshot.take(cuda)
+  collectgarbage()                                       -- else it might release tensors between the segments and the history
+  collectgarbage()
   local segments, traces = list(), list()
   for i = 0, gpu.device_count() - 1 do
     segments_of(cuda, i, segments)
