@@ -276,6 +276,8 @@ static int memory_stats(lua_State *L) {
   return 1;
 }
 
+static void set(lua_State *L, const char *k, double v) { lua_pushnumber(L, v); lua_setfield(L, -2, k); }
+
 /* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, where=}, segment by segment */
 static int memory_blocks(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "memory_snapshot");
@@ -287,9 +289,9 @@ static int memory_blocks(lua_State *L) {
     lua_createtable(L, 0, 6);
     lua_pushboolean(L, b[i].first); lua_setfield(L, -2, "first");
     lua_pushinteger(L, (lua_Integer)b[i].state); lua_setfield(L, -2, "state");
-    lua_pushnumber(L, (lua_Number)(uintptr_t)b[i].p); lua_setfield(L, -2, "address");
-    lua_pushnumber(L, (lua_Number)(uintptr_t)b[i].stream); lua_setfield(L, -2, "stream");
-    lua_pushnumber(L, (lua_Number)b[i].size); lua_setfield(L, -2, "size");
+    set(L, "address", (double)(uintptr_t)b[i].p);
+    set(L, "stream", (double)(uintptr_t)b[i].stream);
+    set(L, "size", (double)b[i].size);
     if (b[i].where[0]) { lua_pushstring(L, b[i].where); lua_setfield(L, -2, "where"); }
     lua_rawseti(L, -2, (int)i + 1);
   }
@@ -314,10 +316,10 @@ static int memory_events(lua_State *L) {
   for (size_t i = 0; i < n; i++) {
     lua_createtable(L, 0, 6);
     lua_pushstring(L, actions[e[i].action]); lua_setfield(L, -2, "action");
-    lua_pushnumber(L, (lua_Number)(uintptr_t)e[i].p); lua_setfield(L, -2, e[i].action == TY_MEMORY_OOM ? "device_free" : "address");
-    lua_pushnumber(L, (lua_Number)(uintptr_t)e[i].stream); lua_setfield(L, -2, "stream");
-    lua_pushnumber(L, (lua_Number)e[i].size); lua_setfield(L, -2, "size");
-    lua_pushnumber(L, (lua_Number)e[i].time); lua_setfield(L, -2, "time_us");
+    set(L, e[i].action == TY_MEMORY_OOM ? "device_free" : "address", (double)(uintptr_t)e[i].p);
+    set(L, "stream", (double)(uintptr_t)e[i].stream);
+    set(L, "size", (double)e[i].size);
+    set(L, "time_us", (double)e[i].time);
     if (e[i].where[0]) { lua_pushstring(L, e[i].where); lua_setfield(L, -2, "where"); }
     lua_rawseti(L, -2, (int)i + 1);
   }
