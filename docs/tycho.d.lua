@@ -11340,7 +11340,16 @@ function tycho.cuda.get_sync_debug_mode() end
 --- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
 ---@param on? any
 ---@param options? table
+function tycho.cuda.memory.record_memory_history(on, options) end
+
+--- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
+---@param on? any
+---@param options? table
 function tycho.cuda.record_memory_history(on, options) end
+
+--- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
+---@param device any
+function tycho.cuda.memory.memory_history(device) end
 
 --- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
 ---@param device any
@@ -11354,9 +11363,13 @@ function tycho.cuda.memory.memory_snapshot(device) end
 ---@param device any
 function tycho.cuda.memory_snapshot(device) end
 
---- `(path)` Writes the allocator's segments and its history on all devices to a file that PyTorch's memory_viz page draws.
+--- `(path)` Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
 ---@param path any
 function tycho.cuda.dump_memory_snapshot(path) end
+
+--- `(path)` Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
+---@param path any
+function tycho.cuda.memory.dump_memory_snapshot(path) end
 
 --- `(device)` What the allocator holds, as a text table.
 ---@param device any

@@ -173,7 +173,7 @@ describe("memory of GPUs", function()
     assert.equal(0, #cuda.memory_history())
     helper.fails("dump_memory_snapshot: /nowhere/x", cuda.dump_memory_snapshot, "/nowhere/x")
     helper.fails("max_entries must be a whole number from 1", cuda.record_memory_history, {max_entries = 0})
-    helper.fails("must be a boolean, 'all' or 'state', got 3", cuda.record_memory_history, 3)
+    helper.fails("argument 1 (enabled) must be a boolean, 'all' or 'state', got 3", cuda.record_memory_history, 3)
     helper.fails("unknown option 'max_entry'", cuda.record_memory_history, {max_entry = 3})
   end)
 

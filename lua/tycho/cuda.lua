@@ -152,7 +152,7 @@ function cuda.record_memory_history(on, o)
   o = options.fill("record_memory_history", o, HISTORY)
   if on == nil then on = o.enabled end
   if type(on) ~= "boolean" and on ~= "all" and on ~= "state" then
-    fail("record_memory_history: argument 1 must be a boolean, 'all' or 'state', got %s", options.shown(on))
+    fail("record_memory_history: argument 1 (enabled) must be a boolean, 'all' or 'state', got %s", options.shown(on))
   end
   if o.max_entries ~= math.huge then options.whole("record_memory_history", "max_entries", o.max_entries, 1) end
   gpu.history_begin((on == true or on == "all") and math.min(o.max_entries, 2^31) or 0)
@@ -189,7 +189,8 @@ function cuda.memory_snapshot(device)
   return segments
 end
 
--- Writes the allocator's segments and its history on all devices to a file that PyTorch's memory_viz page draws.
+-- Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m
+-- torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
 function cuda.dump_memory_snapshot(path)
   needed "dump_memory_snapshot"
   require("tycho.cuda_snapshot").dump(cuda, path)
@@ -212,12 +213,10 @@ function cuda.memory_summary(device)
 end
 
 -- The functions of memory by PyTorch's place and names. _snapshot(): what dump_memory_snapshot() writes, as a table.
-cuda.memory = {_record_memory_history = cuda.record_memory_history, _dump_snapshot = cuda.dump_memory_snapshot,
+local memory = {_record_memory_history = cuda.record_memory_history, _dump_snapshot = cuda.dump_memory_snapshot,
   _snapshot = function() return require("tycho.cuda_snapshot").take(cuda) end}
-for _, name in ipairs {"empty_cache", "mem_get_info", "memory_stats", "memory_summary", "memory_snapshot", "memory_allocated",
-    "max_memory_allocated", "memory_reserved", "max_memory_reserved", "reset_peak_memory_stats", "set_per_process_memory_fraction",
-    "get_per_process_memory_fraction"} do cuda.memory[name] = cuda[name] end
-options.told(cuda.memory, "cuda.memory", "tycho.cuda")
+for name, f in pairs(cuda) do if name:find "mem" or name == "empty_cache" then memory[name] = f end end
+cuda.memory = options.told(memory, "cuda.memory", "tycho.cuda")
 
 ---- events ----
 -- record(stream=): the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include "cuda.h"
 
-static struct { ty_memory_event *at; size_t n, next, room; } rings[TY_MAXGPU];
+typedef struct { ty_memory_event *at; size_t n, next, room; } ring;
+static ring rings[TY_MAXGPU];
 static size_t most;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;      /* taken after the allocator's */
 
@@ -17,8 +18,7 @@ void ty_memory_history_begin(size_t n) {
   most = n;
   for (int i = 0; i < TY_MAXGPU; i++) {
     free(rings[i].at);
-    rings[i].at = NULL;
-    rings[i].n = rings[i].next = rings[i].room = 0;
+    rings[i] = (ring){0};
   }
   pthread_mutex_unlock(&lock);
 }
@@ -28,7 +28,7 @@ void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t 
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
   pthread_mutex_lock(&lock);
-  __typeof__(*rings) *r = &rings[gpu];
+  ring *r = &rings[gpu];
   if (r->n == r->room && r->room < most) {
     const size_t room = TY_MIN(most, TY_MAX(r->room * 2, 256));
     ty_memory_event *at = r->next ? NULL : realloc(r->at, room * sizeof *at);      /* once it has gone round, its order is fixed */
@@ -46,7 +46,7 @@ void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t 
 
 size_t ty_memory_history(int gpu, ty_memory_event *out, size_t room) {
   pthread_mutex_lock(&lock);
-  const __typeof__(*rings) *r = &rings[gpu];
+  const ring *r = &rings[gpu];
   for (size_t i = 0; i < TY_MIN(r->n, room); i++) out[i] = r->at[(r->next + i) % r->n];
   const size_t n = r->n;
   pthread_mutex_unlock(&lock);

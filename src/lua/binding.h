@@ -235,6 +235,7 @@ void ty_open_archive(lua_State *L);
 void ty_open_program(lua_State *L);
 void ty_open_skeleton(lua_State *L);
 void ty_add(lua_State *L, const char *name, lua_CFunction f);
+void ty_set_number(lua_State *L, const char *name, double v);
 bool ty_is_index(lua_State *L, int at);        /* whether k in x[k] is an index; other strings name fields and methods */
 int ty_index_get(lua_State *L);
 int ty_index_set(lua_State *L);

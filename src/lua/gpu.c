@@ -276,7 +276,14 @@ static int memory_stats(lua_State *L) {
   return 1;
 }
 
-static void set(lua_State *L, const char *k, double v) { lua_pushnumber(L, v); lua_setfield(L, -2, k); }
+/* A table of what blocks and events have, on the stack; p goes to the field named at. */
+static void push_place(lua_State *L, const char *at, const void *p, const void *stream, size_t size, const char *where) {
+  lua_createtable(L, 0, 6);
+  ty_set_number(L, at, (double)(uintptr_t)p);
+  ty_set_number(L, "stream", (double)(uintptr_t)stream);
+  ty_set_number(L, "size", (double)size);
+  if (where[0]) { lua_pushstring(L, where); lua_setfield(L, -2, "where"); }
+}
 
 /* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, where=}, segment by segment */
 static int memory_blocks(lua_State *L) {
@@ -286,13 +293,9 @@ static int memory_blocks(lua_State *L) {
   const size_t n = TY_MIN(ty_gpu_library.snapshot(k, b, room), room);
   lua_createtable(L, (int)n, 0);
   for (size_t i = 0; i < n; i++) {
-    lua_createtable(L, 0, 6);
+    push_place(L, "address", b[i].p, b[i].stream, b[i].size, b[i].where);
     lua_pushboolean(L, b[i].first); lua_setfield(L, -2, "first");
-    lua_pushinteger(L, (lua_Integer)b[i].state); lua_setfield(L, -2, "state");
-    set(L, "address", (double)(uintptr_t)b[i].p);
-    set(L, "stream", (double)(uintptr_t)b[i].stream);
-    set(L, "size", (double)b[i].size);
-    if (b[i].where[0]) { lua_pushstring(L, b[i].where); lua_setfield(L, -2, "where"); }
+    ty_set_number(L, "state", b[i].state);
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
@@ -314,13 +317,9 @@ static int memory_events(lua_State *L) {
   const size_t n = TY_MIN(ty_gpu_library.history(k, e, room), room);
   lua_createtable(L, (int)n, 0);
   for (size_t i = 0; i < n; i++) {
-    lua_createtable(L, 0, 6);
+    push_place(L, e[i].action == TY_MEMORY_OOM ? "device_free" : "address", e[i].p, e[i].stream, e[i].size, e[i].where);
     lua_pushstring(L, actions[e[i].action]); lua_setfield(L, -2, "action");
-    set(L, e[i].action == TY_MEMORY_OOM ? "device_free" : "address", (double)(uintptr_t)e[i].p);
-    set(L, "stream", (double)(uintptr_t)e[i].stream);
-    set(L, "size", (double)e[i].size);
-    set(L, "time_us", (double)e[i].time);
-    if (e[i].where[0]) { lua_pushstring(L, e[i].where); lua_setfield(L, -2, "where"); }
+    ty_set_number(L, "time_us", (double)e[i].time);
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;

@@ -54,17 +54,18 @@ static long long made_by(const ty_call *c) {
  * convolution's weight gradient isn't divided by the groups; 0 for all other ops. */
 static double flops_of(const ty_call *c) {
   const ty_tensor *a = c->in[0].t, *b = c->nin > 1 ? c->in[1].t : NULL, *out = c->out[0];
+  const double made = out ? (double)ty_numel(out) : 0;                 /* no result: a gradient that isn't wanted */
   const int first = c->op->id == TY_OP_attention_backward;             /* the gradient comes before q, k and v */
   switch (c->op->id) {
-    case TY_OP_matmul: case TY_OP_linear: case TY_OP_linear_relu: return 2. * (double)ty_numel(out) * (double)a->shape[a->ndim - 1];
-    case TY_OP_linear_backward_weight: return out ? 2. * (double)ty_numel(a) * (double)b->shape[b->ndim - 1] : 0;
-    case TY_OP_conv2d: return 2. * (double)ty_numel(out) * (double)(ty_numel(b) / TY_MAX(b->shape[0], 1));
-    case TY_OP_conv2d_backward_input: return 2. * (double)ty_numel(a) * (double)(ty_numel(b) / TY_MAX(b->shape[0], 1));
-    case TY_OP_conv2d_backward_weight: return out ? 2. * (double)ty_numel(a) * (double)(ty_numel(out) / TY_MAX(out->shape[0], 1)) : 0;
+    case TY_OP_matmul: case TY_OP_linear: case TY_OP_linear_relu: return 2 * made * (double)a->shape[a->ndim - 1];
+    case TY_OP_linear_backward_weight: return out ? 2 * (double)ty_numel(a) * (double)b->shape[b->ndim - 1] : 0;
+    case TY_OP_conv2d: return 2 * made * (double)ty_numel(b) / (double)TY_MAX(b->shape[0], 1);
+    case TY_OP_conv2d_backward_input: return 2 * (double)ty_numel(a) * (double)ty_numel(b) / (double)TY_MAX(b->shape[0], 1);
+    case TY_OP_conv2d_backward_weight: return out ? 2 * (double)ty_numel(a) * made / (double)TY_MAX(out->shape[0], 1) : 0;
     case TY_OP_attention: case TY_OP_attention_backward: {
       const ty_tensor *q = c->in[first].t, *k = c->in[first + 1].t, *v = c->in[first + 2].t;
       const double e = (double)q->shape[q->ndim - 1], ev = (double)v->shape[v->ndim - 1], keys = (double)k->shape[k->ndim - 2];
-      return e == 0 ? 0 : 2. * (double)ty_numel(q) / e * keys * (first ? 3 * e + 2 * ev : e + ev);
+      return e == 0 ? 0 : 2 * (double)ty_numel(q) / e * keys * (first ? 3 * e + 2 * ev : e + ev);
     }
     default: return 0;
   }
@@ -156,11 +157,6 @@ static int profile_leave(lua_State *L) {
   return 0;
 }
 
-static void set_number(lua_State *L, const char *k, double v) {
-  lua_pushnumber(L, v);
-  lua_setfield(L, -2, k);
-}
-
 /* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, flops=, depth=, gpu=, gpu_begin=, gpu_time=}; times in us.
  * Waits for GPUs. */
 static int profile_stop(lua_State *L) {
@@ -182,17 +178,17 @@ static int profile_stop(lua_State *L) {
     lua_setfield(L, -2, "name");
     if (e->shapes) { lua_pushstring(L, e->shapes); lua_setfield(L, -2, "shapes"); }
     if (e->line) { lua_pushstring(L, e->line); lua_setfield(L, -2, "line"); }
-    set_number(L, "begin", e->begin - r->began);
-    set_number(L, "time", (e->end ? e->end : until) - e->begin);
-    set_number(L, "bytes", e->end ? (double)e->bytes : 0);
-    set_number(L, "flops", e->flops);
-    set_number(L, "depth", e->depth);
+    ty_set_number(L, "begin", e->begin - r->began);
+    ty_set_number(L, "time", (e->end ? e->end : until) - e->begin);
+    ty_set_number(L, "bytes", e->end ? (double)e->bytes : 0);
+    ty_set_number(L, "flops", e->flops);
+    ty_set_number(L, "depth", e->depth);
     double from = 0, took = 0;
     if (e->from && e->to && ty_gpu_between(ctx, last[e->gpu], e->from, &from) && ty_gpu_between(ctx, e->from, e->to, &took)) {
-      set_number(L, "gpu", e->gpu);
-      set_number(L, "gpu_begin", at[e->gpu] += from);
+      ty_set_number(L, "gpu", e->gpu);
+      ty_set_number(L, "gpu_begin", at[e->gpu] += from);
       last[e->gpu] = e->from;
-      set_number(L, "gpu_time", took);
+      ty_set_number(L, "gpu_time", took);
     }
     lua_rawseti(L, -2, i + 1);
     free(e->name);

@@ -17,6 +17,11 @@ void ty_add(lua_State *L, const char *name, lua_CFunction f) {
   lua_setfield(L, -2, name);
 }
 
+void ty_set_number(lua_State *L, const char *name, double v) {
+  lua_pushnumber(L, v);
+  lua_setfield(L, -2, name);
+}
+
 void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), slot); }
 
 void ty_state_release(ty_state *s) {
