@@ -1,6 +1,8 @@
 -- What the CPU has ways of its own for: depthwise convolutions' weight gradient, beside float64, which goes as products of matrices;
--- padding of several dims at once; binary search without branches; logic of bytes; few columns; products of elements.
+-- padding of several dims at once; binary search without branches; logic of bytes; few columns; products of elements;
+-- order statistics.
 local tycho = require "tycho"
+local ops = require("tycho.core").ops
 local helper = require "spec.helper"
 local fails, close = helper.fails, helper.close
 local F = tycho.nn.functional
@@ -107,6 +109,52 @@ describe("searchsorted", function()
           end
         end
       end
+    end
+  end)
+end)
+
+describe("kthvalue, median, quantile", function()
+  -- the library's selection by first bits beside its sort, which golden values check
+  it("find what a sort has at that place, in every dtype and however many there are", function()
+    local nan, inf = 0 / 0, math.huge
+    for _, n in ipairs {1, 2, 19, 20, 300, 511, 512, 4096, 300000} do
+      for _, dtype in ipairs {"float32", "float64", "float16", "int64", "uint8", "bool"} do
+        local whole = not dtype:find "float"
+        local x = whole and tycho.randint(0, dtype == "int64" and 2 ^ 50 or 250, {n}):to(dtype) or tycho.randn(n, {dtype = dtype})
+        if not whole and n > 12 then x[{{3, 6}}], x[9], x[10], x[11] = nan, inf, -inf, -0.0 end
+        if n == 512 then x:fill_(x[1]) end
+        local sorted, places = x:sort(1)
+        for _, k in ipairs {1, math.ceil(n / 3), n} do
+          local v, i = x:kthvalue(k, 1)
+          assert.equal(places[k], i:item(), ("%s, %d of %d"):format(dtype, k, n))
+          assert.same(tostring(sorted[k]), tostring(v:item()), ("%s, %d of %d"):format(dtype, k, n))
+        end
+      end
+    end
+  end)
+
+  it("take ranks of their own for each line, several, in any layout", function()
+    local x = tycho.randn(7, 300, 5):transpose(1, 3)
+    for dim = 1, 3 do
+      local shape = x.shape
+      shape[dim] = 4
+      local ranks = tycho.randint(1, x.shape[dim], {shape[1], shape[2], shape[3]})
+      local sorted, places = x:sort(dim)
+      local v, i = ops.order_statistics(x, dim, ranks)
+      assert.is_true(v:equal(sorted:gather(dim, ranks)) and i:equal(places:gather(dim, ranks)))
+    end
+  end)
+
+  it("refuse ranks out of range #cpu", function()
+    fails("rank 9 must be in 1..5", ops.order_statistics, tycho.randn(5), 1, tycho.tensor({2, 9}, {dtype = "int64"}))
+    fails("argument 3 of shape 1x2 doesn't fit", ops.order_statistics, tycho.randn(5, 3), 1, tycho.ones(1, 2, {dtype = "int64"}))
+  end)
+
+  it("of 16 bits have ranks beyond what 16 bits can count", function()
+    local x = tycho.range(1, 5000):div(5000)
+    for _, dtype in ipairs {"float16", "bfloat16"} do
+      assert.is_true(math.abs(x:to(dtype):quantile(0.75):item() - 0.75) < 0.005)
+      assert.equal(1, x:to(dtype):quantile(1):item())
     end
   end)
 end)

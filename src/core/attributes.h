@@ -103,6 +103,7 @@ enum {
   TY_AT_bag_padding = 0,
   TY_AT_sort_dim = 0, TY_AT_sort_descending = 1, TY_AT_sort_stable = 2,
   TY_AT_topk_k = 0, TY_AT_topk_dim = 1, TY_AT_topk_largest = 2, TY_AT_topk_sorted = 3,
+  TY_AT_order_statistics_dim = 0,
   TY_AT_searchsorted_right = 0,
   TY_AT_bincount_minlength = 0,
   TY_AT_conv2d_stride = 0, TY_AT_conv2d_padding = 1, TY_AT_conv2d_dilation = 2, TY_AT_conv2d_groups = 3,
@@ -197,8 +198,8 @@ enum {
   X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) \
   X(log_softmax_backward, dim) X(index, dims) X(index, ids) X(index_put, dims) X(index_put, accumulate) X(gather, dim) \
   X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) X(scatter_combine, how) X(bag, padding) X(sort, dim) \
-  X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) X(searchsorted, right) \
-  X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) \
+  X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) X(order_statistics, dim) \
+  X(searchsorted, right) X(bincount, minlength) X(conv2d, stride) X(conv2d, padding) X(conv2d, dilation) X(conv2d, groups) \
   X(conv2d_backward_input, size) X(conv2d_backward_input, stride) X(conv2d_backward_input, padding) \
   X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) X(conv2d_backward_weight, size) \
   X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) X(conv2d_backward_weight, dilation) \

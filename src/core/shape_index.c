@@ -158,6 +158,19 @@ ty_status ty_infer_topk(ty_call *c) {
   return TY_OK;
 }
 
+ty_status ty_infer_order_statistics(ty_call *c) {
+  const ty_tensor *x = c->in[0].t, *ranks = c->in[1].t;
+  TY_TRY(ty_norm_dim(c, &c->at[TY_AT_order_statistics_dim].i, x->ndim, x));
+  const int64_t dim = c->at[TY_AT_order_statistics_dim].i;
+  TY_TRY(ty_need_dtype(c, 1, TY_I64));
+  bool fits = x->ndim && ranks->ndim == x->ndim && (x->shape[dim] || !ranks->shape[dim]);
+  for (int i = 0; fits && i < x->ndim; i++) fits = i == dim || ranks->shape[i] == x->shape[i];
+  if (!fits) return ty_fail(c, "argument 3 of shape %s doesn't fit argument 1 of shape %s", ty_shape_of(ranks), ty_shape_of(x));
+  ordered(c, x, c->meta);
+  c->meta[0].shape[dim] = c->meta[1].shape[dim] = ranks->shape[dim];
+  return TY_OK;
+}
+
 /* Distinct values, inverse (of x's shape), counts: how many values depends on the data. */
 ty_status ty_infer_unique(ty_call *c) {
   const ty_tensor *x = c->in[0].t;

@@ -342,7 +342,7 @@ ty_status ty_vmap_rule(ty_vmap_call *m, ty_tensor *into, ty_tensor **out) {
       for (int i = 1; i < m->one.nin; i++) if (ty_vmap_example(m, i)->ndim != first->ndim) return ty_vmap_each(m, out);
       break;
     case TY_C_SORT:
-      if (op->id != TY_OP_sort && op->id != TY_OP_topk) return ty_vmap_each(m, out);
+      if (op->id != TY_OP_sort && op->id != TY_OP_topk && op->id != TY_OP_order_statistics) return ty_vmap_each(m, out);
       /* fall through */
     case TY_C_REDUCE_INDEX: case TY_C_SCAN: case TY_C_SOFTMAX:
       if (first->ndim == 0) return ty_vmap_each(m, out);

@@ -1,8 +1,9 @@
-/* Sorting: sort, topk, unique, searchsorted, bincount.
+/* Sorting: sort, topk, order_statistics, unique, searchsorted, bincount.
  *
  * Idea: elements become unsigned keys in the same order (NaN last, -0 as 0), so that one stable sort of keys with their positions serves
  * every dtype: by radix, skipping passes that change nothing, or by insertion for few. Where key and position fit into one word, words are
- * sorted, else pairs. Sorted keys are turned back into elements, which is faster than reading the elements in their new order. */
+ * sorted, else pairs. Sorted keys are turned back into elements, which is faster than reading the elements in their new order. Of order
+ * statistics, only elements that share their first bits with a wanted one are sorted. */
 #include <string.h>
 #include "cpu.h"
 #include "shape.h"
@@ -12,15 +13,17 @@ static inline uint64_t key_of(const void *v, ty_loop_type k, int64_t i) {
   if (k == TY_IN_F32) {
     float x = ((const float *)v)[i];
     uint32_t u;
-    x = x == 0 ? 0 : x;
+    x += 0.0f;
     memcpy(&u, &x, 4);
-    return x != x ? UINT32_MAX : u >> 31 ? (uint32_t)~u : u | 0x80000000u;
+    u ^= (uint32_t)((int32_t)u >> 31) | 0x80000000u;       /* no branch, which signs in no order would mislead */
+    return x != x ? UINT32_MAX : u;
   }
   if (k == TY_IN_F64) {
     double x = ((const double *)v)[i];
-    x = x == 0 ? 0 : x;
+    x += 0.0;
     memcpy(&key, &x, 8);
-    return x != x ? UINT64_MAX : key >> 63 ? ~key : key | (uint64_t)1 << 63;
+    key ^= (uint64_t)((int64_t)key >> 63) | (uint64_t)1 << 63;
+    return x != x ? UINT64_MAX : key;
   }
   return (uint64_t)((const int64_t *)v)[i] ^ (uint64_t)1 << 63;
 }
@@ -87,23 +90,54 @@ static inline int64_t ordered_at(const ordered *o, int64_t i) {
   return o->word ? (int64_t)(o->word[i] & (((uint64_t)1 << o->low) - 1)) : o->pair[i].at;
 }
 
-/* room: ROOM(k, n) words; afterwards, spare has at least n words. */
+/* The bits in which keys of n elements differ, the lowest `width`; above them all keys have `common`. */
+typedef struct { uint64_t flip, common, own; int width; } key_range;
+static key_range range_of(uint64_t differ, uint64_t first, uint64_t flip) {
+  const int width = ty_bits_for(differ);
+  const uint64_t own = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
+  return (key_range){.flip = flip, .common = first & ~own, .own = own, .width = width};
+}
+
+static key_range key_range_of(const void *v, ty_loop_type k, int64_t n, uint64_t flip) {
+  const uint64_t first = n ? key_of(v, k, 0) : 0;
+  uint64_t differ = 0;
+  for (int64_t i = 1; i < n; i++) differ |= key_of(v, k, i) ^ first;
+  return range_of(differ, first ^ flip, flip);
+}
+
+/* Keys by their first bits; those whose bucket isn't wanted are left out of a sort. */
+typedef struct { int shift; uint8_t *wanted; int64_t many; } buckets;
+static inline int64_t bucket_of(const buckets *b, uint64_t own) { return (int64_t)(own >> b->shift); }
+
+/* room: ROOM(k, n) words; afterwards, spare has at least n words. some: all elements where NULL. */
 #define ROOM(k, n) (((k) == TY_IN_F32 && (n) < (int64_t)1 << 32 ? 2 : 4) * (n))
-static ordered sort_keys(void *room, const void *v, ty_loop_type k, int64_t n, bool descending) {
-  const uint64_t flip = descending ? all_ones(k) : 0, first = n ? key_of(v, k, 0) ^ flip : 0;
-  uint64_t differ = k == TY_IN_F32 ? UINT32_MAX : 0, *word = room;
-  if (k != TY_IN_F32) for (int64_t i = 1; i < n; i++) differ |= key_of(v, k, i) ^ flip ^ first;
-  const int width = ty_bits_for(differ), low = ty_bits_for((uint64_t)n);
-  if (width + low > 64) {
+static ordered sort_range(void *room, const void *v, ty_loop_type k, int64_t n, const key_range *r, const buckets *some) {
+  const int low = ty_bits_for((uint64_t)n);
+  int64_t many = 0;
+  if (r->width + low > 64) {
     ty_pair *a = room;
-    keys_of(v, k, n, descending, a);
-    ty_pair *sorted = ty_sort_pairs(a, a + n, n);
+    for (int64_t i = 0; i < n; i++) {
+      const uint64_t key = key_of(v, k, i) ^ r->flip;
+      a[many] = (ty_pair){key, i};
+      many += some ? some->wanted[bucket_of(some, key & r->own)] : 1;
+    }
+    ty_pair *sorted = ty_sort_pairs(a, a + n, many);
     return (ordered){.pair = sorted, .spare = sorted == a ? a + n : a};
   }
-  const uint64_t own = width == 64 ? UINT64_MAX : ((uint64_t)1 << width) - 1;
-  for (int64_t i = 0; i < n; i++) word[i] = ((key_of(v, k, i) ^ flip) & own) << low | (uint64_t)i;
-  uint64_t *sorted = ty_sort_words(word, word + n, n, low, low + width);
-  return (ordered){.word = sorted, .low = low, .common = first & ~own, .spare = sorted == word ? word + n : word};
+  uint64_t *word = room;
+  for (int64_t i = 0; i < n; i++) {
+    const uint64_t own = (key_of(v, k, i) ^ r->flip) & r->own;
+    word[many] = own << low | (uint64_t)i;
+    many += some ? some->wanted[bucket_of(some, own)] : 1;
+  }
+  uint64_t *sorted = ty_sort_words(word, word + n, many, low, low + r->width);
+  return (ordered){.word = sorted, .low = low, .common = r->common, .spare = sorted == word ? word + n : word};
+}
+
+static ordered sort_keys(void *room, const void *v, ty_loop_type k, int64_t n, bool descending) {
+  const uint64_t flip = descending ? all_ones(k) : 0;
+  const key_range r = k == TY_IN_F32 ? range_of(UINT32_MAX, 0, flip) : key_range_of(v, k, n, flip);
+  return sort_range(room, v, k, n, &r, NULL);
 }
 
 #define WORSE(x, y) ((x).key > (y).key || ((x).key == (y).key && (x).at > (y).at))
@@ -139,35 +173,98 @@ static void smallest(ty_pair *a, const void *v, ty_loop_type k, int64_t n, int64
 
 typedef struct {
   ty_loop_type k;
-  int64_t n, take, stride, ostride, istride;
+  int64_t n, take, stride, rstride, ostride, istride;      /* take: how many elements of a line are results */
   bool descending;
   ty_dtype dtype;
   _Atomic bool failed;
+  _Atomic int64_t bad;                                     /* a rank out of range; 1: none */
 } lines;
+
+/* A line as loops take it: where it stands, if it is so, else at room. */
+static const void *loaded(const lines *w, const char *p, void *room) {
+  if (w->stride == 1 && w->dtype == ty_loop_dtype[w->k]) return p;
+  ty_cpu_loops()->load[w->dtype][w->k](room, p, w->stride, w->n);
+  return room;
+}
+
+/* out[i] = the element at position j of o. */
+static inline void give(const ordered *o, int64_t j, const void *values, ty_loop_type k, uint64_t flip, void *out, int64_t i) {
+  if (!element_of(ordered_key(o, j) ^ flip, k, out, i))
+    memcpy((char *)out + i * ty_loop_size[k], (const char *)values + ordered_at(o, j) * ty_loop_size[k], (size_t)ty_loop_size[k]);
+}
 
 static void line_order(void *arg, char *const *ptr, int64_t line) {
   lines *w = arg;
   (void)line;
   const ty_loop_type k = w->k;
-  const bool few = w->take < w->n / 8, as_loop = w->dtype == ty_loop_dtype[k], direct = w->stride == 1 && as_loop;
+  const bool few = w->take < w->n / 8;
   const int64_t words = few ? 3 * w->take : ROOM(k, w->n);
-  uint64_t *room = ty_scratch(8 * (size_t)(words + (direct ? 0 : w->n)));
+  uint64_t *room = ty_scratch(8 * (size_t)(words + w->n));
   if (!room) { w->failed = true; return; }
-  const void *values = direct ? (void *)ptr[0] : room + words;
-  if (!direct) ty_cpu_loops()->load[w->dtype][k](room + words, ptr[0], w->stride, w->n);
+  const void *values = loaded(w, ptr[0], room + words);
   ordered o = {.pair = (void *)room, .spare = room + 2 * w->take};
   if (few) smallest((ty_pair *)room, values, k, w->n, w->take, w->descending);
   else o = sort_keys(room, values, k, w->n, w->descending);
-  const uint64_t flip = w->descending ? all_ones(k) : 0;
-  void *out = as_loop && w->ostride == 1 ? ptr[1] : o.spare;
+  void *out = w->dtype == ty_loop_dtype[k] && w->ostride == 1 ? ptr[1] : o.spare;
   int64_t *indices = (int64_t *)ptr[2];
   for (int64_t i = 0; i < w->take; i++) {
-    const int64_t at = ordered_at(&o, i);
-    if (!element_of(ordered_key(&o, i) ^ flip, k, out, i))
-      memcpy((char *)out + i * ty_loop_size[k], (char *)values + at * ty_loop_size[k], (size_t)ty_loop_size[k]);
-    indices[i * w->istride] = at + 1;
+    give(&o, i, values, k, w->descending ? all_ones(k) : 0, out, i);
+    indices[i * w->istride] = ordered_at(&o, i) + 1;
   }
   if (out != ptr[1]) ty_cpu_loops()->store[w->dtype][k](ptr[1], w->ostride, out, w->take);
+  ty_scratch_free(room);
+}
+
+#define BUCKET_BITS(n) ((n) < 20 ? 0 : (n) < 512 ? 5 : (n) < 4096 ? 8 : (n) < 1 << 18 ? 11 : 14)
+
+/* Marks the buckets of the ranks in b->wanted, and writes each rank's into bucket[]. less: how many elements that are less than a
+ * bucket's are in buckets that aren't wanted. */
+static void mark_buckets(const lines *w, const void *values, const key_range *r, buckets *b, const int64_t *rank, int64_t *bucket,
+                         int64_t *less) {
+  memset(b->wanted, 0, (size_t)b->many);
+  memset(less, 0, 8 * (size_t)b->many);
+  for (int64_t i = 0; i < w->n; i++) less[bucket_of(b, key_of(values, w->k, i) & r->own)]++;
+  for (int64_t i = 0, sum = 0; i < b->many; i++) { const int64_t c = less[i]; less[i] = sum; sum += c; }
+  for (int64_t i = 0; i < w->take; i++) {
+    int64_t at = 0;                      /* the last bucket with fewer elements before it than the rank */
+    for (int64_t step = b->many / 2; step; step /= 2) at += less[at + step] < rank[i * w->rstride] ? step : 0;
+    bucket[i * w->istride] = at;
+    b->wanted[at] = 1;
+  }
+  int64_t kept = 0;
+  for (int64_t i = 0; i < b->many; i++) {
+    const int64_t before = less[i], next = i + 1 < b->many ? less[i + 1] : w->n;
+    less[i] = before - kept;
+    if (b->wanted[i]) kept += next - before;
+  }
+}
+
+static void line_statistics(void *arg, char *const *ptr, int64_t line) {
+  lines *w = arg;
+  (void)line;
+  const ty_loop_type k = w->k;
+  const int bits = BUCKET_BITS(w->n);
+  const int64_t words = ROOM(k, w->n), many = (int64_t)1 << bits, *rank = (int64_t *)ptr[1];
+  int64_t *indices = (int64_t *)ptr[3];
+  for (int64_t i = 0; i < w->take; i++) {
+    const int64_t r = rank[i * w->rstride];
+    if (r < 1 || r > w->n) { w->bad = r; return; }
+  }
+  uint64_t *room = ty_scratch(8 * (size_t)(words + w->n + w->take + 2 * many));
+  if (!room) { w->failed = true; return; }
+  const void *values = loaded(w, ptr[0], room + words);
+  const key_range r = key_range_of(values, k, w->n, 0);
+  void *out = room + words + w->n;
+  int64_t *less = (int64_t *)out + w->take;
+  buckets b = {.shift = TY_MAX(r.width - bits, 0), .wanted = (uint8_t *)(less + many), .many = many};
+  if (bits) mark_buckets(w, values, &r, &b, rank, indices, less);
+  const ordered o = sort_range(room, values, k, w->n, &r, bits ? &b : NULL);
+  for (int64_t i = 0; i < w->take; i++) {
+    const int64_t at = rank[i * w->rstride] - 1 - (bits ? less[indices[i * w->istride]] : 0);
+    give(&o, at, values, k, 0, out, i);
+    indices[i * w->istride] = ordered_at(&o, at) + 1;
+  }
+  ty_cpu_loops()->store[w->dtype][k](ptr[2], w->ostride, out, w->take);
   ty_scratch_free(room);
 }
 
@@ -181,6 +278,18 @@ static ty_status order(ty_call *c, int dim, bool descending) {
   if (c->op->id == TY_OP_topk && !c->in[0].t->ndim) w.take = c->at[TY_AT_topk_k].i;
   if (ty_numel(t[1]) == 0 || w.take == 0) return TY_OK;
   ty_each_line(t, 3, dim, ty_numel(t[0]) * 16, line_order, &w);
+  return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
+}
+
+static ty_status order_statistics(ty_call *c) {
+  ty_tensor *t[4] = {c->in[0].t, c->in[1].t, c->out[0], c->out[1]};
+  const int dim = (int)c->at[TY_AT_order_statistics_dim].i;
+  lines w = {.k = ty_loop_type_of(c->compute), .n = t[0]->shape[dim], .take = t[1]->shape[dim], .stride = t[0]->stride[dim],
+             .rstride = t[1]->stride[dim], .ostride = t[2]->stride[dim], .istride = t[3]->stride[dim],
+             .dtype = (ty_dtype)t[0]->dtype, .bad = 1};
+  if (ty_numel(t[2]) == 0) return TY_OK;
+  ty_each_line(t, 4, dim, ty_numel(t[0]) * 4, line_statistics, &w);
+  if (w.bad != 1) return ty_fail(c, "rank %lld must be in 1..%lld", (long long)w.bad, (long long)w.n);
   return w.failed ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
 }
 
@@ -308,6 +417,7 @@ ty_status ty_cpu_sort(ty_call *c) {
   switch (c->op->id) {
     case TY_OP_sort: return order(c, (int)c->at[TY_AT_sort_dim].i, c->at[TY_AT_sort_descending].i);
     case TY_OP_topk: return order(c, (int)c->at[TY_AT_topk_dim].i, c->at[TY_AT_topk_largest].i);
+    case TY_OP_order_statistics: return order_statistics(c);
     case TY_OP_unique_values: return unique(c);
     case TY_OP_searchsorted: return searchsorted(c);
     default: return bincount(c);

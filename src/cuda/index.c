@@ -133,6 +133,14 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
   return ty_launched(c, gpu, ty_k_index(k, s));
 }
 
+ty_status ty_cuda_gather(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, int dim, const ty_tensor *idx, const ty_tensor *o) {
+  ty_k_indexing k = walk(c, gpu, TY_K_TAKE, x);
+  set_along(&k, x, dim, idx);
+  const ty_operand out = ty_op_tensor((ty_tensor *)o);
+  set_small(&k, &out);
+  return ty_cuda_index_walk(c, gpu, s, &k);
+}
+
 static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *t[4] = {NULL};
   ty_status st = ty_contiguous_operands(c, t);
@@ -169,14 +177,17 @@ ty_status ty_cuda_index(ty_call *c) {
   } else {
     st = ty_cast(c->ctx, c->in[1].t, TY_I64, &idx);
     if (st != TY_OK) return st;
-    const int how = id == TY_OP_gather ? TY_K_TAKE : id == TY_OP_scatter ? TY_K_PUT : id == TY_OP_scatter_add ? TY_K_ADD
-      : TY_K_COMBINE + (int)c->at[TY_AT_scatter_combine_how].i;
-    k = walk(c, gpu, how, id == TY_OP_gather ? x : o);
-    set_along(&k, id == TY_OP_gather ? x : o, (int)c->at[TY_AT_gather_dim].i, idx);
-    const ty_operand out = ty_op_tensor(o);
-    set_small(&k, id == TY_OP_gather ? &out : &c->in[2]);
-    /* src may be larger than the index */
-    for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = (id == TY_OP_gather ? o : c->in[2].t)->stride[i];
+    const int dim = (int)c->at[TY_AT_gather_dim].i;
+    if (id == TY_OP_gather) {
+      st = ty_cuda_gather(c, gpu, s, x, dim, idx, o);
+      ty_release(idx);
+      return st;
+    }
+    k = walk(c, gpu, id == TY_OP_scatter ? TY_K_PUT : id == TY_OP_scatter_add ? TY_K_ADD
+      : TY_K_COMBINE + (int)c->at[TY_AT_scatter_combine_how].i, o);
+    set_along(&k, o, dim, idx);
+    set_small(&k, &c->in[2]);
+    for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = c->in[2].t->stride[i];        /* src may be larger than the index */
   }
   st = ty_cuda_index_walk(c, gpu, s, &k);
   ty_release(idx);

@@ -27,21 +27,18 @@ ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *
   return st;
 }
 
-/* sort, topk: values and positions along dim */
-static ty_status order(ty_call *c, int gpu, cudaStream_t s, int dim, bool descending) {
-  ty_tensor *x = NULL, view = turned(c->in[0].t, dim), o[2], *r[2] = {NULL, NULL};
-  const int last = TY_MAX(view.ndim - 1, 0);
-  ty_k_sorting k = {.dtype = view.dtype, .descending = descending, .lines = 1, .n = view.ndim ? view.shape[last] : 1};
-  k.take = c->op->id == TY_OP_topk ? c->at[TY_AT_topk_k].i : k.n;
-  for (int i = 0; i < last; i++) k.lines *= view.shape[i];
+/* The first `take` values and their positions of x in order along its last dim, into results that have that dim last. */
+static ty_status order(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, int64_t take, bool descending, const ty_tensor o[2]) {
+  ty_tensor *lines = NULL, *r[2] = {NULL, NULL};
+  const int last = TY_MAX(x->ndim - 1, 0);
+  ty_k_sorting k = {.dtype = x->dtype, .descending = descending, .lines = 1, .n = x->ndim ? x->shape[last] : 1, .take = take};
+  for (int i = 0; i < last; i++) k.lines *= x->shape[i];
   if (k.lines * k.n * k.take == 0) return TY_OK;
-  ty_status st = ty_contiguous(c->ctx, &view, &x);
-  for (int i = 0; i < 2 && st == TY_OK; i++) {
-    o[i] = turned(c->out[i], dim);
+  ty_status st = ty_contiguous(c->ctx, (ty_tensor *)x, &lines);
+  for (int i = 0; i < 2 && st == TY_OK; i++)
     if (!ty_is_contiguous(&o[i])) st = ty_new(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
-  }
   if (st == TY_OK) {
-    k.x = ty_data(x);
+    k.x = ty_data(lines);
     k.values = ty_data(r[0] ? r[0] : &o[0]);
     k.places = ty_data(r[1] ? r[1] : &o[1]);
     st = ty_cuda_sort_lines(c, gpu, s, &k);
@@ -50,7 +47,33 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, int dim, bool descen
     if (st == TY_OK && r[i]) st = ty_launched(c, gpu, ty_convert(&o[i], r[i], s));
     ty_release(r[i]);
   }
-  ty_release(x);
+  ty_release(lines);
+  return st;
+}
+
+static ty_status sorted(ty_call *c, int gpu, cudaStream_t s, int dim, bool descending) {
+  const ty_tensor x = turned(c->in[0].t, dim), o[2] = {turned(c->out[0], dim), turned(c->out[1], dim)};
+  const int64_t n = x.ndim ? x.shape[x.ndim - 1] : 1;
+  return order(c, gpu, s, &x, c->op->id == TY_OP_topk ? c->at[TY_AT_topk_k].i : n, descending, o);
+}
+
+/* Sorts all, then reads at the ranks. */
+static ty_status order_statistics(ty_call *c, int gpu, cudaStream_t s) {
+  const int dim = (int)c->at[TY_AT_order_statistics_dim].i;
+  const ty_tensor x = turned(c->in[0].t, dim), ranks = turned(c->in[1].t, dim);
+  ty_tensor *all[2] = {NULL, NULL};
+  ty_status st = ty_new(c, gpu, (ty_dtype)x.dtype, x.ndim, x.shape, &all[0]);
+  if (st == TY_OK) st = ty_new(c, gpu, TY_I64, x.ndim, x.shape, &all[1]);
+  if (st == TY_OK) {
+    const ty_tensor o[2] = {*all[0], *all[1]};
+    st = order(c, gpu, s, &x, x.shape[x.ndim - 1], false, o);
+  }
+  for (int i = 0; i < 2 && st == TY_OK; i++) {
+    const ty_tensor o = turned(c->out[i], dim);
+    st = ty_cuda_gather(c, gpu, s, all[i], x.ndim - 1, &ranks, &o);
+  }
+  ty_release(all[0]);
+  ty_release(all[1]);
   return st;
 }
 
@@ -166,8 +189,9 @@ ty_status ty_cuda_sort(ty_call *c) {
   cudaStream_t s;
   TY_TRY(ty_begin(c, &gpu, &s));
   switch (c->op->id) {
-    case TY_OP_sort: return order(c, gpu, s, (int)c->at[TY_AT_sort_dim].i, c->at[TY_AT_sort_descending].i);
-    case TY_OP_topk: return order(c, gpu, s, (int)c->at[TY_AT_topk_dim].i, c->at[TY_AT_topk_largest].i);
+    case TY_OP_sort: return sorted(c, gpu, s, (int)c->at[TY_AT_sort_dim].i, c->at[TY_AT_sort_descending].i);
+    case TY_OP_topk: return sorted(c, gpu, s, (int)c->at[TY_AT_topk_dim].i, c->at[TY_AT_topk_largest].i);
+    case TY_OP_order_statistics: return order_statistics(c, gpu, s);
     case TY_OP_unique_values: return unique(c, gpu, s);
     case TY_OP_searchsorted: return searchsorted(c, gpu, s);
     default: return bincount(c, gpu, s);

@@ -269,6 +269,14 @@ end
 -- Uniform numbers in (0, 1).
 function lib.open_unit(shape, dtype, device) return core.ops.clamp(core.ops.rand(shape, {dtype = dtype, device = device}), 2 ^ -25) end
 
+-- The elements of a rank along dim, and their indices. rank: a number, or a tensor of x's shape with one element along dim.
+function lib.order_statistics(x, dim, rank)
+  local shape = x.shape
+  shape[dim] = 1
+  if not core.is_tensor(rank) then rank = core.ops.full({}, rank, {dtype = "int64", device = x.device}) end
+  return core.ops.order_statistics(x, dim, core.ops.expand(rank, setmetatable(shape, nil)))
+end
+
 -- True where an element begins a run: it differs from the one before it along dim, or is the first. alike: NaN equals NaN.
 function lib.begins(x, dim, alike)
   local ops = core.ops

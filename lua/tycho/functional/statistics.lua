@@ -1,6 +1,6 @@
 -- Statistics: medians and quantiles, distinct and frequent values, histograms, covariances.
 --
--- Idea: most functions sort and then choose positions, so their gradients follow from those ops. Invariant: NaN is larger than all numbers.
+-- Idea: most functions find elements by their rank, or sort, so their gradients follow from those ops. Invariant: NaN is larger than all numbers.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -25,19 +25,17 @@ local function median(name, ignore)
       local n = M.dim(x) == 0 and 1 or x.shape[dim]
       if n == 0 and whole and M.is_floating_point(x) then return ops.full({}, 0 / 0, {dtype = x.dtype, device = x.device}) end
       if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-      local v, i = ops.sort(x, dim)
-      if M.dim(x) > 0 then
-        local at = ops.full({}, math.floor((n + 1) / 2), {dtype = "int64", device = x.device})
+      local v, i
+      if M.dim(x) == 0 then v, i = ops.sort(x)
+      else
+        local at = math.floor((n + 1) / 2)
         if M.is_floating_point(x) then
           local nan = ops.isnan(x)
           local valid = n - ops.sum(nan, dim, {keepdim = true})
           if ignore then at = ops.clamp(ops.floor_divide(valid + 1, 2), 1)
           else at = ops.where(ops.lt(valid, n), valid + 1, at) end     -- the first NaN
         end
-        local shape = v.shape
-        shape[dim] = 1
-        at = ops.expand(at, setmetatable(shape, nil))
-        v, i = ops.gather(v, dim, at), ops.gather(i, dim, at)
+        v, i = lib.order_statistics(x, dim, at)
         if not keepdim or whole then v, i = M.squeeze(v, dim), M.squeeze(i, dim) end
       end
       if whole then return shared(v, given) end
@@ -59,21 +57,27 @@ local function quantile(name, ignore)
       if M.dim(x) == 0 then whole = x end
       if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
       dim = wrap(name, dim, M.dim(x))
-      local v, n = ops.sort(x, dim), x.shape[dim]              -- NaN last
+      local n = x.shape[dim]
       if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
-      local valid = ops.sum(ops.logical_not(ops.isnan(v)), dim, {keepdim = true})
-      -- positions count from 0 in x's dtype, as PyTorch's
-      local last = M.to(ignore and ops.clamp(valid - 1, 0) or ops.fill(valid, n - 1), x.dtype)
-      local function read(at) return ops.gather(v, dim, M.long(at) + 1) end
+      local valid = ops.sum(ops.logical_not(ops.isnan(x)), dim, {keepdim = true})
+      -- positions count from 0 in x's dtype, as PyTorch's; 16 bits are too few for them
+      local last = M.to(ignore and ops.clamp(valid - 1, 0) or ops.fill(valid, n - 1), M.element_size(x) == 2 and "float32" or x.dtype)
+      local at, low, high = {}, {}, {}
       for k, part in ipairs(parts) do
         if type(part) ~= "number" or not (part >= 0 and part <= 1) then
           fail(name, "argument 2 (q) must lie in 0..1, got %s", tostring(part))
         end
-        local at = last * (tracked and M.select(tracked, 1, k) or part)
-        if how == "nearest" then at = ops.round(at) end
-        local low, high = how == "higher" and ops.ceil(at) or ops.floor(at), how == "lower" and ops.floor(at) or ops.ceil(at)
-        local a = read(low)
-        local y = ops.where(ops.eq(low, high), a, ops.lerp(a, read(high), how == "midpoint" and 0.5 or at - low))
+        at[k] = last * (tracked and M.select(tracked, 1, k) or part)
+        if how == "nearest" then at[k] = ops.round(at[k]) end
+        low[k] = how == "higher" and ops.ceil(at[k]) or ops.floor(at[k])
+        high[k] = how == "lower" and ops.floor(at[k]) or ops.ceil(at[k])
+      end
+      local m = #parts
+      local ranks = M.long(ops.cat({ops.cat(low, dim), ops.cat(high, dim)}, dim)) + 1
+      local v = ops.order_statistics(x, dim, ops.clamp(ranks, 1, n))         -- positions may have been rounded up
+      for k = 1, m do
+        local a, b = ops.slice(v, dim, k, k), ops.slice(v, dim, m + k, m + k)
+        local y = ops.where(ops.eq(low[k], high[k]), a, ops.lerp(a, b, how == "midpoint" and 0.5 or M.to(at[k] - low[k], x.dtype)))
         if not ignore then y = ops.masked_fill(y, ops.lt(valid, n), 0 / 0) end
         out[k] = keepdim and (whole and lib.all_kept(y, whole) or y) or M.squeeze(y, dim)
       end

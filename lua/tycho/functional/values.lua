@@ -143,13 +143,17 @@ def("argsort", "x, dim:int=-1, descending:bool=false, stable:bool=false", "the i
   end)
 def("msort", "x", "x in order along dim 1", function(x) return (ops.sort(x, 1)) end)
 def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest along dim and its index", function(x, k, dim, keepdim)
-  local n = M.dim(x) == 0 and 1 or x.shape[wrap("kthvalue", dim, M.dim(x))]
+  if M.dim(x) > 0 then dim = wrap("kthvalue", dim, M.dim(x)) end
+  local n = M.dim(x) == 0 and 1 or x.shape[dim]
   if k < 1 or k > n then fail("kthvalue", "k %d must be in 1..%d", k, n) end
-  local v, i
-  if k * 16 <= n then v, i = ops.topk(x, k, dim, false)    -- for small k only the first k
-  else v, i = ops.sort(x, dim) end
-  if M.dim(x) == 0 then return v, i end
-  local value, index = ops.slice(v, dim, k, k), ops.slice(i, dim, k, k)
+  if M.dim(x) == 0 then return ops.sort(x) end
+  local value, index
+  if k * 16 <= n and x.device ~= "cpu" then                -- on a GPU order statistics sort all
+    local v, i = ops.topk(x, k, dim, false)
+    value, index = ops.slice(v, dim, k, k), ops.slice(i, dim, k, k)
+  else
+    value, index = lib.order_statistics(x, dim, k)
+  end
   if keepdim then return value, index end
   return M.squeeze(value, dim), M.squeeze(index, dim)
 end)

@@ -287,6 +287,9 @@ local function unsort(g, out2, x_shape, dim)
 end
 R.sort = {x = function(g, out2, x_shape, dim) return unsort(g, out2, x_shape, dim) end}
 R.topk = R.sort
+R.order_statistics = {x = function(g, out2, x_shape, dim)
+  return (recording() and ops.scatter_add or ops.scatter_add_)(zeros(x_shape, g), dim, out2, g)       -- ranks may occur twice
+end}
 
 ---- views, copies ----
 -- g put into zeros of the given shape, at the positions of x[first (0-based), every step-th] along dim
