@@ -8553,9 +8553,9 @@ tycho.nn.CTCLoss = {}
 ---@overload fun(groups?: any): tycho.nn.ChannelShuffle
 tycho.nn.ChannelShuffle = {}
 
---- `(module, segments=1)` 
+--- `(module, segments=1, save=nil)` 
 ---@class tycho.nn.Checkpoint: tycho.nn.Module
----@overload fun(module?: any, segments?: any): tycho.nn.Checkpoint
+---@overload fun(module?: any, segments?: any, save?: any): tycho.nn.Checkpoint
 tycho.nn.Checkpoint = {}
 
 --- `(padding)` 
@@ -9818,11 +9818,11 @@ function tycho.autograd.functional.hvp(fn, inputs, v, options) end
 function tycho.autograd.functional.vhp(fn, inputs, v, options) end
 
 tycho.utils = {}
---- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. {preserve_rng_state = false}, after all arguments: with other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
+--- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps the results of these ops (names as in docs/ops.md) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints; preserve_rng_state = false draws other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
 ---@param fn any
 function tycho.utils.checkpoint(fn, ...) end
 
---- `(functions, segments, input)` runs the functions (a Sequential, or a list of functions and modules) one after another, in so many parts, each recomputed by itself.
+--- `(functions, segments, input)` runs the functions (a Sequential, or a list of functions and modules) one after another, in so many parts, each recomputed by itself. Options as checkpoint's.
 ---@param functions any
 ---@param segments any
 ---@param input any

@@ -351,9 +351,12 @@ function Function:__call(...)
     core.set_grad_enabled(false)
     taken(pcall(self.setup_context, ctx, args, count == 1 and out[1] or out))
   else out, count = taken(pcall(self.forward, ctx, ...)) end
-  -- tensors that forward read besides its arguments, listed in ctx._operands, are operands too, but aren't kept for backward
+  -- what forward lists in ctx._recalled is kept for backward, as arguments are; tensors that it read besides its arguments, listed in
+  -- ctx._operands, are operands too, but aren't kept
+  local held = n + #(ctx._recalled or {})
+  for k, x in ipairs(ctx._recalled or {}) do tensors[n + k], ctx.needs_input_grad[n + k] = x, false end
   for k, x in ipairs(ctx._operands or {}) do
-    tensors[n + k], ctx.needs_input_grad[n + k], needs = x, true, true
+    tensors[held + k], ctx.needs_input_grad[held + k], needs = x, true, true
   end
   if needs then core.collect(tensors) end
   if needs and old then
@@ -368,9 +371,11 @@ function Function:__call(...)
         end
       end
     end
-    core.record_function(ctx, tensors, results, n)
+    core.record_function(ctx, tensors, results, held)
     for i, is in pairs(indifferent) do if is then out[i] = M.detach(out[i]) end end
   end
+  for _, x in ipairs(ctx._recalled or {}) do M.free(x) end                 -- the tape has them
+  ctx._recalled = nil
   return unpack(out, 1, count)
 end
 

@@ -38,6 +38,14 @@ local function autocasting(state, fn, ...)
   return options.finally(function() autocast(was) end, fn, ...)
 end
 
+-- fn(...), of which a checkpoint around it keeps no results (core.recall).
+function modes.apart(fn, ...)
+  if not core.recalls() then return fn(...) end
+  local none = core.recall {}
+  core.recall_begin(none)
+  return options.finally(function() core.recall_end(none, true) end, fn, ...)
+end
+
 local function leave(scope, ok, ...)
   if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
   if not ok then error((select(1, ...)), 0) end
@@ -55,4 +63,6 @@ modes.autocast, modes.autocasting = autocast, autocasting
 -- no_grad(fn, ...): calls fn(...) without recording ops for backward, and gives its results; enable_grad with recording. fn may be a
 -- module. Afterwards, even if fn errs, the previous mode is restored; it belongs to the running coroutine.
 modes.no_grad, modes.enable_grad = under(false, "no_grad"), under(true, "enable_grad")
+-- fn(...) without gradients, for changes that a checkpoint's first run makes and its run in backward doesn't, such as running statistics.
+function modes.once(fn, ...) if not modes.recomputing then modes.apart(modes.no_grad, fn, ...) end end
 return modes

@@ -3,7 +3,8 @@
 --
 -- Idea: the call is one node of the tape. Its operands are fn's arguments and whatever else the first run read that needs a gradient:
 -- parameters, tensors computed before (core.collect_into). In backward fn runs again with leaves standing in for all operands, whose
--- gradients are the node's. Invariant: backward inside never touches the surrounding graph, so that hooks see whole gradients.
+-- gradients are the node's. Results of ops that the user names are kept all the same and taken from where they are (core.recall), so that
+-- only the rest is computed again. Invariant: backward inside never touches the surrounding graph, so that hooks see whole gradients.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local fail, finally, pack = options.fail, options.finally, options.pack
@@ -53,6 +54,26 @@ local function argument(ctx, i)
   return x
 end
 
+-- Calls fn(...). The first time, results of ops that ctx.save names are kept in ctx._recalled; again, they are taken from there. A
+-- checkpoint around this one keeps none of them.
+local function recalling(ctx, again, fn, ...)
+  if not ctx.save then return modes.apart(fn, ...) end
+  local list = core.recall(ctx.save)
+  local function ended(ok, ...)
+    local results = core.recall_end(list, not ok)
+    if not ok then error((select(1, ...)), 0) end
+    if not again then ctx._recalled, ctx.recalled = results, #results end
+    return ...
+  end
+  local results
+  if again then
+    results = {}
+    for k = 1, ctx.recalled do results[k] = argument(ctx, ctx.n + k) end
+  end
+  core.recall_begin(list, results)
+  return ended(pcall(fn, ...))
+end
+
 -- Calls fn(...) with leaves[n + k] standing in for operand k under all of its handles that still exist. An operand that fn returns
 -- unchanged is returned under a handle of its own.
 local function among_leaves(ctx, leaves, fn, ...)
@@ -72,7 +93,7 @@ local function among_leaves(ctx, leaves, fn, ...)
       handles[i] = before[i] and h           -- nil: it has been freed
     end
     core.collect_into(known)
-    local out = {fn(...)}
+    local out = {recalling(ctx, true, fn, ...)}
     if known[1] then
       fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient, and wasn't read the first time or needed \z
         none then: it must do the same each time (in the first run what it computes needs none)", tostring(known[1].shape))
@@ -197,7 +218,7 @@ local function collecting(ctx, fn, ...)
   local list, args, n, unseen = {}, {}, select("#", ...), modes.unseen
   for i = 1, n do
     local x = (select(i, ...))
-    args[i] = core.is_tensor(x) and core.same(x) or x
+    args[i] = core.is_tensor(x) and core.same(x, modes.call ~= nil) or x   -- a compiled call leaves memory to whoever still holds it
     if core.is_tensor(x) then list[args[i]] = true end
   end
   local first = modes.first_run
@@ -207,7 +228,7 @@ local function collecting(ctx, fn, ...)
     modes.unseen, modes.first_run = unseen, first
     core.collected(list)
   end, function()
-    local out = {fn(unpack(args, 1, n))}
+    local out = {recalling(ctx, false, fn, unpack(args, 1, n))}
     for i = 1, table.maxn(out) do
       if core.is_tensor(out[i]) and out[i].requires_grad then
         core.collect {out[i]}
@@ -223,7 +244,7 @@ local Again = autograd.Function {
   -- how, fn, the number of generator states; then, from FIRST_STATE on, these states and fn's arguments. Tensors are in _saved at backward.
   forward = function(ctx, how, fn, states, ...)
     ctx.fn, ctx.ahead, ctx.n, ctx.report, ctx.fresh = fn, FIRST_STATE - 1 + states, select("#", ...) - states, how.report, how.fresh
-    ctx.autocasts, ctx.plain = modes.autocast(), {}
+    ctx.autocasts, ctx.plain, ctx.save, ctx.recalled = modes.autocast(), {}, how.save, 0
     for i = 1, ctx.n do
       local x = select(states + i, ...)
       if not core.is_tensor(x) then ctx.plain[i] = x end
@@ -244,7 +265,7 @@ local Again = autograd.Function {
       result = {Gradients(ctx, count, n, unpack(all, 1, count + n))}
     else result = once(ctx, n, ...) end
     local gradients = {}
-    for i = 1, n do gradients[ctx.ahead + i] = result[i] end
+    for i = 1, n do gradients[ctx.ahead + i + (i > ctx.n and ctx.recalled or 0)] = result[i] end
     tidy(held, gradients)
     return gradients
   end}
@@ -272,9 +293,10 @@ local function has_table(...)
 end
 
 -- Calls fn(...), of which only arguments and results are kept for backward. how.report(bytes), if given, is called at each backward with
--- the bytes of intermediate values that were recomputed; how.fresh: random numbers are drawn anew.
+-- the bytes of intermediate values that were recomputed; how.fresh: random numbers are drawn anew; how.save: names of ops whose results
+-- are kept, too.
 function recompute.run(how, fn, ...)
-  if not core.is_grad_enabled() then return fn(...) end
+  if not core.is_grad_enabled() then return modes.apart(fn, ...) end
   local results
   local function results_out(...)
     results = nil
@@ -297,33 +319,42 @@ function recompute.run(how, fn, ...)
   return unpacked(results and tree.fill(results, out) or out)
 end
 
--- Options that PyTorch programs put last. preserve_rng_state = false draws new random numbers; the others have no effect.
-local OPTIONS = {preserve_rng_state = true, use_reentrant = true, determinism_check = true, early_stop = true, debug = true}
--- Whether v is a table of these. A table that has other names, too, is an argument of fn, unless a name that is PyTorch's alone is among
--- them.
+-- Options that PyTorch programs put last. preserve_rng_state = false draws new random numbers; save names ops; the others have no effect.
+local OPTIONS = {preserve_rng_state = true, use_reentrant = true, determinism_check = true, early_stop = true, debug = true, save = {}}
+-- Whether v is a table of these. A table that has other names, too, is an argument of fn, unless a name that is of checkpoints alone is
+-- among them.
 local TELLING = {preserve_rng_state = true, use_reentrant = true, determinism_check = true}
 local function is_options(who, v)
   if not plain(v) or next(v) == nil then return false end
   local all, some = true, false
   for k in pairs(v) do
     if k == "context_fn" then
-      fail("%s: context_fn isn't supported: compute values to keep for backward outside of the checkpointed functions", who)
+      fail("%s: context_fn isn't supported: name the ops whose results are to be kept, {save = {'matmul'}}", who)
     end
     all, some = all and OPTIONS[k] ~= nil, some or TELLING[k]
   end
   if some then options.check(who, v, OPTIONS) end
   return all
 end
+-- The value of an option save, a name or a list of names, as a list.
+function recompute.names(save)
+  if type(save) == "string" then save = {save} end
+  core.recall(save)                                         -- raises for a name that isn't an op's
+  return save
+end
+local function how_of(o) return {fresh = o.preserve_rng_state == false, save = o.save and recompute.names(o.save)} end
 
 -- checkpoint(fn, ...): calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random
--- numbers and autocast. {preserve_rng_state = false}, after all arguments: with other random numbers. PyTorch's use_reentrant,
--- determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
+-- numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps the results of these ops (names as in
+-- docs/ops.md) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints; preserve_rng_state = false draws
+-- other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of
+-- another shape are always an error.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   local n = select("#", ...)
   if n > 0 and is_options("checkpoint", (select(n, ...))) then
     local args = {...}
-    return recompute.run({fresh = args[n].preserve_rng_state == false}, fn, unpack(args, 1, n - 1))
+    return recompute.run(how_of(args[n]), fn, unpack(args, 1, n - 1))
   end
   return recompute.run({}, fn, ...)
 end
@@ -346,7 +377,7 @@ function recompute.sequence(how, layers, segments, ...)
 end
 
 -- checkpoint_sequential(functions, segments, input): runs the functions (a Sequential, or a list of functions and modules) one after
--- another, in so many parts, each recomputed by itself.
+-- another, in so many parts, each recomputed by itself. Options as checkpoint's.
 function recompute.checkpoint_sequential(functions, segments, x, o)
   if o ~= nil and not is_options("checkpoint_sequential", o) then fail("checkpoint_sequential: takes one input") end
   options.whole("checkpoint_sequential", "segments", segments, 1)
@@ -358,7 +389,7 @@ function recompute.checkpoint_sequential(functions, segments, x, o)
   for i, f in ipairs(layers) do
     if not modes.callable(f) then fail("checkpoint_sequential: function %d must be callable, got %s", i, options.shown(f)) end
   end
-  return recompute.sequence({fresh = o and o.preserve_rng_state == false}, layers, segments, x)
+  return recompute.sequence(how_of(o or {}), layers, segments, x)
 end
 
 return recompute

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "gpu.h"
 #include "program.h"
+#include "recall.h"
 #include "shape.h"
 #include "vmap.h"
 
@@ -79,9 +80,12 @@ static ty_status run_now(ty_call *c, const ty_backend *b) {
 }
 
 static ty_status run(ty_call *c, const ty_backend *b) {
-  if (c->ctx->program) return ty_program_kernel(c, b, run_now);
-  if (c->ctx->account->active) TY_TRY(ty_programs_interrupt(c->ctx));
-  return run_now(c, b);
+  ty_recall *recall = c->ctx->recall;
+  if (!c->ctx->program && c->ctx->account->active) TY_TRY(ty_programs_interrupt(c->ctx));
+  c->ctx->recall = NULL;                 /* ops that the backend itself calls aren't the function's */
+  const ty_status s = c->ctx->program ? ty_program_kernel(c, b, run_now) : run_now(c, b);
+  c->ctx->recall = recall;
+  return s;
 }
 
 static void drop_results(ty_call *c) {
@@ -280,6 +284,7 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   }
   ty_status s = TY_OK;
   if (op->cls == TY_C_VIEW) s = make_view(c);
+  else if (ty_recalls(c) && ctx->recall->again && !ty_draws(c)) s = ty_recall_take(c);
   else {
     for (int i = 0; i < op->nout && s == TY_OK; i++)
       if (!(c->late >> i & 1)) s = make_result(c, b, i);
@@ -344,7 +349,11 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
     c.nin = plainer->nin;                  /* mul by the exponent 1, or an op of x alone */
   }
   if (ty_is_mapped(&c, into)) return ty_apply_mapped(&c, into, out);
-  return ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out);
+  TY_TRY(ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out));
+  if (!ty_recalls(&c) || ctx->recall->again || into || ty_draws(&c)) return TY_OK;
+  const ty_status s = ty_recall_keep(&c, out);
+  for (int i = 0; i < op->nout && s != TY_OK; i++) { ty_release(out[i]); out[i] = NULL; }
+  return s;
 }
 
 /* ---- ops from C ---- */

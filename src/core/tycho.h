@@ -3,9 +3,8 @@
  * Idea: every operation is a row of ops.def, and every call of one passes ty_apply(), which checks the arguments, infers
  * shapes and dtypes, allocates the results, runs the backend and records the call. The core knows no Lua and no device library.
  *
- * Invariants: a function that can fail returns a ty_status and leaves a sentence in ctx->err; nothing aborts.
- * Dims and offsets count from 0 in the core. Index *tensors* (gather, labels, argmax) hold indices that count from 1, as
- * users see them, and error texts count dims from 1. */
+ * Invariants: a function that can fail returns a ty_status and leaves a sentence in ctx->err; nothing aborts. Dims and offsets count from 0
+ * in the core. Index *tensors* (gather, labels, argmax) hold indices that count from 1, as users see them; error texts count dims so. */
 #ifndef TYCHO_H
 #define TYCHO_H
 
@@ -381,6 +380,7 @@ struct ty_ctx {
   void *stream[TY_MAXGPU];             /* each GPU's current stream; NULL: its default stream */
   ty_program *program;                 /* the program that records or compares this coroutine's calls (program.h); else NULL */
   const struct ty_vmap *map;            /* the innermost vmap (vmap.h); NULL: none */
+  struct ty_recall *recall;            /* results that a checkpoint keeps, or takes (recall.h); NULL: none */
   const ty_host *host;
   void *host_data;
   ty_account *account;

@@ -205,7 +205,7 @@ static const ty_vmap *map_of(const ty_ctx *ctx, uint32_t id) {
   return map;
 }
 
-static bool draws(const ty_call *c) {
+bool ty_draws(const ty_call *c) {
   return (c->op->cls == TY_C_RANDOM && c->op->id != TY_OP_rng_state && c->op->id != TY_OP_set_rng_state) ||
     (c->op->id == TY_OP_attention && c->at[TY_AT_attention_dropout].f > 0);
 }
@@ -213,7 +213,7 @@ static bool draws(const ty_call *c) {
 bool ty_is_mapped(const ty_call *c, const ty_tensor *into) {
   bool mapped = into && into->whole;
   for (int i = 0; i < c->nin; i++) mapped = mapped || (c->in[i].t && c->in[i].t->whole);
-  return mapped || (c->ctx->map && draws(c));
+  return mapped || (c->ctx->map && ty_draws(c));
 }
 
 /* Random numbers from no operand: each example has its own. */
@@ -305,7 +305,7 @@ ty_status ty_apply_mapped(ty_call *c, ty_tensor *into, ty_tensor **out) {
   m.w = ty_malloc(sizeof *m.w * (size_t)TY_MAX(c->nin, 1));
   if (!m.w) return ty_no_memory(c->ctx, "vmap");
   memset(m.w, 0, sizeof *m.w * (size_t)TY_MAX(c->nin, 1));
-  const ty_status s = draws(c) ? draw_outside(&m, id, into, out) : apply_mapped(&m, into, out);
+  const ty_status s = ty_draws(c) ? draw_outside(&m, id, into, out) : apply_mapped(&m, into, out);
   for (int i = 0; i < c->nin; i++) ty_release(m.w[i].t);
   ty_free(m.w);
   return s;

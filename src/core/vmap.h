@@ -13,6 +13,7 @@ typedef struct ty_vmap { uint32_t id; ty_vmap_draws draws; int64_t size; uint64_
  * reference to t's whole; where map hasn't mapped t, t repeated for each example. */
 ty_status ty_map_in(ty_ctx *ctx, uint32_t map, ty_tensor *whole, ty_tensor **out);
 ty_status ty_map_out(ty_ctx *ctx, const ty_vmap *map, ty_tensor *t, ty_tensor **out);
+bool ty_draws(const ty_call *c);       /* whether the op draws random numbers */
 bool ty_is_mapped(const ty_call *c, const ty_tensor *into);      /* an operand or into is, or the op draws within a vmap */
 ty_status ty_apply_mapped(ty_call *c, ty_tensor *into, ty_tensor **out);
 

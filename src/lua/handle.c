@@ -284,13 +284,16 @@ static int address(lua_State *L) {       /* address(x) -> x's tensor as a key of
   return 1;
 }
 
-/* same(x) -> another handle of x's tensor, in no scope, which stand_in(x, ...) leaves alone; nil: x has been freed */
+/* same(x, scoped) -> another handle of x's tensor, which stand_in(x, ...) leaves alone, in no scope unless scoped; nil: x has been freed */
 static int same(lua_State *L) {
   ty_state *s = ty_state_of(L);
+  const bool scoped = lua_toboolean(L, 2);
   ty_handle *h = ty_new_handle(L, s), *x = ty_is_handle(L, 1);
   if (!x || !x->t) { lua_pushnil(L); return 1; }
-  if (h->scope) h->scope->count--;
-  ty_scope_detach(h);
+  if (h->scope && !scoped) {
+    h->scope->count--;
+    ty_scope_detach(h);
+  }
   h->t = ty_retain(x->t);
   if (x->anchored) {
     lua_getfenv(L, 1);

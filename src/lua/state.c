@@ -74,6 +74,7 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_open_process(L);
   ty_open_group(L);
   ty_open_profile(L);
+  ty_open_recall(L);
   ty_open_archive(L);
   ty_open_program(L);
   lua_pushstring(L, TY_VERSION);

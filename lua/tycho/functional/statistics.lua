@@ -1,6 +1,7 @@
 -- Statistics: medians and quantiles, distinct and frequent values, histograms, covariances.
 --
--- Idea: most functions find elements by their rank, or sort, so their gradients follow from those ops. Invariant: NaN is larger than all numbers.
+-- Idea: most functions find elements by their rank, or sort, so their gradients follow from those ops. Invariant: NaN is larger than all
+-- numbers.
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

@@ -136,16 +136,16 @@ end
 
 local Checkpoint = layer("Checkpoint")
 Checkpoint._library = nil                  -- it keeps its input, and its module may be a user's
--- Checkpoint(module, segments=1): the values between the module's input and result aren't kept for backward, which recomputes them
--- (utils.checkpoint); a Sequential is split into so many segments, each recomputed by itself. Field saved_bytes: the bytes that the last
--- backward recomputed.
+-- Checkpoint(module, segments=1, save=nil): the values between the module's input and result aren't kept for backward, which recomputes
+-- them (utils.checkpoint); a Sequential is split into so many segments, each recomputed by itself; save names ops whose results are kept
+-- all the same. Field saved_bytes: the bytes that the last backward recomputed.
 function Checkpoint:init(...)
-  local o = arguments("Checkpoint", "module, segments=1", ...)
+  local o = arguments("Checkpoint", "module, segments=1, save=nil", ...)
   local m = o.module
   if not module.is_module(m) then fail("Checkpoint: argument 1 must be a module, got " .. (core.is_tensor(m) and "tensor" or type(m))) end
   self.segments = whole("Checkpoint", "segments", o.segments)
   if self.segments > 1 then m = module.behind(m) end
-  self.module = m
+  self.module, self.save = m, o.save and require("tycho.recompute").names(o.save)
   if self.segments > 1 and getmetatable(m)._class ~= Sequential then
     fail("Checkpoint: segments= is for a Sequential, got a " .. m._name)
   end
@@ -158,9 +158,9 @@ function Checkpoint:forward(...)
     self._open = (self._open + 1) % self._pieces
     self.saved_bytes = self.saved_bytes + bytes
   end
-  local recompute = require "tycho.recompute"
-  if self.segments == 1 then return recompute.run({report = report}, self.module, ...) end
-  return recompute.sequence({report = report}, module.members(self.module), self.segments, ...)
+  local recompute, how = require "tycho.recompute", {report = report, save = self.save}
+  if self.segments == 1 then return recompute.run(how, self.module, ...) end
+  return recompute.sequence(how, module.members(self.module), self.segments, ...)
 end
 function Checkpoint:extra_repr() return "segments=" .. self.segments end
 

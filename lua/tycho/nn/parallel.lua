@@ -336,8 +336,8 @@ function Sync:forward(x)
   local group = self.training and distributed.is_initialized() and distributed.group_of("SyncBatchNorm", self.group)
   if not group or #group.ranks == 1 then return lib.batch_norm(self, x) end
   local wide, mean, var, total = moments(x, group)
-  if self.running_mean and not modes.recomputing then
-    no_grad(function()
+  if self.running_mean then
+    modes.once(function()
       M.add_(self.num_batches_tracked, 1)
       local momentum = ops.clamp(total, 0, 1) * (self.momentum or 1 / self.num_batches_tracked:item())      -- 0 where there are no elements
       M.lerp_(self.running_mean, M.to(mean:detach(), self.running_mean.dtype), momentum)

@@ -200,7 +200,7 @@ end
 function SpectralNorm:forward(w)
   if M.dim(w) < 2 then return lib.unit(w, self.eps) end
   local flat = lib.matrix_along(w, self.dim)
-  if self.training and not modes.recomputing then no_grad(self.iterate, self, M.detach(flat), self.rounds) end
+  if self.training then modes.once(self.iterate, self, M.detach(flat), self.rounds) end
   local u, v = ops.clone(self._u), ops.clone(self._v)    -- the next computation changes them
   return w / ops.sum(u * ops.matmul(flat, v))
 end
