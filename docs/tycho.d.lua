@@ -11771,7 +11771,7 @@ function tycho.data.ConcatDataset(options) end
 ---@param options? table
 function tycho.data.ChainDataset(options) end
 
---- `(a, b, ...)` item i has the fields of a's item i, then b's, and so on.
+--- `(a, b, ...)` item i has the fields of a's item i, then b's, and so on. StackDataset{name=a, ...}: item i is a table {name=a's item i, ...}, where an item of several fields is a list.
 ---@param a any
 ---@param b any
 function tycho.data.StackDataset(a, b, ...) end

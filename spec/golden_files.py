@@ -63,6 +63,13 @@ def golden():
     x = torch.randn(4, 5)
     torch.save({"device": torch.device("cuda", 1), "plain": torch.device("cpu"), "dtype": torch.float16, "set": {7},
                 "count": collections.Counter("aab")}, d + "/settings.pt")
+    noted, noted_p = torch.arange(3.0), torch.nn.Parameter(torch.arange(4.0).reshape(2, 2).t())
+    noted.note, noted_p.note = "left out", "too"
+    torch.save({"bytes": bytes(range(256)), "none": b"", "buffer": torch.nn.Buffer(torch.arange(3.0)), "noted": noted, "noted_p": noted_p,
+                "z": torch.complex(torch.arange(6.0), torch.arange(6.0) + 10).reshape(2, 3).t(), "z0": torch.tensor(1 + 2j, dtype=torch.complex128)},
+               d + "/more.pt")
+    torch.save({"sparse": torch.eye(3).to_sparse()}, d + "/sparse.pt")
+    torch.save({"short": torch.ones(3, dtype=torch.uint16)}, d + "/uint16.pt")
     torch.save({"model": m.state_dict(), "opt": o.state_dict(), "epoch": 7, "lr": 1e-3, "name": "hello", "t": x.t(), "s": x[1:3, ::2], "none": None, "list": [1, True, (2, 3.5)],
                 "bf": x.bfloat16(), "p": torch.nn.Parameter(x), "size": x.shape, "big": 2**40, "neg": -5, "e": torch.zeros(0, 3), "x": x.expand(2, 4, 5)}, d + "/state.pt")
     torch.save({"windows": torch.arange(8.).unfold(0, 3, 2), "one": torch.ones(1).expand(2000, 2000), "negative": -(2**52 + 1)}, d + "/strides.pt")

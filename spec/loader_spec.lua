@@ -116,4 +116,16 @@ describe("loaders #cpu", function()
     o.num_workers = 1
     fails("DataLoader: worker_init_fn: workers are programs of their own", data.DataLoader, set, o)
   end)
+
+  it("stack datasets by name into tables", function()
+    local one, two = data.TensorDataset(tycho.range(1, 6)), data.TensorDataset(tycho.range(1, 6), tycho.range(7, 12))
+    local set = data.StackDataset {x = one, y = two}
+    assert.equal(6, set:size())
+    assert.same({x = 2, y = {2, 8}}, set:get(2))
+    local batch = data.DataLoader(set, {batch_size = 4}):iter()()
+    assert.same({{1, 2, 3, 4}, {7, 8, 9, 10}}, {batch.x:totable(), batch.y[2]:totable()})
+    fails("'y' has 5 items, 'x' has 6", data.StackDataset, {x = one, y = data.TensorDataset(tycho.range(1, 5))})
+    fails("'x' must be a dataset", data.StackDataset, {x = 3})
+    fails("a table of datasets must have names alone, got 1", data.StackDataset, {one})
+  end)
 end)

@@ -196,7 +196,14 @@ describe("vmap", function()
     local function drop(a) return tycho.dropout(a, {p = 0.5, training = true}) end
     local dropped = vmap(drop, {randomness = "different"})(tycho.ones(4, 100, {device = D}))
     assert.is_false(tycho.equal(dropped[1], dropped[2]))
-    helper.fails("for draws that depend on mapped", function() vmap(function(a) return tycho.dropout(a) end, {randomness = "same"})(x) end)
+    helper.fails("for draws that depend on mapped", function() vmap(tycho.bernoulli, {randomness = "same"})(x) end)
+    for name, f in pairs {dropout = function(a) return nn.functional.dropout(a * 0 + 1) end,
+        gumbel_softmax = function(a) return nn.functional.gumbel_softmax(a * 0) end} do         -- these draw for a shape, not for values
+      local one = vmap(f, {randomness = "same"})(tycho.ones(3, 40, {device = D}))
+      assert.is_true(one[1]:equal(one[2]) and one[1]:equal(one[3]) and one[1]:min():item() < one[1]:max():item(), name)
+      local each = vmap(f, {randomness = "different"})(tycho.ones(3, 40, {device = D}))
+      assert.is_false(each[1]:equal(each[2]), name)
+    end
     local orders = vmap(function(a) return tycho.randperm(3, {device = D}) + a:long() * 0 end, {randomness = "different"})(x)
     helper.close((orders:sort(2)):cpu(), tycho.tensor({1, 2, 3}, {dtype = "int64", device = "cpu"}):expand(5, 3))
     local o = {randomness = "different"}

@@ -62,10 +62,12 @@ local function function_of(prefix)
     return rawget(t, name)
   end
 end
+local no_eig = "there are eigenvalues of symmetric matrices only: eigh and eigvalsh, which read one triangle"
+local elsewhere_in = {linalg = {eig = no_eig, eigvals = no_eig}}
 functional.root = tycho
 for _, path in ipairs(functional.places) do
   local place, last = functional.place(path)
-  place[last] = options.told({}, path, nil, nil, nil, function_of(path .. "."))
+  place[last] = options.told({}, path, nil, elsewhere_in[path], nil, function_of(path .. "."))
 end
 functional.show()
 core.set_private("read_rules", function() later.require "tycho.grad" end)
@@ -342,6 +344,10 @@ local elsewhere = {
   asarray = "use tycho.tensor(list), or from_ffi for a pointer", frombuffer = "use from_ffi, which takes a pointer",
   cholesky = "use linalg.cholesky", qr = "use linalg.qr", lu = "use linalg.lu_factor or linalg.lu", chain_matmul = "use linalg.multi_dot",
   complex = "use fft.complex, which joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "use x:item() ~= 0",
+  angle = "use fft.angle", polar = "use fft.polar" , view_as_complex = "complex numbers are pairs along a last dim of 2; use fft.complex",
+  view_as_real = "complex numbers are pairs along a last dim of 2, as they are", real = "use x[{\"...\", 1}] of complex numbers as pairs",
+  imag = "use x[{\"...\", 2}] of complex numbers as pairs", segment_reduce = "use scatter_reduce",
+  sparse = "there are no sparse tensors; use index_add or scatter_add to sum by index",
   sparse_coo_tensor = "there are no sparse tensors; use index_add or scatter_add to sum by index"}
 later.note(tycho)
 return options.told(tycho, "tycho", nil, elsewhere, late, function_of "")

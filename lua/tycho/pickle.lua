@@ -10,6 +10,8 @@ local pickle = {}
 
 local storages = {FloatStorage = "<f4", DoubleStorage = "<f8", HalfStorage = "<f2", BFloat16Storage = "bf16",
   LongStorage = "<i8", IntStorage = "<i4", ShortStorage = "<i2", CharStorage = "|i1", ByteStorage = "|u1", BoolStorage = "|b1"}
+-- Complex numbers become pairs along a last dim, as tycho.fft takes them.
+local complex = {ComplexFloatStorage = "<f4", ComplexDoubleStorage = "<f8", ComplexHalfStorage = "<f2"}
 local width = {["<f4"] = 4, ["<f8"] = 8, ["<f2"] = 2, bf16 = 2, ["<i8"] = 8, ["<i4"] = 4, ["<i2"] = 2, ["|i1"] = 1,
   ["|u1"] = 1, ["|b1"] = 1}
 
@@ -153,6 +155,13 @@ local function tensor(args, m)
   end
   local sizes, strides = numbers(args[3], "sizes"), numbers(args[4], "strides")
   if #sizes ~= #strides then fail "its pickle is damaged: a tensor's strides" end
+  if storage.complex then
+    if #sizes == 8 then fail "a complex tensor of 8 dims, which pairs would make 9" end
+    local of, steps = sizes, strides
+    sizes, strides, offset = {}, {}, 2 * offset
+    for i, n in ipairs(of) do sizes[i], strides[i] = n, 2 * steps[i] end
+    sizes[#sizes + 1], strides[#strides + 1] = 2, 1
+  end
   local last, n, contiguous = extent(offset, sizes, strides)
   if n > 0 and last >= storage.count then
     fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count)
@@ -172,13 +181,26 @@ local function tensor(args, m)
   return ops.expand(ops.strided_take(flat, {}, some, strides, offset), sizes)
 end
 
+local function parameter(args) return core.is_tensor(args[1]) and args[1] or fail "its pickle is damaged: a parameter" end
+-- Text of the characters 0 to 255 as these bytes.
+local function latin1(text)
+  if type(text) ~= "string" then fail "its pickle is damaged: bytes" end
+  return (text:gsub("[\194\195][\128-\191]", function(c) return string.char(c:byte(1) % 4 * 64 + c:byte(2) % 64) end))
+end
+
 -- The functions that a pickle may call, each with a list of arguments.
 local calls = {
   ["collections.OrderedDict"] = function() return setmetatable({values = {}}, Dict) end,
   ["torch._utils._rebuild_tensor_v2"] = tensor,
-  ["torch._utils._rebuild_parameter"] = function(args)
-    return core.is_tensor(args[1]) and args[1] or fail "its pickle is damaged: a parameter"
+  ["torch._utils._rebuild_parameter"] = parameter,
+  ["torch._utils._rebuild_parameter_with_state"] = parameter,            -- its Python attributes are left out
+  ["torch._tensor._rebuild_from_type_v2"] = function(args, m)            -- of a tensor with attributes; without them
+    local f, given = args[1], args[3]
+    if type(f) ~= "table" or f.call ~= tensor or getmetatable(given) ~= List then fail "a tensor of a Python class of its own" end
+    return tensor(given.values, m)
   end,
+  ["_codecs.encode"] = function(args) return latin1(args[1]) end,        -- bytes
+  ["__builtin__.bytes"] = function() return "" end,
   ["torch.Size"] = function(args) return args[1] end,
   -- settings saved with tensors: a device as its name, a set as a list, a Counter as a table
   ["torch.device"] = function(args)
@@ -192,11 +214,19 @@ local calls = {
   end,
 }
 
+-- What else torch.save writes, and how to save it so that it can be read.
+local others = {["torch._utils._rebuild_sparse_tensor"] = "it has a sparse tensor: save its to_dense()",
+  ["torch._utils._rebuild_tensor_v3"] = "it has a tensor of a dtype that Tycho lacks, such as uint16 or float8: save it as another",
+  ["torch._utils._rebuild_qtensor"] = "it has a quantized tensor: save its dequantize()",
+  ["torch._utils._rebuild_nested_tensor"] = "it has a nested tensor: save a padded one"}
+
 local function global(module, name)
   local full = module .. "." .. name
   if module == "torch" and storages[name] then return {class = storages[name]} end
+  if module == "torch" and complex[name] then return {class = complex[name], complex = true} end
   if calls[full] then return {call = calls[full]} end
-  if module == "torch" and dtypes[name] then return name end
+  if module == "torch" and (dtypes[name] or name == "Tensor") then return name end
+  if others[full] then fail("%s", others[full]) end
   fail("it calls '%s'; only tensors, tables, numbers and strings can be read", full:sub(1, 80))
 end
 
@@ -205,7 +235,7 @@ local function storage_of(id)
   if v[1] ~= "storage" or type(v[2]) ~= "table" or not v[2].class or type(v[3]) ~= "string" or not whole(v[5], 0) then
     fail "its pickle is damaged: a storage"
   end
-  return {storage = true, descr = v[2].class, key = v[3], count = v[5]}
+  return {storage = true, descr = v[2].class, complex = v[2].complex, key = v[3], count = v[2].complex and 2 * v[5] or v[5]}
 end
 
 ---- its instructions, by their codes ----

@@ -274,4 +274,4 @@ function StochasticDepth:forward(x) return V.stochastic_depth(x, self.p, self.mo
 function StochasticDepth:extra_repr() return ("p=%g, mode=%s"):format(self.p, tostring(self.mode)) end
 return options.told(vision, "vision", nil, {transforms = "use tycho.data.transforms", datasets = "use tycho.data.datasets",
   utils = "use tycho.utils.make_grid and save_image", models = "see examples/resnet18.lua",
-  io = "use data.datasets to read pictures, utils.save_image to write one"})
+  io = "use data.read_image to read a picture, utils.save_image to write one"})

@@ -549,7 +549,8 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   if (!idle && p->mode == TY_CHECK) {
     event *e = ty_next_event(p);
     if (!e || e->kind != EVENT_DETACH || !ty_is_operand(p, e, 0, t)) {
-      TY_TRY(ty_diverge(ctx, p, "detach differs"));
+      TY_TRY(ty_diverge(ctx, p, e && e->kind == EVENT_DETACH ?
+        "detach differs: its operand is a different tensor in each call; pass it as an argument" : "detach differs"));
       return ty_program_detach(ctx, t, out);
     }
     if (!(*out = ty_alias(t))) return ty_program_no_memory(ctx);

@@ -172,6 +172,9 @@ static int unknown(lua_State *L, const char *k) {
     {"apply_", "use ops, which work on all elements, or loop over the pointer x:data()"},
     {"map_", "use ops, which work on all elements, or loop over the pointer x:data()"},
     {"is_nonzero", "use x:item() ~= 0"},
+    {"real", "complex numbers are pairs along the last dim: use x[{\"...\", 1}]"},
+    {"imag", "complex numbers are pairs along the last dim: use x[{\"...\", 2}]"},
+    {"to_sparse", "there are no sparse tensors; use index_add or scatter_add to sum by index"},
     {"detach_", "use x:detach(), another tensor of the same memory without history"}};
   const char *names[700];
   int n = 0;

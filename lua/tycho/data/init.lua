@@ -163,9 +163,15 @@ function data.ChainDataset(list)
 end
 
 local Stack = source.class "StackDataset"
-function Stack:size() return self.datasets[1]:size() end
+function Stack:size() return self.datasets[self.names and self.names[1] or 1]:size() end
 function Stack:get(i)
   local out, n = {}, 0
+  for _, name in ipairs(self.names or {}) do
+    local fields = options.pack(self.datasets[name]:get(i))
+    out[name] = fields.n > 1 and fields or fields[1]
+    fields.n = nil
+  end
+  if self.names then return out end
   local function add(...)
     for k = 1, select("#", ...) do out[n + k] = (select(k, ...)) end
     n = n + select("#", ...)
@@ -175,6 +181,7 @@ function Stack:get(i)
 end
 function Stack:fields()
   local out = {}
+  if self.names then return nil, "its items are tables" end
   for k, d in ipairs(self.datasets) do
     local fields, why = source.fields(d, true)
     if not fields then return nil, ("its dataset %d: %s"):format(k, why) end
@@ -185,10 +192,28 @@ function Stack:fields()
   if #out > 8 then return nil, "its items have more than 8 fields" end
   return out
 end
--- StackDataset(a, b, ...): item i has the fields of a's item i, then b's, and so on.
+-- StackDataset(a, b, ...): item i has the fields of a's item i, then b's, and so on. StackDataset{name=a, ...}: item i is a table
+-- {name=a's item i, ...}, where an item of several fields is a list.
 function data.StackDataset(...)
-  local list = {...}
-  for i = 1, select("#", ...) do
+  local list, n = {...}, select("#", ...)
+  local named = n == 1 and type(list[1]) == "table" and getmetatable(list[1]) == nil and list[1].get == nil and list[1]
+  if named and next(named) ~= nil then
+    local names, first = {}, nil
+    for name, d in pairs(named) do
+      if type(name) ~= "string" then fail("StackDataset: a table of datasets must have names alone, got %s", options.shown(name)) end
+      dataset_at(("StackDataset: '%s'"):format(name), d)
+      names[#names + 1] = name
+    end
+    table.sort(names)
+    for i, name in ipairs(names) do
+      first = i == 1 and named[name]:size() or first
+      if named[name]:size() ~= first then
+        fail("StackDataset: '%s' has %d items, '%s' has %d", name, named[name]:size(), names[1], first)
+      end
+    end
+    return setmetatable({datasets = named, names = names}, Stack)
+  end
+  for i = 1, n do
     local d = list[i]
     dataset_at(("StackDataset: argument %d"):format(i), d)
     if d:size() ~= list[1]:size() then fail("StackDataset: argument %d has %d items, argument 1 has %d", i, d:size(), list[1]:size()) end

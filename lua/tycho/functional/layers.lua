@@ -344,6 +344,8 @@ def("dropout",
   "elements set to 0 with probability p, the others scaled by 1 / (1 - p)",
   function(x, p, training)
     if not training or p == 0 then return x end
+    -- vmap: a mask that doesn't depend on a mapped tensor can be the same for all examples
+    if core.is_mapped(x) then return x * (ops.dropout_mask(ops.ones(x.shape, {dtype = x.dtype, device = x.device}), p)) end
     return (ops.dropout_mask(x, p))
   end, NN)
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5",
@@ -487,7 +489,7 @@ def("gumbel_softmax",
   "x, tau:number=1, hard:bool=false, dim:int=-1",
   "a sample from the categories along dim that gradients flow through",
   function(x, tau, hard, dim)
-    local noise = -ops.log(ops.exponential(M.detach(x)))
+    local noise = -ops.log(ops.exponential(ops.empty(x.shape, {dtype = x.dtype, device = x.device})))
     local y = ops.softmax((x + noise) / tau, dim)
     if not hard then return y end
     local _, top = ops.max_dim(y, dim, true)

@@ -3,6 +3,7 @@
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local M = core.methods
+local lib = require "tycho.functional.lib"
 local options = require "tycho.options"
 local fail = options.fail
 local init = {}
@@ -128,19 +129,11 @@ define("orthogonal_", "gain=1", function(x, o)
   local rows, cols = x.shape[1], M.numel(x) / math.max(x.shape[1], 1)
   if M.numel(x) == 0 then return x end
   local few, many = math.min(rows, cols), math.max(rows, cols)
-  local q = M.cpu(core.ops.randn({few, many}, {dtype = "float64", device = x.device}))
-  for _ = 1, 2 do
-    for i = 1, few do
-      local v = M.select(q, 1, i)
-      if i > 1 then
-        local before = q[{ {1, i - 1} }]
-        M.sub_(v, M.matmul(M.matmul(before, v), before))
-      end
-      M.div_(v, M.norm(v))
-    end
-  end
-  if rows > cols then q = M.t(q) end
-  return M.copy_(x, M.to(M.reshape(q * number("orthogonal_", o, "gain"), x.shape), x.device))
+  local dtype = x.dtype == "float64" and "float64" or "float32"
+  local q, r = lib.functions["linalg.qr"](core.ops.randn({many, few}, {dtype = dtype, device = x.device}))
+  q = q * core.ops.sign(core.ops.diagonal(r))               -- else the decomposition's choice of signs would show
+  if rows < cols then q = M.t(q) end
+  return M.copy_(x, M.reshape(q * number("orthogonal_", o, "gain"), x.shape))
 end)
 
 local generator = require "tycho.generator"
