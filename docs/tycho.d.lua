@@ -11209,6 +11209,11 @@ function tycho.cuda.get_device_name(device) end
 ---@param device any
 function tycho.cuda.get_device_capability(device) end
 
+--- `(device, peer)` Whether a GPU can read a peer's memory directly; else copies between them go through the host.
+---@param device any
+---@param peer any
+function tycho.cuda.can_device_access_peer(device, peer) end
+
 --- `(device)` Whether the GPU computes in bfloat16 (sm_80 and later).
 ---@param device any
 function tycho.cuda.is_bf16_supported(device) end
@@ -11425,6 +11430,11 @@ function classes.Stream:wait_stream(other) end
 ---@param options? table
 ---@return tycho.Stream
 function tycho.cuda.Stream(device, options) end
+
+--- `(handle, device=)` a stream that the program, or a library that it uses, has made itself, so that both put work into it in order. handle: its cudaStream_t, as an FFI pointer or light userdata. It must exist as long as memory of tensors that it was current for may be reused: free them and call empty_cache() before it is destroyed.
+---@param handle any
+---@param device? any
+function tycho.cuda.ExternalStream(handle, device) end
 
 --- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries called through the FFI.
 function classes.Stream:cuda_stream() end

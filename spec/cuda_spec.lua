@@ -243,6 +243,20 @@ describe("cuda", function()
     tycho.cuda.current_stream():wait_stream(s)
     helper.close(y:cpu(), tycho.full({3}, 2))
     assert.equal("userdata", type(s:cuda_stream()))
+    -- a stream by its handle, whoever made it
+    local ffi, cuda = require "ffi", tycho.cuda
+    local outer = cuda.ExternalStream(s:cuda_stream())
+    assert.is_true(outer == cuda.ExternalStream(ffi.cast("void *", s:cuda_stream()), 0) and outer:cuda_stream() == s:cuda_stream())
+    local z = cuda.stream(outer, function() return x * 3 end)
+    cuda.current_stream():wait_stream(outer)
+    helper.close(z:cpu(), tycho.full({3}, 3))
+    outer:synchronize()
+    for _ = 1, 40 do assert.is_false(cuda.Stream():cuda_stream() == outer:cuda_stream()) end
+    helper.fails("argument 1 is NULL", cuda.ExternalStream, ffi.cast("void *", 0))
+    helper.fails("must be a cudaStream_t", cuda.ExternalStream, "a")
+    assert.is_false(cuda.can_device_access_peer(0, 0))
+    if cuda.device_count() > 1 then assert.equal("boolean", type(cuda.can_device_access_peer(0, 1))) end
+    helper.fails("argument 2 must be a GPU's number", cuda.can_device_access_peer, 0, 99)
     local p = tycho.ones(3, {device = "cuda"}):data_ptr()
     assert.is_true(require("ffi").istype("void *", p) and p ~= nil)
     helper.fails("call cpu() first", function() return tycho.ones(3, {device = "cuda"}):data() end)

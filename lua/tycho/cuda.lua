@@ -39,6 +39,8 @@ function cuda.get_device_capability(device)
   local p = gpu.get_device_properties(device, "get_device_capability")
   return p.major, p.minor
 end
+-- Whether a GPU can read a peer's memory directly; else copies between them go through the host.
+function cuda.can_device_access_peer(device, peer) return gpu.can_device_access_peer(device, peer) end
 -- Whether the GPU computes in bfloat16 (sm_80 and later).
 function cuda.is_bf16_supported(device) return gpu.is_available() and (cuda.get_device_capability(device)) >= 8 end
 
@@ -259,6 +261,20 @@ function cuda.Stream(device, o)
   o = options.fill("Stream", o, {device = device or false, priority = 0})
   options.whole("Stream", "priority", o.priority, -2 ^ 31)
   return gpu.stream_new(o.device or nil, o.priority)
+end
+-- ExternalStream(handle, device=): a stream that the program, or a library that it uses, has made itself, so that both put work into it in
+-- order. handle: its cudaStream_t, as an FFI pointer or light userdata. It must exist as long as memory of tensors that it was current for
+-- may be reused: free them and call empty_cache() before it is destroyed.
+function cuda.ExternalStream(handle, device)
+  if type(handle) == "cdata" then
+    local ffi = require "ffi"
+    local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", handle))) end)
+    handle = ok and address or nil
+  end
+  if type(handle) ~= "userdata" and type(handle) ~= "number" then
+    fail("ExternalStream: argument 1 must be a cudaStream_t, an FFI pointer or light userdata, got %s", options.shown(handle))
+  end
+  return gpu.stream_external(handle, device)
 end
 -- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries called through the FFI.
 function Stream:cuda_stream() return gpu.stream_raw(self) end

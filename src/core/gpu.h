@@ -72,6 +72,7 @@ typedef struct {
   int count;
   const ty_backend *device;            /* array of count backends */
   ty_status (*properties)(ty_ctx *ctx, int gpu, ty_gpu_properties *out);
+  ty_status (*can_access_peer)(ty_ctx *ctx, int gpu, int peer, bool *can);    /* whether gpu can read peer's memory */
   ty_status (*synchronize)(ty_ctx *ctx, int gpu);
   long long (*sync_count)(void);       /* how often the host has waited for a device */
   ty_status (*memory_info)(ty_ctx *ctx, int gpu, size_t *free, size_t *total);
@@ -86,6 +87,7 @@ typedef struct {
   /* Limits what is reserved to a share of the device's memory; share < 0: no change. *before: the share so far. */
   ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
   ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* lower numbers go first: -1 before 0 */
+  ty_status (*stream_external)(ty_ctx *ctx, int gpu, void *raw, void **out); /* a stream that the program made itself */
   void (*stream_retain)(void *stream);
   void (*stream_release)(int gpu, void *stream);         /* after the last, it may be handed out again */
   bool (*stream_usable)(int gpu, const void *stream);    /* whether it may be current; a graph's: only while it is captured */

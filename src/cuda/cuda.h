@@ -27,6 +27,7 @@ typedef struct ty_stream {
   cudaStream_t s;
   int gpu, priority;
   bool for_graphs, taken;                  /* reserved for graph capture; owned by a graph's pool now */
+  bool external;                           /* made by the program; never pooled */
   atomic_int holders;
   unsigned *tickets;                       /* see ty_tickets */
   struct ty_stream *next;
@@ -46,6 +47,7 @@ void ty_join(ty_stream *s, int gpu, void *other);      /* s waits for other's wo
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the context's current stream */
 cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
+ty_status ty_stream_external(ty_ctx *ctx, int gpu, void *raw, void **out);     /* raw: a cudaStream_t of the program's */
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out);            /* for a graph's capture */
 bool ty_stream_usable(int gpu, const void *stream);
 void ty_stream_retain(void *stream);                         /* NULL, the default stream, isn't counted */

@@ -110,6 +110,13 @@ static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
   return TY_OK;
 }
 
+static ty_status can_access_peer(ty_ctx *ctx, int gpu, int peer, bool *can) {
+  int yes = 0;
+  if (gpu != peer) CUDA(ctx, gpu, cudaDeviceCanAccessPeer(&yes, gpu, peer));
+  *can = yes;
+  return TY_OK;
+}
+
 static ty_status synchronize(ty_ctx *ctx, int gpu) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
   CUDA(ctx, gpu, ty_use(gpu));
@@ -229,7 +236,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .snapshot = ty_cuda_snapshot, .history_begin = ty_memory_history_begin, .history = ty_memory_history,
     .share = ty_cuda_share, .kernel = ty_own_kernel, .launch = ty_own_launch,
     .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
-    .stream_new = ty_stream_new, .stream_retain = ty_stream_retain,
+    .stream_new = ty_stream_new, .stream_external = ty_stream_external, .can_access_peer = can_access_peer, .stream_retain = ty_stream_retain,
     .stream_release = ty_stream_release, .stream_usable = ty_stream_usable, .stream_synchronize = ty_stream_synchronize,
     .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free,
     .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,

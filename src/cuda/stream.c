@@ -3,11 +3,12 @@
  * Idea: a stream that nobody holds goes back to a pool and is handed out again; none is destroyed, so that a block's pointer to its stream
  * stays valid. Invariants: a stream's struct lives as long as the process; a stream that is held isn't handed out again; graphs are
  * captured in streams of their own kind (for_graphs), which do nothing else, so that no event of other work is recorded there. (A
- * capture's side branches are ordinary streams: an event recorded on one by another thread may become part of the capture.) */
+ * capture's side branches are ordinary streams: an event recorded on one by another thread may become part of the capture.) A stream that
+ * the program made itself has one struct for each handle, which is found again where the same handle is given again. */
 #include <pthread.h>
 #include "cuda.h"
 
-static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU];              /* pool[1]: for graphs */
+static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU], *externals[TY_MAXGPU];       /* pool[1]: for graphs */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static cudaError_t give_tickets(ty_stream *s) {
@@ -87,6 +88,24 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
   return TY_OK;
 }
 
+ty_status ty_stream_external(ty_ctx *ctx, int gpu, void *raw, void **out) {
+  TY_TRY(ty_refuse_capture(ctx, "ExternalStream: called"));
+  CUDA(ctx, gpu, ty_use(gpu));
+  const cudaError_t e = cudaStreamQuery(raw);
+  if (e != cudaSuccess && e != cudaErrorNotReady) return ty_cuda_fail(ctx, e, "ExternalStream", gpu);
+  pthread_mutex_lock(&lock);
+  ty_stream *s = externals[gpu];
+  while (s && s->s != raw) s = s->next;
+  if (!s && (s = ty_malloc(sizeof *s))) {
+    *s = (ty_stream){.s = raw, .gpu = gpu, .external = true, .next = externals[gpu]};
+    externals[gpu] = s;
+  }
+  if (s) atomic_fetch_add(&s->holders, 1);
+  pthread_mutex_unlock(&lock);
+  *out = s;
+  return s ? TY_OK : ty_no_memory(ctx, "ExternalStream");
+}
+
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make(ctx, gpu, 0, true, out); }
 
 /* Work inside a capture and work outside it can't wait for one another, and aren't joined here. */
@@ -109,7 +128,7 @@ void ty_stream_retain(void *stream) {
 
 void ty_stream_release(int gpu, void *stream) {
   ty_stream *s = stream;
-  if (!s || atomic_fetch_sub(&s->holders, 1) > 1) return;
+  if (!s || atomic_fetch_sub(&s->holders, 1) > 1 || s->external) return;
   pthread_mutex_lock(&lock);
   s->next = pool[s->for_graphs][gpu];
   pool[s->for_graphs][gpu] = s;

@@ -235,6 +235,15 @@ static int get_device_properties(lua_State *L) {
   return 1;
 }
 
+static int can_device_access_peer(lua_State *L) {
+  ty_ctx *ctx = context(L);
+  const int k = ty_gpu_at(L, 1, "can_device_access_peer"), peer = ty_gpu_at(L, 2, "can_device_access_peer");
+  bool can;
+  if (ty_gpu_library.can_access_peer(ctx, k, peer, &can) != TY_OK) return ty_raise(L, ctx);
+  lua_pushboolean(L, can);
+  return 1;
+}
+
 static int synchronize(lua_State *L) {
   int k = ty_gpu_at(L, 1, "synchronize");
   ty_settle(L, "the device is waited for");
@@ -455,7 +464,8 @@ void ty_open_gpu(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"is_available", is_available}, {"opened", has_opened}, {"device_count", device_count}, {"current_device", current_device},
     {"set_device", set_device},
-    {"get_device_properties", get_device_properties}, {"synchronize", synchronize}, {"sync_count", sync_count},
+    {"get_device_properties", get_device_properties}, {"can_device_access_peer", can_device_access_peer},
+    {"synchronize", synchronize}, {"sync_count", sync_count},
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
     {"history_begin", history_begin}, {"memory_events", memory_events},
     {"reset_peak_memory_stats", reset_peaks},

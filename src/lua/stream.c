@@ -48,6 +48,17 @@ static int stream_new(lua_State *L) {
   return 1;
 }
 
+static int stream_external(lua_State *L) {         /* CUDA's handle, device -> a stream */
+  const int k = ty_gpu_at(L, 2, "ExternalStream");
+  void *raw = lua_islightuserdata(L, 1) ? lua_touserdata(L, 1) : (void *)(uintptr_t)luaL_checknumber(L, 1);
+  ty_ctx *ctx = context(L);
+  if (!raw) return ty_throw(L, "ExternalStream: argument 1 is NULL; use default_stream() for Tycho's own");
+  resource *r = resource_new(L, STREAM, k);
+  if (ty_gpu_library.stream_external(ctx, k, raw, &r->p) != TY_OK) return ty_raise(L, ctx);
+  r->owned = true;
+  return 1;
+}
+
 static int stream_raw(lua_State *L) {    /* stream -> CUDA's handle of it */
   const resource *r = resource_at(L, 1, STREAM, "cuda_stream");
   lua_pushlightuserdata(L, ty_gpu_library.stream_raw(r->gpu, r->p));
@@ -321,7 +332,7 @@ void ty_open_streams(lua_State *L) {
     {"device_of", resource_gpu}, {"same", same}, {"kernel", kernel}, {"launch", launch}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
-    {"stream_new", stream_new, 0}, {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0},
+    {"stream_new", stream_new, 0}, {"stream_external", stream_external, 0}, {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0},
     {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};
   int top = lua_gettop(L);
   static const char *const metas[] = {"stream_meta", "event_meta", "graph_meta"};
