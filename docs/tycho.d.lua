@@ -9818,7 +9818,7 @@ function tycho.autograd.functional.hvp(fn, inputs, v, options) end
 function tycho.autograd.functional.vhp(fn, inputs, v, options) end
 
 tycho.utils = {}
---- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps the results of these ops (names as in docs/ops.md) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints; preserve_rng_state = false draws other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
+--- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps results of these ops (by the names that a profile shows) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints. Not those of ops that draw random numbers, and not those of a checkpoint within, which has a list of its own. preserve_rng_state = false draws other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
 ---@param fn any
 function tycho.utils.checkpoint(fn, ...) end
 

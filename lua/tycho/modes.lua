@@ -42,8 +42,10 @@ end
 function modes.apart(fn, ...)
   if not core.recalls() then return fn(...) end
   local none = core.recall {}
-  core.recall_begin(none)
-  return options.finally(function() core.recall_end(none, true) end, fn, ...)
+  return options.finally(function() core.recall_end(none, true) end, function(...)
+    core.recall_begin(none)
+    return fn(...)
+  end, ...)
 end
 
 local function leave(scope, ok, ...)

@@ -183,8 +183,8 @@ end
 
 local function parameter(args) return core.is_tensor(args[1]) and args[1] or fail "its pickle is damaged: a parameter" end
 -- Text of the characters 0 to 255 as these bytes.
-local function latin1(text)
-  if type(text) ~= "string" then fail "its pickle is damaged: bytes" end
+local function latin1(text, encoding)
+  if type(text) ~= "string" or encoding ~= "latin1" or text:find "[\196-\255]" then fail "its pickle is damaged: bytes" end
   return (text:gsub("[\194\195][\128-\191]", function(c) return string.char(c:byte(1) % 4 * 64 + c:byte(2) % 64) end))
 end
 
@@ -199,8 +199,8 @@ local calls = {
     if type(f) ~= "table" or f.call ~= tensor or getmetatable(given) ~= List then fail "a tensor of a Python class of its own" end
     return tensor(given.values, m)
   end,
-  ["_codecs.encode"] = function(args) return latin1(args[1]) end,        -- bytes
-  ["__builtin__.bytes"] = function() return "" end,
+  ["_codecs.encode"] = function(args) return latin1(args[1], args[2]) end,        -- bytes
+  ["__builtin__.bytes"] = function(args) return #args == 0 and "" or fail "its pickle is damaged: bytes" end,
   ["torch.Size"] = function(args) return args[1] end,
   -- settings saved with tensors: a device as its name, a set as a list, a Counter as a table
   ["torch.device"] = function(args)

@@ -58,11 +58,11 @@ end
 -- checkpoint around this one keeps none of them.
 local function recalling(ctx, again, fn, ...)
   if not ctx.save then return modes.apart(fn, ...) end
-  local list = core.recall(ctx.save)
+  local list = again and ctx.list or core.recall(ctx.save)
   local function ended(ok, ...)
     local results = core.recall_end(list, not ok)
     if not ok then error((select(1, ...)), 0) end
-    if not again then ctx._recalled, ctx.recalled = results, #results end
+    if not again then ctx._recalled, ctx.recalled, ctx.list = results, #results, list end
     return ...
   end
   local results
@@ -70,8 +70,10 @@ local function recalling(ctx, again, fn, ...)
     results = {}
     for k = 1, ctx.recalled do results[k] = argument(ctx, ctx.n + k) end
   end
-  core.recall_begin(list, results)
-  return ended(pcall(fn, ...))
+  return ended(pcall(function(...)
+    core.recall_begin(list, results)
+    return fn(...)
+  end, ...))
 end
 
 -- Calls fn(...) with leaves[n + k] standing in for operand k under all of its handles that still exist. An operand that fn returns
@@ -340,14 +342,15 @@ end
 function recompute.names(save)
   if type(save) == "string" then save = {save} end
   core.recall(save)                                         -- raises for a name that isn't an op's
-  return save
+  return {unpack(save)}                                     -- the user may change theirs
 end
 local function how_of(o) return {fresh = o.preserve_rng_state == false, save = o.save and recompute.names(o.save)} end
 
 -- checkpoint(fn, ...): calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random
--- numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps the results of these ops (names as in
--- docs/ops.md) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints; preserve_rng_state = false draws
--- other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of
+-- numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps results of these ops (by the names
+-- that a profile shows) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints. Not those of ops that
+-- draw random numbers, and not those of a checkpoint within, which has a list of its own. preserve_rng_state = false draws other
+-- random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of
 -- another shape are always an error.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end

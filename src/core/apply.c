@@ -273,18 +273,21 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
 static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
   ty_ctx *ctx = c->ctx;
   ty_op *op = c->op;
-  if (ctx->grad_enabled)
-    for (int i = 0; i < c->nin; i++)
-      if (c->in[i].t && c->in[i].t->base) TY_TRY(ty_history(ctx, c->in[i].t));
+  ty_recall *recall = ctx->recall;
+  ctx->recall = NULL;                    /* renewing a view's history is no call of the function's */
+  ty_status s = TY_OK;
+  for (int i = 0; i < c->nin && ctx->grad_enabled && s == TY_OK; i++)
+    if (c->in[i].t && c->in[i].t->base) s = ty_history(ctx, c->in[i].t);
+  ctx->recall = recall;
+  TY_TRY(s);
   TY_TRY(op->infer(c));
   if (into) {
     TY_TRY(apply_inplace(c, b, into));
     out[0] = c->out[0];
     return TY_OK;
   }
-  ty_status s = TY_OK;
   if (op->cls == TY_C_VIEW) s = make_view(c);
-  else if (ty_recalls(c) && ctx->recall->again && !ty_draws(c)) s = ty_recall_take(c);
+  else if (ty_recall_gives(c)) s = ty_recall_take(c);
   else {
     for (int i = 0; i < op->nout && s == TY_OK; i++)
       if (!(c->late >> i & 1)) s = make_result(c, b, i);
@@ -348,9 +351,10 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
     c.op = plainer;
     c.nin = plainer->nin;                  /* mul by the exponent 1, or an op of x alone */
   }
+  if (ctx->recall) ty_recall_note(ctx->recall, c.op);
   if (ty_is_mapped(&c, into)) return ty_apply_mapped(&c, into, out);
   TY_TRY(ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out));
-  if (!ty_recalls(&c) || ctx->recall->again || into || ty_draws(&c)) return TY_OK;
+  if (into || !ty_recall_keeps(&c)) return TY_OK;
   const ty_status s = ty_recall_keep(&c, out);
   for (int i = 0; i < op->nout && s != TY_OK; i++) { ty_release(out[i]); out[i] = NULL; }
   return s;

@@ -2,22 +2,26 @@
 #include <string.h>
 #include "program.h"
 #include "recall.h"
+#include "vmap.h"
 
 ty_recall *ty_recall_new(void) {
   ty_recall *r = ty_malloc(sizeof *r);
-  if (r) memset(r, 0, sizeof *r);
+  if (r) { memset(r, 0, sizeof *r); r->refs = 1; }
   return r;
 }
 
-static void empty(ty_recall *r) {
-  for (int i = 0; i < r->n; i++) ty_release(r->entry[i].t);
-  ty_free(r->entry);
-  r->entry = NULL;
-  r->n = r->room = 0;
+void ty_recall_drop(ty_recall *r) {
+  for (int i = 0; i < r->n; i++) {
+    ty_release(r->entry[i].t);
+    r->entry[i].t = NULL;
+  }
 }
 
-void ty_recall_free(void *r) {
-  empty(r);
+void ty_recall_release(void *p) {
+  ty_recall *r = p;
+  if (--r->refs) return;
+  ty_recall_drop(r);
+  ty_free(r->entry);
   ty_free(r);
 }
 
@@ -32,19 +36,35 @@ const char *ty_recall_refuses(const ty_op *op) {
   }
 }
 
-ty_status ty_recall_begin(ty_ctx *ctx, ty_recall *r, bool again) {
-  if (r->open) return ty_error(ctx, "checkpoint: this list of results is in use");
+static ty_status begin(ty_ctx *ctx, ty_recall *r, bool again) {
   r->open = true;
   r->again = again;
   r->next = 0;
+  r->trace = 0;
+  r->refs++;
   r->outer = ctx->recall;
   ctx->recall = r;
   return TY_OK;
 }
 
+static ty_status in_use(ty_ctx *ctx) { return ty_error(ctx, "checkpoint: this list of results is in use"); }
+
+ty_status ty_recall_begin(ty_ctx *ctx, ty_recall *r) {
+  if (r->open) return in_use(ctx);
+  ty_recall_drop(r);
+  r->n = 0;
+  return begin(ctx, r, false);
+}
+
+ty_status ty_recall_again(ty_ctx *ctx, ty_recall *r, ty_tensor *const *t, int n) {
+  if (r->open) return in_use(ctx);
+  if (n != r->n) return ty_error(ctx, "checkpoint: %d results are given for a list of %d", n, r->n);
+  ty_recall_drop(r);
+  for (int i = 0; i < n; i++) r->entry[i].t = t[i] ? ty_retain(t[i]) : NULL;
+  return begin(ctx, r, true);
+}
+
 static ty_status check(ty_ctx *ctx, const ty_recall *r) {
-  if (r->again && r->next < r->n)
-    return ty_error(ctx, "checkpoint: computed again, fn calls fewer ops whose results were saved: it must do the same each time");
   for (int i = 0; i < r->n && !r->again; i++)
     if (ty_version(r->entry[i].t) != r->entry[i].version)
       return ty_error(ctx, "checkpoint: fn changes a result of %s in place, so it can't be saved: leave '%s' out of save",
@@ -53,15 +73,17 @@ static ty_status check(ty_ctx *ctx, const ty_recall *r) {
 }
 
 ty_status ty_recall_end(ty_ctx *ctx, ty_recall *r, bool failed) {
+  if (ctx->recall != r && failed) return TY_OK;          /* it never began */
   if (ctx->recall != r) return ty_error(ctx, "checkpoint: this list of results isn't the one in force");
   ctx->recall = r->outer;
   r->open = false;
   const ty_status s = failed ? TY_OK : check(ctx, r);
-  empty(r);                              /* who collects the list may do so much later */
+  if (r->again || failed || s != TY_OK) ty_recall_drop(r);        /* who collects the list may do so much later */
+  ty_recall_release(r);
   return s;
 }
 
-ty_status ty_recall_add(ty_ctx *ctx, ty_recall *r, ty_tensor *t, const ty_op *op) {
+static ty_status add(ty_ctx *ctx, ty_recall *r, ty_tensor *t, const ty_op *op) {
   if (r->n == r->room) {
     const int room = r->room ? 2 * r->room : 16;
     ty_recalled *more = ty_malloc(sizeof *more * (size_t)room);
@@ -71,8 +93,13 @@ ty_status ty_recall_add(ty_ctx *ctx, ty_recall *r, ty_tensor *t, const ty_op *op
     r->entry = more;
     r->room = room;
   }
-  r->entry[r->n++] = (ty_recalled){t ? ty_retain(t) : NULL, op, t ? ty_version(t) : 0};
+  r->entry[r->n++] = (ty_recalled){ty_retain(t), op, ty_version(t), r->trace};
   return TY_OK;
+}
+
+bool ty_recall_keeps(const ty_call *c) {
+  const ty_recall *r = c->ctx->recall;
+  return r && !r->again && r->of[c->op->id] && !ty_draws(c);
 }
 
 ty_status ty_recall_keep(ty_call *c, ty_tensor *const *out) {
@@ -80,19 +107,26 @@ ty_status ty_recall_keep(ty_call *c, ty_tensor *const *out) {
   for (int i = 0; i < c->op->nout && s == TY_OK; i++) {
     ty_tensor *alias;
     TY_TRY(ty_program_detach(c->ctx, out[i], &alias));
-    s = ty_recall_add(c->ctx, c->ctx->recall, alias, c->op);
+    s = add(c->ctx, c->ctx->recall, alias, c->op);
     ty_release(alias);
   }
   return s;
 }
 
+bool ty_recall_gives(const ty_call *c) {
+  const ty_recall *r = c->ctx->recall;
+  if (!r || !r->again || !r->of[c->op->id] || ty_draws(c) || r->n - r->next < c->op->nout) return false;
+  for (int i = 0; i < c->op->nout; i++) {
+    const ty_recalled *e = &r->entry[r->next + i];
+    if (!e->t || e->op != c->op || e->trace != r->trace) return false;
+    if (!(c->late >> i & 1) && (e->t->dtype != c->meta[i].dtype || !TY_SAME_SHAPE(e->t, &c->meta[i]))) return false;
+  }
+  return true;
+}
+
 ty_status ty_recall_take(ty_call *c) {
   ty_recall *r = c->ctx->recall;
-  for (int i = 0; i < c->op->nout; i++) {
-    const ty_recalled *e = r->next < r->n ? &r->entry[r->next++] : NULL;
-    const bool same = e && e->t && (c->late >> i & 1 || (e->t->dtype == c->meta[i].dtype && TY_SAME_SHAPE(e->t, &c->meta[i])));
-    if (!same) return ty_fail(c, "a checkpoint's fn, computed again, calls this op differently: it must do the same each time");
-    if (!(c->out[i] = ty_alias(e->t))) return ty_no_memory(c->ctx, c->op->shown);
-  }
+  for (int i = 0; i < c->op->nout; i++)
+    if (!(c->out[i] = ty_alias(r->entry[r->next++].t))) return ty_no_memory(c->ctx, c->op->shown);
   return TY_OK;
 }

@@ -257,7 +257,7 @@ static void line_statistics(void *arg, char *const *ptr, int64_t line) {
   void *out = room + words + w->n;
   int64_t *less = (int64_t *)out + w->take;
   buckets b = {.shift = TY_MAX(r.width - bits, 0), .wanted = (uint8_t *)(less + many), .many = many};
-  if (bits) mark_buckets(w, values, &r, &b, rank, indices, less);
+  if (bits) mark_buckets(w, values, &r, &b, rank, indices, less);      /* until they are known, indices hold buckets */
   const ordered o = sort_range(room, values, k, w->n, &r, bits ? &b : NULL);
   for (int64_t i = 0; i < w->take; i++) {
     const int64_t at = rank[i * w->rstride] - 1 - (bits ? less[indices[i * w->istride]] : 0);

@@ -159,9 +159,9 @@ ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call
 /* By cuBLASLt, or by the own kernel where that can't; sums: as in blas.h. matmul.c */
 ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sums);
 /* Writes to one element have a fixed order where the op or deterministic mode needs it; index.c */
+ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
 /* o = x's elements at idx (int64, from 1) along dim; index.c */
 ty_status ty_cuda_gather(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, int dim, const ty_tensor *idx, const ty_tensor *o);
-ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k);
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* allocates the work space; sort.c */
 ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k);          /* allocates it too; scan.c */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "binding.h"
 #include "program.h"
+#include "recall.h"
 #include "vmap.h"
 
 static bool is_default(const ty_modes *m, const ty_state *s) {
@@ -70,6 +71,7 @@ static void modes_end(ty_modes *m) {
   if (!s) return;
   if (m->ctx.program) ty_program_abandon(m->ctx.program);
   while (m->ctx.map) map_leave(&m->ctx);
+  while (m->ctx.recall) ty_recall_end(&m->ctx, m->ctx.recall, true);
   m->owner = NULL;
   if (m == s->main_modes) s->main_modes = NULL;
   s->special--;

@@ -1,9 +1,10 @@
-/* Results that a checkpoint keeps (core/recall.h), for lua/tycho/recompute.lua. Invariant: a list in force is on its coroutine's stack. */
+/* Results that a checkpoint keeps (core/recall.h), for lua/tycho/recompute.lua. Invariant: what is in force is
+ * taken out of force before anything that may raise. */
 #include <string.h>
 #include "binding.h"
 #include "recall.h"
 
-static ty_recall *recall_at(lua_State *L) { return ty_box_at(L, 1, ty_recall_free, "a list of results"); }
+static ty_recall *recall_at(lua_State *L) { return ty_box_at(L, 1, ty_recall_release, "a list of results"); }
 
 /* Marks the ops that have this name, or that errors and profiles call so. */
 static void mark(lua_State *L, ty_recall *r, const char *name) {
@@ -16,7 +17,9 @@ static void mark(lua_State *L, ty_recall *r, const char *name) {
     found = found || !no;
     if (no) why = no;
   }
-  if (!found && !why) ty_throw(L, "checkpoint: option 'save' must name ops, and '%s' isn't one", name);
+  if (!found && !why)
+    ty_throw(L, "checkpoint: option 'save' must name ops, and '%s' isn't one: a function made of others has theirs, as a profile shows",
+      name);
   if (!found) ty_throw(L, "checkpoint: results of '%s' can't be saved: %s", name, why);
 }
 
@@ -26,7 +29,7 @@ static int recall(lua_State *L) {
   if (!lua_istable(L, 1)) return ty_throw(L, "checkpoint: option 'save' must be a list of names of ops, got %s", ty_type_text(L, 1));
   ty_need_rules(L, s);
   lua_settop(L, 1);
-  ty_recall *r = *ty_new_box(L, ty_recall_free) = ty_recall_new();
+  ty_recall *r = *ty_new_box(L, ty_recall_release) = ty_recall_new();
   if (!r) return ty_throw(L, "checkpoint: out of memory");
   const int n = (int)lua_objlen(L, 1);
   for (int i = 1; i <= n; i++) {
@@ -39,20 +42,20 @@ static int recall(lua_State *L) {
   return 1;
 }
 
-/* recall_begin(list, results or nil): ops put their results into the list, or, given the results of a first run, take them from there */
+/* recall_begin(list, results or nil): ops put their results into the list, or, given the results of its first run, take them from there */
 static int recall_begin(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_recall *r = recall_at(L);
-  const int n = lua_istable(L, 2) ? (int)lua_objlen(L, 2) : 0;
   const bool again = lua_istable(L, 2);
-  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
-  ty_status st = TY_OK;
-  for (int i = 1; i <= n && st == TY_OK; i++) {
-    lua_rawgeti(L, 2, i);
-    st = ty_recall_add(ctx, r, ty_test(L, -1), NULL);
+  const int n = again ? (int)lua_objlen(L, 2) : 0;
+  ty_tensor **t = lua_newuserdata(L, sizeof *t * (size_t)(n + 1));
+  for (int i = 0; i < n; i++) {
+    lua_rawgeti(L, 2, i + 1);
+    t[i] = ty_test(L, -1);
     lua_pop(L, 1);
   }
-  if (st == TY_OK) st = ty_recall_begin(ctx, r, again);
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
+  const ty_status st = again ? ty_recall_again(ctx, r, t, n) : ty_recall_begin(ctx, r);
   return st == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
@@ -61,19 +64,19 @@ static int recall_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_recall *r = recall_at(L);
   const bool failed = lua_toboolean(L, 2);
-  const int n = failed || r->again ? 0 : r->n;
-  lua_createtable(L, n, 0);
-  const int list = lua_gettop(L);
-  for (int i = 0; i < n; i++) {
-    ty_new_handle(L, s)->t = r->entry[i].t ? ty_retain(r->entry[i].t) : NULL;
-    lua_rawseti(L, list, i + 1);
-  }
   ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
   const ty_status st = ty_recall_end(ctx, r, failed);
   if (st != TY_OK) memcpy(s->modes.ctx.err, ctx->err, TY_ERRLEN);
   ty_modes_share_again(L, s);
-  lua_settop(L, list);
-  return st == TY_OK ? 1 : ty_raise(L, &s->modes.ctx);
+  if (st != TY_OK) return ty_raise(L, &s->modes.ctx);
+  const int n = failed || r->again ? 0 : r->n;
+  lua_createtable(L, n, 0);
+  for (int i = 0; i < n; i++) {
+    ty_new_handle(L, s)->t = ty_retain(r->entry[i].t);
+    lua_rawseti(L, -2, i + 1);
+  }
+  ty_recall_drop(r);
+  return 1;
 }
 
 static int recalls(lua_State *L) {       /* whether a list is in force */

@@ -332,7 +332,8 @@ void ty_open_streams(lua_State *L) {
     {"device_of", resource_gpu}, {"same", same}, {"kernel", kernel}, {"launch", launch}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   static const struct { const char *name; lua_CFunction f; int meta; } makers[] = {
-    {"stream_new", stream_new, 0}, {"stream_external", stream_external, 0}, {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0},
+    {"stream_new", stream_new, 0}, {"stream_external", stream_external, 0},
+    {"current_stream", current_stream, 0}, {"default_stream", default_stream, 0},
     {"set_stream", set_stream, 0}, {"event_new", event_new, 1}, {"graph_begin", graph_begin, 2}};
   int top = lua_gettop(L);
   static const char *const metas[] = {"stream_meta", "event_meta", "graph_meta"};

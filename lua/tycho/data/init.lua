@@ -198,11 +198,11 @@ function data.StackDataset(...)
   local list, n = {...}, select("#", ...)
   local named = n == 1 and type(list[1]) == "table" and getmetatable(list[1]) == nil and list[1].get == nil and list[1]
   if named and next(named) ~= nil then
-    local names, first = {}, nil
+    local names, sets, first = {}, {}, nil
     for name, d in pairs(named) do
       if type(name) ~= "string" then fail("StackDataset: a table of datasets must have names alone, got %s", options.shown(name)) end
       dataset_at(("StackDataset: '%s'"):format(name), d)
-      names[#names + 1] = name
+      names[#names + 1], sets[name] = name, d
     end
     table.sort(names)
     for i, name in ipairs(names) do
@@ -211,7 +211,7 @@ function data.StackDataset(...)
         fail("StackDataset: '%s' has %d items, '%s' has %d", name, named[name]:size(), names[1], first)
       end
     end
-    return setmetatable({datasets = named, names = names}, Stack)
+    return setmetatable({datasets = sets, names = names}, Stack)
   end
   for i = 1, n do
     local d = list[i]

@@ -345,7 +345,10 @@ def("dropout",
   function(x, p, training)
     if not training or p == 0 then return x end
     -- vmap: a mask that doesn't depend on a mapped tensor can be the same for all examples
-    if core.is_mapped(x) then return x * (ops.dropout_mask(ops.ones(x.shape, {dtype = x.dtype, device = x.device}), p)) end
+    if core.is_mapped(x) then
+      local scale = ops.dropout_mask(ops.ones(x.shape, {dtype = x.dtype, device = x.device}), p)
+      return ops.where(ops.eq(scale, 0), 0, x * scale)
+    end
     return (ops.dropout_mask(x, p))
   end, NN)
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5",

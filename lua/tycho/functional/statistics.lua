@@ -74,6 +74,7 @@ local function quantile(name, ignore)
         high[k] = how == "lower" and ops.floor(at[k]) or ops.ceil(at[k])
       end
       local m = #parts
+      if m == 0 then fail(name, "argument 2 (q) is empty") end
       local ranks = M.long(ops.cat({ops.cat(low, dim), ops.cat(high, dim)}, dim)) + 1
       local v = ops.order_statistics(x, dim, ops.clamp(ranks, 1, n))         -- positions may have been rounded up
       for k = 1, m do
