@@ -146,6 +146,11 @@ describe("kthvalue, median, quantile", function()
   end)
 
   it("refuse ranks out of range #cpu", function()
+    for _, bad in ipairs {0, -5, 301} do
+      local ranks = tycho.ones(1000, 4, {dtype = "int64"})
+      ranks[{517, 3}] = bad
+      fails("rank " .. bad .. " must be in 1..300", ops.order_statistics, tycho.randn(1000, 300), 2, ranks)
+    end
     fails("rank 9 must be in 1..5", ops.order_statistics, tycho.randn(5), 1, tycho.tensor({2, 9}, {dtype = "int64"}))
     fails("argument 3 of shape 1x2 doesn't fit", ops.order_statistics, tycho.randn(5, 3), 1, tycho.ones(1, 2, {dtype = "int64"}))
   end)

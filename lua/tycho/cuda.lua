@@ -266,11 +266,7 @@ end
 -- order. handle: its cudaStream_t, as an FFI pointer or light userdata. It must exist as long as memory of tensors that it was current for
 -- may be reused: free them and call empty_cache() before it is destroyed.
 function cuda.ExternalStream(handle, device)
-  if type(handle) == "cdata" then
-    local ffi = require "ffi"
-    local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", handle))) end)
-    handle = ok and address or nil
-  end
+  if type(handle) == "cdata" then handle = options.address(handle) end
   if type(handle) ~= "userdata" and type(handle) ~= "number" then
     fail("ExternalStream: argument 1 must be a cudaStream_t, an FFI pointer or light userdata, got %s", options.shown(handle))
   end

@@ -344,7 +344,7 @@ local elsewhere = {
   asarray = "use tycho.tensor(list), or from_ffi for a pointer", frombuffer = "use from_ffi, which takes a pointer",
   cholesky = "use linalg.cholesky", qr = "use linalg.qr", lu = "use linalg.lu_factor or linalg.lu", chain_matmul = "use linalg.multi_dot",
   complex = "use fft.complex, which joins real and imaginary parts", solve = "use linalg.solve", is_nonzero = "use x:item() ~= 0",
-  angle = "use fft.angle", polar = "use fft.polar" , view_as_complex = "complex numbers are pairs along a last dim of 2; use fft.complex",
+  angle = "use fft.angle", polar = "use fft.polar", view_as_complex = "complex numbers are pairs along a last dim of 2; use fft.complex",
   view_as_real = "complex numbers are pairs along a last dim of 2, as they are", real = "use x[{\"...\", 1}] of complex numbers as pairs",
   imag = "use x[{\"...\", 2}] of complex numbers as pairs", segment_reduce = "use scatter_reduce",
   sparse = "there are no sparse tensors; use index_add or scatter_add to sum by index",

@@ -43,9 +43,8 @@ end
 -- be checked.
 local from_ffi = core.define("from_ffi", "ptr:any, size:sizes, *, dtype:dtype?", function(ptr, size, dtype)
   if type(ptr) ~= "cdata" then fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array, got " .. type(ptr)) end
-  local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
-  local element, bytes = elements_of(ptr)
-  if not ok or not element then
+  local address, element, bytes = options.address(ptr), elements_of(ptr)
+  if not address or not element then
     fail("from_ffi: argument 1 (ptr) must be an FFI pointer or array of numbers, got " .. tostring(ptr):gsub(": 0x.*", ""))
   end
   local d = dtype or ELEMENTS[element]

@@ -26,6 +26,14 @@ local function ended(done, ok, ...)
 end
 function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
 
+-- The address of an FFI pointer or array, a number; nil for anything else.
+function options.address(ptr)
+  if type(ptr) ~= "cdata" then return nil end
+  local ffi = require "ffi"
+  local ok, address = pcall(function() return tonumber(ffi.cast("intptr_t", ffi.cast("void *", ptr))) end)
+  return ok and address or nil
+end
+
 -- A method that reports a call with a dot instead of a colon. object: a name for the object in the message; is(self): whether self is one.
 function options.method(who, object, name, is, f)
   return function(self, ...)

@@ -80,12 +80,9 @@ static ty_status run_now(ty_call *c, const ty_backend *b) {
 }
 
 static ty_status run(ty_call *c, const ty_backend *b) {
-  ty_recall *recall = c->ctx->recall;
-  if (!c->ctx->program && c->ctx->account->active) TY_TRY(ty_programs_interrupt(c->ctx));
-  c->ctx->recall = NULL;                 /* ops that the backend itself calls aren't the function's */
-  const ty_status s = c->ctx->program ? ty_program_kernel(c, b, run_now) : run_now(c, b);
-  c->ctx->recall = recall;
-  return s;
+  if (c->ctx->program) return ty_program_kernel(c, b, run_now);
+  if (c->ctx->account->active) TY_TRY(ty_programs_interrupt(c->ctx));
+  return run_now(c, b);
 }
 
 static void drop_results(ty_call *c) {
@@ -273,21 +270,18 @@ static ty_status apply_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
 static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
   ty_ctx *ctx = c->ctx;
   ty_op *op = c->op;
-  ty_recall *recall = ctx->recall;
-  ctx->recall = NULL;                    /* renewing a view's history is no call of the function's */
-  ty_status s = TY_OK;
-  for (int i = 0; i < c->nin && ctx->grad_enabled && s == TY_OK; i++)
-    if (c->in[i].t && c->in[i].t->base) s = ty_history(ctx, c->in[i].t);
-  ctx->recall = recall;
-  TY_TRY(s);
+  if (ctx->grad_enabled)
+    for (int i = 0; i < c->nin; i++)
+      if (c->in[i].t && c->in[i].t->base) TY_TRY(ty_history(ctx, c->in[i].t));
   TY_TRY(op->infer(c));
   if (into) {
     TY_TRY(apply_inplace(c, b, into));
     out[0] = c->out[0];
     return TY_OK;
   }
+  ty_status s = TY_OK;
   if (op->cls == TY_C_VIEW) s = make_view(c);
-  else if (ty_recall_gives(c)) s = ty_recall_take(c);
+  else if (c->recall && ty_recall_gives(c)) s = ty_recall_take(c);
   else {
     for (int i = 0; i < op->nout && s == TY_OK; i++)
       if (!(c->late >> i & 1)) s = make_result(c, b, i);
@@ -298,6 +292,25 @@ static ty_status apply_now(ty_call *c, const ty_backend *b, ty_tensor *into, ty_
   if (s != TY_OK) drop_results(c);
   else
     for (int i = 0; i < op->nout; i++) out[i] = c->out[i];
+  return s;
+}
+
+static ty_status apply_once(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
+  if (ty_is_mapped(c, into)) return ty_apply_mapped(c, into, out);
+  return c->ctx->program ? ty_program_apply(c, b, into, out, apply_now) : apply_now(c, b, into, out);
+}
+
+/* Within a checkpoint that keeps some results. Ops that the call itself needs (in a backend, in hooks) aren't the function's: meanwhile
+   the context has no list. */
+static ty_status apply_recalling(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
+  c->ctx->recall = NULL;
+  ty_recall_note(c->recall, c->op);
+  ty_status s = apply_once(c, b, into, out);
+  if (s == TY_OK && !into && ty_recall_keeps(c)) {
+    s = ty_recall_keep(c, out);
+    for (int i = 0; i < c->op->nout && s != TY_OK; i++) { ty_release(out[i]); out[i] = NULL; }
+  }
+  c->ctx->recall = c->recall;
   return s;
 }
 
@@ -351,13 +364,8 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
     c.op = plainer;
     c.nin = plainer->nin;                  /* mul by the exponent 1, or an op of x alone */
   }
-  if (ctx->recall) ty_recall_note(ctx->recall, c.op);
-  if (ty_is_mapped(&c, into)) return ty_apply_mapped(&c, into, out);
-  TY_TRY(ctx->program ? ty_program_apply(&c, b, into, out, apply_now) : apply_now(&c, b, into, out));
-  if (into || !ty_recall_keeps(&c)) return TY_OK;
-  const ty_status s = ty_recall_keep(&c, out);
-  for (int i = 0; i < op->nout && s != TY_OK; i++) { ty_release(out[i]); out[i] = NULL; }
-  return s;
+  c.recall = ctx->recall;
+  return c.recall ? apply_recalling(&c, b, into, out) : apply_once(&c, b, into, out);
 }
 
 /* ---- ops from C ---- */

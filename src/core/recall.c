@@ -64,8 +64,9 @@ ty_status ty_recall_again(ty_ctx *ctx, ty_recall *r, ty_tensor *const *t, int n)
   return begin(ctx, r, true);
 }
 
+/* Whether the first run's results are still as they were. */
 static ty_status check(ty_ctx *ctx, const ty_recall *r) {
-  for (int i = 0; i < r->n && !r->again; i++)
+  for (int i = 0; i < r->n; i++)
     if (ty_version(r->entry[i].t) != r->entry[i].version)
       return ty_error(ctx, "checkpoint: fn changes a result of %s in place, so it can't be saved: leave '%s' out of save",
         r->entry[i].op->shown, r->entry[i].op->shown);
@@ -77,7 +78,7 @@ ty_status ty_recall_end(ty_ctx *ctx, ty_recall *r, bool failed) {
   if (ctx->recall != r) return ty_error(ctx, "checkpoint: this list of results isn't the one in force");
   ctx->recall = r->outer;
   r->open = false;
-  const ty_status s = failed ? TY_OK : check(ctx, r);
+  const ty_status s = failed || r->again ? TY_OK : check(ctx, r);
   if (r->again || failed || s != TY_OK) ty_recall_drop(r);        /* who collects the list may do so much later */
   ty_recall_release(r);
   return s;
@@ -98,8 +99,8 @@ static ty_status add(ty_ctx *ctx, ty_recall *r, ty_tensor *t, const ty_op *op) {
 }
 
 bool ty_recall_keeps(const ty_call *c) {
-  const ty_recall *r = c->ctx->recall;
-  return r && !r->again && r->of[c->op->id] && !ty_draws(c);
+  const ty_recall *r = c->recall;
+  return !r->again && !ty_is_mapped(c, NULL) && r->of[c->op->id] && !ty_draws(c);
 }
 
 ty_status ty_recall_keep(ty_call *c, ty_tensor *const *out) {
@@ -107,15 +108,15 @@ ty_status ty_recall_keep(ty_call *c, ty_tensor *const *out) {
   for (int i = 0; i < c->op->nout && s == TY_OK; i++) {
     ty_tensor *alias;
     TY_TRY(ty_program_detach(c->ctx, out[i], &alias));
-    s = add(c->ctx, c->ctx->recall, alias, c->op);
+    s = add(c->ctx, c->recall, alias, c->op);
     ty_release(alias);
   }
   return s;
 }
 
 bool ty_recall_gives(const ty_call *c) {
-  const ty_recall *r = c->ctx->recall;
-  if (!r || !r->again || !r->of[c->op->id] || ty_draws(c) || r->n - r->next < c->op->nout) return false;
+  const ty_recall *r = c->recall;
+  if (!r->again || !r->of[c->op->id] || ty_draws(c) || r->n - r->next < c->op->nout) return false;
   for (int i = 0; i < c->op->nout; i++) {
     const ty_recalled *e = &r->entry[r->next + i];
     if (!e->t || e->op != c->op || e->trace != r->trace) return false;
@@ -125,7 +126,7 @@ bool ty_recall_gives(const ty_call *c) {
 }
 
 ty_status ty_recall_take(ty_call *c) {
-  ty_recall *r = c->ctx->recall;
+  ty_recall *r = c->recall;
   for (int i = 0; i < c->op->nout; i++)
     if (!(c->out[i] = ty_alias(r->entry[r->next++].t))) return ty_no_memory(c->ctx, c->op->shown);
   return TY_OK;

@@ -34,6 +34,7 @@ void ty_recall_drop(ty_recall *r);     /* releases the entries' tensors */
 static inline void ty_recall_note(ty_recall *r, const ty_op *op) {
   if (op->id != TY_OP_cast && op->id != TY_OP_clone) r->trace = (r->trace + (uint64_t)op->id + 1) * 0x9E3779B97F4A7C15u;
 }
+/* These four are for calls with a list. */
 bool ty_recall_keeps(const ty_call *c);                        /* whether it is a first run that keeps the op's results */
 ty_status ty_recall_keep(ty_call *c, ty_tensor *const *out);   /* aliases of the results join the list */
 bool ty_recall_gives(const ty_call *c);                        /* whether the op, run again, takes its results from the list */

@@ -228,7 +228,6 @@ typedef struct {
 typedef struct { int start, count; } ty_span;
 
 typedef struct ty_ctx ty_ctx;
-
 /* One call on its way through apply; backends get it, too. */
 struct ty_call {
   ty_ctx *ctx;
@@ -240,6 +239,7 @@ struct ty_call {
   ty_dtype compute;        /* the dtype that loops compute in, where the infer rule sets one */
   ty_dtype common;         /* pointwise: the operands' promoted dtype */
   uint8_t late;            /* bit j: the size of result j depends on the data, so the kernel makes it */
+  struct ty_recall *recall;            /* the checkpoint's list, if the call is its function's; else NULL */
   ty_tensor *settings;     /* a replayed optimizer step: the tensor that holds its numbers (optim_formulas.h); NULL: they are in at */
   ty_meta meta[TY_MAXOUT];
   ty_tensor *out[TY_MAXOUT];
