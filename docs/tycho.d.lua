@@ -9410,6 +9410,10 @@ function tycho.iinfo(dtype) end
 ---@param on any
 function tycho.use_deterministic_algorithms(on) end
 
+--- `(err)` Whether err, what pcall gave, is an error for lack of memory, on a device or the host: then fewer items at a time may do.
+---@param err any
+function tycho.is_out_of_memory(err) end
+
 --- Whether use_deterministic_algorithms(true) is in force.
 function tycho.are_deterministic_algorithms_enabled() end
 
@@ -11223,87 +11227,6 @@ tycho.cuda.amp = {}
 ---@param fn any
 function tycho.cuda.amp.autocast(fn, ...) end
 
---- `(device)` The device's free and total memory in bytes: two numbers.
----@param device any
-function tycho.cuda.mem_get_info(device) end
-
-tycho.cuda.memory = {}
---- `(device)` The device's free and total memory in bytes: two numbers.
----@param device any
-function tycho.cuda.memory.mem_get_info(device) end
-
---- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
----@param device any
-function tycho.cuda.memory.reset_peak_memory_stats(device) end
-
---- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
----@param device any
-function tycho.cuda.reset_peak_memory_stats(device) end
-
---- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
-function tycho.cuda.empty_cache() end
-
---- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
-function tycho.cuda.memory.empty_cache() end
-
---- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
----@param device any
-function tycho.cuda.memory.memory_stats(device) end
-
---- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
----@param device any
-function tycho.cuda.memory_stats(device) end
-
---- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
----@param fraction any
----@param device any
-function tycho.cuda.memory.set_per_process_memory_fraction(fraction, device) end
-
---- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
----@param fraction any
----@param device any
-function tycho.cuda.set_per_process_memory_fraction(fraction, device) end
-
---- `(device)` The share of the device's memory that this process may reserve.
----@param device any
-function tycho.cuda.get_per_process_memory_fraction(device) end
-
---- `(device)` The share of the device's memory that this process may reserve.
----@param device any
-function tycho.cuda.memory.get_per_process_memory_fraction(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.max_memory_allocated(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.max_memory_reserved(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.memory.max_memory_allocated(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.memory.max_memory_reserved(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.memory.memory_allocated(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.memory.memory_reserved(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.memory_allocated(device) end
-
---- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
----@param device any
-function tycho.cuda.memory_reserved(device) end
-
 --- `(device)` The state of a GPU's random generator (by default the current GPU's), for set_rng_state: a list of its seed and offset.
 ---@param device any
 function tycho.cuda.get_rng_state(device) end
@@ -11341,48 +11264,6 @@ function tycho.cuda.set_sync_debug_mode(mode) end
 
 --- The mode as a number: 0, 1 or 2.
 function tycho.cuda.get_sync_debug_mode() end
-
---- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
----@param on? any
----@param options? table
-function tycho.cuda.memory.record_memory_history(on, options) end
-
---- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
----@param on? any
----@param options? table
-function tycho.cuda.record_memory_history(on, options) end
-
---- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
----@param device any
-function tycho.cuda.memory.memory_history(device) end
-
---- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
----@param device any
-function tycho.cuda.memory_history(device) end
-
---- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in bytes.
----@param device any
-function tycho.cuda.memory.memory_snapshot(device) end
-
---- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in bytes.
----@param device any
-function tycho.cuda.memory_snapshot(device) end
-
---- `(path)` Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
----@param path any
-function tycho.cuda.dump_memory_snapshot(path) end
-
---- `(path)` Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
----@param path any
-function tycho.cuda.memory.dump_memory_snapshot(path) end
-
---- `(device)` What the allocator holds, as a text table.
----@param device any
-function tycho.cuda.memory.memory_summary(device) end
-
---- `(device)` What the allocator holds, as a text table.
----@param device any
-function tycho.cuda.memory_summary(device) end
 
 --- `(stream=)` the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of the stream waits for the event; synchronize(): the host waits for it.
 ---@param stream? any
@@ -11511,6 +11392,175 @@ function tycho.cuda.profiler.stop() end
 ---@param sample_args any
 ---@param options? table
 function tycho.cuda.make_graphed_callables(callables, sample_args, options) end
+
+--- `(device)` The device's free and total memory in bytes: two numbers.
+---@param device any
+function tycho.cuda.mem_get_info(device) end
+
+tycho.cuda.memory = {}
+--- `(device)` The device's free and total memory in bytes: two numbers.
+---@param device any
+function tycho.cuda.memory.mem_get_info(device) end
+
+--- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
+---@param device any
+function tycho.cuda.memory.reset_peak_memory_stats(device) end
+
+--- `(device)` Resets max_memory_allocated and max_memory_reserved to the present values.
+---@param device any
+function tycho.cuda.reset_peak_memory_stats(device) end
+
+--- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
+function tycho.cuda.empty_cache() end
+
+--- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
+function tycho.cuda.memory.empty_cache() end
+
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
+---@param device any
+function tycho.cuda.memory.memory_stats(device) end
+
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
+---@param device any
+function tycho.cuda.memory_stats(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.max_memory_allocated(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.max_memory_reserved(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.max_memory_allocated(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.max_memory_reserved(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.memory_allocated(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory.memory_reserved(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory_allocated(device) end
+
+--- `(device)` The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
+---@param device any
+function tycho.cuda.memory_reserved(device) end
+
+--- `(device)` What the allocator holds, as a text table.
+---@param device any
+function tycho.cuda.memory.memory_summary(device) end
+
+--- `(device)` What the allocator holds, as a text table.
+---@param device any
+function tycho.cuda.memory_summary(device) end
+
+--- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
+---@param fraction any
+---@param device any
+function tycho.cuda.memory.set_per_process_memory_fraction(fraction, device) end
+
+--- `(fraction, device)` Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
+---@param fraction any
+---@param device any
+function tycho.cuda.set_per_process_memory_fraction(fraction, device) end
+
+--- `(device)` The share of the device's memory that this process may reserve.
+---@param device any
+function tycho.cuda.get_per_process_memory_fraction(device) end
+
+--- `(device)` The share of the device's memory that this process may reserve.
+---@param device any
+function tycho.cuda.memory.get_per_process_memory_fraction(device) end
+
+--- `(settings)` Settings of the GPUs' allocator, from now on, as a table or as PyTorch's text "max_split_size_mb:128,garbage_collection_threshold:0.8"; also read from the environment variable TYCHO_CUDA_ALLOC_CONF at first. Those left out stay as they are; false switches one off. max_split_size_mb: cached blocks that are larger aren't cut up, so that requests of many sizes fragment memory less. garbage_collection_threshold: above this share of the device's memory, or of what set_per_process_memory_fraction allows, the cached segments unused longest are given back before new ones are taken. roundup_power2_divisions: sizes are rounded up to one of so many steps between two powers of two, so that blocks are reused for similar sizes. expandable_segments: new segments are ranges of addresses that get memory piece by piece where it is needed, so that shapes which change from step to step don't scatter free memory over segments.
+---@param settings any
+function tycho.cuda.memory.set_allocator_settings(settings) end
+
+--- `(settings)` Settings of the GPUs' allocator, from now on, as a table or as PyTorch's text "max_split_size_mb:128,garbage_collection_threshold:0.8"; also read from the environment variable TYCHO_CUDA_ALLOC_CONF at first. Those left out stay as they are; false switches one off. max_split_size_mb: cached blocks that are larger aren't cut up, so that requests of many sizes fragment memory less. garbage_collection_threshold: above this share of the device's memory, or of what set_per_process_memory_fraction allows, the cached segments unused longest are given back before new ones are taken. roundup_power2_divisions: sizes are rounded up to one of so many steps between two powers of two, so that blocks are reused for similar sizes. expandable_segments: new segments are ranges of addresses that get memory piece by piece where it is needed, so that shapes which change from step to step don't scatter free memory over segments.
+---@param settings any
+function tycho.cuda.set_allocator_settings(settings) end
+
+--- `(path, alloc_name, free_name)` functions of a shared library that give GPU memory instead of the driver, for a MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, and are asked for segments that Tycho caches and cuts into tensors' blocks.
+---@param path any
+---@param alloc_name any
+---@param free_name any
+function tycho.cuda.CUDAPluggableAllocator(path, alloc_name, free_name) end
+
+--- `(path, alloc_name, free_name)` functions of a shared library that give GPU memory instead of the driver, for a MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, and are asked for segments that Tycho caches and cuts into tensors' blocks.
+---@param path any
+---@param alloc_name any
+---@param free_name any
+function tycho.cuda.memory.CUDAPluggableAllocator(path, alloc_name, free_name) end
+
+--- `(allocator)` Makes a CUDAPluggableAllocator give all GPU memory that isn't in pools; before the first tensor on a GPU.
+---@param allocator any
+function tycho.cuda.change_current_allocator(allocator) end
+
+--- `(allocator)` Makes a CUDAPluggableAllocator give all GPU memory that isn't in pools; before the first tensor on a GPU.
+---@param allocator any
+function tycho.cuda.memory.change_current_allocator(allocator) end
+
+--- `(allocator=)` a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back.
+---@param allocator? any
+function tycho.cuda.MemPool(allocator) end
+
+--- `(allocator=)` a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back.
+---@param allocator? any
+function tycho.cuda.memory.MemPool(allocator) end
+
+--- `(pool, fn, ...)` Calls fn(...), whose new GPU memory comes from a MemPool; gives its results.
+---@param pool any
+---@param fn any
+function tycho.cuda.memory.use_mem_pool(pool, fn, ...) end
+
+--- `(pool, fn, ...)` Calls fn(...), whose new GPU memory comes from a MemPool; gives its results.
+---@param pool any
+---@param fn any
+function tycho.cuda.use_mem_pool(pool, fn, ...) end
+
+--- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
+---@param on? any
+---@param options? table
+function tycho.cuda.memory.record_memory_history(on, options) end
+
+--- `(on=true, {max_entries=100000})` begins the history of GPU memory, for memory_history() and dump_memory_snapshot(): the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or false; context and stacks are taken without effect.
+---@param on? any
+---@param options? table
+function tycho.cuda.record_memory_history(on, options) end
+
+--- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
+---@param device any
+function tycho.cuda.memory.memory_history(device) end
+
+--- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
+---@param device any
+function tycho.cuda.memory_history(device) end
+
+--- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, pool= (a MemPool's id, or 0), expandable= (one range of an expandable segment), blocks={ {address=, size=, where="train.lua:12" or nil, state="active_allocated"|"active_awaiting_free"|"inactive"}, ...}}; sizes in bytes.
+---@param device any
+function tycho.cuda.memory.memory_snapshot(device) end
+
+--- `(device)` What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=, pool= (a MemPool's id, or 0), expandable= (one range of an expandable segment), blocks={ {address=, size=, where="train.lua:12" or nil, state="active_allocated"|"active_awaiting_free"|"inactive"}, ...}}; sizes in bytes.
+---@param device any
+function tycho.cuda.memory_snapshot(device) end
+
+--- `(path)` Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
+---@param path any
+function tycho.cuda.dump_memory_snapshot(path) end
+
+--- `(path)` Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
+---@param path any
+function tycho.cuda.memory.dump_memory_snapshot(path) end
 
 tycho.distributed = {}
 --- Whether tycho was built with MPI; if not, false and the reason. Starts nothing.

@@ -34,7 +34,7 @@ local SECTIONS = {
   {"Mixed precision", "amp", "amp_debug"},
   {"Compiled steps", "compile"},
   {"Traces", "jit", "jit_freeze"},
-  {"Devices", "cuda", "cuda_kernel", "graphed"},
+  {"Devices", "cuda", "cuda_memory", "cuda_kernel", "graphed"},
   {"Several processes", "distributed", "nn/sharded", "optim/zero"},
   {"Data", "data/init", "data/loader", "data/remote", "data/samplers", "data/datasets", "data/collate", "data/resident"},
   {"Transforms", "data/transforms"},

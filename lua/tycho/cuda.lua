@@ -1,20 +1,18 @@
--- tycho.cuda: devices, memory, streams, events. Without a GPU, is_available() gives false and the reason, and the other functions raise it.
+-- tycho.cuda: devices, streams, events, graphs; for memory see cuda_memory.lua. Without a GPU, is_available() gives false and the reason,
+-- and the other functions raise it.
 --
 -- Idea: the GPU library is opened when one of these functions is first called (core.gpu). Devices count from 0, as the driver's do.
 -- Invariant: the current device and stream belong to the running coroutine; device(i, fn) and stream(s, fn) restore them even if fn errs.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
+local devices = require "tycho.devices"
 local fail = options.fail
 local gpu = core.gpu
 -- set_device(i): makes GPU i, from 0, or "cuda:0" the current one in this coroutine; current_stream(device=): the stream that a device's
 -- work goes to.
 local cuda = {set_device = gpu.set_device, current_stream = gpu.current_stream}
-
-local function needed(who)
-  local there, why = gpu.is_available()
-  if not there then fail("%s: %s", who, why) end
-end
+for name, f in pairs(require "tycho.cuda_memory") do cuda[name] = f end
 
 -- Whether there is a GPU; if not, false and the reason.
 function cuda.is_available() return gpu.is_available() end
@@ -31,7 +29,7 @@ function cuda.sync_count() return gpu.sync_count() end
 function cuda.get_device_properties(device) return gpu.get_device_properties(device) end
 -- The GPU's name, such as "NVIDIA H100".
 function cuda.get_device_name(device)
-  needed "get_device_name"
+  devices.need "get_device_name"
   return gpu.get_device_properties(device, "get_device_name").name
 end
 -- The compute capability: two numbers, 9 and 0 for sm_90.
@@ -57,49 +55,9 @@ function cuda.amp.autocast(o, ...)
   return amp.autocast(given, ...)
 end
 
----- memory ----
--- The device's free and total memory in bytes: two numbers.
-function cuda.mem_get_info(device) return gpu.mem_get_info(device) end
--- Resets max_memory_allocated and max_memory_reserved to the present values.
-function cuda.reset_peak_memory_stats(device) gpu.reset_peak_memory_stats(device) end
--- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
-function cuda.empty_cache() gpu.empty_cache() end
--- What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments,
--- num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's
--- names, such as "allocated_bytes.all.peak".
-function cuda.memory_stats(device)
-  local s = gpu.memory_stats(device)
-  for name, now in pairs {allocated_bytes = "allocated", active_bytes = "allocated", reserved_bytes = "reserved"} do
-    s[name .. ".all.current"], s[name .. ".all.peak"] = s[now], s["max_" .. now]
-  end
-  s["allocation.all.current"], s["segment.all.current"] = s.allocations, s.segments
-  return s
-end
-
--- Sets the share of the device's memory, above 0 and up to 1, that this process may reserve; beyond it there is an out-of-memory error.
-function cuda.set_per_process_memory_fraction(fraction, device)
-  if type(fraction) ~= "number" or not (fraction > 0 and fraction <= 1) then
-    fail("set_per_process_memory_fraction: argument 1 must be a number above 0 and up to 1, got %s", options.shown(fraction))
-  end
-  gpu.share(device, fraction)
-end
--- The share of the device's memory that this process may reserve.
-function cuda.get_per_process_memory_fraction(device) return gpu.share(device) end
-
-for name, field in pairs {memory_allocated = "allocated", max_memory_allocated = "max_allocated",
-    memory_reserved = "reserved", max_memory_reserved = "max_reserved"} do
-  -- The bytes in tensors (allocated) or taken from the device (reserved), and their peaks (max); 0 without a GPU.
-  cuda[name] = function(device) return gpu.is_available() and gpu.memory_stats(device)[field] or 0 end
-end
-
-local function named(device)
-  if device ~= nil and type(device) ~= "string" and type(device) ~= "number" then
-    options.fail("a GPU must be given by its number or as 'cuda:0', got %s", options.shown(device))
-  end
-  return type(device) == "string" and device or "cuda:" .. (device or gpu.current_device())
-end
+---- random generators ----
 -- The state of a GPU's random generator (by default the current GPU's), for set_rng_state: a list of its seed and offset.
-function cuda.get_rng_state(device) return {gpu.rng_state(named(device))} end
+function cuda.get_rng_state(device) return {gpu.rng_state(devices.gpu(device))} end
 -- A list of all GPUs' states.
 function cuda.get_rng_state_all()
   local out = {}
@@ -112,16 +70,17 @@ function cuda.set_rng_state_all(states)
   for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end
 end
 -- Sets a GPU's random generator to a state that get_rng_state gave.
-function cuda.set_rng_state(state, device) gpu.rng_state(named(device), options.rng_state(state)) end
+function cuda.set_rng_state(state, device) gpu.rng_state(devices.gpu(device), options.rng_state(state)) end
 -- The current GPU's generator's last seed.
-function cuda.initial_seed() return (gpu.rng_state(named())) end
+function cuda.initial_seed() return (gpu.rng_state(devices.gpu())) end
 -- Seeds the current GPU's random generator; without a GPU it does nothing. tycho.manual_seed seeds all devices.
-function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(named(), seed, 0) end end
+function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(devices.gpu(), seed, 0) end end
 -- Seeds the random generators of all GPUs.
 function cuda.manual_seed_all(seed)
-  for i = 0, gpu.device_count() - 1 do gpu.rng_state(named(i), seed, 0) end
+  for i = 0, gpu.device_count() - 1 do gpu.rng_state(devices.gpu(i), seed, 0) end
 end
 
+---- debugging ----
 -- true: waits for each op, so that an error (an index out of range, a device fault) is raised at the call that caused it. Slow: for
 -- debugging.
 function cuda.set_sync_debug(on)
@@ -143,82 +102,6 @@ function cuda.set_sync_debug_mode(mode)
 end
 -- The mode as a number: 0, 1 or 2.
 function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.flag "warn_sync" and 1 or 0 end
-
-local HISTORY = {enabled = true, max_entries = 100000, context = "all", stacks = "all"}
--- record_memory_history(on=true, {max_entries=100000}): begins the history of GPU memory, for memory_history() and dump_memory_snapshot():
--- the allocator's last max_entries events of each device, and the line of the program that allocated each block. false: ends it and drops
--- the events; blocks keep their lines. As in PyTorch, on may be an option, enabled: "all" (true), "state" (only the lines of blocks) or
--- false; context and stacks are taken without effect.
-function cuda.record_memory_history(on, o)
-  if type(on) == "table" then on, o = nil, on end
-  o = options.fill("record_memory_history", o, HISTORY)
-  if on == nil then on = o.enabled end
-  if type(on) ~= "boolean" and on ~= "all" and on ~= "state" then
-    fail("record_memory_history: argument 1 (enabled) must be a boolean, 'all' or 'state', got %s", options.shown(on))
-  end
-  if o.max_entries ~= math.huge then options.whole("record_memory_history", "max_entries", o.max_entries, 1) end
-  gpu.history_begin((on == true or on == "all") and math.min(o.max_entries, 2^31) or 0)
-  gpu.flag("memory_history", on ~= false)
-end
--- "train.lua:12: " as the line alone
-local function line_of(where) return where and where:gsub(": $", "") or nil end
--- What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}.
--- action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from
--- the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970;
--- where="train.lua:12", or nil: the line that allocated the block.
-function cuda.memory_history(device)
-  local events = gpu.memory_events(device)
-  for _, e in ipairs(events) do e.where = line_of(e.where) end
-  return events
-end
--- Names for the allocator's numbers.
-local STATES = {[0] = "inactive", "active_allocated", "active_awaiting_free"}
--- What the allocator holds, a list of segments {device=, address=, total_size=, allocated_size=, segment_type="small"|"large", stream=,
--- blocks={ {address=, size=, state="active_allocated"|"active_awaiting_free"|"inactive", where="train.lua:12" or nil}, ...}}; sizes in
--- bytes.
-function cuda.memory_snapshot(device)
-  local segments, name, s = {}, named(device), nil
-  for _, b in ipairs(gpu.memory_blocks(device)) do
-    if b.first then
-      s = {device = name, address = b.address, total_size = 0, allocated_size = 0, stream = b.stream, blocks = {}}
-      segments[#segments + 1] = s
-    end
-    s.total_size = s.total_size + b.size
-    if b.state == 1 then s.allocated_size = s.allocated_size + b.size end
-    s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = line_of(b.where)}
-  end
-  for _, segment in ipairs(segments) do segment.segment_type = segment.total_size <= 2^21 and "small" or "large" end
-  return segments
-end
-
--- Writes the allocator's segments and its history on all devices to a file in PyTorch's form, for its tools that draw them (python -m
--- torch.cuda._memory_viz trace_plot FILE, or the page memory_viz).
-function cuda.dump_memory_snapshot(path)
-  needed "dump_memory_snapshot"
-  require("tycho.cuda_snapshot").dump(cuda, path)
-end
-
--- What the allocator holds, as a text table.
-function cuda.memory_summary(device)
-  needed "memory_summary"
-  local s = gpu.memory_stats(device)
-  local function line(name, now, peak) return ("%-24s %12.2f MiB %12.2f MiB"):format(name, now / 2^20, peak / 2^20) end
-  local out = {("%-24s %16s %16s"):format("memory of " .. named(device), "now", "peak"),
-    line("allocated by tensors", s.allocated, s.max_allocated),
-    line("reserved from the device", s.reserved, s.max_reserved), ("%-24s %12d"):format("segments", s.segments),
-    ("%-24s %16s %16s"):format("blocks up to", "in use", "cached")}
-  for _, b in ipairs(s.blocks) do
-    local size = not b.most and "any size" or b.most < 2^20 and ("%d KiB"):format(b.most / 2^10) or ("%d MiB"):format(b.most / 2^20)
-    out[#out + 1] = ("%24s %16d %16d"):format(size, b.used, b.free)
-  end
-  return table.concat(out, "\n")
-end
-
--- The functions of memory by PyTorch's place and names. _snapshot(): what dump_memory_snapshot() writes, as a table.
-local memory = {_record_memory_history = cuda.record_memory_history, _dump_snapshot = cuda.dump_memory_snapshot,
-  _snapshot = function() return require("tycho.cuda_snapshot").take(cuda) end}
-for name, f in pairs(cuda) do if name:find "mem" or name == "empty_cache" then memory[name] = f end end
-cuda.memory = options.told(memory, "cuda.memory", "tycho.cuda")
 
 ---- events ----
 -- record(stream=): the event occurs when the stream (by default the current one) has done its present work; wait(stream=): later work of
@@ -354,7 +237,7 @@ function cuda.graph(o, fn, ...)
     return cuda.graph({}, o, fn, ...)
   end
   if not modes.callable(fn) then fail("graph: argument 1 must be a function, got " .. type(fn or o)) end
-  needed "graph"
+  devices.need "graph"
   local pool = options.fill("graph", o, GRAPH_OPTIONS).pool
   local beside, old = pool and graph_of(pool) or nil, gpu.current_stream()
   if not gpu.capturing() then                            -- else cached memory of others would go to the graph
@@ -399,4 +282,5 @@ cuda.profiler = options.told({start = function() gpu.recording(true) end, stop =
 function cuda.make_graphed_callables(...) return require("tycho.graphed")(...) end
 
 
-return options.told(cuda, "cuda", nil, {CUDAGraph = "use cuda.graph(fn), which records a graph that replay() runs"})
+return options.told(cuda, "cuda", nil, {CUDAGraph = "use cuda.graph(fn), which records a graph that replay() runs",
+  OutOfMemoryError = "give what pcall returns to tycho.is_out_of_memory(err)"})

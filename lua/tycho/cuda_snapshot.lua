@@ -88,8 +88,8 @@ local function segments_of(cuda, i, out)
         frames = frames(b.where)}
     end
     out[#out + 1] = {device = i, address = s.address, total_size = s.total_size, allocated_size = s.allocated_size, active_size = active,
-      requested_size = s.allocated_size, stream = s.stream, segment_type = s.segment_type, segment_pool_id = tuple(0, 0),
-      is_expandable = false, frames = list(), blocks = blocks}
+      requested_size = s.allocated_size, stream = s.stream, segment_type = s.segment_type, segment_pool_id = tuple(0, s.pool),
+      is_expandable = s.expandable, frames = list(), blocks = blocks}
   end
 end
 

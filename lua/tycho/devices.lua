@@ -1,6 +1,22 @@
--- Tensors on several devices: moves a tensor to another device, and splits a list by device.
-local M = require("tycho.core").methods
+-- Devices: names and the presence of GPUs; moving a tensor to another device, and splitting a list by device.
+local core = require "tycho.core"
+local options = require "tycho.options"
+local M = core.methods
 local devices = {}
+
+-- Raises the reason, after the caller's name, where there is no GPU.
+function devices.need(who)
+  local there, why = core.gpu.is_available()
+  if not there then options.fail("%s: %s", who, why) end
+end
+
+-- The name of a GPU that is given by its number or name, by default of the current one.
+function devices.gpu(device)
+  if device ~= nil and type(device) ~= "string" and type(device) ~= "number" then
+    options.fail("a GPU must be given by its number or as 'cuda:0', got %s", options.shown(device))
+  end
+  return type(device) == "string" and device or "cuda:" .. (device or core.gpu.current_device())
+end
 
 -- x on a device; x itself if it is there already. Doesn't wait for a GPU, unless the values go to the host.
 function devices.on(x, device) return x.device == device and x or M.to(x, device, {non_blocking = device ~= "cpu"}) end

@@ -291,6 +291,10 @@ function tycho.use_deterministic_algorithms(on)
   if type(on) ~= "boolean" then fail("use_deterministic_algorithms: argument 1 must be a boolean, got " .. type(on)) end
   core.gpu.flag("deterministic", on)
 end
+-- Whether err, what pcall gave, is an error for lack of memory, on a device or the host: then fewer items at a time may do.
+function tycho.is_out_of_memory(err)
+  return type(err) == "string" and (err:find("out of memory", 1, true) or err:find("not enough memory", 1, true)) ~= nil
+end
 -- Whether use_deterministic_algorithms(true) is in force.
 function tycho.are_deterministic_algorithms_enabled() return core.gpu.flag("deterministic") end
 tycho.backends = require "tycho.backends"
@@ -337,7 +341,7 @@ local elsewhere = {
   Tensor = "use tycho.tensor(list), zeros or empty", FloatTensor = "use tycho.tensor(list), which gives float32",
   LongTensor = "use tycho.tensor(list, {dtype = \"int64\"})", from_numpy = "use tycho.load_npy for a file, from_ffi for a pointer",
   Size = "a shape is a plain list, as in {2, 3}", deepcopy = "use clone(), which copies tensors and modules",
-  seed = "use manual_seed(n)",
+  seed = "use manual_seed(n)", OutOfMemoryError = "give what pcall returns to is_out_of_memory(err)",
   random = "use manual_seed, get_rng_state and set_rng_state of tycho", accelerator = "use tycho.cuda",
   export = "use jit.trace(model, example)", onnx = "use jit.trace(model, example) and traced:save(path)",
   hub = "use tycho.load or jit.load, which read files", models = "see examples/resnet18.lua, or use jit.load to read a file",
@@ -350,4 +354,5 @@ local elsewhere = {
   sparse = "there are no sparse tensors; use index_add or scatter_add to sum by index",
   sparse_coo_tensor = "there are no sparse tensors; use index_add or scatter_add to sum by index"}
 later.note(tycho)
+if os.getenv "TYCHO_CUDA_ALLOC_CONF" then require "tycho.cuda" end             -- it sets them
 return options.told(tycho, "tycho", nil, elsewhere, late, function_of "")

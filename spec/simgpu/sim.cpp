@@ -1,4 +1,5 @@
-/* The calls of the CUDA runtime that src/cuda makes, answered by a simulation that is stricter than hardware.
+/* The calls of the CUDA runtime that src/cuda makes, answered by a simulation that is stricter than hardware. (Over 600 lines: its calls
+ * share the devices' memory and streams, which nothing else may see.)
  *
  * Idea: a device is a list of mappings with guard pages, a stream is a queue. Lockstep (TYCHO_SIM=lockstep, the default): work runs at once
  * when it is put into a stream, and device memory is accessible only meanwhile, so that every access by the host faults. Asynchronous
@@ -395,6 +396,61 @@ cudaError_t cudaFree(void *p) {            /* waits for the device, as CUDA does
   regions.erase(it);
   return cudaSuccess;
 }
+
+/* ---- src/cuda/vmm.c: a piece is part of a region, which grows and is cut ---- */
+char *ty_vmm_reserve(int, size_t n, size_t piece) {
+  if (enter() != cudaSuccess || n % piece || piece % PAGE) return nullptr;
+  char *p = (char *)mmap(nullptr, n + piece + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) return nullptr;
+  char *const start = (char *)(((uintptr_t)p + piece - 1) / piece * piece);
+  if (start > p) munmap(p, (size_t)(start - p));
+  munmap(start + n + PAGE, (size_t)(p + piece - start));       /* what is left behind the guard page */
+  return start;
+}
+void ty_vmm_release(char *p, size_t n) { munmap(p, n + PAGE); }
+bool ty_vmm_map(int gpu, char *p, size_t n) {
+  if (enter() != cudaSuccess || refused()) return false;
+  device_work here;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  if (used[gpu] + n > capacity() || mprotect(p, n, PROT_READ | PROT_WRITE)) return false;
+  memset(p, 0xff, n);
+  if (key() >= 0) pkey_mprotect(p, n, PROT_READ | PROT_WRITE, key());
+  else if (!asynchronous()) note_open(p, n);
+  used[gpu] += n;
+  char *first = p, *end = p + n;
+  auto after = regions.find(end);
+  if (after != regions.end() && after->second.mapping == end) end += after->second.size, regions.erase(after);
+  auto before = regions.lower_bound(p);
+  if (before != regions.begin() && (--before)->first + before->second.size == p && before->second.mapping == before->first)
+    first = before->first;
+  regions[first] = {(size_t)(end - first), first, (size_t)(end - first) + PAGE, gpu};
+  return true;
+}
+void ty_vmm_unmap(char *p, size_t n) {
+  device_work here;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  auto it = --regions.upper_bound(p);
+  const region whole = it->second;
+  char *const first = it->first, *const end = first + whole.size;
+  regions.erase(it);
+  if (first < p) regions[first] = {(size_t)(p - first), first, (size_t)(p - first) + PAGE, whole.device};
+  if (p + n < end) regions[p + n] = {(size_t)(end - p - n), p + n, (size_t)(end - p - n) + PAGE, whole.device};
+  used[whole.device] -= n;
+  for (int i = 0; i < nopened; i++) mprotect(opened[i], opened_size[i], PROT_NONE);      /* they open again at the next access */
+  nopened = 0;
+  mmap(p, n, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/* A program's own allocator (CUDAPluggableAllocator), which counts what it gave and has not got back. */
+static std::atomic<long> own_segments{0};
+EXPORT void *sim_alloc(ssize_t n, int device, void *stream) {
+  void *p = nullptr;
+  if (!stream || device != current || cudaMalloc(&p, (size_t)n) != cudaSuccess) return nullptr;
+  own_segments++;
+  return p;
+}
+EXPORT void sim_take_back(void *p, ssize_t, int, void *) { if (cudaFree(p) == cudaSuccess) own_segments--; }
+EXPORT long sim_own_segments() { return own_segments; }
 
 cudaError_t cudaHostAlloc(void **p, size_t n, unsigned) {
   ENTER;

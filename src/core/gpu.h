@@ -16,6 +16,10 @@ typedef struct {
   bool refuse_sync, warn_sync;         /* a copy or read that waits for the device is an error; gives a warning */
   bool memory_history;                 /* blocks of memory record the line that made them, and the allocator what it does */
   bool sync_debug;                     /* wait for each op, so that the call that caused an error reports it */
+  size_t max_split_size;               /* bytes: larger cached blocks aren't cut up; 0: all may be */
+  double garbage_collection_threshold; /* share of the memory above which unused segments go back first; 0: when none is left */
+  bool expandable_segments;            /* new segments are ranges of addresses that get memory where it is needed */
+  int roundup_power2_divisions;        /* steps between powers of two to which sizes are rounded up; 0: none */
 } ty_gpu_flags;
 
 /* interface: the checksum of src/core's headers, which number ops and lay out structs: a library fits only the core with the same one. */
@@ -42,9 +46,24 @@ typedef struct {
   long long used[TY_GPU_SIZES], free[TY_GPU_SIZES];                                       /* blocks in tensors' use; in the cache */
 } ty_gpu_stats;
 
-/* A piece of a segment, which the driver gave at once; first: its first piece. where: the line that made it, "" if unknown. */
+/* A piece of a segment, which the driver gave at once; first: its first piece; pool: its memory pool, 0 the general one. where: the line
+ * that made it, "" if unknown. */
 typedef enum { TY_BLOCK_FREE, TY_BLOCK_USED, TY_BLOCK_AWAITED } ty_block_state;      /* awaited: released, but other streams still use it */
-typedef struct { bool first; ty_block_state state; const void *p, *stream; size_t size; char where[96]; } ty_gpu_block;
+typedef struct {
+  bool first, expandable;
+  ty_block_state state;
+  const void *p, *stream;
+  size_t size;
+  uint64_t pool;
+  char where[96];
+} ty_gpu_block;
+
+/* A program's functions that give device memory (n bytes; NULL where there is none) and take it back. stream: CUDA's handle of the one
+ * whose work uses it first, or has used it. */
+typedef struct {
+  void *(*alloc)(ssize_t n, int gpu, void *stream);
+  void (*free)(void *p, ssize_t n, int gpu, void *stream);
+} ty_gpu_source;
 
 /* What the allocator did. FREE_REQUESTED: the tensor has gone; FREE_COMPLETED: the block can be handed out again; OOM: size had no room. */
 typedef enum {
@@ -86,6 +105,12 @@ typedef struct {
   size_t (*history)(int gpu, ty_memory_event *out, size_t room);
   /* Limits what is reserved to a share of the device's memory; share < 0: no change. *before: the share so far. */
   ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
+  /* A memory pool: what is allocated while it is ctx->mempool has segments of its own, from source or, if that is NULL, from the driver.
+     After the last release they go back as soon as their tensors are gone. */
+  ty_status (*mempool_new)(ty_ctx *ctx, const ty_gpu_source *source, void **out);
+  void (*mempool_retain)(void *pool);
+  void (*mempool_release)(void *pool);
+  ty_status (*set_source)(ty_ctx *ctx, const ty_gpu_source *source);   /* of what is outside such pools; an error once there is any */
   ty_status (*stream_new)(ty_ctx *ctx, int gpu, int priority, void **out);   /* lower numbers go first: -1 before 0 */
   ty_status (*stream_external)(ty_ctx *ctx, int gpu, void *raw, void **out); /* a stream that the program made itself */
   void (*stream_retain)(void *stream);

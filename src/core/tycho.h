@@ -3,8 +3,8 @@
  * Idea: every operation is a row of ops.def, and every call of one passes ty_apply(), which checks the arguments, infers
  * shapes and dtypes, allocates the results, runs the backend and records the call. The core knows no Lua and no device library.
  *
- * Invariants: a function that can fail returns a ty_status and leaves a sentence in ctx->err; nothing aborts. Dims and offsets count from 0
- * in the core. Index *tensors* (gather, labels, argmax) hold indices that count from 1, as users see them; error texts count dims so. */
+ * Invariants: a function that can fail returns a ty_status and leaves a sentence in ctx->err; nothing aborts. Dims and offsets count from
+ * 0 in the core; index *tensors* (labels, argmax) hold indices from 1, as users see them, and error texts count dims so. */
 #ifndef TYCHO_H
 #define TYCHO_H
 
@@ -378,6 +378,7 @@ struct ty_ctx {
   int device;                          /* default device of new tensors, an index into ty_devices; negative: the current GPU */
   int gpu;                             /* number of the current GPU */
   void *stream[TY_MAXGPU];             /* each GPU's current stream; NULL: its default stream */
+  void *mempool;                       /* of new GPU memory (gpu.h); NULL: the general one */
   ty_program *program;                 /* the program that records or compares this coroutine's calls (program.h); else NULL */
   const struct ty_vmap *map;            /* the innermost vmap (vmap.h); NULL: none */
   struct ty_recall *recall;            /* results that a checkpoint keeps, or takes (recall.h); NULL: none */
@@ -580,7 +581,6 @@ typedef struct { bool retain_graph, create_graph, accumulate, within; } ty_backw
  * grads: the roots' gradients; NULL: 1, for roots of one element. */
 ty_status ty_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads, int nroot, ty_tensor **inputs, int ninput,
                       ty_tensor **result, ty_backward_opts o);
-
 /* Which leaves a backward pass from roots would reach; *others: whether it would reach leaves that aren't listed. */
 ty_status ty_reached(ty_ctx *ctx, ty_tensor **roots, int nroot, ty_tensor **leaves, int nleaf, bool *reached, bool *others);
 /* Bytes that the graphs of roots keep for backward, in storages whose id is `since` (from ty_next_storage) or larger. */

@@ -63,7 +63,9 @@ ty_status ty_event_synchronize(ty_ctx *ctx, void *event);
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
-/* What s gets from now on runs after what other has got so far (if need be, the host waits). memory.c */
+/* An event after all that s has got so far; NULL where none can be had: then the host has waited for that work. */
+cudaEvent_t ty_mark(ty_stream *s);
+/* What s gets from now on runs after what other has got so far (if need be, the host waits). */
 void ty_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
@@ -95,6 +97,10 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
 void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
 void ty_cuda_empty_cache(const ty_backend *b);
 void ty_cuda_memory(const ty_backend *b, char *text, size_t size);
+ty_status ty_mempool_new(ty_ctx *ctx, const ty_gpu_source *source, void **out);      /* see ty_gpu */
+void ty_mempool_retain(void *pool);
+void ty_mempool_release(void *pool);
+ty_status ty_cuda_set_source(ty_ctx *ctx, const ty_gpu_source *source);
 void ty_cuda_stats(int gpu, ty_gpu_stats *out);
 void ty_cuda_reset_peaks(int gpu);
 size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room);
@@ -104,11 +110,21 @@ size_t ty_memory_history(int gpu, ty_memory_event *out, size_t room);
 void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t size, const ty_stream *stream, const char *where);
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
 void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
+
+/* ---- vmm.c: addresses of device memory, in pieces that get memory and lose it again ---- */
+/* n bytes of addresses, aligned to a piece, a power of two; NULL: not possible, or not with such pieces. */
+char *ty_vmm_reserve(int gpu, size_t n, size_t piece);
+void ty_vmm_release(char *p, size_t n);                      /* all pieces must have lost their memory */
+bool ty_vmm_map(int gpu, char *p, size_t n);                 /* gives the piece memory, which peers can use; false: none left */
+void ty_vmm_unmap(char *p, size_t n);                        /* nothing may use it any more */
+
+/* ---- pinned.c ---- */
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out);
 void ty_unpin(void *p);
 bool ty_pinned(const void *p);
 void ty_pinned_follows(const void *p, ty_stream *stream);    /* before a copy in stream */
 void ty_pinned_used_on(const void *p, ty_stream *stream);    /* after it */
+void ty_pinned_release(void);                                /* gives the spare blocks back */
 
 /* ---- copy.c ---- */
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,

@@ -11,6 +11,30 @@
 static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU], *externals[TY_MAXGPU];       /* pool[1]: for graphs */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+cudaEvent_t ty_mark(ty_stream *s) {
+  cudaEvent_t e;
+  ty_use(s->gpu);
+  if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {
+    if (cudaEventRecord(e, s->s) == cudaSuccess) return e;
+    cudaEventDestroy(e);
+  }
+  cudaGetLastError();
+  ty_count_sync();
+  cudaStreamSynchronize(s->s);
+  return NULL;
+}
+
+void ty_wait_for(ty_stream *s, ty_stream *other) {
+  cudaEvent_t e = ty_mark(other);
+  if (e && (ty_use(s->gpu) != cudaSuccess || cudaStreamWaitEvent(s->s, e, 0) != cudaSuccess)) {
+    cudaGetLastError();
+    ty_count_sync();
+    cudaStreamSynchronize(other->s);
+  }
+  if (e) cudaEventDestroy(e);
+  ty_use(s->gpu);
+}
+
 static cudaError_t give_tickets(ty_stream *s) {
   const size_t n = TY_K_TICKETS * sizeof(unsigned);
   cudaError_t e = cudaMalloc((void **)&s->tickets, n);

@@ -1,5 +1,5 @@
-/* Device names, the opening of the GPU library, and what lua/tycho/cuda.lua needs for devices, their memory, generators and flags
- * (for streams, events and graphs: stream.c).
+/* Device names, the opening of the GPU library, and what lua/tycho/cuda.lua needs for devices, generators and flags (for memory:
+ * gpu_memory.c; for streams, events and graphs: stream.c).
  *
  * Idea: the library (tycho/cuda.so on package.cpath, or the file that TYCHO_CUDA_LIBRARY names) is opened when a GPU is first
  * asked for, once for the process. Invariant: without it everything else works, and any use of a GPU says why there is none. */
@@ -43,9 +43,10 @@ static void open_library(const char *path, ty_ctx *ctx) {
 }
 
 long long ty_gpu_garbage(void) { return garbage; }
+const char *ty_gpu_reason(void) { return reason; }
+ty_gpu_flags *ty_gpu_set_flags(void) { return &flags; }
 
-/* Whether there is a GPU; reason says why not. */
-static bool available(lua_State *L) {
+bool ty_gpu_available(lua_State *L) {
   if (!opened) {
     const char *named = getenv("TYCHO_CUDA_LIBRARY"), *found = ty_push_library(L, "tycho.cuda"), *path = named ? named : found;
     pthread_mutex_lock(&lock);
@@ -67,7 +68,7 @@ int ty_device_at(lua_State *L, const char *name, const char *who) {
   char *end = NULL;
   long k = name[4] ? strtol(name + 5, &end, 10) : ty_ctx_of(L, s)->gpu;
   if (end && (*end || end == name + 5 || name[5] < '0' || name[5] > '9')) return -1;
-  if (!available(L)) ty_throw(L, "%s: device '%s' is not available: %s", who, name, reason);
+  if (!ty_gpu_available(L)) ty_throw(L, "%s: device '%s' is not available: %s", who, name, reason);
   if (k >= ty_gpu_library.count)
     ty_throw(L, "%s: device '%s' is not available: there are %d GPUs, numbered from 0", who, name, ty_gpu_library.count);
   return 1 + (int)k;
@@ -81,7 +82,7 @@ static int has_opened(lua_State *L) {      /* whether the library has been opene
 }
 
 static int is_available(lua_State *L) {
-  bool ok = available(L);
+  bool ok = ty_gpu_available(L);
   lua_pushboolean(L, ok);
   if (ok) return 1;
   lua_pushstring(L, reason);
@@ -109,7 +110,7 @@ static int flag(lua_State *L) {
 static int timed_plans(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  if (!available(L)) return 0;
+  if (!ty_gpu_available(L)) return 0;
   size_t n = ty_gpu_library.timed_plans(NULL, 0), now = 0;
   lua_pushnil(L);
   while (n && now != n) {                  /* another thread may time one meanwhile */
@@ -127,14 +128,14 @@ static int timed_plans(lua_State *L) {
 static int set_timed_plans(lua_State *L) {
   const ty_tensor *t = lua_isnoneornil(L, 1) ? NULL : ty_check(L, 1, "set_timed_plans", "argument 1");
   ty_ctx *ctx = context(L);
-  if (!available(L)) return 0;
+  if (!ty_gpu_available(L)) return 0;
   if (t && (ty_device_of(t)->gpu >= 0 || t->dtype != TY_I64 || t->ndim != 1 || !ty_is_contiguous(t)))
     return ty_throw(L, "these are no plans");
   return ty_gpu_library.set_timed_plans(ctx, t ? ty_data(t) : NULL, t ? (size_t)ty_numel(t) : 0) == TY_OK ? 0 : ty_raise(L, ctx);
 }
 
 static int timed_plans_set(lua_State *L) {        /* -> how often they have been set */
-  lua_pushnumber(L, available(L) ? ty_gpu_library.timed_plans_set() : 0);
+  lua_pushnumber(L, ty_gpu_available(L) ? ty_gpu_library.timed_plans_set() : 0);
   return 1;
 }
 
@@ -191,12 +192,12 @@ static int default_device(lua_State *L) {
   return 1;
 }
 
-static int device_count(lua_State *L) { lua_pushinteger(L, available(L) ? ty_gpu_library.count : 0); return 1; }
+static int device_count(lua_State *L) { lua_pushinteger(L, ty_gpu_available(L) ? ty_gpu_library.count : 0); return 1; }
 
 int ty_gpu_at(lua_State *L, int i, const char *who) {
   ty_state *s = ty_state_of(L);
   int64_t k;
-  if (!available(L)) return ty_throw(L, "%s: %s", who, reason);
+  if (!ty_gpu_available(L)) return ty_throw(L, "%s: %s", who, reason);
   if (lua_isnoneornil(L, i)) return ty_ctx_of(L, s)->gpu;
   if (lua_type(L, i) == LUA_TSTRING) {
     int d = ty_device_at(L, lua_tostring(L, i), who);
@@ -251,212 +252,22 @@ static int synchronize(lua_State *L) {
   return answer(L, ctx, ty_gpu_library.synchronize(ctx, k), 0);
 }
 
-static int sync_count(lua_State *L) { lua_pushnumber(L, available(L) ? (lua_Number)ty_gpu_library.sync_count() : 0); return 1; }
-
-static int mem_get_info(lua_State *L) {
-  size_t free = 0, total = 0;
-  int k = ty_gpu_at(L, 1, "mem_get_info");
-  ty_ctx *ctx = context(L);
-  ty_status s = ty_gpu_library.memory_info(ctx, k, &free, &total);
-  lua_pushnumber(L, (lua_Number)free);
-  lua_pushnumber(L, (lua_Number)total);
-  return answer(L, ctx, s, 2);
-}
-
-static int memory_stats(lua_State *L) {
-  const int k = ty_gpu_at(L, 1, "memory_stats");         /* first: it opens the library */
-  ty_gpu_stats st;
-  ty_gpu_library.stats(k, &st);
-  const struct { const char *name; long long v; } f[] = {
-    {"allocated", st.allocated}, {"max_allocated", st.peak_allocated}, {"reserved", st.reserved},
-    {"max_reserved", st.peak_reserved}, {"allocations", st.allocations}, {"segments", st.segments}, {"num_alloc_retries", st.retries},
-    {"num_ooms", st.failures}};
-  lua_createtable(L, 0, 8);
-  for (unsigned i = 0; i < sizeof f / sizeof *f; i++) { lua_pushnumber(L, (lua_Number)f[i].v); lua_setfield(L, -2, f[i].name); }
-  lua_createtable(L, TY_GPU_SIZES, 0);   /* blocks by size */
-  for (int i = 0; i < TY_GPU_SIZES; i++) {
-    lua_createtable(L, 0, 3);
-    lua_pushnumber(L, (lua_Number)st.used[i]); lua_setfield(L, -2, "used");
-    lua_pushnumber(L, (lua_Number)st.free[i]); lua_setfield(L, -2, "free");
-    if (i < TY_GPU_SIZES - 1) { lua_pushnumber(L, (lua_Number)TY_GPU_SIZE(i)); lua_setfield(L, -2, "most"); }
-    lua_rawseti(L, -2, i + 1);
-  }
-  lua_setfield(L, -2, "blocks");
-  return 1;
-}
-
-/* A table of what blocks and events have, on the stack; p goes to the field named at. */
-static void push_place(lua_State *L, const char *at, const void *p, const void *stream, size_t size, const char *where) {
-  lua_createtable(L, 0, 6);
-  ty_set_number(L, at, (double)(uintptr_t)p);
-  ty_set_number(L, "stream", (double)(uintptr_t)stream);
-  ty_set_number(L, "size", (double)size);
-  if (where[0]) { lua_pushstring(L, where); lua_setfield(L, -2, "where"); }
-}
-
-/* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, where=}, segment by segment */
-static int memory_blocks(lua_State *L) {
-  const int k = ty_gpu_at(L, 1, "memory_snapshot");
-  const size_t room = ty_gpu_library.snapshot(k, NULL, 0) + 16;
-  ty_gpu_block *b = lua_newuserdata(L, room * sizeof *b);
-  const size_t n = TY_MIN(ty_gpu_library.snapshot(k, b, room), room);
-  lua_createtable(L, (int)n, 0);
-  for (size_t i = 0; i < n; i++) {
-    push_place(L, "address", b[i].p, b[i].stream, b[i].size, b[i].where);
-    lua_pushboolean(L, b[i].first); lua_setfield(L, -2, "first");
-    ty_set_number(L, "state", b[i].state);
-    lua_rawseti(L, -2, (int)i + 1);
-  }
-  return 1;
-}
-
-/* history_begin(most): the history of all devices' memory begins anew */
-static int history_begin(lua_State *L) {
-  if (!available(L)) return ty_throw(L, "record_memory_history: %s", reason);
-  ty_gpu_library.history_begin((size_t)luaL_checknumber(L, 1));
-  return 0;
-}
-
-/* memory_events(device) -> a list of {action=, address= (oom: device_free=), stream=, size=, time_us=, where=}, the oldest first */
-static int memory_events(lua_State *L) {
-  static const char *const actions[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom"};
-  const int k = ty_gpu_at(L, 1, "memory_history");
-  const size_t room = ty_gpu_library.history(k, NULL, 0) + 16;
-  ty_memory_event *e = lua_newuserdata(L, room * sizeof *e);
-  const size_t n = TY_MIN(ty_gpu_library.history(k, e, room), room);
-  lua_createtable(L, (int)n, 0);
-  for (size_t i = 0; i < n; i++) {
-    push_place(L, e[i].action == TY_MEMORY_OOM ? "device_free" : "address", e[i].p, e[i].stream, e[i].size, e[i].where);
-    lua_pushstring(L, actions[e[i].action]); lua_setfield(L, -2, "action");
-    ty_set_number(L, "time_us", (double)e[i].time);
-    lua_rawseti(L, -2, (int)i + 1);
-  }
-  return 1;
-}
-
-static int reset_peaks(lua_State *L) {
-  const int k = ty_gpu_at(L, 1, "reset_peak_memory_stats");
-  ty_gpu_library.reset_peaks(k);
-  return 0;
-}
-
-/* share(device, share or nil) -> the former share of the device's memory that may be reserved */
-static int share(lua_State *L) {
-  const int k = ty_gpu_at(L, 1, "set_per_process_memory_fraction");
-  double before = 1;
-  ty_ctx *ctx = context(L);
-  const ty_status s = ty_gpu_library.share(ctx, k, luaL_optnumber(L, 2, -1), &before);
-  lua_pushnumber(L, before);
-  return answer(L, ctx, s, 1);
-}
+static int sync_count(lua_State *L) { lua_pushnumber(L, ty_gpu_available(L) ? (lua_Number)ty_gpu_library.sync_count() : 0); return 1; }
 
 /* For external profilers: range(text or nil: its end), moment(text), recording(on). */
 static int range(lua_State *L) {
-  if (available(L)) ty_gpu_library.range(lua_isnoneornil(L, 1) ? NULL : luaL_checkstring(L, 1));
+  if (ty_gpu_available(L)) ty_gpu_library.range(lua_isnoneornil(L, 1) ? NULL : luaL_checkstring(L, 1));
   return 0;
 }
 static int moment(lua_State *L) {
   const char *text = luaL_checkstring(L, 1);
-  if (available(L)) ty_gpu_library.moment(text);
+  if (ty_gpu_available(L)) ty_gpu_library.moment(text);
   return 0;
 }
 static int recording(lua_State *L) {
   ty_gpu_at(L, 2, "profiler");
   ty_ctx *ctx = context(L);
   return answer(L, ctx, ty_gpu_library.recording(ctx, lua_toboolean(L, 1)), 0);
-}
-
-static int empty_gpu_cache(lua_State *L) {
-  if (available(L)) for (int i = 0; i < ty_gpu_library.count; i++) ty_gpu_library.device[i].empty_cache(&ty_gpu_library.device[i]);
-  return 0;
-}
-
-/* ---- pinned memory ---- */
-
-static void unpin(void *owner) { ty_gpu_library.unpin(owner); }
-
-ty_status ty_empty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out) {
-  int64_t n = ty_dtype_size[m->dtype];
-  void *p = NULL;
-  if (!available(L)) return ty_error(ctx, "%s", reason);
-  for (int i = 0; i < m->ndim; i++) n *= m->shape[i];
-  TY_TRY(ty_gpu_library.pin(ctx, TY_MAX((size_t)n, 1), &p));
-  ty_status st = ty_from_memory(ctx, p, (size_t)n, m, unpin, p, out);
-  if (st != TY_OK) unpin(p);
-  return st;
-}
-
-static int is_pinned(lua_State *L) {
-  lua_pushboolean(L, ty_check(L, 1, "is_pinned", "argument 1")->storage->drop == unpin);
-  return 1;
-}
-
-ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, size_t most, ty_stage *s) {
-  const ty_meta m = {.dtype = TY_U8, .ndim = 1, .shape = {(int64_t)TY_MIN(most, TY_STAGE)}};
-  *s = (ty_stage){.gpu = k};
-  for (int i = 0; i < 2; i++) {
-    TY_TRY(ty_empty_pinned(L, ctx, &m, &s->block[i]));
-    TY_TRY(ty_gpu_library.event_new(ctx, k, false, &s->event[i]));
-  }
-  return TY_OK;
-}
-
-ty_status ty_stage_room(ty_ctx *ctx, ty_stage *s, void **block) {
-  *block = ty_data(s->block[s->turn]);
-  return ty_gpu_library.event_synchronize(ctx, s->event[s->turn]);      /* done at once where nothing was recorded */
-}
-
-ty_status ty_stage_send(ty_ctx *ctx, ty_stage *s, ty_tensor *to, size_t at, size_t n) {
-  const int turn = s->turn;
-  s->turn = 1 - turn;
-  TY_TRY(ty_device_of(to)->transfer(ctx, ty_device_of(to), to->storage, (size_t)to->offset * (size_t)ty_itemsize(to) + at,
-    s->block[turn]->storage, 0, n, false));
-  return ty_gpu_library.event_record(ctx, s->gpu, s->event[turn], ctx->stream[s->gpu]);
-}
-
-void ty_stage_end(ty_stage *s) {
-  for (int i = 0; i < 2; i++) {
-    ty_release(s->block[i]);               /* pinned memory is freed when copies from it are done */
-    if (s->event[i]) ty_gpu_library.event_free(s->event[i]);
-  }
-}
-
-/* a GPU's tensor -> a copy in pinned memory, to be read once the current stream has been synchronized */
-static int to_pinned(lua_State *L) {
-  ty_state *s = ty_state_of(L);
-  ty_handle *h = ty_new_handle(L, s);
-  ty_tensor *t = ty_check(L, 1, "to_pinned", "argument 1");
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_meta m;
-  ty_meta_of(t, &m);
-  ty_keep_layout(&m, t);
-  return ty_empty_pinned(L, ctx, &m, &h->t) == TY_OK && ty_move_into(ctx, h->t, t, true) == TY_OK ? 1 : ty_raise(L, ctx);
-}
-
-ty_status ty_to_pinned(lua_State *L, ty_ctx *ctx, ty_tensor **t) {
-  ty_tensor *pinned;
-  ty_meta m;
-  if (ty_device_of(*t)->gpu >= 0 || !available(L)) return TY_OK;
-  if (ctx->program) TY_TRY(ty_program_settle(ctx, "pinned memory is made"));
-  ty_meta_of(*t, &m);
-  ty_keep_layout(&m, *t);
-  TY_TRY(ty_empty_pinned(L, ctx, &m, &pinned));
-  const ty_status st = ty_copy_into(ctx, pinned, *t);
-  if (st != TY_OK) { ty_release(pinned); return st; }
-  ty_release(*t);
-  *t = pinned;
-  return TY_OK;
-}
-
-static int pin_memory(lua_State *L) {    /* tensor on the CPU -> a copy in pinned memory */
-  ty_state *s = ty_state_of(L);
-  ty_handle *h = ty_new_handle(L, s);
-  ty_tensor *t = ty_check(L, 1, "pin_memory", "argument 1");
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  if (ty_device_of(t)->gpu >= 0) return ty_throw(L, "pin_memory: argument 1 must be on the cpu, it is on %s", ty_device_of(t)->name);
-  if (!available(L)) return ty_throw(L, "pin_memory: %s", reason);
-  h->t = ty_retain(t);
-  return ty_to_pinned(L, ctx, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 void ty_open_gpu(lua_State *L) {
@@ -466,14 +277,11 @@ void ty_open_gpu(lua_State *L) {
     {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"can_device_access_peer", can_device_access_peer},
     {"synchronize", synchronize}, {"sync_count", sync_count},
-    {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
-    {"history_begin", history_begin}, {"memory_events", memory_events},
-    {"reset_peak_memory_stats", reset_peaks},
-    {"empty_cache", empty_gpu_cache}, {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned},
-    {"flag", flag}, {"own_rng", own_rng}, {"rng_state", rng_state},
-    {"share", share}, {"range", range}, {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
+    {"flag", flag}, {"own_rng", own_rng}, {"rng_state", rng_state}, {"range", range},
+    {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
     {"set_timed_plans", set_timed_plans}, {"timed_plans_set", timed_plans_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
+  ty_open_gpu_memory(L);
   ty_open_streams(L);
   lua_setfield(L, -2, "gpu");
 }
