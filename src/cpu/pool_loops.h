@@ -1,9 +1,11 @@
 /* pool_loops.c's loops for one element type (typed.h); PLACE: an integer type of T's size for positions. */
-#define LANES ((int64_t)(64 / sizeof(T)))
+#define LANES ((int64_t)(VECTOR / sizeof(T)))
 #define V FN(vector)
 #define P FN(places)
-typedef T V __attribute__((vector_size(64)));
-typedef PLACE P __attribute__((vector_size(64)));
+#define I FN(indices)
+typedef T V __attribute__((vector_size(VECTOR)));
+typedef PLACE P __attribute__((vector_size(VECTOR)));
+typedef int64_t I __attribute__((vector_size(VECTOR / sizeof(T) * 8)));
 
 TY_INLINE void FN(load)(V *v, const T *p, int64_t n) {
   if (n >= LANES) memcpy(v, p, sizeof *v);
@@ -14,6 +16,17 @@ TY_INLINE void FN(store)(T *p, const V *v, int64_t n) { memcpy(p, v, n >= LANES 
 
 static T FN(share)(const ty_pool *p, int64_t i, int64_t j) {
   return (T)1 / (p->divisor ? (T)p->divisor : (T)(p->rows[i].count * p->cols[j].count));
+}
+
+TY_INLINE void FN(load_places)(P *at, const int64_t *idx, int64_t n) {
+  I wide = {0};
+  memcpy(&wide, idx, n >= LANES ? sizeof wide : (size_t)n * sizeof *idx);
+  *at = __builtin_convertvector(wide, P);
+}
+
+TY_INLINE void FN(store_places)(int64_t *idx, const P *at, int64_t n) {
+  const I wide = __builtin_convertvector(*at, I);
+  memcpy(idx, &wide, n >= LANES ? sizeof wide : (size_t)n * sizeof *idx);
 }
 
 /* one_...: n channels (SOME, LANES or fewer) of window (i, j). */
@@ -39,7 +52,7 @@ TY_INLINE void FN(one_max)(const ty_pool *p, const T *x, T *y, int64_t *idx, int
   }
   VECTORS {
     FN(store)(y + v * LANES, &best[v], n);
-    for (int64_t k = 0; k < TY_MIN(n, LANES); k++) idx[v * LANES + k] = at[v][k];
+    FN(store_places)(idx + v * LANES, &at[v], n);
   }
 }
 
@@ -61,8 +74,7 @@ TY_INLINE void FN(one_max_back)(const ty_pool *p, T *x, const T *g, const int64_
   P at[4];
   VECTORS {
     FN(load)(&slope[v], g + v * LANES, n);
-    at[v] = (P){0};
-    for (int64_t k = 0; k < TY_MIN(n, LANES); k++) at[v][k] = (PLACE)idx[v * LANES + k];
+    FN(load_places)(&at[v], idx + v * LANES, n);
   }
   TAPS(s, r) {
     T *to = x + (a * p->w + b) * p->c;
@@ -158,3 +170,4 @@ static void FN(maxima_back)(const ty_pool *q, void *x_, void *g_, int64_t *idx, 
 #undef LANES
 #undef V
 #undef P
+#undef I

@@ -4,7 +4,10 @@
 
 #define MIX(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
 #define NEXT_BLOCK(i, n, K) ((i) + (K) < (n) ? TY_MIN((i) + (K), (n) - (K)) : (n))     /* the last block may overlap */
-/* Elements are moved as integers of their size. Not inlined: within larger loops gcc warns of accesses that can't happen. */
+/* Elements are moved as integers of their size. What the same rows hold FURTHER bytes further on is prefetched, since the processor doesn't
+ * follow so many rows: as measured, half the time of large copies. Not inlined: within larger loops gcc warns of accesses that can't
+ * happen. */
+#define FURTHER 256
 #define TRANSPOSE(size, T, K, EXCHANGE) \
   typedef T block_##size __attribute__((vector_size(K * size))); \
   typedef T any_##size __attribute__((may_alias, aligned(size < 4 ? size : 4))); \
@@ -14,9 +17,15 @@
     if (n < K || m < K) for (int64_t j = 0; j < m; j++) for (int64_t i = 0; i < n; i++) o[j * os + i] = x[i * xs + j]; \
     else for (int64_t i = 0; i < n; i = NEXT_BLOCK(i, n, K)) for (int64_t j = 0; j < m; j = NEXT_BLOCK(j, m, K)) { \
       block_##size a[K], b[K]; \
-      for (int k = 0; k < K; k++) memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
+      for (int k = 0; k < K; k++) { \
+        __builtin_prefetch((const char *)(x + (i + k) * xs + j) + FURTHER); \
+        memcpy(&a[k], x + (i + k) * xs + j, sizeof a[k]); \
+      } \
       EXCHANGE \
-      for (int k = 0; k < K; k++) memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); } }
+      for (int k = 0; k < K; k++) { \
+        __builtin_prefetch((char *)(o + (j + k) * os + i) + FURTHER, 1); \
+        memcpy(o + (j + k) * os + i, &b[k], sizeof b[k]); \
+      } } }
 /* Interleaves the elements of each row and the row half a block further down; log2(K) such steps are a transpose. */
 #define TURNS(a, b, K, LOW, HIGH) \
   for (int k = 0; k < K / 2; k++) { b[2 * k] = MIX(a[k], a[k + K / 2], LOW); b[2 * k + 1] = MIX(a[k], a[k + K / 2], HIGH); }
