@@ -232,6 +232,42 @@ describe("memory", function()
     end) < one + 1.5)
   end)
 
+  it("keeps what Functions saved as long as gradients with a history need it, whatever is collected meanwhile", function()
+    local Square = tycho.autograd.Function {
+      forward = function(ctx, x) ctx:save_for_backward(x) return x * x end,
+      backward = function(ctx, g) return g * ctx:saved_tensors() * 2 end}
+    local Cube = tycho.autograd.Function {                             -- a Function's backward calls another
+      forward = function(ctx, x) ctx:save_for_backward(x) return x:pow(3) end,
+      backward = function(ctx, g) return g * Square((ctx:saved_tensors())) * 3 end}
+    local function both(x) return Square(Cube(x)) end                  -- x^6, and 30 x^4
+    local function gradient(fn)                                        -- what fn makes is garbage when it returns
+      local x = tycho.tensor({1, 2}, {requires_grad = true})
+      return x, tycho.grad(fn(x):sum(), x, {create_graph = true})
+    end
+    local function hooked(x)
+      local y = x * 1
+      y:register_hook(function(g) return Square(g) end)                -- 4 x^2; then (8 x)^2
+      return (y * y):sum()
+    end
+    for _, c in ipairs {{both, {30, 480}}, {function(x) return tycho.utils.checkpoint(both, x) end, {30, 480}}, {hooked, {64, 256}},
+        {function(x) return both(tycho.utils.checkpoint(function(a) return a * 1 end, x)) end, {30, 480}}} do
+      local x, g = gradient(c[1])
+      collectgarbage() collectgarbage()
+      g:sum():backward()
+      assert.same(c[2], x.grad:totable())
+    end
+    local held = setmetatable({}, {__mode = "k"})                      -- and no longer
+    local Held = tycho.autograd.Function {
+      forward = function(ctx, x) held[ctx] = true ctx:save_for_backward(x) return x * x end,
+      backward = function(ctx, g) return g * ctx:saved_tensors() * 2 end}
+    do
+      local _, g = gradient(function(x) return Held(Held(x)) end)
+      g:sum():backward()
+    end
+    collectgarbage() collectgarbage()
+    assert.is_nil(next(held))
+  end)
+
   it("says how much was asked for when there is no more #cpu", function()
     local ok, err = pcall(tycho.empty, 2 ^ 45)
     assert.is_false(ok)

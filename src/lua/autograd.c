@@ -169,6 +169,33 @@ static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
 }
 
 /* Takes the value on top as operand i's gradient, and pops it. */
+/* ---- contexts: results of a pass with create_graph have histories with contexts of autograd.Functions, which their handles hold ---- */
+
+/* Adds what the handle holds to the keys of the table on top. */
+static void note_contexts(lua_State *L, int index) {
+  const ty_handle *h = ty_is_handle(L, index);
+  if (!h || !h->anchored) return;
+  lua_getfenv(L, index);
+  lua_pushboolean(L, true);
+  lua_rawset(L, -3);
+}
+
+void ty_note_contexts(lua_State *L, int index) {
+  ty_private(L, TY_R_PASS);
+  if (lua_istable(L, -1)) note_contexts(L, index);
+  lua_pop(L, 1);
+}
+
+/* Makes the table on top, or nil, the running pass's; leaves that of the pass around it instead. */
+static void swap_contexts(lua_State *L) {
+  ty_private(L, TY_R_PASS);
+  lua_insert(L, -2);
+  lua_pushvalue(L, lua_upvalueindex(2));
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, TY_R_PASS);
+  lua_pop(L, 1);
+}
+
 static void take_gradient(lua_State *L, ty_tape_call *r, int i, const char *who) {
   if (!lua_isnil(L, -1) && r->needs[i]) {
     char what[40];
@@ -267,6 +294,7 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   if (n->internal) {                       /* in one list: the stack may not hold so many */
     for (int i = 0; i < n->nin; i++) {
       lua_rawgeti(L, base + 1, i + 1);
+      ty_note_contexts(L, lua_gettop(L));
       take_gradient(L, r, i, "checkpoint");
     }
     lua_settop(L, base);
@@ -275,7 +303,10 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
       if (!lua_isnil(L, k))
         return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
     lua_settop(L, base + n->nin);
-    for (int i = n->nin - 1; i >= 0; i--) take_gradient(L, r, i, "Function");
+    for (int i = n->nin - 1; i >= 0; i--) {
+      ty_note_contexts(L, lua_gettop(L));
+      take_gradient(L, r, i, "Function");
+    }
   }
   const bool retained = r->ctx->retains;
   if ((retained && !n->internal) || ty_program_is_broken(r->ctx)) return 0;
@@ -376,17 +407,30 @@ static int backward(lua_State *L) {
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6), false};
   lua_createtable(L, ninput, 0);         /* allocations come first: finalizers may free tensors */
   int list = lua_gettop(L);
+  lua_newtable(L);
+  const int contexts = lua_gettop(L);
+  for (int k = 1; k <= 2 && o.create_graph; k++)
+    for (int i = 1; i <= (int)lua_objlen(L, k); i++) {
+      lua_rawgeti(L, k, i);
+      lua_pushvalue(L, contexts);
+      note_contexts(L, lua_gettop(L) - 1);
+      lua_pop(L, 2);
+    }
   for (int i = 0; i < ninput; i++) { ty_new_handle(L, s); lua_rawseti(L, list, i + 1); result[i] = NULL; }
   ty_modes *m = ty_own_modes(L, s);      /* rules run under this coroutine's modes */
   nroot = list_of(L, 1, roots, outs, "output", false);
   for (int i = 0; i < nroot; i++) grads[i] = NULL;
   if (list_of(L, 2, grads, outs, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
   if (given) list_of(L, 3, inputs, ins, "input", false);
+  if (o.create_graph) lua_pushvalue(L, contexts);
+  else lua_pushnil(L);
+  swap_contexts(L);
   m->pinned++;
   s->L = L;                              /* finalizers may have run since, in other coroutines */
   ty_status st = ty_backward(&m->ctx, roots, grads, nroot, given ? inputs : NULL, ninput, result, o);
   m->pinned--;
   s->L = L;
+  swap_contexts(L);
   if (st != TY_OK) {
     memcpy(s->modes.ctx.err, m->ctx.err, TY_ERRLEN);
     ty_modes_share_again(L, s);
@@ -398,11 +442,19 @@ static int backward(lua_State *L) {
     return ty_raise(L, &s->modes.ctx);
   }
   ty_modes_share_again(L, s);
+  lua_pushnil(L);
+  const bool any = lua_next(L, contexts) != 0;
   for (int i = 0; i < ninput; i++) {
     lua_rawgeti(L, list, i + 1);
-    ty_handle *h = lua_touserdata(L, -1);
+    const int at = lua_gettop(L);
+    ty_handle *h = lua_touserdata(L, at);
     h->t = result[i];
-    lua_pop(L, 1);
+    if (any && h->t) {
+      lua_pushvalue(L, contexts);
+      lua_setfenv(L, at);
+      h->anchored = true;
+    }
+    lua_settop(L, at - 1);
     if (!result[i]) { lua_pushboolean(L, false); lua_rawseti(L, list, i + 1); }
   }
   lua_pushvalue(L, list);

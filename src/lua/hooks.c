@@ -37,6 +37,7 @@ static int run_hooks(lua_State *L) {
         g->storage->backend->name, ty_dtype_names[(*r->gout)->dtype], (*r->gout)->storage->backend->name);
     if (!TY_SAME_SHAPE(g, *r->gout))
       return ty_throw(L, "register_hook: the hook returned shape %s for a gradient of shape %s", ty_shape_of(g), ty_shape_of(*r->gout));
+    ty_note_contexts(L, list + 1);
     ty_retain(g);
     ty_release(*r->gout);
     *r->gout = g;

@@ -24,6 +24,8 @@ ty_status ty_protected(ty_tape_call *r, int which);
 
 /* Gives the handle at index a new environment that holds the value on top (popped) and the former environment. */
 void ty_anchor(lua_State *L, int index);
+/* A handle of a gradient that comes from the program: the results of the running pass, if it has create_graph, hold what it holds. */
+void ty_note_contexts(lua_State *L, int index);
 uint64_t ty_new_key(lua_State *L, ty_state *s, int value);   /* a key for the value at that index in the weak table TY_R_ANCHORS */
 void ty_open_hooks(lua_State *L, int run);     /* adds functions to the table on top, and those for ty_protected to that at run */
 #endif
