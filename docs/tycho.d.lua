@@ -11490,13 +11490,13 @@ function tycho.cuda.memory.set_allocator_settings(settings) end
 ---@param settings any
 function tycho.cuda.set_allocator_settings(settings) end
 
---- `(path, alloc_name, free_name)` functions of a shared library that give GPU memory instead of the driver, for a MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, and are asked for segments that Tycho caches and cuts into tensors' blocks.
+--- `(path, alloc_name, free_name)` functions of a shared library that give GPU memory instead of the driver, for a MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, must not call Tycho, and are asked for segments that Tycho caches and cuts into tensors' blocks.
 ---@param path any
 ---@param alloc_name any
 ---@param free_name any
 function tycho.cuda.CUDAPluggableAllocator(path, alloc_name, free_name) end
 
---- `(path, alloc_name, free_name)` functions of a shared library that give GPU memory instead of the driver, for a MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, and are asked for segments that Tycho caches and cuts into tensors' blocks.
+--- `(path, alloc_name, free_name)` functions of a shared library that give GPU memory instead of the driver, for a MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, must not call Tycho, and are asked for segments that Tycho caches and cuts into tensors' blocks.
 ---@param path any
 ---@param alloc_name any
 ---@param free_name any
@@ -11510,11 +11510,11 @@ function tycho.cuda.change_current_allocator(allocator) end
 ---@param allocator any
 function tycho.cuda.memory.change_current_allocator(allocator) end
 
---- `(allocator=)` a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back.
+--- `(allocator=)` a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back; what graphs had, with empty_cache().
 ---@param allocator? any
 function tycho.cuda.MemPool(allocator) end
 
---- `(allocator=)` a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back.
+--- `(allocator=)` a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back; what graphs had, with empty_cache().
 ---@param allocator? any
 function tycho.cuda.memory.MemPool(allocator) end
 
@@ -11538,11 +11538,11 @@ function tycho.cuda.memory.record_memory_history(on, options) end
 ---@param options? table
 function tycho.cuda.record_memory_history(on, options) end
 
---- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
+--- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "segment_map" and "segment_unmap" (the same, of a part of an expandable segment), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
 ---@param device any
 function tycho.cuda.memory.memory_history(device) end
 
---- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
+--- `(device)` What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}. action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from the device, and back), "segment_map" and "segment_unmap" (the same, of a part of an expandable segment), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
 ---@param device any
 function tycho.cuda.memory_history(device) end
 

@@ -62,6 +62,19 @@ describe("segments of GPU memory", function()
     collectgarbage() collectgarbage()
     cuda.empty_cache()
     assert.equal(reserved, cuda.memory_reserved())
+    do
+      local pool = cuda.MemPool()
+      assert.equal(pool.id, cuda.use_mem_pool(pool, function()
+        local id = pool.id
+        pool.held, pool.id = nil, nil                                  -- whatever a program does with its table
+        collectgarbage() collectgarbage()
+        local w = tycho.ones(3, {device = "cuda"})
+        assert.equal(3, w:sum():item())
+        w:free()
+        pool.id = id
+        return id
+      end))
+    end
     helper.fails("argument 1 must be a MemPool, got 3", cuda.use_mem_pool, 3, print)
     helper.fails("argument 2 must be a function, got nil", cuda.use_mem_pool, cuda.MemPool())
   end)
@@ -111,6 +124,7 @@ describe("segments of GPU memory", function()
     helper.fails("memory has been allocated already", cuda.change_current_allocator,
       cuda.CUDAPluggableAllocator(path, "sim_alloc", "sim_take_back"))
     helper.fails("argument 1 must be an allocator", cuda.MemPool, 3)
+    helper.fails("argument 1 must be an allocator, got nil", cuda.change_current_allocator)
     x:free()
   end) end
 
@@ -190,12 +204,22 @@ describe("segments of GPU memory", function()
     for n = 5, 60, 5 do tycho.empty(n * MB / 4, {device = "cuda"}):free() end      -- each one larger than what is cached
     assert.equal(before + 64 * MB, cuda.memory_reserved())
     fresh()
+    cuda.record_memory_history(true)
+    full(20, 1):free()
+    fresh()
+    local seen = {}
+    for i, e in ipairs(cuda.memory_history()) do seen[i] = ("%s %d"):format(e.action, e.size / MB) end
+    cuda.record_memory_history(false)
+    assert.equal("segment_map 32, alloc 20, free_requested 20, free_completed 20, segment_unmap 32", table.concat(seen, ", "))
     local a, b, c = full(16, 1), full(16, 2), full(16, 3)
     local at = tostring(b:data_ptr())
     b:free()
     assert.equal(before + 32 * MB, fresh())                            -- b's piece between the others
     local ranges = 0
-    for _, s in ipairs(cuda.memory_snapshot()) do if s.expandable then ranges = ranges + 1 end end
+    for _, s in ipairs(cuda.memory_snapshot()) do
+      if s.expandable then ranges = ranges + 1 end
+      assert.equal(s.expandable and "large" or "small", s.segment_type)
+    end
     assert.equal(2, ranges)
     assert.equal(16 * MB, a:sum():item() + c:sum():item())
     b = full(16, 4)
@@ -212,7 +236,11 @@ describe("segments of GPU memory", function()
     -- a limit, other streams, graphs and pools
     local _, total = cuda.mem_get_info()
     cuda.set_per_process_memory_fraction((before + 40 * MB) / total)
+    local segments = cuda.memory_stats().segments
     helper.fails("out of memory", full, 41, 1)
+    helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"})
+    cuda.use_mem_pool(cuda.MemPool(), function() helper.fails("out of memory", tycho.empty, 2 ^ 40, {device = "cuda"}) end)
+    assert.equal(segments, cuda.memory_stats().segments)               -- no addresses are left behind
     a = full(20, 1)
     assert.equal(5 * MB, a:sum():item())
     a:free()

@@ -1,7 +1,7 @@
 -- tycho.cuda's functions of memory: what the allocator holds and did, its settings, memory pools.
 --
--- Idea: the allocator is in src/cuda/memory.c; here its numbers get PyTorch's names and forms. Invariant: a memory pool is current in one
--- coroutine, and use_mem_pool() holds it as long as it is.
+-- Idea: the allocator is in src/cuda/memory.c and segment.c; here its numbers get PyTorch's names and forms. Invariant: a memory pool is
+-- current in one coroutine, and use_mem_pool() holds it as long as it is.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
@@ -109,13 +109,13 @@ function cuda.set_allocator_settings(settings)
   set("set_allocator_settings", settings)
 end
 local CONF = "TYCHO_CUDA_ALLOC_CONF"
-if os.getenv(CONF) then set(CONF, parsed(CONF, os.getenv(CONF))) end
+if os.getenv(CONF) and gpu.first_settings() then set(CONF, parsed(CONF, os.getenv(CONF))) end
 
 ---- memory pools ----
 -- CUDAPluggableAllocator(path, alloc_name, free_name): functions of a shared library that give GPU memory instead of the driver, for a
 -- MemPool or change_current_allocator(): void *alloc(ssize_t size, int device, cudaStream_t stream), NULL where there is none, and void
--- free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, and are asked for segments that Tycho
--- caches and cuts into tensors' blocks.
+-- free(void *p, ssize_t size, int device, cudaStream_t stream). They may be called from any thread, must not call Tycho, and are asked for
+-- segments that Tycho caches and cuts into tensors' blocks.
 function cuda.CUDAPluggableAllocator(path, alloc_name, free_name)
   for i, v in ipairs {path or false, alloc_name or false, free_name or false} do
     options.expect("CUDAPluggableAllocator", i, v, type(v) == "string", "a string")
@@ -123,13 +123,17 @@ function cuda.CUDAPluggableAllocator(path, alloc_name, free_name)
   return gpu.source(path, alloc_name, free_name)
 end
 -- Makes a CUDAPluggableAllocator give all GPU memory that isn't in pools; before the first tensor on a GPU.
-function cuda.change_current_allocator(allocator) gpu.set_source(allocator) end
+function cuda.change_current_allocator(allocator)
+  options.expect("change_current_allocator", 1, allocator, allocator ~= nil, "an allocator")
+  gpu.set_source(allocator)
+end
 
 -- snapshot(device): the pool's segments, as memory_snapshot() gives them.
 local MemPool = {}
 local POOL_META = {__index = MemPool, __tostring = function(p) return "memory pool " .. p.id end}
 -- MemPool(allocator=): a pool of GPU memory, whose segments only serve what is allocated within use_mem_pool(): apart from other memory, or
--- from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back.
+-- from an allocator of the program's own. Field id. When it and its tensors are gone, the memory goes back;
+-- what graphs had, with empty_cache().
 function cuda.MemPool(allocator)
   local pool = gpu.mempool_new(allocator)
   return setmetatable({held = pool, id = gpu.mempool_id(pool)}, POOL_META)
@@ -145,10 +149,11 @@ end
 function cuda.use_mem_pool(pool, fn, ...)
   options.expect("use_mem_pool", 1, pool, is_pool(pool), "a MemPool")
   if not modes.callable(fn) then fail("use_mem_pool: argument 2 must be a function, got " .. type(fn)) end
-  local before = gpu.use_mempool(pool.held)
+  local held = pool.held
+  local before = gpu.use_mempool(held)
   return options.finally(function()
     gpu.use_mempool(before)
-    return pool                                          -- keeps it alive until here
+    return held                                          -- keeps it alive until here
   end, fn, ...)
 end
 
@@ -173,8 +178,8 @@ end
 local function line_of(where) return where and where:gsub(": $", "") or nil end
 -- What the allocator did since record_memory_history(), the oldest first: a list of {action=, address=, size=, stream=, time_us=, where=}.
 -- action: "alloc", "free_requested", "free_completed" (no stream uses the block any more), "segment_alloc" and "segment_free" (memory from
--- the device, and back), "oom" (it has device_free= instead of an address). size in bytes; time_us: microseconds since 1970;
--- where="train.lua:12", or nil: the line that allocated the block.
+-- the device, and back), "segment_map" and "segment_unmap" (the same, of a part of an expandable segment), "oom" (it has device_free=
+-- instead of an address). size in bytes; time_us: microseconds since 1970; where="train.lua:12", or nil: the line that allocated the block.
 function cuda.memory_history(device)
   local events = gpu.memory_events(device)
   for _, e in ipairs(events) do e.where = line_of(e.where) end
@@ -190,6 +195,7 @@ function cuda.memory_snapshot(device)
   for _, b in ipairs(gpu.memory_blocks(device)) do
     if b.first then
       s = {device = name, address = b.address, total_size = 0, allocated_size = 0, stream = b.stream, pool = b.pool,
+        segment_type = b.small and "small" or "large",
         expandable = b.expandable, blocks = {}}
       segments[#segments + 1] = s
     end
@@ -197,7 +203,6 @@ function cuda.memory_snapshot(device)
     if b.state == 1 then s.allocated_size = s.allocated_size + b.size end
     s.blocks[#s.blocks + 1] = {address = b.address, size = b.size, state = STATES[b.state], where = line_of(b.where)}
   end
-  for _, segment in ipairs(segments) do segment.segment_type = segment.total_size <= 2^21 and "small" or "large" end
   return segments
 end
 

@@ -46,11 +46,11 @@ typedef struct {
   long long used[TY_GPU_SIZES], free[TY_GPU_SIZES];                                       /* blocks in tensors' use; in the cache */
 } ty_gpu_stats;
 
-/* A piece of a segment, which the driver gave at once; first: its first piece; pool: its memory pool, 0 the general one. where: the line
- * that made it, "" if unknown. */
+/* A piece of a segment, which the driver gave at once; first: its first piece; small: for small blocks alone; pool: its memory
+ * pool, 0 the general one. where: the line that made it, "" if unknown. */
 typedef enum { TY_BLOCK_FREE, TY_BLOCK_USED, TY_BLOCK_AWAITED } ty_block_state;      /* awaited: released, but other streams still use it */
 typedef struct {
-  bool first, expandable;
+  bool first, expandable, small;
   ty_block_state state;
   const void *p, *stream;
   size_t size;
@@ -65,9 +65,11 @@ typedef struct {
   void (*free)(void *p, ssize_t n, int gpu, void *stream);
 } ty_gpu_source;
 
-/* What the allocator did. FREE_REQUESTED: the tensor has gone; FREE_COMPLETED: the block can be handed out again; OOM: size had no room. */
+/* What the allocator did. FREE_REQUESTED: the tensor has gone; FREE_COMPLETED: the block can be handed out again; MAP, UNMAP: of a part of
+ * an expandable segment; OOM: size had no room. */
 typedef enum {
-  TY_MEMORY_ALLOC, TY_MEMORY_FREE_REQUESTED, TY_MEMORY_FREE_COMPLETED, TY_MEMORY_SEGMENT_ALLOC, TY_MEMORY_SEGMENT_FREE, TY_MEMORY_OOM
+  TY_MEMORY_ALLOC, TY_MEMORY_FREE_REQUESTED, TY_MEMORY_FREE_COMPLETED, TY_MEMORY_SEGMENT_ALLOC, TY_MEMORY_SEGMENT_FREE,
+  TY_MEMORY_SEGMENT_MAP, TY_MEMORY_SEGMENT_UNMAP, TY_MEMORY_OOM
 } ty_memory_action;
 typedef struct {
   ty_memory_action action;
@@ -106,7 +108,8 @@ typedef struct {
   /* Limits what is reserved to a share of the device's memory; share < 0: no change. *before: the share so far. */
   ty_status (*share)(ty_ctx *ctx, int gpu, double share, double *before);
   /* A memory pool: what is allocated while it is ctx->mempool has segments of its own, from source or, if that is NULL, from the driver.
-     After the last release they go back as soon as their tensors are gone. */
+     After the last release they go back when their tensors are gone; what a graph's pool had, when the cache is emptied. The functions of
+     source are called with the device current, and must not call the library. */
   ty_status (*mempool_new)(ty_ctx *ctx, const ty_gpu_source *source, void **out);
   void (*mempool_retain)(void *pool);
   void (*mempool_release)(void *pool);

@@ -266,7 +266,8 @@ size_t ty_cuda_snapshot(int gpu, ty_gpu_block *out, size_t room) {
   for (const ty_block *s = ty_heaps[gpu].segment; s; s = s->later)
     for (const ty_block *b = s; b; b = b->after) {
       if (b->unmapped || n++ >= room) continue;
-      out[n - 1] = (ty_gpu_block){.first = b == s || b->before->unmapped, .expandable = b->piece > 0, .pool = b->home->id, .p = b->p,
+      out[n - 1] = (ty_gpu_block){.first = b == s || b->before->unmapped, .expandable = b->piece > 0, .small = b->small,
+        .pool = b->home->id, .p = b->p,
         .state = b->free ? TY_BLOCK_FREE : b->awaited ? TY_BLOCK_AWAITED : TY_BLOCK_USED, .stream = b->stream, .size = b->size};
       if (b->where) snprintf(out[n - 1].where, sizeof out[n - 1].where, "%s", b->where);
     }

@@ -14,7 +14,7 @@
 
 typedef struct {
   uint64_t id;                             /* 0: the general pool */
-  long handles, segments;                  /* no handles: its segments go back as soon as their blocks are free, then it ends */
+  long handles, segments;                  /* no handles: its segments go back when their blocks are free, then it ends */
   ty_gpu_source source;
 } ty_mempool;
 
@@ -22,8 +22,8 @@ typedef struct ty_block {
   char *p;
   size_t size;
   ty_mempool *home;
-  struct ty_block *before, *after;            /* neighbours in the segment */
-  struct ty_block *prev, *next;               /* in a list of free blocks; next: also in the list of waiting ones */
+  struct ty_block *before, *after;         /* neighbours in the segment */
+  struct ty_block *prev, *next;            /* in a list of free blocks; next: also in the list of waiting ones */
   ty_stream *stream;
   uint64_t graph_pool;                     /* id of the graph pool it was allocated for; 0: none */
   uint64_t since;                          /* free: the heap's clock when it became so */
@@ -35,14 +35,14 @@ typedef struct ty_block {
   bool awaited;                            /* in the list of waiting blocks */
   bool unmapped;                           /* addresses without memory */
   size_t piece;                            /* of its expandable segment; 0: the segment is an ordinary one */
-  struct ty_block *earlier, *later;           /* a segment's first block: in the list of segments */
+  struct ty_block *earlier, *later;        /* a segment's first block: in the list of segments */
   char *where;                             /* the program's line that allocated it, or NULL */
 } ty_block;
 
 typedef struct {
-  ty_block *bin[2][BINS];                     /* free blocks: large, small; by the power of two of their size */
-  ty_block *waiting, *last;                   /* blocks that wait for events, the oldest first */
-  ty_block *segment;                          /* list of segments: the first block of each, which stays the first */
+  ty_block *bin[2][BINS];                  /* free blocks: large, small; by the power of two of their size */
+  ty_block *waiting, *last;                /* blocks that wait for events, the oldest first */
+  ty_block *segment;                       /* list of segments: the first block of each, which stays the first */
   long long allocated, peak_allocated, reserved, peak_reserved, allocations, segments, used[TY_GPU_SIZES];
   long long retries, failures;             /* refused allocations; a failure has two: before and after the cache is emptied */
   size_t refused;                          /* the last one's bytes */

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include "cuda.h"
 
-#define SPARE ((size_t)512)                /* a spare block may be larger than asked for by this, and by twice */
+#define SPARE ((size_t)512)                /* a spare block may have twice the bytes that are asked for, and so many more */
 
 typedef struct pinned { char *p; size_t n; struct pinned *next; cudaEvent_t last; } pinned;   /* last: after the last copy, or NULL */
 static pinned *pins, *spare;

@@ -14,13 +14,17 @@ static size_t up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 ty_mempool ty_general_pool = {.handles = 1};
 
+/* Once a pool has no handles its segments go back as soon as they are free; what a graph's pool has then, or while a graph is captured,
+ * when the cache is emptied. */
 static void mempool_drop(ty_mempool *m, long *count) { if (--*count == 0 && m->handles + m->segments == 0) ty_free(m); }
 
 /* n bytes at p, of b's segment, come from the device, or go back (n < 0). */
 static void count_reserved(ty_heap *h, const ty_block *b, const char *p, long long n) {
   h->reserved += n;
   h->peak_reserved = TY_MAX(h->peak_reserved, h->reserved);
-  ty_memory_happened(ty_gpu_of(h), n > 0 ? TY_MEMORY_SEGMENT_ALLOC : TY_MEMORY_SEGMENT_FREE, p, (size_t)llabs(n), b->stream, NULL);
+  const ty_memory_action what = b->piece ? n > 0 ? TY_MEMORY_SEGMENT_MAP : TY_MEMORY_SEGMENT_UNMAP
+    : n > 0 ? TY_MEMORY_SEGMENT_ALLOC : TY_MEMORY_SEGMENT_FREE;
+  ty_memory_happened(ty_gpu_of(h), what, p, (size_t)llabs(n), b->stream, NULL);
 }
 
 static void segment_add(ty_heap *h, ty_block *b) {
@@ -40,11 +44,15 @@ static void segment_free(ty_heap *h, ty_block *b) {
   h->segments--;
   if (!b->unmapped) count_reserved(h, b, b->p, -(long long)b->size);
   if (b->unmapped) ty_vmm_release(b->p, b->size);
-  else if (b->home->source.free) {         /* the driver's function waits for work that may still use the memory */
+  else {
+    ty_use(ty_gpu_of(h));
     ty_count_sync();
-    cudaStreamSynchronize(b->stream->s);
-    b->home->source.free(b->p, (ssize_t)b->size, ty_gpu_of(h), b->stream->s);
-  } else cudaFree(b->p);
+    if (b->home->source.free) {            /* the driver's function waits for work that may still use the memory */
+      cudaStreamSynchronize(b->stream->s);
+      b->home->source.free(b->p, (ssize_t)b->size, ty_gpu_of(h), b->stream->s);
+      cudaGetLastError();                  /* an error of the program's function isn't the next launch's */
+    } else cudaFree(b->p);
+  }
   mempool_drop(b->home, &b->home->segments);
   free(b);
 }
@@ -106,8 +114,8 @@ static void choose_older(ty_heap *h, ty_block *b, void *arg) {
   if ((!*oldest || b->since < (*oldest)->since) && spare_of(b, &at)) *oldest = b;
 }
 
-/* By the setting garbage_collection_threshold: gives back the segments that have been free longest until size bytes more keep reserved
- * within that share of the memory. */
+/* By the setting garbage_collection_threshold: gives back what has been free longest until size bytes more keep reserved within that share
+ * of the memory. */
 static void trim(ty_heap *h, size_t size) {
   size_t left, total = h->most;
   if (ty_core->flags->garbage_collection_threshold <= 0 || ty_anyone_captures()) return;
@@ -115,8 +123,9 @@ static void trim(ty_heap *h, size_t size) {
   while ((double)h->reserved + (double)size > ty_core->flags->garbage_collection_threshold * (double)total) {
     ty_block *oldest = NULL;
     each_free(h, choose_older, &oldest);
-    if (!oldest) return;
-    release(h, oldest, NULL);
+    const long long before = h->reserved;
+    if (oldest) release(h, oldest, NULL);
+    if (h->reserved == before) return;
   }
 }
 
@@ -130,8 +139,12 @@ static ty_block *segment_new(ty_heap *h, bool small, size_t n, ty_stream *s, ty_
   void *p = NULL;
   if (!b) return NULL;
   if (home->source.alloc) p = home->source.alloc((ssize_t)size, ty_gpu_of(h), s->s);
-  else if (cudaMalloc(&p, size) != cudaSuccess) { cudaGetLastError(); p = NULL; }
-  if (!p) return free(b), NULL;
+  else if (cudaMalloc(&p, size) != cudaSuccess) p = NULL;
+  if (!p) {
+    cudaGetLastError();
+    free(b);
+    return NULL;
+  }
   *b = (ty_block){.p = p, .size = size, .home = home, .stream = s, .small = small};
   segment_add(h, b);
   count_reserved(h, b, p, (long long)size);
@@ -188,8 +201,8 @@ static bool map(ty_heap *h, ty_block *b, size_t n) {
   return done == size;
 }
 
-/* A block of at least n bytes of an expandable segment, in no list; NULL: no memory. */
-static ty_block *expand(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempool *home) {
+/* A block of at least n bytes of an expandable segment, in no list; NULL: no memory, or *addresses is false. */
+static ty_block *expand(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempool *home, bool *addresses) {
   trim(h, up(n, PIECE(small)));            /* first, since it may give back neighbours of what is mapped */
   for (ty_block *b, *at = NULL;;) {
     size_t missing = 0;
@@ -197,8 +210,14 @@ static ty_block *expand(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempo
     for (; segment; segment = segment->later)
       if (segment->piece && segment->stream == s && segment->small == small && segment->home == home &&
           (at = unmapped_in_run(segment, n, &missing))) break;
-    if (!segment && (!(segment = addresses_new(h, small, s, home)) || !(at = unmapped_in_run(segment, n, &missing)))) return NULL;
-    if (!map(h, at, missing)) return NULL;
+    if (!segment) {
+      segment = addresses_new(h, small, s, home);
+      at = segment ? unmapped_in_run(segment, n, &missing) : NULL;     /* NULL: n is more than all addresses */
+    }
+    if (!(*addresses = segment)) return NULL;
+    const bool mapped = at && map(h, at, missing);
+    if (segment->unmapped && !segment->after) segment_free(h, segment);
+    if (!mapped) return NULL;
     if ((b = ty_find_block(h, small, n, s, home))) return ty_unlist_block(h, b), b;
   }
 }
@@ -207,7 +226,9 @@ ty_block *ty_more_memory(ty_heap *h, bool small, size_t n, ty_stream *s, ty_memp
   const bool expands = ty_core->flags->expandable_segments && ty_cuda_cached() && !home->source.alloc && !fresh;
   /* a graph's pool may grow during capture: the allocation isn't recorded */
   const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);
-  ty_block *b = expands ? expand(h, small, n, s, home) : segment_new(h, small, n, s, home);
+  bool addresses = false;
+  ty_block *b = expands ? expand(h, small, n, s, home, &addresses) : NULL;
+  if (!addresses) b = segment_new(h, small, n, s, home);       /* also where the driver has no virtual memory management */
   ty_capture_mode(mode);
   if (!b) h->retries++;
   return b;

@@ -49,8 +49,8 @@ static void push_place(lua_State *L, const char *at, const void *p, const void *
   if (where[0]) { lua_pushstring(L, where); lua_setfield(L, -2, "where"); }
 }
 
-/* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, pool=, expandable=, where=},
- * segment by segment */
+/* memory_blocks(device) -> a list of {first=, state= (0 free, 1 used, 2 awaited), address=, stream=, size=, pool=, expandable=, small=,
+ * where=}, segment by segment */
 static int memory_blocks(lua_State *L) {
   const int k = ty_gpu_at(L, 1, "memory_snapshot");
   const size_t room = ty_gpu_library.snapshot(k, NULL, 0) + 16;
@@ -63,6 +63,7 @@ static int memory_blocks(lua_State *L) {
     ty_set_number(L, "state", b[i].state);
     ty_set_number(L, "pool", (double)b[i].pool);
     lua_pushboolean(L, b[i].expandable); lua_setfield(L, -2, "expandable");
+    lua_pushboolean(L, b[i].small); lua_setfield(L, -2, "small");
     lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
@@ -77,7 +78,8 @@ static int history_begin(lua_State *L) {
 
 /* memory_events(device) -> a list of {action=, address= (oom: device_free=), stream=, size=, time_us=, where=}, the oldest first */
 static int memory_events(lua_State *L) {
-  static const char *const actions[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom"};
+  static const char *const actions[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map",
+    "segment_unmap", "oom"};
   const int k = ty_gpu_at(L, 1, "memory_history");
   const size_t room = ty_gpu_library.history(k, NULL, 0) + 16;
   ty_memory_event *e = lua_newuserdata(L, room * sizeof *e);
@@ -134,9 +136,18 @@ static int setting(lua_State *L) {
   return 1;
 }
 
+/* first_settings() -> whether nobody has asked before: the settings are the process's, which may have several Lua states */
+static int first_settings(lua_State *L) {
+  static atomic_bool asked;
+  lua_pushboolean(L, !atomic_exchange(&asked, true));
+  return 1;
+}
+
 /* ---- memory pools ---- */
 
 static void release_pool(void *pool) { ty_gpu_library.mempool_release(pool); }
+
+static void forget_source(void *source) { ty_free(source); }
 
 static void *function_in(lua_State *L, void *lib, const char *path, const char *name) {
   void *f = dlsym(lib, name);
@@ -149,7 +160,7 @@ static int source(lua_State *L) {
   const char *path = luaL_checkstring(L, 1), *alloc = luaL_checkstring(L, 2), *take = luaL_checkstring(L, 3);
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!lib) return ty_throw(L, "CUDAPluggableAllocator: %s", dlerror());
-  ty_gpu_source **box = (ty_gpu_source **)ty_new_box(L, ty_free);
+  ty_gpu_source **box = (ty_gpu_source **)ty_new_box(L, forget_source);
   if (!(*box = ty_malloc(sizeof **box))) return ty_throw(L, "CUDAPluggableAllocator: out of memory");
   *(void **)&(*box)->alloc = function_in(L, lib, path, alloc);
   *(void **)&(*box)->free = function_in(L, lib, path, take);
@@ -157,7 +168,7 @@ static int source(lua_State *L) {
 }
 
 static const ty_gpu_source *source_at(lua_State *L, int i) {
-  return lua_isnoneornil(L, i) ? NULL : ty_box_at(L, i, ty_free, "an allocator");
+  return lua_isnoneornil(L, i) ? NULL : ty_box_at(L, i, forget_source, "an allocator");
 }
 
 static int mempool_new(lua_State *L) {   /* (source or nil) -> pool */
@@ -288,7 +299,8 @@ void ty_open_gpu_memory(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
     {"history_begin", history_begin}, {"memory_events", memory_events}, {"reset_peak_memory_stats", reset_peaks},
-    {"empty_cache", empty_gpu_cache}, {"share", share}, {"setting", setting}, {"source", source}, {"set_source", set_source},
+    {"empty_cache", empty_gpu_cache}, {"share", share}, {"setting", setting}, {"first_settings", first_settings},
+    {"source", source}, {"set_source", set_source},
     {"mempool_new", mempool_new}, {"mempool_id", mempool_id}, {"use_mempool", use_mempool},
     {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
