@@ -168,7 +168,6 @@ static void push_source(lua_State *L, ty_tape_call *r, src s, int item) {
   else lua_pushnumber(L, o->kind == TY_FLOAT ? o->f : (double)o->i);   /* a boolean counts as 0 or 1 */
 }
 
-/* Takes the value on top as operand i's gradient, and pops it. */
 /* ---- contexts: results of a pass with create_graph have histories with contexts of autograd.Functions, which their handles hold ---- */
 
 /* Adds what the handle holds to the keys of the table on top. */
@@ -196,6 +195,9 @@ static void swap_contexts(lua_State *L) {
   lua_pop(L, 1);
 }
 
+/* ---- rules and Functions ---- */
+
+/* Takes the value on top as operand i's gradient, and pops it. */
 static void take_gradient(lua_State *L, ty_tape_call *r, int i, const char *who) {
   if (!lua_isnil(L, -1) && r->needs[i]) {
     char what[40];
@@ -407,7 +409,8 @@ static int backward(lua_State *L) {
   ty_backward_opts o = {lua_toboolean(L, 4), lua_toboolean(L, 5), lua_toboolean(L, 6), false};
   lua_createtable(L, ninput, 0);         /* allocations come first: finalizers may free tensors */
   int list = lua_gettop(L);
-  lua_newtable(L);
+  if (o.create_graph) lua_newtable(L);
+  else lua_pushnil(L);
   const int contexts = lua_gettop(L);
   for (int k = 1; k <= 2 && o.create_graph; k++)
     for (int i = 1; i <= (int)lua_objlen(L, k); i++) {
@@ -422,8 +425,7 @@ static int backward(lua_State *L) {
   for (int i = 0; i < nroot; i++) grads[i] = NULL;
   if (list_of(L, 2, grads, outs, "gradient", true) > nroot) return ty_throw(L, "grad: more gradients than outputs");
   if (given) list_of(L, 3, inputs, ins, "input", false);
-  if (o.create_graph) lua_pushvalue(L, contexts);
-  else lua_pushnil(L);
+  lua_pushvalue(L, contexts);
   swap_contexts(L);
   m->pinned++;
   s->L = L;                              /* finalizers may have run since, in other coroutines */
@@ -443,7 +445,7 @@ static int backward(lua_State *L) {
   }
   ty_modes_share_again(L, s);
   lua_pushnil(L);
-  const bool any = lua_next(L, contexts) != 0;
+  const bool any = o.create_graph && lua_next(L, contexts) != 0;
   for (int i = 0; i < ninput; i++) {
     lua_rawgeti(L, list, i + 1);
     const int at = lua_gettop(L);
