@@ -69,8 +69,8 @@ local SETTINGS = {
   roundup_power2_divisions = {"roundup_power2_divisions", 1, "a power of two from 1 to 64",
     function(v) return v >= 1 and v <= 64 and math.frexp(v) == 0.5 end},
   expandable_segments = {"expandable_segments", 1, "true", function(v) return v == 1 end}}
-local YES = {[true] = 1, ["True"] = 1, ["true"] = 1, ["False"] = false, ["false"] = false}
--- PyTorch's text as a table
+local WORDS = {[true] = 1, ["True"] = 1, ["true"] = 1, ["False"] = false, ["false"] = false}
+-- PyTorch's text as a table.
 local function parsed(who, text)
   local o = {}
   for item in text:gmatch "[^,]+" do
@@ -80,21 +80,20 @@ local function parsed(who, text)
   end
   return o
 end
+-- Checks all settings, then sets them.
 local function set(who, settings)
-  local known = {}
+  local known, numbers = {}, {}
   for name in pairs(SETTINGS) do known[name] = false end
   options.fill(who, settings, known)
   for name, value in pairs(settings) do
-    local _, _, wanted, is = unpack(SETTINGS[name])
-    if YES[value] ~= nil then value = YES[value] end
+    local at, factor, wanted, is = unpack(SETTINGS[name])
+    if WORDS[value] ~= nil then value = WORDS[value] end
     if value ~= false and not (type(value) == "number" and is(value)) then
       fail("%s: option '%s' must be %s, or false, got %s", who, name, wanted, options.shown(value))
     end
+    numbers[at] = (value or 0) * factor
   end
-  for name, value in pairs(settings) do
-    if YES[value] ~= nil then value = YES[value] end
-    gpu.setting(SETTINGS[name][1], (value or 0) * SETTINGS[name][2])
-  end
+  for at, number in pairs(numbers) do gpu.setting(at, number) end
 end
 -- Settings of the GPUs' allocator, from now on, as a table or as PyTorch's text "max_split_size_mb:128,garbage_collection_threshold:0.8";
 -- also read from the environment variable TYCHO_CUDA_ALLOC_CONF at first. Those left out stay as they are; false switches one
