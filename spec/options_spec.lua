@@ -107,7 +107,7 @@ describe("what isn't meant", function()
       ["diff: n must not be negative"] = function() tycho.ones(3):diff(-1) end,
       ["cauchy_: sigma must be a number above 0, got -1"] = function() x:cauchy_(0, -1) end,
       ["get_rank: "] = function() tycho.distributed.get_rank(5) end,
-      ["a GPU must be given by its number or as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
+      ["get_rng_state: the device must be a GPU's number or its name, such as 'cuda:0'"] = function() tycho.cuda.get_rng_state({}) end,
     } do
       -- where values are on a device nobody waits for them
       local value = text:find "a value must be" or text:find "total_count" or text:find "0%.%.1, its"

@@ -57,7 +57,7 @@ end
 
 ---- random generators ----
 -- The state of a GPU's random generator (by default the current GPU's), for set_rng_state: a list of its seed and offset.
-function cuda.get_rng_state(device) return {gpu.rng_state(devices.gpu(device))} end
+function cuda.get_rng_state(device) return {gpu.rng_state(devices.gpu("get_rng_state", device))} end
 -- A list of all GPUs' states.
 function cuda.get_rng_state_all()
   local out = {}
@@ -70,14 +70,14 @@ function cuda.set_rng_state_all(states)
   for i, state in ipairs(states) do cuda.set_rng_state(state, i - 1) end
 end
 -- Sets a GPU's random generator to a state that get_rng_state gave.
-function cuda.set_rng_state(state, device) gpu.rng_state(devices.gpu(device), options.rng_state(state)) end
+function cuda.set_rng_state(state, device) gpu.rng_state(devices.gpu("set_rng_state", device), options.rng_state(state)) end
 -- The current GPU's generator's last seed.
-function cuda.initial_seed() return (gpu.rng_state(devices.gpu())) end
+function cuda.initial_seed() return (gpu.rng_state(devices.gpu "initial_seed")) end
 -- Seeds the current GPU's random generator; without a GPU it does nothing. tycho.manual_seed seeds all devices.
-function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(devices.gpu(), seed, 0) end end
+function cuda.manual_seed(seed) if gpu.is_available() then gpu.rng_state(devices.gpu "manual_seed", seed, 0) end end
 -- Seeds the random generators of all GPUs.
 function cuda.manual_seed_all(seed)
-  for i = 0, gpu.device_count() - 1 do gpu.rng_state(devices.gpu(i), seed, 0) end
+  for i = 0, gpu.device_count() - 1 do gpu.rng_state(devices.gpu("manual_seed_all", i), seed, 0) end
 end
 
 ---- debugging ----

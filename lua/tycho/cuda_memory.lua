@@ -40,7 +40,7 @@ function cuda.memory_summary(device)
   devices.need "memory_summary"
   local s = gpu.memory_stats(device)
   local function line(name, now, peak) return ("%-24s %12.2f MiB %12.2f MiB"):format(name, now / 2^20, peak / 2^20) end
-  local out = {("%-24s %16s %16s"):format("memory of " .. devices.gpu(device), "now", "peak"),
+  local out = {("%-24s %16s %16s"):format("memory of " .. devices.gpu("memory_summary", device), "now", "peak"),
     line("allocated by tensors", s.allocated, s.max_allocated),
     line("reserved from the device", s.reserved, s.max_reserved), ("%-24s %12d"):format("segments", s.segments),
     ("%-24s %16s %16s"):format("blocks up to", "in use", "cached")}
@@ -62,14 +62,14 @@ end
 -- The share of the device's memory that this process may reserve.
 function cuda.get_per_process_memory_fraction(device) return gpu.share(device) end
 
--- Settings by the name that users know: their name in the core, what they are multiplied by there, and what they must be.
+-- Settings by the name that users know: the core's flag, what a number is multiplied by there, and what they must be.
 local SETTINGS = {
   max_split_size_mb = {"max_split_size", 2^20, "a whole number of MiB above 20", function(v) return v > 20 and v % 1 == 0 end},
   garbage_collection_threshold = {"garbage_collection_threshold", 1, "a number between 0 and 1", function(v) return v > 0 and v < 1 end},
   roundup_power2_divisions = {"roundup_power2_divisions", 1, "a power of two from 1 to 64",
     function(v) return v >= 1 and v <= 64 and math.frexp(v) == 0.5 end},
-  expandable_segments = {"expandable_segments", 1, "true", function(v) return v == 1 end}}
-local WORDS = {[true] = 1, ["True"] = 1, ["true"] = 1, ["False"] = false, ["false"] = false}
+  expandable_segments = {"expandable_segments", nil, "true", function() return false end}}
+local WORDS = {["True"] = true, ["true"] = true, ["False"] = false, ["false"] = false}
 -- PyTorch's text as a table.
 local function parsed(who, text)
   local o = {}
@@ -82,18 +82,19 @@ local function parsed(who, text)
 end
 -- Checks all settings, then sets them.
 local function set(who, settings)
-  local known, numbers = {}, {}
+  local known, flags = {}, {}
   for name in pairs(SETTINGS) do known[name] = false end
   options.fill(who, settings, known)
   for name, value in pairs(settings) do
     local at, factor, wanted, is = unpack(SETTINGS[name])
     if WORDS[value] ~= nil then value = WORDS[value] end
-    if value ~= false and not (type(value) == "number" and is(value)) then
+    if value ~= false and not (value == true and not factor) and not (type(value) == "number" and is(value)) then
       fail("%s: option '%s' must be %s, or false, got %s", who, name, wanted, options.shown(value))
     end
-    numbers[at] = (value or 0) * factor
+    if factor then value = (value or 0) * factor end
+    flags[at] = value
   end
-  for at, number in pairs(numbers) do gpu.setting(at, number) end
+  for at, value in pairs(flags) do gpu.flag(at, value) end
 end
 -- Settings of the GPUs' allocator, from now on, as a table or as PyTorch's text "max_split_size_mb:128,garbage_collection_threshold:0.8";
 -- also read from the environment variable TYCHO_CUDA_ALLOC_CONF at first. Those left out stay as they are; false switches one
@@ -190,7 +191,7 @@ local STATES = {[0] = "inactive", "active_allocated", "active_awaiting_free"}
 -- pool= (a MemPool's id, or 0), expandable= (one range of an expandable segment), blocks={ {address=, size=, where="train.lua:12" or nil,
 -- state="active_allocated"|"active_awaiting_free"|"inactive"}, ...}}; sizes in bytes.
 function cuda.memory_snapshot(device)
-  local segments, name, s = {}, devices.gpu(device), nil
+  local segments, name, s = {}, devices.gpu("memory_snapshot", device), nil
   for _, b in ipairs(gpu.memory_blocks(device)) do
     if b.first then
       s = {device = name, address = b.address, total_size = 0, allocated_size = 0, stream = b.stream, pool = b.pool,

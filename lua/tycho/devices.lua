@@ -10,10 +10,10 @@ function devices.need(who)
   if not there then options.fail("%s: %s", who, why) end
 end
 
--- The name of a GPU that is given by its number or name, by default of the current one.
-function devices.gpu(device)
+-- The name of the GPU that who is given by its number or name, by default of the current one.
+function devices.gpu(who, device)
   if device ~= nil and type(device) ~= "string" and type(device) ~= "number" then
-    options.fail("a GPU must be given by its number or as 'cuda:0', got %s", options.shown(device))
+    options.fail("%s: the device must be a GPU's number or its name, such as 'cuda:0', got %s", who, options.shown(device))
   end
   return type(device) == "string" and device or "cuda:" .. (device or core.gpu.current_device())
 end

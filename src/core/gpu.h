@@ -16,10 +16,10 @@ typedef struct {
   bool refuse_sync, warn_sync;         /* a copy or read that waits for the device is an error; gives a warning */
   bool memory_history;                 /* blocks of memory record the line that made them, and the allocator what it does */
   bool sync_debug;                     /* wait for each op, so that the call that caused an error reports it */
-  size_t max_split_size;               /* bytes: larger cached blocks aren't cut up; 0: all may be */
+  double max_split_size;               /* bytes: larger cached blocks aren't cut up; 0: all may be */
   double garbage_collection_threshold; /* share of the memory above which unused segments go back first; 0: when none is left */
   bool expandable_segments;            /* new segments are ranges of addresses that get memory where it is needed */
-  int roundup_power2_divisions;        /* steps between powers of two to which sizes are rounded up; 0: none */
+  double roundup_power2_divisions;     /* steps between powers of two to which sizes are rounded up; 0: none */
 } ty_gpu_flags;
 
 /* interface: the checksum of src/core's headers, which number ops and lay out structs: a library fits only the core with the same one. */

@@ -122,12 +122,12 @@ static void collect(ty_heap *h, bool all) {
 
 /* By the setting max_split_size: a larger block isn't cut up, and so serves only requests of about its size. */
 static bool fits(const ty_block *b, size_t n) {
-  const size_t most = ty_core->flags->max_split_size;
+  const size_t most = (size_t)ty_core->flags->max_split_size;
   return b->size >= n && (!most || b->small || b->piece || (n < most ? b->size < most : b->size < n + LARGE_SEGMENT));
 }
 
 static bool worth_splitting(const ty_block *b, size_t n) {
-  const size_t most = ty_core->flags->max_split_size;
+  const size_t most = (size_t)ty_core->flags->max_split_size;
   return b->size - n >= (b->small ? UNIT : SMALL) && (!most || b->small || b->piece || n < most);
 }
 

@@ -266,7 +266,7 @@ void ty_mempool_release(void *pool) {
 ty_status ty_cuda_set_source(ty_ctx *ctx, const ty_gpu_source *source) {
   pthread_mutex_lock(&ty_heap_lock);
   const bool used = ty_general_pool.segments > 0;
-  if (!used) ty_general_pool.source = source ? *source : (ty_gpu_source){NULL, NULL};
+  if (!used) ty_general_pool.source = *source;
   pthread_mutex_unlock(&ty_heap_lock);
   if (!used) return TY_OK;
   return ty_error(ctx, "change_current_allocator: memory has been allocated already; call it before the first tensor on a GPU");

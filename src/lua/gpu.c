@@ -44,7 +44,6 @@ static void open_library(const char *path, ty_ctx *ctx) {
 
 long long ty_gpu_garbage(void) { return garbage; }
 const char *ty_gpu_reason(void) { return reason; }
-ty_gpu_flags *ty_gpu_set_flags(void) { return &flags; }
 
 bool ty_gpu_available(lua_State *L) {
   if (!opened) {
@@ -89,18 +88,28 @@ static int is_available(lua_State *L) {
   return 2;
 }
 
-/* flag(name, value or nil) -> the value so far */
+/* flag(name, value or nil) -> the value so far: a boolean or a number */
 static int flag(lua_State *L) {
-  static const struct { const char *name; bool *at; } names[] = {
+  static const struct { const char *name; bool *at; } booleans[] = {
     {"deterministic", &flags.deterministic}, {"cudnn_benchmark", &flags.cudnn_benchmark},
     {"cudnn_deterministic", &flags.cudnn_deterministic}, {"allow_tf32", &flags.allow_tf32}, {"conv_tf32", &flags.conv_tf32},
-    {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync},
-    {"warn_sync", &flags.warn_sync}, {"memory_history", &flags.memory_history}};
+    {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync}, {"warn_sync", &flags.warn_sync},
+    {"memory_history", &flags.memory_history}, {"expandable_segments", &flags.expandable_segments}};
+  static const struct { const char *name; double *at; } numbers[] = {
+    {"max_split_size", &flags.max_split_size}, {"garbage_collection_threshold", &flags.garbage_collection_threshold},
+    {"roundup_power2_divisions", &flags.roundup_power2_divisions}};
   const char *name = luaL_checkstring(L, 1);
-  for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
-    if (strcmp(name, names[i].name)) continue;
-    lua_pushboolean(L, *names[i].at);
-    if (!lua_isnoneornil(L, 2)) *names[i].at = lua_toboolean(L, 2);
+  const bool sets = !lua_isnoneornil(L, 2);
+  for (unsigned i = 0; i < sizeof booleans / sizeof *booleans; i++) {
+    if (strcmp(name, booleans[i].name)) continue;
+    lua_pushboolean(L, *booleans[i].at);
+    if (sets) *booleans[i].at = lua_toboolean(L, 2);
+    return 1;
+  }
+  for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    if (strcmp(name, numbers[i].name)) continue;
+    lua_pushnumber(L, *numbers[i].at);
+    if (sets) *numbers[i].at = luaL_checknumber(L, 2);
     return 1;
   }
   return ty_throw(L, "there is no flag '%s'", name);

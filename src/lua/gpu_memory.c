@@ -115,27 +115,6 @@ static int empty_gpu_cache(lua_State *L) {
   return 0;
 }
 
-/* setting(name, value or nil) -> the value so far; for all devices */
-static int setting(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
-  ty_gpu_flags *f = ty_gpu_set_flags();
-  const bool sets = !lua_isnoneornil(L, 2);
-  if (!strcmp(name, "max_split_size")) {
-    lua_pushnumber(L, (lua_Number)f->max_split_size);
-    if (sets) f->max_split_size = (size_t)luaL_checknumber(L, 2);
-  } else if (!strcmp(name, "garbage_collection_threshold")) {
-    lua_pushnumber(L, f->garbage_collection_threshold);
-    if (sets) f->garbage_collection_threshold = luaL_checknumber(L, 2);
-  } else if (!strcmp(name, "expandable_segments")) {
-    lua_pushnumber(L, f->expandable_segments);
-    if (sets) f->expandable_segments = luaL_checknumber(L, 2) != 0;
-  } else {
-    lua_pushnumber(L, f->roundup_power2_divisions);
-    if (sets) f->roundup_power2_divisions = (int)luaL_checknumber(L, 2);
-  }
-  return 1;
-}
-
 /* first_settings() -> whether nobody has asked before: the settings are the process's, which may have several Lua states */
 static int first_settings(lua_State *L) {
   static atomic_bool asked;
@@ -201,8 +180,8 @@ static int mempool_id(lua_State *L) {
 }
 
 static int set_source(lua_State *L) {
+  const ty_gpu_source *from = ty_box_at(L, 1, forget_source, "an allocator");
   if (!ty_gpu_available(L)) return ty_throw(L, "change_current_allocator: %s", ty_gpu_reason());
-  const ty_gpu_source *from = source_at(L, 1);
   ty_ctx *ctx = context(L);
   return answer(L, ctx, ty_gpu_library.set_source(ctx, from), 0);
 }
@@ -299,7 +278,7 @@ void ty_open_gpu_memory(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"mem_get_info", mem_get_info}, {"memory_stats", memory_stats}, {"memory_blocks", memory_blocks},
     {"history_begin", history_begin}, {"memory_events", memory_events}, {"reset_peak_memory_stats", reset_peaks},
-    {"empty_cache", empty_gpu_cache}, {"share", share}, {"setting", setting}, {"first_settings", first_settings},
+    {"empty_cache", empty_gpu_cache}, {"share", share}, {"first_settings", first_settings},
     {"source", source}, {"set_source", set_source},
     {"mempool_new", mempool_new}, {"mempool_id", mempool_id}, {"use_mempool", use_mempool},
     {"pin_memory", pin_memory}, {"to_pinned", to_pinned}, {"is_pinned", is_pinned}};

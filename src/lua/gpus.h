@@ -9,7 +9,6 @@ extern ty_gpu ty_gpu_library;                     /* its functions; count is 0 w
 int ty_gpu_at(lua_State *L, int i, const char *who);
 bool ty_gpu_available(lua_State *L);       /* whether there is a GPU; opens the library */
 const char *ty_gpu_reason(void);           /* why there is none */
-ty_gpu_flags *ty_gpu_set_flags(void);      /* to be changed */
 /* add functions to the table on top */
 void ty_open_gpu_memory(lua_State *L);
 void ty_open_streams(lua_State *L);
