@@ -466,6 +466,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
       ty_tensor *const leaf = p->e[i].leaf;
       g[0] = NULL;
       TY_TRY(finish_leaf(p->ctx, leaf, whole, p->scaled));
+      if (o.create_graph && leaf->grad->node) TY_TRY(p->ctx->host->history(p->ctx, leaf->grad));
       if (leaf->hooks) TY_TRY(p->ctx->host->hook(p->ctx, leaf->hooks->key, NULL, leaf));
     }
   }

@@ -340,7 +340,6 @@ bool ty_native_bf16(int set);          /* whether the CPU's products take bfloat
 
 /* The devices: [0] is the CPU, [1 + n] GPU n. Attributes of type device hold these indices. */
 extern const ty_backend *ty_devices[2 + TY_MAXGPU];    /* ends with NULL */
-static inline const ty_backend *ty_device_of(const ty_tensor *t);
 /* ty_move_into copies src's elements into dst; devices, dtypes and strides may differ. ty_move gives t, contiguous, on b. */
 ty_status ty_move_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src, bool non_blocking);
 ty_status ty_move(ty_ctx *ctx, ty_tensor *t, const ty_backend *b, ty_tensor **out);
@@ -353,6 +352,7 @@ typedef struct {
   ty_status (*rule)(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);
   /* Runs the hooks of that key: on *grad, which they may replace; or, with grad NULL, after leaf has got its .grad. */
   ty_status (*hook)(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
+  ty_status (*history)(ty_ctx *ctx, ty_tensor *grad);      /* a leaf's .grad has a history now, by a pass with create_graph */
   /* saved_tensors_hooks: pack makes *out of t, which the tape saves (a leaf itself, else an alias); unpack makes a tensor of it again */
   ty_status (*pack)(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);
   ty_status (*unpack)(ty_ctx *ctx, const ty_hooks *packed, ty_tensor **out);

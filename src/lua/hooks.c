@@ -125,6 +125,38 @@ void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
   lua_pop(L, 2);
 }
 
+/* The gradient's part in the tape owns the contexts of the running pass: a leaf's .grad has no handle to hold them. As in PyTorch, such a
+ * gradient can reach its leaf, and both live until .grad is set to nil. */
+static int run_hold(lua_State *L) {
+  ty_tape_call *r = lua_touserdata(L, 1);
+  ty_hooks **h = &(*r->gout)->node->hook[(*r->gout)->out];
+  ty_private(L, TY_R_PASS);
+  if (!lua_istable(L, 2)) return 0;
+  lua_pushnil(L);
+  if (!lua_next(L, 2)) return 0;
+  lua_settop(L, 2);
+  ty_private(L, TY_R_ANCHORS);
+  if (*h) ty_get_keyed(L, (*h)->key);                      /* the list of the gradient's hooks, if it has any */
+  if (!lua_istable(L, 4)) {
+    lua_settop(L, 3);
+    lua_newtable(L);
+    const uint64_t key = ty_new_key(L, r->s, 4);
+    if (!*h && (*h = ty_malloc(sizeof **h))) **h = (ty_hooks){0};
+    if (!*h) return ty_throw(L, "backward: out of memory");
+    (*h)->key = key;
+  }
+  lua_pushvalue(L, 2);
+  lua_pushboolean(L, true);
+  lua_rawset(L, 4);
+  if (!(*h)->drop && !((*h)->owner = ty_own(L, r->s->account, (*h)->key, &(*h)->drop))) return ty_throw(L, "backward: out of memory");
+  return 0;
+}
+
+ty_status ty_lua_history(ty_ctx *ctx, ty_tensor *grad) {
+  ty_tape_call r = {.ctx = ctx, .gout = &grad};
+  return ty_protected(&r, TY_RUN_HOLD);
+}
+
 /* ---- anomalies ---- */
 
 void ty_note_place(lua_State *L, const ty_tensor *result) {
@@ -243,7 +275,7 @@ static int saved_hooks(lua_State *L) {
 }
 
 void ty_open_hooks(lua_State *L, int run) {
-  static const struct { lua_CFunction f; int which; } all[] = {{run_hooks, TY_RUN_HOOKS}, {run_watch, TY_RUN_WATCH},
+  static const struct { lua_CFunction f; int which; } all[] = {{run_hooks, TY_RUN_HOOKS}, {run_hold, TY_RUN_HOLD}, {run_watch, TY_RUN_WATCH},
     {run_pack, TY_RUN_PACK}, {run_unpack, TY_RUN_UNPACK}};
   ty_add(L, "register_hook", register_hook);
   ty_add(L, "watch", watch);

@@ -137,4 +137,4 @@ int luaopen_tycho_core(lua_State *L) {
   return 1;
 }
 
-const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_pack, ty_lua_unpack, ty_lua_reclaim, ty_lua_location};
+const ty_host ty_lua_host = {ty_lua_rule, ty_lua_hook, ty_lua_history, ty_lua_pack, ty_lua_unpack, ty_lua_reclaim, ty_lua_location};

@@ -18,7 +18,7 @@ typedef struct {
 
 /* Keys of a table in the registry: the functions that ty_protected runs, and an error that doesn't fit ctx->err (a table,
  * a long text), kept until the backward pass raises it. */
-enum { TY_RUN_RULES = 1, TY_RUN_FUNCTION, TY_RUN_HOOKS, TY_RUN_WATCH, TY_RUN_PACK, TY_RUN_UNPACK, TY_RUN_THROWN };
+enum { TY_RUN_RULES = 1, TY_RUN_FUNCTION, TY_RUN_HOOKS, TY_RUN_HOLD, TY_RUN_WATCH, TY_RUN_PACK, TY_RUN_UNPACK, TY_RUN_THROWN };
 /* Runs one of them with r under the pass's modes; the library's own in a scope of its own. */
 ty_status ty_protected(ty_tape_call *r, int which);
 
