@@ -70,6 +70,11 @@ typedef struct {
   void (*untangle[2])(void *pairs, const void *re, const void *im, const void *w, int64_t h, int64_t s, double between);
   void (*tangle[2])(void *re, void *im, const void *pairs, const void *w, int64_t h, int64_t s, double between);
 } ty_fourier_loops;
+/* o = a b + beta o, m x n, where b has rows of ldb elements, or, turned, columns (product_loops.c). ar, ac: elements from one row of a
+ * to the next, and from one column to the next. k is at most TY_SMALL_K. */
+#define TY_SMALL_K 128
+typedef struct { int64_t m, n, k; const void *a; int64_t ar, ac; const void *b; int64_t ldb; bool turned; double beta; void *o; int64_t ldo; } ty_small_product;
+typedef void (*ty_product_loop)(const ty_small_product *p);
 typedef struct {
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];
   ty_loop bytes[TY_NOP];                     /* on uint8 and bool, without conversion */
@@ -130,6 +135,7 @@ typedef struct {
   void (*keep)(float *o, const uint32_t *word, double drop, int64_t n);     /* 1 where the word's uniform number is at least drop, else 0 */
   ty_loop sign[2];                         /* on 16-bit floats: neg, abs */
   const ty_pool_loop (*pool)[2];
+  const ty_product_loop *product;
   const ty_column_loops *columns;
   const ty_sample_loops *sample;
   const ty_depthwise_loops *depthwise;

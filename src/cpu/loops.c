@@ -184,9 +184,22 @@ TY_INLINE int64_t lcm_u8(int a, int b) { return lcm_i64(a, b); }
   STORE(name, D, 1, double, to) STORE(name, D, 2, int64_t, to)
 #define CONVERT_FLOAT(name, D, from, to) \
   LOAD(name, D, 0, float, from, AS_IS) STORE(name, D, 0, float, to) CONVERT_MORE(name, D, from, to)
-#define CONVERT_INT(name, D, toint, to) \
-  LOAD(name, D, 0, float, AS_IS, AS_IS) LOAD(name, D, 1, double, AS_IS, AS_IS) LOAD(name, D, 2, int64_t, AS_IS, AS_IS) \
-  STORE(name, D, 0, float, toint) STORE(name, D, 1, double, toint) STORE(name, D, 2, int64_t, to)
+/* Floats to integers: vectors convert those that fit into 32 bits. */
+#define STORE_WHOLE(name, D, k, T) \
+  static void store_##name##_##k(void *d_, int64_t st, const void *s_, int64_t n) { \
+    D *d = d_; const T *s = s_; \
+    int64_t i = 0; \
+    for (; st == 1 && i + LANES <= n; i += LANES) { \
+      int fit = 1; \
+      EACH_OF(LANES, j) fit &= (s[i + j] < (T)0x1p31) & (s[i + j] > (T)-0x1p31); \
+      if (fit) { EACH_OF(LANES, j) d[i + j] = (D)(int32_t)s[i + j]; } \
+      else for (int j = 0; j < LANES; j++) d[i + j] = (D)TO_WHOLE(s[i + j]); \
+    } \
+    for (; i < n; i++) d[i * st] = (D)TO_WHOLE(s[i]); }
+#define LOAD_ALL(name, D) \
+  LOAD(name, D, 0, float, AS_IS, AS_IS) LOAD(name, D, 1, double, AS_IS, AS_IS) LOAD(name, D, 2, int64_t, AS_IS, AS_IS)
+#define CONVERT_INT(name, D) \
+  LOAD_ALL(name, D) STORE_WHOLE(name, D, 0, float) STORE_WHOLE(name, D, 1, double) STORE(name, D, 2, int64_t, AS_IS)
 CONVERT_FLOAT(f32, float, AS_IS, AS_IS)
 CONVERT_FLOAT(f64, double, AS_IS, AS_IS)
 #ifndef HAS_CONVERT16       /* else convert16.h has them */
@@ -194,10 +207,11 @@ LOAD(f16, uint16_t, 0, float, FROM_F16, AS_IS) STORE(f16, uint16_t, 0, float, TO
 #endif
 CONVERT_MORE(f16, uint16_t, FROM_F16, TO_F16)
 CONVERT_FLOAT(bf16, uint16_t, FROM_BF16, TO_BF16)
-CONVERT_INT(i32, int32_t, TO_WHOLE, AS_IS)
-CONVERT_INT(i64, int64_t, TO_WHOLE, AS_IS)
-CONVERT_INT(u8, uint8_t, TO_WHOLE, AS_IS)
-CONVERT_INT(logical, uint8_t, TO_BOOL, TO_BOOL)
+CONVERT_INT(i32, int32_t)
+CONVERT_INT(i64, int64_t)
+CONVERT_INT(u8, uint8_t)
+LOAD_ALL(logical, uint8_t) STORE(logical, uint8_t, 0, float, TO_BOOL) STORE(logical, uint8_t, 1, double, TO_BOOL)
+STORE(logical, uint8_t, 2, int64_t, TO_BOOL)
 LOAD(bytes, uint8_t, as_they_are, uint8_t, AS_IS, AS_IS) STORE(bytes, uint8_t, as_they_are, uint8_t, AS_IS)
 
 /* ---- products of a 16-bit row with a few float32 rows ---- */
@@ -342,6 +356,7 @@ static void normal(float *restrict out, const uint32_t *restrict words, int64_t 
 extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[4][2];
 extern const ty_column_loops PASTE(ty_column_loops_, TY_ISA);
 extern const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA);
+extern const ty_product_loop PASTE(ty_product_loops_, TY_ISA)[2];
 extern const ty_depthwise_loops PASTE(ty_depthwise_loops_, TY_ISA);
 extern const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA);
 extern const ty_distance_loops PASTE(ty_distance_loops_, TY_ISA);
@@ -427,6 +442,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .columns = &PASTE(ty_column_loops_, TY_ISA),
   .sample = &PASTE(ty_sample_loops_, TY_ISA),
   .distance = &PASTE(ty_distance_loops_, TY_ISA),
+  .product = PASTE(ty_product_loops_, TY_ISA),
   .depthwise = &PASTE(ty_depthwise_loops_, TY_ISA),
   .fourier = &PASTE(ty_fourier_loops_, TY_ISA),
 };

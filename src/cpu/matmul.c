@@ -113,6 +113,13 @@ static bool dnnl_pays(const product *p) {
   return p->k == TY_IN_F32 && multiplications(p) >= (p->tb || avx2 ? FOR_DNNL_TURNED : FOR_DNNL) && !(avx2 && in_same_places(p));
 }
 
+/* Whether the loops for small products are faster, as measured (bench/results/cpu_history.md): against a transposed B, which they copy, for
+ * many rows or few columns; in float64, which oneDNN doesn't take, for larger ones too. */
+static bool is_small(const product *p) {
+  return multiplications(p) < (p->k == TY_IN_F32 ? FOR_DNNL_TURNED : FOR_DNNL / 2) && p->kk > 3 && p->kk <= TY_SMALL_K && p->m > 1 &&
+    p->n > 2 && (!p->tb || p->m >= 16 || p->n <= 16);
+}
+
 /* One product: by this thread alone inside parallel work, else by BLAS's threads. */
 static void multiply(const product *p) {
   const bool alone = omp_in_parallel() || ty_get_num_threads() == 1;
@@ -137,6 +144,11 @@ static void multiply(const product *p) {
   const int lda = (int)TY_MAX(p->lda, 1), ldb = (int)TY_MAX(p->ldb, 1);
   if (p->m == 1 && p->n == 1) { dot(p); return; }
   if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
+  if (is_small(p)) {
+    const ty_small_product q = {p->m, p->n, p->kk, p->a, p->ta ? 1 : p->lda, p->ta ? p->lda : 1, p->b, p->ldb, p->tb, p->beta, p->c, p->ldc};
+    ty_cpu_loops()->product[p->k](&q);
+    return;
+  }
   if (alone && dnnl_pays(p) && ty_dnnl_gemm(p->ta, p->tb, p->m, p->n, p->kk, (const float *)p->a, lda, (const float *)p->b, ldb,
       (float)p->beta, (float *)p->c, p->ldc))
     return;

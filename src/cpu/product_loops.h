@@ -1,0 +1,61 @@
+/* product_loops.c's loops for one element type (typed.h). */
+#define LANES ((int)(VECTOR / sizeof(T)))
+typedef T FN(vector) __attribute__((vector_size(VECTOR)));
+
+/* rows x `vectors` vectors of o, from row i and column j on; b: rows of ldb elements, from column j on. width: the last columns may be missing. */
+TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t i, int64_t j,
+  int64_t width) {
+  FN(vector) sum[MOST_ROWS][2], at[2];
+  const T *a = (const T *)p->a + i * p->ar;
+  for (int r = 0; r < rows; r++)
+    for (int v = 0; v < vectors; v++) sum[r][v] = (FN(vector)){0};
+  for (int64_t e = 0; e < p->k; e++, b += ldb) {
+    for (int v = 0; v < vectors; v++) memcpy(&at[v], b + v * LANES, VECTOR);
+    for (int r = 0; r < rows; r++) {
+      const T by = a[r * p->ar + e * p->ac];
+      for (int v = 0; v < vectors; v++) sum[r][v] += by * at[v];
+    }
+  }
+  for (int r = 0; r < rows; r++)
+    for (int v = 0; v < vectors; v++) {
+      T *o = (T *)p->o + (i + r) * p->ldo + j + v * LANES;
+      const int64_t n = TY_MIN(LANES, width - v * LANES);
+      if (n == LANES && p->beta == 0) { memcpy(o, &sum[r][v], VECTOR); continue; }
+      for (int c = 0; c < n; c++) o[c] = p->beta == 0 ? sum[r][v][c] : sum[r][v][c] + (T)p->beta * o[c];
+    }
+}
+
+TY_INLINE void FN(panel)(const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t j, int64_t width) {
+  const int64_t tiles = (p->m + MOST_ROWS - 1) / MOST_ROWS;
+  for (int64_t t = 0; t < tiles; t++) {
+    const int64_t i = p->m * t / tiles;
+    switch (p->m * (t + 1) / tiles - i) {
+      case 1: FN(tile)(1, vectors, p, b, ldb, i, j, width); break;
+      case 2: FN(tile)(2, vectors, p, b, ldb, i, j, width); break;
+      case 3: FN(tile)(3, vectors, p, b, ldb, i, j, width); break;
+      case 4: FN(tile)(4, vectors, p, b, ldb, i, j, width); break;
+      case 5: FN(tile)(5, vectors, p, b, ldb, i, j, width); break;
+      default: FN(tile)(6, vectors, p, b, ldb, i, j, width);
+    }
+  }
+}
+
+static void FN(product)(const ty_small_product *p) {
+  T packed[TY_SMALL_K * 2 * LANES];
+  for (int64_t j = 0, n; j < p->n; j += n) {
+    const int vectors = p->n - j > LANES ? 2 : 1;
+    n = TY_MIN(vectors * LANES, p->n - j);
+    const T *b = (const T *)p->b + (p->turned ? j * p->ldb : j);
+    int64_t ldb = p->ldb;
+    if (p->turned || n < vectors * LANES) {
+      ldb = vectors * LANES;
+      if (n < ldb) memset(packed, 0, sizeof(T) * (size_t)(p->k * ldb));
+      if (p->turned) TY_OF_SIZE(ty_cpu_loops()->transpose, sizeof(T))(packed, ldb, b, p->ldb, n, p->k);
+      else for (int64_t e = 0; e < p->k; e++) memcpy(packed + e * ldb, b + e * p->ldb, sizeof(T) * (size_t)n);
+      b = packed;
+    }
+    if (vectors == 2) FN(panel)(2, p, b, ldb, j, n);
+    else FN(panel)(1, p, b, ldb, j, n);
+  }
+}
+#undef LANES
