@@ -189,6 +189,25 @@ describe("linalg", function()
     fails("argument 1 must be square", L.lu_solve, random(2, 3), pivots, b)
   end)
 
+  it("products of small matrices of every shape and layout are the sums that they stand for", function()
+    for _, dtype in ipairs {"float32", "float64"} do
+      for _, m in ipairs {1, 2, 3, 5, 6, 7, 13, 17} do
+        for _, n in ipairs {1, 2, 3, 4, 7, 8, 9, 15, 16, 17, 33, 40} do
+          for _, k in ipairs {1, 2, 3, 4, 5, 32, 127, 128, 129} do
+            local a, b = tycho.randn(2, m, k, {dtype = dtype}), tycho.randn(2, k, n, {dtype = dtype})
+            local at, bt = T(T(a):contiguous()), T(T(b):contiguous())
+            local want = (a:double():unsqueeze(-1) * b:double():unsqueeze(2)):sum(3):to(dtype)
+            for i, got in ipairs {a:matmul(b), at:matmul(b), a:matmul(bt), at:matmul(bt)} do
+              helper.close(got, want, ("%d: %dx%dx%d %s"):format(i, m, n, k, dtype), dtype == "float32" and 3e-6 or 1e-14, 8)
+            end
+            local added = tycho.baddbmm(tycho.ones(2, m, n, {dtype = dtype}), a, b)
+            helper.close(added, want + 1, "added", dtype == "float32" and 3e-6 or 1e-14, 8)
+          end
+        end
+      end
+    end
+  end)
+
   it("svd_lowrank and pca_lowrank give back what has a low rank", function()
     local x = random(2, 20, 3):matmul(random(2, 3, 12))
     for _, a in ipairs {x, T(x), x[1]} do

@@ -312,6 +312,55 @@ describe("rows", function()
     end
   end)
 
+  it("extremes of bytes are those of whole numbers", function()
+    for _, size in ipairs {{16}, {17}, {3, 300}, {5, 1}, {2, 3, 33}} do
+      local x = tycho.randint(0, 255, size)
+      for _, y in ipairs {x, x:ge(250), x:ge(5), x:ge(0), x:lt(0)} do
+        local bytes = y.dtype == "bool" and y or y:byte()
+        for _, name in ipairs {"amax", "amin"} do
+          helper.exact(bytes[name](bytes), y:long()[name](y:long()):to(bytes.dtype), name)
+          for d = 1, #size do helper.exact(bytes[name](bytes, d), y:long()[name](y:long(), d):to(bytes.dtype), name .. " along a dim") end
+        end
+      end
+    end
+  end)
+
+  it("floats become the whole numbers towards 0, also among some that don't fit", function()
+    for _, dtype in ipairs {"float32", "float64"} do
+      local odd = {2^31, -2^31, 2^31 - 128, -2^31 - 256, 2^40, -2^40, 3e9, -0.5, 255.9, -1.5}
+      for i, v in ipairs(odd) do
+        local x = (tycho.range(1, 200, 1, {dtype = dtype}) - 100.3):contiguous()
+        x[20 * (i % 9) + 3] = v
+        local want = {}
+        for k, e in ipairs(x:totable()) do want[k] = e < 0 and math.ceil(e) or math.floor(e) end
+        assert.same(want, x:long():totable())
+        assert.same(want, x:unsqueeze(2):expand(200, 2):t():long()[2]:totable())
+        if math.abs(v) < 2^31 then
+          assert.same(want, x:int():totable())
+          for k, e in ipairs(want) do want[k] = e % 256 end
+          assert.same(want, x:byte():totable())
+        end
+      end
+    end
+    if helper.device == "cpu" then         -- what C leaves undefined
+      local x = tycho.zeros(64)
+      x[3], x[40], x[50] = math.huge, -math.huge, 0 / 0
+      local y = x:long()
+      assert.same({true, true, 0, 0}, {y[3] > 2^62, y[40] < -2^62, y[50], y[51]})
+    end
+  end)
+
+  it("counts with weights of any dtype and layout", function()
+    local ids = tycho.randint(1, 9, {300})
+    for _, dtype in ipairs {"float32", "float64", "float16", "int64", "int32", "bool"} do
+      local w = tycho.randint(0, 1, {300, 2}):to(dtype)
+      local want = tycho.zeros(9, {dtype = dtype == "float32" and dtype or "float64"})
+      want:index_add_(1, ids, w:select(2, 2):to(want.dtype))
+      helper.exact(tycho.bincount(ids, w:select(2, 2), {minlength = 9}), want, dtype)
+      helper.exact(tycho.bincount(ids:unsqueeze(2):expand(300, 2):contiguous():select(2, 1), w:select(2, 2), {minlength = 9}), want, dtype)
+    end
+  end)
+
   it("elements of each size are turned, and taken from the end", function()
     for _, dtype in ipairs {"uint8", "bfloat16", "float32", "int64"} do
       for _, size in ipairs {{1, 1}, {3, 70}, {16, 16}, {17, 33}, {8, 9}, {129, 65}} do

@@ -227,6 +227,24 @@ static void search_rows(const reduction *r) {
   }
 }
 
+/* amax and amin over rows of contiguous bytes. */
+static void byte_extremes(const reduction *r) {
+  const int64_t n = r->red.total;
+  #pragma omp parallel for num_threads(ty_threads_for(r->work / 8)) schedule(static)
+  for (int64_t i = 0; i < r->keep.total; i++) {
+    const uint8_t *x = (const uint8_t *)r->x + offset_of(&r->keep, r->keep.n, i);
+    uint8_t low = x[0], high = x[0];
+    if (r->id == TY_OP_amax) {
+      #pragma omp simd reduction(max: high)
+      for (int64_t j = 1; j < n; j++) high = TY_MAX(high, x[j]);
+    } else {
+      #pragma omp simd reduction(min: low)
+      for (int64_t j = 1; j < n; j++) low = TY_MIN(low, x[j]);
+    }
+    ((uint8_t *)r->o)[i] = r->id == TY_OP_amax ? high : low;
+  }
+}
+
 static reduction reduction_of(const ty_call *c) {
   const ty_tensor *x = c->in[0].t, *o = c->out[0];
   const ty_attr *a = &c->at[TY_AT_sum_dim];
@@ -260,8 +278,9 @@ ty_status ty_cpu_reduce(ty_call *c) {
   const int64_t kept = innermost(&r.keep), reduced = innermost(&r.red);
   const bool contiguous = r.keep.n <= 1 && (r.keep.n == 0 || r.keep.stride[0] == r.red.total);      /* row after row */
   if (r.keep.total == 0) return TY_OK;
-  if ((r.id == TY_OP_any || r.id == TY_OP_all) && r.size == 1 && r.red.n == 1 && r.red.stride[0] == 1 && r.red.total >= 16) {
-    search_rows(&r);
+  if (r.size == 1 && r.red.n == 1 && r.red.stride[0] == 1 && r.red.total >= 16 && ty_picks(r.id)) {
+    if (r.id == TY_OP_any || r.id == TY_OP_all) search_rows(&r);
+    else byte_extremes(&r);
     return TY_OK;
   }
   if (r.keep.n == 1 && kept == 1 && r.keep.total <= NARROW && r.red.n == 1 && r.red.stride[0] == r.keep.total && r.red.total >= 64)

@@ -379,9 +379,17 @@ static ty_status searchsorted(ty_call *c) {
   return TY_OK;
 }
 
+/* o[id[i] - 1] += w[i], float32 or float64 */
+#define ADD_WEIGHTS(T, name) \
+  static void name(T *o, const int64_t *id, int64_t step, const T *w, int64_t wstep, int64_t n) { \
+    for (int64_t i = 0; i < n; i++) o[id[i * step] - 1] += w[i * wstep]; }
+ADD_WEIGHTS(float, add_f32)
+ADD_WEIGHTS(double, add_f64)
+#undef ADD_WEIGHTS
+
 static ty_status bincount(ty_call *c) {
-  const ty_tensor *w = c->in[1].t;
-  ty_tensor *ids;
+  const ty_dtype d = !c->in[1].t ? TY_I64 : c->in[1].t->dtype == TY_F32 ? TY_F32 : TY_F64;
+  ty_tensor *ids, *w = NULL;
   TY_TRY(ty_cast(c->ctx, c->in[0].t, TY_I64, &ids));
   const int64_t n = ids->shape[0], step = ids->stride[0], *id = ty_data(ids);
   int64_t top = c->at[TY_AT_bincount_minlength].i, bad = n;
@@ -396,20 +404,18 @@ static ty_status bincount(ty_call *c) {
     s = v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1")
       : ty_fail(c, "id %lld in argument 1 is %s", (long long)v, v < 0 ? "negative" : "too large");
   }
-  const ty_dtype d = !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64;
   const ty_meta m = {.dtype = d, .ndim = 1, .shape = {top}};
+  if (s == TY_OK && c->in[1].t) s = ty_cast(c->ctx, c->in[1].t, d, &w);
   if (s == TY_OK) s = ty_empty(c->ctx, c->in[0].t->storage->backend, &m, &c->out[0]);
   if (s == TY_OK && top) {
-    char *out = ty_data(c->out[0]);
+    void *out = ty_data(c->out[0]);
     memset(out, 0, c->out[0]->storage->nbytes);
-    if (!w) for (int64_t i = 0; i < n; i++) ((int64_t *)(void *)out)[id[i * step] - 1]++;
-    else
-      for (int64_t i = 0; i < n; i++) {
-        char *q = out + (id[i * step] - 1) * ty_dtype_size[d];
-        ty_set(q, d, ty_get(q, d) + ty_get((char *)ty_data(w) + i * w->stride[0] * ty_itemsize(w), (ty_dtype)w->dtype));
-      }
+    if (!w) for (int64_t i = 0; i < n; i++) ((int64_t *)out)[id[i * step] - 1]++;
+    else if (d == TY_F32) add_f32(out, id, step, ty_data(w), w->stride[0], n);
+    else add_f64(out, id, step, ty_data(w), w->stride[0], n);
   }
   ty_release(ids);
+  ty_release(w);
   return s;
 }
 
