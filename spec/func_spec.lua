@@ -107,6 +107,26 @@ describe("func", function()
     close(tycho.grad(along(b):sum(), w), b)
   end)
 
+  it("maps what vjp and linearize give within the vmap that they were called in, and in vmaps within that", function()
+    local vmap = func.vmap
+    local x, w = tycho.randn(3, 2), tycho.randn(2)
+    local function f(t) return (t * t * t * w):sum() end
+    local hessians = vmap(func.hessian(f))(x)
+    close(vmap(function(t) return vmap((select(2, func.vjp(func.grad(f), t))))(tycho.eye(2)) end)(x), hessians, "hessians", 1e-6)
+    close(vmap(function(t) return vmap((select(2, func.linearize(func.grad(f), t))))(tycho.eye(2)) end)(x), hessians, "hessians", 1e-6)
+    for _, make in ipairs {func.vjp, func.linearize} do  -- of what isn't mapped
+      local got = vmap(function(t) return vmap((select(2, make(function(v) return v * t end, w))))(tycho.eye(2)) end)(x)
+      close(got, tycho.eye(2) * x:unsqueeze(2), "of a product", 0)
+    end
+    local z, twice = tycho.randn(2, 3, 2), tycho.tensor {{1, 2, 3}, {4, 5, 6}}
+    local function rows(t) return (t * t * w):sum(2) end
+    local got = vmap(function(t)
+      local _, pull = func.vjp(rows, t)
+      return vmap(function(k) return vmap(function(j) return pull(k * j) end)(twice) end)(tycho.eye(3))
+    end)(z)
+    close(got, tycho.einsum("ki,jk,bklm->bijlm", tycho.eye(3), twice, vmap(func.jacrev(rows))(z)), "two levels within one", 1e-5)
+  end)
+
   it("takes derivatives of what jvp gives, by primals and by tangents", function()
     local p, v = tycho.tensor {1, 2}, tycho.tensor {1, 1}
     local function power(t) return t ^ 3 end

@@ -131,6 +131,21 @@ describe("vmap", function()
     assert.same({0, 3}, {unpack(vmap(function(a) return a * 2 end)(tycho.zeros(0, 3, {device = D})).shape)})
   end)
 
+  it("sets parts of what was made like an example", function()
+    local x = tycho.range(1, 8):view(2, 4)
+    for _, make in ipairs {tycho.zeros_like, function(t) return t:new_zeros(4) end, function(t) return t:new_full({4}, 0) end,
+        function(t) return tycho.full_like(t, 0) end, function(t) return tycho.empty_like(t):zero_() end} do
+      local function parts(t)
+        local y = make(t)
+        y[{{1, 2}}] = t[{{3, 4}}]
+        y[4] = t:sum()
+        return y
+      end
+      assert.same({{3, 4, 0, 10}, {7, 8, 0, 26}}, vmap(parts)(x):totable())
+      assert.same({{1, 1, 2, 2}, {1, 1, 2, 2}}, vmap(tycho.func.grad(function(t) return parts(t):sum() end))(x):totable())
+    end
+  end)
+
   it("nests", function()
     helper.close(vmap(vmap(tycho.mul, {false, 1}), {1, false})(x, y), x:unsqueeze(2) * y)
     helper.close(vmap(vmap(tycho.dot, {1, false}), {false, 1})(x, y), y:matmul(x:t()))

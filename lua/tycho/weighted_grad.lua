@@ -1,6 +1,7 @@
 -- Gradients for derivatives of functions (autograd_functional.lua, func.lua): one for each tensor, zeros where the tape has none.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
+local options = require "tycho.options"
 
 local M = core.methods
 local weighted = {}
@@ -12,11 +13,11 @@ function weighted.leaf(x, keeps)
   return keeps and x.requires_grad and core.ops.view(x, x.shape) or M.detach(x):requires_grad_()
 end
 
--- The tape needs the tensors of all of vmap's examples.
-local function of_all(list)
+-- The tape needs the tensors of all of vmap's examples. level: only of the vmaps within the level-th.
+local function of_all(list, level)
   if not core.is_mapping() then return list end
   local out = {}
-  for i, x in pairs(list) do out[i] = core.map_out_all(x) end
+  for i, x in pairs(list) do out[i] = core.map_out_all(x, level) end
   return out
 end
 
@@ -27,14 +28,21 @@ function weighted.captured(outputs, xs)
   return #roots > 0 and select(2, core.reached(of_all(roots), of_all(xs)))
 end
 
-local function any_mapped(list)
-  for _, x in pairs(list) do if core.is_mapped(x) then return true end end
-  return false
+-- The level of the innermost vmap that maps one of these tensors; 0 outside of all.
+local function level_of(list, least)
+  for _, x in pairs(list) do least = math.max(least, core.map_level(x)) end
+  return least
 end
 
--- Gradients of roots for xs, which aren't mapped by vmap, with weights that are: one pass for each example.
-local function each_weighted(roots, xs, weights, create)
-  local all, parts, lead = of_all(weights), {}, nil
+-- weighted.grad where roots and xs are of the vmaps up to the level-th, as they were when their function was called, and weights may be
+-- mapped by others within these: one pass for each example of those.
+local function each_weighted(level, roots, xs, weights, create)
+  local function outside(...)
+    local within = core.map_to(level)
+    return options.finally(function() core.map_back(within) end, weighted.grad, ...)
+  end
+  if level_of(weights, level) == level then return outside(roots, xs, weights, create) end
+  local all, parts, lead = of_all(weights, level), {}, nil
   for i, w in pairs(all) do
     lead = {unpack(w.shape, 1, M.dim(w) - M.dim(roots[i]))}
     all[i] = M.reshape(w, -1, unpack(roots[i].shape))
@@ -44,7 +52,7 @@ local function each_weighted(roots, xs, weights, create)
   for b = 1, n do
     local some = {}
     for i, w in pairs(all) do some[i] = core.ops.select(w, 1, b) end
-    for k, g in ipairs(weighted.grad(roots, xs, some, create)) do
+    for k, g in ipairs(outside(roots, xs, some, create)) do
       parts[k] = parts[k] or {}
       parts[k][b] = g
     end
@@ -52,7 +60,7 @@ local function each_weighted(roots, xs, weights, create)
   for k, list in ipairs(parts) do
     local shape = {unpack(lead)}
     for _, size in ipairs(xs[k].shape) do shape[#shape + 1] = size end
-    parts[k] = core.map_in_all(M.reshape(core.ops.stack(list), shape))
+    parts[k] = core.map_in_all(M.reshape(core.ops.stack(list), shape), level)
   end
   return parts
 end
@@ -63,8 +71,9 @@ function weighted.grad(outputs, xs, weights, create)
   for i, y in ipairs(outputs) do
     if y.requires_grad then roots[#roots + 1], w[#roots + 1] = y, weights[i] end
   end
-  local mapping = core.is_mapping() and (any_mapped(roots) or any_mapped(xs))
-  if core.is_mapping() and not mapping and any_mapped(w) then return each_weighted(roots, xs, w, create) end
+  local mapping = core.is_mapping()
+  local level = mapping and level_of(xs, level_of(roots, 0))
+  if mapping and level < core.map_level() then return each_weighted(level, roots, xs, w, create) end
   local given = xs
   if mapping then
     for i, y in ipairs(roots) do w[i] = w[i] or core.ops.ones(y.shape, {dtype = y.dtype, device = y.device}) end

@@ -180,13 +180,46 @@ static int map_out(lua_State *L) {
   return ty_map_out(ctx, ctx->map, ty_check_any(L, 1, "vmap", "a result"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
-/* map_out_all(x) -> x for all examples of all running vmaps, the outermost's along its first dim; map_in_all(x): the way back */
+/* How many vmaps run, m the innermost. */
+static int level_of(const ty_vmap *m) {
+  int n = 0;
+  for (; m; m = m->outer) n++;
+  return n;
+}
+
+/* map_level(x) -> the level of the innermost vmap that maps x, the outermost has 1; 0: none does. map_level(): of the innermost that runs */
+static int map_level(lua_State *L) {
+  const ty_tensor *t = lua_isnone(L, 1) ? NULL : ty_check_any(L, 1, "vmap", "a tensor");
+  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->map;
+  while (t && m && (!t->whole || m->id != t->map)) m = m->outer;
+  lua_pushinteger(L, level_of(m));
+  return 1;
+}
+
+/* map_to(level) -> what map_back takes, before which the vmaps within the level-th don't run */
+static int map_to(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  const ty_vmap *m = mapping(L, s)->map;
+  lua_pushlightuserdata(L, (void *)m);
+  for (int n = level_of(m); n > (int)luaL_checkinteger(L, 1); n--) m = m->outer;
+  ty_own_modes(L, s)->ctx.map = m;
+  return 1;
+}
+static int map_back(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_own_modes(L, s)->ctx.map = lua_touserdata(L, 1);
+  return 0;
+}
+
+/* map_out_all(x, level=0) -> x for all examples of the running vmaps within the level-th, the outermost's along its first dim;
+   map_in_all(x, level=0): the way back */
 static int map_out_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
+  int n = level_of(ctx->map) - (int)luaL_optinteger(L, 2, 0);
   ty_handle *h = ty_new_handle(L, s);
   h->t = ty_retain(ty_check_any(L, 1, "vmap", "a tensor"));
-  for (const ty_vmap *m = ctx->map; m; m = m->outer) {
+  for (const ty_vmap *m = ctx->map; n > 0; m = m->outer, n--) {
     ty_tensor *t = h->t;
     h->t = NULL;
     const ty_status st = ty_map_out(ctx, m, t, &h->t);
@@ -196,10 +229,10 @@ static int map_out_all(lua_State *L) {
   return 1;
 }
 
-static ty_status in_all(ty_ctx *ctx, const ty_vmap *m, ty_tensor *t, ty_tensor **out) {
+static ty_status in_all(ty_ctx *ctx, const ty_vmap *m, int n, ty_tensor *t, ty_tensor **out) {
   ty_tensor *outer;
-  if (!m) { *out = ty_retain(t); return TY_OK; }
-  TY_TRY(in_all(ctx, m->outer, t, &outer));
+  if (n <= 0) { *out = ty_retain(t); return TY_OK; }
+  TY_TRY(in_all(ctx, m->outer, n - 1, t, &outer));
   const ty_status st = ty_map_in(ctx, m->id, outer, out);
   ty_release(outer);
   return st;
@@ -207,8 +240,9 @@ static ty_status in_all(ty_ctx *ctx, const ty_vmap *m, ty_tensor *t, ty_tensor *
 static int map_in_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
+  const int n = level_of(ctx->map) - (int)luaL_optinteger(L, 2, 0);
   ty_handle *h = ty_new_handle(L, s);
-  return in_all(ctx, ctx->map, ty_check(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+  return in_all(ctx, ctx->map, n, ty_check_any(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
 static int is_mapped(lua_State *L) {     /* x, innermost -> whether x is one of vmap's examples; innermost: of the innermost vmap's */
@@ -232,6 +266,9 @@ void ty_open_modes(lua_State *L) {
   ty_add(L, "map_end", map_end);
   ty_add(L, "map_in", map_in);
   ty_add(L, "map_out", map_out);
+  ty_add(L, "map_level", map_level);
+  ty_add(L, "map_to", map_to);
+  ty_add(L, "map_back", map_back);
   ty_add(L, "map_in_all", map_in_all);
   ty_add(L, "map_out_all", map_out_all);
   ty_add(L, "is_mapped", is_mapped);

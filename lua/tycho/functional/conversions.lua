@@ -99,12 +99,20 @@ local function as_of(x, ...)
   args[n + 1] = o
   return unpack(args, 1, n + 1)
 end
+-- made, a new tensor, with memory for each example where x has it, so that parts of it can be set.
+local function for_examples_of(x, made)
+  if not core.is_mapped(x) or core.is_mapped(made) or made.requires_grad then return made end
+  local within = core.map_to(core.map_level(x))
+  return options.finally(function() core.map_back(within) end, function()
+    return core.map_in_all(ops.clone(core.map_out_all(made), {memory_format = "contiguous"}))
+  end)
+end
 for _, name in ipairs {"zeros", "ones", "empty"} do
   -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones and empty, by default with x's dtype and device.
-  method("new_" .. name, function(x, ...) return ops[name](as_of(x, ...)) end)
+  method("new_" .. name, function(x, ...) return for_examples_of(x, ops[name](as_of(x, ...))) end)
 end
 -- new_full(sizes, value, {dtype=, device=, requires_grad=}): as full, by default with x's dtype and device.
-method("new_full", function(x, ...) return ops.full(as_of(x, ...)) end)
+method("new_full", function(x, ...) return for_examples_of(x, ops.full(as_of(x, ...))) end)
 -- new_tensor(value, {dtype=, device=, requires_grad=}): as tensor(value), by default with x's dtype and device.
 method("new_tensor", function(x, ...) return require("tycho").tensor(as_of(x, ...)) end)
 -- reshape to the other tensor's shape.
@@ -123,7 +131,7 @@ local function laid_out_as(x, make, requires_grad, pin_memory, value, same)
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
   if pin_memory then made = M.pin_memory(made) end
-  return requires_grad and M.requires_grad_(made) or made
+  return requires_grad and M.requires_grad_(made) or for_examples_of(x, made)
 end
 local LIKE = "dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false"
 local VALUE = {zeros = 0, ones = 1}
