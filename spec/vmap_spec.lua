@@ -146,6 +146,57 @@ describe("vmap", function()
     end
   end)
 
+  it("goes through an autograd.Function's own backward, as through the ops that it stands for", function()
+    local Exp = tycho.autograd.Function {
+      forward = function(ctx, t)
+        local y = t:exp()
+        ctx:save_for_backward(y)
+        return y
+      end,
+      backward = function(ctx, g) return g * ctx:saved_tensors() end}
+    local Times = tycho.autograd.Function {
+      forward = function(a, b, k) return a * b * k, a end,
+      setup_context = function(ctx, inputs)
+        ctx:save_for_backward(inputs[1], inputs[2])
+        ctx.k = inputs[3]
+      end,
+      backward = function(ctx, g, h)
+        local a, b = ctx:saved_tensors()
+        return g * b * ctx.k + h, g * a * ctx.k
+      end}
+    local x, w = tycho.randn(3, 2, {dtype = "float64"}), tycho.randn(2, {dtype = "float64"})
+    local function by_functions(t)
+      local y, same = Times(Exp(t * t), w, 3)
+      return (y * same):sum()
+    end
+    local function by_ops(t) return ((t * t):exp() ^ 2 * w * 3):sum() end
+    for _, take in ipairs {func.grad, func.hessian, function(f) return function(t) return (func.jacrev(func.grad(f))(t)) end end} do
+      helper.close(vmap(take(by_functions))(x), vmap(take(by_ops))(x))
+      helper.close(vmap(vmap(take(function(t) return by_functions(t * tycho.ones(2, {dtype = "float64"})) end)))(x:unsqueeze(2)),
+        vmap(take(by_ops))(x):unsqueeze(2))
+    end
+    local a, b = x:clone():requires_grad_(), x:clone():requires_grad_()
+    local gradients = {}
+    for i, f in ipairs {by_functions, by_ops} do     -- backward outside of the vmap, by a tensor that isn't mapped as well
+      local leaf = ({a, b})[i]
+      w.grad = nil
+      w:requires_grad_()
+      local y = vmap(f)(leaf)
+      collectgarbage() collectgarbage()
+      y:sum():backward()
+      gradients[i] = w.grad
+    end
+    helper.close(a.grad, b.grad)
+    helper.close(gradients[1], gradients[2])
+    helper.fails("gave a gradient of shape 2 for argument 1 of shape ()", function()
+      vmap(function(t) return (Times(t, w, 1)) end)(tycho.ones(3, {dtype = "float64"})):sum():backward()
+    end)
+    local Changes = tycho.autograd.Function {
+      forward = function(ctx, t) ctx:mark_dirty(t) return t:add_(1) end, backward = function(_, g) return g end}
+    helper.fails("mark_dirty: within vmap", vmap(function(t) return Changes(t * w) end), x)
+    assert.same({2, 2, 2}, vmap(function(t) return Exp(t * 0):sum() end)(x):totable())
+  end)
+
   it("nests", function()
     helper.close(vmap(vmap(tycho.mul, {false, 1}), {1, false})(x, y), x:unsqueeze(2) * y)
     helper.close(vmap(vmap(tycho.dot, {1, false}), {false, 1})(x, y), y:matmul(x:t()))

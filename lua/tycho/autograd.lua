@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local M = core.methods
+local mapped = require "tycho.mapped_function"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
 local bare, fail, finally = options.bare, options.fail, options.finally
@@ -327,11 +328,13 @@ local function changed(ctx, x)
   end
 end
 
+local function context_of(fields) return setmetatable(fields, Context) end
+local on_examples
 local Function = {}
 Function.__index = Function
 function Function:__call(...)
   local n = select("#", ...)
-  local args, ctx = {...}, setmetatable({_function = self}, Context)
+  local args, ctx = {...}, context_of {_function = self}
   local tensors, needs = {}, false
   ctx.needs_input_grad = {}
   for i = 1, n do
@@ -339,6 +342,7 @@ function Function:__call(...)
     ctx.needs_input_grad[i] = tensors[i] and args[i].requires_grad
     needs = needs or ctx.needs_input_grad[i]
   end
+  if needs and core.is_grad_enabled() and core.is_mapping() and mapped.any(tensors) then return on_examples(self, context_of, ...) end
   local old = core.set_grad_enabled(false)
   local function taken(ok, ...)
     core.set_grad_enabled(old)
@@ -397,6 +401,7 @@ function autograd.Function(def)
   end
   return setmetatable(def, Function)
 end
+on_examples = mapped.calls(autograd.Function)
 
 -- Gives a gradient on; its own derivative with respect to what it came from is an error.
 local Once = autograd.Function {

@@ -48,6 +48,13 @@ function modes.apart(fn, ...)
   end, ...)
 end
 
+-- fn(...) where only the outermost `level` of the vmaps run that do here.
+function modes.at_level(level, fn, ...)
+  if not core.is_mapping() then return fn(...) end
+  local within = core.map_to(level)
+  return options.finally(function() core.map_back(within) end, fn, ...)
+end
+
 local function leave(scope, ok, ...)
   if ok then core.scope_end(scope, ...) else core.scope_end(scope) end
   if not ok then error((select(1, ...)), 0) end

@@ -1,7 +1,7 @@
 -- Gradients for derivatives of functions (autograd_functional.lua, func.lua): one for each tensor, zeros where the tape has none.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
-local options = require "tycho.options"
+local modes = require "tycho.modes"
 
 local M = core.methods
 local weighted = {}
@@ -37,11 +37,7 @@ end
 -- weighted.grad where roots and xs are of the vmaps up to the level-th, as they were when their function was called, and weights may be
 -- mapped by others within these: one pass for each example of those.
 local function each_weighted(level, roots, xs, weights, create)
-  local function outside(...)
-    local within = core.map_to(level)
-    return options.finally(function() core.map_back(within) end, weighted.grad, ...)
-  end
-  if level_of(weights, level) == level then return outside(roots, xs, weights, create) end
+  if level_of(weights, level) == level then return modes.at_level(level, weighted.grad, roots, xs, weights, create) end
   local all, parts, lead = of_all(weights, level), {}, nil
   for i, w in pairs(all) do
     lead = {unpack(w.shape, 1, M.dim(w) - M.dim(roots[i]))}
@@ -52,7 +48,7 @@ local function each_weighted(level, roots, xs, weights, create)
   for b = 1, n do
     local some = {}
     for i, w in pairs(all) do some[i] = core.ops.select(w, 1, b) end
-    for k, g in ipairs(outside(roots, xs, some, create)) do
+    for k, g in ipairs(modes.at_level(level, weighted.grad, roots, xs, some, create)) do
       parts[k] = parts[k] or {}
       parts[k][b] = g
     end

@@ -134,9 +134,9 @@ static int autocast(lua_State *L) {
 
 /* ---- vmap (core/vmap.c) ---- */
 
+static const char *const draws[] = {[TY_VMAP_ERROR] = "error", [TY_VMAP_DIFFERENT] = "different", [TY_VMAP_SAME] = "same", NULL};
 /* map_begin(size, draws): until map_end() the coroutine is within a vmap of so many examples */
 static int map_begin(lua_State *L) {
-  static const char *const draws[] = {"error", "different", "same", NULL};
   static atomic_uint last;
   ty_state *s = ty_state_of(L);
   const int64_t size = (int64_t)luaL_checknumber(L, 1);
@@ -164,11 +164,23 @@ static ty_ctx *mapping(lua_State *L, ty_state *s) {
   return ctx;
 }
 
+/* A handle for what is made of the tensor at 1, whose environment it holds too. */
+static ty_handle *handle_like(lua_State *L, ty_state *s) {
+  ty_handle *h = ty_new_handle(L, s);
+  const ty_handle *of = ty_is_handle(L, 1);
+  if (of && of->anchored) {
+    lua_getfenv(L, 1);
+    lua_setfenv(L, -2);
+    h->anchored = true;
+  }
+  return h;
+}
+
 /* map_in(x) -> x, whose first dim has the examples, as one example of the innermost vmap; map_out(y) -> all examples of y */
 static int map_in(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
-  ty_handle *h = ty_new_handle(L, s);
+  ty_handle *h = handle_like(L, s);
   ty_tensor *t = ty_check_any(L, 1, "vmap", "an argument");
   if (t->ndim == 0) return ty_throw(L, "vmap: a tensor without dims can't be mapped");
   return ty_map_in(ctx, ctx->map->id, t, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
@@ -176,7 +188,7 @@ static int map_in(lua_State *L) {
 static int map_out(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
-  ty_handle *h = ty_new_handle(L, s);
+  ty_handle *h = handle_like(L, s);
   return ty_map_out(ctx, ctx->map, ty_check_any(L, 1, "vmap", "a result"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
@@ -194,6 +206,21 @@ static int map_level(lua_State *L) {
   while (t && m && (!t->whole || m->id != t->map)) m = m->outer;
   lua_pushinteger(L, level_of(m));
   return 1;
+}
+
+/* maps() -> size and draws of each vmap that runs, of the outermost first: what map_begin takes */
+static int maps(lua_State *L) {
+  const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->map;
+  const int n = level_of(m);
+  luaL_checkstack(L, 2 * n, "vmap");
+  lua_settop(L, 2 * n);
+  for (int i = n; i > 0; i--, m = m->outer) {
+    lua_pushnumber(L, (lua_Number)m->size);
+    lua_replace(L, 2 * i - 1);
+    lua_pushstring(L, draws[m->draws]);
+    lua_replace(L, 2 * i);
+  }
+  return 2 * n;
 }
 
 /* map_to(level) -> what map_back takes, before which the vmaps within the level-th don't run */
@@ -217,7 +244,7 @@ static int map_out_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
   int n = level_of(ctx->map) - (int)luaL_optinteger(L, 2, 0);
-  ty_handle *h = ty_new_handle(L, s);
+  ty_handle *h = handle_like(L, s);
   h->t = ty_retain(ty_check_any(L, 1, "vmap", "a tensor"));
   for (const ty_vmap *m = ctx->map; n > 0; m = m->outer, n--) {
     ty_tensor *t = h->t;
@@ -241,7 +268,7 @@ static int map_in_all(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
   const int n = level_of(ctx->map) - (int)luaL_optinteger(L, 2, 0);
-  ty_handle *h = ty_new_handle(L, s);
+  ty_handle *h = handle_like(L, s);
   return in_all(ctx, ctx->map, n, ty_check_any(L, 1, "vmap", "a tensor"), &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
 }
 
@@ -267,6 +294,7 @@ void ty_open_modes(lua_State *L) {
   ty_add(L, "map_in", map_in);
   ty_add(L, "map_out", map_out);
   ty_add(L, "map_level", map_level);
+  ty_add(L, "maps", maps);
   ty_add(L, "map_to", map_to);
   ty_add(L, "map_back", map_back);
   ty_add(L, "map_in_all", map_in_all);

@@ -4,6 +4,7 @@
 -- the tensor itself.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
+local modes = require "tycho.modes"
 local options = require "tycho.options"
 local ops, M = core.ops, core.methods
 local def, method, fail = lib.def, lib.method, lib.fail
@@ -102,8 +103,7 @@ end
 -- made, a new tensor, with memory for each example where x has it, so that parts of it can be set.
 local function for_examples_of(x, made)
   if not core.is_mapped(x) or core.is_mapped(made) or made.requires_grad then return made end
-  local within = core.map_to(core.map_level(x))
-  return options.finally(function() core.map_back(within) end, function()
+  return modes.at_level(core.map_level(x), function()
     return core.map_in_all(ops.clone(core.map_out_all(made), {memory_format = "contiguous"}))
   end)
 end
