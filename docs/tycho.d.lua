@@ -10506,7 +10506,7 @@ tycho.nn.utils.parametrize = {}
 ---@param name? any
 function tycho.nn.utils.parametrize.is_parametrized(module, name) end
 
---- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed on each access; state dicts have the original. A parametrization with right_inverse(value) allows assignment to module[name]. Several parametrizations are applied in order. The result must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
+--- `(module, name, parametrization)` from now on module[name] is parametrization(original), a module's result, computed on each access; state dicts have the original. A parametrization with right_inverse(value) allows assignment to module[name]. Several parametrizations are applied in order; registering a further one leaves the originals, so the tensor changes. The result must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
 ---@param module any
 ---@param name any
 ---@param parametrization any
@@ -10879,6 +10879,9 @@ function tycho.optim.lr_scheduler.LRScheduler.extend(self, name, signature) end
 ---@param epoch any
 function classes.Scheduler:step(epoch) end
 
+--- Is at epoch 0, as if made anew where the rates are the current ones.
+function classes.Scheduler:start() end
+
 --- A list of the rates that it set last, one for each group.
 function classes.Scheduler:get_last_lr() end
 
@@ -11003,7 +11006,7 @@ function tycho.optim.lr_scheduler.CyclicLR(optimizer, base_lr, max_lr, step_size
 ---@return tycho.Scheduler
 function tycho.optim.lr_scheduler.OneCycleLR(optimizer, max_lr, total_steps, epochs, steps_per_epoch, pct_start, anneal_strategy, cycle_momentum, base_momentum, max_momentum, div_factor, final_div_factor, three_phase, last_epoch) end
 
---- `(optimizer, schedulers, milestones, last_epoch=-1)` one schedule after another: at each milestone the next one begins, at its own epoch 0
+--- `(optimizer, schedulers, milestones, last_epoch=-1)` one schedule after another: at each milestone the next one begins, at its own epoch 0, also one that has schedules of its own
 ---@param optimizer any
 ---@param schedulers any
 ---@param milestones any

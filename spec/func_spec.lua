@@ -109,22 +109,22 @@ describe("func", function()
 
   it("maps what vjp and linearize give within the vmap that they were called in, and in vmaps within that", function()
     local vmap = func.vmap
-    local x, w = tycho.randn(3, 2), tycho.randn(2)
+    local rows, w = tycho.randn(3, 2), tycho.randn(2)
     local function f(t) return (t * t * t * w):sum() end
-    local hessians = vmap(func.hessian(f))(x)
-    close(vmap(function(t) return vmap((select(2, func.vjp(func.grad(f), t))))(tycho.eye(2)) end)(x), hessians, "hessians", 1e-6)
-    close(vmap(function(t) return vmap((select(2, func.linearize(func.grad(f), t))))(tycho.eye(2)) end)(x), hessians, "hessians", 1e-6)
+    local hessians = vmap(func.hessian(f))(rows)
+    close(vmap(function(t) return vmap((select(2, func.vjp(func.grad(f), t))))(tycho.eye(2)) end)(rows), hessians, "hessians", 1e-6)
+    close(vmap(function(t) return vmap((select(2, func.linearize(func.grad(f), t))))(tycho.eye(2)) end)(rows), hessians, "hessians", 1e-6)
     for _, make in ipairs {func.vjp, func.linearize} do  -- of what isn't mapped
-      local got = vmap(function(t) return vmap((select(2, make(function(v) return v * t end, w))))(tycho.eye(2)) end)(x)
-      close(got, tycho.eye(2) * x:unsqueeze(2), "of a product", 0)
+      local got = vmap(function(t) return vmap((select(2, make(function(v) return v * t end, w))))(tycho.eye(2)) end)(rows)
+      close(got, tycho.eye(2) * rows:unsqueeze(2), "of a product", 0)
     end
     local z, twice = tycho.randn(2, 3, 2), tycho.tensor {{1, 2, 3}, {4, 5, 6}}
-    local function rows(t) return (t * t * w):sum(2) end
+    local function sums(t) return (t * t * w):sum(2) end
     local got = vmap(function(t)
-      local _, pull = func.vjp(rows, t)
+      local _, pull = func.vjp(sums, t)
       return vmap(function(k) return vmap(function(j) return pull(k * j) end)(twice) end)(tycho.eye(3))
     end)(z)
-    close(got, tycho.einsum("ki,jk,bklm->bijlm", tycho.eye(3), twice, vmap(func.jacrev(rows))(z)), "two levels within one", 1e-5)
+    close(got, tycho.einsum("ki,jk,bklm->bijlm", tycho.eye(3), twice, vmap(func.jacrev(sums))(z)), "two levels within one", 1e-5)
   end)
 
   it("takes derivatives of what jvp gives, by primals and by tangents", function()
@@ -320,5 +320,24 @@ describe("prune", function()
     fails("'bias' is not computed by prune", prune.remove, c, "bias")
     fails("random_structured: dim must be a whole number", prune.random_structured, c, "weight", 1, "x")
     fails("unknown option 'importance_scores'", prune.global_unstructured, {{c, "weight"}}, {amount = 1, importance_scores = {}})
+  end)
+
+  it("trains an ensemble with batch norms, whose stacked running statistics are each model's own", function()
+    local models, batches = {}, tycho.randn(3, 7, 4)
+    for i = 1, 3 do models[i] = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2)) end
+    local params, buffers = func.stack_module_state(models)
+    for step = 1, 2 do
+      local y = func.vmap(function(p, b, batch) return func.functional_call(models[1], {p, b}, batch) end)(params, buffers, batches)
+      y:square():sum():backward()
+      for i, model in ipairs(models) do
+        local want = model(batches:select(1, i))
+        want:square():sum():backward()
+        close(y:select(1, i), want, "results")
+        for name, b in model:named_buffers() do helper.close(buffers[name]:select(1, i), b, name) end
+        for name, p in model:named_parameters() do close(params[name].grad:select(1, i), p.grad, name) end
+      end
+      assert.same({step, step, step}, buffers["1.num_batches_tracked"]:totable())
+    end
+    helper.fails("map its running statistics, or take them out with func.replace_all_batch_norm_modules_", func.vmap(models[1]), batches)
   end)
 end)

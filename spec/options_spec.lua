@@ -365,6 +365,25 @@ describe("optimizers", function()
     local chained = S.SequentialLR(opt, {S.ConstantLR(opt), Warm(opt)}, {1})
     chained:step()
     assert.same({8, 1}, chained:get_last_lr())
+    local function rates(make, n)          -- schedules of schedules begin at their own epoch 0, as others do
+      local o, out = optim.SGD({parameter(1)}, {lr = 1}), {}
+      local all = make(o)
+      for i = 1, n do
+        out[i] = o.param_groups[1].lr
+        o:step()
+        all:step()
+      end
+      return out
+    end
+    local function near(want, make)
+      for i, lr in ipairs(rates(make, #want)) do assert.near(want[i], lr, 1e-12) end
+    end
+    local function first_half(o) return S.SequentialLR(o, {S.ConstantLR(o, 0.1, {total_iters = 9}), S.ExponentialLR(o, 0.5)}, {2}) end
+    local function product(o) return S.ChainedScheduler {S.ConstantLR(o, 0.1, {total_iters = 2}), S.ExponentialLR(o, 0.5)} end
+    near({0.1, 0.1, 1, 0.5, 1, 0.9}, function(o) return S.SequentialLR(o, {first_half(o), S.ExponentialLR(o, 0.9)}, {4}) end)
+    near({1, 0.9, 0.1, 0.1, 1, 0.5}, function(o) return S.SequentialLR(o, {S.ExponentialLR(o, 0.9), first_half(o)}, {2}) end)
+    near({0.1, 0.05, 0.25, 0.125, 1, 0.5}, function(o) return S.SequentialLR(o, {product(o), S.StepLR(o, 1, 0.5)}, {4}) end)
+    near({1, 0.5, 0.1, 0.05, 0.25, 0.125}, function(o) return S.SequentialLR(o, {S.StepLR(o, 1, 0.5), product(o)}, {2}) end)
     local Wrong = S.LRScheduler:extend "Wrong"
     function Wrong:get_lr() return {1} end -- luacheck: no self
     fails("Wrong: get_lr must give a list of 2 rates, one for each group, got 1", Wrong, opt)

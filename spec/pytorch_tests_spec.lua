@@ -221,6 +221,14 @@ describe("PyTorch's tests:", function()
       local l = nn.Linear(2, 2)
       helper.fails("a module whose right_inverse gives tensors", nn.utils.parametrize.register_parametrization, l, "weight", Nothing())
       assert.equal(2, #l:parameters())
+      local Skew, Twice = nn.Module:extend "Skew", nn.Module:extend "Twice"
+      function Skew.forward(_, x) return x:triu(1) - x:triu(1):t() end
+      function Twice.forward(_, x) return x * 2 end
+      function Twice.right_inverse(_, x) return x / 2 end
+      l.weight = nn.Parameter(T {{1, 2}, {3, 4}})
+      nn.utils.parametrize.register_parametrization(l, "weight", Skew())
+      nn.utils.parametrize.register_parametrization(l, "weight", Twice())            -- a further one leaves the original
+      assert.same({{{1, 2}, {3, 4}}, {{0, 4}, {-4, 0}}}, {l.parametrizations.weight.original:totable(), l.weight:totable()})
     end)
 
     it("sizes may be 0", function()

@@ -132,26 +132,26 @@ describe("vmap", function()
   end)
 
   it("sets parts of what was made like an example", function()
-    local x = tycho.range(1, 8):view(2, 4)
+    local pair = tycho.range(1, 8):view(2, 4)
     for _, make in ipairs {tycho.zeros_like, function(t) return t:new_zeros(4) end, function(t) return t:new_full({4}, 0) end,
         function(t) return tycho.full_like(t, 0) end, function(t) return tycho.empty_like(t):zero_() end} do
       local function parts(t)
-        local y = make(t)
-        y[{{1, 2}}] = t[{{3, 4}}]
-        y[4] = t:sum()
-        return y
+        local made = make(t)
+        made[{{1, 2}}] = t[{{3, 4}}]
+        made[4] = t:sum()
+        return made
       end
-      assert.same({{3, 4, 0, 10}, {7, 8, 0, 26}}, vmap(parts)(x):totable())
-      assert.same({{1, 1, 2, 2}, {1, 1, 2, 2}}, vmap(tycho.func.grad(function(t) return parts(t):sum() end))(x):totable())
+      assert.same({{3, 4, 0, 10}, {7, 8, 0, 26}}, vmap(parts)(pair):totable())
+      assert.same({{1, 1, 2, 2}, {1, 1, 2, 2}}, vmap(tycho.func.grad(function(t) return parts(t):sum() end))(pair):totable())
     end
   end)
 
   it("goes through an autograd.Function's own backward, as through the ops that it stands for", function()
     local Exp = tycho.autograd.Function {
       forward = function(ctx, t)
-        local y = t:exp()
-        ctx:save_for_backward(y)
-        return y
+        local e = t:exp()
+        ctx:save_for_backward(e)
+        return e
       end,
       backward = function(ctx, g) return g * ctx:saved_tensors() end}
     local Times = tycho.autograd.Function {
@@ -164,37 +164,37 @@ describe("vmap", function()
         local a, b = ctx:saved_tensors()
         return g * b * ctx.k + h, g * a * ctx.k
       end}
-    local x, w = tycho.randn(3, 2, {dtype = "float64"}), tycho.randn(2, {dtype = "float64"})
+    local z, w = tycho.randn(3, 2, {dtype = "float64"}), tycho.randn(2, {dtype = "float64"})
     local function by_functions(t)
-      local y, same = Times(Exp(t * t), w, 3)
-      return (y * same):sum()
+      local product, same = Times(Exp(t * t), w, 3)
+      return (product * same):sum()
     end
     local function by_ops(t) return ((t * t):exp() ^ 2 * w * 3):sum() end
     for _, take in ipairs {func.grad, func.hessian, function(f) return function(t) return (func.jacrev(func.grad(f))(t)) end end} do
-      helper.close(vmap(take(by_functions))(x), vmap(take(by_ops))(x))
-      helper.close(vmap(vmap(take(function(t) return by_functions(t * tycho.ones(2, {dtype = "float64"})) end)))(x:unsqueeze(2)),
-        vmap(take(by_ops))(x):unsqueeze(2))
+      helper.close(vmap(take(by_functions))(z), vmap(take(by_ops))(z))
+      helper.close(vmap(vmap(take(function(t) return by_functions(t * tycho.ones(2, {dtype = "float64"})) end)))(z:unsqueeze(2)),
+        vmap(take(by_ops))(z):unsqueeze(2))
     end
-    local a, b = x:clone():requires_grad_(), x:clone():requires_grad_()
-    local gradients = {}
+    local a, b = z:clone():requires_grad_(), z:clone():requires_grad_()
+    local of_w = {}
     for i, f in ipairs {by_functions, by_ops} do     -- backward outside of the vmap, by a tensor that isn't mapped as well
       local leaf = ({a, b})[i]
       w.grad = nil
       w:requires_grad_()
-      local y = vmap(f)(leaf)
+      local sums = vmap(f)(leaf)
       collectgarbage() collectgarbage()
-      y:sum():backward()
-      gradients[i] = w.grad
+      sums:sum():backward()
+      of_w[i] = w.grad
     end
     helper.close(a.grad, b.grad)
-    helper.close(gradients[1], gradients[2])
+    helper.close(of_w[1], of_w[2])
     helper.fails("gave a gradient of shape 2 for argument 1 of shape ()", function()
       vmap(function(t) return (Times(t, w, 1)) end)(tycho.ones(3, {dtype = "float64"})):sum():backward()
     end)
     local Changes = tycho.autograd.Function {
       forward = function(ctx, t) ctx:mark_dirty(t) return t:add_(1) end, backward = function(_, g) return g end}
-    helper.fails("mark_dirty: within vmap", vmap(function(t) return Changes(t * w) end), x)
-    assert.same({2, 2, 2}, vmap(function(t) return Exp(t * 0):sum() end)(x):totable())
+    helper.fails("mark_dirty: within vmap", vmap(function(t) return Changes(t * w) end), z)
+    assert.same({2, 2, 2}, vmap(function(t) return Exp(t * 0):sum() end)(z):totable())
   end)
 
   it("nests", function()

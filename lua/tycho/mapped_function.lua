@@ -1,8 +1,8 @@
 -- An autograd.Function within vmap.
 --
--- Idea: the tape knows the tensors of all examples only, so it gets one Function of those, All. Its forward and its backward call the user's
--- within vmaps like those that ran where the Function was called, since these may have ended when backward runs. Invariant: what the
--- user's functions are given are examples, and nothing of an ended vmap is kept.
+-- Idea: the tape knows the tensors of all examples only, so it gets one Function of those, All. Its forward and its backward call the
+-- user's within vmaps like those that ran where the Function was called, since these may have ended when backward runs. Invariant: what
+-- the user's functions are given are examples, and nothing of an ended vmap is kept.
 local core = require "tycho.core"
 local modes = require "tycho.modes"
 local options = require "tycho.options"
@@ -39,10 +39,10 @@ end
 local All = {}
 -- user: the Function; context: makes the context that it gets
 function All.forward(ctx, user, context, maps, ...)
-  local wholes, one, needs = options.pack(...), nil, {}
+  local wholes, needs = options.pack(...), {}
   for i = 1, wholes.n do needs[i] = ctx.needs_input_grad[i + 3] end
-  ctx.user, ctx.maps, one = user, maps, context {_function = user, needs_input_grad = needs}
-  ctx.one = one
+  local one = context {_function = user, needs_input_grad = needs}
+  ctx.user, ctx.maps, ctx.one = user, maps, one
   function one.save_for_backward(_, ...)
     ctx.examples = {}
     local saved = options.pack(...)
@@ -51,12 +51,10 @@ function All.forward(ctx, user, context, maps, ...)
   end
   function one.mark_dirty() fail "Function: mark_dirty: within vmap an autograd.Function can't change its arguments in place" end
   local out = within(maps, function()
-    local args, out = each(wholes, core.map_in_all), nil
+    local args, made = each(wholes, core.map_in_all), user.setup_context
     ctx.shapes = each(args, function(x) return x.shape end)
-    if user.setup_context then
-      out = options.pack(user.forward(unpack(args, 1, args.n)))
-      user.setup_context(one, args, out.n == 1 and out[1] or out)
-    else out = options.pack(user.forward(one, unpack(args, 1, args.n))) end
+    local out = made and options.pack(user.forward(unpack(args, 1, args.n))) or options.pack(user.forward(one, unpack(args, 1, args.n)))
+    if made then made(one, args, out.n == 1 and out[1] or out) end
     local all, indifferent = each(out, core.map_out_all), {}
     for i = 1, out.n do
       for k = 1, args.n do if out[i] ~= nil and rawequal(out[i], args[k]) then all[i] = wholes[k] end end
@@ -80,7 +78,8 @@ function All.backward(ctx, ...)
     local out = options.pack(ctx.user.backward(one, unpack(g, 1, g.n)))
     for i = 1, math.min(out.n, ctx.shapes.n) do
       if core.is_tensor(out[i]) and out[i].shape ~= ctx.shapes[i] then
-        fail("Function: backward gave a gradient of shape %s for argument %d of shape %s", tostring(out[i].shape), i, tostring(ctx.shapes[i]))
+        fail("Function: backward gave a gradient of shape %s for argument %d of shape %s", tostring(out[i].shape), i,
+          tostring(ctx.shapes[i]))
       end
     end
     return each(out, core.map_out_all)

@@ -73,7 +73,17 @@ typedef struct {
 /* o = a b + beta o, m x n, where b has rows of ldb elements, or, turned, columns (product_loops.c). ar, ac: elements from one row of a
  * to the next, and from one column to the next. k is at most TY_SMALL_K. */
 #define TY_SMALL_K 128
-typedef struct { int64_t m, n, k; const void *a; int64_t ar, ac; const void *b; int64_t ldb; bool turned; double beta; void *o; int64_t ldo; } ty_small_product;
+typedef struct {
+  int64_t m, n, k;
+  const void *a;
+  int64_t ar, ac;
+  const void *b;
+  int64_t ldb;
+  bool turned;
+  double beta;
+  void *o;
+  int64_t ldo;
+} ty_small_product;
 typedef void (*ty_product_loop)(const ty_small_product *p);
 typedef struct {
   ty_loop pointwise[TY_NOP][TY_NLOOPTYPE];

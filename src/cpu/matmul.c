@@ -145,7 +145,8 @@ static void multiply(const product *p) {
   if (p->m == 1 && p->n == 1) { dot(p); return; }
   if (p->k == TY_IN_F64 && (p->m == 1 || p->n == 1)) { by_vector(p); return; }
   if (is_small(p)) {
-    const ty_small_product q = {p->m, p->n, p->kk, p->a, p->ta ? 1 : p->lda, p->ta ? p->lda : 1, p->b, p->ldb, p->tb, p->beta, p->c, p->ldc};
+    const ty_small_product q = {.m = p->m, .n = p->n, .k = p->kk, .a = p->a, .ar = p->ta ? 1 : p->lda, .ac = p->ta ? p->lda : 1,
+                                .b = p->b, .ldb = p->ldb, .turned = p->tb, .beta = p->beta, .o = p->c, .ldo = p->ldc};
     ty_cpu_loops()->product[p->k](&q);
     return;
   }

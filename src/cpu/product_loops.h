@@ -2,7 +2,7 @@
 #define LANES ((int)(VECTOR / sizeof(T)))
 typedef T FN(vector) __attribute__((vector_size(VECTOR)));
 
-/* rows x `vectors` vectors of o, from row i and column j on; b: rows of ldb elements, from column j on. width: the last columns may be missing. */
+/* rows x `vectors` vectors of o, from row i and column j on, of which `width` columns exist; b: rows of ldb elements, from column j on. */
 TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t i, int64_t j,
   int64_t width) {
   FN(vector) sum[MOST_ROWS][2], at[2];

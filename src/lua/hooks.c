@@ -275,8 +275,8 @@ static int saved_hooks(lua_State *L) {
 }
 
 void ty_open_hooks(lua_State *L, int run) {
-  static const struct { lua_CFunction f; int which; } all[] = {{run_hooks, TY_RUN_HOOKS}, {run_hold, TY_RUN_HOLD}, {run_watch, TY_RUN_WATCH},
-    {run_pack, TY_RUN_PACK}, {run_unpack, TY_RUN_UNPACK}};
+  static const struct { lua_CFunction f; int which; } all[] = {{run_hooks, TY_RUN_HOOKS}, {run_hold, TY_RUN_HOLD},
+    {run_watch, TY_RUN_WATCH}, {run_pack, TY_RUN_PACK}, {run_unpack, TY_RUN_UNPACK}};
   ty_add(L, "register_hook", register_hook);
   ty_add(L, "watch", watch);
   ty_add(L, "saved_hooks", saved_hooks);

@@ -199,7 +199,7 @@ static int level_of(const ty_vmap *m) {
   return n;
 }
 
-/* map_level(x) -> the level of the innermost vmap that maps x, the outermost has 1; 0: none does. map_level(): of the innermost that runs */
+/* map_level(x) -> the level of the innermost vmap that maps x, the outermost has 1; 0: none does. map_level(): of the innermost running */
 static int map_level(lua_State *L) {
   const ty_tensor *t = lua_isnone(L, 1) ? NULL : ty_check_any(L, 1, "vmap", "a tensor");
   const ty_vmap *m = ty_ctx_of(L, ty_state_of(L))->map;

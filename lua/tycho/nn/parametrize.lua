@@ -38,12 +38,12 @@ function List:forward()
   if known then known[self] = core.keep(x) end
   return x
 end
--- Sets the originals so that the list gives value; as_far: where some have no right_inverse, only as far as possible.
-function List:set(value, as_far)
+-- Sets the originals so that the list gives value.
+function List:set(value)
   if not core.is_tensor(value) then fail("a parametrized tensor can only be set to a tensor, got %s", options.shown(value)) end
   for i = 0, self.count - 1 do
     local m = self[tostring(i)]
-    if type(m.right_inverse) ~= "function" and not as_far then
+    if type(m.right_inverse) ~= "function" then
       fail("a parametrized tensor can only be set if all its parametrizations have a right_inverse; %s has none", m._name)
     end
   end
@@ -72,8 +72,8 @@ end
 
 -- register_parametrization(module, name, parametrization): from now on module[name] is parametrization(original), a module's result,
 -- computed on each access; state dicts have the original. A parametrization with right_inverse(value) allows assignment to module[name].
--- Several parametrizations are applied in order. The result must have module[name]'s shape and dtype, unless {unsafe=true}. Gives the
--- module.
+-- Several parametrizations are applied in order; registering a further one leaves the originals, so the tensor changes. The result must
+-- have module[name]'s shape and dtype, unless {unsafe=true}. Gives the module.
 function parametrize.register_parametrization(m, name, p, o)
   local who = "register_parametrization"
   need_module(who, m)
@@ -94,7 +94,6 @@ function parametrize.register_parametrization(m, name, p, o)
     p:train(m.training)
     list:add_module(tostring(list.count), p)
     list.count = list.count + 1
-    if type(p.right_inverse) == "function" then list:set(value, true) end
     return m
   end
   local w = type(name) == "string" and m[name]

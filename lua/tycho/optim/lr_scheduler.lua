@@ -136,6 +136,8 @@ function Scheduler:step(epoch)
   if epoch ~= nil then fail("%s: step takes no epoch; set last_epoch, or make a new scheduler", self._name) end
   advance(self, self.last_epoch + 1, self.set)             -- set computes all rates before it sets any
 end
+-- Is at epoch 0, as if made anew where the rates are the current ones.
+function Scheduler:start() self.last_epoch = 0 self:set() end
 -- Starts again at epoch 0, whatever the current rate.
 function Scheduler:restart()
   self.last_epoch = 0
@@ -446,6 +448,10 @@ local function members(name, list, optimizer)
   end
   return list
 end
+local function restart_all(self)
+  for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
+  self:start()
+end
 local function member_states(self)
   local out = {last_epoch = self.last_epoch, last_lr = self.last_lr, schedulers = {}}
   for i, s in ipairs(self.schedulers) do out.schedulers[i] = s:state_dict() end
@@ -462,7 +468,7 @@ local function load_members(self, d)
   self.last_lr = last or rates_of(self.optimizer)
 end
 
--- one schedule after another: at each milestone the next one begins, at its own epoch 0
+-- one schedule after another: at each milestone the next one begins, at its own epoch 0, also one that has schedules of its own
 local SequentialLR = new_class("SequentialLR", "schedulers, milestones")
 function SequentialLR:begin()
   if type(self.milestones) ~= "table" then
@@ -472,10 +478,8 @@ function SequentialLR:begin()
   if #members("SequentialLR", self.schedulers, self.optimizer) ~= #self.milestones + 1 then
     fail("SequentialLR: there must be one milestone fewer than schedulers")
   end
-  for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
   for _, s in ipairs(self.schedulers) do s.last_epoch = -1 end
-  self.schedulers[1].last_epoch = 0
-  self.schedulers[1]:set()
+  self:restart()
 end
 function SequentialLR:set() self.last_lr = rates_of(self.optimizer) end
 local function of_the_epoch(self)
@@ -485,9 +489,9 @@ local function of_the_epoch(self)
   self:set()
 end
 function SequentialLR:step() advance(self, self.last_epoch + 1, of_the_epoch) end
-function SequentialLR:restart()
+function SequentialLR:start()
   self.last_epoch = 0
-  self.schedulers[1]:restart()
+  self.schedulers[1]:start()
   self:set()
 end
 SequentialLR.state_dict, SequentialLR.load_state_dict = member_states, load_members
@@ -508,15 +512,12 @@ local function all_of_them(self)
   self:set()
 end
 function ChainedScheduler:step() advance(self, self.last_epoch + 1, all_of_them) end
-function ChainedScheduler:restart()
+function ChainedScheduler:start()
   self.last_epoch = 0
-  for _, g in ipairs(self.optimizer.param_groups) do set_rate(g, g.initial_lr) end
-  for _, s in ipairs(self.schedulers) do
-    s.last_epoch = 0
-    s:set()
-  end
+  for _, s in ipairs(self.schedulers) do s:start() end
   self:set()
 end
+SequentialLR.restart, ChainedScheduler.restart = restart_all, restart_all
 ChainedScheduler.state_dict, ChainedScheduler.load_state_dict = member_states, load_members
 
 -- from the current rate to swa_lr in anneal_epochs, where it stays: for stochastic weight averaging; anneal_strategy "cos" or "linear"
