@@ -9850,15 +9850,16 @@ function tycho.func.grad(fn, argnums, options) end
 ---@param options? table
 function tycho.func.grad_and_value(fn, argnums, options) end
 
---- `(fn, ...)` fn's results for these arguments, and last a function that takes a weight for each result and gives the arguments' gradients.
+--- `(fn, ..., {has_aux=false})` fn's results for these arguments, and last a function that takes a weight for each result and gives the arguments' gradients. has_aux: fn's first result, that function, then fn's further results, which have no gradients.
 ---@param fn any
 function tycho.func.vjp(fn, ...) end
 
---- `(fn, primals, tangents)` fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of directions of the same structure.
+--- `(fn, primals, tangents, {has_aux=false})` fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of directions of the same structure. has_aux: fn's further results follow, and have no derivative.
 ---@param fn any
 ---@param primals any
 ---@param tangents any
-function tycho.func.jvp(fn, primals, tangents) end
+---@param options? table
+function tycho.func.jvp(fn, primals, tangents, options) end
 
 --- `(fn, ...)` fn's results for these arguments, tensors or tables of tensors, and last a function that takes a direction for each argument and gives the results' derivatives along them: jvp for many directions at one point, for which fn is called once.
 ---@param fn any
@@ -10300,6 +10301,67 @@ function tycho.nn.EmbeddingBag:from_pretrained(weight, freeze, options) end
 ---@param offsets? any
 ---@param per_sample_weights? any
 function tycho.nn.EmbeddingBag:forward(ids, offsets, per_sample_weights) end
+
+tycho.nn.grad = {}
+--- `(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1)` the gradient of conv2d with respect to its input, of that size; conv1d_input and conv3d_input likewise.
+---@param input_size any
+---@param weight any
+---@param grad_output any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param groups? any
+function tycho.nn.grad.conv1d_input(input_size, weight, grad_output, stride, padding, dilation, groups) end
+
+--- `(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1)` the gradient of conv2d with respect to its input, of that size; conv1d_input and conv3d_input likewise.
+---@param input_size any
+---@param weight any
+---@param grad_output any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param groups? any
+function tycho.nn.grad.conv2d_input(input_size, weight, grad_output, stride, padding, dilation, groups) end
+
+--- `(input_size, weight, grad_output, stride=1, padding=0, dilation=1, groups=1)` the gradient of conv2d with respect to its input, of that size; conv1d_input and conv3d_input likewise.
+---@param input_size any
+---@param weight any
+---@param grad_output any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param groups? any
+function tycho.nn.grad.conv3d_input(input_size, weight, grad_output, stride, padding, dilation, groups) end
+
+--- `(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1)` the gradient with respect to the weight.
+---@param input any
+---@param weight_size any
+---@param grad_output any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param groups? any
+function tycho.nn.grad.conv1d_weight(input, weight_size, grad_output, stride, padding, dilation, groups) end
+
+--- `(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1)` the gradient with respect to the weight.
+---@param input any
+---@param weight_size any
+---@param grad_output any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param groups? any
+function tycho.nn.grad.conv2d_weight(input, weight_size, grad_output, stride, padding, dilation, groups) end
+
+--- `(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1)` the gradient with respect to the weight.
+---@param input any
+---@param weight_size any
+---@param grad_output any
+---@param stride? any
+---@param padding? any
+---@param dilation? any
+---@param groups? any
+function tycho.nn.grad.conv3d_weight(input, weight_size, grad_output, stride, padding, dilation, groups) end
 
 --- `(x (N, in_features))` the log-probabilities of all classes, (N, n_classes).
 ---@param x any
@@ -10878,9 +10940,6 @@ function tycho.optim.lr_scheduler.LRScheduler.extend(self, name, signature) end
 --- `(epoch)` Moves to the next epoch (or other unit), and sets the groups' rates. Called after the optimizer's step.
 ---@param epoch any
 function classes.Scheduler:step(epoch) end
-
---- Is at epoch 0, as if made anew where the rates are the current ones.
-function classes.Scheduler:start() end
 
 --- A list of the rates that it set last, one for each group.
 function classes.Scheduler:get_last_lr() end
@@ -13017,11 +13076,15 @@ function classes.Timer:timeit(number) end
 function classes.Timer:blocked_autorange(options) end
 
 tycho.utils.benchmark = {}
---- `(fn, {setup=, num_threads=1, label=})` times calls of fn, without arguments; setup is called first. Waits for GPUs.
+--- `(fn, {setup=, num_threads=1, label=, sub_label=, description=, env=})` times calls of fn, without arguments; setup is called first. Waits for GPUs. The texts say where Compare puts what it measures: label names a table, sub_label a row, description a column.
 ---@param fn any
 ---@param options? table
 ---@return tycho.Timer
 function tycho.utils.benchmark.Timer(fn, options) end
+
+--- `(results)` tables of measurements side by side, by the label, sub_label, description and number of threads of their timers; print() prints them, tostring gives them as text.
+---@param results any
+function tycho.utils.benchmark.Compare(results) end
 
 --- `({loss = 0.3})` values for the line to show.
 ---@param options? table

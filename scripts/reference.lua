@@ -12,7 +12,7 @@ local options = require "tycho.options"
 local INTERNAL = {}
 for name in ([[data.transforms.steps distributed.group_of distributed.within distributed.beside tycho.arange bar:line bar:show Module:check_state_dict
   Optimizer:check_state_dict Optimizer:apply_gradients Optimizer:reads_rate SGD:lacks LBFGS:check LBFGS:check_state_dict
-  LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:restart DataLoader:order DataLoader:engine
+  LBFGS:add_param_group Scheduler:next_lr Scheduler:begin Scheduler:set Scheduler:start Scheduler:restart DataLoader:order DataLoader:engine
   DistributedDataParallel:clone Distribution:draw Distribution:log_prob]]):gmatch "%S+" do INTERNAL[name] = true end
 -- Methods that every layer, every dataset or every distribution has.
 local USUAL = {init = true, extra_repr = true, reset_parameters = true, fields = true, learn = true}
@@ -26,7 +26,7 @@ local SECTIONS = {
   {"Autograd", "autograd", "autograd_functional", "recompute"},
   {"Modules as functions", "func", "vmap"},
   {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states", "nn/moves"},
-  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/losses", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
+  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/losses", "nn/grad", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},
   {"Optimizers", "optim/init", "optim/optimizer", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},

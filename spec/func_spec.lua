@@ -107,6 +107,21 @@ describe("func", function()
     close(tycho.grad(along(b):sum(), w), b)
   end)
 
+  it("gives what else the function gives, without derivatives, with has_aux", function()
+    local function f(s, t) return s * t, s + 1, "more" end
+    local a, b = tycho.tensor {1, 2}, tycho.tensor {3, 4}
+    local y, pull, plus, text = func.vjp(f, a, b, {has_aux = true})
+    assert.same({{3, 8}, {2, 3}, "more", false}, {y:totable(), plus:totable(), text, plus.requires_grad})
+    local ga, gb = pull(tycho.tensor {1, 10})
+    assert.same({{3, 40}, {1, 20}}, {ga:totable(), gb:totable()})
+    local value, along, more, last = func.jvp(f, {a, b}, {tycho.ones(2), tycho.zeros(2)}, {has_aux = true})
+    assert.same({{3, 8}, {3, 4}, {2, 3}, "more", false},
+      {value:totable(), along:totable(), more:totable(), last, more.requires_grad})
+    close((func.vjp(function(t) return t.w * 2 end, {w = a})), a * 2, "a table of tensors is an argument", 0)
+    helper.fails("vjp: has_aux must be true or false, got 3", func.vjp, f, a, b, {has_aux = 3})
+    helper.fails("jvp: unknown option 'foo'", func.jvp, f, {a, b}, {a, b}, {foo = true})
+  end)
+
   it("maps what vjp and linearize give within the vmap that they were called in, and in vmaps within that", function()
     local vmap = func.vmap
     local rows, w = tycho.randn(3, 2), tycho.randn(2)

@@ -294,4 +294,39 @@ describe("profiler", function()
     fails("must be a function, got 3", Timer, 3)
     fails("number must be a whole number", timer.timeit, timer, 0.5)
   end)
+
+  it("compares measurements in a table for each label", function()
+    local benchmark, results = tycho.utils.benchmark, {}
+    local function add(label, row, column, threads, median)
+      local m = benchmark.Timer(function() end, {label = label, sub_label = row, description = column, num_threads = threads}):timeit(1)
+      m.median, m.iqr = median, 2e-6
+      results[#results + 1] = m
+    end
+    add("product", "64x64", "mm", 1, 30.5e-6)
+    add("product", "64x64", "mul and sum", 1, 1e-3)
+    add("product", "8x8", "mm", 1, 2e-6)
+    add("product", "64x64", "mm", 2, 21e-6)
+    add("sum", nil, nil, 1, 4e-3)
+    local all = benchmark.Compare(results)
+    assert.equal([[
+[------------ product -------------]
+             |    mm  |  mul and sum
+1 thread: --------------------------
+      64x64  |  30.5  |       1000.0
+      8x8    |   2.0  |
+2 threads: -------------------------
+      64x64  |  21.0  |
+
+Times are in microseconds (us).
+
+[------ sum ------]
+            |  time
+1 thread: ---------
+      call  |   4.0
+
+Times are in milliseconds (ms).]], tostring(all))
+    all:trim_significant_figures()
+    assert.is_truthy(tostring(all):find("      64x64  |  31  |         1000\n", 1, true))
+    fails("result 1 must be a measurement, got 3", benchmark.Compare, {3})
+  end)
 end)

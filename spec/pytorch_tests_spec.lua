@@ -58,6 +58,16 @@ describe("PyTorch's tests:", function()
       assert.is_true(tycho.grad(l, unused, {materialize_grads = true, create_graph = true}).requires_grad)
     end)
 
+    it("a Function's gradients belong to its tensors alone", function()
+      local misplaced = Function {forward = function(_, k, x) return x * k end, backward = function(_, g) return g end}
+      helper.fails("a gradient for argument 1, which was no tensor: return nil there", function()
+        misplaced(3, tycho.ones(3, RG)):sum():backward()
+      end)
+      helper.fails("a gradient for argument 1, which was no tensor: return nil there", function()
+        tycho.vmap(function(x) return misplaced(3, x) end)(tycho.ones(3, RG)):sum():backward()
+      end)
+    end)
+
     it("arguments that a Function hands on are not changed unseen", function()
       local same = Function {forward = function(_, x) return x end, backward = function(_, g) return g end}
       local y = tycho.ones(3, RG) * 1
@@ -229,6 +239,27 @@ describe("PyTorch's tests:", function()
       nn.utils.parametrize.register_parametrization(l, "weight", Skew())
       nn.utils.parametrize.register_parametrization(l, "weight", Twice())            -- a further one leaves the original
       assert.same({{{1, 2}, {3, 4}}, {{0, 4}, {-4, 0}}}, {l.parametrizations.weight.original:totable(), l.weight:totable()})
+    end)
+
+    it("gradients of convolutions as functions", function()
+      for n = 1, 3 do
+        local name, size, of_weight = ("conv%dd"):format(n), {2, 4}, {6, 2}
+        for i = 1, n do size[2 + i], of_weight[2 + i] = 7 + i, 3 end
+        local x, w = tycho.randn(size):requires_grad_(), tycho.randn(of_weight):requires_grad_()
+        local y = nn.functional[name](x, w, nil, {stride = 2, padding = 1, groups = 2})
+        local g = tycho.randn_like(y)
+        local want = tycho.grad(y, {x, w}, {grad_outputs = g})
+        local by_input, by_weight = nn.grad[name .. "_input"], nn.grad[name .. "_weight"]
+        helper.close(by_input(x.shape, w, g, {stride = 2, padding = 1, groups = 2}):detach(), want[1])
+        helper.close(by_weight(x, of_weight, g, 2, 1, 1, 2):detach(), want[2])
+        local v = tycho.randn_like(x)                                    -- and have gradients themselves
+        helper.close(tycho.grad(by_input(x.shape, w, g, 2, 1, 1, 2), w, {grad_outputs = v}),
+          by_weight(v, of_weight, g, 2, 1, 1, 2), name, 1e-4)
+        assert.is_false(tycho.no_grad(by_weight, x, of_weight, g, 2, 1, 1, 2).requires_grad)
+        helper.fails("argument 2 must be a list of sizes, got 3", by_weight, x, 3, g)
+        helper.fails("argument 3 must be a tensor, got 3", by_input, x.shape, w, 3)
+        helper.fails(n == 2 and "a gradient of shape" or "the gradient has shape", by_weight, x, of_weight, g, 1, 1, 1, 2)
+      end
     end)
 
     it("sizes may be 0", function()

@@ -129,13 +129,27 @@ end
 function func.grad(fn, argnums, o) return gradient("grad", fn, 2, argnums, o) end
 -- grad_and_value(fn, argnums=1, {has_aux=}): as grad; the value follows the gradients, then fn's further results.
 function func.grad_and_value(fn, argnums, o) return gradient("grad_and_value", fn, 1, argnums, o) end
--- vjp(fn, ...): fn's results for these arguments, and last a function that takes a weight for each result and gives the arguments'
--- gradients.
+-- {has_aux=} alone, as vjp and jvp take it last; nil for anything else
+local function aux_of(who, o)
+  if type(o) ~= "table" or core.is_tensor(o) or o.has_aux == nil then return nil end
+  local has = options.fill(who, o, {has_aux = false}).has_aux
+  if type(has) ~= "boolean" then fail("%s: has_aux must be true or false, got %s", who, options.shown(has)) end
+  return has
+end
+-- vjp(fn, ..., {has_aux=false}): fn's results for these arguments, and last a function that takes a weight for each result and gives the
+-- arguments' gradients. has_aux: fn's first result, that function, then fn's further results, which have no gradients.
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
   local args, numbers, results = options.pack(...), {}, {}
+  local has_aux = args.n > 0 and aux_of("vjp", args[args.n])
+  if has_aux ~= nil and args.n > 0 then args.n = args.n - 1 end
   for n = 1, args.n do numbers[n] = n end
   local out, pull, plain = derived("vjp", numbers, fn, args)
+  if has_aux then
+    if not core.is_tensor(out[1]) then fail("vjp: result 1 of the function must be a tensor, got %s", options.shown(out[1])) end
+    for k = 2, #out do results[k - 1] = plain(out[k]) end
+    return plain(out[1]), function(weight) return unpack(pull({out[1]}, {weight})) end, unpack(results)
+  end
   for k, y in ipairs(out) do
     if not core.is_tensor(y) then fail("vjp: result %d of the function must be a tensor, got %s", k, options.shown(y)) end
     results[k] = plain(y)
@@ -170,10 +184,22 @@ local function in_a_row(who, fn, list, tensors)
     return row
   end
 end
--- jvp(fn, primals, tangents): fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of
--- directions of the same structure.
-function func.jvp(fn, primals, tangents)
+-- jvp(fn, primals, tangents, {has_aux=false}): fn's result for a list of arguments, tensors or tables of tensors, and its derivative along
+-- a list of directions of the same structure. has_aux: fn's further results follow, and have no derivative.
+function func.jvp(fn, primals, tangents, o)
   local records = core.is_grad_enabled()
+  if options.fill("jvp", o, {has_aux = false}).has_aux then
+    aux_of("jvp", o)
+    local further
+    local y, along = func.jvp(function(...)
+      further = options.pack(fn(...))
+      return (further[1])
+    end, primals, tangents)
+    for k = 2, further.n do
+      if core.is_tensor(further[k]) and not y.requires_grad then further[k] = M.detach(further[k]) end
+    end
+    return y, along, unpack(further, 2, further.n)
+  end
   if type(primals) ~= "table" or core.is_tensor(primals) then return functional.jvp(fn, primals, tangents, nil, records) end
   local leaves, called, create, in_order = in_a_row("jvp", fn, primals, "argument 3 (tangents)")
   if type(tangents) ~= "table" then

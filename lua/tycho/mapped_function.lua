@@ -42,7 +42,7 @@ function All.forward(ctx, user, context, maps, ...)
   local wholes, needs = options.pack(...), {}
   for i = 1, wholes.n do needs[i] = ctx.needs_input_grad[i + 3] end
   local one = context {_function = user, needs_input_grad = needs}
-  ctx.user, ctx.maps, ctx.one = user, maps, one
+  ctx.user, ctx.maps, ctx.one, ctx.shapes = user, maps, one, {}
   function one.save_for_backward(_, ...)
     ctx.examples = {}
     local saved = options.pack(...)
@@ -52,7 +52,7 @@ function All.forward(ctx, user, context, maps, ...)
   function one.mark_dirty() fail "Function: mark_dirty: within vmap an autograd.Function can't change its arguments in place" end
   local out = within(maps, function()
     local args, made = each(wholes, core.map_in_all), user.setup_context
-    ctx.shapes = each(args, function(x) return x.shape end)
+    for i = 1, args.n do ctx.shapes[i] = core.is_tensor(args[i]) and args[i].shape end
     local out = made and options.pack(user.forward(unpack(args, 1, args.n))) or options.pack(user.forward(one, unpack(args, 1, args.n)))
     if made then made(one, args, out.n == 1 and out[1] or out) end
     local all, indifferent = each(out, core.map_out_all), {}
@@ -76,10 +76,11 @@ function All.backward(ctx, ...)
     function one.saved_tensors() return unpack(one._saved, 1, saved.n) end
     local g = each(grads, core.map_in_all)
     local out = options.pack(ctx.user.backward(one, unpack(g, 1, g.n)))
-    for i = 1, math.min(out.n, ctx.shapes.n) do
-      if core.is_tensor(out[i]) and out[i].shape ~= ctx.shapes[i] then
-        fail("Function: backward gave a gradient of shape %s for argument %d of shape %s", tostring(out[i].shape), i,
-          tostring(ctx.shapes[i]))
+    for i, shape in ipairs(ctx.shapes) do
+      if out[i] ~= nil and not shape then
+        fail("Function: backward returned a gradient for argument %d, which was no tensor: return nil there", i)
+      elseif core.is_tensor(out[i]) and out[i].shape ~= shape then
+        fail("Function: backward gave a gradient of shape %s for argument %d of shape %s", tostring(out[i].shape), i, tostring(shape))
       end
     end
     return each(out, core.map_out_all)

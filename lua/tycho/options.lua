@@ -51,13 +51,15 @@ function options.colon(class, object, is)
 end
 
 -- The same for a class whose objects seldom get fields of the user's: a misspelled method is an error; a name that resembles none is nil.
-function options.methods(class, object, is)
+-- elsewhere: what to do instead of methods that PyTorch has, by name.
+function options.methods(class, object, is, elsewhere)
   options.colon(class, object, is)
   local names, others = {}, {}
   for name, f in pairs(class) do
     if type(f) == "function" and not name:find "^_" then names[#names + 1] = name end
   end
   setmetatable(class, {__index = function(_, k)
+    if elsewhere and elsewhere[k] then fail("%s has no method '%s': %s", object, k, elsewhere[k]) end
     if type(k) ~= "string" or #k < 4 or others[k] then return nil end
     local near = core.nearest(k, names)
     if near and near:byte() == k:byte() and math.abs(#near - #k) <= 1 then

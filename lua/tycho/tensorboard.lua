@@ -227,5 +227,9 @@ function Writer:close()
   if not ok then fail("close: %s: %s", self.path, why) end
 end
 
-options.methods(Writer, "writer", function(w) return getmetatable(w) == Writer end)
+local DRAW = "draw it, and write the picture by add_image"
+options.methods(Writer, "writer", function(w) return getmetatable(w) == Writer end, {add_figure = DRAW, add_pr_curve = DRAW,
+  add_graph = "write print's text of the module by add_text", add_embedding = "save the vectors as a table for projector.tensorflow.org",
+  add_hparams = "write them by add_text, and the results by add_scalar", add_video = "write its pictures by add_images, one for each step",
+  add_audio = "write the sound into a file of its own", add_mesh = DRAW})
 return options.told(tensorboard, "utils.tensorboard")

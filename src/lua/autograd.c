@@ -306,6 +306,8 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
         return ty_throw(L, "Function: backward returned %d gradients, forward got %d arguments", lua_gettop(L) - base, n->nin);
     lua_settop(L, base + n->nin);
     for (int i = n->nin - 1; i >= 0; i--) {
+      if (n->in[i].kind != TY_TENSOR && !lua_isnil(L, -1))
+        return ty_throw(L, "Function: backward returned a gradient for argument %d, which was no tensor: return nil there", i + 1);
       ty_note_contexts(L, lua_gettop(L));
       take_gradient(L, r, i, "Function");
     }
@@ -315,16 +317,12 @@ static int run_function(lua_State *L) {  /* an autograd.Function: hands over its
   ty_private(L, TY_R_ANCHORS);             /* what was saved is released, as other nodes' is */
   ty_get_keyed(L, n->key);
   if (!lua_istable(L, -1)) return 0;
-  lua_pushliteral(L, "_saved");
-  lua_pushnil(L);
-  lua_rawset(L, -3);
-  if (retained) return 0;
-  lua_pushliteral(L, "_operands");
-  lua_pushnil(L);
-  lua_rawset(L, -3);
-  lua_pushliteral(L, "_handles");
-  lua_pushnil(L);
-  lua_rawset(L, -3);
+  static const char *const held[] = {"_saved", "_operands", "_handles"};
+  for (int k = 0; k < (retained ? 1 : 3); k++) {
+    lua_pushstring(L, held[k]);
+    lua_pushnil(L);
+    lua_rawset(L, -3);
+  }
   return 0;
 }
 

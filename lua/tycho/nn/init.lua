@@ -596,4 +596,4 @@ end
 options_of.told(init, "nn.init")
 return options_of.told(nn, "nn", "tycho.nn.functional", {
   DataParallel = "use nn.parallel.DistributedDataParallel, with one process for each GPU",
-  attention = "use nn.functional.scaled_dot_product_attention, with a mask where scores depend on places"}, nil, find)
+  attention = "use nn.functional.scaled_dot_product_attention, with a mask where scores depend on places"}, {grad = "tycho.nn.grad"}, find)
