@@ -92,6 +92,32 @@ describe("layers", function()
     end
   end)
 
+  it("gives the same maxima with and without their indices", function()
+    for _, dtype in ipairs {"float32", "float64", "float16"} do
+      for n, size in ipairs {{2, 3, 9, 11}, {1, 1, 5, 40}, {3, 17, 8, 8}, {2, 5, 1, 33}} do
+        local x = tycho.randn(size):to(dtype)
+        x[{1, 1, 1, 3}], x[{1, 1, 1, 1}] = 0 / 0, -math.huge
+        for _, layout in ipairs {"contiguous", "channels_last"} do
+          x = x:contiguous {memory_format = layout}
+          for _, kernel in ipairs {{1, 1}, {2, 2}, {3, 3}, {2, 3}, {1, 5}, {3, 1}} do
+            for k = 0, 11 do
+              local o = {stride = k % 4 + 1, padding = k % 2, dilation = math.floor(k / 4) % 2 + 1, ceil_mode = k > 5}
+              local ok, got = pcall(F.max_pool2d, x, kernel, o)
+              o.return_indices = true
+              local also, want = pcall(F.max_pool2d, x, kernel, o)
+              assert.equal(also, ok)
+              local text = ("%s, size %d, %s, kernel %dx%d, %d"):format(dtype, n, layout, kernel[1], kernel[2], k)
+              if ok then
+                helper.exact(got, want, text)
+                assert.same(want:stride(), got:stride(), text)
+              end
+            end
+          end
+        end
+      end
+    end
+  end)
+
   it("attention heeds masks, and gives its weights", function()
     tycho.manual_seed(5)
     local m = nn.MultiheadAttention(8, 2, {batch_first = true})

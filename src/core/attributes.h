@@ -113,6 +113,8 @@ enum {
     TY_AT_conv2d_backward_weight_dilation = 3, TY_AT_conv2d_backward_weight_groups = 4,
   TY_AT_max_pool2d_indices_kernel_size = 0, TY_AT_max_pool2d_indices_stride = 1, TY_AT_max_pool2d_indices_padding = 2,
     TY_AT_max_pool2d_indices_ceil_mode = 3, TY_AT_max_pool2d_indices_dilation = 4,
+  TY_AT_max_pool2d_values_kernel_size = 0, TY_AT_max_pool2d_values_stride = 1, TY_AT_max_pool2d_values_padding = 2,
+    TY_AT_max_pool2d_values_ceil_mode = 3, TY_AT_max_pool2d_values_dilation = 4,
   TY_AT_max_pool2d_backward_size = 0, TY_AT_max_pool2d_backward_kernel_size = 1, TY_AT_max_pool2d_backward_stride = 2,
     TY_AT_max_pool2d_backward_padding = 3, TY_AT_max_pool2d_backward_ceil_mode = 4, TY_AT_max_pool2d_backward_dilation = 5,
   TY_AT_avg_pool2d_kernel_size = 0, TY_AT_avg_pool2d_stride = 1, TY_AT_avg_pool2d_padding = 2, TY_AT_avg_pool2d_ceil_mode = 3,
@@ -204,26 +206,27 @@ enum {
   X(conv2d_backward_input, dilation) X(conv2d_backward_input, groups) X(conv2d_backward_weight, size) \
   X(conv2d_backward_weight, stride) X(conv2d_backward_weight, padding) X(conv2d_backward_weight, dilation) \
   X(conv2d_backward_weight, groups) X(max_pool2d_indices, kernel_size) X(max_pool2d_indices, stride) \
-  X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) X(max_pool2d_backward, size) \
-  X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) X(max_pool2d_backward, padding) \
-  X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) X(avg_pool2d, stride) \
-  X(avg_pool2d, padding) X(avg_pool2d, ceil_mode) X(avg_pool2d, count_include_pad) X(avg_pool2d, divisor_override) \
-  X(avg_pool2d_backward, size) X(avg_pool2d_backward, kernel_size) X(avg_pool2d_backward, stride) X(avg_pool2d_backward, padding) \
-  X(avg_pool2d_backward, ceil_mode) X(avg_pool2d_backward, count_include_pad) X(avg_pool2d_backward, divisor_override) \
-  X(adaptive_avg_pool2d_windows, output_size) X(adaptive_avg_pool2d_backward, size) X(adaptive_max_pool2d_indices, output_size) \
-  X(resize, size) X(resize, mode) X(resize, align_corners) X(resize, factor_h) X(resize, factor_w) X(resize_backward, shape) \
-  X(resize_backward, size) X(resize_backward, mode) X(resize_backward, align_corners) X(resize_backward, factor_h) \
-  X(resize_backward, factor_w) X(distances, p) X(distances_backward, p) X(grid_sample_take, mode) \
-  X(grid_sample_take, padding_mode) X(grid_sample_take, align_corners) X(grid_sample_backward_grid, padding_mode) \
-  X(grid_sample_backward_grid, align_corners) X(grid_sample_backward_x, shape) X(grid_sample_backward_x, mode) \
-  X(grid_sample_backward_x, padding_mode) X(grid_sample_backward_x, align_corners) X(attention, causal) X(attention, scale) \
-  X(attention, dropout) X(attention_backward, causal) X(attention_backward, scale) X(attention_backward, dropout) \
-  X(recurrent, kind) X(recurrent, reverse) X(recurrent_backward, kind) X(recurrent_backward, reverse) \
-  X(batch_norm_stats, training) X(batch_norm_stats, momentum) X(batch_norm_stats, eps) X(batch_norm_backward, training) \
-  X(layer_norm_stats, size) X(layer_norm_stats, eps) X(group_norm_stats, groups) X(group_norm_stats, eps) X(rms_norm_stats, size) \
-  X(rms_norm_stats, eps) X(cross_entropy_rows, ignore_index) X(cross_entropy_rows, label_smoothing) \
-  X(cross_entropy_backward, ignore_index) X(cross_entropy_backward, label_smoothing) X(cross_entropy_mean, ignore_index) \
-  X(cross_entropy_mean, label_smoothing) X(cross_entropy_mean_backward, ignore_index) \
+  X(max_pool2d_indices, padding) X(max_pool2d_indices, ceil_mode) X(max_pool2d_indices, dilation) \
+  X(max_pool2d_values, kernel_size) X(max_pool2d_values, stride) X(max_pool2d_values, padding) X(max_pool2d_values, ceil_mode) \
+  X(max_pool2d_values, dilation) X(max_pool2d_backward, size) X(max_pool2d_backward, kernel_size) X(max_pool2d_backward, stride) \
+  X(max_pool2d_backward, padding) X(max_pool2d_backward, ceil_mode) X(max_pool2d_backward, dilation) X(avg_pool2d, kernel_size) \
+  X(avg_pool2d, stride) X(avg_pool2d, padding) X(avg_pool2d, ceil_mode) X(avg_pool2d, count_include_pad) \
+  X(avg_pool2d, divisor_override) X(avg_pool2d_backward, size) X(avg_pool2d_backward, kernel_size) X(avg_pool2d_backward, stride) \
+  X(avg_pool2d_backward, padding) X(avg_pool2d_backward, ceil_mode) X(avg_pool2d_backward, count_include_pad) \
+  X(avg_pool2d_backward, divisor_override) X(adaptive_avg_pool2d_windows, output_size) X(adaptive_avg_pool2d_backward, size) \
+  X(adaptive_max_pool2d_indices, output_size) X(resize, size) X(resize, mode) X(resize, align_corners) X(resize, factor_h) \
+  X(resize, factor_w) X(resize_backward, shape) X(resize_backward, size) X(resize_backward, mode) \
+  X(resize_backward, align_corners) X(resize_backward, factor_h) X(resize_backward, factor_w) X(distances, p) \
+  X(distances_backward, p) X(grid_sample_take, mode) X(grid_sample_take, padding_mode) X(grid_sample_take, align_corners) \
+  X(grid_sample_backward_grid, padding_mode) X(grid_sample_backward_grid, align_corners) X(grid_sample_backward_x, shape) \
+  X(grid_sample_backward_x, mode) X(grid_sample_backward_x, padding_mode) X(grid_sample_backward_x, align_corners) \
+  X(attention, causal) X(attention, scale) X(attention, dropout) X(attention_backward, causal) X(attention_backward, scale) \
+  X(attention_backward, dropout) X(recurrent, kind) X(recurrent, reverse) X(recurrent_backward, kind) \
+  X(recurrent_backward, reverse) X(batch_norm_stats, training) X(batch_norm_stats, momentum) X(batch_norm_stats, eps) \
+  X(batch_norm_backward, training) X(layer_norm_stats, size) X(layer_norm_stats, eps) X(group_norm_stats, groups) \
+  X(group_norm_stats, eps) X(rms_norm_stats, size) X(rms_norm_stats, eps) X(cross_entropy_rows, ignore_index) \
+  X(cross_entropy_rows, label_smoothing) X(cross_entropy_backward, ignore_index) X(cross_entropy_backward, label_smoothing) \
+  X(cross_entropy_mean, ignore_index) X(cross_entropy_mean, label_smoothing) X(cross_entropy_mean_backward, ignore_index) \
   X(cross_entropy_mean_backward, label_smoothing) X(sgd_step, momentum) X(sgd_step, dampening) X(sgd_step, weight_decay) \
   X(sgd_step, nesterov) X(sgd_step, maximize) X(adamw_step, beta1) X(adamw_step, beta2) X(adamw_step, eps) \
   X(adamw_step, weight_decay) X(adamw_step, decoupled) X(adamw_step, maximize) X(rmsprop_step, alpha) X(rmsprop_step, eps) \

@@ -61,6 +61,7 @@ ALIKE(cumsum, dim, cumprod_backward, dim) ALIKE(cumsum, dtype, cumprod, dtype) A
 ALIKE(gather, dim, scatter, dim) ALIKE(gather, dim, scatter_add, dim) ALIKE(gather, dim, scatter_combine, dim)
 ALIKE(index, dims, index_put, dims) ALIKE(select, dim, slice, dim) ALIKE(select, index, slice, first)
 ALIKE(uniform, low, normal, mean) ALIKE(uniform, high, normal, std) ALIKE(exponential, lambd, dropout_mask, p)
+ALIKE(max_pool2d_indices, kernel_size, max_pool2d_values, kernel_size) ALIKE(max_pool2d_indices, dilation, max_pool2d_values, dilation)
 ALIKE(max_pool2d_backward, size, avg_pool2d_backward, size) ALIKE(max_pool2d_backward, size, adaptive_avg_pool2d_backward, size)
 ALIKE(adaptive_avg_pool2d_windows, output_size, adaptive_max_pool2d_indices, output_size)
 

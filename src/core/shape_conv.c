@@ -30,7 +30,8 @@ ty_windows ty_windows_of(const ty_call *c) {
     case TY_OP_conv2d: CONVOLUTION(conv2d); break;
     case TY_OP_conv2d_backward_input: CONVOLUTION(conv2d_backward_input); break;
     case TY_OP_conv2d_backward_weight: CONVOLUTION(conv2d_backward_weight); break;
-    case TY_OP_max_pool2d_indices: POOL(max_pool2d_indices); pair(w.dilation, AT(max_pool2d_indices, dilation)); break;
+    case TY_OP_max_pool2d_indices: case TY_OP_max_pool2d_values:
+      POOL(max_pool2d_indices); pair(w.dilation, AT(max_pool2d_indices, dilation)); break;
     case TY_OP_max_pool2d_backward: POOL(max_pool2d_backward); pair(w.dilation, AT(max_pool2d_backward, dilation)); break;
     case TY_OP_avg_pool2d: MEAN(avg_pool2d); break;
     case TY_OP_avg_pool2d_backward: MEAN(avg_pool2d_backward); break;
@@ -185,7 +186,7 @@ ty_status ty_infer_pool(ty_call *c) {
   }
   ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, x->ndim, shape);
   pool_layout(&c->meta[0], x);
-  c->meta[1] = c->meta[0];
+  c->meta[1] = c->meta[0];                 /* positions, where the op gives them */
   c->meta[1].dtype = TY_I64;
   return TY_OK;
 }

@@ -17,9 +17,11 @@ typedef struct {
   int64_t top, first;                                          /* the rows at which the pixels' and the windows' memory begin */
   const ty_window *rows, *cols;
   double divisor;                                              /* 0: rows' count times columns' count */
+  void *row;                                                   /* memory for w pixels */
 } ty_pool;
-enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2 };
-/* from .. to - 1: rows of windows; backward: channels */
+/* TY_POOL_PLANE: maxima of one channel */
+enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2, TY_POOL_PLANE = 4 };
+/* from .. to - 1: rows of windows; backward: channels. positions NULL: they aren't asked for */
 typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int64_t *positions, int64_t from, int64_t to);
 /* One row in a recurrent layer's step: n units, whose gates follow one another in x, y, b, s. Pointers that the kind doesn't use may be
    NULL (core/cells.h). */

@@ -1,6 +1,6 @@
 /* Pooling over the last two dims. What windows read is computed once for each row and each column of windows; the loops (pool_loops.c) take
  * channels side by side. Idea: where planes lie one after another instead, some planes are transposed, by bands of rows that fit into
- * the cache, and take the place of channels; 16-bit data is converted by bands too. */
+ * the cache, and take the place of channels; 16-bit data is converted by bands too. Maxima without positions are taken plane by plane. */
 #include <omp.h>
 #include "cpu.h"
 
@@ -88,6 +88,12 @@ static void planes(const job *w, int64_t t, char *memory) {
   }
 }
 
+static void plane(const job *w, int64_t t, char *memory) {
+  ty_pool p = w->p;
+  p.row = memory;
+  w->loop(&p, w->x + t * p.h * p.w * w->size, w->y + t * p.oh * p.ow * w->size, NULL, 0, p.oh);
+}
+
 /* Cuts tasks by bands of rows of windows, and sets the memory that a band needs. */
 static void cut_bands(job *w) {
   const ty_pool *p = &w->p;
@@ -110,8 +116,8 @@ static void cut_planes(job *w) {
   cut_bands(w);
 }
 
-/* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. */
-static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor *idx, bool last, bool back) {
+/* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. max: maxima, also without positions. */
+static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor *idx, bool max, bool last, bool back) {
   const int d = large->ndim - 3, threads = ty_threads_for(ty_numel(large) * 2);
   job w = {.k = large->dtype == TY_F64, .size = ty_itemsize(large), .back = back, .x = ty_data(large),
            .y = ty_data(small), .idx = idx ? ty_data(idx) : NULL, .n = d ? large->shape[0] : 1};
@@ -126,15 +132,20 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
     p->dilation[i] = v.dilation[i];
   }
   p->divisor = (double)v.divisor;
-  if (idx && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
+  if (max && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
   ty_window *windows = ty_scratch(sizeof *windows * (size_t)(p->oh + p->ow));
   if (!windows) return ty_no_memory(c->ctx, c->op->shown);
   for (int64_t i = 0; i < p->oh; i++) windows[i] = window(p, v.include_pad, 0, i);
   for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(p, v.include_pad, 1, j);
   p->rows = windows;
   p->cols = windows + p->oh;
-  w.loop = ty_cpu_loops()->pool[(idx ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
-  if (ty_is_16bit((ty_dtype)large->dtype)) {
+  const bool flat = max && !idx && !(last && p->c > 1) && !ty_is_16bit((ty_dtype)large->dtype);
+  w.loop = ty_cpu_loops()->pool[flat ? TY_POOL_PLANE : (max ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
+  if (flat) {
+    w.n *= p->c;
+    w.part = p->oh;
+    w.bytes = (size_t)(p->w * w.size + 63) / 64 * 64;
+  } else if (ty_is_16bit((ty_dtype)large->dtype)) {
     w.load = ty_cpu_loops()->load[large->dtype][TY_IN_F32];
     w.store = ty_cpu_loops()->store[large->dtype][TY_IN_F32];
     cut_bands(&w);
@@ -152,7 +163,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t t = 0; t < w.n * w.parts; t++)
     if (!w.bytes) channels(&w, t);
-    else (w.planes ? planes : widened)(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
+    else (flat ? plane : w.planes ? planes : widened)(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
   ty_scratch_free(windows);
   ty_scratch_free(memory);
   return TY_OK;
@@ -171,7 +182,9 @@ static ty_status run(ty_call *c) {
   ty_status (*const laid_out)(ty_ctx *, ty_tensor *, ty_tensor **) = last ? ty_channels_last : ty_contiguous;
   TY_TRY(laid_out(c->ctx, c->in[0].t, &in));
   ty_status s = id == TY_OP_max_pool2d_backward ? laid_out(c->ctx, c->in[1].t, &idx) : TY_OK;
-  if (s == TY_OK) s = back ? pool(c, result, in, idx, last, true) : pool(c, in, result, c->op->nout > 1 ? c->out[1] : NULL, last, false);
+  const bool max = id == TY_OP_max_pool2d_backward || id == TY_OP_max_pool2d_values || c->op->nout > 1;
+  if (s == TY_OK && back) s = pool(c, result, in, idx, max, last, true);
+  else if (s == TY_OK) s = pool(c, in, result, c->op->nout > 1 ? c->out[1] : NULL, max, last, false);
   ty_release(in);
   ty_release(idx);
   return s;

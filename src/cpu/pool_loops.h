@@ -35,7 +35,7 @@ TY_INLINE void FN(store_places)(int64_t *idx, const P *at, int64_t n) {
 #define TAPS(c, r) for (int64_t a = (r).lo; a < (r).hi; a += p->dilation[0]) for (int64_t b = (c).lo; b < (c).hi; b += p->dilation[1])
 
 /* Positions count from 1; 0 stands where a window is all padding. */
-TY_INLINE void FN(one_max)(const ty_pool *p, const T *x, T *y, int64_t *idx, int64_t i, int64_t j, int64_t n) {
+TY_INLINE void FN(one_max)(const ty_pool *p, const T *x, T *y, int64_t *idx, int64_t i, int64_t j, int64_t n, const bool placed) {
   const ty_window r = p->rows[i], s = p->cols[j];
   V best[4], u;
   P at[4];
@@ -47,12 +47,12 @@ TY_INLINE void FN(one_max)(const ty_pool *p, const T *x, T *y, int64_t *idx, int
       FN(load)(&u, from + v * LANES, n);
       const P up = (P)(u > best[v]) | (P)(u != u);
       best[v] = (V)(((P)u & up) | ((P)best[v] & ~up));
-      at[v] = (place & up) | (at[v] & ~up);
+      if (placed) at[v] = (place & up) | (at[v] & ~up);
     }
   }
   VECTORS {
     FN(store)(y + v * LANES, &best[v], n);
-    FN(store_places)(idx + v * LANES, &at[v], n);
+    if (placed) FN(store_places)(idx + v * LANES, &at[v], n);
   }
 }
 
@@ -110,8 +110,55 @@ static void FN(maxima)(const ty_pool *q, void *x_, void *y_, int64_t *idx, int64
   const ty_pool here = *q, *p = &here;      /* so that no store can alias it */
   const T *x = x_;
   T *y = y_;
-  EACH(from, to, 0, p->c, FN(one_max)(p, x + c, y + o + c, idx + o + c, i, j, n))
+  if (idx) { EACH(from, to, 0, p->c, FN(one_max)(p, x + c, y + o + c, idx + o + c, i, j, n, true)) }
+  else EACH(from, to, 0, p->c, FN(one_max)(p, x + c, y + o + c, NULL, i, j, n, false))
 }
+
+#define JOIN(m, v) ((v) > (m) || (v) != (v) ? (v) : (m))
+/* o[j] = the maximum of x[j step + t apart], t < taps, j < n */
+TY_INLINE void FN(row_maxima)(T *restrict o, const T *restrict x, int64_t n, const int64_t step, int64_t taps, int64_t apart) {
+  if (taps == 1) for (int64_t j = 0; j < n; j++) o[j] = x[j * step];
+  else for (int64_t j = 0; j < n; j++) o[j] = JOIN(x[j * step], x[j * step + apart]);
+  for (int64_t t = 2; t < taps; t++)
+    for (int64_t j = 0; j < n; j++) o[j] = JOIN(o[j], x[j * step + t * apart]);
+}
+
+/* The rows that windows read become one, whose maxima are taken; windows that reach beyond its ends are done one by one. */
+static void FN(plane_maxima)(const ty_pool *q, void *x_, void *y_, int64_t *idx, int64_t from, int64_t to) {
+  const ty_pool here = *q, *p = &here;
+  const int64_t apart = p->dilation[1], taps = p->kernel[1], step = p->stride[1], reach = apart * (taps - 1) + 1;
+  int64_t first = 0, end = p->ow;          /* windows that are whole */
+  (void)idx;
+  while (first < end && first * step < p->padding[1]) first++;
+  while (end > first && (end - 1) * step - p->padding[1] + reach > p->w) end--;
+  for (int64_t i = from; i < to; i++) {
+    const ty_window r = p->rows[i];
+    T *o = (T *)y_ + (i - p->first) * p->ow, *restrict joined = p->row;
+    const T *row = (const T *)x_ + (r.lo - p->top) * p->w, *x = row;
+    if (r.lo >= r.hi) for (int64_t j = 0; j < p->w; j++) joined[j] = -INFINITY;
+    for (int64_t a = r.lo + p->dilation[0]; a < r.hi; a += p->dilation[0], x = joined) {
+      const T *restrict next = row + (a - r.lo) * p->w;
+      if (x == row) for (int64_t j = 0; j < p->w; j++) joined[j] = JOIN(row[j], next[j]);
+      else for (int64_t j = 0; j < p->w; j++) joined[j] = JOIN(joined[j], next[j]);
+    }
+    if (r.lo >= r.hi) x = joined;
+    for (int64_t j = 0; j < p->ow; j++) {
+      if (j == first && first < end) j = end;
+      if (j == p->ow) break;
+      T m = -INFINITY;
+      for (int64_t b = p->cols[j].lo; b < p->cols[j].hi; b += apart) m = JOIN(m, x[b]);
+      o[j] = m;
+    }
+    x += first * step - p->padding[1];
+    switch (step) {                        /* constants: so that vectors take every second or third pixel */
+      case 1: FN(row_maxima)(o + first, x, end - first, 1, taps, apart); break;
+      case 2: FN(row_maxima)(o + first, x, end - first, 2, taps, apart); break;
+      case 3: FN(row_maxima)(o + first, x, end - first, 3, taps, apart); break;
+      default: FN(row_maxima)(o + first, x, end - first, step, taps, apart);
+    }
+  }
+}
+#undef JOIN
 
 static void FN(means)(const ty_pool *q, void *x_, void *y_, int64_t *idx, int64_t from, int64_t to) {
   const ty_pool here = *q, *p = &here;      /* so that no store can alias it */

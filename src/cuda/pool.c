@@ -15,7 +15,8 @@ static bool goes_back(int id) {
 void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
   const int id = c->op->id, d = large->ndim - 3;
   const bool back = goes_back(id);
-  const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
+  const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_values ||
+    id == TY_OP_max_pool2d_backward || id == TY_OP_adaptive_max_pool2d_indices;
   const ty_windows v = ty_windows_of(c);
   *k = (ty_k_pooling){.dtype = large->dtype, .max = max, .back = back, .n = d ? large->shape[0] : 1,
     .c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],

@@ -86,12 +86,17 @@ def("conv2d",
   end, NN)
 
 ---- pooling ----
+-- max_pool2d_indices(x, ...), on a CPU without the indices where they would only be for a gradient that nobody can ask for.
+local function maxima(x, indices, ...)
+  if indices or x.device ~= "cpu" or (x.requires_grad and core.is_grad_enabled()) then return ops.max_pool2d_indices(x, ...) end
+  return ops.max_pool2d_values(x, ...)
+end
 def("max_pool2d",
   "x, kernel_size:pair, stride:pair?, padding:pair=0, dilation:pair=1, ceil_mode:bool=false, return_indices:bool=false",
   "maximum of each kernel_size window of the last two dims",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
     if not M.is_floating_point(x) then return lib.of_whole("max_pool2d", x, k, stride, padding, dilation, ceil_mode, indices) end
-    local y, i = ops.max_pool2d_indices(x, k, stride, padding, ceil_mode, dilation)
+    local y, i = maxima(x, indices, k, stride, padding, ceil_mode, dilation)
     if indices then return y, i end
     return y
   end, NN)
@@ -100,7 +105,7 @@ def("max_pool1d",
   "maximum of each kernel_size window of the last dim",
   function(x, k, stride, padding, dilation, ceil_mode, indices)
     if not M.is_floating_point(x) then return lib.of_whole("max_pool1d", x, k, stride, padding, dilation, ceil_mode, indices) end
-    local y, i = ops.max_pool2d_indices(flat2d(x), {1, k}, {1, stride or k}, {0, padding}, ceil_mode, {1, dilation})
+    local y, i = maxima(flat2d(x), indices, {1, k}, {1, stride or k}, {0, padding}, ceil_mode, {1, dilation})
     y = M.squeeze(y, -2)
     if indices then return y, M.squeeze(i, -2) end
     return y

@@ -31,6 +31,10 @@ R.conv2d_backward_weight = {
 R.max_pool2d_indices = {x = function(g, out2, x_shape, kernel_size, stride, padding, ceil_mode, dilation)
   return ops.max_pool2d_backward(g, out2, x_shape, kernel_size, stride, padding, ceil_mode, dilation)
 end}
+R.max_pool2d_values = {x = function(g, x, kernel_size, stride, padding, ceil_mode, dilation)
+  local _, at = ops.max_pool2d_indices(x, kernel_size, stride, padding, ceil_mode, dilation)
+  return ops.max_pool2d_backward(g, at, x.shape, kernel_size, stride, padding, ceil_mode, dilation)
+end}
 R.max_pool2d_backward = {grad = function(g, indices, grad_shape)
   return ops.gather(M.flatten(g, -2), -1, M.flatten(indices, -2)):view(grad_shape)
 end}
