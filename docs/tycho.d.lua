@@ -3343,7 +3343,7 @@ function tycho.concatenate(tensors, dim) end
 ---@return tycho.Tensor
 function tycho.stack(tensors, dim) end
 
---- `(size:sizes, *, dtype:dtype?, device:device?)` a tensor with whatever its memory held
+--- `(size:sizes, *, dtype:dtype?, device:device?, memory_format:enum(contiguous,channels_last)=contiguous)` a tensor with whatever its memory held
 ---@param size integer|integer[]
 ---@param options? table
 ---@return tycho.Tensor
@@ -4342,62 +4342,62 @@ function tycho.to(x, target, dtype, options) end
 ---@return tycho.Tensor
 function Tensor:to(target, dtype, options) end
 
---- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` zeros in x's shape, dtype and layout
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` zeros in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.zeros_like(x, options) end
 
---- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` zeros in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` zeros in x's shape, dtype and layout
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:zeros_like(options) end
 
---- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` ones in x's shape, dtype and layout
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` ones in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.ones_like(x, options) end
 
---- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` ones in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` ones in x's shape, dtype and layout
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:ones_like(options) end
 
---- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` rand in x's shape, dtype and layout
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` rand in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.rand_like(x, options) end
 
---- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` rand in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` rand in x's shape, dtype and layout
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:rand_like(options) end
 
---- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` randn in x's shape, dtype and layout
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` randn in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.randn_like(x, options) end
 
---- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` randn in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` randn in x's shape, dtype and layout
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:randn_like(options) end
 
---- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` empty in x's shape, dtype and layout
+--- `(x, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` empty in x's shape, dtype and layout
 ---@param x tycho.Tensor
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.empty_like(x, options) end
 
---- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` empty in x's shape, dtype and layout
+--- `(*, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` empty in x's shape, dtype and layout
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:empty_like(options) end
 
---- `(x, low:int, high:int, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` whole numbers low to high, both included, in x's shape and dtype
+--- `(x, low:int, high:int, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` whole numbers low to high, both included, in x's shape and dtype
 ---@param x tycho.Tensor
 ---@param low integer
 ---@param high integer
@@ -4405,21 +4405,21 @@ function Tensor:empty_like(options) end
 ---@return tycho.Tensor
 function tycho.randint_like(x, low, high, options) end
 
---- `(low:int, high:int, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` whole numbers low to high, both included, in x's shape and dtype
+--- `(low:int, high:int, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` whole numbers low to high, both included, in x's shape and dtype
 ---@param low integer
 ---@param high integer
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:randint_like(low, high, options) end
 
---- `(x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` x's shape, dtype and layout, all value
+--- `(x, value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` x's shape, dtype and layout, all value
 ---@param x tycho.Tensor
 ---@param value any
 ---@param options? table
 ---@return tycho.Tensor
 function tycho.full_like(x, value, options) end
 
---- `(value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false)` x's shape, dtype and layout, all value
+--- `(value:any, *, dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, memory_format:enum(preserve,contiguous,channels_last)=preserve)` x's shape, dtype and layout, all value
 ---@param value any
 ---@param options? table
 ---@return tycho.Tensor

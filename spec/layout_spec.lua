@@ -226,6 +226,20 @@ describe("cat and stack", function()
     end
   end)
 
+  it("are made so where the program asks for it", function()
+    local x, last = tycho.randn(2, 3, 4, 5), {memory_format = "channels_last"}
+    local made = {tycho.empty(2, 3, 4, 5, last), tycho.zeros_like(x, last), tycho.full_like(x, 3, last), tycho.rand_like(x, last),
+      tycho.randint_like(x, 1, 9, last)}
+    for i, y in ipairs(made) do
+      assert.same({60, 1, 15, 3}, y:stride(), i)
+      assert.same({60, 20, 5, 1}, tycho.ones_like(y, {memory_format = "contiguous"}):stride(), i)
+    end
+    assert.equal(180, made[3]:int()[1]:sum():item())
+    helper.close(made[1]:copy_(x), x)
+    helper.fails("empty: channels_last needs 4 sizes, got shape 2x3", tycho.empty, {2, 3}, last)
+    helper.fails("zeros_like: channels_last: 4 dims are needed, got shape 3", tycho.zeros_like, tycho.ones(3), last)
+  end)
+
   it("are resized as channels-last pictures of the program's own are", function()
     local x = tycho.randn(2, 6, 5, 20)
     local seen = x:permute(1, 4, 2, 3)

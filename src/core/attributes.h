@@ -62,7 +62,7 @@ enum {
   TY_AT_overlap_add_dim = 0, TY_AT_overlap_add_n = 1, TY_AT_overlap_add_step = 2, TY_AT_overlap_add_dilation = 3,
   TY_AT_cat_dim = 0,
   TY_AT_stack_dim = 0,
-  TY_AT_empty_size = 0, TY_AT_empty_dtype = 1, TY_AT_empty_device = 2,
+  TY_AT_empty_size = 0, TY_AT_empty_dtype = 1, TY_AT_empty_device = 2, TY_AT_empty_memory_format = 3,
   TY_AT_zeros_size = 0, TY_AT_zeros_dtype = 1, TY_AT_zeros_device = 2,
   TY_AT_ones_size = 0, TY_AT_ones_dtype = 1, TY_AT_ones_device = 2,
   TY_AT_full_size = 0, TY_AT_full_value = 1, TY_AT_full_dtype = 2, TY_AT_full_device = 3,
@@ -187,17 +187,17 @@ enum {
   X(copy, non_blocking) X(tril, k) X(triu, k) X(flip, dims) X(pad_constant, pad) X(pad_constant, value) X(strided_take, layout) \
   X(strided_take, size) X(strided_take, stride) X(strided_take, offset) X(strided_put, layout) X(strided_put, size) \
   X(strided_put, stride) X(strided_put, offset) X(overlap_add, dim) X(overlap_add, n) X(overlap_add, step) \
-  X(overlap_add, dilation) X(cat, dim) X(stack, dim) X(empty, size) X(empty, dtype) X(empty, device) X(zeros, size) \
-  X(zeros, dtype) X(zeros, device) X(ones, size) X(ones, dtype) X(ones, device) X(full, size) X(full, value) X(full, dtype) \
-  X(full, device) X(range, first) X(range, last) X(range, step) X(range, dtype) X(range, device) X(linspace, first) \
-  X(linspace, last) X(linspace, steps) X(linspace, dtype) X(linspace, device) X(eye, n) X(eye, m) X(eye, dtype) X(eye, device) \
-  X(rand, size) X(rand, dtype) X(rand, device) X(randn, size) X(randn, dtype) X(randn, device) X(randint, low) X(randint, high) \
-  X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) X(randperm, device) X(uniform, low) \
-  X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) X(multinomial, replacement) \
-  X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) X(augment, random) X(augment, dtype) \
-  X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) X(solve_triangle, upper) \
-  X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) X(fourier, kind) \
-  X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) \
+  X(overlap_add, dilation) X(cat, dim) X(stack, dim) X(empty, size) X(empty, dtype) X(empty, device) X(empty, memory_format) \
+  X(zeros, size) X(zeros, dtype) X(zeros, device) X(ones, size) X(ones, dtype) X(ones, device) X(full, size) X(full, value) \
+  X(full, dtype) X(full, device) X(range, first) X(range, last) X(range, step) X(range, dtype) X(range, device) \
+  X(linspace, first) X(linspace, last) X(linspace, steps) X(linspace, dtype) X(linspace, device) X(eye, n) X(eye, m) \
+  X(eye, dtype) X(eye, device) X(rand, size) X(rand, dtype) X(rand, device) X(randn, size) X(randn, dtype) X(randn, device) \
+  X(randint, low) X(randint, high) X(randint, size) X(randint, dtype) X(randint, device) X(randperm, n) X(randperm, dtype) \
+  X(randperm, device) X(uniform, low) X(uniform, high) X(normal, mean) X(normal, std) X(exponential, lambd) X(multinomial, n) \
+  X(multinomial, replacement) X(drawn, kind) X(augment, size) X(augment, padding) X(augment, flip) X(augment, cutout) \
+  X(augment, random) X(augment, dtype) X(rng_state, device) X(dropout_mask, p) X(cholesky_factor, check) X(solve_system, check) \
+  X(solve_triangle, upper) X(solve_triangle, unit) X(eigen_rows, upper) X(qr_rows, complete) X(order_of_rows, m) X(fourier, n) \
+  X(fourier, kind) X(softmax, dim) X(softmax, dtype) X(log_softmax, dim) X(log_softmax, dtype) X(softmax_backward, dim) \
   X(log_softmax_backward, dim) X(index, dims) X(index, ids) X(index_put, dims) X(index_put, accumulate) X(gather, dim) \
   X(scatter, dim) X(scatter_add, dim) X(scatter_combine, dim) X(scatter_combine, how) X(bag, padding) X(sort, dim) \
   X(sort, descending) X(sort, stable) X(topk, k) X(topk, dim) X(topk, largest) X(topk, sorted) X(order_statistics, dim) \

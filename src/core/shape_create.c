@@ -24,6 +24,10 @@ ty_status ty_infer_create(ty_call *c) {
   ty_dtype d = full && c->at[TY_AT_full_value].n == TY_BOOLEAN ? TY_BOOL : TY_F32;
   TY_TRY(check_sizes(c, s->v, s->n));
   ty_set_shape(&c->meta[0], created_dtype(&c->at[full ? TY_AT_full_dtype : TY_AT_zeros_dtype], d), s->n, s->v);
+  if (c->op->id == TY_OP_empty && c->at[TY_AT_empty_memory_format].i) {
+    if (s->n != 4) return ty_fail(c, "channels_last needs 4 sizes, got shape %s", ty_shape_text(s->v, s->n));
+    ty_lay_channels_last(&c->meta[0]);
+  }
   const double value = !full ? 0 : c->at[TY_AT_full_value].n == TY_FLOAT ? c->at[TY_AT_full_value].f : (double)c->at[TY_AT_full_value].i;
   if (!ty_fits(value, (ty_dtype)c->meta[0].dtype))
     return ty_fail(c, "argument 2 (value) %.14g is out of range for %s", value, ty_dtype_names[c->meta[0].dtype]);

@@ -122,26 +122,29 @@ method("reshape_as", function(x, other)
 end)
 
 ---- creation like another ----
--- make(shape) with x's layout, if a user made x channels-last. If the layout is an op's choice and all elements are value, it is filled by
--- an op on x, whose result is marked as channels-last by the library.
-local function laid_out_as(x, make, requires_grad, pin_memory, value, same)
+-- make(shape) in a memory_format; to preserve it: in x's layout, if a user made x channels-last. If the layout is an op's choice and all
+-- elements are value, it is filled by an op on x, whose result is marked as channels-last by the library.
+local function laid_out_as(x, make, requires_grad, pin_memory, format, value, same)
   local s, made = x.shape
-  if value ~= nil and same and M.is_channels_last(x) and M.is_floating_point(x) then made = ops.fill(M.detach(x), value)
-  elseif #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and M.is_contiguous(ops.permute(x, 1, 3, 4, 2)) then
+  local preserve = format == "preserve"
+  if format == "channels_last" and #s ~= 4 then fail("channels_last", "4 dims are needed, got shape %s", tostring(s)) end
+  if preserve and value ~= nil and same and M.is_channels_last(x) and M.is_floating_point(x) then made = ops.fill(M.detach(x), value)
+  elseif format == "channels_last" or (preserve and #s == 4 and not M.is_contiguous(x) and not M.is_channels_last(x) and
+      M.is_contiguous(ops.permute(x, 1, 3, 4, 2))) then
     made = ops.permute(make({s[1], s[3], s[4], s[2]}), 1, 4, 2, 3)
   else made = make(s) end
   if pin_memory then made = M.pin_memory(made) end
   return requires_grad and M.requires_grad_(made) or for_examples_of(x, made)
 end
-local LIKE = "dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false"
+local LIKE = "dtype:dtype?, device:device?, requires_grad:bool=false, pin_memory:bool=false, \z
+  memory_format:enum(preserve,contiguous,channels_last)=preserve"
 local VALUE = {zeros = 0, ones = 1}
 for _, make in ipairs {"zeros", "ones", "rand", "randn", "empty"} do
   def(make .. "_like", "x, *, " .. LIKE,
     make .. " in x's shape, dtype and layout",
-    function(x, dtype, device, ...)
-      local requires_grad, pin_memory = ...
+    function(x, dtype, device, requires_grad, pin_memory, format)
       return laid_out_as(x, function(shape) return ops[make](shape, {dtype = dtype or x.dtype, device = device or x.device}) end,
-        requires_grad, pin_memory, VALUE[make], (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
+        requires_grad, pin_memory, format, VALUE[make], (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
     end, {draws = make:find "^rand" ~= nil})
 end
 def("randint_like", "x, low:int, high:int, *, " .. LIKE,
@@ -152,8 +155,8 @@ def("randint_like", "x, low:int, high:int, *, " .. LIKE,
   end, {draws = true})
 def("full_like", "x, value:any, *, " .. LIKE,
   "x's shape, dtype and layout, all value",
-  function(x, value, dtype, device, requires_grad, pin_memory)
+  function(x, value, dtype, device, requires_grad, pin_memory, format)
     return laid_out_as(x, function(shape) return ops.full(shape, value, {dtype = dtype or x.dtype, device = device or x.device}) end,
-      requires_grad, pin_memory, type(value) == "number" and value or nil,
+      requires_grad, pin_memory, format, type(value) == "number" and value or nil,
       (dtype or x.dtype) == x.dtype and (device or x.device) == x.device)
   end)
