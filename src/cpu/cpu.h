@@ -60,8 +60,8 @@ typedef struct {
 /* cdist: a row of a beside n rows of b (distance_loops.c) */
 typedef struct {
   void (*norms[2])(double p, void *o, const void *a, const void *t, int64_t stride, int64_t d, int64_t n);
-  void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *t, int64_t stride, int64_t d,
-    int64_t n);
+  void (*slopes[2])(double p, void *da, const void *g, const void *norm, const void *a, const void *b, const void *t, int64_t stride,
+    int64_t d, int64_t n);
 } ty_distance_loops;
 /* The passes of Fourier transforms, and the steps before and after them (fourier_loops.c). w: e^(-2 pi i k / n) as pairs. */
 typedef struct {

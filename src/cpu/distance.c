@@ -32,7 +32,8 @@ ty_status ty_cpu_distance(ty_call *c) {
           const char *row = x + (size_t)(r * d) * size, *t = turned + (size_t)j * size;
           if (back)
             l->slopes[k](p, (char *)ty_data(o) + (size_t)((i * n + r) * d) * size, (const char *)ty_data(in[0]) + (size_t)at * size,
-              (const char *)ty_data(in[3]) + (size_t)at * size, row, t, m, d, many);
+              (const char *)ty_data(in[3]) + (size_t)at * size, row, y + (size_t)(j * d) * size, t, m, d,
+              many);
           else l->norms[k](p, (char *)ty_data(o) + (size_t)at * size, row, t, m, d, many);
         }
     }

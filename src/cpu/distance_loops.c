@@ -1,4 +1,4 @@
-/* The loops of cdist: one row of a and n rows of b, TY_BLOCK at most, which lie transposed (row j: t[j], t[stride + j], ...); built once
+/* The loops of cdist: one row of a and n rows of b, TY_BLOCK at most, and their transpose t (row j: t[j], t[stride + j], ...); built once
  * for each instruction set, as loops.c is. */
 #include "cpu.h"
 #include "distances.h"
