@@ -9886,7 +9886,7 @@ function tycho.func.hessian(fn, argnums) end
 ---@param models any
 function tycho.func.stack_module_state(models) end
 
---- `(root)` makes the batch norms in a module keep no running statistics and use the batch's also in evaluation: so calls write nothing, as vmap requires. Gives root. An error if root isn't a module.
+--- `(root)` makes the batch norms in a module keep no running statistics and use the batch's also in evaluation: so calls write nothing, which vmap requires of what it doesn't map. Gives root. An error if root isn't a module.
 ---@param root any
 function tycho.func.replace_all_batch_norm_modules_(root) end
 

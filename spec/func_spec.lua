@@ -118,6 +118,10 @@ describe("func", function()
     assert.same({{3, 8}, {3, 4}, {2, 3}, "more", false},
       {value:totable(), along:totable(), more:totable(), last, more.requires_grad})
     close((func.vjp(function(t) return t.w * 2 end, {w = a})), a * 2, "a table of tensors is an argument", 0)
+    local function holes(t) return t * 2, nil, "x", {k = t * 3} end
+    for _, got in ipairs {{func.vjp(holes, a, {has_aux = true})}, {func.jvp(holes, {a}, {b}, {has_aux = true})}} do
+      assert.same({"x", false}, {got[4], got[5].k.requires_grad})
+    end
     helper.fails("vjp: has_aux must be true or false, got 3", func.vjp, f, a, b, {has_aux = 3})
     helper.fails("jvp: unknown option 'foo'", func.jvp, f, {a, b}, {a, b}, {foo = true})
   end)
@@ -140,6 +144,15 @@ describe("func", function()
       return vmap(function(k) return vmap(function(j) return pull(k * j) end)(twice) end)(tycho.eye(3))
     end)(z)
     close(got, tycho.einsum("ki,jk,bklm->bijlm", tycho.eye(3), twice, vmap(func.jacrev(sums))(z)), "two levels within one", 1e-5)
+  end)
+
+  it("takes derivatives of what vjp gives by its weights", function()
+    local a, b, c = tycho.tensor {1, 2}, tycho.tensor {0.3, 0.4}, tycho.tensor {2, 3}
+    local _, pull = func.vjp(function(t) return t:sin() * a end, a)
+    local _, again = func.vjp(function(t) return pull(t) * t end, b)
+    close(again(c), a:cos() * a * b * c * 2)
+    local _, of_rows = func.vjp(function(t) return t * 2 end, c)           -- and maps no examples at all
+    assert.same({0, 2}, {unpack(func.vmap(of_rows)(tycho.zeros(0, 2)).shape)})
   end)
 
   it("takes derivatives of what jvp gives, by primals and by tangents", function()
@@ -239,6 +252,11 @@ describe("func", function()
       end
       assert.same({step, step, step}, buffers["1.num_batches_tracked"]:totable())
     end
+    local same = {}
+    for name, t in pairs(buffers) do same[name] = t:select(1, 1):expand(3, unpack(t.shape, 2)) end
+    helper.fails("batch_norm changes tensors in place that aren't mapped", function()
+      func.vmap(function(p, s, batch) return func.functional_call(models[1], {p, s}, batch) end)(params, same, batches)
+    end)
     helper.fails("map its running statistics, or take them out with func.replace_all_batch_norm_modules_", func.vmap(models[1]), batches)
   end)
 end)

@@ -146,6 +146,16 @@ describe("vmap", function()
     end
   end)
 
+  it("makes tensors like an outer example that inner ones can set", function()
+    local outer, inner = tycho.randn(2, 4), tycho.randn(3, 3)
+    local got = vmap(function(a) return vmap(function(b)
+      local made = a:new_zeros(3)
+      made:copy_(b)
+      return made
+    end)(inner) end)(outer)
+    helper.close(got, inner:expand(2, 3, 3))
+  end)
+
   it("goes through an autograd.Function's own backward, as through the ops that it stands for", function()
     local Exp = tycho.autograd.Function {
       forward = function(ctx, t)
@@ -188,6 +198,30 @@ describe("vmap", function()
     end
     helper.close(a.grad, b.grad)
     helper.close(of_w[1], of_w[2])
+    local Scaled = tycho.autograd.Function {             -- it saves what isn't mapped, and holds an example in a field
+      forward = function(ctx, t)
+        local k = tycho.tensor({1, 10}, {dtype = "float64"})
+        ctx:save_for_backward(k)
+        ctx.t = t
+        return t * t * k
+      end,
+      backward = function(ctx, g) return (g * ctx:saved_tensors() * ctx.t * 2):sum() end}
+    local slopes = vmap(func.grad(function(t) return Scaled(t):sum() end))(tycho.tensor({1, 2, 3}, {dtype = "float64"}))
+    assert.same({22, 44, 66}, slopes:totable())
+    local Item = tycho.autograd.Function {
+      forward = function(ctx, t, k)
+        ctx.k = k:item()
+        return t * ctx.k
+      end,
+      backward = function(ctx, g) return g * ctx.k, g:sum() * 0 + 1 end}
+    local k = tycho.tensor(4, {dtype = "float64", requires_grad = true})
+    vmap(function(t) return Item(t, k) end)(tycho.ones(3, {dtype = "float64"})):sum():backward()
+    assert.equal(3, k.grad:item())                       -- the sum over the examples
+    helper.fails("backward returned 2 gradients, forward got 1 argument", function()
+      local Two = tycho.autograd.Function {forward = function(_, t) return t * 2 end, backward = function(_, g) return g, g end}
+      vmap(Two)(tycho.ones(2):requires_grad_()):sum():backward()
+    end)
+    helper.fails("checkpoint: within vmap it isn't possible", vmap(function(t) return tycho.utils.checkpoint(Exp, t * w) end), z)
     helper.fails("gave a gradient of shape 2 for argument 1 of shape ()", function()
       vmap(function(t) return (Times(t, w, 1)) end)(tycho.ones(3, {dtype = "float64"})):sum():backward()
     end)

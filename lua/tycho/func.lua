@@ -86,8 +86,11 @@ local function numbers_of(who, argnums, o, known)
   return list, o
 end
 
--- fn's results for these arguments; pull(outputs, weights), which gives a gradient for each argument in argnums; and a function that
--- prepares a result for the caller.
+-- Something that a function gave, without history.
+local function bare_of(v) return tree.map(v, function(x) return core.is_tensor(x) and M.detach(x) or x end) end
+
+-- fn's results for these arguments, n of them; pull(outputs, weights), which gives a gradient for each argument in argnums; and a function
+-- that prepares a result for the caller.
 local function derived(who, argnums, fn, args)
   local create, leaves, copies = false, {}, {}
   for _, n in ipairs(argnums) do
@@ -100,15 +103,16 @@ local function derived(who, argnums, fn, args)
   local with = {unpack(args, 1, args.n)}
   for n, copy in pairs(copies) do with[n] = copy end
   local tracked = core.is_grad_enabled()
-  local out = {modes.enable_grad(fn, unpack(with, 1, args.n))}
+  local out = options.pack(modes.enable_grad(fn, unpack(with, 1, args.n)))
   create = create or tracked and weighted.captured(out, leaves)
   local function pull(outputs, weights)
-    local at, given = {}, {}
-    for k, g in ipairs(weighted.grad(outputs, leaves, weights, create)) do at[leaves[k]] = g end
+    local at, given, history = {}, {}, create
+    for _, w in pairs(core.is_grad_enabled() and weights or {}) do history = history or (core.is_tensor(w) and w.requires_grad) end
+    for k, g in ipairs(weighted.grad(outputs, leaves, weights, history)) do at[leaves[k]] = g end
     for k, n in ipairs(argnums) do given[k] = tree.map(copies[n], function(x) return at[x] end) end
     return given
   end
-  return out, pull, function(y) return core.is_tensor(y) and not create and M.detach(y) or y end
+  return out, pull, function(y) return create and y or bare_of(y) end
 end
 
 local OF_GRAD, OF_HESSIAN = {argnums = true, has_aux = true}, {argnums = true}
@@ -119,9 +123,9 @@ local function gradient(who, fn, first, argnums, o)
   return function(...)
     local out, pull, plain = derived(who, numbers, fn, options.pack(...))
     if not core.is_tensor(out[1]) or M.numel(out[1]) ~= 1 then fail("%s: the function's result 1 must be a tensor of one element", who) end
-    local given = pull({out[1]}, {})
-    for k = first, #out do given[#given + 1] = plain(out[k]) end
-    return unpack(given)
+    local given, n = pull({out[1]}, {}), #numbers
+    for k = first, out.n do given[n + 1 + k - first] = plain(out[k]) end
+    return unpack(given, 1, n + math.max(0, out.n + 1 - first))
   end
 end
 -- grad(fn, argnums=1, {has_aux=}): a function of fn's arguments that gives the gradient of fn's first result, one number, with respect to
@@ -147,10 +151,11 @@ function func.vjp(fn, ...)
   local out, pull, plain = derived("vjp", numbers, fn, args)
   if has_aux then
     if not core.is_tensor(out[1]) then fail("vjp: result 1 of the function must be a tensor, got %s", options.shown(out[1])) end
-    for k = 2, #out do results[k - 1] = plain(out[k]) end
-    return plain(out[1]), function(weight) return unpack(pull({out[1]}, {weight})) end, unpack(results)
+    for k = 2, out.n do results[k - 1] = plain(out[k]) end
+    return plain(out[1]), function(weight) return unpack(pull({out[1]}, {weight})) end, unpack(results, 1, out.n - 1)
   end
-  for k, y in ipairs(out) do
+  for k = 1, out.n do
+    local y = out[k]
     if not core.is_tensor(y) then fail("vjp: result %d of the function must be a tensor, got %s", k, options.shown(y)) end
     results[k] = plain(y)
   end
@@ -188,16 +193,14 @@ end
 -- a list of directions of the same structure. has_aux: fn's further results follow, and have no derivative.
 function func.jvp(fn, primals, tangents, o)
   local records = core.is_grad_enabled()
-  if options.fill("jvp", o, {has_aux = false}).has_aux then
-    aux_of("jvp", o)
+  options.check("jvp", o or {}, {has_aux = true})
+  if aux_of("jvp", o) then
     local further
     local y, along = func.jvp(function(...)
       further = options.pack(fn(...))
       return (further[1])
     end, primals, tangents)
-    for k = 2, further.n do
-      if core.is_tensor(further[k]) and not y.requires_grad then further[k] = M.detach(further[k]) end
-    end
+    for k = 2, y.requires_grad and 0 or further.n do further[k] = bare_of(further[k]) end
     return y, along, unpack(further, 2, further.n)
   end
   if type(primals) ~= "table" or core.is_tensor(primals) then return functional.jvp(fn, primals, tangents, nil, records) end
@@ -242,10 +245,7 @@ local function derivatives(who, fn, known, derive, shaped, argnums, o)
     end, leaves, {create_graph = create}, core.is_grad_enabled())
     local out, count = {}, #numbers
     for k in ipairs(numbers) do out[k] = shaped(places[k], list, places) end
-    for k = 2, further and further.n or 0 do
-      local y = further[k]
-      out[count + k - 1] = core.is_tensor(y) and not create and M.detach(y) or y
-    end
+    for k = 2, further and further.n or 0 do out[count + k - 1] = create and further[k] or bare_of(further[k]) end
     return unpack(out, 1, count + (further and further.n - 1 or 0))
   end
 end
@@ -299,7 +299,7 @@ function func.stack_module_state(models)
 end
 
 -- func.replace_all_batch_norm_modules_(root): makes the batch norms in a module keep no running statistics and use the batch's also in
--- evaluation: so calls write nothing, as vmap requires. Gives root. An error if root isn't a module.
+-- evaluation: so calls write nothing, which vmap requires of what it doesn't map. Gives root. An error if root isn't a module.
 function func.replace_all_batch_norm_modules_(root)
   if not module.is_module(root) then
     fail("replace_all_batch_norm_modules_: argument 1 must be a module, got %s", options.shown(root))

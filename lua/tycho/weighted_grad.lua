@@ -38,13 +38,12 @@ end
 -- mapped by others within these: one pass for each example of those.
 local function each_weighted(level, roots, xs, weights, create)
   if level_of(weights, level) == level then return modes.at_level(level, weighted.grad, roots, xs, weights, create) end
-  local all, parts, lead = of_all(weights, level), {}, nil
+  local all, parts, lead, n = of_all(weights, level), {}, nil, nil
   for i, w in pairs(all) do
-    lead = {unpack(w.shape, 1, M.dim(w) - M.dim(roots[i]))}
-    all[i] = M.reshape(w, -1, unpack(roots[i].shape))
+    lead, n = {unpack(w.shape, 1, M.dim(w) - M.dim(roots[i]))}, 1
+    for _, size in ipairs(lead) do n = n * size end
+    all[i] = M.reshape(w, n, unpack(roots[i].shape))
   end
-  local n = 1
-  for _, size in ipairs(lead) do n = n * size end
   for b = 1, n do
     local some = {}
     for i, w in pairs(all) do some[i] = core.ops.select(w, 1, b) end
@@ -53,10 +52,11 @@ local function each_weighted(level, roots, xs, weights, create)
       parts[k][b] = g
     end
   end
-  for k, list in ipairs(parts) do
+  for k, x in ipairs(xs) do
     local shape = {unpack(lead)}
-    for _, size in ipairs(xs[k].shape) do shape[#shape + 1] = size end
-    parts[k] = core.map_in_all(M.reshape(core.ops.stack(list), shape), level)
+    for _, size in ipairs(x.shape) do shape[#shape + 1] = size end
+    local made = n > 0 and M.reshape(core.ops.stack(parts[k]), shape) or core.ops.zeros(shape, {dtype = x.dtype, device = x.device})
+    parts[k] = core.map_in_all(made, level)
   end
   return parts
 end

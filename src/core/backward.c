@@ -426,6 +426,7 @@ static ty_status hooks(pass *p, int i) {
   for (int k = 0; k < (n ? n->nout : 1); k++) {
     const ty_hooks *h = n ? n->hook[k] : p->e[i].leaf->hooks;
     ty_tensor **g = &p->grad[p->e[i].grads + k];
+    if (h && h->idle) continue;
     if (h && *g && p->ctx->program) TY_TRY(ty_program_settle(p->ctx, "a gradient has a hook"));
     if (h && *g) TY_TRY(p->ctx->host->hook(p->ctx, h->key, g, NULL));
   }

@@ -58,7 +58,7 @@ static const char *refuses(const ty_program *p, const ty_node *n) {
   if (n->done) return "a backward has used part of it";
   if (!n->op) return n->internal ? "it contains a checkpoint" : "it contains an autograd.Function";
   for (int j = 0; j < n->nout; j++)
-    if (n->hook[j]) return "one of its gradients has a hook";
+    if (n->hook[j] && !n->hook[j]->idle) return "one of its gradients has a hook";
   for (int i = 0; p && i < n->nin; i++)    /* another one in each call */
     if (n->edge[i].leaf && is_own(p->r, n->edge[i].leaf)) return "it contains a leaf that the function makes";
   return NULL;

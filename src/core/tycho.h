@@ -129,8 +129,8 @@ typedef struct ty_storage {
 
 typedef struct ty_shadow ty_shadow;
 
-/* A tensor's hooks in Lua, found by key. drop, where set, tells the hooks' owner that they have gone. */
-typedef struct { uint64_t key; void (*drop)(void *owner); void *owner; } ty_hooks;
+/* A tensor's hooks in Lua, found by key. drop, where set, tells the hooks' owner that they have gone. idle: none is to be called so far. */
+typedef struct { uint64_t key; void (*drop)(void *owner); void *owner; bool idle; } ty_hooks;
 
 /* A strided view of a storage. offset and strides count elements. */
 struct ty_tensor {

@@ -158,8 +158,10 @@ static bool changes(const ty_vmap_call *m) {
   const ty_op *op = m->one.op;
   bool any = false;
   for (int k = 0; k < op->nparam; k++) {
+    if (!op->param[k].mutated) continue;
     const ty_tensor *t = op->has_list ? NULL : ty_vmap_example(m, op->param[k].slot);
-    any = any || (op->param[k].mutated && (op->has_list || (t && !ty_vmap_maps(m, t))));
+    const bool own = t && ty_vmap_maps(m, t) && (t->whole->stride[0] || m->map->size < 2);       /* each example has memory of its own */
+    any = any || op->has_list || (t && !own);
   }
   return any && (op->id != TY_OP_batch_norm_stats || m->asked[TY_AT_batch_norm_stats_training].i);
 }

@@ -20,7 +20,7 @@ typedef struct {
   void *row;                                                   /* memory for w pixels */
 } ty_pool;
 /* TY_POOL_PLANE: maxima of one channel */
-enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2, TY_POOL_PLANE = 4 };
+enum { TY_POOL_MAX = 0, TY_POOL_AVG = 1, TY_POOL_BACK = 2, TY_POOL_PLANE = 4, TY_POOL_LOOPS };
 /* from .. to - 1: rows of windows; backward: channels. positions NULL: they aren't asked for */
 typedef void (*ty_pool_loop)(const ty_pool *p, void *pixels, void *windows, int64_t *positions, int64_t from, int64_t to);
 /* One row in a recurrent layer's step: n units, whose gates follow one another in x, y, b, s. Pointers that the kind doesn't use may be

@@ -15,8 +15,8 @@ INLINE void FN(norms_of)(int kind, T *restrict o, const T *a, const T *restrict 
   for (int64_t j = 0; j < n; j++) o[j] = FN(ty_norm_end)(kind, o[j], p);
 }
 
-/* da[e] += the sum over j of share[j] times the slope of norm[j] = |a - b_j| in element e of a. LANES elements of a row at a time; those left
- * over by the transposed rows. */
+/* da[e] += the sum over j of share[j] times the slope of norm[j] = |a - b_j| in element e of a. LANES elements of a row at a time; those
+ * left over by the transposed rows. */
 INLINE void FN(slopes_of)(int kind, T *restrict da, const T *restrict share, const T *restrict norm, const T *a, const T *restrict b,
   const T *restrict t, int64_t stride, int64_t d, int64_t n, T p) {
   int64_t i = 0;

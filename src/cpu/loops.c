@@ -353,7 +353,7 @@ static void normal(float *restrict out, const uint32_t *restrict words, int64_t 
   [TY_F16] = {f##_f16_0, f##_f16_1, f##_f16_2}, [TY_BF16] = {f##_bf16_0, f##_bf16_1, f##_bf16_2}, \
   [TY_I32] = {f##_i32_0, f##_i32_1, f##_i32_2}, [TY_I64] = {f##_i64_0, f##_i64_1, f##_i64_2}, \
   [TY_U8] = {f##_u8_0, f##_u8_1, f##_u8_2}, [TY_BOOL] = {f##_logical_0, f##_logical_1, f##_logical_2}}
-extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[4][2];
+extern const ty_pool_loop PASTE(ty_pool_loops_, TY_ISA)[TY_POOL_LOOPS][2];
 extern const ty_column_loops PASTE(ty_column_loops_, TY_ISA);
 extern const ty_sample_loops PASTE(ty_sample_loops_, TY_ISA);
 extern const ty_product_loop PASTE(ty_product_loops_, TY_ISA)[2];

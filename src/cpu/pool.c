@@ -82,7 +82,7 @@ static void planes(const job *w, int64_t t, char *memory) {
     TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(x, in, tx, p.c, pixels, p.c);
   } else {
     TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(tx, p.c, x, in, p.c, pixels);
-    w->loop(&p, tx, ty, (int64_t *)ti, from, to);
+    w->loop(&p, tx, ty, w->idx ? (int64_t *)ti : NULL, from, to);
     TY_OF_SIZE(l->transpose, ty_loop_size[w->k])(y, out, ty, p.c, windows, p.c);
     if (w->idx) TY_OF_SIZE(l->transpose, 8)(w->idx + at, out, ti, p.c, windows, p.c);
   }
@@ -139,7 +139,7 @@ static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor 
   for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(p, v.include_pad, 1, j);
   p->rows = windows;
   p->cols = windows + p->oh;
-  const bool flat = max && !idx && !(last && p->c > 1) && !ty_is_16bit((ty_dtype)large->dtype);
+  const bool flat = max && !idx && p->ow > 3 && !(last && p->c > 1) && !ty_is_16bit((ty_dtype)large->dtype);
   w.loop = ty_cpu_loops()->pool[flat ? TY_POOL_PLANE : (max ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
   if (flat) {
     w.n *= p->c;

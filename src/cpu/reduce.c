@@ -227,22 +227,31 @@ static void search_rows(const reduction *r) {
   }
 }
 
-/* amax and amin over rows of contiguous bytes. */
-static void byte_extremes(const reduction *r) {
-  const int64_t n = r->red.total;
-  #pragma omp parallel for num_threads(ty_threads_for(r->work / 8)) schedule(static)
-  for (int64_t i = 0; i < r->keep.total; i++) {
-    const uint8_t *x = (const uint8_t *)r->x + offset_of(&r->keep, r->keep.n, i);
-    uint8_t low = x[0], high = x[0];
-    if (r->id == TY_OP_amax) {
-      #pragma omp simd reduction(max: high)
-      for (int64_t j = 1; j < n; j++) high = TY_MAX(high, x[j]);
-    } else {
-      #pragma omp simd reduction(min: low)
-      for (int64_t j = 1; j < n; j++) low = TY_MIN(low, x[j]);
-    }
-    ((uint8_t *)r->o)[i] = r->id == TY_OP_amax ? high : low;
+static uint8_t byte_extreme(const uint8_t *x, int64_t n, bool max) {
+  uint8_t low = x[0], high = x[0];
+  if (max) {
+    #pragma omp simd reduction(max: high)
+    for (int64_t j = 1; j < n; j++) high = TY_MAX(high, x[j]);
+  } else {
+    #pragma omp simd reduction(min: low)
+    for (int64_t j = 1; j < n; j++) low = TY_MIN(low, x[j]);
   }
+  return max ? high : low;
+}
+
+/* amax and amin over rows of contiguous bytes; of few rows, parts. */
+static void byte_extremes(const reduction *r) {
+  enum { PARTS = 16, MOST = 256 };
+  const int threads = ty_threads_for(r->work / 8);
+  const int64_t rows = r->keep.total, n = r->red.total, parts = rows < TY_MIN(threads, MOST) && n > 1 << 16 ? PARTS : 1;
+  const bool max = r->id == TY_OP_amax;
+  uint8_t some[PARTS * MOST], *o = parts > 1 ? some : (uint8_t *)r->o;
+  #pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t t = 0; t < rows * parts; t++) {
+    const int64_t from = n * (t % parts) / parts, to = n * (t % parts + 1) / parts;
+    o[t] = byte_extreme((const uint8_t *)r->x + offset_of(&r->keep, r->keep.n, t / parts) + from, to - from, max);
+  }
+  for (int64_t i = 0; i < rows && parts > 1; i++) ((uint8_t *)r->o)[i] = byte_extreme(some + i * parts, parts, max);
 }
 
 static reduction reduction_of(const ty_call *c) {

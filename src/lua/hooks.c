@@ -106,6 +106,7 @@ static int register_hook(lua_State *L) { /* x, fn -> the list of hooks and fn's 
     lua_pushvalue(L, 3);
     ty_anchor(L, 1);
   }
+  (*hooks)->idle = false;
   int n = (int)lua_objlen(L, 3) + 1;
   lua_pushvalue(L, 2);
   lua_rawseti(L, 3, n);
@@ -129,19 +130,21 @@ void ty_keep_hooks(lua_State *L, const ty_tensor *t) {
  * gradient can reach its leaf, and both live until .grad is set to nil. */
 static int run_hold(lua_State *L) {
   ty_tape_call *r = lua_touserdata(L, 1);
-  ty_hooks **h = &(*r->gout)->node->hook[(*r->gout)->out];
   ty_private(L, TY_R_PASS);
   if (!lua_istable(L, 2)) return 0;
   lua_pushnil(L);
   if (!lua_next(L, 2)) return 0;
   lua_settop(L, 2);
+  ty_settle(L, "a .grad with a history holds what an autograd.Function saved");      /* placeholders have no part in the tape */
+  if (!(*r->gout)->node) return 0;
+  ty_hooks **h = &(*r->gout)->node->hook[(*r->gout)->out];
   ty_private(L, TY_R_ANCHORS);
   if (*h) ty_get_keyed(L, (*h)->key);                      /* the list of the gradient's hooks, if it has any */
   if (!lua_istable(L, 4)) {
     lua_settop(L, 3);
     lua_newtable(L);
     const uint64_t key = ty_new_key(L, r->s, 4);
-    if (!*h && (*h = ty_malloc(sizeof **h))) **h = (ty_hooks){0};
+    if (!*h && (*h = ty_malloc(sizeof **h))) **h = (ty_hooks){.idle = true};
     if (!*h) return ty_throw(L, "backward: out of memory");
     (*h)->key = key;
   }

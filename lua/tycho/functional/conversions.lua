@@ -4,7 +4,6 @@
 -- the tensor itself.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
-local modes = require "tycho.modes"
 local options = require "tycho.options"
 local ops, M = core.ops, core.methods
 local def, method, fail = lib.def, lib.method, lib.fail
@@ -100,12 +99,10 @@ local function as_of(x, ...)
   args[n + 1] = o
   return unpack(args, 1, n + 1)
 end
--- made, a new tensor, with memory for each example where x has it, so that parts of it can be set.
+-- made, a new tensor, with memory for each example of the running vmaps if one of them maps x: then parts of it can be set.
 local function for_examples_of(x, made)
   if not core.is_mapped(x) or core.is_mapped(made) or made.requires_grad then return made end
-  return modes.at_level(core.map_level(x), function()
-    return core.map_in_all(ops.clone(core.map_out_all(made), {memory_format = "contiguous"}))
-  end)
+  return core.map_in_all(ops.clone(core.map_out_all(made), {memory_format = "contiguous"}))
 end
 for _, name in ipairs {"zeros", "ones", "empty"} do
   -- new_zeros(sizes, {dtype=, device=, requires_grad=}): as zeros, ones and empty, by default with x's dtype and device.

@@ -94,6 +94,7 @@ function parametrize.register_parametrization(m, name, p, o)
     p:train(m.training)
     list:add_module(tostring(list.count), p)
     list.count = list.count + 1
+    if given[running()] then given[running()][list] = nil end
     return m
   end
   local w = type(name) == "string" and m[name]
