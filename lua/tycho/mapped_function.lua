@@ -79,6 +79,7 @@ function All.forward(ctx, user, context, maps, is, ...)
     return all
   end)
   for k in pairs(ctx.fields) do one[k] = nil end
+  one._indifferent = nil
   ctx:set_materialize_grads(not one._unmade)
   return unpack(out, 1, out.n)
 end

@@ -219,7 +219,7 @@ void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);
 void ty_open_autograd(lua_State *L);
 void ty_need_rules(lua_State *L, ty_state *s);
-ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);   /* these four: ty_host's */
+ty_status ty_lua_rule(ty_ctx *ctx, ty_node *node, ty_tensor **gout, const bool *needs, ty_tensor **gin);   /* these five: ty_host's */
 ty_status ty_lua_hook(ty_ctx *ctx, uint64_t key, ty_tensor **grad, ty_tensor *leaf);
 ty_status ty_lua_history(ty_ctx *ctx, ty_tensor *grad);
 ty_status ty_lua_pack(ty_ctx *ctx, ty_tensor *t, bool leaf, ty_hooks **out);

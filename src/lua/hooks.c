@@ -157,7 +157,10 @@ static int run_hold(lua_State *L) {
 
 ty_status ty_lua_history(ty_ctx *ctx, ty_tensor *grad) {
   ty_tape_call r = {.ctx = ctx, .gout = &grad};
-  return ty_protected(&r, TY_RUN_HOLD);
+  ty_retain(grad);
+  const ty_status st = ty_protected(&r, TY_RUN_HOLD);
+  ty_release(grad);
+  return st;
 }
 
 /* ---- anomalies ---- */
