@@ -252,6 +252,7 @@ describe("PyTorch's tests:", function()
         local by_input, by_weight = nn.grad[name .. "_input"], nn.grad[name .. "_weight"]
         helper.close(by_input(x.shape, w, g, {stride = 2, padding = 1, groups = 2}):detach(), want[1])
         helper.close(by_weight(x, of_weight, g, 2, 1, 1, 2):detach(), want[2])
+        helper.close(by_input(x[1].shape, w, g[1]:detach(), 2, 1, 1, 2):detach(), want[1][1])       -- of one example
         local v = tycho.randn_like(x)                                    -- and have gradients themselves
         helper.close(tycho.grad(by_input(x.shape, w, g, 2, 1, 1, 2), w, {grad_outputs = v}),
           by_weight(v, of_weight, g, 2, 1, 1, 2), name, 1e-4)

@@ -9,13 +9,7 @@
 /* No other backend has to give these sums to the bit: multiplication and addition may be fused. */
 #pragma GCC optimize("fp-contract=fast")
 
-#if defined __AVX512F__
-#define LANES 16
-#elif defined __AVX__
-#define LANES 8
-#else
-#define LANES 4
-#endif
+#define LANES (TY_VECTOR / (int)sizeof(float))
 #define MOST 9                   /* taps that are summed at once */
 typedef float V __attribute__((vector_size(LANES * sizeof(float))));
 

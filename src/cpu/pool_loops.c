@@ -8,13 +8,6 @@
 #include "cpu.h"
 #include "math.h"
 #include "typed.h"
-#ifdef __AVX512F__                       /* bytes of a vector: gcc compares the elements of larger ones one by one */
-#define VECTOR 64
-#elif defined __AVX__
-#define VECTOR 32
-#else
-#define VECTOR 16
-#endif
 typedef int32_t place_f32;
 typedef int64_t place_f64;
 #define PLACE PASTE(place_, S)

@@ -1,11 +1,11 @@
 /* pool_loops.c's loops for one element type (typed.h); PLACE: an integer type of T's size for positions. */
-#define LANES ((int64_t)(VECTOR / sizeof(T)))
+#define LANES ((int64_t)(TY_VECTOR / sizeof(T)))
 #define V FN(vector)
 #define P FN(places)
 #define I FN(indices)
-typedef T V __attribute__((vector_size(VECTOR)));
-typedef PLACE P __attribute__((vector_size(VECTOR)));
-typedef int64_t I __attribute__((vector_size(VECTOR / sizeof(T) * 8)));
+typedef T V __attribute__((vector_size(TY_VECTOR)));
+typedef PLACE P __attribute__((vector_size(TY_VECTOR)));
+typedef int64_t I __attribute__((vector_size(TY_VECTOR / sizeof(T) * 8)));
 
 TY_INLINE void FN(load)(V *v, const T *p, int64_t n) {
   if (n >= LANES) memcpy(v, p, sizeof *v);

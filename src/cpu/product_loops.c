@@ -9,13 +9,6 @@
 /* No other backend has to give these sums to the bit: multiplication and addition may be fused. */
 #pragma GCC optimize("fp-contract=fast")
 
-#ifdef __AVX512F__
-#define VECTOR 64
-#elif defined __AVX__
-#define VECTOR 32
-#else
-#define VECTOR 16
-#endif
 #define MOST_ROWS 6              /* 12 sums, 2 vectors of b and one of a: 16 registers have room for them */
 #define LOOPS "product_loops.h"
 #include "floats.h"

@@ -1,6 +1,6 @@
 /* product_loops.c's loops for one element type (typed.h). */
-#define LANES ((int)(VECTOR / sizeof(T)))
-typedef T FN(vector) __attribute__((vector_size(VECTOR)));
+#define LANES ((int)(TY_VECTOR / sizeof(T)))
+typedef T FN(vector) __attribute__((vector_size(TY_VECTOR)));
 
 /* rows x `vectors` vectors of o, from row i and column j on, of which `width` columns exist; b: rows of ldb elements, from column j on. */
 TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_product *p, const T *b, int64_t ldb, int64_t i, int64_t j,
@@ -10,7 +10,7 @@ TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_produc
   for (int r = 0; r < rows; r++)
     for (int v = 0; v < vectors; v++) sum[r][v] = (FN(vector)){0};
   for (int64_t e = 0; e < p->k; e++, b += ldb) {
-    for (int v = 0; v < vectors; v++) memcpy(&at[v], b + v * LANES, VECTOR);
+    for (int v = 0; v < vectors; v++) memcpy(&at[v], b + v * LANES, TY_VECTOR);
     for (int r = 0; r < rows; r++) {
       const T by = a[r * p->ar + e * p->ac];
       for (int v = 0; v < vectors; v++) sum[r][v] += by * at[v];
@@ -20,7 +20,7 @@ TY_INLINE void FN(tile)(const int rows, const int vectors, const ty_small_produc
     for (int v = 0; v < vectors; v++) {
       T *o = (T *)p->o + (i + r) * p->ldo + j + v * LANES;
       const int64_t n = TY_MIN(LANES, width - v * LANES);
-      if (n == LANES && p->beta == 0) { memcpy(o, &sum[r][v], VECTOR); continue; }
+      if (n == LANES && p->beta == 0) { memcpy(o, &sum[r][v], TY_VECTOR); continue; }
       for (int c = 0; c < n; c++) o[c] = p->beta == 0 ? sum[r][v][c] : sum[r][v][c] + (T)p->beta * o[c];
     }
 }

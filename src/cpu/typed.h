@@ -6,4 +6,11 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 #define FN(name) PASTE(name##_, S)
+#ifdef __AVX512F__         /* bytes of a vector: gcc compares the elements of larger ones one by one */
+#define TY_VECTOR 64
+#elif defined __AVX__
+#define TY_VECTOR 32
+#else
+#define TY_VECTOR 16
+#endif
 #endif

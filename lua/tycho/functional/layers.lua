@@ -86,9 +86,12 @@ def("conv2d",
   end, NN)
 
 ---- pooling ----
--- max_pool2d_indices(x, ...), on a CPU without the indices where they would only be for a gradient that nobody can ask for.
+-- max_pool2d_indices(x, ...), on a CPU without the indices where they would only be for a gradient that nobody can ask for. A checkpoint
+-- that keeps results, though, looks for the same op when it runs again for its gradient.
 local function maxima(x, indices, ...)
-  if indices or x.device ~= "cpu" or (x.requires_grad and core.is_grad_enabled()) then return ops.max_pool2d_indices(x, ...) end
+  if indices or x.device ~= "cpu" or (x.requires_grad and core.is_grad_enabled()) or core.recalls() then
+    return ops.max_pool2d_indices(x, ...)
+  end
   return ops.max_pool2d_values(x, ...)
 end
 def("max_pool2d",

@@ -1,6 +1,6 @@
 -- tycho.nn.grad: the gradients of convolutions as functions, as torch.nn.grad has them: for an autograd.Function that computes one anew.
 --
--- Idea: those of conv2d are ops; those of conv1d and conv3d come from the tape. Invariant: they have a history if their operands do.
+-- Idea: those of conv2d of many pictures are ops; the others come from the tape. Invariant: they have a history if their operands do.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
@@ -42,14 +42,18 @@ for _, n in ipairs {1, 2, 3} do
   grads[name .. "_input"] = function(...)
     local who = name .. "_input"
     local a, size, w = arguments(who, "input_size", "weight", ...)
-    if n == 2 then return ops.conv2d_backward_input(a.grad_output, w, size, a.stride, a.padding, a.dilation, a.groups) end
+    if n == 2 and a.grad_output.ndim == 4 then
+      return ops.conv2d_backward_input(a.grad_output, w, size, a.stride, a.padding, a.dilation, a.groups)
+    end
     return by_tape(who, name, size, w, true, a)
   end
   -- conv2d_weight(input, weight_size, grad_output, stride=1, padding=0, dilation=1, groups=1): the gradient with respect to the weight.
   grads[name .. "_weight"] = function(...)
     local who = name .. "_weight"
     local a, size, x = arguments(who, "input", "weight_size", ...)
-    if n == 2 then return ops.conv2d_backward_weight(a.grad_output, x, size, a.stride, a.padding, a.dilation, a.groups) end
+    if n == 2 and a.grad_output.ndim == 4 then
+      return ops.conv2d_backward_weight(a.grad_output, x, size, a.stride, a.padding, a.dilation, a.groups)
+    end
     return by_tape(who, name, size, x, false, a)
   end
 end
