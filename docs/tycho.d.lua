@@ -9750,7 +9750,7 @@ function classes.ctx:mark_dirty(x, ...) end
 ---@param on any
 function classes.ctx:set_materialize_grads(on) end
 
---- `({forward = function(ctx, ...), backward = function(ctx, g, ...)})` an op of the user's, which is called as F(x) or F.apply(x). forward runs without recording; backward gets a gradient for each result and returns one, or nil, for each argument of forward. With a third function setup_context(ctx, inputs, output), forward is called without ctx. ctx.needs_input_grad[i]: whether argument i needs a gradient. PyTorch's jvp, vmap and generate_vmap_rule may be there, and aren't called: func.jvp and vmap follow from these two.
+--- `({forward = function(ctx, ...), backward = function(ctx, g, ...)})` an op of the user's, which is called as F(x) or F.apply(x). forward runs without recording; backward gets a gradient for each result and returns one, or nil, for each argument of forward. With a third function setup_context(ctx, inputs, output), forward is called without ctx. ctx.needs_input_grad[i]: whether argument i needs a gradient. PyTorch's jvp, vmap and generate_vmap_rule may be there, and aren't called: func.jvp and vmap follow from these two. Within vmap both are called with one example's tensors, which are held by save_for_backward or a field of ctx, and mark_dirty is an error.
 ---@param options? table
 function tycho.autograd.Function(options) end
 
