@@ -342,7 +342,7 @@ function Function:__call(...)
     ctx.needs_input_grad[i] = tensors[i] and args[i].requires_grad
     needs = needs or ctx.needs_input_grad[i]
   end
-  if needs and core.is_grad_enabled() and core.is_mapping() and mapped.any(tensors) then return on_examples(self, context_of, ...) end
+  if needs and core.is_mapping() and core.is_grad_enabled() and mapped.any(tensors) then return on_examples(self, ...) end
   local old = core.set_grad_enabled(false)
   local function taken(ok, ...)
     core.set_grad_enabled(old)
@@ -402,7 +402,7 @@ function autograd.Function(def)
   end
   return setmetatable(def, Function)
 end
-on_examples = mapped.calls(autograd.Function)
+on_examples = mapped.calls(autograd.Function, context_of)
 
 -- Gives a gradient on; its own derivative with respect to what it came from is an error.
 local Once = autograd.Function {

@@ -145,8 +145,8 @@ end
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
   local args, numbers, results = options.pack(...), {}, {}
-  local has_aux = args.n > 0 and aux_of("vjp", args[args.n])
-  if has_aux ~= nil and args.n > 0 then args.n = args.n - 1 end
+  local has_aux = aux_of("vjp", args[args.n])
+  if has_aux ~= nil then args.n = args.n - 1 end
   for n = 1, args.n do numbers[n] = n end
   local out, pull, plain = derived("vjp", numbers, fn, args)
   if has_aux then

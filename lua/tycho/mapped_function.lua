@@ -125,10 +125,11 @@ function All.backward(ctx, ...)
   return nil, nil, nil, nil, unpack(given, 1, given.n)
 end
 
--- function_of(def) makes an autograd.Function. Gives call(user, context, ...): user(...), some of whose arguments vmap maps.
-function mapped.calls(function_of)
+-- function_of(def) makes an autograd.Function, context(fields) what its functions get as ctx. Gives call(user, ...): user(...), some of
+-- whose arguments vmap maps.
+function mapped.calls(function_of, context)
   local all = function_of(All)
-  return function(user, context, ...)
+  return function(user, ...)
     if user.internal then fail "checkpoint: within vmap it isn't possible: put the checkpoint around the vmap" end
     local args, maps = options.pack(...), {core.maps()}
     local is = which_mapped(args)

@@ -153,14 +153,14 @@ static ty_status stacked(ty_ctx *ctx, ty_operand *one, int64_t n, ty_tensor **ou
   return ty_apply(ctx, &ty_ops[TY_OP_stack], one, (int)n, span, &dim, NULL, out);
 }
 
-/* Whether the call changes operands in place that aren't mapped; batch_norm does so in training only. */
+/* Whether the call changes operands in place that have no memory for each example; batch_norm does so in training only. */
 static bool changes(const ty_vmap_call *m) {
   const ty_op *op = m->one.op;
   bool any = false;
   for (int k = 0; k < op->nparam; k++) {
     if (!op->param[k].mutated) continue;
     const ty_tensor *t = op->has_list ? NULL : ty_vmap_example(m, op->param[k].slot);
-    const bool own = t && ty_vmap_maps(m, t) && (t->whole->stride[0] || m->map->size < 2);       /* each example has memory of its own */
+    const bool own = t && ty_vmap_maps(m, t) && (t->whole->stride[0] || m->map->size < 2);
     any = any || op->has_list || (t && !own);
   }
   return any && (op->id != TY_OP_batch_norm_stats || m->asked[TY_AT_batch_norm_stats_training].i);
@@ -173,7 +173,7 @@ ty_status ty_vmap_each(ty_vmap_call *m, ty_tensor **out) {
   ty_tensor *all[TY_MAXOUT] = {NULL}, *r[TY_MAXOUT];
   ty_status s = TY_OK;
   if (changes(m))
-    return ty_error(ctx, "vmap: %s changes tensors in place that aren't mapped, which can't hold different values for each example%s",
+    return ty_error(ctx, "vmap: %s changes tensors in place that can't hold different values for each example%s",
       m->one.op->shown, m->one.op->id == TY_OP_batch_norm_stats
         ? ": map its running statistics, or take them out with func.replace_all_batch_norm_modules_" : "");
   ty_operand *made = ty_malloc(sizeof *made * (size_t)TY_MAX(n * nout, 1));

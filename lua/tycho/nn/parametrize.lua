@@ -29,6 +29,10 @@ local function originals(self)
 end
 local given = setmetatable({}, {__mode = "k"})           -- by coroutine, within cached(): the lists' results
 local function running() return coroutine.running() or "main" end
+local function forget(list)
+  local known = given[running()]
+  if known then known[list] = nil end
+end
 function List:forward()
   local known = given[running()]
   local x = known and known[self]
@@ -48,8 +52,7 @@ function List:set(value)
     end
   end
   for i = self.count - 1, 1, -1 do value = inverse(self[tostring(i)], value)[1] end
-  local known = given[running()]
-  if known then known[self] = nil end
+  forget(self)
   local new, old = inverse(self["0"], value), originals(self)
   if #new ~= #old then fail("right_inverse gave %d tensors, but there are %d originals", #new, #old) end
   no_grad(function() for i, x in ipairs(old) do M.copy_(x, new[i]) end end)
@@ -94,7 +97,7 @@ function parametrize.register_parametrization(m, name, p, o)
     p:train(m.training)
     list:add_module(tostring(list.count), p)
     list.count = list.count + 1
-    if given[running()] then given[running()][list] = nil end
+    forget(list)
     return m
   end
   local w = type(name) == "string" and m[name]
