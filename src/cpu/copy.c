@@ -15,11 +15,16 @@ typedef struct {
   void (*store)(void *, int64_t, const void *, int64_t);
 } move;
 
-/* Copies from the end where d lies a little further within a page than s: forward, each load would wait for the store before it. */
+#ifdef __x86_64__
+#define LOADS_WAIT __builtin_cpu_is("intel")
+#else
+#define LOADS_WAIT false
+#endif
+/* Copies from the end where d lies a little further within a page than s: forward, Intel's loads would wait for the stores before them. */
 static void move_run(char *d, const char *s, size_t n) {
   enum { STEP = 256 };
   const uintptr_t ahead = ((uintptr_t)d - (uintptr_t)s) & 4095;
-  if (n >= 2 * STEP && ahead && ahead < 1024) {
+  if (n >= 2 * STEP && LOADS_WAIT && ahead && ahead < 1024) {
     const size_t rest = n % STEP;
     for (size_t at = n; at > rest; at -= STEP) memcpy(d + at - STEP, s + at - STEP, STEP);
     n = rest;
