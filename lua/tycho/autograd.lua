@@ -139,7 +139,7 @@ end
 -- fn(grad) is called in backward when this tensor's gradient is complete; a value other than nil that it returns replaces the gradient.
 -- Gives a handle with remove().
 lib.method("register_hook", function(x, fn)
-  if modes.first_run and not x.requires_grad then return {remove = function() end} end  -- in a checkpoint's first run nothing requires grad
+  if modes.own.first_run and not x.requires_grad then return {remove = function() end} end  -- in a checkpoint's first run nothing requires grad
   return handle(core.register_hook(x, fn))
 end)
 
@@ -156,7 +156,7 @@ end
 
 -- backward also puts this result's gradient into its .grad, as for a leaf.
 lib.method("retain_grad", function(x)
-  if modes.first_run and not x.requires_grad then return end
+  if modes.own.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
@@ -176,7 +176,7 @@ local function multi_grad_hook(tensors, fn, o)
     if not core.is_tensor(x) then fail("%s: item %d must be a tensor, got %s", who, i, options.shown(x)) end
     if x.requires_grad then wanted = wanted + 1 end
   end
-  if modes.first_run then return {remove = function() end} end             -- a checkpoint's, after which the hook is registered again
+  if modes.own.first_run then return {remove = function() end} end             -- a checkpoint's, after which the hook is registered again
   if wanted == 0 then fail("%s: none of the tensors requires grad", who) end
   for i, x in ipairs(tensors) do
     if x.requires_grad then
@@ -252,7 +252,7 @@ function Context:save_for_backward(...)
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i], self._memory[i] = M._version(x), core.memory_of(x)
-      if modes.call then core.scope_take(modes.call, x)  -- backward is in the same compiled call, or this isn't recorded
+      if modes.own.call then core.scope_take(modes.own.call, x)  -- backward is in the same compiled call, or this isn't recorded
       else core.keep(x) end                              -- in whatever scope it was made
       if hooks then
         self._like[i] = {x.dtype, x.shape, x.device}
@@ -307,7 +307,7 @@ local function as_before(ctx, before, ok, ...)
   return ...
 end
 core.set_private("function", function(ctx, ...)
-  if not modes.call then return ctx._function.backward(ctx, ...) end
+  if not modes.own.call then return ctx._function.backward(ctx, ...) end
   local before = {}
   for k, v in pairs(ctx) do before[k] = v end
   return as_before(ctx, before, pcall(ctx._function.backward, ctx, ...))

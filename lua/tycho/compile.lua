@@ -320,10 +320,7 @@ local function call_and_run(self, v, args)
   local scope = core.scope_begin()
   local handed = {n = given.n}                           -- fn may keep these handles
   for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
-  local outer = modes.call
-  modes.call = scope
-  local done, ok, results, way, why, made = pcall(record_or_check, self, v, handed, list, scope)
-  modes.call = outer
+  local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, handed, list, scope)
   if not done then
     core.scope_end(scope)
     error(ok, 0)

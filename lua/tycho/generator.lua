@@ -1,5 +1,5 @@
 -- Random generators of a program's own, beside each device's: draws from one don't affect the others. A generator is its state, two int64
--- (seed, offset) on its device. On the CPU the calling thread draws from that memory for the duration of a call. On a GPU the state
+-- (seed, offset) on its device. On the CPU the calling coroutine draws from that memory for the duration of a call. On a GPU the state
 -- replaces the device's own, in the order of the current stream, and is written back: the host doesn't wait, and a graph's replays continue
 -- from its last draw.
 local core = require "tycho.core"

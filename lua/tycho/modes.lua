@@ -12,11 +12,39 @@ end
 -- A function, or a value that can be called like one: a module.
 local function callable(fn) return type(fn) == "function" or (type(fn) == "table" and (getmetatable(fn) or {}).__call ~= nil) end
 
--- A checkpoint's first run records no gradients whatever mode its function sets, so a record can't show that mode: `unseen` is set while
--- such a run is recorded or compared.
-local modes = {callable = callable}
+-- What holds while a function runs, in the coroutine that called it and in those that it resumes; not elsewhere while that one is suspended,
+-- nor once it was dropped. The newest entry is the last.
+local extents = {}
+local function status(e)
+  local of = e.of.coroutine
+  return of == true and "normal" or of and coroutine.status(of) or "dead"
+end
+local own = setmetatable({}, {__index = function(_, name)
+  local running, found = #extents > 0 and coroutine.running() or true, nil
+  for i = #extents, 1, -1 do
+    local e = extents[i]
+    local value = e.values[name]
+    if value ~= nil and e.of.coroutine == running then return value end
+    if value ~= nil and found == nil and status(e) == "normal" then found = value end
+  end
+  return found
+end})
+-- Calls fn(...) and gives its results; meanwhile modes.own has these values. Names: call, the scope of the compiled call that runs; of
+-- checkpoints first_run, recomputing, and unseen: their first run records no gradients whatever mode the function sets, so where it is
+-- recorded or compared, the record can't show that mode.
+local function during(values, fn, ...)
+  local entry = {values = values, of = setmetatable({coroutine = coroutine.running() or true}, {__mode = "v"})}
+  extents[#extents + 1] = entry
+  return options.finally(function()
+    for i = #extents, 1, -1 do
+      if extents[i] == entry or status(extents[i]) == "dead" then table.remove(extents, i) end
+    end
+  end, fn, ...)
+end
+
+local modes = {callable = callable, own = own, during = during}
 function modes.set_grad_enabled(on)
-  if modes.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
+  if own.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
   return core.set_grad_enabled(on)
 end
 local function under(on, name)
@@ -73,5 +101,5 @@ modes.autocast, modes.autocasting = autocast, autocasting
 -- module. Afterwards, even if fn errs, the previous mode is restored; it belongs to the running coroutine.
 modes.no_grad, modes.enable_grad = under(false, "no_grad"), under(true, "enable_grad")
 -- fn(...) without gradients, for changes that a checkpoint's first run makes and its run in backward doesn't, such as running statistics.
-function modes.once(fn, ...) if not modes.recomputing then modes.apart(modes.no_grad, fn, ...) end end
+function modes.once(fn, ...) if not own.recomputing then modes.apart(modes.no_grad, fn, ...) end end
 return modes

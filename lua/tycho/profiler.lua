@@ -206,13 +206,13 @@ local function turn(p, action)
   end
   local before, running, on = p._action, p._action ~= "none", action ~= "none"
   if before == "save" or (before == "record" and not on) then
-    p.events, running, p._action = own_times(core.profile_stop()), false, "none"
+    p.events, running, p._action = own_times(core.profile_stop(p._record)), false, "none"
     if p._ready then p._ready(p) end
   elseif before == "warmup" and action ~= "warmup" then
-    core.profile_stop()
+    core.profile_stop(p._record)
     running, p._action = false, "none"
   end
-  if on and not running then core.profile_start(p._shapes, p._lines) end
+  if on and not running then p._record = core.profile_start(p._shapes, p._lines) end
   p._action = action
 end
 -- Begins the next step.
@@ -269,7 +269,7 @@ function profiler.profile(o, fn, ...)
   local function ended(ok, ...)
     if not ok then
       p._running = false
-      if p._action ~= "none" then core.profile_stop() end
+      if p._action ~= "none" then core.profile_stop(p._record) end
       error((select(1, ...)), 0)
     end
     if p._running then p:stop() end
@@ -284,8 +284,8 @@ end
 function profiler.emit_nvtx(fn, ...)
   if not callable(fn) then fail("emit_nvtx: argument 1 must be a function, got %s", type(fn)) end
   if not core.gpu.is_available() then return fn(...) end
-  core.profile_start(false, false, true)
-  return options.finally(core.profile_stop, fn, ...)
+  local record = core.profile_start(false, false, true)
+  return options.finally(function() core.profile_stop(record) end, fn, ...)
 end
 
 -- Calls fn(...) and gives its results; a profile that is being taken gets an entry of that name.

@@ -120,15 +120,12 @@ local function computed_again(ctx)
     end
     args[i] = x
   end
-  local now, casts, before = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts), modes.recomputing
+  local now, casts = generators(ctx.fresh, unpack(args, 1, ctx.n)), modes.autocast(ctx.autocasts)
   restore {unpack(ctx._saved, FIRST_STATE, ctx.ahead)}
-  local first = modes.first_run
-  modes.recomputing, modes.first_run = true, nil
   local grad, begun = core.set_grad_enabled(true), core.kept()
-  local out = {pcall(among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))}
+  local out = {pcall(modes.during, {recomputing = true, first_run = false}, among_leaves, ctx, leaves, ctx.fn, unpack(args, 1, ctx.n))}
   core.scope_outside(within)
   core.set_grad_enabled(grad)
-  modes.recomputing, modes.first_run = before, first
   modes.autocast(casts)
   restore(now)
   if not out[1] then error(out[2], 0) end
@@ -217,19 +214,14 @@ end
 -- Calls fn(...) and collects the operands that it reads. Its arguments, passed under handles of their own, are not among them. A collected
 -- operand that fn returns unchanged is returned as another tensor.
 local function collecting(ctx, fn, ...)
-  local list, args, n, unseen = {}, {}, select("#", ...), modes.unseen
+  local list, args, n = {}, {}, select("#", ...)
   for i = 1, n do
     local x = (select(i, ...))
-    args[i] = core.is_tensor(x) and core.same(x, modes.call ~= nil) or x   -- a compiled call leaves memory to whoever still holds it
+    args[i] = core.is_tensor(x) and core.same(x, modes.own.call ~= nil) or x   -- a compiled call leaves memory to whoever still holds it
     if core.is_tensor(x) then list[args[i]] = true end
   end
-  local first = modes.first_run
   core.collect_into(list, true)
-  modes.unseen, modes.first_run = core.program.active(), true
-  return finally(function()
-    modes.unseen, modes.first_run = unseen, first
-    core.collected(list)
-  end, function()
+  return finally(function() core.collected(list) end, modes.during, {unseen = core.program.active(), first_run = true}, function()
     local out = {recalling(ctx, false, fn, unpack(args, 1, n))}
     for i = 1, table.maxn(out) do
       if core.is_tensor(out[i]) and out[i].requires_grad then

@@ -7,19 +7,12 @@
 #include "tycho.h"
 
 static _Atomic uint64_t seed = 0x5DEECE66D, offset;
-static __thread ty_tensor *own;            /* this thread draws from its two int64 instead; held, as whoever set it may never reset it */
 
-ty_tensor *ty_cpu_own(ty_tensor *state) {
-  ty_tensor *before = own;
-  own = state;
-  return before;
-}
-
-ty_generator ty_cpu_take(uint64_t blocks) {
-  if (own) {
-    ty_generator *mine = ty_data(own);
-    const ty_generator g = *mine;
-    mine->offset += blocks;
+ty_generator ty_cpu_take(ty_ctx *ctx, uint64_t blocks) {
+  if (ctx->rng) {
+    ty_generator *own = ty_data(ctx->rng);
+    const ty_generator g = *own;
+    own->offset += blocks;
     return g;
   }
   const uint64_t at = atomic_fetch_add(&offset, blocks);
@@ -44,10 +37,13 @@ double ty_uniform_most(double low, double high, ty_dtype d) {
   return TY_MAX(v, low);
 }
 
-ty_generator ty_cpu_generator(void) { return ty_cpu_take(0); }
+ty_generator ty_cpu_generator(const ty_ctx *ctx) {
+  if (ctx->rng) return *(const ty_generator *)ty_data(ctx->rng);
+  return (ty_generator){atomic_load(&seed), atomic_load(&offset)};
+}
 
-void ty_cpu_seed(ty_generator g) {
-  if (own) { *(ty_generator *)ty_data(own) = g; return; }
+void ty_cpu_seed(ty_ctx *ctx, ty_generator g) {
+  if (ctx->rng) { *(ty_generator *)ty_data(ctx->rng) = g; return; }
   atomic_store(&seed, g.seed);
   atomic_store(&offset, g.offset);
 }

@@ -379,6 +379,7 @@ struct ty_ctx {
   int gpu;                             /* number of the current GPU */
   void *stream[TY_MAXGPU];             /* each GPU's current stream; NULL: its default stream */
   void *mempool;                       /* of new GPU memory (gpu.h); NULL: the general one */
+  ty_tensor *rng;                      /* the CPU's draws come from these two int64, seed and offset; NULL: from the process's generator */
   ty_program *program;                 /* the program that records or compares this coroutine's calls (program.h); else NULL */
   const struct ty_vmap *map;            /* the innermost vmap (vmap.h); NULL: none */
   struct ty_recall *recall;            /* results that a checkpoint keeps, or takes (recall.h); NULL: none */
@@ -588,13 +589,10 @@ ty_status ty_kept(ty_ctx *ctx, ty_tensor **roots, int nroot, uint64_t since, lon
 
 /* ---- random numbers ---- */
 
-/* The CPU's generator: as it stands; as it stands before `blocks` blocks are used up; set to g. */
-ty_generator ty_cpu_generator(void);
-ty_generator ty_cpu_take(uint64_t blocks);
-void ty_cpu_seed(ty_generator g);
+/* The CPU's generator that ctx draws from: its state; its state before it advances by `blocks` blocks; sets it to g. */
+ty_generator ty_cpu_generator(const ty_ctx *ctx);
+ty_generator ty_cpu_take(ty_ctx *ctx, uint64_t blocks);
+void ty_cpu_seed(ty_ctx *ctx, ty_generator g);
 /* The largest number of dtype d below high, but at least low: a draw from [low, high) could round to high otherwise. */
 double ty_uniform_most(double low, double high, ty_dtype d);
-/* From now on this thread draws from state (two int64: seed, offset; NULL: the process's generator). Takes over a reference to state, and
- * gives back the one to the state before. */
-ty_tensor *ty_cpu_own(ty_tensor *state);
 #endif

@@ -139,7 +139,7 @@ static ty_status forward(ty_call *c) {
   ty_status s = prepare(c, 0, &j, held);
   int64_t *rng = ty_data(c->out[2]), tiles = s == TY_OK ? (j.lq + j.tq - 1) / j.tq : 0;
   if (s == TY_OK && j.drop > 0) {
-    const ty_generator g = ty_cpu_take((uint64_t)(j.heads * j.lq) * ty_drop_blocks(j.lk));
+    const ty_generator g = ty_cpu_take(c->ctx, (uint64_t)(j.heads * j.lq) * ty_drop_blocks(j.lk));
     j.seed = g.seed;
     j.offset = g.offset;
   }

@@ -320,7 +320,7 @@ ty_status ty_cpu_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   kernel *w = f->kernel;
   for (int t = 0; t < f->ntensor; t++) w->it.data[t] = ty_data(f->tensor[t].t);
   for (int i = 0; i < f->nnode; i++)
-    if (f->node[i].kind == TY_F_KEEP) w->part[i].drawn = ty_cpu_take((uint64_t)(f->numel + 3) / 4);
+    if (f->node[i].kind == TY_F_KEEP) w->part[i].drawn = ty_cpu_take(ctx, (uint64_t)(f->numel + 3) / 4);
   if (!f->nred) { ty_iter_each(&w->it, run, w); return TY_OK; }
   w->each = (size_t)TY_MAX(f->inner, TY_BLOCK) * (w->wide ? 8 : 4) * (size_t)(w->buffers + 1);
   w->room = ty_scratch(w->each * (size_t)ty_threads_for(f->numel));

@@ -137,7 +137,7 @@ static bool word_before(uint64_t x, uint64_t y, int low, ty_generator g) {
 static ty_status permutation(ty_call *c) {
   ty_tensor *o = c->out[0];
   int64_t n = o->shape[0];
-  const ty_generator g = ty_cpu_take((uint64_t)(n + 1) / 2);
+  const ty_generator g = ty_cpu_take(c->ctx, (uint64_t)(n + 1) / 2);
   const int low = ty_bits_for((uint64_t)n), told = TY_MIN(low, 64 - low);
   uint64_t *word = ty_scratch(2 * sizeof *word * (size_t)TY_MAX(n, 1)), *room = word;
   if (!room) return ty_no_memory(c->ctx, c->op->shown);
@@ -189,7 +189,7 @@ static ty_status multinomial(ty_call *c) {
   if (!pairs || !sum) s = ty_no_memory(c->ctx, c->op->shown);
   for (int64_t r = 0; r < rows && s == TY_OK; r++) s = check_row(c, (double *)ty_data(y) + r * m, r, m, replace ? 1 : n);
   const int64_t each = replace ? n : m;
-  const ty_generator g = s == TY_OK ? ty_cpu_take((uint64_t)(rows * each)) : (ty_generator){0, 0};
+  const ty_generator g = s == TY_OK ? ty_cpu_take(c->ctx, (uint64_t)(rows * each)) : (ty_generator){0, 0};
   for (int64_t r = 0; r < rows && s == TY_OK; r++) {
     const double *p = (double *)ty_data(y) + r * m;
     double total = 0;
@@ -233,7 +233,7 @@ static ty_status augment(ty_call *c) {
   if (st == TY_OK) {
     const uint8_t *x = ty_data(in[0]);
     const float *mean = ty_data(in[2]), *std = ty_data(in[3]);
-    const ty_generator now = ty_cpu_take(a.random ? (uint64_t)a.batch : 0);
+    const ty_generator now = ty_cpu_take(c->ctx, a.random ? (uint64_t)a.batch : 0);
     const int64_t plane = a.oh * a.ow, per = a.c * plane, size = ty_itemsize(o);
     #pragma omp parallel for num_threads(ty_threads_for(a.batch * per)) schedule(static)
     for (int64_t b = 0; b < a.batch; b++) {
@@ -272,7 +272,7 @@ static ty_status drawn(ty_call *c) {
     const ty_status s = ty_contiguous(c->ctx, c->in[1].t, &y);
     if (s != TY_OK) { ty_release(x); return s; }
   }
-  const ty_generator g = ty_cpu_take((uint64_t)n * TY_DRAW_BLOCKS);
+  const ty_generator g = ty_cpu_take(c->ctx, (uint64_t)n * TY_DRAW_BLOCKS);
   const double *a = ty_data(x), *b = y ? ty_data(y) : a;
   double *o = ty_data(c->out[0]);
   #pragma omp parallel for num_threads(ty_threads_for(n * 64)) schedule(static)
@@ -285,9 +285,9 @@ static ty_status drawn(ty_call *c) {
 /* Copies the generator's state to a tensor, or from one. */
 static ty_status state(ty_call *c) {
   ty_tensor *t;
-  if (c->op->id == TY_OP_rng_state) { *(ty_generator *)ty_data(c->out[0]) = ty_cpu_generator(); return TY_OK; }
+  if (c->op->id == TY_OP_rng_state) { *(ty_generator *)ty_data(c->out[0]) = ty_cpu_generator(c->ctx); return TY_OK; }
   TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &t));
-  ty_cpu_seed(*(ty_generator *)ty_data(t));
+  ty_cpu_seed(c->ctx, *(ty_generator *)ty_data(t));
   ty_release(t);
   return TY_OK;
 }
@@ -311,7 +311,7 @@ ty_status ty_cpu_random(ty_call *c) {
     ty_release(x);
     return ty_fail(c, "argument 1 must hold probabilities, from 0 to 1, got %g", p);
   }
-  j.g = ty_cpu_take((uint64_t)(n + 3) / 4);
+  j.g = ty_cpu_take(c->ctx, (uint64_t)(n + 3) / 4);
   int64_t chunk = 4 * BLOCKS;
   #pragma omp parallel for num_threads(ty_threads_for(n * 4)) schedule(static)
   for (int64_t at = 0; at < n; at += chunk) {

@@ -62,7 +62,7 @@ typedef struct ty_state {
 
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
-       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_KEPT, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META,
+       TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_SCOPES, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META,
        TY_R_READ_RULES, TY_R_PASS };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */

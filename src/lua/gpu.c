@@ -38,7 +38,7 @@ static void open_library(const char *path, ty_ctx *ctx) {
   for (int i = 0; i < ty_gpu_library.count && i < TY_MAXGPU; i++) {
     ty_devices[1 + i] = &ty_gpu_library.device[i];
     /* an earlier manual_seed counts */
-    ty_gpu_library.device[i].seed(ctx, &ty_gpu_library.device[i], (ty_generator){ty_cpu_generator().seed, 0});
+    ty_gpu_library.device[i].seed(ctx, &ty_gpu_library.device[i], (ty_generator){ty_cpu_generator(ctx).seed, 0});
   }
 }
 
@@ -153,7 +153,7 @@ static int rng_state(lua_State *L) {
   ty_settle(L, "the generator's state is read or set");
   const int d = ty_device_at(L, luaL_checkstring(L, 1), "rng_state");
   ty_ctx *ctx = context(L);
-  ty_generator g = ty_cpu_generator();
+  ty_generator g = ty_cpu_generator(ctx);
   int64_t seed, offset;
   if (d < 0) return ty_throw(L, "argument 1 must be a device such as 'cpu' or 'cuda:0', got '%s'", lua_tostring(L, 1));
   if (lua_isnoneornil(L, 2)) {
@@ -165,21 +165,25 @@ static int rng_state(lua_State *L) {
   if (!ty_is_whole(luaL_checknumber(L, 2), &seed) || !ty_is_whole(luaL_checknumber(L, 3), &offset) || seed < 0 || offset < 0)
     return ty_throw(L, "set_rng_state: whole numbers from 0 are needed");
   g = (ty_generator){(uint64_t)seed, (uint64_t)offset};
-  if (!d) ty_cpu_seed(g);
+  if (!d) ty_cpu_seed(ctx, g);
   else if (ty_devices[d]->seed(ctx, ty_devices[d], g) != TY_OK) return ty_raise(L, ctx);
   return 0;
 }
 
-/* own_rng(state as the op rng_state gives it, or nil: the process's) -> the former one; this thread draws from it on the CPU */
+/* own_rng(state as the op rng_state gives it, or nil: the process's) -> the former one; this coroutine draws from it on the CPU */
 static int own_rng(lua_State *L) {
   lua_settop(L, 1);
   ty_settle(L, "a generator is chosen");
-  ty_handle *before = ty_new_handle(L, ty_state_of(L));
+  ty_state *s = ty_state_of(L);
+  ty_handle *before = ty_new_handle(L, s);
   ty_tensor *t = lua_isnil(L, 1) ? NULL : ty_check(L, 1, "own_rng", "argument 1");
   if (t && (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0))
     return ty_throw(L, "own_rng: argument 1 must be a generator's state, two int64 on the CPU, got %s of shape %s on %s",
       ty_dtype_names[t->dtype], ty_shape_of(t), ty_device_of(t)->name);
-  before->t = ty_cpu_own(t ? ty_retain(t) : NULL);
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
+  before->t = ctx->rng;
+  ctx->rng = t ? ty_retain(t) : NULL;
+  ty_modes_share_again(L, s);
   if (!before->t) lua_pushnil(L);
   return 1;
 }

@@ -1,4 +1,4 @@
-/* The modes of each coroutine: gradients on or off, autocast, vmap, the current GPU and streams.
+/* The modes of each coroutine: gradients on or off, autocast, vmap, the current GPU and streams, a generator of its own.
  *
  * Idea: coroutines whose modes are the defaults share the state's; one that changes a mode gets its own, until they equal the defaults
  * again. Invariant: s->special counts the coroutines with modes of their own, so that none are looked up while it is 0. */
@@ -13,7 +13,7 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     if (m->ctx.stream[i]) return false;
   return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu &&
     m->ctx.device == s->modes.ctx.device && !m->ctx.packs &&
-    !m->pinned && !m->ctx.mempool && !m->ctx.program && !m->ctx.map && !m->ctx.recall && (!m->scope || m->scope == s->modes.scope);
+    !m->pinned && !m->ctx.mempool && !m->ctx.rng && !m->ctx.program && !m->ctx.map && !m->ctx.recall && (!m->scope || m->scope == s->modes.scope);
 }
 
 /* The coroutine's own modes, or NULL. Looked up by the thread object, since only the main coroutine's address is never reused. */
@@ -71,6 +71,8 @@ static void modes_end(ty_modes *m) {
   if (!s) return;
   if (m->ctx.program) ty_program_abandon(m->ctx.program);
   while (m->ctx.map) map_leave(&m->ctx);
+  ty_release(m->ctx.rng);
+  m->ctx.rng = NULL;
   while (m->ctx.recall) ty_recall_end(&m->ctx, m->ctx.recall, true);
   m->owner = NULL;
   if (m == s->main_modes) s->main_modes = NULL;

@@ -129,16 +129,38 @@ static void end(ty_profiler *p, ty_ctx *ctx) { leave((recorder *)p, ctx, 0); }
 
 static recorder *recorder_of(lua_State *L) { return (recorder *)ty_state_of(L)->account->profiler; }
 
-/* profile_start(record shapes?, users' lines?, only ranges for external profilers?) */
+static void recorder_end(void *p) {
+  recorder *r = p;
+  if (r->account->profiler == &r->told) r->account->profiler = NULL;
+  for (int i = 0; i < r->n; i++) {
+    entry *e = &r->list[i];
+    if (e->from) ty_gpu_unmark(e->from);
+    if (e->to) ty_gpu_unmark(e->to);
+    free(e->name);
+    free(e->shapes);
+    free(e->line);
+  }
+  for (int k = 0; k < TY_MAXGPU; k++) if (r->start[k]) ty_gpu_unmark(r->start[k]);
+  ty_account_release(r->account);
+  free(r->list);
+  free(r);
+}
+
+/* profile_start(record shapes?, users' lines?, only ranges for external profilers?) -> what profile_stop takes; collected, it ends the
+ * profile, as where a coroutine is dropped */
 static int profile_start(lua_State *L) {
   ty_state *s = ty_state_of(L);
+  lua_settop(L, 3);
+  if (s->account->profiler) lua_gc(L, LUA_GCCOLLECT, 0);               /* nobody may hold that one any more */
   if (s->account->profiler) return ty_throw(L, "profile: another profile is being taken");
-  recorder *r = calloc(1, sizeof *r);
+  void **held = ty_new_box(L, recorder_end);
+  recorder *r = *held = calloc(1, sizeof *r);
   if (!r) return ty_throw(L, "profile: out of memory");
   *r = (recorder){.told = {begin, end}, .began = now_us(), .account = s->account, .shapes = lua_toboolean(L, 1),
     .lines = lua_toboolean(L, 2), .outside = lua_toboolean(L, 3)};
+  atomic_fetch_add(&s->account->refs, 1);
   s->account->profiler = &r->told;
-  return 0;
+  return 1;
 }
 
 /* profile_enter(name) -> id for profile_leave: a range begins, where a profile is being taken. */
@@ -157,15 +179,14 @@ static int profile_leave(lua_State *L) {
   return 0;
 }
 
-/* profile_stop() -> a list of {name=, shapes=, line=, begin=, time=, bytes=, flops=, depth=, gpu=, gpu_begin=, gpu_time=}; times in us.
- * Waits for GPUs. */
+/* profile_stop(what profile_start gave) -> a list of {name=, shapes=, line=, begin=, time=, bytes=, flops=, depth=, gpu=, gpu_begin=,
+ * gpu_time=}; times in us. Waits for GPUs. */
 static int profile_stop(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
-  recorder *r = recorder_of(L);
-  lua_newtable(L);
-  if (!r) return 1;
+  const recorder *r = ty_box_at(L, 1, recorder_end, "a profile's record");
   s->account->profiler = NULL;
+  lua_newtable(L);
   const double until = now_us();
   /* a GPU's times are sums of short spans, since the driver gives a span as a float */
   void *last[TY_MAXGPU];
@@ -191,17 +212,8 @@ static int profile_stop(lua_State *L) {
       ty_set_number(L, "gpu_time", took);
     }
     lua_rawseti(L, -2, i + 1);
-    free(e->name);
-    free(e->shapes);
-    free(e->line);
   }
-  for (int i = 0; i < r->n; i++) {
-    if (r->list[i].from) ty_gpu_unmark(r->list[i].from);
-    if (r->list[i].to) ty_gpu_unmark(r->list[i].to);
-  }
-  for (int k = 0; k < TY_MAXGPU; k++) if (r->start[k]) ty_gpu_unmark(r->start[k]);
-  free(r->list);
-  free(r);
+  ty_box_end(L, 1, recorder_end, "a profile's record");
   return 1;
 }
 

@@ -35,10 +35,25 @@ void ty_scope_end(ty_scope *sc) {
   }
 }
 
-static int scope_gc(lua_State *L) {    /* a scope that was never ended: its handles live on without it */
+static int scope_gc(lua_State *L) {    /* of a coroutine that was dropped inside: its handles live on without it */
   ty_scope *sc = lua_touserdata(L, 1);
   while (sc && lua_objlen(L, 1) == sizeof *sc && sc->first) ty_scope_detach(sc->first);
   return 0;
+}
+
+/* Pushes the set of the running coroutine's open scopes, which keeps them reachable as long as the coroutine is. */
+static void push_open(lua_State *L) {
+  ty_private(L, TY_R_SCOPES);
+  lua_pushthread(L);
+  lua_rawget(L, -2);
+  if (lua_isnil(L, -1)) {
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushthread(L);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, -4);
+  }
+  lua_remove(L, -2);
 }
 
 static int scope_begin(lua_State *L) { /* -> scope */
@@ -47,16 +62,15 @@ static int scope_begin(lua_State *L) { /* -> scope */
   memset(sc, 0, sizeof *sc);
   ty_private(L, TY_R_SCOPE_META);
   lua_setmetatable(L, -2);
+  push_open(L);
+  lua_pushvalue(L, -2);
+  lua_pushboolean(L, true);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
   ty_modes *m = ty_own_modes(L, s);
   sc->L = L;
   sc->outer = m->scope;
   m->scope = sc;
-  lua_pushvalue(L, -1);                /* the scope stays reachable while its coroutine is inside */
-  ty_private(L, TY_R_KEPT);
-  lua_insert(L, -2);
-  lua_pushboolean(L, true);
-  lua_rawset(L, -3);
-  lua_pop(L, 1);
   return 1;
 }
 
@@ -106,7 +120,7 @@ static void end_with_inner(ty_modes *m, ty_scope *sc) {
 static int scope_end(lua_State *L) {   /* scope, results... */
   ty_state *s = ty_state_of(L);
   ty_scope *sc = lua_touserdata(L, 1);
-  ty_private(L, TY_R_KEPT);
+  push_open(L);
   lua_pushvalue(L, 1);
   lua_rawget(L, -2);
   if (lua_isnil(L, -1)) return ty_throw(L, "scope_end: argument 1 is not an open scope");
@@ -115,7 +129,7 @@ static int scope_end(lua_State *L) {   /* scope, results... */
   keep_results(L, 2, sc, sc->outer);
   end_with_inner(m, sc);
   ty_modes_share_again(L, s);
-  ty_private(L, TY_R_KEPT);
+  push_open(L);
   lua_pushvalue(L, 1);
   lua_pushnil(L);
   lua_rawset(L, -3);

@@ -484,8 +484,8 @@ static int manual_seed(lua_State *L) {
       lua_tostring(L, 1) ? lua_tostring(L, 1) : ty_type_text(L, 1));
   ty_settle_call(L, "manual_seed");
   const ty_generator g = {(uint64_t)n, 0};
-  ty_cpu_seed(g);
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  ty_cpu_seed(ctx, g);
   for (int i = 1; i <= TY_MAXGPU && ty_devices[i]; i++)
     if (ty_devices[i]->seed(ctx, ty_devices[i], g) != TY_OK) return ty_raise(L, ctx);
   return 0;

@@ -1,0 +1,119 @@
+-- Coroutines that are suspended or dropped inside a library function: what holds there holds for them alone, and ends with them.
+local tycho = require "tycho"
+
+-- Runs fn in a coroutine until it first yields.
+local function suspended(fn)
+  local co = coroutine.create(fn)
+  assert(coroutine.resume(co))
+  assert.equal("suspended", coroutine.status(co))
+  return co
+end
+local function finish(co)
+  while coroutine.status(co) ~= "dead" do assert(coroutine.resume(co)) end
+end
+-- One that is dropped there.
+local function drop(fn)
+  suspended(fn)
+  collectgarbage()
+  collectgarbage()
+end
+
+describe("A coroutine suspended or dropped", function()
+  it("while a dataset's item is drawn leaves others the process's generator", function()
+    local dataset = {size = function() return 4 end}
+    function dataset.get(_, i)
+      local x = tycho.rand(1)
+      coroutine.yield()
+      return x, tycho.rand(1), i
+    end
+    local function items()
+      local found = {}
+      for x, y in tycho.data.DataLoader(dataset, {batch_size = 2, seed = 3}):iter() do
+        found[#found + 1] = tycho.cat({x, y}, 1):flatten():totable()
+      end
+      return found
+    end
+    tycho.manual_seed(1)
+    local want = tycho.randn(4):totable()
+    local found
+    local co = suspended(function() found = items() end)
+    tycho.manual_seed(1)
+    assert.same(want, tycho.randn(4):totable())
+    finish(co)
+    tycho.manual_seed(1)
+    local again
+    finish(suspended(function() again = items() end))
+    assert.same(found, again)
+    assert.same(want, tycho.randn(4):totable())
+    drop(items)
+    tycho.manual_seed(1)
+    assert.same(want, tycho.randn(4):totable())
+    assert.same(want, tycho.Generator():manual_seed(1):draw(tycho.randn, 4):totable())
+  end)
+
+  it("in a checkpoint's first run doesn't make what others do one", function()
+    local x = tycho.ones(3, {requires_grad = true})
+    local norm = tycho.nn.BatchNorm1d(3)
+    local pauses = 0
+    local function paused()
+      tycho.utils.checkpoint(function(v)
+        pauses = pauses + 1
+        if pauses % 2 == 1 then coroutine.yield() end    -- in the first run
+        return v * 2
+      end, x):sum():backward()
+    end
+    local function others()
+      local called = 0
+      local y = tycho.ones(2, {requires_grad = true})
+      tycho.autograd.graph.register_multi_grad_hook({y}, function() called = called + 1 end)
+      assert.error_matches(function() tycho.ones(2):register_hook(print) end, "doesn't require grad")
+      assert.error_matches(function() tycho.ones(2):retain_grad() end, "doesn't require grad")
+      y:sum():backward()
+      assert.equal(1, called)
+      local before = norm.num_batches_tracked:item()
+      norm(tycho.randn(4, 3))
+      assert.equal(before + 1, norm.num_batches_tracked:item())
+    end
+    local co = suspended(paused)
+    others()
+    finish(co)
+    assert.equal(2, pauses)
+    others()
+    drop(paused)
+    others()
+    -- what a checkpoint's function resumes is within it: statistics change once
+    local before = norm.num_batches_tracked:item()
+    tycho.utils.checkpoint(function(v)
+      return coroutine.wrap(function() return norm(tycho.stack({v, v * 2})) end)()
+    end, x):sum():backward()
+    assert.equal(before + 1, norm.num_batches_tracked:item())
+  end)
+
+  it("within a scope or a profile lets these go", function()
+    local kept = {}
+    drop(function() tycho.scope(function()
+      kept[1] = tycho.ones(3)
+      coroutine.yield()
+    end) end)
+    assert.equal(3, kept[1]:sum():item())                -- nothing ended the scope: what it held is as if made without one
+    local function many()
+      for _ = 1, 2000 do coroutine.resume(coroutine.create(function() tycho.scope(coroutine.yield) end)) end
+      for _ = 1, 3 do collectgarbage() end               -- finalizers run one round later
+      return collectgarbage "count"
+    end
+    many()
+    local before = many()
+    assert.is_true(many() < before + 100)                -- KB
+    drop(function() tycho.profiler.profile(coroutine.yield) end)
+    assert.equal(1, #tycho.profiler.profile(function() tycho.ones(2) end).events)
+    coroutine.resume(coroutine.create(function() tycho.profiler.profile(coroutine.yield) end))        -- not collected yet
+    assert.equal(1, #tycho.profiler.profile(function() tycho.ones(2) end).events)
+    local co = suspended(function() return tycho.profiler.profile(coroutine.yield) end)
+    assert.error_matches(function() tycho.profiler.profile(function() end) end, "another profile is being taken")
+    finish(co)
+    local p = tycho.profiler.profile {}
+    p:start()
+    p = nil                                              -- luacheck: ignore
+    assert.equal(0, #tycho.profiler.profile(function() end).events)
+  end)
+end)
