@@ -10409,6 +10409,9 @@ function tycho.nn.RNN:flatten_parameters() end
 ---@param options? table
 function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
 
+--- Ends the wrapper, and gives the module: gradients are this process's own from now on. A wrapper that nobody holds ends when it is collected; one around the same module takes the place of an earlier one.
+function tycho.nn.parallel.DistributedDataParallel:unwrap() end
+
 --- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function tycho.nn.parallel.DistributedDataParallel:reduce_gradients() end
 
@@ -11374,7 +11377,7 @@ function classes.Stream:wait_stream(other) end
 ---@return tycho.Stream
 function tycho.cuda.Stream(device, options) end
 
---- `(handle, device=)` a stream that the program, or a library that it uses, has made itself, so that both put work into it in order. handle: its cudaStream_t, as an FFI pointer or light userdata. It must exist as long as memory of tensors that it was current for may be reused: free them and call empty_cache() before it is destroyed.
+--- `(handle, device=)` a stream that the program, or a library that it uses, has made itself, so that both put work into it in order. handle: its cudaStream_t, as an FFI pointer or light userdata. It must exist as long as memory of tensors that it was current for may be reused, and graphs that it replayed exist: free them and call empty_cache() before it is destroyed.
 ---@param handle any
 ---@param device? any
 function tycho.cuda.ExternalStream(handle, device) end

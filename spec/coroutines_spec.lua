@@ -1,5 +1,6 @@
 -- Coroutines that are suspended or dropped inside a library function: what holds there holds for them alone, and ends with them.
 local tycho = require "tycho"
+local cpu = {device = "cpu"}
 
 -- Runs fn in a coroutine until it first yields.
 local function suspended(fn)
@@ -22,9 +23,9 @@ describe("A coroutine suspended or dropped", function()
   it("while a dataset's item is drawn leaves others the process's generator", function()
     local dataset = {size = function() return 4 end}
     function dataset.get(_, i)
-      local x = tycho.rand(1)
+      local x = tycho.rand(1, cpu)
       coroutine.yield()
-      return x, tycho.rand(1), i
+      return x, tycho.rand(1, cpu), i
     end
     local function items()
       local found = {}
@@ -34,21 +35,21 @@ describe("A coroutine suspended or dropped", function()
       return found
     end
     tycho.manual_seed(1)
-    local want = tycho.randn(4):totable()
+    local want = tycho.randn(4, cpu):totable()
     local found
     local co = suspended(function() found = items() end)
     tycho.manual_seed(1)
-    assert.same(want, tycho.randn(4):totable())
+    assert.same(want, tycho.randn(4, cpu):totable())
     finish(co)
     tycho.manual_seed(1)
     local again
     finish(suspended(function() again = items() end))
     assert.same(found, again)
-    assert.same(want, tycho.randn(4):totable())
+    assert.same(want, tycho.randn(4, cpu):totable())
     drop(items)
     tycho.manual_seed(1)
-    assert.same(want, tycho.randn(4):totable())
-    assert.same(want, tycho.Generator():manual_seed(1):draw(tycho.randn, 4):totable())
+    assert.same(want, tycho.randn(4, cpu):totable())
+    assert.same(want, tycho.Generator():manual_seed(1):draw(tycho.randn, 4, cpu):totable())
   end)
 
   it("in a checkpoint's first run doesn't make what others do one", function()

@@ -69,6 +69,42 @@ describe("several devices", function()
   end
 
   if os.getenv("TYCHO_SIM") then
+    it("stay right where another library chooses a device, or destroys its stream", function()
+      local ffi, cuda = require "ffi", tycho.cuda
+      ffi.cdef "void *sim_stream(); void sim_destroy(void *stream); void sim_choose(int device);"
+      local sim = ffi.load(os.getenv "TYCHO_CUDA_LIBRARY")
+      local x = tycho.ones(3, {device = "cuda:0"})
+      sim.sim_choose(1)
+      assert.same({2, 2, 2}, (x + 1):totable())
+      sim.sim_choose(0)
+      local raw = sim.sim_stream()
+      cuda.stream(cuda.ExternalStream(raw, 0), function() tycho.randn(3, {device = "cuda:0"}):free() end)
+      cuda.synchronize(0)
+      cuda.empty_cache()
+      collectgarbage()
+      collectgarbage()
+      sim.sim_destroy(raw)
+      local before = cuda.sync_count()
+      local y = tycho.randn(3, {device = "cuda:0"})
+      assert.equal(before, cuda.sync_count())            -- a failed wait makes the host wait
+      assert.equal(3, y:numel())
+    end)
+
+    it("stay closed for a program on the CPU that saves", function()
+      local folder = os.tmpname() .. ".d"
+      local p = io.popen(([[luajit -e '
+        local tycho, gpu = require "tycho", require("tycho.core").gpu
+        local net = tycho.nn.Linear(2, 2)
+        local m = tycho.checkpoint.Manager {dir = "%s", async = false}
+        m:save(1, {model = net})
+        tycho.utils.benchmark.Timer {stmt = function() end}:timeit(3)
+        io.write(tostring(gpu.opened()), " ", tycho.checkpoint.Manager {dir = "%s"}:restore_latest {model = net}, " ")
+        io.write(tostring(gpu.opened()))
+      ' 2>&1; rm -rf %s]]):format(folder, folder, folder))
+      assert.equal("false 1 false", p:read "*a")
+      p:close()
+    end)
+
     it("are opened also while another one's work is captured", function()
       local p = io.popen [[luajit -e '
         local tycho = require "tycho"

@@ -139,7 +139,8 @@ end
 -- fn(grad) is called in backward when this tensor's gradient is complete; a value other than nil that it returns replaces the gradient.
 -- Gives a handle with remove().
 lib.method("register_hook", function(x, fn)
-  if modes.own.first_run and not x.requires_grad then return {remove = function() end} end  -- in a checkpoint's first run nothing requires grad
+  -- in a checkpoint's first run nothing requires grad
+  if modes.own.first_run and not x.requires_grad then return {remove = function() end} end
   return handle(core.register_hook(x, fn))
 end)
 

@@ -42,7 +42,7 @@ local Timer = {}
 Timer.__index = Timer
 
 local function row(self, n)                              -- seconds of n calls
-  local stmt, wait = self.stmt, core.gpu.is_available() and core.gpu.synchronize
+  local stmt, wait = self.stmt, core.gpu.opened() and core.gpu.synchronize
   if wait then wait() end
   local begin = core.now()
   for _ = 1, n do stmt() end

@@ -45,7 +45,7 @@ local function generators()
   local state = core.math_random()
   local out = {lua = state and state:gsub(".", function(c) return ("%02x"):format(c:byte()) end) or nil}
   local names = {"cpu"}
-  if core.gpu.is_available() then
+  if core.gpu.opened() then                -- else no GPU's generator has been used
     for i = 0, core.gpu.device_count() - 1 do names[#names + 1] = "cuda:" .. i end
   end
   for _, name in ipairs(names) do
@@ -85,6 +85,7 @@ local function device_names()
   return table.concat(out, ", ")
 end
 local function plans()
+  if not core.gpu.opened() then return nil end
   local words, libraries = core.gpu.timed_plans()
   return words and {words = words, libraries = libraries, devices = device_names()} or nil
 end

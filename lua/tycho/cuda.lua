@@ -147,7 +147,7 @@ function cuda.Stream(device, o)
 end
 -- ExternalStream(handle, device=): a stream that the program, or a library that it uses, has made itself, so that both put work into it in
 -- order. handle: its cudaStream_t, as an FFI pointer or light userdata. It must exist as long as memory of tensors that it was current for
--- may be reused: free them and call empty_cache() before it is destroyed.
+-- may be reused, and graphs that it replayed exist: free them and call empty_cache() before it is destroyed.
 function cuda.ExternalStream(handle, device)
   if type(handle) == "cdata" then handle = options.address(handle) end
   if type(handle) ~= "userdata" and type(handle) ~= "number" then

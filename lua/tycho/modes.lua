@@ -12,8 +12,8 @@ end
 -- A function, or a value that can be called like one: a module.
 local function callable(fn) return type(fn) == "function" or (type(fn) == "table" and (getmetatable(fn) or {}).__call ~= nil) end
 
--- What holds while a function runs, in the coroutine that called it and in those that it resumes; not elsewhere while that one is suspended,
--- nor once it was dropped. The newest entry is the last.
+-- What holds while a function runs, in the coroutine that called it and in those that it resumes; not elsewhere while that one is
+-- suspended, nor once it was dropped. The newest entry is the last.
 local extents = {}
 local function status(e)
   local of = e.of.coroutine

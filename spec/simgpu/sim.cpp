@@ -220,6 +220,7 @@ struct CUstream_st {
   std::mutex lock;
   std::condition_variable changed;
   bool busy = false, ending = false;
+  std::atomic<bool> destroyed{false};
   std::thread worker;
 
   void run() {
@@ -285,7 +286,7 @@ cudaError_t sim_launch(dim3 grid, dim3 block, cudaStream_t stream, std::function
   if (!stream || n == 0 || n > 1024 || block.z > 64 || !grid.x || !grid.y || !grid.z || grid.x > 0x7fffffffu ||
       grid.y > 65535 || grid.z > 65535)
     return give(cudaErrorInvalidConfiguration);
-  if (stream->device != current) return give(cudaErrorInvalidResourceHandle);
+  if (stream->device != current || stream->destroyed) return give(cudaErrorInvalidResourceHandle);
   stream->add([=] {
     std::vector<uint3> at;
     for (unsigned z = 0; z < grid.z; z++)
@@ -336,6 +337,7 @@ cudaError_t cudaSetDevice(int d) {
   current = d;
   return cudaSuccess;
 }
+cudaError_t cudaGetDevice(int *d) { ENTER; *d = current; return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   ENTER;
   memset(p, 0, sizeof *p);
@@ -483,7 +485,11 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int) {
   made_on[current]++;
   return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; (void)s; return cudaSuccess; }   /* kept until the process ends */
+cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; s->destroyed = true; return cudaSuccess; }      /* kept until the process ends */
+/* A stream, and a choice of the device, that somebody else made. */
+EXPORT void *sim_stream() { cudaStream_t s = nullptr; cudaStreamCreateWithPriority(&s, 0, 0); return s; }
+EXPORT void sim_destroy(void *s) { cudaStreamDestroy((cudaStream_t)s); }
+EXPORT void sim_choose(int device) { cudaSetDevice(device); }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   ENTER;
   REFUSE_CAPTURE;
@@ -507,7 +513,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags) {
 cudaError_t cudaEventDestroy(cudaEvent_t e) { ENTER; delete e; return cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   ENTER;
-  if (e->device != s->device) return give(cudaErrorInvalidResourceHandle);
+  if (e->device != s->device || s->destroyed) return give(cudaErrorInvalidResourceHandle);
   e->in = s->into;
   e->tail = s->tail;
   if (s->into) { e->p = nullptr; return cudaSuccess; }

@@ -48,7 +48,7 @@ ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu) {
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool opened[TY_MAXGPU];
 static ty_generator pending[TY_MAXGPU];    /* of devices that aren't open yet */
-static __thread int current = -1;          /* this thread's device, or -1: not known */
+static __thread int current = -1;          /* the device that this thread chose last, or -1: none */
 
 static cudaError_t open_device(int gpu);
 
@@ -80,7 +80,8 @@ cudaError_t ty_open(int gpu) {
 }
 
 cudaError_t ty_use(int gpu) {
-  if (gpu == current) return cudaSuccess;
+  int now;                                 /* another library may have chosen a device since */
+  if (gpu == current && cudaGetDevice(&now) == cudaSuccess && now == gpu) return cudaSuccess;
   const cudaError_t e = ty_open(gpu);
   return e == cudaSuccess ? choose(gpu) : e;
 }

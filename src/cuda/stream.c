@@ -24,14 +24,19 @@ cudaEvent_t ty_mark(ty_stream *s) {
   return NULL;
 }
 
-void ty_wait_for(ty_stream *s, ty_stream *other) {
-  cudaEvent_t e = ty_mark(other);
-  if (e && (ty_use(s->gpu) != cudaSuccess || cudaStreamWaitEvent(s->s, e, 0) != cudaSuccess)) {
+/* What s gets from now on runs after e, which is destroyed (if need be, the host waits). */
+static void wait_for_event(ty_stream *s, cudaEvent_t e) {
+  if (ty_use(s->gpu) != cudaSuccess || cudaStreamWaitEvent(s->s, e, 0) != cudaSuccess) {
     cudaGetLastError();
     ty_count_sync();
-    cudaStreamSynchronize(other->s);
+    cudaEventSynchronize(e);
   }
-  if (e) cudaEventDestroy(e);
+  cudaEventDestroy(e);
+}
+
+void ty_wait_for(ty_stream *s, ty_stream *other) {
+  cudaEvent_t e = ty_mark(other);
+  if (e) wait_for_event(s, e);
   ty_use(s->gpu);
 }
 
@@ -51,17 +56,27 @@ cudaError_t ty_streams_open(int gpu, ty_stream **out) {
   return e == cudaSuccess && !defaults[gpu].tickets ? give_tickets(&defaults[gpu]) : e;
 }
 
-static struct { pthread_mutex_t lock; ty_stream *last; } turns[TY_MAXGPU][TY_NTURNS] = {
-  [0 ... TY_MAXGPU - 1] = {[0 ... TY_NTURNS - 1] = {PTHREAD_MUTEX_INITIALIZER, NULL}}};
+/* after: instead of the last stream, where that is the program's, which may destroy it */
+static struct { pthread_mutex_t lock; ty_stream *last; cudaEvent_t after; } turns[TY_MAXGPU][TY_NTURNS] = {
+  [0 ... TY_MAXGPU - 1] = {[0 ... TY_NTURNS - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}}};
 
 void ty_turn_begin(ty_turn kind, ty_stream *s) {
   ty_stream **in_graph = ty_captured_turn(kind, s->gpu), **last = in_graph ? in_graph : &turns[s->gpu][kind].last;
   pthread_mutex_lock(&turns[s->gpu][kind].lock);
+  cudaEvent_t *after = in_graph ? NULL : &turns[s->gpu][kind].after;
+  if (after && *after) { wait_for_event(s, *after); *after = NULL; }
   if (*last && *last != s) ty_wait_for(s, *last);
   *last = s;
 }
 
-void ty_turn_end(ty_turn kind, int gpu) { pthread_mutex_unlock(&turns[gpu][kind].lock); }
+void ty_turn_end(ty_turn kind, int gpu) {
+  ty_stream **last = &turns[gpu][kind].last;
+  if (*last && (*last)->external && !ty_captured_turn(kind, gpu)) {
+    turns[gpu][kind].after = ty_mark(*last);
+    *last = NULL;
+  }
+  pthread_mutex_unlock(&turns[gpu][kind].lock);
+}
 
 ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);

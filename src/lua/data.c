@@ -245,7 +245,7 @@ static int join_sources(lua_State *L) {
       for (int64_t i = 0; i < count; i++) {
         part->at[i] = ((const int64_t *)ty_data(at))[i * at->stride[0]] - 1;
         if (part->at[i] < 0 || part->at[i] >= part->of->n)
-          return ty_throw(L, "source: position %lld is out of range", (long long)part->at[i] + 1);
+          return ty_throw(L, "source: position %.0f is out of range 1 to %.0f", (double)part->at[i] + 1, (double)part->of->n);
       }
     }
     part->end = s->n += count;

@@ -181,14 +181,21 @@ local function check(self)
     and "it must start from all results of forward" or "set {find_unused_parameters = true} to allow that")
 end
 
--- Makes buckets of the module's parameters, and hooks that report their gradients.
+local reporting = setmetatable({}, {__mode = "k"})       -- a parameter's hook: it reports to the newest wrapper alone
+-- Makes buckets of the module's parameters, and hooks that report their gradients. The hooks don't keep the wrapper.
 local function attach(self)
   local params = {}
   for _, p in ipairs(self.module:parameters()) do if self.names[p] then params[#params + 1] = p end end
   self.buckets, self.bucket_of = buckets_of(params, self.cap)
   begin(self)
+  self.hooks = {}
   if not self.overlaps then return end
-  for _, p in ipairs(params) do M.register_post_accumulate_grad_hook(p, function() arrived(self, p) end) end
+  local weak = setmetatable({self}, {__mode = "v"})
+  for i, p in ipairs(params) do
+    if reporting[p] then reporting[p].remove() end
+    self.hooks[i] = M.register_post_accumulate_grad_hook(p, function() if weak[1] then arrived(weak[1], p) end end)
+    reporting[p] = self.hooks[i]
+  end
 end
 -- device_ids: the one GPU that the module is on, to which inputs are moved.
 local function device_of(ids, params)
@@ -239,6 +246,14 @@ function Parallel:clone()
   for name, p in copy.module:named_parameters() do if p.requires_grad then copy.names[p] = name end end
   attach(copy)
   return copy
+end
+
+-- Ends the wrapper, and gives the module: gradients are this process's own from now on. A wrapper that nobody holds ends when it is
+-- collected; one around the same module takes the place of an earlier one.
+function Parallel:unwrap()
+  for _, hook in ipairs(self.hooks) do hook.remove() end
+  self.syncing = false
+  return self.module
 end
 
 -- With overlap = false, after backward: replaces the gradients by their means over all processes.
