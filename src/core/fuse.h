@@ -1,7 +1,7 @@
 /* What fuse*.c and fused.c ask about steps and values. */
 #ifndef TY_FUSE_H
 #define TY_FUSE_H
-#include "plan.h"
+#include "program_parts.h"
 
 #define TY_FUSED_PER_STEP 3   /* nodes that a step takes: a guess */
 

@@ -1,6 +1,6 @@
-/* A program's calls from begin to run, its list of recordings, their values and steps (idea and invariants: program.h). events.c records
- * and compares events, differ.c handles a call that differs, plan.c assigns memory. */
-#include "plan.h"
+/* A program's calls from begin to run, its list of recordings, their values and steps (idea and invariants: program.h).
+ * program_events.c records and compares events, program_differ.c handles a call that differs, program_memory.c assigns memory. */
+#include "program_parts.h"
 #include "table.h"
 
 ty_status ty_program_no_memory(ty_ctx *ctx) {
@@ -55,7 +55,7 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting))
     ty_program_die(p, "a tensor's memory can be written from outside");
   if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return -1;
-  /* internal values have only a geometry, until plan.c gives them memory */
+  /* internal values have only a geometry, until program_memory.c gives them memory */
   ty_tensor *a = st->internal ? NULL : ty_alias(t);
   if (!a && !st->internal) return -1;
   r->value[r->nvalue] = (value){.like = *t, .t = a, .store = s, .next = st->value};

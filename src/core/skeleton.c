@@ -1,5 +1,5 @@
 /* Builds skeletons and runs them (skeleton.h). */
-#include "plan.h"
+#include "program_parts.h"
 #include "skeleton.h"
 
 typedef struct { uint64_t key; ty_node *node; } link;

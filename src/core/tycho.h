@@ -109,7 +109,7 @@ typedef struct { atomic_int refs; atomic_uint count; atomic_bool ready; } ty_lau
 
 typedef struct ty_storage {
   atomic_int refs;         /* in units of tensor.c: use ty_storage_retain, ty_storage_release, ty_storage_holders */
-  atomic_int lent;         /* holders that ty_storage_holders leaves out, as they give way: value.grad_of in plan.h */
+  atomic_int lent;         /* holders that ty_storage_holders leaves out, as they give way: value.grad_of in program_parts.h */
   atomic_uint version;     /* counts changes in place; a saved tensor compares it */
   uint16_t pending;        /* changes in place that a compiled call has promised, and whose steps have not run yet */
   const ty_program *program;   /* the compiled function whose value lies here, rewritten by each run; else NULL */
@@ -192,7 +192,7 @@ typedef struct ty_op {
   ty_dtype_rule dtype;
   ty_autocast cast;
   ty_status (*infer)(ty_call *c);      /* shapes and dtypes of the results; also checks the arguments */
-  ty_status (*made)(ty_call *c);       /* functions made of ops (shapes.c): calls ops, and puts the result in c->out[0] */
+  ty_status (*made)(ty_call *c);       /* functions made of ops (view_functions.c): calls ops, and puts the result in c->out[0] */
   const char *shown;                   /* the name in error texts */
   int id, nparam, nin, nattr, nout;
   int lead;                            /* how many parameters at the front are single tensors or operands */
@@ -208,7 +208,7 @@ typedef struct ty_op {
 } ty_op;
 
 extern ty_op ty_ops[TY_NOP];            /* device libraries reach it through ty_call.op only */
-extern ty_op ty_shape_functions[];       /* functions made of ops (shapes.c); the last has no name */
+extern ty_op ty_shape_functions[];       /* functions made of ops (view_functions.c); the last has no name */
 ty_status ty_ops_init(char *err);                        /* parses the signatures once; err: TY_ERRLEN bytes */
 double ty_parameter(const ty_call *c, int slot);         /* an attribute as a number, whatever its type */
 ty_op *ty_op_find(const char *name);

@@ -195,8 +195,8 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
    call's; past: added to the call's result, which makes sum, written instead of it; copy: gets the same in another dtype. */
 typedef struct { ty_tensor *g; const ty_tensor *past, *sum, *copy; } ty_beside;
 ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside);
-ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out);     /* own.c */
-ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l);
+ty_status ty_user_kernel(ty_ctx *ctx, int gpu, const char *source, void **out);     /* user_kernel.c */
+ty_status ty_user_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l);
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */
 ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);

@@ -236,7 +236,7 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .sync_count = sync_count, .memory_info = memory_info, .stats = ty_cuda_stats, .reset_peaks = ty_cuda_reset_peaks,
     .snapshot = ty_cuda_snapshot, .history_begin = ty_memory_history_begin, .history = ty_memory_history,
     .share = ty_cuda_share, .mempool_new = ty_mempool_new, .mempool_retain = ty_mempool_retain,
-    .mempool_release = ty_mempool_release, .set_source = ty_cuda_set_source, .kernel = ty_own_kernel, .launch = ty_own_launch,
+    .mempool_release = ty_mempool_release, .set_source = ty_cuda_set_source, .kernel = ty_user_kernel, .launch = ty_user_launch,
     .stream_raw = ty_stream_raw, .range = range, .moment = nvtxMarkA, .recording = recording,
     .stream_new = ty_stream_new, .stream_external = ty_stream_external, .can_access_peer = can_access_peer,
     .stream_retain = ty_stream_retain,

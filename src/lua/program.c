@@ -3,7 +3,7 @@
  * Invariant: whoever begins to record or to compare a call ends that, also where the function fails. */
 #include <string.h>
 #include "binding.h"
-#include "plan.h"
+#include "program_parts.h"
 #include "skeleton.h"
 
 static void program_ends(void *p) { ty_program_free(p); }

@@ -1,10 +1,10 @@
 /* Records a program's events, and compares later calls with them.
  *
  * Idea: in check an op that agrees with the next event doesn't run: it gives placeholders, tensors in the recording's memory whose data is
- * still to come. The event holds them and the call's operands until the call ends, in case it differs later (differ.c). Invariant: what is
+ * still to come. The event holds them and the call's operands until the call ends, in case it differs later. Invariant: what is
  * handed out, and the state of the call's tensors (versions, histories, needs), is as the op would have left it, except for the numbers. */
 #include <string.h>
-#include "plan.h"
+#include "program_parts.h"
 #include "vmap.h"
 
 /* ---- events ---- */

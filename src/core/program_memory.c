@@ -3,10 +3,10 @@
  * Idea: stores that are needed after a run (results, gradients) have memory of their own. All others are used up within the run: they
  * reuse each other's memory in the order of the steps, best fit, so that a run touches about as much memory as the recorded call did.
  * Recordings of one program reuse it too, since one runs at a time. The function may keep a tensor that it has seen; before each run
- * plan.c looks whether it did, and moves what is kept to memory of its own. Invariant: two values share memory only if they shared a
+ * they are looked through, and what is kept is moved to memory of its own. Invariant: two values share memory only if they shared a
  * storage, or if one's last use comes before the other's first and nobody else holds it. */
 #include <string.h>
-#include "plan.h"
+#include "program_parts.h"
 
 /* Moves all values of the store to the storage `to`. */
 static void move_values(ty_recording *r, const store *st, ty_storage *to) {

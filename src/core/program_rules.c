@@ -1,11 +1,11 @@
 /* Users' autograd.Functions within programs: their backward is Lua code, which a backward pass asks for gradients.
  *
  * Idea: what such a function does in backward is recorded as events within the pass's event. In check the function is asked again, with
- * placeholders for the gradients, and what it does is compared. Where it differs, the whole pass is done again (differ.c), but functions
+ * placeholders for the gradients, and what it does is compared. Where it differs, the whole pass is done again, but functions
  * that had answered are not asked twice: their events are redone and their answers hold. Only the one that differed is asked again.
  * Invariant: an answer is used only with the gradients that it was given for. */
 #include <string.h>
-#include "plan.h"
+#include "program_parts.h"
 
 /* An autograd.Function has been called; its results have no history yet. The event's operands are its arguments, then its results. What an
  * internal one does in backward follows from these and from the earlier events, its forward. */

@@ -1,10 +1,10 @@
 /* A call in check that differs from its recording.
  *
- * Idea: the events that agreed are redone with the call's operands, which they hold (events.c). Redone events are compared with another
+ * Idea: the events that agreed are redone with the call's operands, which they hold. Redone events are compared with another
  * recording, recorded as a new one, or, where the program is dead, only executed. The placeholders handed out become what this gives: the
  * other recording's placeholders, or results. Invariant: a call that differs from all recordings ends as it would without them. */
 #include <string.h>
-#include "plan.h"
+#include "program_parts.h"
 
 void ty_become(ty_tensor *h, ty_tensor *t) {
   ty_tensor *base = h->base;

@@ -1,7 +1,7 @@
 /* Kernels that the user's program brings (lua/tycho/cuda_kernel.lua): compiled like fused ones, launched in the current stream. */
 #include "rtc.h"
 
-ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {
+ty_status ty_user_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {
   ty_rtc made;
   if (ty_capturing()) return ty_error(ctx, "kernel: can't be compiled during graph capture: call it once before");    /* as in fused.c */
   TY_TRY(ty_rtc_get(ctx, gpu, source, &made));
@@ -9,7 +9,7 @@ ty_status ty_own_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {
   return TY_OK;
 }
 
-ty_status ty_own_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l) {
+ty_status ty_user_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l) {
   ty_stream *s = ty_stream_of(ctx, gpu);
   CUDA(ctx, gpu, ty_use(gpu));
   TY_TRY(ty_reported(ctx, gpu));

@@ -21,8 +21,8 @@ typedef struct {
   bool input;              /* an argument's: its values are that argument and views of it */
   bool constant;           /* made within the call, but by no step: from the function's own numbers */
   uint64_t given;          /* of a constant on a GPU: id of the storage that stands for it in check */
-  ty_tensor *memory;       /* of internal stores, from plan.c on: keeps the memory; if visible, no other store has its storage */
-  bool idle;               /* visible, and unwritten when plan.c gave out memory: it is in a scrap block that nothing writes to */
+  ty_tensor *memory;       /* of internal stores, from program_memory.c on: keeps the memory; if visible, no other store has its storage */
+  bool idle;               /* visible, and unwritten when program_memory.c gave out memory: it is in a scrap block that nothing writes to */
   bool moved_out;          /* it has left memory that it shared: someone holds it, or a step writes it */
   int users;               /* values whose tensors are in it */
   bool unwritten;          /* not stored: only kernels that compute its values themselves use these */
@@ -35,7 +35,7 @@ typedef struct {
   ty_tensor like;          /* its geometry; holds no references */
   ty_tensor *leaf;         /* the leaf that it is, if any: gradients flow to it, so later calls must bring the same tensor */
   ty_tensor *plain;        /* external values: the first tensor recorded for it that needed no gradient */
-  ty_tensor *t;            /* external values: the tensor; internal ones: set by plan.c */
+  ty_tensor *t;            /* external values: the tensor; internal ones: set by program_memory.c */
   int store, next;         /* next: the next older value in the same store, or -1 */
   /* the leaf whose gradient, made outside the call, it was; later calls may bring another tensor. The recording doesn't count as a holder
      of its memory (storage.lent). */
@@ -43,7 +43,7 @@ typedef struct {
 } value;
 
 typedef struct {
-  ty_call call;            /* owns in and at; plan.c fills in the tensors */
+  ty_call call;            /* owns in and at; program_memory.c fills in the tensors */
   const ty_backend *backend;
   ty_status (*run)(ty_call *c, const ty_backend *b);
   int *vin, vout[TY_MAXOUT];   /* the values of call.in and call.out */
@@ -123,7 +123,7 @@ typedef struct {
 
 typedef struct ty_recording ty_recording;
 
-/* One way that the function can go: a call's events, their steps and, from plan.c on, the memory of these. */
+/* One way that the function can go: a call's events, their steps and, from program_memory.c on, the memory of these. */
 struct ty_recording {
   ty_program *program;
   ty_recording *other;        /* the next in the program's list, most recently used first */
@@ -204,12 +204,12 @@ ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int n, ty_tens
 /* The backward pass e has agreed: leaves whose gradients it changed before event `to` get placeholders; a gradient that it added to in
  * place gets a pending change. */
 ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to);
-/* rules.c: asks the users' functions within e, a backward pass. *known: the event after those that have answered. */
+/* program_rules.c: asks the users' functions within e, a backward pass. *known: the event after those that have answered. */
 ty_status ty_ask_rules(ty_ctx *ctx, ty_program *p, event *e, ty_backward_opts o, int *known);
 /* A backward pass whose functions' answers come from events first up to end of `by`. now NULL: as ty_backward. */
 ty_status ty_told(ty_ctx *ctx, ty_program *p, ty_recording *by, int first, int end, ty_tensor **roots, ty_tensor **grads, int nroot,
   ty_tensor **inputs, int ninput, ty_tensor **result, ty_backward_opts o, ty_backward_now now);
-/* differ.c: the call differs. What agreed is compared with a recording that hasn't been tried, or recorded anew. */
+/* program_differ.c: the call differs. What agreed is compared with a recording that hasn't been tried, or recorded anew. */
 ty_status ty_diverge(ty_ctx *ctx, ty_program *p, const char *why);
 /* As ty_diverge, for the events before n, a backward pass in which a user's function differs. The caller does the pass again, then calls
  * ty_plan_let_go. Within another such function: an error, and the outer pass does this. */

@@ -2,7 +2,7 @@
  *
  * Idea: a leaf made within the function is a new tensor in each call. So the recording has a place for it (r->own), and operands and
  * gradients name the place. Invariant: outside of calls the places are empty, so that they hold nobody's memory. */
-#include "plan.h"
+#include "program_parts.h"
 
 void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {
   ty_release(r->own[own]);
