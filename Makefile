@@ -6,7 +6,7 @@
 #   make test-asan, test-valgrind, test-crash               make golden     golden files, from PyTorch
 #   make            also makes build/tycho/mpi.so, where mpicc is
 #   make cuda       build/tycho/cuda.so, where nvcc is          make test-sim   GPU specs on a simulated GPU, where CUDA's headers are
-#   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, sanitize-gpu, bench-gpu: see docs/verified.md
+#   make test-sim-full, test-sim-asan, test-plans, test-sources, test-gpu, sanitize-gpu, bench-gpu: see docs/contributing.md
 #   make docs       docs/ops.md, docs/reference.md, editor stubs
 
 CC      ?= gcc

@@ -23,8 +23,7 @@ template <class D, int N> static __device__ __forceinline__ pack<D, N> take_pack
   memcpy(&v, &w, sizeof v);
   return v;
 }
-/* Writes w in one store. The compiler makes a plain assignment four, and "if aligned, at once, else one by one" the latter in both
-   cases. */
+/* Writes w in one store. A plain assignment compiles to four; a branch on alignment is merged into its slow side. */
 template <class W> static __device__ __forceinline__ void write_word(W *p, W w) { *p = w; }
 #ifdef __CUDA_ARCH__
 static __device__ __forceinline__ void write_word(uint2 *p, uint2 w) { __stwb(p, w); }

@@ -90,6 +90,20 @@ describe("A coroutine suspended or dropped", function()
     assert.equal(before + 1, norm.num_batches_tracked:item())
   end)
 
+  it("in a Function's forward within vmaps leaves none of them running", function()
+    local F = tycho.autograd.Function {forward = function(_, x)
+      coroutine.yield()
+      return x * 2
+    end, backward = function(_, g) return g * 2 end}
+    local function twice(fn) return tycho.func.vmap(tycho.func.vmap(fn)) end
+    drop(function() twice(F)(tycho.ones(2, 3)) end)
+    local y
+    local co = suspended(function() y = twice(F)(tycho.ones(2, 3)) end)
+    assert.equal(12, twice(function(x) return x * 2 end)(tycho.ones(2, 3)):sum():item())
+    finish(co)
+    assert.equal(12, y:sum():item())
+  end)
+
   it("within a scope or a profile lets these go", function()
     local kept = {}
     drop(function() tycho.scope(function()

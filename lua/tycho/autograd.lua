@@ -1,4 +1,7 @@
 -- The user's functions for the tape: backward, grad, hooks, Function, gradcheck.
+--
+-- Idea: the core keeps the tape and calls back into Lua for hooks and Functions; here arguments are checked, and handles made of what it
+-- gives. Invariant: a hook keeps its index while a later one is there, so that a handle removes its own.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local M = core.methods

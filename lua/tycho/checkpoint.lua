@@ -43,7 +43,7 @@ local function own_rank()
 end
 local function generators()
   local state = core.math_random()
-  local out = {lua = state and state:gsub(".", function(c) return ("%02x"):format(c:byte()) end) or nil}
+  local out = {lua = state and saving.hex(state) or nil}
   local names = {"cpu"}
   if core.gpu.opened() then                -- else no GPU's generator has been used
     for i = 0, core.gpu.device_count() - 1 do names[#names + 1] = "cuda:" .. i end
@@ -70,7 +70,7 @@ local function restore_generators(kept, saver)
   for name, g in pairs(kept) do
     if apart > 0 and name ~= "lua" then g = {core.mix_seeds(g[1], apart), g[2]} end
     if name == "lua" then
-      core.math_random((g:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)))
+      core.math_random(saving.unhex(g))
       if apart > 0 then math.randomseed(math.random(2 ^ 30) + apart) end
     elseif name == "cpu" or (core.gpu.is_available() and tonumber(name:match "%d+") < core.gpu.device_count()) then
       core.gpu.rng_state(name, g[1], g[2])

@@ -23,6 +23,8 @@ local numbers = {nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge}
 local function hex(s) return (s:gsub(".", function(c) return ("%02x"):format(c:byte()) end)) end
 local function unhex(s) return (s:gsub("%x%x", function(h) return string.char(tonumber(h, 16)) end)) end
 
+saving.hex, saving.unhex = hex, unhex
+
 local decode
 
 local LONG = 32

@@ -27,7 +27,7 @@ typedef struct {
   int users;               /* values whose tensors are in it */
   bool unwritten;          /* not stored: only kernels that compute its values themselves use these */
   bool held;               /* unwritten, but stored after all: someone holds it */
-  bool placed;             /* unwritten, but has memory: what is held may cost it its kernel */
+  bool placed;             /* unwritten, but has memory: storing what someone holds may split the kernel that computes it */
   bool pinned;             /* its contents are needed after the run */
 } store;
 

@@ -1,4 +1,4 @@
-/* Results that a checkpoint keeps: recall.h. */
+/* Results that a checkpoint keeps; idea and invariant: recall.h. */
 #include <string.h>
 #include "program.h"
 #include "recall.h"

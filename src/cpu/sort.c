@@ -180,7 +180,7 @@ typedef struct {
   _Atomic int64_t bad;                                     /* a rank out of range; 1: none */
 } lines;
 
-/* A line as loops take it: where it stands, if it is so, else at room. */
+/* A line as loops take it: in place if it is contiguous and in the loops' own type, else converted into room. */
 static const void *loaded(const lines *w, const char *p, void *room) {
   if (w->stride == 1 && w->dtype == ty_loop_dtype[w->k]) return p;
   ty_cpu_loops()->load[w->dtype][w->k](room, p, w->stride, w->n);

@@ -2,7 +2,8 @@
  *
  * Idea: a source is a list of fields, each of which can write its item i into given memory. Random numbers come from
  * Philox by (key, item), so an item is the same whichever thread makes it, and when. Items count from 0 here.
- * Invariant: nothing here touches a tensor's reference count or Lua; each thread has its own ty_ctx (for error texts) and ty_canvas. */
+ * Invariant: nothing here touches Lua; threads make no tensors, and release some only with an abandoned loader, which the last of
+ * them frees; each thread has its own ty_ctx (for error texts) and ty_canvas. */
 #ifndef TY_DATA_H
 #define TY_DATA_H
 #include "tycho.h"

@@ -218,7 +218,7 @@ static ty_status read_item(ty_ctx *ctx, ty_safetensors *f, const char *name, jso
   e->m.ndim = (uint8_t)json_array_size(shape);
   bytes = (uint64_t)file_size(e);
   for (int i = 0; i < e->m.ndim; i++) {
-    if (!whole(json_array_get(shape, (size_t)i), &d) || __builtin_mul_overflow(bytes, d, &bytes) || d > INT64_MAX)
+    if (!whole(json_array_get(shape, (size_t)i), &d) || __builtin_mul_overflow(bytes, d, &bytes))
       return ty_error(ctx, "%s: tensor '%.80s' has an impossible shape", f->path, name);
     e->m.shape[i] = (int64_t)d;
   }

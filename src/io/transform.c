@@ -1,7 +1,7 @@
 /* Transforms of pictures: a pipeline is a list of steps, each with numbers that were checked when it was made.
  *
  * Idea: steps that only change where pixels are (crop, flip) or what they stand for (normalize) touch no pixel; their work is done when
- * the picture is written into the batch. Random numbers are drawn in the order of the steps. */
+ * the picture is written into the batch. Invariant: random numbers are drawn in the order of the steps, whatever else a step does. */
 #include <math.h>
 #include <string.h>
 #include "data.h"

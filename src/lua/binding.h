@@ -195,6 +195,7 @@ ty_status ty_empty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor
 void **ty_new_box(lua_State *L, void (*end)(void *p));    /* pushes an empty box; the collector calls end with its pointer */
 /* raises where there is no box of this kind (with this end), or it has been ended */
 void *ty_box_at(lua_State *L, int index, void (*end)(void *p), const char *what);
+void *ty_box_take(lua_State *L, int index, void (*end)(void *p), const char *what);     /* the box is empty then */
 void ty_box_end(lua_State *L, int index, void (*end)(void *p), const char *what);       /* ends it now, if it hasn't ended */
 struct ty_blob *ty_blob_at(lua_State *L, int index);
 void ty_blob_end(void *b);

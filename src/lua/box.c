@@ -40,6 +40,12 @@ void *ty_box_at(lua_State *L, int index, void (*end)(void *p), const char *what)
   return b->p;
 }
 
+void *ty_box_take(lua_State *L, int index, void (*end)(void *p), const char *what) {
+  void *p = ty_box_at(L, index, end, what);
+  is_box(L, index)->p = NULL;
+  return p;
+}
+
 void ty_box_end(lua_State *L, int index, void (*end)(void *p), const char *what) {
   box *b = is_box(L, index);
   if (!b || b->end != end) ty_throw(L, "argument %d must be %s, got %s", index, what, ty_type_text(L, index));

@@ -1,5 +1,6 @@
 /* Datasets in C for Lua: sources, batches made here or by a loader's threads, transforms of one picture. lua/tycho/data decides what a
- * dataset is and which items make a batch; this file only converts. Items are 1-based in Lua. */
+ * dataset is and which items make a batch; this file only converts. Items are 1-based in Lua. Invariant: sources are counted, and a
+ * loader holds its own until its last thread has ended. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -54,6 +55,14 @@ static int check_transforms(lua_State *L) {   /* steps: raises where one is wron
   return t ? 0 : ty_raise(L, ctx);
 }
 
+/* h = the picture as a tensor of dtype d */
+static ty_status give_picture(ty_ctx *ctx, const ty_picture *p, ty_dtype d, ty_handle *h) {
+  const ty_meta m = {.dtype = (uint8_t)d, .ndim = 3, .shape = {p->c, p->h, p->w}};
+  TY_TRY(ty_empty(ctx, &ty_cpu, &m, &h->t));
+  ty_picture_write(p, ty_data(h->t), d);
+  return TY_OK;
+}
+
 /* apply_transforms(x, steps, seed) -> x, a CPU tensor CxHxW of uint8 or float32, transformed */
 static int apply_transforms(lua_State *L) {
   ty_state *s = ty_state_of(L);
@@ -74,11 +83,7 @@ static int apply_transforms(lua_State *L) {
   ty_picture p = {.p = ty_data(x), .bytes = x->dtype == TY_U8, .c = (int)x->shape[0], .h = (int)x->shape[1], .w = (int)x->shape[2],
                   .sc = x->stride[0], .sh = x->stride[1], .sw = x->stride[2]};
   ty_status st = ty_pipeline_run(ctx, t, &p, &d, &canvas);
-  if (st == TY_OK) {
-    ty_meta m = {.dtype = (uint8_t)t->dtype, .ndim = 3, .shape = {p.c, p.h, p.w}};
-    st = ty_empty(ctx, &ty_cpu, &m, &h->t);
-    if (st == TY_OK) ty_picture_write(&p, ty_data(h->t), t->dtype);
-  }
+  if (st == TY_OK) st = give_picture(ctx, &p, t->dtype, h);
   ty_release(x);
   ty_canvas_free(&canvas);
   free(t);
@@ -95,11 +100,7 @@ static int read_picture(lua_State *L) {
   ty_pace(L, s);
   ty_handle *h = ty_new_handle(L, s);
   ty_status st = ty_picture_read(ctx, path, lua_toboolean(L, 2), &canvas, &p);
-  if (st == TY_OK) {
-    ty_meta m = {.dtype = TY_F32, .ndim = 3, .shape = {p.c, p.h, p.w}};
-    st = ty_empty(ctx, &ty_cpu, &m, &h->t);
-    if (st == TY_OK) ty_picture_write(&p, ty_data(h->t), TY_F32);
-  }
+  if (st == TY_OK) st = give_picture(ctx, &p, TY_F32, h);
   ty_canvas_free(&canvas);
   return st == TY_OK ? 1 : ty_raise(L, ctx);
 }

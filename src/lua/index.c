@@ -1,7 +1,7 @@
 /* x[k] and x[k] = v.
  *
  * Idea: whole numbers and ranges become a view, dim by dim; masks and index tensors are collected and go to the op index
- * or index_put in one call at the end. Every intermediate tensor is a handle on the Lua stack. */
+ * or index_put in one call at the end. Invariant: every intermediate tensor is a handle on the Lua stack, so that errors leak nothing. */
 #include <string.h>
 #include "binding.h"
 

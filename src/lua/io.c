@@ -54,7 +54,7 @@ static json_t *to_json(lua_State *L, int index, int depth) {  /* NULL: JSON can'
   return j;
 }
 
-static void from_json(lua_State *L, const json_t *j, int depth) {
+static void from_json(lua_State *L, const json_t *j) {
   luaL_checkstack(L, 6, "JSON is nested too deeply");
   switch (json_typeof(j)) {
     case JSON_TRUE: lua_pushboolean(L, 1); return;
@@ -65,7 +65,7 @@ static void from_json(lua_State *L, const json_t *j, int depth) {
     case JSON_ARRAY:
       lua_createtable(L, (int)json_array_size(j), 0);
       for (size_t i = 0; i < json_array_size(j); i++) {
-        from_json(L, json_array_get(j, i), depth + 1);
+        from_json(L, json_array_get(j, i));
         lua_rawseti(L, -2, (int)i + 1);
       }
       return;
@@ -74,7 +74,7 @@ static void from_json(lua_State *L, const json_t *j, int depth) {
       json_t *v;
       lua_newtable(L);
       json_object_foreach((json_t *)j, k, v) {
-        from_json(L, v, depth + 1);
+        from_json(L, v);
         lua_setfield(L, -2, k);
       }
       return;
@@ -94,7 +94,7 @@ static int json_encode(lua_State *L) {
 }
 
 static int decode(lua_State *L) {
-  from_json(L, lua_touserdata(L, 1), 0);
+  from_json(L, lua_touserdata(L, 1));
   return 1;
 }
 

@@ -226,18 +226,33 @@ static int maps(lua_State *L) {
   return 2 * n;
 }
 
-/* map_to(level) -> what map_back takes, before which the vmaps within the level-th don't run */
+/* vmaps that don't run for a time, the innermost first; the outermost's outer is NULL meanwhile */
+static void vmaps_end(void *p) {
+  for (ty_vmap *m = p, *outer; m; m = outer) { outer = (ty_vmap *)m->outer; ty_free(m); }
+}
+
+/* map_to(level) -> what map_back takes, before which the vmaps within the level-th don't run; nil: there are none */
 static int map_to(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  const ty_vmap *m = mapping(L, s)->map;
-  lua_pushlightuserdata(L, (void *)m);
-  for (int n = level_of(m); n > (int)luaL_checkinteger(L, 1); n--) m = m->outer;
-  ty_own_modes(L, s)->ctx.map = m;
+  ty_ctx *ctx = mapping(L, s);
+  int n = level_of(ctx->map) - (int)luaL_checkinteger(L, 1);
+  if (n <= 0) return 0;
+  void **held = ty_new_box(L, vmaps_end);
+  ctx = &ty_own_modes(L, s)->ctx;
+  ty_vmap *last = *held = (void *)ctx->map;
+  while (--n) last = (ty_vmap *)last->outer;
+  ctx->map = last->outer;
+  last->outer = NULL;
   return 1;
 }
 static int map_back(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_own_modes(L, s)->ctx.map = lua_touserdata(L, 1);
+  if (lua_isnil(L, 1)) return 0;
+  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
+  ty_vmap *held = ty_box_take(L, 1, vmaps_end, "what map_to gave"), *last = held;
+  while (last->outer) last = (ty_vmap *)last->outer;
+  last->outer = ctx->map;
+  ctx->map = held;
   return 0;
 }
 

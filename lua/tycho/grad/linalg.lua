@@ -8,7 +8,7 @@ local function eye(x) return ops.eye(x.shape[#x.shape], {dtype = x.dtype, device
 local function columns(x, first, last) return ops.slice(x, -1, first, last) end
 local function as_diagonal(v) return M.unsqueeze(v, -1) * eye(v) end
 -- x inv(a) for a triangular a
-local function over(x, a, upper) return T(ops.solve_triangle(T(a), T(x), not upper, false)) end
+local function over(x, a, upper) return T(ops.solve_triangle(T(a), T(x), {upper = not upper, unit = false})) end
 -- the lower triangle and its mirror image
 local function mirrored(x) return ops.tril(x) + T(ops.tril(x, -1)) end
 local function skew(x) return x - T(x) end
@@ -22,7 +22,7 @@ local R = {}
 
 R.cholesky_factor = {x = function(g, out)
   local p = ops.matmul(T(out), g)
-  p = over(ops.solve_triangle(T(out), ops.tril(p) + ops.tril(p, -1), true, false), out, false)
+  p = over(ops.solve_triangle(T(out), ops.tril(p) + ops.tril(p, -1), {upper = true, unit = false}), out, false)
   return (p + T(p)) / 4
 end}
 
@@ -32,7 +32,7 @@ R.solve_system = {["a b"] = function(g, a, out, check)
 end}
 
 R.solve_triangle = {["a b"] = function(g, a, out, upper, unit)
-  local gb = ops.solve_triangle(T(a), g, not upper, unit)
+  local gb = ops.solve_triangle(T(a), g, {upper = not upper, unit = unit})
   local ga = -ops.matmul(gb, T(out))
   return upper and ops.triu(ga, unit and 1 or 0) or ops.tril(ga, unit and -1 or 0), gb
 end}
@@ -52,8 +52,8 @@ R.lu_factors = {x = function(g, out, out3)
   local inner_l, inner_u = ops.matmul(T(l), ops.tril(gs, -1)), ops.matmul(ops.triu(gs), T(u))
   if n > k then inner_l = inner_l - ops.matmul(columns(g, k + 1), T(columns(out, k + 1))) end
   if m > k then inner_u = inner_u - ops.matmul(T(rows(out, k + 1)), rows(g, k + 1)) end
-  local function before(x) return ops.solve_triangle(T(l), x, true, true) end              -- inv(L)^T x
-  local function after(x) return T(ops.solve_triangle(u, T(x), true, false)) end            -- x inv(U)^T
+  local function before(x) return ops.solve_triangle(T(l), x, {upper = true, unit = true}) end         -- inv(L)^T x
+  local function after(x) return T(ops.solve_triangle(u, T(x), {upper = true, unit = false})) end      -- x inv(U)^T
   local gx = before(after(ops.tril(inner_l, -1) + ops.triu(inner_u)))
   if n > k then gx = ops.cat({gx, before(columns(g, k + 1))}, -1) end
   if m > k then gx = ops.cat({gx, after(rows(g, k + 1))}, -2) end

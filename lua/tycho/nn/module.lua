@@ -3,7 +3,7 @@
 -- Idea: parameters, buffers and modules live in self._parts, everything else in self._plain. Neither are raw fields, so that a second
 -- assignment also passes through __newindex; the exception are a list's members, which are raw for ipairs. A class made by extend() is
 -- called to construct an instance, and an instance is called to run forward. Errors from forward carry the path of modules that led to
--- them.
+-- them. Invariant: a name is in _parts, with its kind in _kinds and once in _order, or else in _plain.
 local core = require "tycho.core"
 local no_grad = require("tycho.modes").no_grad
 local options = require "tycho.options"

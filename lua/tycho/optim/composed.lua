@@ -18,7 +18,8 @@ local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dt
 local function with_rate(group, b)
   local o = {dtype = "float64", device = b.params[1].device}
   local rate, count = ops.zeros({}, o), ops.zeros({}, {dtype = "int64", device = o.device})
-  ops.sgd_step({rate}, {ops.full({}, -1, o)}, nil, nil, count, group.lr, nil, nil, 0, 0, 0, false, false)
+  ops.sgd_step({rate}, {ops.full({}, -1, o)}, {step = count, lr = group.lr, momentum = 0, dampening = 0, weight_decay = 0,
+    nesterov = false, maximize = false})
   return setmetatable({lr = rate}, {__index = group})
 end
 
