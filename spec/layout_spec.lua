@@ -278,4 +278,37 @@ describe("convolutions and products", function()
     assert.equal("ended after 91\n", p:read "*a")
     p:close()
   end)
+
+  it("convolutions of any geometry are the sums of their shifted products", function()
+    local function sizes(lo, hi) return {math.random(lo, hi), math.random(lo, hi)} end
+    math.randomseed(7)
+    for trial = 1, 60 do
+      local groups, batch = math.random(3), math.random(5)
+      local cg, og = math.random(3), math.random(4)
+      local n, k, s, p, d = sizes(8, 24), sizes(1, 17), sizes(1, 3), sizes(0, 5), sizes(1, 2)
+      local out = {}
+      for i = 1, 2 do out[i] = math.floor((n[i] + 2 * p[i] - d[i] * (k[i] - 1) - 1) / s[i]) + 1 end
+      if out[1] > 0 and out[2] > 0 then
+        local o = {dtype = trial % 2 == 0 and "float64" or "float32"}
+        local x = tycho.randn(batch, groups * cg, n[1], n[2], o):requires_grad_()
+        local w, b = tycho.randn(groups * og, cg, k[1], k[2], o):requires_grad_(), tycho.randn(groups * og, o)
+        local padded, want = F.pad(x, {p[2], p[2], p[1], p[1]}), b:view(1, -1, 1, 1)
+        for i = 0, k[1] - 1 do
+          for j = 0, k[2] - 1 do
+            local u, v = 1 + i * d[1], 1 + j * d[2]
+            local part = padded[{ {}, {}, {u, u + (out[1] - 1) * s[1], s[1]}, {v, v + (out[2] - 1) * s[2], s[2]} }]
+            want = want + tycho.einsum("bgchw,goc->bgohw", part:reshape(batch, groups, cg, out[1], out[2]),
+              w[{ {}, {}, i + 1, j + 1}]:reshape(groups, og, cg)):reshape(batch, groups * og, out[1], out[2])
+          end
+        end
+        local y = F.conv2d(x, w, b, {stride = s, padding = p, dilation = d, groups = groups})
+        local g = tycho.randn(y.shape, o)
+        local grads, wanted = tycho.grad(y, {x, w}, {grad_outputs = g}), tycho.grad(want, {x, w}, {grad_outputs = g})
+        for i, pair in ipairs {{y, want}, {grads[1], wanted[1]}, {grads[2], wanted[2]}} do
+          helper.close(pair[1] / pair[2]:abs():max(), pair[2] / pair[2]:abs():max(), "trial " .. trial .. ", " .. i,
+            o.dtype == "float64" and 1e-12 or 1e-5)
+        end
+      end
+    end
+  end)
 end)

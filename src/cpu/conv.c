@@ -1,6 +1,8 @@
 /* Convolution. float32, and bfloat16 where the CPU computes in it, go channels-last to depthwise.c or oneDNN (dnnl.c), where these can.
- * This file has the plain way for the rest: each image's windows become columns of a matrix, and each group a matrix product.
+ * This file has the plain way for the rest: each image's windows become columns of a matrix, and each group a matrix product, some rows of
+ * windows at a time.
  * Invariant: each of the three ways takes any geometry that the infer rule allows, or says that it doesn't. */
+#include <omp.h>
 #include <string.h>
 #include "cpu.h"
 
@@ -17,30 +19,111 @@ static geometry geometry_of(const ty_call *c, const int64_t *x, const int64_t *w
                     .kw = w[3], .oh = y[2], .ow = y[3], .v = v, .groups = v.groups};
 }
 
-/* col (c/groups * kh * kw x oh * ow) = the windows of one group of one image at x; back: adds col to x instead. */
-static void columns(const geometry *g, char *x, char *col, bool back) {
-  int64_t cg = g->c / g->groups;
-  for (int64_t r = 0; r < cg * g->kh * g->kw; r++) {
-    int64_t kx = r % g->kw, ky = r / g->kw % g->kh, ch = r / (g->kw * g->kh);
-    char *plane = x + ch * g->h * g->w * g->size, *row = col + r * g->oh * g->ow * g->size;
-    for (int64_t i = 0; i < g->oh; i++)
-      for (int64_t j = 0; j < g->ow; j++) {
-        int64_t y = i * g->v.stride[0] - g->v.padding[0] + ky * g->v.dilation[0];
-        int64_t z = j * g->v.stride[1] - g->v.padding[1] + kx * g->v.dilation[1];
-        bool in = y >= 0 && y < g->h && z >= 0 && z < g->w;
-        int64_t at = i * g->ow + j, px = y * g->w + z;
-        if (g->k == TY_IN_F32) {
-          if (!back)
-            ((float *)row)[at] = in ? ((float *)plane)[px] : 0;
-          else if (in)
-            ((float *)plane)[px] += ((float *)row)[at];
-        }
-        else { if (!back) ((double *)row)[at] = in ? ((double *)plane)[px] : 0; else if (in) ((double *)plane)[px] += ((double *)row)[at]; }
-      }
+/* The places of one column of the windows (kx, ky) within the picture: j * step + offset, for j from first to end - 1. */
+typedef struct { int64_t offset, first, end; } places;
+static places places_of(int64_t kernel, int64_t dilation, int64_t padding, int64_t step, int64_t size, int64_t count) {
+  const int64_t offset = kernel * dilation - padding;
+  const int64_t end = offset >= size ? 0 : TY_MIN((size - 1 - offset) / step + 1, count);
+  return (places){offset, TY_MIN(offset < 0 ? (step - 1 - offset) / step : 0, end), end};
+}
+
+/* For one group of one image at x, and `many` rows of windows from the first on: col (c/groups * kh * kw x many * ow) = the windows;
+   back: adds col to x instead. */
+#define COLUMNS(T, name) \
+  static void name(const geometry *g, T *x, T *col, int64_t first, int64_t many, bool back) { \
+    const int64_t step = g->v.stride[1], n = many * g->ow; \
+    _Pragma("omp parallel for num_threads(ty_threads_for(g->c / g->groups * g->kh * g->kw * n)) schedule(static)") \
+    for (int64_t ch = 0; ch < g->c / g->groups; ch++) { \
+      T *const plane = x + ch * g->h * g->w, *line = col + ch * g->kh * g->kw * n; \
+      for (int64_t ky = 0; ky < g->kh; ky++) \
+        for (int64_t kx = 0; kx < g->kw; kx++) { \
+          const places p = places_of(kx, g->v.dilation[1], g->v.padding[1], step, g->w, g->ow); \
+          for (int64_t i = first; i < first + many; i++, line += g->ow) { \
+            const int64_t y = i * g->v.stride[0] - g->v.padding[0] + ky * g->v.dilation[0]; \
+            const bool within = y >= 0 && y < g->h; \
+            const int64_t from = within ? p.first : g->ow, to = within ? p.end : g->ow; \
+            T *const at = plane + (within ? y * g->w : 0) + p.offset; \
+            if (back && step == 1) { _Pragma("omp simd") for (int64_t j = from; j < to; j++) at[j] += line[j]; } \
+            else if (back) for (int64_t j = from; j < to; j++) at[j * step] += line[j]; \
+            else { \
+              memset(line, 0, sizeof(T) * (size_t)from); \
+              if (step == 1) memcpy(line + from, at + from, sizeof(T) * (size_t)(to - from)); \
+              else for (int64_t j = from; j < to; j++) line[j] = at[j * step]; \
+              memset(line + to, 0, sizeof(T) * (size_t)(g->ow - to)); \
+            } \
+          } \
+        } \
+    } }
+COLUMNS(float, columns_f32)
+COLUMNS(double, columns_f64)
+#undef COLUMNS
+
+static void columns(const geometry *g, char *x, char *col, int64_t first, int64_t many, bool back) {
+  if (g->k == TY_IN_F32) columns_f32(g, (float *)x, (float *)col, first, many, back);
+  else columns_f64(g, (double *)x, (double *)col, first, many, back);
+}
+
+/* Rows of n elements of o, stride apart, are each filled with the bias's next element, or 0. */
+static void fill_rows(ty_loop_type k, char *o, int64_t stride, const char *bias, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t i = r * stride; i < r * stride + n; i++)
+      if (k == TY_IN_F32) ((float *)o)[i] = bias ? ((const float *)bias)[r] : 0;
+      else ((double *)o)[i] = bias ? ((const double *)bias)[r] : 0;
+}
+
+/* The operands of the plain way: the two that are read, and the result. */
+typedef struct {
+  geometry g;
+  int id;
+  const char *a, *b, *bias;
+  char *o;
+  int64_t many;                            /* rows of windows at a time, so that their columns stay in the cache */
+  size_t room;                             /* bytes of these */
+} plain_work;
+
+/* Image n, group q, and the rows of windows from the first on; col: room for their columns. */
+static void plain_part(const plain_work *w, int64_t n, int64_t q, int64_t first, char *col) {
+  const geometry *g = &w->g;
+  const int64_t rows = g->c / g->groups * g->kh * g->kw, px = g->oh * g->ow, og = g->o / g->groups;
+  const int64_t many = TY_MIN(w->many, g->oh - first), here = many * g->ow;
+  /* offsets of this image and group */
+  const int64_t gy = ((n * g->o + q * og) * px + first * g->ow) * g->size, gw = q * og * rows * g->size,
+    gx = (n * g->groups + q) * (g->c / g->groups) * g->h * g->w * g->size;
+  if (w->id == TY_OP_conv2d) {
+    columns(g, (char *)w->a + gx, col, first, many, false);
+    fill_rows(g->k, w->o + gy, px, w->bias ? w->bias + q * og * g->size : NULL, og, here);
+    ty_gemm(g->k, 0, 0, og, here, rows, w->b + gw, rows, col, here, 1, w->o + gy, px);
+  } else if (w->id == TY_OP_conv2d_backward_input) {
+    ty_gemm(g->k, 1, 0, rows, here, og, w->b + gw, rows, w->a + gy, px, 0, col, here);
+    columns(g, w->o + gx, col, first, many, true);
+  } else {
+    columns(g, (char *)w->b + gx, col, first, many, false);
+    ty_gemm(g->k, 0, 1, og, rows, here, w->a + gy, px, col, here, 1, w->o + gw, rows);
   }
 }
 
+/* Parts whose results don't meet are shared among the threads, if there are enough of them; else each product is. */
+static bool plain_parts(const plain_work *w) {
+  enum { ENOUGH = 4 };
+  const geometry *g = &w->g;
+  const int64_t blocks = (g->oh + w->many - 1) / w->many, images = w->id == TY_OP_conv2d_backward_weight ? 1 : g->n;
+  const int64_t apart = images * g->groups * (w->id == TY_OP_conv2d ? blocks : 1), each = g->n * g->groups * blocks / apart;
+  const int threads = apart >= ENOUGH ? TY_MIN(ty_get_num_threads(), (int)TY_MIN(apart, 1 << 20)) : 1;
+  char *col = ty_scratch(w->room * (size_t)threads);
+  if (!col) return false;
+  #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t t = 0; t < apart; t++)
+    for (int64_t i = 0; i < each; i++) {
+      const int64_t block = w->id == TY_OP_conv2d ? t % blocks : i % blocks, part = w->id == TY_OP_conv2d ? t / blocks : t;
+      const int64_t n = w->id == TY_OP_conv2d_backward_weight ? i / blocks : part / g->groups, q = part % g->groups;
+      plain_part(w, n, q, block * w->many, col + w->room * (size_t)omp_get_thread_num());
+    }
+  ty_scratch_free(col);
+  return true;
+}
+
 static ty_status plain(ty_call *c) {
+  enum { CACHED = 1 << 20 };               /* bytes */
   const int id = c->op->id;
   const ty_loop_type k = ty_loop_type_of((ty_dtype)c->out[0]->dtype);
   ty_tensor *a, *b, *bias = NULL, *o = c->out[0];
@@ -52,33 +135,15 @@ static ty_status plain(ty_call *c) {
     ty_release(b);
     return s;
   }
-  geometry g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k)
-             : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k)
-             : geometry_of(c, b->shape, o->shape, a->shape, k);
-  int64_t rows = g.c / g.groups * g.kh * g.kw, px = g.oh * g.ow, og = g.o / g.groups, plane = g.c / g.groups * g.h * g.w;
-  char *col = ty_scratch((size_t)TY_MAX(rows * px * g.size, 1)), *dst = ty_data(o);
-  const char *pa = ty_data(a), *pb = ty_data(b);
-  if (!col) s = ty_no_memory(c->ctx, c->op->shown);
-  if (s == TY_OK && id != TY_OP_conv2d && o->storage->nbytes) memset(dst, 0, o->storage->nbytes);
-  for (int64_t n = 0; n < g.n && s == TY_OK; n++)
-    for (int64_t q = 0; q < g.groups; q++) {
-      /* element offsets of this image and group */
-      int64_t gy = (n * g.o + q * og) * px, gx = (n * g.groups + q) * plane, gw = q * og * rows;
-      if (id == TY_OP_conv2d) {
-        columns(&g, (char *)pa + gx * g.size, col, false);
-        for (int64_t i = 0; i < og * px; i++)
-          if (k == TY_IN_F32) ((float *)dst)[gy + i] = bias ? ((float *)ty_data(bias))[q * og + i / px] : 0;
-          else ((double *)dst)[gy + i] = bias ? ((double *)ty_data(bias))[q * og + i / px] : 0;
-        ty_gemm(k, 0, 0, og, px, rows, pb + gw * g.size, rows, col, px, 1, dst + gy * g.size, px);
-      } else if (id == TY_OP_conv2d_backward_input) {
-        ty_gemm(k, 1, 0, rows, px, og, pb + gw * g.size, rows, pa + gy * g.size, px, 0, col, px);
-        columns(&g, dst + gx * g.size, col, true);
-      } else {
-        columns(&g, (char *)pb + gx * g.size, col, false);
-        ty_gemm(k, 0, 1, og, rows, px, pa + gy * g.size, px, col, px, 1, dst + gw * g.size, rows);
-      }
-    }
-  ty_scratch_free(col);
+  plain_work w = {.id = id, .a = ty_data(a), .b = ty_data(b), .bias = bias ? ty_data(bias) : NULL, .o = ty_data(o),
+    .g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k)
+       : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k)
+       : geometry_of(c, b->shape, o->shape, a->shape, k)};
+  const int64_t line = w.g.c / w.g.groups * w.g.kh * w.g.kw * w.g.ow * w.g.size;
+  w.many = TY_MIN(TY_MAX(CACHED / TY_MAX(line, 1), 1), w.g.oh);
+  w.room = (size_t)TY_MAX(line * w.many, 1);
+  if (id != TY_OP_conv2d && o->storage->nbytes) memset(w.o, 0, o->storage->nbytes);
+  if (w.g.n && !plain_parts(&w)) s = ty_no_memory(c->ctx, c->op->shown);
   ty_release(a);
   ty_release(b);
   ty_release(bias);
