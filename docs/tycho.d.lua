@@ -9318,7 +9318,7 @@ function tycho.as_tensor(value, options) end
 ---@param dim any
 function Tensor:iter(dim) end
 
---- A text that describes a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite. It waits for the GPU.
+--- A text that describes a tensor: dtype, shape, device, strides, bytes; least and largest element, mean and std of those that aren't NaN or infinite, and how many are. It waits for the GPU.
 function Tensor:describe() end
 
 --- `(fn, ...)` as no_grad. inference_mode(false, fn, ...) only calls fn.

@@ -288,6 +288,29 @@ describe("mistakes", function()
     end)
   end)
 
+  it("that a port of PyTorch's programs met", function()
+    local p, N = {nn.Parameter(tycho.ones(2))}, nn.Module:extend "N"
+    function N:init() self.b = 1 end
+    fails("CyclicLR: Adagrad has no momentum: set {cycle_momentum = false}", optim.lr_scheduler.CyclicLR, optim.Adagrad(p), 0.1, 0.2)
+    fails("OneCycleLR: Adagrad has no momentum", optim.lr_scheduler.OneCycleLR, optim.Adagrad(p), 0.1, {total_steps = 5})
+    optim.lr_scheduler.OneCycleLR(optim.Adagrad(p), 0.1, {total_steps = 5, cycle_momentum = false}):step()
+    fails("Muon: parameters must be matrices, got shape 2", optim.Muon, p)
+    local made = N()
+    fails("the N has a field 'b' already", made.register_buffer, made, "b", tycho.ones(1))
+    fails("the N's buffer 'c' must be a tensor or nil, got number", made.register_buffer, made, "c", 5)
+    local Returns = optim.Optimizer:extend "Returns"
+    function Returns:rule(_, w, g) return w - g end      -- luacheck: ignore
+    p[1]:sum():backward()
+    local returns = Returns(p)
+    fails("rule must call write(p, value) rather than return a value", returns.step, returns)
+    fails("the first 2 dims have 4 elements, the others 1", tycho.linalg.tensorinv, tycho.ones(2, 2), 2 ^ 40)
+    fails("must be int64 (target:long())", nn.functional.cross_entropy, tycho.ones(2, 3), tycho.ones(2, {dtype = "int32"}))
+    fails("did you mean 'roi_align'", function() return tycho.vision.ops.roi_aline end)
+    local nan = 0 / 0
+    assert.truthy(tycho.tensor({1, 2, nan, 1 / 0}):describe():find("min 1, max 2, mean 1.5, std 0.707107, NaN 1, inf 1", 1, true))
+    assert.truthy(tycho.tensor({nan}):describe():find("no finite element, NaN 1, inf 0", 1, true))
+  end)
+
   it("summary of a model of ids", function()
     assert.truthy(nn.summary(nn.Embedding(10, 3), {2, 4}, {dtype = "int64"}):find("2x4x3", 1, true))
   end)

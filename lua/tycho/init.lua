@@ -119,15 +119,19 @@ functional.method("iter", function(x, dim)
     if i <= n then return i, ops.select(x, dim, i) end
   end
 end)
--- A text that describes a tensor: dtype, shape, device, strides, bytes; least and largest element, mean, std, how many are NaN or infinite.
--- It waits for the GPU.
+-- A text that describes a tensor: dtype, shape, device, strides, bytes; least and largest element, mean and std of those that aren't NaN or
+-- infinite, and how many are. It waits for the GPU.
 functional.method("describe", function(x)
   local y = M.double(M.detach(x))
   local text = ("%s tensor of size %s on %s, strides %s, %d bytes"):format(x.dtype, tostring(x.shape), x.device,
     tostring(M.stride(x)), M.numel(x) * M.element_size(x))
   if M.numel(x) > 0 then
-    text = text .. ("\nmin %g, max %g, mean %g, std %g, NaN %d, inf %d"):format(M.min(y):item(), M.max(y):item(), M.mean(y):item(),
-      M.std(y, {correction = M.numel(y) > 1 and 1 or 0}):item(), M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item())
+    local nan, inf, finite = M.sum(ops.isnan(y)):item(), M.sum(ops.isinf(y)):item(), M.masked_select(y, ops.isfinite(y))
+    if #finite > 0 then
+      text = text .. ("\nmin %g, max %g, mean %g, std %g,"):format(M.min(finite):item(), M.max(finite):item(), M.mean(finite):item(),
+        M.std(finite, {correction = #finite > 1 and 1 or 0}):item())
+    else text = text .. "\nno finite element," end
+    text = text .. (" NaN %d, inf %d"):format(nan, inf)
   end
   return text
 end)

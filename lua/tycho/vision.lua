@@ -272,6 +272,7 @@ function StochasticDepth:init(...)
 end
 function StochasticDepth:forward(x) return V.stochastic_depth(x, self.p, self.mode, self.training) end
 function StochasticDepth:extra_repr() return ("p=%g, mode=%s"):format(self.p, tostring(self.mode)) end
+options.told(V, "vision.ops")
 return options.told(vision, "vision", nil, {transforms = "use tycho.data.transforms", datasets = "use tycho.data.datasets",
   utils = "use tycho.utils.make_grid and save_image", models = "see examples/resnet18.lua",
   io = "use data.read_image to read a picture, utils.save_image to write one"})

@@ -454,9 +454,10 @@ def("linalg.tensorinv",
   function(x, ind)
     local name, n = "linalg.tensorinv", M.dim(x)
     if ind < 1 then fail(name, "argument 2 (ind) must be 1 or more, got %d", ind) end
-    local shape, first = {unpack(x.shape, ind + 1)}, math.min(ind, n)
-    for i = 1, first do shape[#shape + 1] = x.shape[i] end
-    local rows_, cols_ = product(x.shape, 1, first), product(x.shape, ind + 1, n)
+    ind = math.min(ind, n)
+    local shape = {unpack(x.shape, ind + 1)}
+    for i = 1, ind do shape[#shape + 1] = x.shape[i] end
+    local rows_, cols_ = product(x.shape, 1, ind), product(x.shape, ind + 1, n)
     if rows_ ~= cols_ then
       fail(name, "shape %s: the first %d dims have %d elements, the others %d; both must be equal", tostring(x.shape), ind, rows_, cols_)
     end

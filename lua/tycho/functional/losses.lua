@@ -155,6 +155,9 @@ def("cross_entropy", "x, target, weight:tensor?, *, ignore_index:int=-100, label
     if M.is_floating_point(target) then return soft_cross_entropy(x, target, weight, smoothing, reduction) end
     -- 16-bit scores stay as they are, also under autocast: the ops compute in float32 and give float32 losses
     if weight and weight.dtype ~= x.dtype then x, weight = both_in_float32(x, weight) end
+    if target.dtype ~= "int64" then
+      fail("cross_entropy", "argument 2 (target) has dtype %s: class labels must be int64 (target:long())", target.dtype)
+    end
     check_labels("cross_entropy", x, target)
     local scores, labels = x, target
     if M.dim(x) == 1 then scores, labels = M.unsqueeze(x, 1), M.view(target, 1) end

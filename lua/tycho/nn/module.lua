@@ -296,13 +296,16 @@ local function taken(who, self, name, kind)
   local has = rawget(self, "_kinds")[name]
   if type(class_of(self)[name]) == "function" or name == "training" then fail("%s: '%s' is a method of modules", who, name) end
   if has and has ~= kind then fail("%s: the %s has a %s '%s' already", who, self._name, has, name) end
+  if self._plain[name] ~= nil then fail("%s: the %s has a field '%s' already", who, self._name, name) end
 end
 -- register_buffer(name, tensor, {persistent=true}): a tensor that moves with the module and isn't trained; nil: only reserves the name.
 -- persistent = false: left out of state dicts.
 function Module:register_buffer(name, value, o)
   if o == false then o = {persistent = false} end
   if o ~= nil then check("register_buffer", o, {persistent = true}) end
-  if value ~= nil and not core.is_tensor(value) then fail("register_buffer: argument 2 must be a tensor or nil, got " .. type(value)) end
+  if value ~= nil and not core.is_tensor(value) then
+    fail("register_buffer: the %s's buffer '%s' must be a tensor or nil, got %s", self._name, tostring(name), type(value))
+  end
   taken("register_buffer", self, name, "buffer")
   put(self, "buffer", name, value and core.keep(value))
   local passing = rawget(self, "_passing") or {}

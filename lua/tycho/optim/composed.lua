@@ -38,7 +38,9 @@ local function class(name, defaults, own)
         local g = M.to(b.grads[i]:detach(), p.dtype)
         if b.scale then g = g / b.scale end
         if group.maximize then g = -g end
-        self:rule(group, p, g, b.state[i], t, write)
+        if self:rule(group, p, g, b.state[i], t, write) ~= nil then
+          fail("%s: rule must call write(p, value) rather than return a value", self._name)
+        end
         if copy then write(copy, M.to(p, copy.dtype)) end
       end
       M.copy_(b.step, skip and ops.where(skip, b.step, b.step + 1) or b.step + 1)
@@ -156,12 +158,12 @@ function Muon:check(group) -- luacheck: ignore
   options.whole("Muon", "ns_steps", group.ns_steps, 0)
   if group.ns_steps >= 100 then fail("Muon: ns_steps must be less than 100, got %d", group.ns_steps) end
   if type(group.ns_coefficients) ~= "table" or #group.ns_coefficients ~= 3 then fail "Muon: ns_coefficients must be three numbers" end
+  for _, p in ipairs(group.params) do
+    if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: use AdamW for other parameters", tostring(p.shape)) end
+  end
 end
 function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore
-function Muon:new_state(p, _, s)
-  if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: use AdamW for other parameters", tostring(p.shape)) end
-  s.momentum_buffer = like(p)
-end
+function Muon:new_state(p, _, s) s.momentum_buffer = like(p) end -- luacheck: ignore
 function Muon:rule(group, p, g, s, _, write) -- luacheck: ignore
   local rows, cols = p.shape[1], p.shape[2]
   local buffer = ops.lerp(s.momentum_buffer, g, 1 - group.momentum)

@@ -210,9 +210,13 @@ local function each(self, k, i)
 end
 -- m: a number, or a list with one for each group.
 local function of_group(m, i) return type(m) == "table" and m[i] or m end
-local function set_momentum(group, m)
+-- With cycle_momentum, sets group i's momentum: between(its least, its greatest).
+local function set_momentum(self, i, between)
+  if not self.cycle_momentum then return end
+  local group, m = self.optimizer.param_groups[i], between(of_group(self.base_momentum, i), of_group(self.max_momentum, i))
   if group.betas then group.betas = {m, group.betas[2]}
-  elseif group.momentum then group.momentum = m end
+  elseif group.momentum then group.momentum = m
+  else fail("%s: %s has no momentum: set {cycle_momentum = false}", self._name, self.optimizer._name) end
 end
 
 -- lr * gamma^floor(epoch / step_size)
@@ -386,10 +390,7 @@ function CyclicLR:lr_at(step, base, i)
   local scale = self.scale_fn and self.scale_fn(self.scale_mode == "cycle" and cycle or step) or
     self.mode == "triangular2" and 1 / 2 ^ (cycle - 1) or self.mode == "exp_range" and self.gamma ^ step or 1
   options.number("CyclicLR", "what scale_fn gives", scale)
-  if self.cycle_momentum then
-    local low, high = of_group(self.base_momentum, i), of_group(self.max_momentum, i)
-    set_momentum(self.optimizer.param_groups[i], high - (high - low) * height * scale)
-  end
+  set_momentum(self, i, function(low, high) return high - (high - low) * height * scale end)
   return base + (each(self, "max_lr", i) - base) * height * scale
 end
 
@@ -428,10 +429,7 @@ function OneCycleLR:lr_at(step, base, i)
     if step > self.total_steps then fail("OneCycleLR: step %d is past total_steps %d", step, self.total_steps) end
     step = self.total_steps - 1
   end
-  if self.cycle_momentum then
-    local low, high = of_group(self.base_momentum, i), of_group(self.max_momentum, i)
-    set_momentum(self.optimizer.param_groups[i], self:along(step, high, low, high))
-  end
+  set_momentum(self, i, function(low, high) return self:along(step, high, low, high) end)
   return self:along(step, base, each(self, "max_lr", i), base / self.final_div_factor)
 end
 
