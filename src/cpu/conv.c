@@ -27,16 +27,17 @@ static places places_of(int64_t kernel, int64_t dilation, int64_t padding, int64
   return (places){offset, TY_MIN(offset < 0 ? (step - 1 - offset) / step : 0, end), end};
 }
 
-/* For one group of one image at x, and `many` rows of windows from the first on: col (c/groups * kh * kw x many * ow) = the windows;
-   back: adds col to x instead. */
+/* For one group of one image at x, and `many` rows of windows from the first on: col (c/groups * kh * kw rows of many * ow, ld apart) = the
+   windows; back: adds col to x instead. */
 #define COLUMNS(T, name) \
-  static void name(const geometry *g, T *x, T *col, int64_t first, int64_t many, bool back) { \
-    const int64_t step = g->v.stride[1], n = many * g->ow; \
-    _Pragma("omp parallel for num_threads(ty_threads_for(g->c / g->groups * g->kh * g->kw * n)) schedule(static)") \
+  static void name(const geometry *g, T *x, T *col, int64_t ld, int64_t first, int64_t many, bool back) { \
+    const int64_t step = g->v.stride[1]; \
+    _Pragma("omp parallel for num_threads(ty_threads_for(g->c / g->groups * g->kh * g->kw * ld)) schedule(static)") \
     for (int64_t ch = 0; ch < g->c / g->groups; ch++) { \
-      T *const plane = x + ch * g->h * g->w, *line = col + ch * g->kh * g->kw * n; \
+      T *const plane = x + ch * g->h * g->w, *row = col + ch * g->kh * g->kw * ld; \
       for (int64_t ky = 0; ky < g->kh; ky++) \
-        for (int64_t kx = 0; kx < g->kw; kx++) { \
+        for (int64_t kx = 0; kx < g->kw; kx++, row += ld) { \
+          T *line = row; \
           const places p = places_of(kx, g->v.dilation[1], g->v.padding[1], step, g->w, g->ow); \
           for (int64_t i = first; i < first + many; i++, line += g->ow) { \
             const int64_t y = i * g->v.stride[0] - g->v.padding[0] + ky * g->v.dilation[0]; \
@@ -58,9 +59,9 @@ COLUMNS(float, columns_f32)
 COLUMNS(double, columns_f64)
 #undef COLUMNS
 
-static void columns(const geometry *g, char *x, char *col, int64_t first, int64_t many, bool back) {
-  if (g->k == TY_IN_F32) columns_f32(g, (float *)x, (float *)col, first, many, back);
-  else columns_f64(g, (double *)x, (double *)col, first, many, back);
+static void columns(const geometry *g, char *x, char *col, int64_t ld, int64_t first, int64_t many, bool back) {
+  if (g->k == TY_IN_F32) columns_f32(g, (float *)x, (float *)col, ld, first, many, back);
+  else columns_f64(g, (double *)x, (double *)col, ld, first, many, back);
 }
 
 /* Rows of n elements of o, stride apart, are each filled with the bias's next element, or 0. */
@@ -78,7 +79,8 @@ typedef struct {
   const char *a, *b, *bias;
   char *o;
   int64_t many;                            /* rows of windows at a time, so that their columns stay in the cache */
-  size_t room;                             /* bytes of these */
+  int64_t ld;                              /* elements from one row of the columns to the next */
+  size_t room;                             /* bytes of the columns */
 } plain_work;
 
 /* Image n, group q, and the rows of windows from the first on; col: room for their columns. */
@@ -90,15 +92,15 @@ static void plain_part(const plain_work *w, int64_t n, int64_t q, int64_t first,
   const int64_t gy = ((n * g->o + q * og) * px + first * g->ow) * g->size, gw = q * og * rows * g->size,
     gx = (n * g->groups + q) * (g->c / g->groups) * g->h * g->w * g->size;
   if (w->id == TY_OP_conv2d) {
-    columns(g, (char *)w->a + gx, col, first, many, false);
+    columns(g, (char *)w->a + gx, col, w->ld, first, many, false);
     fill_rows(g->k, w->o + gy, px, w->bias ? w->bias + q * og * g->size : NULL, og, here);
-    ty_gemm(g->k, 0, 0, og, here, rows, w->b + gw, rows, col, here, 1, w->o + gy, px);
+    ty_gemm(g->k, 0, 0, og, here, rows, w->b + gw, rows, col, w->ld, 1, w->o + gy, px);
   } else if (w->id == TY_OP_conv2d_backward_input) {
-    ty_gemm(g->k, 1, 0, rows, here, og, w->b + gw, rows, w->a + gy, px, 0, col, here);
-    columns(g, w->o + gx, col, first, many, true);
+    ty_gemm(g->k, 1, 0, rows, here, og, w->b + gw, rows, w->a + gy, px, 0, col, w->ld);
+    columns(g, w->o + gx, col, w->ld, first, many, true);
   } else {
-    columns(g, (char *)w->b + gx, col, first, many, false);
-    ty_gemm(g->k, 0, 1, og, rows, here, w->a + gy, px, col, here, 1, w->o + gw, rows);
+    columns(g, (char *)w->b + gx, col, w->ld, first, many, false);
+    ty_gemm(g->k, 0, 1, og, rows, here, w->a + gy, px, col, w->ld, 1, w->o + gw, rows);
   }
 }
 
@@ -139,9 +141,11 @@ static ty_status plain(ty_call *c) {
     .g = id == TY_OP_conv2d ? geometry_of(c, a->shape, b->shape, o->shape, k)
        : id == TY_OP_conv2d_backward_input ? geometry_of(c, o->shape, b->shape, a->shape, k)
        : geometry_of(c, b->shape, o->shape, a->shape, k)};
-  const int64_t line = w.g.c / w.g.groups * w.g.kh * w.g.kw * w.g.ow * w.g.size;
-  w.many = TY_MIN(TY_MAX(CACHED / TY_MAX(line, 1), 1), w.g.oh);
-  w.room = (size_t)TY_MAX(line * w.many, 1);
+  const int64_t rows = w.g.c / w.g.groups * w.g.kh * w.g.kw;
+  w.many = TY_MIN(TY_MAX(CACHED / TY_MAX(rows * w.g.ow * w.g.size, 1), 1), w.g.oh);
+  w.ld = w.many * w.g.ow;
+  if (w.g.o / w.g.groups >= 8 && w.ld % 128 == 0) w.ld += 16;          /* else rows would lie in the same few cache sets */
+  w.room = (size_t)TY_MAX(rows * w.ld * w.g.size, 1);
   if (id != TY_OP_conv2d && o->storage->nbytes) memset(w.o, 0, o->storage->nbytes);
   if (w.g.n && !plain_parts(&w)) s = ty_no_memory(c->ctx, c->op->shown);
   ty_release(a);

@@ -159,7 +159,9 @@ function Muon:check(group) -- luacheck: ignore
   if group.ns_steps >= 100 then fail("Muon: ns_steps must be less than 100, got %d", group.ns_steps) end
   if type(group.ns_coefficients) ~= "table" or #group.ns_coefficients ~= 3 then fail "Muon: ns_coefficients must be three numbers" end
   for _, p in ipairs(group.params) do
-    if M.dim(p) ~= 2 then fail("Muon: parameters must be matrices, got shape %s: use AdamW for other parameters", tostring(p.shape)) end
+    if core.is_tensor(p) and M.dim(p) ~= 2 then          -- a saved group has numbers
+      fail("Muon: parameters must be matrices, got shape %s: use AdamW for other parameters", tostring(p.shape))
+    end
   end
 end
 function Muon:lacks(s) return not s.momentum_buffer end -- luacheck: ignore
