@@ -10424,6 +10424,10 @@ function tycho.nn.parallel.DistributedDataParallel:register_comm_hook(state, fn)
 ---@param fn any
 function tycho.nn.parallel.DistributedDataParallel:no_sync(fn, ...) end
 
+--- `({divide_by_initial_world_size=true, throw_on_early_termination=false}, fn, ...)` calls fn(...), a training loop, and gives its results, where processes may have different numbers of batches. A process whose fn has returned takes part in the others' exchanges, with gradients of 0, until all have; then all take the parameters and buffers of one that trained to the end. divide_by_initial_world_size = false: gradients are means over the processes that still have batches. throw_on_early_termination: an error in all processes once one has none. The options may be left out. Each forward with gradients must be followed by one backward; module and optimizer must make no exchanges of their own (SyncBatchNorm, ZeroRedundancyOptimizer).
+---@param fn any
+function tycho.nn.parallel.DistributedDataParallel:join(fn, ...) end
+
 --- `(module, process_group=)` replaces each BatchNorm in the module, keeping its parameters and buffers; gives the module.
 ---@param module any
 ---@param process_group? any

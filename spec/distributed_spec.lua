@@ -27,7 +27,7 @@ describe("several processes", function()
     return
   end
   for _, case in ipairs {"reductions", "movement", "values", "gradients", "parallel", "comm_hooks", "accumulation", "unused",
-      "scaler", "buffers", "compiled", "replays", "batch_norm", "sampler", "refusals", "wrapping",
+      "scaler", "buffers", "compiled", "replays", "batch_norm", "sampler", "refusals", "wrapping", "joining",
       "sharded", "sharded_more", "sharded_any", "sharded_use", "zero"} do
     it("agree: " .. case, function()
       local text = run(case, 2)

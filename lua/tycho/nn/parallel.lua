@@ -67,12 +67,14 @@ local function spread(b, whole, used)
   end)
 end
 
--- The parameters that any process has used; nil if all are used.
-local function used_by_any(self)
+-- The parameters that any process has used; nil if all are used. idle: this process has used none.
+local function used_by_any(self, idle)
   if not self.finds then return nil end
   local order, flags, used = {}, {}, {}
   for _, b in ipairs(self.buckets) do
-    for _, p in ipairs(b.params) do order[#order + 1], flags[#flags + 1] = p, (self.came[p] == "used" or p.grad) and 1 or 0 end
+    for _, p in ipairs(b.params) do
+      order[#order + 1], flags[#flags + 1] = p, not idle and (self.came[p] == "used" or p.grad) and 1 or 0
+    end
   end
   local all = core.from_value(flags, "int32")
   distributed.all_reduce(all, "max", self.group)
@@ -119,6 +121,55 @@ local function exchange(self, k, whole, async)
     return means
   end
 end
+
+---- uneven numbers of batches ----
+-- In a join, each forward of a process that has batches begins with an exchange of what the processes do, which those without answer until
+-- none has any: so exchanges meet their like. Only the first of those with batches counts where one process's values are taken.
+local IDLE, ALONE, SYNCING = 0, 1, 2
+-- Tells the others what this process does; gives whether any process syncs, or nil where none has batches.
+local function told(self, what)
+  local join, first, syncs = self.joining, nil, false
+  local all = ops.zeros(#self.group.ranks, {dtype = "int32", device = join.device})
+  no_grad(function() all[self.group.rank + 1] = what end)
+  distributed.all_reduce(all, "sum", self.group)
+  join.active = 0
+  for i, v in ipairs(all:totable()) do
+    if v ~= IDLE then first, syncs, join.active = first or i - 1, syncs or v == SYNCING, join.active + 1 end
+  end
+  if not first then return nil end
+  if join.early and join.active < #self.group.ranks then fail "join: a process has no more batches" end
+  join.first = first
+  return syncs
+end
+-- A bucket's means, over the processes that have batches if the join says so.
+local function means_of(self, b)
+  local means, join = b.means(), self.joining
+  if join and not join.initial then M.mul_(means, #self.group.ranks / join.active) end
+  return means
+end
+local function share_buffers(self)
+  replicas.share(self.module:buffers(), self.group, not self.overlaps, self.joining and self.joining.first)
+end
+-- Answers the exchanges of those that have batches, with gradients of 0, until none has.
+local function answer(self)
+  local join, syncs = self.joining, told(self, IDLE)
+  while syncs ~= nil do
+    if syncs then
+      if self.broadcasts and self.training then share_buffers(self) end
+      for k, b in ipairs(self.buckets) do
+        local p = b.params[1]
+        b.means = exchange(self, k, ops.zeros(b.bytes / M.element_size(p), {dtype = p.dtype, device = p.device}), true)
+      end
+      used_by_any(self, true)
+      for _, b in ipairs(self.buckets) do b.means() end
+      begin(self)
+    end
+    syncs = told(self, IDLE)
+  end
+  if not join.first then return end
+  replicas.share(self.module:parameters(), self.group, nil, join.first)
+  replicas.share(self.module:buffers(), self.group, nil, join.first)
+end
 -- A hook that exchanges gradients in a 16-bit dtype: half the bytes.
 local function compressing(dtype)
   return function(group, bucket)
@@ -160,7 +211,7 @@ local function arrived(self, p, how)
     if self.next <= #self.buckets then return end
     local used = used_by_any(self)
     for _, full in ipairs(self.buckets) do
-      spread(full, full.means(), used)
+      spread(full, means_of(self, full), used)
     end
     begin(self)
   end)
@@ -301,9 +352,10 @@ end
 
 function Parallel:forward(...)
   if not core.is_grad_enabled() then return self.module(there(self, ...)) end
+  if self.joining then told(self, self.syncing and SYNCING or ALONE) end
   if self.syncing then
     check(self)
-    if self.broadcasts and self.training then replicas.share(self.module:buffers(), self.group, not self.overlaps) end
+    if self.broadcasts and self.training then share_buffers(self) end
   end
   return run(self, there(self, ...))
 end
@@ -314,6 +366,29 @@ function Parallel:no_sync(fn, ...)
   local before = self.syncing
   self.syncing = false
   return options.finally(function() self.syncing = before end, fn, ...)
+end
+
+-- join({divide_by_initial_world_size=true, throw_on_early_termination=false}, fn, ...): calls fn(...), a training loop, and gives its
+-- results, where processes may have different numbers of batches. A process whose fn has returned takes part in the others' exchanges, with
+-- gradients of 0, until all have; then all take the parameters and buffers of one that trained to the end. divide_by_initial_world_size =
+-- false: gradients are means over the processes that still have batches. throw_on_early_termination: an error in all processes once one has
+-- none. The options may be left out. Each forward with gradients must be followed by one backward; module and optimizer must make no
+-- exchanges of their own (SyncBatchNorm, ZeroRedundancyOptimizer).
+function Parallel:join(o, fn, ...)
+  if modes.callable(o) then return self:join({}, o, fn, ...) end
+  o = options.fill("join", o, {divide_by_initial_world_size = true, throw_on_early_termination = false})
+  options.expect("join", 2, fn, modes.callable(fn), "a function")
+  if not self.overlaps then fail "join: needs overlap = true" end
+  if self.joining then fail "join: called within itself" end
+  self.joining = {initial = o.divide_by_initial_world_size, early = o.throw_on_early_termination,
+    device = self.buckets[1].params[1].device}
+  local function loop(...)
+    local results = {fn(...)}
+    check(self)
+    answer(self)
+    return unpack(results, 1, table.maxn(results))
+  end
+  return options.finally(function() self.joining = nil end, loop, ...)
 end
 
 ---- SyncBatchNorm ----
