@@ -392,14 +392,16 @@ static ty_status bincount(ty_call *c) {
   ty_tensor *ids, *w = NULL;
   TY_TRY(ty_cast(c->ctx, c->in[0].t, TY_I64, &ids));
   const int64_t n = ids->shape[0], step = ids->stride[0], *id = ty_data(ids);
-  int64_t top = c->at[TY_AT_bincount_minlength].i, bad = n;
-  for (int64_t i = n - 1; i >= 0; i--) {
-    const int64_t v = id[i * step];
-    if (v < 1 || v > (int64_t)1 << 40) bad = i;
-    top = TY_MAX(top, v);
+  int64_t least = 1, most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    least = TY_MIN(least, id[i * step]);
+    most = TY_MAX(most, id[i * step]);
   }
   ty_status s = TY_OK;
-  if (bad < n) {
+  const int64_t top = TY_MAX(c->at[TY_AT_bincount_minlength].i, most);
+  if (least < 1 || most > (int64_t)1 << 40) {
+    int64_t bad = 0;
+    while (id[bad * step] >= 1 && id[bad * step] <= (int64_t)1 << 40) bad++;
     const int64_t v = id[bad * step];
     s = v == 0 ? ty_fail(c, "id 0 in argument 1: ids begin at 1")
       : ty_fail(c, "id %lld in argument 1 is %s", (long long)v, v < 0 ? "negative" : "too large");
