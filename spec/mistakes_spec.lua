@@ -281,7 +281,7 @@ describe("mistakes", function()
     for x in data.DataLoader(set, {batch_size = 2}):iter() do assert.same({4, 5}, x:totable()) end
     set.indices[1] = 9
     for x in data.DataLoader(set, {batch_size = 2}):iter() do assert.same({9, 5}, x:totable()) end
-    local beyond = data.Subset(data.TensorDataset(tycho.range(1, 10)), {1})
+    local beyond = data.Subset(data.TensorDataset(tycho.range(1, 10, 1, {device = "cpu"})), {1})
     beyond.indices = {99}
     helper.fails("position 99 is out of range 1 to 10", function()
       data.DataLoader(data.ConcatDataset {beyond}, {num_workers = 1}):iter()
