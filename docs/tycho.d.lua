@@ -10409,7 +10409,7 @@ function tycho.nn.RNN:flatten_parameters() end
 ---@param options? table
 function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
 
---- Ends the wrapper, and gives the module: gradients are this process's own from now on. A wrapper that nobody holds ends when it is collected; one around the same module takes the place of an earlier one.
+--- Ends the wrapper, and gives the module: gradients are this process's own from now on. Until then a module that was wrapped exchanges its gradients, also where the wrapper isn't used any more; one that is wrapped again, in the newest wrapper only.
 function tycho.nn.parallel.DistributedDataParallel:unwrap() end
 
 --- With overlap = false, after backward: replaces the gradients by their means over all processes.

@@ -52,6 +52,26 @@ describe("A coroutine suspended or dropped", function()
     assert.same(want, tycho.Generator():manual_seed(1):draw(tycho.randn, 4, cpu):totable())
   end)
 
+  it("is within what the coroutine that resumes it draws from", function()
+    local function items()
+      local source = {iter = function()
+        return coroutine.wrap(function() for i = 1, 4 do coroutine.yield(tycho.rand(1, cpu), i) end end)
+      end}
+      local found
+      for x in tycho.data.DataLoader(source, {batch_size = 4, seed = 3}):iter() do found = x:flatten():totable() end
+      return found
+    end
+    assert.same(items(), items())
+    local x = tycho.ones(200, {requires_grad = true, device = "cpu"})
+    local y = tycho.Generator():draw(function()
+      return tycho.utils.checkpoint(function(v)
+        return coroutine.wrap(function() return tycho.nn.functional.dropout(v, 0.5, true) end)()
+      end, x)
+    end)
+    y:sum():backward()
+    assert.is_true(y:detach():equal(x.grad))
+  end)
+
   it("in a checkpoint's first run doesn't make what others do one", function()
     local x = tycho.ones(3, {requires_grad = true})
     local norm = tycho.nn.BatchNorm1d(3)

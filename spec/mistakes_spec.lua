@@ -292,7 +292,9 @@ describe("mistakes", function()
     local p, N = {nn.Parameter(tycho.ones(2))}, nn.Module:extend "N"
     function N:init() self.b = 1 end
     fails("CyclicLR: Adagrad has no momentum: set {cycle_momentum = false}", optim.lr_scheduler.CyclicLR, optim.Adagrad(p), 0.1, 0.2)
-    fails("OneCycleLR: Adagrad has no momentum", optim.lr_scheduler.OneCycleLR, optim.Adagrad(p), 0.1, {total_steps = 5})
+    local plain = optim.Adagrad(p, {lr = 0.3})
+    fails("OneCycleLR: Adagrad has no momentum", optim.lr_scheduler.OneCycleLR, plain, 0.1, {total_steps = 5})
+    assert.same({0.3}, {plain.param_groups[1].lr, plain.param_groups[1].initial_lr})
     optim.lr_scheduler.OneCycleLR(optim.Adagrad(p), 0.1, {total_steps = 5, cycle_momentum = false}):step()
     fails("Muon: parameters must be matrices, got shape 2", optim.Muon, p)
     local made = N()

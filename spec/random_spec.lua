@@ -259,7 +259,6 @@ describe("a generator of one's own", function()
     local a = g:draw(tycho.rand, 4, {device = "cpu"})
     g:manual_seed(7)
     helper.close(a, g:draw(tycho.rand, 4, {device = "cpu"}), "again", 0)
-    require("tycho.core").gpu.own_rng(nil)               -- what the coroutine left
   end)
 
   it("says what is wrong", function()

@@ -1,7 +1,7 @@
 -- The user's functions for the tape: backward, grad, hooks, Function, gradcheck.
 --
 -- Idea: the core keeps the tape and calls back into Lua for hooks and Functions; here arguments are checked, and handles made of what it
--- gives. Invariant: a hook keeps its index while a later one is there, so that a handle removes its own.
+-- gives. Invariant: a removed hook's place stays while there are later ones, so that a handle removes its own.
 local core = require "tycho.core"
 local lib = require "tycho.functional.lib"
 local M = core.methods
@@ -143,7 +143,7 @@ end
 -- Gives a handle with remove().
 lib.method("register_hook", function(x, fn)
   -- in a checkpoint's first run nothing requires grad
-  if modes.own.first_run and not x.requires_grad then return {remove = function() end} end
+  if modes.now.first_run and not x.requires_grad then return {remove = function() end} end
   return handle(core.register_hook(x, fn))
 end)
 
@@ -160,7 +160,7 @@ end
 
 -- backward also puts this result's gradient into its .grad, as for a leaf.
 lib.method("retain_grad", function(x)
-  if modes.own.first_run and not x.requires_grad then return end
+  if modes.now.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
   if x.is_leaf then return end
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
@@ -180,7 +180,7 @@ local function multi_grad_hook(tensors, fn, o)
     if not core.is_tensor(x) then fail("%s: item %d must be a tensor, got %s", who, i, options.shown(x)) end
     if x.requires_grad then wanted = wanted + 1 end
   end
-  if modes.own.first_run then return {remove = function() end} end             -- a checkpoint's, after which the hook is registered again
+  if modes.now.first_run then return {remove = function() end} end             -- a checkpoint's, after which the hook is registered again
   if wanted == 0 then fail("%s: none of the tensors requires grad", who) end
   for i, x in ipairs(tensors) do
     if x.requires_grad then
@@ -256,7 +256,7 @@ function Context:save_for_backward(...)
     if x ~= nil then
       if not core.is_tensor(x) then fail("save_for_backward: argument " .. i .. " must be a tensor, got " .. type(x)) end
       self._versions[i], self._memory[i] = M._version(x), core.memory_of(x)
-      if modes.own.call then core.scope_take(modes.own.call, x)  -- backward is in the same compiled call, or this isn't recorded
+      if modes.now.call then core.scope_take(modes.now.call, x)  -- backward is in the same compiled call, or this isn't recorded
       else core.keep(x) end                              -- in whatever scope it was made
       if hooks then
         self._like[i] = {x.dtype, x.shape, x.device}
@@ -311,7 +311,7 @@ local function as_before(ctx, before, ok, ...)
   return ...
 end
 core.set_private("function", function(ctx, ...)
-  if not modes.own.call then return ctx._function.backward(ctx, ...) end
+  if not modes.now.call then return ctx._function.backward(ctx, ...) end
   local before = {}
   for k, v in pairs(ctx) do before[k] = v end
   return as_before(ctx, before, pcall(ctx._function.backward, ctx, ...))

@@ -1,7 +1,7 @@
 -- Random generators of a program's own, beside each device's: draws from one don't affect the others. A generator is its state, two int64
--- (seed, offset) on its device. On the CPU the calling coroutine draws from that memory for the duration of a call. On a GPU the state
--- replaces the device's own, in the order of the current stream, and is written back: the host doesn't wait, and a graph's replays continue
--- from its last draw.
+-- (seed, offset) on its device. On the CPU the calling coroutine, and those that it resumes, draw from that memory for the duration of a
+-- call. On a GPU the state replaces the device's own, in the order of the current stream, and is written back: the host doesn't wait, and a
+-- graph's replays continue from its last draw.
 local core = require "tycho.core"
 local options = require "tycho.options"
 local no_grad = require("tycho.modes").no_grad
@@ -23,8 +23,8 @@ end
 function Generator:draw(fn, ...)
   if type(fn) ~= "function" then fail("draw: argument 1 must be a function, got %s", options.shown(fn)) end
   if self.device == "cpu" then
-    local before = gpu.own_rng(self._state)
-    return options.finally(function() gpu.own_rng(before) end, fn, ...)
+    core.draw_begin(self._state)
+    return options.finally(function() core.draw_end(self._state) end, fn, ...)
   end
   local on = {device = self.device}
   local before = core.ops.rng_state(on)

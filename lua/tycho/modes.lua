@@ -19,17 +19,18 @@ local function status(e)
   local of = e.of.coroutine
   return of == true and "normal" or of and coroutine.status(of) or "dead"
 end
-local own = setmetatable({}, {__index = function(_, name)
+local now = setmetatable({}, {__index = function(_, name)
   local running, found = #extents > 0 and coroutine.running() or true, nil
   for i = #extents, 1, -1 do
     local e = extents[i]
-    local value = e.values[name]
-    if value ~= nil and e.of.coroutine == running then return value end
-    if value ~= nil and found == nil and status(e) == "normal" then found = value end
+    local value, of = e.values[name], e.of.coroutine
+    if value ~= nil and of == running then return value end
+    if not of then table.remove(extents, i)          -- was dropped
+    elseif value ~= nil and found == nil and status(e) == "normal" then found = value end
   end
   return found
 end})
--- Calls fn(...) and gives its results; meanwhile modes.own has these values. Names: call, the scope of the compiled call that runs; of
+-- Calls fn(...) and gives its results; meanwhile modes.now has these values. Names: call, the scope of the compiled call that runs; of
 -- checkpoints first_run, recomputing, and unseen: their first run records no gradients whatever mode the function sets, so where it is
 -- recorded or compared, the record can't show that mode.
 local function during(values, fn, ...)
@@ -42,9 +43,9 @@ local function during(values, fn, ...)
   end, fn, ...)
 end
 
-local modes = {callable = callable, own = own, during = during}
+local modes = {callable = callable, now = now, during = during}
 function modes.set_grad_enabled(on)
-  if own.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
+  if now.unseen then core.program.settle "a checkpoint's function switches gradients on or off" end
   return core.set_grad_enabled(on)
 end
 local function under(on, name)
@@ -101,5 +102,5 @@ modes.autocast, modes.autocasting = autocast, autocasting
 -- module. Afterwards, even if fn errs, the previous mode is restored; it belongs to the running coroutine.
 modes.no_grad, modes.enable_grad = under(false, "no_grad"), under(true, "enable_grad")
 -- fn(...) without gradients, for changes that a checkpoint's first run makes and its run in backward doesn't, such as running statistics.
-function modes.once(fn, ...) if not own.recomputing then modes.apart(modes.no_grad, fn, ...) end end
+function modes.once(fn, ...) if not now.recomputing then modes.apart(modes.no_grad, fn, ...) end end
 return modes

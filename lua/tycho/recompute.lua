@@ -217,7 +217,7 @@ local function collecting(ctx, fn, ...)
   local list, args, n = {}, {}, select("#", ...)
   for i = 1, n do
     local x = (select(i, ...))
-    args[i] = core.is_tensor(x) and core.same(x, modes.own.call ~= nil) or x   -- a compiled call leaves memory to whoever still holds it
+    args[i] = core.is_tensor(x) and core.same(x, modes.now.call ~= nil) or x   -- a compiled call leaves memory to whoever still holds it
     if core.is_tensor(x) then list[args[i]] = true end
   end
   core.collect_into(list, true)

@@ -104,13 +104,15 @@ static void plain_part(const plain_work *w, int64_t n, int64_t q, int64_t first,
   }
 }
 
-/* Parts whose results don't meet are shared among the threads, if there are enough of them; else each product is. */
+/* Parts whose results don't meet are shared among the threads, if there are enough of them; else each product is. Each thread has columns
+ * of its own, of a row of windows at least, which may be long. */
 static bool plain_parts(const plain_work *w) {
-  enum { ENOUGH = 4 };
+  enum { ROOM = 1 << 26 };                 /* bytes, of all threads' columns */
   const geometry *g = &w->g;
   const int64_t blocks = (g->oh + w->many - 1) / w->many, images = w->id == TY_OP_conv2d_backward_weight ? 1 : g->n;
   const int64_t apart = images * g->groups * (w->id == TY_OP_conv2d ? blocks : 1), each = g->n * g->groups * blocks / apart;
-  const int threads = apart >= ENOUGH ? TY_MIN(ty_get_num_threads(), (int)TY_MIN(apart, 1 << 20)) : 1;
+  const int most = ty_threads_for(g->n * g->oh * w->ld / w->many * (g->c * g->kh * g->kw)),
+    threads = 2 * apart >= most && w->room * (size_t)most <= ROOM ? (int)TY_MIN(apart, most) : 1;
   char *col = ty_scratch(w->room * (size_t)threads);
   if (!col) return false;
   #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)

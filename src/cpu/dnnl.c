@@ -103,7 +103,7 @@ static dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, int kind, dnnl_primiti
 #endif
 }
 
-/* Neither one that signals break, nor oneDNN's reference code, which takes many times as long as conv.c and BLAS. */
+/* It is neither code that signals break, nor oneDNN's reference code, which takes many times as long as conv.c and BLAS. */
 static bool is_usable(dnnl_primitive_desc_t pd) {
   const char *name = NULL;
   return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success && name && !strstr(name, "gemm:") &&

@@ -43,7 +43,8 @@ typedef struct ty_state {
   int refs;
   lua_State *L;              /* the coroutine of the running call */
   ty_modes modes;            /* default modes */
-  int special;               /* how many coroutines have modes of their own */
+  int special;               /* how many coroutines have modes of their own, and draws */
+  int draws;                 /* how many generators are drawn from in place of the process's */
   lua_State *main;           /* the main coroutine, once it has had modes of its own; NULL: not known */
   ty_modes *main_modes, *main_spare;   /* the main coroutine's own modes, or NULL; its former ones, kept for reuse */
   ty_account *account;
@@ -63,7 +64,7 @@ typedef struct ty_state {
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
        TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_SCOPES, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META,
-       TY_R_READ_RULES, TY_R_PASS };
+       TY_R_READ_RULES, TY_R_PASS, TY_R_DRAWS };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3

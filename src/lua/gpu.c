@@ -170,24 +170,6 @@ static int rng_state(lua_State *L) {
   return 0;
 }
 
-/* own_rng(state as the op rng_state gives it, or nil: the process's) -> the former one; this coroutine draws from it on the CPU */
-static int own_rng(lua_State *L) {
-  lua_settop(L, 1);
-  ty_settle(L, "a generator is chosen");
-  ty_state *s = ty_state_of(L);
-  ty_handle *before = ty_new_handle(L, s);
-  ty_tensor *t = lua_isnil(L, 1) ? NULL : ty_check(L, 1, "own_rng", "argument 1");
-  if (t && (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0))
-    return ty_throw(L, "own_rng: argument 1 must be a generator's state, two int64 on the CPU, got %s of shape %s on %s",
-      ty_dtype_names[t->dtype], ty_shape_of(t), ty_device_of(t)->name);
-  ty_ctx *ctx = &ty_own_modes(L, s)->ctx;
-  before->t = ctx->rng;
-  ctx->rng = t ? ty_retain(t) : NULL;
-  ty_modes_share_again(L, s);
-  if (!before->t) lua_pushnil(L);
-  return 1;
-}
-
 /* default_device() -> the device of tensors for which none is given, and the name that was set; with a name: sets it, -> the former name.
  * "cuda" means the GPU that is current when a tensor is made. Other coroutines with modes of their own keep their device. */
 static int default_device(lua_State *L) {
@@ -290,7 +272,7 @@ void ty_open_gpu(lua_State *L) {
     {"set_device", set_device},
     {"get_device_properties", get_device_properties}, {"can_device_access_peer", can_device_access_peer},
     {"synchronize", synchronize}, {"sync_count", sync_count},
-    {"flag", flag}, {"own_rng", own_rng}, {"rng_state", rng_state}, {"range", range},
+    {"flag", flag}, {"rng_state", rng_state}, {"range", range},
     {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
     {"set_timed_plans", set_timed_plans}, {"timed_plans_set", timed_plans_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);

@@ -13,7 +13,7 @@ static bool is_default(const ty_modes *m, const ty_state *s) {
     if (m->ctx.stream[i]) return false;
   return m->ctx.grad_enabled && !m->ctx.autocast[0] && !m->ctx.autocast[1] && m->ctx.gpu == s->modes.ctx.gpu &&
     m->ctx.device == s->modes.ctx.device && !m->ctx.packs &&
-    !m->pinned && !m->ctx.mempool && !m->ctx.rng && !m->ctx.program && !m->ctx.map && !m->ctx.recall &&
+    !m->pinned && !m->ctx.mempool && !m->ctx.program && !m->ctx.map && !m->ctx.recall &&
     (!m->scope || m->scope == s->modes.scope);
 }
 
@@ -28,9 +28,31 @@ static ty_modes *find_modes(lua_State *L, const ty_state *s) {
   return m;
 }
 
+/* TY_R_DRAWS: the states of the generators that are drawn from, in the order of their begin; in `threads`, weak, the coroutine of each.
+ * Gives the state that this coroutine draws from: its own newest, else the newest of a coroutine that isn't suspended, so may have
+ * resumed this one; NULL: the process's. */
+static ty_tensor *rng_of(lua_State *L) {
+  ty_private(L, TY_R_DRAWS);
+  lua_getfield(L, -1, "threads");
+  int own = 0, of_other = 0;
+  for (int i = (int)lua_objlen(L, -2); i > 0 && !own; i--) {
+    lua_rawgeti(L, -1, i);
+    lua_State *owner = lua_tothread(L, -1);
+    lua_pop(L, 1);
+    if (owner == L) own = i;
+    else if (owner && !of_other && lua_status(owner) != LUA_YIELD) of_other = i;
+  }
+  lua_rawgeti(L, -2, own ? own : of_other);
+  const ty_handle *h = ty_is_handle(L, -1);
+  lua_pop(L, 3);
+  return h ? h->t : NULL;
+}
+
 ty_modes *ty_modes_of(lua_State *L, ty_state *s) {
   ty_modes *m = s->special ? find_modes(L, s) : NULL;
-  return m ? m : &s->modes;
+  if (!m) m = &s->modes;
+  m->ctx.rng = s->draws ? rng_of(L) : NULL;
+  return m;
 }
 
 /* New modes for the running coroutine, held by TY_R_MODES; the main coroutine's stay there for reuse. */
@@ -53,6 +75,7 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   if (m) return m;
   m = new_modes(L, s);
   *m = s->modes;
+  m->ctx.rng = s->draws ? rng_of(L) : NULL;
   if (m->scope && m->scope->L != L) m->scope = NULL;       /* another coroutine's scope */
   m->owner = s;
   s->special++;
@@ -72,8 +95,6 @@ static void modes_end(ty_modes *m) {
   if (!s) return;
   if (m->ctx.program) ty_program_abandon(m->ctx.program);
   while (m->ctx.map) map_leave(&m->ctx);
-  ty_release(m->ctx.rng);
-  m->ctx.rng = NULL;
   while (m->ctx.recall) ty_recall_end(&m->ctx, m->ctx.recall, true);
   m->owner = NULL;
   if (m == s->main_modes) s->main_modes = NULL;
@@ -113,6 +134,71 @@ static int set_grad_enabled(lua_State *L) {
   }
   lua_pushboolean(L, old);
   return 1;
+}
+
+/* Takes entry `out` (0: none) and those of dead coroutines out of TY_R_DRAWS. */
+static void count_draws(lua_State *L, ty_state *s, int out) {
+  ty_private(L, TY_R_DRAWS);
+  const int list = lua_gettop(L), n = (int)lua_objlen(L, list);
+  lua_getfield(L, list, "threads");
+  int kept = 0;
+  for (int i = 1; i <= n; i++) {
+    lua_rawgeti(L, list, i);
+    lua_rawgeti(L, list + 1, i);
+    if (i != out && lua_isthread(L, -1)) {
+      kept++;
+      lua_rawseti(L, list + 1, kept);
+      lua_rawseti(L, list, kept);
+    } else lua_pop(L, 2);
+  }
+  for (int i = kept + 1; i <= n; i++) {
+    lua_pushnil(L);
+    lua_rawseti(L, list, i);
+    lua_pushnil(L);
+    lua_rawseti(L, list + 1, i);
+  }
+  s->special += kept - s->draws;
+  s->draws = kept;
+  s->modes.ctx.rng = NULL;                 /* found anew where it is needed */
+  lua_settop(L, list - 1);
+}
+
+/* draw_begin(state as the op rng_state gives it): until draw_end(state) this coroutine, and those that it resumes, draw from it on the
+   CPU */
+static int draw_begin(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_settle(L, "a generator is chosen");
+  const ty_tensor *t = ty_check(L, 1, "draw", "argument 1");
+  if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0)
+    return ty_throw(L, "draw: a generator's state is two int64 on the CPU, got %s of shape %s on %s", ty_dtype_names[t->dtype],
+      ty_shape_of(t), ty_device_of(t)->name);
+  count_draws(L, s, 0);
+  lua_settop(L, 1);
+  ty_private(L, TY_R_DRAWS);
+  lua_getfield(L, 2, "threads");
+  lua_pushthread(L);
+  lua_rawseti(L, 3, s->draws + 1);
+  lua_pushvalue(L, 1);
+  lua_rawseti(L, 2, s->draws + 1);
+  s->draws++;
+  s->special++;
+  return 0;
+}
+static int draw_end(lua_State *L) {
+  ty_state *s = ty_state_of(L);
+  ty_settle(L, "a generator is chosen");
+  lua_settop(L, 1);
+  ty_private(L, TY_R_DRAWS);
+  lua_getfield(L, 2, "threads");
+  int at = (int)lua_objlen(L, 2);
+  for (bool found = false; at > 0 && !found; at -= !found) {
+    lua_rawgeti(L, 2, at);
+    lua_rawgeti(L, 3, at);
+    found = lua_rawequal(L, -2, 1) && lua_tothread(L, -1) == L;
+    lua_pop(L, 2);
+  }
+  count_draws(L, s, at);
+  return 0;
 }
 
 static int is_grad_enabled(lua_State *L) {
@@ -307,6 +393,8 @@ void ty_open_modes(lua_State *L) {
   ty_add(L, "set_grad_enabled", set_grad_enabled);
   ty_add(L, "is_grad_enabled", is_grad_enabled);
   ty_add(L, "autocast", autocast);
+  ty_add(L, "draw_begin", draw_begin);
+  ty_add(L, "draw_end", draw_end);
   ty_add(L, "map_begin", map_begin);
   ty_add(L, "map_end", map_end);
   ty_add(L, "map_in", map_in);

@@ -19,10 +19,10 @@ end
 -- Calls fn under the given seed, and restores both generators.
 function samplers.seeded(seed, fn, ...)
   local own, of_lua = core.keep(core.from_value({0, 0}, "int64")), core.math_random()
-  local before = core.gpu.own_rng(own)     -- of this coroutine alone; math.random is the Lua state's
+  core.draw_begin(own)                     -- of this coroutine; math.random is the Lua state's
   samplers.reseed(seed)
   return options.finally(function()
-    core.gpu.own_rng(before)
+    core.draw_end(own)
     if of_lua then core.math_random(of_lua) end
   end, fn, ...)
 end

@@ -362,7 +362,7 @@ def("dropout",
 def("batch_norm", "x, mean:tensor?, var:tensor?, weight:tensor?, bias:tensor?, training:bool=false, momentum:number=0.1, eps:number=1e-5",
   "each channel (dim 2) normalised by the batch's statistics (training) or the running ones, then scaled and shifted",
   function(x, mean, var, w, b, training, momentum, eps)
-    if training and modes.own.recomputing then mean, var = nil, nil end      -- the first run has updated them
+    if training and modes.now.recomputing then mean, var = nil, nil end      -- the first run has updated them
     return (ops.batch_norm_stats(x, mean, var, w, b, {training = training, momentum = momentum, eps = eps}))
   end, NN)
 def("layer_norm",

@@ -404,7 +404,7 @@ function lib.batch_norm(self, x)
     return F.batch_norm(x, nil, nil, self.weight, self.bias, {training = true, eps = self.eps})
   end
   if self.training and not momentum then momentum = self.num_batches_tracked and 1 / (self.num_batches_tracked:item() + 1) or 0 end
-  if self.training and self.num_batches_tracked and not modes.own.recomputing then      -- the op increments the count itself
+  if self.training and self.num_batches_tracked and not modes.now.recomputing then      -- the op increments the count itself
     return (ops.batch_norm_stats(x, self.running_mean, self.running_var, self.weight, self.bias,
       self.num_batches_tracked, {training = true, momentum = momentum, eps = self.eps}))
   end

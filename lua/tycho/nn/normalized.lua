@@ -45,7 +45,7 @@ function normalized.spectral_norm(m, ...)
   return install(m, name, "spectral_norm", function(self, still)
     local x, u, v = self[name .. "_orig"], self[name .. "_u"], self[name .. "_v"]
     local flat = lib.matrix_along(x, dim)
-    if self.training and not still and not modes.own.recomputing then
+    if self.training and not still and not modes.now.recomputing then
       modes.once(function()
         for _ = 1, o.n_power_iterations do
           M.copy_(v, lib.unit(ops.matmul(M.t(flat), u), o.eps))

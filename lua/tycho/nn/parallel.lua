@@ -232,8 +232,9 @@ local function check(self)
     and "it must start from all results of forward" or "set {find_unused_parameters = true} to allow that")
 end
 
-local reporting = setmetatable({}, {__mode = "k"})       -- a parameter's hook: it reports to the newest wrapper alone
--- Makes buckets of the module's parameters, and hooks that report their gradients. The hooks don't keep the wrapper.
+-- The mark of the newest wrapper around a parameter: it alone is told of gradients. A mark refers to nothing, so the table keeps nothing.
+local newest = setmetatable({}, {__mode = "k"})
+-- Makes buckets of the module's parameters, and hooks that report their gradients.
 local function attach(self)
   local params = {}
   for _, p in ipairs(self.module:parameters()) do if self.names[p] then params[#params + 1] = p end end
@@ -241,11 +242,10 @@ local function attach(self)
   begin(self)
   self.hooks = {}
   if not self.overlaps then return end
-  local weak = setmetatable({self}, {__mode = "v"})
+  local mark = {}
   for i, p in ipairs(params) do
-    if reporting[p] then reporting[p].remove() end
-    self.hooks[i] = M.register_post_accumulate_grad_hook(p, function() if weak[1] then arrived(weak[1], p) end end)
-    reporting[p] = self.hooks[i]
+    newest[p] = mark
+    self.hooks[i] = M.register_post_accumulate_grad_hook(p, function() if newest[p] == mark then arrived(self, p) end end)
   end
 end
 -- device_ids: the one GPU that the module is on, to which inputs are moved.
@@ -299,11 +299,11 @@ function Parallel:clone()
   return copy
 end
 
--- Ends the wrapper, and gives the module: gradients are this process's own from now on. A wrapper that nobody holds ends when it is
--- collected; one around the same module takes the place of an earlier one.
+-- Ends the wrapper, and gives the module: gradients are this process's own from now on. Until then a module that was wrapped exchanges
+-- its gradients, also where the wrapper isn't used any more; one that is wrapped again, in the newest wrapper only.
 function Parallel:unwrap()
   for _, hook in ipairs(self.hooks) do hook.remove() end
-  self.syncing = false
+  self.hooks, self.syncing = {}, false
   return self.module
 end
 

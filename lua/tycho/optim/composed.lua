@@ -30,7 +30,11 @@ local function class(name, defaults, own)
     no_grad(function()
       if self:reads_rate(group) and core.program.active() then group = with_rate(group, b) end
       local skip = b.found and ops.ne(b.found, 0)
-      local function write(to, new) M.copy_(to, skip and ops.where(skip, to, new) or new) end
+      local wrote
+      local function write(to, new)
+        wrote = true
+        M.copy_(to, skip and ops.where(skip, to, new) or new)
+      end
       local t = M.to(b.step, "float64") + 1
       for i, p in ipairs(b.params) do
         local copy = b.copies and b.copies[i]
@@ -38,7 +42,8 @@ local function class(name, defaults, own)
         local g = M.to(b.grads[i]:detach(), p.dtype)
         if b.scale then g = g / b.scale end
         if group.maximize then g = -g end
-        if self:rule(group, p, g, b.state[i], t, write) ~= nil then
+        wrote = false
+        if self:rule(group, p, g, b.state[i], t, write) ~= nil and not wrote then
           fail("%s: rule must call write(p, value) rather than return a value", self._name)
         end
         if copy then write(copy, M.to(p, copy.dtype)) end

@@ -208,15 +208,17 @@ local function each(self, k, i)
   end
   return v
 end
--- m: a number, or a list with one for each group.
-local function of_group(m, i) return type(m) == "table" and m[i] or m end
+local function of_group(m, i) return type(m) == "table" and m[i] or m end        -- m: a number, or a list with one for each group
+local function need_momentum(self)
+  for _, g in ipairs(self.cycle_momentum and self.optimizer.param_groups or {}) do
+    if not (g.betas or g.momentum) then fail("%s: %s has no momentum: set {cycle_momentum = false}", self._name, self.optimizer._name) end
+  end
+end
 -- With cycle_momentum, sets group i's momentum: between(its least, its greatest).
 local function set_momentum(self, i, between)
   if not self.cycle_momentum then return end
   local group, m = self.optimizer.param_groups[i], between(of_group(self.base_momentum, i), of_group(self.max_momentum, i))
-  if group.betas then group.betas = {m, group.betas[2]}
-  elseif group.momentum then group.momentum = m
-  else fail("%s: %s has no momentum: set {cycle_momentum = false}", self._name, self.optimizer._name) end
+  if group.betas then group.betas = {m, group.betas[2]} else group.momentum = m end
 end
 
 -- lr * gamma^floor(epoch / step_size)
@@ -372,6 +374,7 @@ end
 local CyclicLR = new_class("CyclicLR", "base_lr, max_lr, step_size_up=2000, step_size_down=nil, mode=triangular, \z
   gamma=1, scale_fn=nil, scale_mode=cycle, cycle_momentum=true, base_momentum=nil, max_momentum=nil")
 function CyclicLR:begin()
+  need_momentum(self)
   one_of(self, "mode", "triangular", "triangular2", "exp_range")
   one_of(self, "scale_mode", "cycle", "iterations")
   if self.scale_fn and type(self.scale_fn) ~= "function" then
@@ -400,6 +403,7 @@ local OneCycleLR = new_class("OneCycleLR",
   "max_lr, total_steps=nil, epochs=nil, steps_per_epoch=nil, pct_start=0.3, anneal_strategy=cos, cycle_momentum=true, "
   .. "base_momentum=nil, max_momentum=nil, div_factor=25, final_div_factor=1e4, three_phase=false")
 function OneCycleLR:begin()
+  need_momentum(self)
   one_of(self, "anneal_strategy", "cos", "linear")
   if not self.total_steps and self.epochs and self.steps_per_epoch then self.total_steps = self.epochs * self.steps_per_epoch end
   options.whole("OneCycleLR", "total_steps", self.total_steps, 1)
@@ -425,10 +429,8 @@ function OneCycleLR:along(step, first, top, last)
   return b + (a - b) / 2 * (1 + math.cos(math.pi * t))
 end
 function OneCycleLR:lr_at(step, base, i)
-  if step > self.total_steps - 1 then
-    if step > self.total_steps then fail("OneCycleLR: step %d is past total_steps %d", step, self.total_steps) end
-    step = self.total_steps - 1
-  end
+  if step > self.total_steps then fail("OneCycleLR: step %d is past total_steps %d", step, self.total_steps) end
+  step = math.min(step, self.total_steps - 1)
   set_momentum(self, i, function(low, high) return self:along(step, high, low, high) end)
   return self:along(step, base, each(self, "max_lr", i), base / self.final_div_factor)
 end
