@@ -109,6 +109,7 @@ static void plain_part(const plain_work *w, int64_t n, int64_t q, int64_t first,
 static bool plain_parts(const plain_work *w) {
   enum { ROOM = 1 << 26 };                 /* bytes, of all threads' columns */
   const geometry *g = &w->g;
+  /* blocks: of rows of windows, of each image and group; apart: results that don't meet; each: blocks that add to one of these */
   const int64_t blocks = (g->oh + w->many - 1) / w->many, images = w->id == TY_OP_conv2d_backward_weight ? 1 : g->n;
   const int64_t apart = images * g->groups * (w->id == TY_OP_conv2d ? blocks : 1), each = g->n * g->groups * blocks / apart;
   const int most = ty_threads_for(g->n * g->oh * w->ld / w->many * (g->c * g->kh * g->kw)),

@@ -317,7 +317,7 @@ static void vmaps_end(void *p) {
   for (ty_vmap *m = p, *outer; m; m = outer) { outer = (ty_vmap *)m->outer; ty_free(m); }
 }
 
-/* map_to(level) -> what map_back takes, before which the vmaps within the level-th don't run; nil: there are none */
+/* map_to(level): the vmaps within the level-th don't run until map_back(what this gives); nil: there are none */
 static int map_to(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = mapping(L, s);
