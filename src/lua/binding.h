@@ -192,6 +192,14 @@ void ty_gpu_unmark(void *event);
 ty_status ty_to_pinned(lua_State *L, ty_ctx *ctx, ty_tensor **t);
 ty_status ty_empty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
+/* ---- values that hold while a function runs (extents.c); slot: of the private table ---- */
+void ty_open_extents(lua_State *L, int slot);             /* the private table is on the stack's top */
+/* Pushes this coroutine's newest value; else the newest of a coroutine that isn't suspended, so may have resumed this one; or nil. */
+void ty_extent_push(lua_State *L, int slot);
+int ty_extent_begin(lua_State *L, int slot);              /* pops the value; gives how many there are */
+/* Ends this coroutine's newest value that is the one at index (0: none), and those of dropped coroutines; gives how many are left. */
+int ty_extent_end(lua_State *L, int slot, int index);
+
 /* ---- things of C that Lua holds (box.c) ---- */
 void **ty_new_box(lua_State *L, void (*end)(void *p));    /* pushes an empty box; the collector calls end with its pointer */
 /* raises where there is no box of this kind (with this end), or it has been ended */

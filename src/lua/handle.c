@@ -140,38 +140,13 @@ static bool older(const ty_handle *h, uint64_t handle, uint64_t node) {
 }
 bool ty_may_be_operand(const ty_state *s, const ty_handle *h) { return older(h, s->older_handle, s->older_node); }
 
-/* TY_R_OPERANDS: the open lists in the order of their begin; in `threads`, weak, the coroutine of each. */
-static int push_lists(lua_State *L) {
-  ty_private(L, TY_R_OPERANDS);
-  const int lists = lua_gettop(L);
-  lua_getfield(L, lists, "threads");
-  return lists;
-}
-
-/* Pushes the running coroutine's newest list; else the newest of a coroutine that isn't suspended, so may have resumed this one; or nil. */
-static void push_list(lua_State *L) {
-  const int lists = push_lists(L);
-  int of_other = 0, own = 0;
-  for (int i = (int)lua_objlen(L, lists); i > 0 && !own; i--) {
-    lua_rawgeti(L, lists + 1, i);
-    lua_State *owner = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    if (owner == L) own = i;
-    else if (owner && !of_other && lua_status(owner) != LUA_YIELD) of_other = i;
-  }
-  if (own || of_other) lua_rawgeti(L, lists, own ? own : of_other);
-  else lua_pushnil(L);
-  lua_replace(L, lists);
-  lua_settop(L, lists);
-}
-
 /* list[i]: the first handle of the i-th tensor; list[address of a tensor]: its place i, or 0 if it is known to be no operand. list.more =
  * {handle, place, ...}: further handles of these tensors. list[handle] = true: the handle has been looked at, or isn't to be. */
 void ty_collect(lua_State *L, int index) {
   const ty_handle *h = ty_is_handle(L, index);
   if (!h || !ty_may_be_operand(lua_touserdata(L, lua_upvalueindex(1)), h)) return;
   luaL_checkstack(L, 8, "operands");
-  push_list(L);
+  ty_extent_push(L, TY_R_OPERANDS);
   const int list = lua_gettop(L);
   if (lua_istable(L, list)) {
     lua_getfield(L, list, "handle");
@@ -205,33 +180,20 @@ void ty_collect(lua_State *L, int index) {
   lua_settop(L, list - 1);
 }
 
-/* Drops the lists of dead coroutines, and the one at stack index `without` (0: none); sets s->collects and the bounds for the rest. */
-static void count_lists(lua_State *L, ty_state *s, int without) {
-  const int lists = push_lists(L), n = (int)lua_objlen(L, lists);
-  int kept = 0;
+/* Ends the list at stack index `ended` (0: none); sets s->collects and the bounds for the rest. */
+static void count_lists(lua_State *L, ty_state *s, int ended) {
+  s->collects = ty_extent_end(L, TY_R_OPERANDS, ended);
   s->older_node = s->older_handle = 0;
-  for (int i = 1; i <= n; i++) {
-    lua_rawgeti(L, lists + 1, i);
-    lua_rawgeti(L, lists, i);
-    if (lua_isthread(L, -2) && !(without && lua_rawequal(L, -1, without))) {
-      lua_getfield(L, -1, "handle");
-      lua_getfield(L, -2, "node");
-      s->older_handle = TY_MAX(s->older_handle, (uint64_t)lua_tonumber(L, -2));
-      s->older_node = TY_MAX(s->older_node, (uint64_t)lua_tonumber(L, -1));
-      lua_pop(L, 2);
-      kept++;
-      lua_rawseti(L, lists, kept);
-      lua_rawseti(L, lists + 1, kept);
-    } else lua_pop(L, 2);
+  ty_private(L, TY_R_OPERANDS);
+  for (int i = 1; i <= s->collects; i++) {
+    lua_rawgeti(L, -1, i);
+    lua_getfield(L, -1, "handle");
+    lua_getfield(L, -2, "node");
+    s->older_handle = TY_MAX(s->older_handle, (uint64_t)lua_tonumber(L, -2));
+    s->older_node = TY_MAX(s->older_node, (uint64_t)lua_tonumber(L, -1));
+    lua_pop(L, 3);
   }
-  for (int i = kept + 1; i <= n; i++) {
-    lua_pushnil(L);
-    lua_rawseti(L, lists, i);
-    lua_pushnil(L);
-    lua_rawseti(L, lists + 1, i);
-  }
-  s->collects = kept;
-  lua_settop(L, lists - 1);
+  lua_pop(L, 1);
 }
 
 /* collect_into(list, leaves): opens a list of the older tensors that the running coroutine, and those that it resumes, read from now on;
@@ -247,11 +209,7 @@ static int collect_into(lua_State *L) {
   lua_setfield(L, 1, "handle");
   lua_newtable(L);
   lua_setfield(L, 1, "more");
-  const int lists = push_lists(L), n = (int)lua_objlen(L, lists) + 1;
-  lua_pushvalue(L, 1);
-  lua_rawseti(L, lists, n);
-  lua_pushthread(L);
-  lua_rawseti(L, lists + 1, n);
+  ty_extent_begin(L, TY_R_OPERANDS);
   count_lists(L, s, 0);
   return 0;
 }
@@ -273,7 +231,7 @@ static int collect(lua_State *L) {       /* collect(list): the tensors among its
 static int is_collecting(lua_State *L) { /* whether what is read now is collected: a checkpoint's function runs */
   bool collecting = ty_state_of(L)->collects > 0;
   if (collecting) {
-    push_list(L);
+    ty_extent_push(L, TY_R_OPERANDS);
     collecting = lua_istable(L, -1);
   }
   lua_pushboolean(L, collecting);

@@ -28,23 +28,11 @@ static ty_modes *find_modes(lua_State *L, const ty_state *s) {
   return m;
 }
 
-/* TY_R_DRAWS: the states of the generators that are drawn from, in the order of their begin; in `threads`, weak, the coroutine of each.
- * Gives the state that this coroutine draws from: its own newest, else the newest of a coroutine that isn't suspended, so may have
- * resumed this one; NULL: the process's. */
+/* The state of the generator that this coroutine draws from; NULL: the process's. */
 static ty_tensor *rng_of(lua_State *L) {
-  ty_private(L, TY_R_DRAWS);
-  lua_getfield(L, -1, "threads");
-  int own = 0, of_other = 0;
-  for (int i = (int)lua_objlen(L, -2); i > 0 && !own; i--) {
-    lua_rawgeti(L, -1, i);
-    lua_State *owner = lua_tothread(L, -1);
-    lua_pop(L, 1);
-    if (owner == L) own = i;
-    else if (owner && !of_other && lua_status(owner) != LUA_YIELD) of_other = i;
-  }
-  lua_rawgeti(L, -2, own ? own : of_other);
+  ty_extent_push(L, TY_R_DRAWS);
   const ty_handle *h = ty_is_handle(L, -1);
-  lua_pop(L, 3);
+  lua_pop(L, 1);
   return h ? h->t : NULL;
 }
 
@@ -136,31 +124,11 @@ static int set_grad_enabled(lua_State *L) {
   return 1;
 }
 
-/* Takes entry `out` (0: none) and those of dead coroutines out of TY_R_DRAWS. */
-static void count_draws(lua_State *L, ty_state *s, int out) {
-  ty_private(L, TY_R_DRAWS);
-  const int list = lua_gettop(L), n = (int)lua_objlen(L, list);
-  lua_getfield(L, list, "threads");
-  int kept = 0;
-  for (int i = 1; i <= n; i++) {
-    lua_rawgeti(L, list, i);
-    lua_rawgeti(L, list + 1, i);
-    if (i != out && lua_isthread(L, -1)) {
-      kept++;
-      lua_rawseti(L, list + 1, kept);
-      lua_rawseti(L, list, kept);
-    } else lua_pop(L, 2);
-  }
-  for (int i = kept + 1; i <= n; i++) {
-    lua_pushnil(L);
-    lua_rawseti(L, list, i);
-    lua_pushnil(L);
-    lua_rawseti(L, list + 1, i);
-  }
-  s->special += kept - s->draws;
-  s->draws = kept;
+/* n generators are drawn from. */
+static void set_draws(ty_state *s, int n) {
+  s->special += n - s->draws;
+  s->draws = n;
   s->modes.ctx.rng = NULL;                 /* found anew where it is needed */
-  lua_settop(L, list - 1);
 }
 
 /* draw_begin(state as the op rng_state gives it): until draw_end(state) this coroutine, and those that it resumes, draw from it on the
@@ -172,32 +140,15 @@ static int draw_begin(lua_State *L) {
   if (t->dtype != TY_I64 || t->ndim != 1 || t->shape[0] != 2 || !ty_is_contiguous(t) || ty_device_of(t)->gpu >= 0)
     return ty_throw(L, "draw: a generator's state is two int64 on the CPU, got %s of shape %s on %s", ty_dtype_names[t->dtype],
       ty_shape_of(t), ty_device_of(t)->name);
-  count_draws(L, s, 0);
+  ty_extent_end(L, TY_R_DRAWS, 0);         /* of dropped coroutines */
   lua_settop(L, 1);
-  ty_private(L, TY_R_DRAWS);
-  lua_getfield(L, 2, "threads");
-  lua_pushthread(L);
-  lua_rawseti(L, 3, s->draws + 1);
-  lua_pushvalue(L, 1);
-  lua_rawseti(L, 2, s->draws + 1);
-  s->draws++;
-  s->special++;
+  set_draws(s, ty_extent_begin(L, TY_R_DRAWS));
   return 0;
 }
 static int draw_end(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_settle(L, "a generator is chosen");
-  lua_settop(L, 1);
-  ty_private(L, TY_R_DRAWS);
-  lua_getfield(L, 2, "threads");
-  int at = (int)lua_objlen(L, 2);
-  for (bool found = false; at > 0 && !found; at -= !found) {
-    lua_rawgeti(L, 2, at);
-    lua_rawgeti(L, 3, at);
-    found = lua_rawequal(L, -2, 1) && lua_tothread(L, -1) == L;
-    lua_pop(L, 2);
-  }
-  count_draws(L, s, at);
+  set_draws(s, ty_extent_end(L, TY_R_DRAWS, 1));
   return 0;
 }
 

@@ -117,16 +117,12 @@ int luaopen_tycho_core(lua_State *L) {
   lua_newtable(L);                       /* private */
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_HANDLES);
   weak_table(L, "k"); lua_rawseti(L, -2, TY_R_MODES);
-  lua_newtable(L);
-  weak_table(L, "v"); lua_setfield(L, -2, "threads");
-  lua_rawseti(L, -2, TY_R_OPERANDS);
+  ty_open_extents(L, TY_R_OPERANDS);
+  ty_open_extents(L, TY_R_DRAWS);
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_ANCHORS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_METHODS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);
   weak_table(L, "k"); lua_rawseti(L, -2, TY_R_SCOPES);
-  lua_newtable(L);
-  weak_table(L, "v"); lua_setfield(L, -2, "threads");
-  lua_rawseti(L, -2, TY_R_DRAWS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_OWNERS);
   lua_newtable(L);                       /* metatable of handles */
   lua_pushvalue(L, -1); lua_rawseti(L, -3, TY_R_META);
