@@ -337,7 +337,7 @@ cudaError_t cudaSetDevice(int d) {
   current = d;
   return cudaSuccess;
 }
-cudaError_t cudaGetDevice(int *d) { ENTER; *d = current; return cudaSuccess; }
+cudaError_t cudaGetDevice(int *d) { *d = current; return cudaSuccess; }       /* reads the thread's own state: never made to fail */
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int d) {
   ENTER;
   memset(p, 0, sizeof *p);

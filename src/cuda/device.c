@@ -80,9 +80,10 @@ cudaError_t ty_open(int gpu) {
 }
 
 cudaError_t ty_use(int gpu) {
-  int now;                                 /* another library may have chosen a device since */
-  if (gpu == current && cudaGetDevice(&now) == cudaSuccess && now == gpu) return cudaSuccess;
-  const cudaError_t e = ty_open(gpu);
+  int now = -1;                            /* another library may have chosen a device since */
+  cudaError_t e = gpu == current ? cudaGetDevice(&now) : cudaSuccess;
+  if (e != cudaSuccess || now == gpu) return e;
+  e = ty_open(gpu);
   return e == cudaSuccess ? choose(gpu) : e;
 }
 
