@@ -102,6 +102,16 @@ describe("A coroutine suspended or dropped", function()
     others()
     drop(paused)
     others()
+    -- names that an inner call doesn't set hold on
+    local modes, inner, other = require "tycho.modes", nil, nil
+    modes.during({first_run = true, call = 1}, function()
+      coroutine.wrap(function()
+        modes.during({first_run = false}, function() inner, other = modes.now.first_run, modes.now.call end)
+      end)()
+      assert.is_true(modes.now.first_run)
+    end)
+    assert.same({false, 1}, {inner, other})
+    assert.is_nil(modes.now.first_run)
     -- what a checkpoint's function resumes is within it: statistics change once
     local before = norm.num_batches_tracked:item()
     tycho.utils.checkpoint(function(v)

@@ -12,35 +12,19 @@ end
 -- A function, or a value that can be called like one: a module.
 local function callable(fn) return type(fn) == "function" or (type(fn) == "table" and (getmetatable(fn) or {}).__call ~= nil) end
 
--- What holds while a function runs, in the coroutine that called it and in those that it resumes; not elsewhere while that one is
--- suspended, nor once it was dropped. The newest entry is the last.
-local extents = {}
-local function status(e)
-  local of = e.of.coroutine
-  return of == true and "normal" or of and coroutine.status(of) or "dead"
-end
+-- What holds while a function runs, in the coroutine that called it and in those that it resumes, as src/lua/extents.c says.
+local open = 0
 local now = setmetatable({}, {__index = function(_, name)
-  local running, found = #extents > 0 and coroutine.running() or true, nil
-  for i = #extents, 1, -1 do
-    local e = extents[i]
-    local value, of = e.values[name], e.of.coroutine
-    if value ~= nil and of == running then return value end
-    if not of then table.remove(extents, i)          -- was dropped
-    elseif value ~= nil and found == nil and status(e) == "normal" then found = value end
-  end
-  return found
+  local values = open > 0 and core.extent() or nil
+  return values and values[name]
 end})
--- Calls fn(...) and gives its results; meanwhile modes.now has these values. Names: call, the scope of the compiled call that runs; of
--- checkpoints first_run, recomputing, and unseen: their first run records no gradients whatever mode the function sets, so where it is
--- recorded or compared, the record can't show that mode.
+-- Calls fn(...) and gives its results; meanwhile modes.now has these values, and those before of other names. Names: call, the scope of the
+-- compiled call that runs; of checkpoints first_run, recomputing, and unseen: their first run records no gradients whatever mode the
+-- function sets, so where it is recorded or compared, the record can't show that mode.
 local function during(values, fn, ...)
-  local entry = {values = values, of = setmetatable({coroutine = coroutine.running() or true}, {__mode = "v"})}
-  extents[#extents + 1] = entry
-  return options.finally(function()
-    for i = #extents, 1, -1 do
-      if extents[i] == entry or status(extents[i]) == "dead" then table.remove(extents, i) end
-    end
-  end, fn, ...)
+  setmetatable(values, {__index = core.extent()})
+  open = core.extent_begin(values)
+  return options.finally(function() open = core.extent_end(values) end, fn, ...)
 end
 
 local modes = {callable = callable, now = now, during = during}

@@ -64,7 +64,7 @@ typedef struct ty_state {
 /* Registry-like slots in the state's private table, which every closure carries as its second upvalue. */
 enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R_RULES, TY_R_SHAPE_META,
        TY_R_FORMAT, TY_R_FUNCTION, TY_R_MODES_META, TY_R_SCOPES, TY_R_OWNERS, TY_R_WATCHER, TY_R_OPERANDS, TY_R_SCOPE_META,
-       TY_R_READ_RULES, TY_R_PASS, TY_R_DRAWS };
+       TY_R_READ_RULES, TY_R_PASS, TY_R_DRAWS, TY_R_EXTENTS };
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
@@ -193,7 +193,6 @@ ty_status ty_to_pinned(lua_State *L, ty_ctx *ctx, ty_tensor **t);
 ty_status ty_empty_pinned(lua_State *L, ty_ctx *ctx, const ty_meta *m, ty_tensor **out);   /* an uninitialised tensor in pinned memory */
 
 /* ---- values that hold while a function runs (extents.c); slot: of the private table ---- */
-void ty_open_extents(lua_State *L, int slot);             /* the private table is on the stack's top */
 /* Pushes this coroutine's newest value; else the newest of a coroutine that isn't suspended, so may have resumed this one; or nil. */
 void ty_extent_push(lua_State *L, int slot);
 int ty_extent_begin(lua_State *L, int slot);              /* pops the value; gives how many there are */
@@ -224,6 +223,7 @@ ty_tensor **ty_tensors_at(lua_State *L, int index, int more, int *n);
 void ty_open_errors(lua_State *L);
 void ty_open_handles(lua_State *L);
 void ty_open_modes(lua_State *L);
+void ty_open_extents(lua_State *L);
 void ty_open_ops(lua_State *L);
 void ty_open_tensor(lua_State *L);
 void ty_open_create(lua_State *L);

@@ -1,5 +1,5 @@
 /* Values that hold while a function runs, in the coroutine that called it and in those that it resumes: a checkpoint's list of operands, a
- * generator that is drawn from.
+ * generator that is drawn from, what modes.during (lua/tycho/modes.lua) sets.
  *
  * Idea: a slot of the private table lists them in the order of their begin, and in `threads`, weak, the coroutine of each. Invariant: what
  * a coroutine began holds nowhere while it is suspended, nor once it was dropped. */
@@ -10,17 +10,6 @@ static int push_lists(lua_State *L, int slot) {
   ty_private(L, slot);
   lua_getfield(L, -1, "threads");
   return lua_gettop(L) - 1;
-}
-
-void ty_open_extents(lua_State *L, int slot) {
-  lua_newtable(L);
-  lua_newtable(L);
-  lua_newtable(L);
-  lua_pushliteral(L, "v");
-  lua_setfield(L, -2, "__mode");
-  lua_setmetatable(L, -2);
-  lua_setfield(L, -2, "threads");
-  lua_rawseti(L, -2, slot);
 }
 
 void ty_extent_push(lua_State *L, int slot) {
@@ -74,4 +63,26 @@ int ty_extent_end(lua_State *L, int slot, int index) {
   }
   lua_settop(L, list - 1);
   return kept;
+}
+
+/* For modes.lua. extent_begin(value), extent_end(value) -> how many hold somewhere; extent() -> the one that holds here, or nil */
+static int extent_begin(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushinteger(L, ty_extent_begin(L, TY_R_EXTENTS));
+  return 1;
+}
+static int extent_end(lua_State *L) {
+  lua_settop(L, 1);
+  lua_pushinteger(L, ty_extent_end(L, TY_R_EXTENTS, 1));
+  return 1;
+}
+static int extent(lua_State *L) {
+  ty_extent_push(L, TY_R_EXTENTS);
+  return 1;
+}
+
+void ty_open_extents(lua_State *L) {
+  ty_add(L, "extent_begin", extent_begin);
+  ty_add(L, "extent_end", extent_end);
+  ty_add(L, "extent", extent);
 }

@@ -1,7 +1,7 @@
-/* The modes of each coroutine: gradients on or off, autocast, vmap, the current GPU and streams, a generator of its own.
+/* The modes of each coroutine: gradients on or off, autocast, vmap, the current GPU and streams; and the generator that it draws from.
  *
  * Idea: coroutines whose modes are the defaults share the state's; one that changes a mode gets its own, until they equal the defaults
- * again. Invariant: s->special counts the coroutines with modes of their own, so that none are looked up while it is 0. */
+ * again. Invariant: s->special counts the coroutines with modes of their own, and s->draws, so that nothing is looked up while it is 0. */
 #include <string.h>
 #include "binding.h"
 #include "program.h"

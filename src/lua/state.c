@@ -63,6 +63,7 @@ static int open(lua_State *L) {          /* upvalues are in place */
   ty_open_errors(L);
   ty_open_handles(L);
   ty_open_modes(L);
+  ty_open_extents(L);
   ty_open_scope(L);
   ty_open_ops(L);
   ty_open_tensor(L);
@@ -117,8 +118,11 @@ int luaopen_tycho_core(lua_State *L) {
   lua_newtable(L);                       /* private */
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_HANDLES);
   weak_table(L, "k"); lua_rawseti(L, -2, TY_R_MODES);
-  ty_open_extents(L, TY_R_OPERANDS);
-  ty_open_extents(L, TY_R_DRAWS);
+  for (int i = 0; i < 3; i++) {          /* extents.c */
+    lua_newtable(L);
+    weak_table(L, "v"); lua_setfield(L, -2, "threads");
+    lua_rawseti(L, -2, (const int[]){TY_R_OPERANDS, TY_R_DRAWS, TY_R_EXTENTS}[i]);
+  }
   weak_table(L, "v"); lua_rawseti(L, -2, TY_R_ANCHORS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_METHODS);
   lua_newtable(L); lua_rawseti(L, -2, TY_R_RULES);
