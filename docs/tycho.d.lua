@@ -7272,16 +7272,16 @@ function tycho.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
 ---@return tycho.Tensor
 function Tensor:lp_pool3d(p, kernel_size, stride, ceil_mode) end
 
---- `(x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
+--- `(x, pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
 ---@param x tycho.Tensor
----@param pad integer[]
+---@param pad any
 ---@param mode? string|table
 ---@param value? any
 ---@return tycho.Tensor
 function tycho.pad(x, pad, mode, value) end
 
---- `(pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
----@param pad integer[]
+--- `(pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
+---@param pad any
 ---@param mode? string|table
 ---@param value? any
 ---@return tycho.Tensor
@@ -9417,6 +9417,10 @@ function tycho.is_out_of_memory(err) end
 --- Whether use_deterministic_algorithms(true) is in force.
 function tycho.are_deterministic_algorithms_enabled() end
 
+tycho.compiler = {}
+--- Whether this is the call of a compiled function that is recorded, or compared with what was recorded.
+function tycho.compiler.is_compiling() end
+
 --- `(n)` how many threads CPU ops use, from 1; get_num_threads() tells. The default is OpenMP's (OMP_NUM_THREADS).
 ---@param n any
 function tycho.set_num_threads(n) end
@@ -9627,14 +9631,6 @@ function tycho.enable_grad(fn, ...) end
 ---@param b any
 function tycho.promote_types(a, b) end
 
-tycho.backends = {}
-tycho.backends.mps = {}
---- For programs that ask: there are no GPUs but CUDA's.
-function tycho.backends.mps.is_available() end
-
---- For programs that ask: there are no GPUs but CUDA's.
-function tycho.backends.mps.is_built() end
-
 --- `(device="cpu")` a random generator separate from the device's. Functions that draw take it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the same numbers as the device's own.
 ---@param device? any
 ---@return tycho.Generator
@@ -9769,16 +9765,26 @@ function tycho.autograd.is_anomaly_enabled() end
 ---@param fn any
 function tycho.autograd.detect_anomaly(fn, ...) end
 
---- `(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3})` compares the gradients of fn's results with central differences of step eps, for the float64 inputs that require grad. Returns true, or raises an error that shows the first difference.
+--- `(fn, {inputs}, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0)` compares the gradients of fn's results with central differences of step eps, for the float64 inputs that require grad. Returns true; at the first difference it raises an error that shows it, or without raise_exception returns false.
 ---@param fn any
+---@param eps? any
+---@param atol? any
+---@param rtol? any
+---@param raise_exception? any
+---@param nondet_tol? any
 ---@param options? table
-function tycho.autograd.gradcheck(fn, options) end
+function tycho.autograd.gradcheck(fn, eps, atol, rtol, raise_exception, nondet_tol, options) end
 
---- `(fn, inputs, {eps=1e-6, atol=1e-5, rtol=1e-3})` the same for the gradients of gradients.
+--- `(fn, {inputs}, grad_outputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0)` the same for the gradients of fn's results, as functions of the inputs and of the incoming gradients grad_outputs (nil: fixed numbers).
 ---@param fn any
----@param inputs any
+---@param grad_outputs any
+---@param eps? any
+---@param atol? any
+---@param rtol? any
+---@param raise_exception? any
+---@param nondet_tol? any
 ---@param options? table
-function tycho.autograd.gradgradcheck(fn, inputs, options) end
+function tycho.autograd.gradgradcheck(fn, grad_outputs, eps, atol, rtol, raise_exception, nondet_tol, options) end
 
 tycho.autograd.functional = {}
 --- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor with the result's dims, then the input's. inputs: a tensor, or a list of fn's arguments; lists are returned for lists, and for several results. create_graph: the results have a history that leads to the inputs. captured, used by func.lua: also keep a history that leads to tensors captured by fn.
@@ -11485,11 +11491,11 @@ function tycho.cuda.empty_cache() end
 --- Returns unused cached memory to the devices, and unused pinned memory to the system. Waits for the devices.
 function tycho.cuda.memory.empty_cache() end
 
---- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names: .current and .peak of "allocated_bytes.all", "active_bytes.all" and "reserved_bytes.all", .current of "allocation.all", "active.all" and "segment.all".
 ---@param device any
 function tycho.cuda.memory.memory_stats(device) end
 
---- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names, such as "allocated_bytes.all.peak".
+--- `(device)` What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments, num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's names: .current and .peak of "allocated_bytes.all", "active_bytes.all" and "reserved_bytes.all", .current of "allocation.all", "active.all" and "segment.all".
 ---@param device any
 function tycho.cuda.memory_stats(device) end
 
@@ -11792,10 +11798,10 @@ function tycho.distributed.scatter(x, list, src, group) end
 ---@param group any
 function tycho.distributed.barrier(group) end
 
---- `(list, src, group)` Sets the values of list to those of the process of rank src: any that tycho.save takes, and tensors on the CPU.
+--- `(list, src=0, group=)` sets the values of list to those of the process of rank src: any that tycho.save takes, and tensors on the CPU.
 ---@param list any
----@param src any
----@param group any
+---@param src? any
+---@param group? any
 function tycho.distributed.broadcast_object_list(list, src, group) end
 
 --- `(list, value, group)` Sets list to the values of all processes, in the order of ranks.
@@ -12977,7 +12983,7 @@ function tycho.distributions.kl_divergence(p, q) end
 ---@param options? table
 function tycho.save(path, value, options) end
 
---- `(path, device=)` the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default device; map_location is PyTorch's name for it.
+--- `(path, device=)` the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default device; map_location is PyTorch's name for it, and its mmap has no effect.
 ---@param path any
 ---@param device? any
 function tycho.load(path, device) end

@@ -205,4 +205,67 @@ describe("found at the edges", function()
       {use_reentrant = false, early_stp = true})
     helper.fails("checkpoint: context_fn isn't supported", checkpoint, print, y, {use_reentrant = false, context_fn = print})
   end)
+
+  it("gradgradcheck sees a backward whose own derivative is missing, by inputs and by incoming gradients", function()
+    local Function, check = tycho.autograd.Function, tycho.autograd.gradgradcheck
+    local x = leaf {0.5, 1}
+    local function times(backward)
+      return Function {forward = function(ctx, v) ctx:save_for_backward(v) return v * v end, backward = function(ctx, g)
+        return backward(g, ctx:saved_tensors())
+      end}.apply
+    end
+    assert.is_true(check(times(function(g, v) return g * 2 * v end), {x}))
+    local lost, linear = times(function(g, v) return g * 2 * v:detach() end), times(function(g, v) return g:detach() * 2 * v end)
+    helper.fails("gradgradcheck: input 1, element 1: the gradient is 0, differences give", check, lost, {x})
+    helper.fails("gradgradcheck: the gradient of output 1, element 1: the gradient is 0, differences give", check, linear, {x})
+    assert.is_false(check(lost, {x}, {raise_exception = false}))
+    assert.is_true(check(lost, {x}, nil, 1e-6, 100))                   -- atol, as in PyTorch's order
+    assert.is_true(check(function(v) return v ^ 3 end, x, tycho.ones(2, f64)))
+    helper.fails("gradgradcheck: argument 3 must be a tensor or a list of tensors, got", check, lost, {x}, {2})
+    assert.is_true(tycho.autograd.gradcheck(lost, {x}, 1e-6, 1e-4))
+  end)
+
+  it("gradients where nothing was read are 0", function()
+    local scores = leaf({{1, 2, 3}, {1, 2, 3}}, "float32")
+    local loss = F.cross_entropy(scores, T({1, 1}, {dtype = "int64"}), {ignore_index = 1})
+    local slope = tycho.grad(loss, scores, {create_graph = true})
+    is({{0, 0, 0}, {0, 0, 0}}, slope, 0)
+    is({{0, 0, 0}, {0, 0, 0}}, tycho.grad(slope:sum(), scores), 0)
+    local a = leaf {{1, inf}, {2, 3}}
+    local power = linalg.matrix_power(a, 0)
+    is({{1, 0}, {0, 1}}, power, 0)
+    is({{0, 0}, {0, 0}}, tycho.grad(power:sum(), a), 0)
+    for _, o in ipairs {{{4, 4}, {5, 6, 2}, "bicubic"}, {{3, 3, 3}, {5, 6, 7, 3}, "bilinear"}} do
+      local x = tycho.zeros({0, 2, unpack(o[1])}, {requires_grad = true})
+      local places = tycho.zeros({0, unpack(o[2])}, {requires_grad = true})
+      local y = F.grid_sample(x, places, {mode = o[3]})
+      assert.same({0, 2, unpack(o[2], 1, #o[1])}, y.shape)
+      y:sum():backward()
+      assert.same(x.shape, x.grad.shape)
+      assert.same(places.shape, places.grad.shape)
+    end
+  end)
+
+  it("PyTorch's names: pad of five dims, vander's N, one precision for all, compiler.is_compiling", function()
+    local x = tycho.range(1, 2 ^ 5):view(2, 2, 2, 2, 2)
+    local y = F.pad(x, {1, 0, 0, 0, 0, 0, 0, 1, 2, 0}, {value = -1})
+    assert.same({4, 3, 2, 2, 3}, y.shape)
+    assert.equal(x:sum():item() - (y:numel() - 32), y:sum():item())
+    assert.equal(17, y[4][1][1][1][2])
+    assert.same({2, 2, 2, 2, 1}, F.pad(x, {-1, 0, 0, 0, 0, 0, 0, 0, 0, 0}).shape)
+    for _, wrong in ipairs {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 1}} do helper.fails("pad: ", F.pad, x, wrong) end
+    is({{1, 2}, {1, 3}}, linalg.vander(T {2, 3}, {N = 2}))
+    local b = tycho.backends
+    b.fp32_precision = "tf32"
+    assert.same({"tf32", "tf32"}, {b.cuda.matmul.fp32_precision, b.cudnn.conv.fp32_precision})
+    b.fp32_precision = "ieee"
+    assert.same({"ieee", false}, {b.fp32_precision, b.cuda.matmul.allow_fp16_accumulation})
+    helper.fails("backends has no 'cudn_'; did you mean 'cudnn'?", function() b.cudn_ = 1 end)
+    local compiling = {}
+    local fn = tycho.compile(function(v) compiling[#compiling + 1] = tycho.compiler.is_compiling() return v * 2 end)
+    for _ = 1, 4 do fn(x) end
+    assert.is_true(compiling[#compiling])
+    assert.is_false(tycho.compiler.is_compiling())
+    helper.fails("compiler has no 'disable': a compiled function runs its Lua code", function() return tycho.compiler.disable end)
+  end)
 end)

@@ -159,6 +159,7 @@ describe("parametrizations", function()
     local other = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
     other:load_state_dict(m:state_dict())
     assert.is_true(other.weight:equal(m.weight))
+    tycho.manual_seed(1)                   -- of singular values that are nearly equal the iteration finds the largest one slowly
     local square = nn.Linear(3, 3)
     P.register_parametrization(square, "weight", Symmetric())
     nn.utils.parametrizations.spectral_norm(square)

@@ -459,90 +459,124 @@ function autograd.detect_anomaly(fn, ...)
 end
 
 ---- gradcheck ----
--- The outputs of fn(inputs) as one number: the sum of all elements times fixed weights, so that one backward checks them all. nil: no
--- output counts.
-local function weighed(fn, inputs)
-  local sum
+-- The float64 tensors among fn(inputs) through which gradients flow.
+local function outputs_of(fn, inputs)
+  local found = {}
   for _, y in ipairs {fn(unpack(inputs))} do
-    if core.is_tensor(y) and y.dtype == "float64" and y.requires_grad then
-      local w = core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7):view(y.shape)
-      local s = M.sum(y * w)
-      sum = sum and sum + s or s
-    end
+    if core.is_tensor(y) and y.dtype == "float64" and y.requires_grad then found[#found + 1] = y end
+  end
+  return found
+end
+
+-- Fixed numbers from 0.5 to 1.5 in y's shape: a sum of elements times these shows an error in any of them.
+local function weights_for(y)
+  return M.view(1 + core.ops.cos(core.ops.range(1, M.numel(y), {dtype = "float64", device = y.device}) * 1.7) / 2, y.shape)
+end
+-- The sum of all elements of tensors 1 .. n (nil: none) times weights; nil: there is no tensor.
+local function weighed(tensors, n)
+  local sum
+  for i = 1, n do
+    local s = tensors[i] and M.sum(tensors[i] * weights_for(tensors[i]))
+    sum = sum and s and sum + s or s or sum
   end
   return sum
 end
 
--- Whether each element of g (nil: 0), the gradient of total() by x, equals the central difference of step eps. k: x's place among the
--- inputs.
-local function compare_gradient(total, x, g, k, eps, atol, rtol)
+-- Whether each element of g (nil: 0), the gradient of total() by x, equals the central difference of step o.eps. place: what x is.
+local function compare_gradient(who, total, x, g, place, o)
   local flat = x:detach():view(-1)
   g = g and M.reshape(g:detach(), -1)
   for j = 1, M.numel(x) do
     local v = flat[j]
     local numeric = finally(function() flat[j] = v end, function()
-      flat[j] = v + eps
+      flat[j] = v + o.eps
       local up = total():item()
-      flat[j] = v - eps
-      return (up - total():item()) / (2 * eps)
+      flat[j] = v - o.eps
+      return (up - total():item()) / (2 * o.eps)
     end)
     local analytic = g and g[j] or 0
-    local near = math.abs(analytic - numeric) <= atol + rtol * math.abs(numeric)   -- false for NaN
+    local near = math.abs(analytic - numeric) <= o.atol + o.rtol * math.abs(numeric)   -- false for NaN
     if not near then
-      fail("gradcheck: input %d, element %d: the gradient is %.10g, differences give %.10g", k, j, analytic, numeric)
+      fail("%s: %s, element %d: the gradient is %.10g, differences give %.10g", who, place, j, analytic, numeric)
     end
   end
 end
 
--- The places of the inputs that require grad, and these inputs.
-local function leaves_of(inputs)
+-- Compares the gradients of total() by leaves, which places name, with differences.
+local function compare(who, total, leaves, places, o)
+  local sum = total()
+  local value, again = sum:item(), total():item()
+  if math.abs(value - again) > math.max(o.nondet_tol, 1e-9 * math.max(1, math.abs(value))) then       -- sums may be in another order
+    fail("%s: the function gives different values each time it is called", who)
+  end
+  local grads = sum.requires_grad and autograd.grad(sum, leaves, {allow_unused = true}) or {}
+  for k, x in ipairs(leaves) do compare_gradient(who, total, x, grads[k], places[k], o) end
+end
+
+-- The inputs that require grad, and what to call them.
+local function leaves_of(who, inputs)
   local places, leaves = {}, {}
   for i, x in ipairs(inputs) do
     if core.is_tensor(x) and x.requires_grad then
-      if x.dtype ~= "float64" then fail("gradcheck: input " .. i .. " must be float64, got " .. x.dtype) end
-      places[#places + 1], leaves[#leaves + 1] = i, x
+      if x.dtype ~= "float64" then fail("%s: input %d must be float64, got %s", who, i, x.dtype) end
+      places[#places + 1], leaves[#leaves + 1] = "input " .. i, x
     end
   end
-  if #leaves == 0 then fail("gradcheck: no input requires grad") end
-  return places, leaves
+  if #leaves == 0 then fail("%s: no input requires grad", who) end
+  return leaves, places
 end
 
--- gradcheck(fn, {inputs}, {eps=1e-6, atol=1e-5, rtol=1e-3}): compares the gradients of fn's results with central differences of step eps,
--- for the float64 inputs that require grad. Returns true, or raises an error that shows the first difference.
+-- Runs check(outputs, leaves, places), where outputs() gives fn's; false in place of an error where raise is false.
+local function checked(who, fn, inputs, raise, check)
+  options.expect(who, 1, fn, modes.callable(fn), "a function")
+  inputs = options.expect(who, 2, list(inputs), type(list(inputs)) == "table", "a tensor or a list of tensors")
+  local leaves, places = leaves_of(who, inputs)
+  local function outputs() return outputs_of(fn, inputs) end
+  local function all()
+    if #outputs() == 0 then fail("%s: no output depends on the inputs", who) end
+    check(outputs, leaves, places)
+    return true
+  end
+  if raise then return all() end
+  return (pcall(all))
+end
+
+-- gradcheck(fn, {inputs}, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0): compares the gradients of fn's results with
+-- central differences of step eps, for the float64 inputs that require grad. Returns true; at the first difference it raises an error that
+-- shows it, or without raise_exception returns false.
 autograd.gradcheck = core.define("gradcheck",
-  "fn:any, inputs:any, *, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, second:bool=false",
-  function(fn, inputs, eps, atol, rtol, second)
-    options.expect("gradcheck", 1, fn, modes.callable(fn), "a function")
-    inputs = options.expect("gradcheck", 2, list(inputs), type(list(inputs)) == "table", "a tensor or a list of tensors")
-    local places, leaves = leaves_of(inputs)
-    local function total() return weighed(fn, inputs) end
-    local sum = total()
-    if not sum then fail("gradcheck: no output depends on the inputs") end
-    local value, again = sum:item(), total():item()
-    if math.abs(value - again) > 1e-9 * math.max(1, math.abs(value)) then       -- sums may be in another order
-      fail("gradcheck: the function gives different values each time it is called")
-    end
-    local grads = autograd.grad(sum, leaves, {allow_unused = true, create_graph = second})
-    for k, x in ipairs(leaves) do compare_gradient(total, x, grads[k], places[k], eps, atol, rtol) end
-    if not second then return true end
-    local parts = {}
-    for k = 1, #leaves do if grads[k] and grads[k].requires_grad then parts[#parts + 1] = k end end
-    if #parts == 0 then return true end
-    return autograd.gradcheck(function()
-      local all = autograd.grad(total(), leaves, {allow_unused = true, create_graph = true})
-      local out = {}
-      for i, k in ipairs(parts) do out[i] = all[k] end
-      return unpack(out)
-    end, inputs, {eps = eps, atol = atol * 10, rtol = rtol * 10})
+  "fn:any, inputs:any, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, raise_exception:bool=true, nondet_tol:number=0",
+  function(fn, inputs, eps, atol, rtol, raise, nondet_tol)
+    return checked("gradcheck", fn, inputs, raise, function(outputs, leaves, places)
+      local function total()
+        local all = outputs()
+        return weighed(all, #all)
+      end
+      compare("gradcheck", total, leaves, places, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
+    end)
   end)
 
--- gradgradcheck(fn, inputs, {eps=1e-6, atol=1e-5, rtol=1e-3}): the same for the gradients of gradients.
-function autograd.gradgradcheck(fn, inputs, o)
-  local all = {second = true}
-  options.expect("gradgradcheck", 3, o, o == nil or type(o) == "table", "a table of options")
-  for k, v in pairs(o or {}) do all[k] = v end
-  return autograd.gradcheck(fn, inputs, all)
-end
+-- gradgradcheck(fn, {inputs}, grad_outputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0): the same for the gradients
+-- of fn's results, as functions of the inputs and of the incoming gradients grad_outputs (nil: fixed numbers).
+autograd.gradgradcheck = core.define("gradgradcheck",
+  "fn:any, inputs:any, grad_outputs:any?, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, raise_exception:bool=true, \z
+    nondet_tol:number=0",
+  function(fn, inputs, grad_outputs, eps, atol, rtol, raise, nondet_tol)
+    return checked("gradgradcheck", fn, inputs, raise, function(outputs, leaves, places)
+      local inner, given, all, named = leaves, {}, {unpack(leaves)}, {unpack(places)}
+      for i, y in ipairs(outputs()) do
+        local g = grad_outputs and list(grad_outputs)[i] or weights_for(y)
+        options.expect("gradgradcheck", 3, grad_outputs, core.is_tensor(g), "a tensor or a list of tensors")
+        given[i] = g:detach():clone():requires_grad_()
+        all[#all + 1], named[#named + 1] = given[i], "the gradient of output " .. i
+      end
+      local function total()
+        local grads = autograd.grad(outputs(), inner, {grad_outputs = given, create_graph = true, allow_unused = true})
+        return weighed(grads, #inner) or core.ops.zeros({}, {dtype = "float64"})
+      end
+      compare("gradgradcheck", total, all, named, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
+    end)
+  end)
 
 return options.told(autograd, "autograd", nil, {forward_ad = "use func.jvp"},
   {functional = "tycho.autograd_functional"})

@@ -4,7 +4,8 @@
 --   cuda.allow_tf32      float32 products and convolutions may round their operands to TF32: faster, 10 bits of mantissa
 --                        (cuda.matmul.allow_tf32: products alone, cudnn.allow_tf32: convolutions alone; as words, "tf32" or "ieee":
 --                        cuda.matmul.fp32_precision, cudnn.conv.fp32_precision)
---   cuda.matmul.allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction
+--   fp32_precision       the same word for both
+--   cuda.matmul.allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction, allow_fp16_accumulation
 --                        always false: products of 16-bit numbers are summed in float32
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -22,8 +23,8 @@ local function switch(of)
     fits = function(v) return type(v) == "boolean" end, needs = "a boolean"}
 end
 -- The same of TF32, by a word.
-local function precision(flag)
-  local on = switch {flag}
+local function precision(of)
+  local on = switch(of)
   return {get = function() return on.get() and "tf32" or "ieee" end, set = function(v) on.set(v == "tf32") end,
     fits = function(v) return v == "tf32" or v == "ieee" end, needs = "'tf32' or 'ieee'"}
 end
@@ -33,27 +34,26 @@ local never = {get = function() return false end, set = function() end, fits = f
 local function switches(name, list, more)
   local function find(k)
     if list[k] then return list[k] end
-    fail("backends.%s has no '%s'%s", name, tostring(k), options.suggest(k, list))
+    local known = {}
+    for _, names in ipairs {list, more or {}} do for own, v in pairs(names) do known[own] = v end end
+    fail("%s has no '%s'%s", name, tostring(k), options.suggest(k, known))
   end
   return setmetatable({}, {
     __index = function(_, k) return more and more[k] or find(k).get() end,
     __newindex = function(_, k, v)
-      if more and more[k] then fail("backends.%s.%s can't be set: set its fields", name, k) end
+      if more and more[k] then fail("%s.%s can't be set: set its fields", name, k) end
       local s = find(k)
-      if not s.fits(v) then fail("backends.%s.%s must be %s, got %s", name, k, s.needs, options.shown(v)) end
+      if not s.fits(v) then fail("%s.%s must be %s, got %s", name, k, s.needs, options.shown(v)) end
       s.set(v)
     end})
 end
 
 local products, convolutions = "allow_tf32", "conv_tf32"
-local conv = switches("cudnn.conv", {fp32_precision = precision(convolutions)})
-local backends = options.told({
-  cudnn = switches("cudnn", {benchmark = switch {"cudnn_benchmark"}, deterministic = switch {"cudnn_deterministic"},
-    allow_tf32 = switch {convolutions}}, {conv = conv}),
-  cuda = switches("cuda", {allow_tf32 = switch {products, convolutions}}, {
-    matmul = switches("cuda.matmul", {allow_tf32 = switch {products}, fp32_precision = precision(products),
-      allow_fp16_reduced_precision_reduction = never, allow_bf16_reduced_precision_reduction = never})}),
+return switches("backends", {fp32_precision = precision {products, convolutions}}, {
+  cudnn = switches("backends.cudnn", {benchmark = switch {"cudnn_benchmark"}, deterministic = switch {"cudnn_deterministic"},
+    allow_tf32 = switch {convolutions}}, {conv = switches("backends.cudnn.conv", {fp32_precision = precision {convolutions}})}),
+  cuda = switches("backends.cuda", {allow_tf32 = switch {products, convolutions}}, {
+    matmul = switches("backends.cuda.matmul", {allow_tf32 = switch {products}, fp32_precision = precision {products},
+      allow_fp16_reduced_precision_reduction = never, allow_bf16_reduced_precision_reduction = never, allow_fp16_accumulation = never})}),
   -- For programs that ask: there are no GPUs but CUDA's.
-  mps = {is_available = function() return false end, is_built = function() return false end}}, "backends")
-getmetatable(backends).__newindex = function(t, k) return t[k] end       -- there is nothing to set but what is within: the name is told
-return backends
+  mps = {is_available = function() return false end, is_built = function() return false end}})

@@ -19,13 +19,14 @@ function cuda.reset_peak_memory_stats(device) gpu.reset_peak_memory_stats(device
 function cuda.empty_cache() gpu.empty_cache() end
 -- What the allocator holds: allocated, reserved and their peaks max_allocated, max_reserved in bytes, allocations, segments,
 -- num_alloc_retries (allocations for which the cache was emptied), num_ooms, blocks (by size, {most=, used=, free=}); also by PyTorch's
--- names, such as "allocated_bytes.all.peak".
+-- names: .current and .peak of "allocated_bytes.all", "active_bytes.all" and "reserved_bytes.all", .current of "allocation.all",
+-- "active.all" and "segment.all".
 function cuda.memory_stats(device)
   local s = gpu.memory_stats(device)
   for name, now in pairs {allocated_bytes = "allocated", active_bytes = "allocated", reserved_bytes = "reserved"} do
     s[name .. ".all.current"], s[name .. ".all.peak"] = s[now], s["max_" .. now]
   end
-  s["allocation.all.current"], s["segment.all.current"] = s.allocations, s.segments
+  s["allocation.all.current"], s["active.all.current"], s["segment.all.current"] = s.allocations, s.allocations, s.segments
   return s
 end
 

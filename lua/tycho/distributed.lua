@@ -360,9 +360,11 @@ local function share(src, group, text, tensors)
   end)
 end
 
--- Sets the values of list to those of the process of rank src: any that tycho.save takes, and tensors on the CPU.
+-- broadcast_object_list(list, src=0, group=): sets the values of list to those of the process of rank src: any that tycho.save takes, and
+-- tensors on the CPU.
 function distributed.broadcast_object_list(list, src, group)
-  group, src = group_of("broadcast_object_list", group), src or 0
+  local o = options.fill("broadcast_object_list", type(src) == "table" and src or nil, {src = src or 0, group = group or false})
+  src, group = o.src, group_of("broadcast_object_list", o.group or nil)
   within("broadcast_object_list", src, group)
   if type(list) ~= "table" or core.is_tensor(list) then fail("broadcast_object_list: argument 1 must be a list, got %s", shown(list)) end
   local mine = group.ranks[group.rank + 1] == src

@@ -302,6 +302,12 @@ end
 -- Whether use_deterministic_algorithms(true) is in force.
 function tycho.are_deterministic_algorithms_enabled() return core.gpu.flag("deterministic") end
 tycho.backends = require "tycho.backends"
+tycho.compiler = options.told({}, "compiler", nil, {
+  disable = "a compiled function runs its Lua code in each call, so that any function may stand in it",
+  reset = "what was recorded goes with the compiled function: make another one",
+  cudagraph_mark_step_begin = "results are the caller's own, so that nothing has to be marked"})
+-- Whether this is the call of a compiled function that is recorded, or compared with what was recorded.
+function tycho.compiler.is_compiling() return (core.program.active()) end
 -- set_num_threads(n): how many threads CPU ops use, from 1; get_num_threads() tells. The default is OpenMP's (OMP_NUM_THREADS).
 tycho.set_num_threads, tycho.get_num_threads = core.set_num_threads, core.get_num_threads
 tycho.autograd = require "tycho.autograd"

@@ -234,10 +234,10 @@ function saving.unpack_from(text, tensor_of)
   return decode(message.tree, tensors, "a message")
 end
 
-local LOAD = "path:string, device:device?, *, map_location:device?, weights_only:bool=true"
+local LOAD = "path:string, device:device?, *, map_location:device?, weights_only:bool=true, mmap:bool=true"
 -- load(path, device=): the value that save wrote; other safetensors files, also by their .index.json, as a table of tensors; PyTorch's .pt
 -- files of tensors and plain data: code in them is never run, whatever weights_only= says. device: for the tensors, by default the default
--- device; map_location is PyTorch's name for it.
+-- device; map_location is PyTorch's name for it, and its mmap has no effect.
 saving.load = core.define("load", LOAD, function(path, device, location)
   device = device or location or core.gpu.default_device()
   if pickle.is(path) then                    -- torch.save's

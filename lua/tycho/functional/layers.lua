@@ -181,13 +181,27 @@ local function beyond(x, n, before, after, mode)
   if mode == "circular" then return ops.remainder(at - 1, n) + 1 end
   return n - ops.abs(n - 1 - ops.abs(at - 1))
 end
+-- pad_constant of any number of dims, though an op takes numbers for four.
+local function pad_constant(x, pad, value)
+  if #pad <= 8 then return ops.pad_constant(x, pad, {value = value}) end
+  local n, turned, back = M.dim(x), {}, {}
+  if #pad % 2 == 1 or #pad / 2 > n then fail("pad", "argument 2 has %d numbers; it needs two for each of up to %d dims", #pad, n) end
+  for i = 1, n do turned[i] = (i + n - 5) % n + 1 end      -- the last four dims in front of the others
+  x = ops.permute(ops.pad_constant(x, {unpack(pad, 1, 8)}, {value = value}), turned)
+  for i, d in ipairs(turned) do back[d] = i end
+  return M.contiguous(ops.permute(ops.pad_constant(x, {unpack(pad, 9)}, {value = value}), back))
+end
 def("pad",
-  "x, pad:ints, mode:enum(constant,reflect,replicate,circular)=constant, value:any?",
+  "x, pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?",
   "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's",
   function(x, pad, mode, value)
     if type(value) ~= "number" and (value == nil or type(value) == "boolean") then value = value and 1 or 0 end
     if type(value) ~= "number" then fail("pad", "value must be a number or a boolean, got %s", lib.shown(value)) end
-    if mode == "constant" then return ops.pad_constant(x, pad, {value = value}) end
+    if type(pad) ~= "table" then fail("pad", "argument 2 (pad) must be a list of whole numbers, got %s", lib.shown(pad)) end
+    for i, k in ipairs(pad) do
+      if type(k) ~= "number" or k % 1 ~= 0 then fail("pad", "item %d of pad must be a whole number, got %s", i, lib.shown(k)) end
+    end
+    if mode == "constant" then return pad_constant(x, pad, value) end
     if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
       fail("pad", "argument 2 has %d numbers; it needs two for each of up to %d dims", #pad, M.dim(x))
     end

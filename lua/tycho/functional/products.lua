@@ -113,14 +113,17 @@ def("matrix_power", "x, n:int", "a square matrix n times with itself", function(
     fail("matrix_power", "argument 1 must be square, got shape %s", tostring(x.shape))
   end
   if n < 0 then x, n = F["linalg.inv"](x), -n end
+  if n == 0 then                           -- of x too, so that its gradient is 0
+    local no, one = ops.zeros({}, {dtype = "bool", device = x.device}), ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device})
+    return ops.where(no, x, one)
+  end
   local y, n0 = nil, n
   while n > 0 do
     if n % 2 == 1 then y = y and ops.matmul(y, x) or x end
     n = math.floor(n / 2)
     if n > 0 then x = ops.matmul(x, x) end
   end
-  if n0 == 1 then return ops.clone(y) end
-  return y or M.contiguous(ops.expand(ops.eye(x.shape[M.dim(x)], {dtype = x.dtype, device = x.device}), x.shape))
+  return n0 == 1 and ops.clone(y) or y
 end)
 def("cross", "a, b, dim:int?", "vector product along a dim of size 3 (the first one that has it where nil)", function(a, b, dim)
   a, b = F.broadcast_tensors({a, b})

@@ -88,7 +88,10 @@ def("grid_sample",
       fail("grid_sample", "argument 2 (grid) has shape %s; for argument 1 of shape %s it must have %d dims, the first of size %d, \z
         the last %d", tostring(grid.shape), tostring(x.shape), dims + 2, x.shape[1], dims)
     end
-    if x.shape[1] == 0 then return ops.zeros({0, x.shape[2], unpack(grid.shape, 2, dims + 1)}, {dtype = x.dtype, device = x.device}) end
+    if x.shape[1] == 0 then                -- made of both all the same, which get gradients
+      local shape = {0, x.shape[2], unpack(grid.shape, 2, dims + 1)}
+      return M.reshape(x, shape) + M.reshape(M.to(grid, x.dtype), shape)
+    end
     if M.numel(x) == 0 then fail("grid_sample", "argument 1 of shape %s has no elements to sample", tostring(x.shape)) end
     if not M.is_floating_point(x) then x = M.to(x, lib.promote_types(x.dtype, grid.dtype)) end
     return lib.widened(x, function(wide) return gathered(wide, M.to(grid, wide.dtype), mode, padding, align) end)

@@ -190,7 +190,8 @@ R.cross_entropy_mean = {x = function(g, x, target, weight, out2, out3, ignore_in
     return ops.cross_entropy_mean_backward(g, x, target, out2, out3, weight,
       {ignore_index = ignore_index, label_smoothing = label_smoothing})
   end
-  return cross_entropy(g / out3, x, target, weight, ignore_index, label_smoothing)
+  local sum = ops.where(ops.eq(out3, 0), 1, out3)           -- 0 where all targets are ignored: then all gradients are 0
+  return cross_entropy(g / sum, x, target, weight, ignore_index, label_smoothing)
 end}
 R.ctc_paths = {logs = function(g, logs, skips, lengths, out2)
   if recording() then return ctc.gradients(g, logs, skips, lengths) end
