@@ -1,7 +1,7 @@
 /* column_loops.c's loops for one element type (typed.h). */
 
 /* Sums of n lines, each in the order in which loops.c sums a row: element i goes to lane i % TY_LANES (add), then the lanes are added by
- * halves (join). lane: TY_LANES rows of n. */
+ * halves (join), to eight in T and then in double. lane: TY_LANES rows of n. */
 static void FN(add)(T *lane, int64_t i, const T *row, int64_t n) {
   T *to = lane + i % TY_LANES * n;
   if (i < TY_LANES) for (int64_t j = 0; j < n; j++) to[j] = 0 + row[j];      /* 0 +: a lane of -0 becomes 0 too */
@@ -10,15 +10,21 @@ static void FN(add)(T *lane, int64_t i, const T *row, int64_t n) {
 
 static void FN(join)(double *sum, const T *lane, int64_t lanes, int64_t n, bool round) {
   for (int64_t at = 0; at < n; at += SIDE) {
-    const int64_t m = TY_MIN(SIDE, n - at);
-    double w[TY_LANES][SIDE];
+    const int64_t m = TY_MIN(SIDE, n - at), k = TY_MIN(lanes, 8);
+    T v[TY_LANES][SIDE];
+    double w[8][SIDE];
     for (int64_t l = 0; l < lanes; l++) {
       const T *from = lane + l * n + at;
-      if (m == SIDE) for (int j = 0; j < SIDE; j++) w[l][j] = (double)from[j];
-      else for (int j = 0; j < SIDE; j++) w[l][j] = j < m ? (double)from[j] : 0;
+      if (m == SIDE) memcpy(v[l], from, sizeof v[l]);
+      else for (int j = 0; j < SIDE; j++) v[l][j] = j < m ? from[j] : 0;
     }
-    for (int64_t h = TY_LANES / 2; h; h /= 2)
+    for (int64_t h = TY_LANES / 2; h >= 8; h /= 2)
       for (int64_t l = 0; l < h && l + h < lanes; l++)
+        for (int j = 0; j < SIDE; j++) v[l][j] += v[l + h][j];
+    for (int64_t l = 0; l < k; l++)
+      for (int j = 0; j < SIDE; j++) w[l][j] = (double)v[l][j];
+    for (int64_t h = 4; h; h /= 2)
+      for (int64_t l = 0; l < h && l + h < k; l++)
         for (int j = 0; j < SIDE; j++) w[l][j] += w[l + h][j];
     for (int64_t j = 0; j < m; j++) sum[at + j] += round ? (double)(T)w[0][j] : w[0][j];
   }

@@ -1,7 +1,8 @@
 /* Reductions' loops for one element type (typed.h), float, double or int64; A, SA: its accumulator's type and name.
  *
- * Idea: LANES partial results side by side are combined to one by halves, everywhere in the same order, so that an op gives the same bits
- * alone and in a fused kernel. An op (`reduction`) is a set of functions, constant where the loops are inlined for each op of ops.def. */
+ * Idea: LANES partial results side by side are combined to one by halves, to eight in T and then in A, everywhere in the same order, so
+ * that an op gives the same bits alone and in a fused kernel. An op (`reduction`) is a set of functions, constant where the loops are
+ * inlined for each op of ops.def. */
 #define REDUCTION FN(reduction)
 typedef struct {
   T start;                                 /* joining it, also mapped, changes nothing */
@@ -11,9 +12,8 @@ typedef struct {
 } REDUCTION;
 
 /* Combines a row to eight partial results, as far as vectors do it. */
-TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
+TY_INLINE void FN(eight_of)(REDUCTION r, T *eight, const T *xs, int64_t n) {
   T lane[LANES];
-  A wide[LANES];
   int64_t i = 0;
   EACH_OF(LANES, j) lane[j] = r.start;
   if (r.picks) i = FN(extremes_of)(r.map, r.join(1, 2) == 2, lane, xs, n);
@@ -23,48 +23,49 @@ TY_INLINE void FN(eight_of)(REDUCTION r, A *eight, const T *xs, int64_t n) {
     TAIL(T, last, xs + i, n - i, r.start);
     EACH_OF(LANES, j) lane[j] = r.join(lane[j], r.map(last[j]));
   }
-  if (r.picks) {
-    EACH_OF(16, j) lane[j] = r.join(lane[j], lane[j + 16]);
-    EACH_OF(8, j) eight[j] = (A)r.join(lane[j], lane[j + 8]);
-    return;
-  }
-  EACH_OF(LANES, j) wide[j] = (A)lane[j];
-  EACH_OF(16, j) wide[j] = r.merge(wide[j], wide[j + 16]);
-  EACH_OF(8, j) eight[j] = r.merge(wide[j], wide[j + 8]);
+  EACH_OF(16, j) lane[j] = r.join(lane[j], lane[j + 16]);
+  EACH_OF(8, j) eight[j] = r.join(lane[j], lane[j + 8]);
 }
 
 TY_INLINE void FN(row_of)(REDUCTION r, A *out, const T *x, int64_t n) {
-  A eight[8];
+  T eight[8];
+  A part[8];
   FN(eight_of)(r, eight, x, n);
+  EACH_OF(8, j) part[j] = (A)eight[j];
   for (int h = 4; h; h /= 2)
-    for (int j = 0; j < h; j++) eight[j] = r.merge(eight[j], eight[j + h]);
-  *out = eight[0];
+    for (int j = 0; j < h; j++) part[j] = r.merge(part[j], part[j + h]);
+  *out = part[0];
+}
+
+TY_INLINE void FN(turn)(T (*o)[SIDE], const T *x, int64_t step, int64_t rows, int64_t n) {
+  if (sizeof(T) == 4) transpose_4(o, SIDE, x, step, rows, n);
+  else transpose_8(o, SIDE, x, step, rows, n);
 }
 
 /* As row_of, for contiguous rows: SIDE rows side by side, short rows from the start, others once each is a vector. */
 TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t n) {
-  const A none = (A)r.join(r.start, r.map(r.start));
-  T turned[SHORT][SIDE];
-  A side[SHORT][SIDE], eight[SIDE * 8];
+  const T none = r.join(r.start, r.map(r.start));
+  T turned[SHORT][SIDE], eight[SIDE * 8];
+  A side[8][SIDE];
   for (; rows > 0; rows -= SIDE, xs += SIDE * n, o += SIDE) {
-    const int m = (int)TY_MIN(rows, SIDE), k = n < SHORT ? (int)n : 8;
+    const int m = (int)TY_MIN(rows, SIDE), k = (int)TY_MIN(n, 8);
     if (r.picks && n >= SHORT && FN(extremes_of_rows)(r.start, r.map, r.join(1, 2) == 2, o, xs, m, n)) continue;
     if (m < SIDE) {
       memset(turned, 0, sizeof turned);
       memset(eight, 0, sizeof eight);
     }
     if (n < SHORT) {
-      if (sizeof(T) == 4) transpose_4(turned, SIDE, xs, n, m, n);
-      else transpose_8(turned, SIDE, xs, n, m, n);
-      for (int j = 0; j < k; j++)
-        EACH_OF(SIDE, i) side[j][i] = r.merge((A)r.join(r.start, r.map(turned[j][i])), none);
+      FN(turn)(turned, xs, n, m, n);
+      for (int j = 0; j < n; j++) EACH_OF(SIDE, i) turned[j][i] = r.join(r.join(r.start, r.map(turned[j][i])), none);
+      for (int h = SHORT / 2; h >= 8; h /= 2)
+        for (int j = 0; j < h && j + h < n; j++) EACH_OF(SIDE, i) turned[j][i] = r.join(turned[j][i], turned[j + h][i]);
     } else {
       for (int i = 0; i < m; i++) FN(eight_of)(r, eight + i * 8, xs + i * n, n);
-      transpose_8(side, SIDE, eight, 8, SIDE, 8);
+      FN(turn)(turned, eight, 8, SIDE, 8);
     }
-    for (int h = SHORT / 2; h; h /= 2)
-      for (int j = 0; j < h && j + h < k; j++)
-        EACH_OF(SIDE, i) side[j][i] = r.merge(side[j][i], side[j + h][i]);
+    for (int j = 0; j < k; j++) EACH_OF(SIDE, i) side[j][i] = (A)turned[j][i];
+    for (int h = 4; h; h /= 2)
+      for (int j = 0; j < h && j + h < k; j++) EACH_OF(SIDE, i) side[j][i] = r.merge(side[j][i], side[j + h][i]);
     memcpy(o, side, (size_t)m * sizeof *o);
   }
 }

@@ -1,13 +1,14 @@
-/* The loops of softmax and norms along a row, for one element type (typed.h), float or double. LANES, TAIL, HALVES are loops.c's, row_sum
+/* The loops of softmax and norms along a row, for one element type (typed.h), float or double. LANES, TAIL, HALF are loops.c's, row_sum
  * is reduce_loops.h's.
  *
- * Idea: LANES partial sums side by side in T, joined in double; _columns: over rows one below another, a sum for each column.
+ * Idea: LANES partial sums side by side in T, joined as in a reduction; _columns: over rows one below another, a sum for each column.
  * Each loop's entry in ty_loops (cpu.h) says what it computes. */
 
 #define SUM_LANES(s, lane) do { \
-    double wide_[LANES]; \
-    for (int j_ = 0; j_ < LANES; j_++) wide_[j_] = (double)lane[j_]; \
-    HALVES(j_, h_, wide_[j_] += wide_[j_ + h_]) \
+    double wide_[8]; \
+    HALF(j_, h_, 16, lane[j_] += lane[j_ + h_]) \
+    for (int j_ = 0; j_ < 8; j_++) wide_[j_] = (double)(lane[j_] + lane[j_ + 8]); \
+    HALF(j_, h_, 4, wide_[j_] += wide_[j_ + h_]) HALF(j_, h_, 2, wide_[j_] += wide_[j_ + h_]) HALF(j_, h_, 1, wide_[j_] += wide_[j_ + h_]) \
     s += wide_[0]; } while (0)
 
 /* The sum of one block, TY_PART elements at most. */
