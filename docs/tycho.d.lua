@@ -9631,6 +9631,14 @@ function tycho.enable_grad(fn, ...) end
 ---@param b any
 function tycho.promote_types(a, b) end
 
+tycho.backends = {}
+tycho.backends.mps = {}
+--- For programs that ask: there are no GPUs but CUDA's.
+function tycho.backends.mps.is_available() end
+
+--- For programs that ask: there are no GPUs but CUDA's.
+function tycho.backends.mps.is_built() end
+
 --- `(device="cpu")` a random generator separate from the device's. Functions that draw take it as {generator = g}: randn, uniform_, randperm, nn.init, random_split, DataLoader, samplers. After the same manual_seed it gives the same numbers as the device's own.
 ---@param device? any
 ---@return tycho.Generator
@@ -9765,26 +9773,26 @@ function tycho.autograd.is_anomaly_enabled() end
 ---@param fn any
 function tycho.autograd.detect_anomaly(fn, ...) end
 
---- `(fn, {inputs}, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0)` compares the gradients of fn's results with central differences of step eps, for the float64 inputs that require grad. Returns true; at the first difference it raises an error that shows it, or without raise_exception returns false.
+--- `(fn, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0)` compares the gradients of fn's results with central differences of step eps, for the float64 inputs that require grad. Returns true; at the first difference it raises an error that shows it, or without raise_exception returns false.
 ---@param fn any
+---@param inputs any
 ---@param eps? any
 ---@param atol? any
 ---@param rtol? any
 ---@param raise_exception? any
 ---@param nondet_tol? any
----@param options? table
-function tycho.autograd.gradcheck(fn, eps, atol, rtol, raise_exception, nondet_tol, options) end
+function tycho.autograd.gradcheck(fn, inputs, eps, atol, rtol, raise_exception, nondet_tol) end
 
---- `(fn, {inputs}, grad_outputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0)` the same for the gradients of fn's results, as functions of the inputs and of the incoming gradients grad_outputs (nil: fixed numbers).
+--- `(fn, inputs, grad_outputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0)` the same for the gradients of fn's results, as functions of the inputs and of the incoming gradients grad_outputs (nil: fixed numbers), one for each float64 result.
 ---@param fn any
+---@param inputs any
 ---@param grad_outputs any
 ---@param eps? any
 ---@param atol? any
 ---@param rtol? any
 ---@param raise_exception? any
 ---@param nondet_tol? any
----@param options? table
-function tycho.autograd.gradgradcheck(fn, grad_outputs, eps, atol, rtol, raise_exception, nondet_tol, options) end
+function tycho.autograd.gradgradcheck(fn, inputs, grad_outputs, eps, atol, rtol, raise_exception, nondet_tol) end
 
 tycho.autograd.functional = {}
 --- `(fn, inputs, {create_graph=false})` for each result of fn and each input a tensor with the result's dims, then the input's. inputs: a tensor, or a list of fn's arguments; lists are returned for lists, and for several results. create_graph: the results have a history that leads to the inputs. captured, used by func.lua: also keep a history that leads to tensors captured by fn.

@@ -221,7 +221,15 @@ describe("found at the edges", function()
     assert.is_false(check(lost, {x}, {raise_exception = false}))
     assert.is_true(check(lost, {x}, nil, 1e-6, 100))                   -- atol, as in PyTorch's order
     assert.is_true(check(function(v) return v ^ 3 end, x, tycho.ones(2, f64)))
-    helper.fails("gradgradcheck: argument 3 must be a tensor or a list of tensors, got", check, lost, {x}, {2})
+    helper.fails("gradgradcheck: item 1 of argument 3 must be a tensor, got 2", check, lost, {x}, {2})
+    helper.fails("gradgradcheck: argument 3 must be nil or 1 tensors, one for each output", check, lost, {x}, {x, x})
+    helper.fails("gradgradcheck: argument 3 must be nil or 1 tensors", check, lost, {x}, 1e-6, 1e-5)
+    helper.fails("boom", check, function() error "boom" end, {x}, {raise_exception = false})
+    local turned, cubes = tycho.rand(2, 3, f64):t():requires_grad_(), function(v) return v ^ 3, nil, v:argmax() end
+    local before = turned:clone()
+    assert.is_true(tycho.autograd.gradcheck(cubes, turned))
+    assert.is_true(check(cubes, turned, tycho.rand(2, 3, f64):t()))
+    assert.is_true(turned:equal(before))
     assert.is_true(tycho.autograd.gradcheck(lost, {x}, 1e-6, 1e-4))
   end)
 

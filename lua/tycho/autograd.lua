@@ -461,8 +461,9 @@ end
 ---- gradcheck ----
 -- The float64 tensors among fn(inputs) through which gradients flow.
 local function outputs_of(fn, inputs)
-  local found = {}
-  for _, y in ipairs {fn(unpack(inputs))} do
+  local found, all = {}, options.pack(fn(unpack(inputs)))
+  for i = 1, all.n do
+    local y = all[i]
     if core.is_tensor(y) and y.dtype == "float64" and y.requires_grad then found[#found + 1] = y end
   end
   return found
@@ -482,35 +483,42 @@ local function weighed(tensors, n)
   return sum
 end
 
--- Whether each element of g (nil: 0), the gradient of total() by x, equals the central difference of step o.eps. place: what x is.
-local function compare_gradient(who, total, x, g, place, o)
-  local flat = x:detach():view(-1)
+-- Compares each element of g (nil: 0), the gradient of total() by x, with the central difference of step o.eps. Gives nil, or what differs.
+-- place: what x is.
+local function compare_gradient(total, x, g, place, o)
+  local own = x:detach()
+  local flat = M.reshape(own, -1)          -- of other than contiguous memory a copy
+  local function set(j, v)
+    flat[j] = v
+    if not M.is_contiguous(own) then M.copy_(own, M.view(flat, own.shape)) end
+  end
   g = g and M.reshape(g:detach(), -1)
   for j = 1, M.numel(x) do
     local v = flat[j]
-    local numeric = finally(function() flat[j] = v end, function()
-      flat[j] = v + o.eps
+    local numeric = finally(function() set(j, v) end, function()
+      set(j, v + o.eps)
       local up = total():item()
-      flat[j] = v - o.eps
+      set(j, v - o.eps)
       return (up - total():item()) / (2 * o.eps)
     end)
     local analytic = g and g[j] or 0
     local near = math.abs(analytic - numeric) <= o.atol + o.rtol * math.abs(numeric)   -- false for NaN
-    if not near then
-      fail("%s: %s, element %d: the gradient is %.10g, differences give %.10g", who, place, j, analytic, numeric)
-    end
+    if not near then return ("%s, element %d: the gradient is %.10g, differences give %.10g"):format(place, j, analytic, numeric) end
   end
 end
 
--- Compares the gradients of total() by leaves, which places name, with differences.
-local function compare(who, total, leaves, places, o)
+-- Compares the gradients of total() by leaves, which places name, with differences. Gives nil, or what is wrong.
+local function compare(total, leaves, places, o)
   local sum = total()
   local value, again = sum:item(), total():item()
   if math.abs(value - again) > math.max(o.nondet_tol, 1e-9 * math.max(1, math.abs(value))) then       -- sums may be in another order
-    fail("%s: the function gives different values each time it is called", who)
+    return "the function gives different values each time it is called"
   end
   local grads = sum.requires_grad and autograd.grad(sum, leaves, {allow_unused = true}) or {}
-  for k, x in ipairs(leaves) do compare_gradient(who, total, x, grads[k], places[k], o) end
+  for k, x in ipairs(leaves) do
+    local wrong = compare_gradient(total, x, grads[k], places[k], o)
+    if wrong then return wrong end
+  end
 end
 
 -- The inputs that require grad, and what to call them.
@@ -526,22 +534,19 @@ local function leaves_of(who, inputs)
   return leaves, places
 end
 
--- Runs check(outputs, leaves, places), where outputs() gives fn's; false in place of an error where raise is false.
+-- Runs check(outputs, leaves, places), where outputs() gives fn's. What it says is wrong becomes an error, or false where raise is false.
 local function checked(who, fn, inputs, raise, check)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   inputs = options.expect(who, 2, list(inputs), type(list(inputs)) == "table", "a tensor or a list of tensors")
   local leaves, places = leaves_of(who, inputs)
   local function outputs() return outputs_of(fn, inputs) end
-  local function all()
-    if #outputs() == 0 then fail("%s: no output depends on the inputs", who) end
-    check(outputs, leaves, places)
-    return true
-  end
-  if raise then return all() end
-  return (pcall(all))
+  if #outputs() == 0 then fail("%s: no output depends on the inputs", who) end
+  local wrong = check(outputs, leaves, places)
+  if wrong and raise then fail("%s: %s", who, wrong) end
+  return not wrong
 end
 
--- gradcheck(fn, {inputs}, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0): compares the gradients of fn's results with
+-- gradcheck(fn, inputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0): compares the gradients of fn's results with
 -- central differences of step eps, for the float64 inputs that require grad. Returns true; at the first difference it raises an error that
 -- shows it, or without raise_exception returns false.
 autograd.gradcheck = core.define("gradcheck",
@@ -552,29 +557,32 @@ autograd.gradcheck = core.define("gradcheck",
         local all = outputs()
         return weighed(all, #all)
       end
-      compare("gradcheck", total, leaves, places, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
+      return compare(total, leaves, places, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
     end)
   end)
 
--- gradgradcheck(fn, {inputs}, grad_outputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0): the same for the gradients
--- of fn's results, as functions of the inputs and of the incoming gradients grad_outputs (nil: fixed numbers).
+-- gradgradcheck(fn, inputs, grad_outputs, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=true, nondet_tol=0): the same for the gradients
+-- of fn's results, as functions of the inputs and of the incoming gradients grad_outputs (nil: fixed numbers), one for each float64 result.
 autograd.gradgradcheck = core.define("gradgradcheck",
   "fn:any, inputs:any, grad_outputs:any?, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, raise_exception:bool=true, \z
     nondet_tol:number=0",
   function(fn, inputs, grad_outputs, eps, atol, rtol, raise, nondet_tol)
     return checked("gradgradcheck", fn, inputs, raise, function(outputs, leaves, places)
-      local inner, given, all, named = leaves, {}, {unpack(leaves)}, {unpack(places)}
-      for i, y in ipairs(outputs()) do
-        local g = grad_outputs and list(grad_outputs)[i] or weights_for(y)
-        options.expect("gradgradcheck", 3, grad_outputs, core.is_tensor(g), "a tensor or a list of tensors")
-        given[i] = g:detach():clone():requires_grad_()
-        all[#all + 1], named[#named + 1] = given[i], "the gradient of output " .. i
+      local ys, given, all, named = outputs(), grad_outputs and list(grad_outputs), {unpack(leaves)}, {unpack(places)}
+      options.expect("gradgradcheck", 3, grad_outputs, not given or type(given) == "table" and #given == #ys,
+        ("nil or %d tensors, one for each output in float64 that depends on the inputs"):format(#ys))
+      local incoming = {}
+      for i, y in ipairs(ys) do
+        local g = given and given[i] or weights_for(y)
+        if not core.is_tensor(g) then fail("gradgradcheck: item %d of argument 3 must be a tensor, got %s", i, options.shown(g)) end
+        incoming[i] = M.clone(g:detach(), {memory_format = "contiguous"}):requires_grad_()
+        all[#all + 1], named[#named + 1] = incoming[i], "the gradient of output " .. i
       end
       local function total()
-        local grads = autograd.grad(outputs(), inner, {grad_outputs = given, create_graph = true, allow_unused = true})
-        return weighed(grads, #inner) or core.ops.zeros({}, {dtype = "float64"})
+        local grads = autograd.grad(outputs(), leaves, {grad_outputs = incoming, create_graph = true, allow_unused = true})
+        return weighed(grads, #leaves) or core.ops.zeros({}, {dtype = "float64"})
       end
-      compare("gradgradcheck", total, all, named, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
+      return compare(total, all, named, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
     end)
   end)
 

@@ -143,6 +143,18 @@ static ty_status make_view(ty_call *c) {
   return TY_OK;
 }
 
+/* What becomes of a gradient that a GradScaler has multiplied when op changes it. An optimizer's step, which unscales, asks itself
+   (ty_infer_optim). */
+typedef enum { REFUSED, STAYS_SCALED, IS_REPLACED } scaled_rule;
+static scaled_rule scaled_rule_of(const ty_op *op) {
+  switch (op->id) {
+    case TY_OP_mul: case TY_OP_div: case TY_OP_collective: return STAYS_SCALED;
+    case TY_OP_fill: case TY_OP_copy: return IS_REPLACED;
+    default: return REFUSED;
+  }
+}
+void ty_keep_mark(ty_tensor *t, const ty_op *op) { t->scaled = t->scaled && scaled_rule_of(op) == STAYS_SCALED; }
+
 static void changed(ty_tensor *t, const ty_op *op) {
   ty_changed(t);
   ty_keep_mark(t, op);
@@ -192,9 +204,7 @@ static ty_status check_inplace(ty_call *c, const ty_backend *b, ty_tensor *into)
   const bool number_as_bool = into->dtype == TY_BOOL && m->dtype != TY_BOOL && c->op->id != TY_OP_fill && c->op->id != TY_OP_copy;
   if ((ty_is_float((ty_dtype)m->dtype) && !ty_is_float((ty_dtype)into->dtype)) || number_as_bool)
     return misfit(c, "the result of dtype %s doesn't fit in place into dtype %s", ty_dtype_names[m->dtype], ty_dtype_names[into->dtype]);
-  const bool whole = c->op->id == TY_OP_mul || c->op->id == TY_OP_div || c->op->id == TY_OP_fill ||
-    c->op->id == TY_OP_copy || c->op->id == TY_OP_collective;
-  if (into->scaled && !whole)
+  if (into->scaled && scaled_rule_of(c->op) == REFUSED)
     return misfit(c, "the gradient is scaled by a GradScaler: call scaler:unscale_(optimizer) before it is changed");
   if (ty_device_of(into) != b)
     return misfit(c, "the result on %s doesn't fit in place into a tensor on %s", b->name, ty_device_of(into)->name);

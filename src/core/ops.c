@@ -109,7 +109,7 @@ static bool parse_default(ty_param *p, const char *s) {
   }
 }
 
-/* One parameter: name[!][?][:type[(choices)]][?][=default] */
+/* One parameter: name[!][~][?][:type[(choices)]][?][=default] */
 static bool parse_param(ty_op *op, char *s, bool keyword) {
   if (op->nparam == TY_MAXPARAM) return false;
   ty_param *p = &op->param[op->nparam];
@@ -123,6 +123,7 @@ static bool parse_param(ty_op *op, char *s, bool keyword) {
   p->type = TY_P_TENSOR;
   for (; *s; s++) {
     if (*s == '!') p->mutated = op->mutates = true;
+    else if (*s == '~') op->in_place = true;
     else if (*s == '?') p->optional = true;
     else if (*s == ':') {
       n = strcspn(++s, "(?=");
@@ -187,6 +188,12 @@ static int cast_slot(const ty_op *op) {
   return p ? p->slot : -1;
 }
 
+/* Whether all ops of its kind have an in-place form. */
+static bool changes_like_its_class(const ty_op *op) {
+  if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal") && op->nout == 1;
+  return op->cls == TY_C_RANDOM && op->nin == 1 && op->nout == 1;
+}
+
 /* Enum parameters whose choices C knows by number, with the words that ops.def must have. */
 static const struct { ty_op_id op; const char *param, *words; } numbered[] = {
   {TY_OP_cast, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)}, {TY_OP_clone, "memory_format", TY_MEMORY_FORMATS(TY_AS_TEXT)},
@@ -228,6 +235,7 @@ static void init(void) {
     ty_ops[i].shown = !strcmp(ty_ops[i].domain, "internal") && ty_ops[i].doc[0] ? ty_ops[i].doc : ty_ops[i].name;
     if (ty_sig_parse(ty_ops[i].sig, &ty_ops[i], init_error) != TY_OK) return;
     ty_ops[i].cast_first = cast_slot(&ty_ops[i]);
+    ty_ops[i].in_place |= changes_like_its_class(&ty_ops[i]);
   }
   for (ty_op *f = ty_shape_functions; f->name; f++) {
     f->shown = f->name;

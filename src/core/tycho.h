@@ -198,6 +198,7 @@ typedef struct ty_op {
   int lead;                            /* how many parameters at the front are single tensors or operands */
   bool has_list;                       /* takes a list of tensors */
   bool mutates;                        /* changes the operands that are marked "!" */
+  bool in_place;                       /* has a form that changes its first operand */
   int device;                          /* slot of the attribute that names the results' device; -1: none */
   int cast_first;                      /* slot of the attribute whose dtype operand 1 is cast to first; -1: none */
   /* From the gradient rules. Bit i of diff: operand i has a rule, which needs the operands whose bits are in save_in[i] and
@@ -276,11 +277,7 @@ void ty_augment_of(const ty_call *c, struct ty_augment *out);   /* the op augmen
 
 /* Where the tensors of an operand slot stand in ty_call.in: those of a list, or the one. */
 static inline ty_span ty_span_of(const ty_op *op, const ty_span *span, int slot) { return op->has_list ? span[slot] : (ty_span){slot, 1}; }
-/* op has changed t. A gradient that was multiplied, divided or exchanged among processes stays scaled; the other ops that
-   check_inplace (apply.c) and ty_infer_optim admit leave it unscaled. */
-static inline void ty_keep_mark(ty_tensor *t, const ty_op *op) {
-  t->scaled = t->scaled && (op->id == TY_OP_mul || op->id == TY_OP_div || op->id == TY_OP_collective);
-}
+void ty_keep_mark(ty_tensor *t, const ty_op *op);         /* op has changed t, which may be a scaled gradient */
 /* Whether numbers among the operands are rounded to c->common first. As in PyTorch, x:eq(0.1) on a 16-bit x compares with 0.1
    in x's dtype. */
 static inline bool ty_rounds_numbers(const ty_call *c) {

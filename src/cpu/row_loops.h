@@ -4,6 +4,7 @@
  * Idea: LANES partial sums side by side in T, joined as in a reduction; _columns: over rows one below another, a sum for each column.
  * Each loop's entry in ty_loops (cpu.h) says what it computes. */
 
+/* s += the sum of lane, which changes */
 #define SUM_LANES(s, lane) do { \
     double wide_[8]; \
     HALF(j_, h_, 16, lane[j_] += lane[j_ + h_]) \

@@ -1,7 +1,7 @@
 /* The op table as Lua sees it: a function for each op, functions written in Lua whose arguments are checked by the same kind of
  * signature, and the table itself for docs and specs.
  *
- * Invariant: nothing here treats one op differently from another, but for has_inplace. */
+ * Invariant: nothing here treats one op differently from another. */
 #include <stddef.h>
 #include <string.h>
 #include "binding.h"
@@ -14,15 +14,6 @@ static int op_call_inplace(lua_State *L) {
   ty_op *op = lua_touserdata(L, lua_upvalueindex(TY_UPVALUES + 1));
   ty_check_any(L, 1, op->shown, "argument 1");
   return ty_run_op(L, op, 1);
-}
-
-static bool has_inplace(const ty_op *op) {
-  static const uint16_t more[] = {TY_OP_copy, TY_OP_tril, TY_OP_triu, TY_OP_scatter, TY_OP_scatter_add, TY_OP_index_put, TY_OP_collective};
-  if (op->cls == TY_C_POINTWISE || op->cls == TY_C_SCAN) return strcmp(op->domain, "internal") && op->nout == 1;
-  if (op->cls == TY_C_RANDOM) return op->nin == 1 && op->nout == 1;
-  for (unsigned i = 0; i < sizeof more / sizeof *more; i++)
-    if (op->id == more[i]) return true;
-  return false;
 }
 
 /* shape_functions: list of {name, signature, doc, function} */
@@ -48,7 +39,7 @@ static void push_ops(lua_State *L) {
     lua_pushlightuserdata(L, &ty_ops[i]);
     ty_closure(L, op_call, 1);
     lua_setfield(L, -2, ty_ops[i].name);
-    if (has_inplace(&ty_ops[i])) {
+    if (ty_ops[i].in_place) {
       lua_pushlightuserdata(L, &ty_ops[i]);
       ty_closure(L, op_call_inplace, 1);
       lua_pushfstring(L, "%s_", ty_ops[i].name);
@@ -115,12 +106,12 @@ static int op_table(lua_State *L) {
     const ty_op *op = &ty_ops[i];
     lua_newtable(L);
     lua_pushstring(L, op->name); lua_setfield(L, -2, "name");
-    lua_pushstring(L, op->sig); lua_setfield(L, -2, "signature");
+    luaL_gsub(L, op->sig, "~", ""); lua_setfield(L, -2, "signature");
     lua_pushstring(L, op->doc); lua_setfield(L, -2, "doc");
     lua_pushstring(L, op->domain); lua_setfield(L, -2, "domain");
     lua_pushstring(L, classes[op->cls]); lua_setfield(L, -2, "class");
     lua_pushinteger(L, op->nout); lua_setfield(L, -2, "results");
-    lua_pushboolean(L, has_inplace(op)); lua_setfield(L, -2, "inplace");
+    lua_pushboolean(L, op->in_place); lua_setfield(L, -2, "inplace");
     lua_pushboolean(L, op->diff != 0); lua_setfield(L, -2, "differentiable");
     lua_pushboolean(L, op->mutates); lua_setfield(L, -2, "mutates");
     lua_pushstring(L, casts[op->cast]); lua_setfield(L, -2, "autocast");

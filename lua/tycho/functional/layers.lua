@@ -181,16 +181,6 @@ local function beyond(x, n, before, after, mode)
   if mode == "circular" then return ops.remainder(at - 1, n) + 1 end
   return n - ops.abs(n - 1 - ops.abs(at - 1))
 end
--- pad_constant of any number of dims, though an op takes numbers for four.
-local function pad_constant(x, pad, value)
-  if #pad <= 8 then return ops.pad_constant(x, pad, {value = value}) end
-  local n, turned, back = M.dim(x), {}, {}
-  if #pad % 2 == 1 or #pad / 2 > n then fail("pad", "argument 2 has %d numbers; it needs two for each of up to %d dims", #pad, n) end
-  for i = 1, n do turned[i] = (i + n - 5) % n + 1 end      -- the last four dims in front of the others
-  x = ops.permute(ops.pad_constant(x, {unpack(pad, 1, 8)}, {value = value}), turned)
-  for i, d in ipairs(turned) do back[d] = i end
-  return M.contiguous(ops.permute(ops.pad_constant(x, {unpack(pad, 9)}, {value = value}), back))
-end
 def("pad",
   "x, pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?",
   "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's",
@@ -201,10 +191,10 @@ def("pad",
     for i, k in ipairs(pad) do
       if type(k) ~= "number" or k % 1 ~= 0 then fail("pad", "item %d of pad must be a whole number, got %s", i, lib.shown(k)) end
     end
-    if mode == "constant" then return pad_constant(x, pad, value) end
     if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
       fail("pad", "argument 2 has %d numbers; it needs two for each of up to %d dims", #pad, M.dim(x))
     end
+    if mode == "constant" then return lib.pad_constant(x, pad, value) end
     local crop, more, any = {}, {}, false
     for i, k in ipairs(pad) do crop[i], more[i], any = math.min(k, 0), math.max(k, 0), any or k < 0 end
     if any and mode == "circular" then return M.pad(ops.pad_constant(x, crop), more, mode) end

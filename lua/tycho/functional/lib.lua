@@ -337,4 +337,20 @@ end
 function lib.matrix_along(x, dim) return M.flatten(M.movedim(x, dim, 1), 2) end
 function lib.unit(x, eps) return x / core.ops.clamp(M.norm(x), eps) end
 
+-- pad_constant of any number of dims, though an op takes numbers for four.
+function lib.pad_constant(x, pad, value)
+  if #pad <= 8 then return core.ops.pad_constant(x, pad, {value = value}) end
+  local n, turned, back = M.dim(x), {}, {}
+  for i = 1, #pad / 2 do
+    local d, before, after = n + 1 - i, pad[2 * i - 1], pad[2 * i]
+    if x.shape[d] + before + after < 0 then
+      lib.fail("pad", "padding %d and %d makes dim %d of shape %s negative", before, after, d, tostring(x.shape))
+    end
+  end
+  for d = 1, n do turned[d] = (d + n - 5) % n + 1 end      -- the last four dims in front of the others
+  for d, from in ipairs(turned) do back[from] = d end
+  x = core.ops.permute(core.ops.pad_constant(x, {unpack(pad, 1, 8)}, {value = value}), turned)
+  return M.contiguous(core.ops.permute(core.ops.pad_constant(x, {unpack(pad, 9)}, {value = value}), back))
+end
+
 return lib

@@ -88,7 +88,7 @@ def("grid_sample",
       fail("grid_sample", "argument 2 (grid) has shape %s; for argument 1 of shape %s it must have %d dims, the first of size %d, \z
         the last %d", tostring(grid.shape), tostring(x.shape), dims + 2, x.shape[1], dims)
     end
-    if x.shape[1] == 0 then                -- made of both all the same, which get gradients
+    if x.shape[1] == 0 then                -- no elements, but of x and grid, which get their gradients
       local shape = {0, x.shape[2], unpack(grid.shape, 2, dims + 1)}
       return M.reshape(x, shape) + M.reshape(M.to(grid, x.dtype), shape)
     end
