@@ -1,8 +1,8 @@
 /* Reductions.
  *
  * Idea: sort dims into kept and reduced ones. Where the dim innermost in memory is reduced, each result combines a row;
- * where it is kept, whole rows are combined element by element. Invariant: partial results are float64 (or int64), at
- * fixed borders, so that neither accuracy nor the bits depend on the number of threads. */
+ * where it is kept, whole rows are combined element by element. Invariant: partial results are float64 (or int64) but
+ * within a part of a row, at fixed borders, so that neither accuracy nor the bits depend on the number of threads. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
