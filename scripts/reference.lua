@@ -320,9 +320,12 @@ local function add(path, name, value, home, class, kind)
   table.insert(entry.names, {path = path, name = name, class = class, shown = entry.dot and shown:gsub(":", ".") or shown})
 end
 
+-- more: tables within t that its __index keeps, so that they can't be replaced (backends)
 local function sorted(t, keep)
-  local names = {}
-  for k, v in pairs(t) do if type(k) == "string" and not k:find "^_" and keep(v) then names[#names + 1] = k end end
+  local names, index = {}, (getmetatable(t) or {}).__index
+  for _, fields in ipairs {t, type(index) == "function" and upvalue(index, "more") or {}} do
+    for k, v in pairs(fields) do if type(k) == "string" and not k:find "^_" and keep(v) then names[#names + 1] = k end end
+  end
   table.sort(names)
   return names
 end

@@ -222,8 +222,8 @@ describe("found at the edges", function()
     assert.is_true(check(lost, {x}, nil, 1e-6, 100))                   -- atol, as in PyTorch's order
     assert.is_true(check(function(v) return v ^ 3 end, x, tycho.ones(2, f64)))
     helper.fails("gradgradcheck: item 1 of argument 3 must be a tensor, got 2", check, lost, {x}, {2})
-    helper.fails("gradgradcheck: argument 3 must be nil or 1 tensors, one for each output", check, lost, {x}, {x, x})
-    helper.fails("gradgradcheck: argument 3 must be nil or 1 tensors", check, lost, {x}, 1e-6, 1e-5)
+    helper.fails("gradgradcheck: argument 3 must be a list of one tensor for each float64 output", check, lost, {x}, {x, x})
+    helper.fails("gradgradcheck: argument 3 must be a list of one tensor", check, lost, {x}, 1e-6, 1e-5)
     helper.fails("boom", check, function() error "boom" end, {x}, {raise_exception = false})
     local turned, cubes = tycho.rand(2, 3, f64):t():requires_grad_(), function(v) return v ^ 3, nil, v:argmax() end
     local before = turned:clone()
@@ -269,6 +269,8 @@ describe("found at the edges", function()
     b.fp32_precision = "ieee"
     assert.same({"ieee", false}, {b.fp32_precision, b.cuda.matmul.allow_fp16_accumulation})
     helper.fails("backends has no 'cudn_'; did you mean 'cudnn'?", function() b.cudn_ = 1 end)
+    helper.fails("backends.cudnn can't be set: set its fields", function() b.cudnn = 1 end)
+    helper.fails("pad: item 2 of argument 2 (pad) must be a whole number, got 0.5", F.pad, x, {1, 0.5})
     local compiling = {}
     local fn = tycho.compile(function(v) compiling[#compiling + 1] = tycho.compiler.is_compiling() return v * 2 end)
     for _ = 1, 4 do fn(x) end

@@ -508,7 +508,7 @@ local function compare_gradient(total, x, g, place, o)
 end
 
 -- Compares the gradients of total() by leaves, which places name, with differences. Gives nil, or what is wrong.
-local function compare(total, leaves, places, o)
+local function compare(o, total, leaves, places)
   local sum = total()
   local value, again = sum:item(), total():item()
   if math.abs(value - again) > math.max(o.nondet_tol, 1e-9 * math.max(1, math.abs(value))) then       -- sums may be in another order
@@ -534,15 +534,17 @@ local function leaves_of(who, inputs)
   return leaves, places
 end
 
--- Runs check(outputs, leaves, places), where outputs() gives fn's. What it says is wrong becomes an error, or false where raise is false.
-local function checked(who, fn, inputs, raise, check)
+-- Compares the gradients of what prepare gives: total(), its leaves, and what to call them. prepare gets outputs(), which gives fn's, these
+-- outputs, the inputs that require grad, and what to call those. What is wrong becomes an error, or false unless o.raise.
+local function checked(who, fn, inputs, o, prepare)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   inputs = options.expect(who, 2, list(inputs), type(list(inputs)) == "table", "a tensor or a list of tensors")
   local leaves, places = leaves_of(who, inputs)
   local function outputs() return outputs_of(fn, inputs) end
-  if #outputs() == 0 then fail("%s: no output depends on the inputs", who) end
-  local wrong = check(outputs, leaves, places)
-  if wrong and raise then fail("%s: %s", who, wrong) end
+  local ys = outputs()
+  if #ys == 0 then fail("%s: no output depends on the inputs", who) end
+  local wrong = compare(o, prepare(outputs, ys, leaves, places))
+  if wrong and o.raise then fail("%s: %s", who, wrong) end
   return not wrong
 end
 
@@ -552,12 +554,9 @@ end
 autograd.gradcheck = core.define("gradcheck",
   "fn:any, inputs:any, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, raise_exception:bool=true, nondet_tol:number=0",
   function(fn, inputs, eps, atol, rtol, raise, nondet_tol)
-    return checked("gradcheck", fn, inputs, raise, function(outputs, leaves, places)
-      local function total()
-        local all = outputs()
-        return weighed(all, #all)
-      end
-      return compare(total, leaves, places, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
+    local o = {eps = eps, atol = atol, rtol = rtol, raise = raise, nondet_tol = nondet_tol}
+    return checked("gradcheck", fn, inputs, o, function(outputs, ys, leaves, places)
+      return function() return weighed(outputs(), #ys) end, leaves, places
     end)
   end)
 
@@ -567,11 +566,11 @@ autograd.gradgradcheck = core.define("gradgradcheck",
   "fn:any, inputs:any, grad_outputs:any?, eps:number=1e-6, atol:number=1e-5, rtol:number=1e-3, raise_exception:bool=true, \z
     nondet_tol:number=0",
   function(fn, inputs, grad_outputs, eps, atol, rtol, raise, nondet_tol)
-    return checked("gradgradcheck", fn, inputs, raise, function(outputs, leaves, places)
-      local ys, given, all, named = outputs(), grad_outputs and list(grad_outputs), {unpack(leaves)}, {unpack(places)}
+    local o = {eps = eps, atol = atol, rtol = rtol, raise = raise, nondet_tol = nondet_tol}
+    return checked("gradgradcheck", fn, inputs, o, function(outputs, ys, leaves, places)
+      local given, all, named, incoming = grad_outputs and list(grad_outputs), {unpack(leaves)}, {unpack(places)}, {}
       options.expect("gradgradcheck", 3, grad_outputs, not given or type(given) == "table" and #given == #ys,
-        ("nil or %d tensors, one for each output in float64 that depends on the inputs"):format(#ys))
-      local incoming = {}
+        ("a list of one tensor for each float64 output that depends on the inputs, %d in all"):format(#ys))
       for i, y in ipairs(ys) do
         local g = given and given[i] or weights_for(y)
         if not core.is_tensor(g) then fail("gradgradcheck: item %d of argument 3 must be a tensor, got %s", i, options.shown(g)) end
@@ -582,7 +581,7 @@ autograd.gradgradcheck = core.define("gradgradcheck",
         local grads = autograd.grad(outputs(), leaves, {grad_outputs = incoming, create_graph = true, allow_unused = true})
         return weighed(grads, #leaves) or core.ops.zeros({}, {dtype = "float64"})
       end
-      return compare(total, all, named, {eps = eps, atol = atol, rtol = rtol, nondet_tol = nondet_tol})
+      return total, all, named
     end)
   end)
 

@@ -49,19 +49,11 @@ local function switches(name, list, more)
 end
 
 local products, convolutions = "allow_tf32", "conv_tf32"
-local backends = options.told({
+return switches("backends", {fp32_precision = precision {products, convolutions}}, {
   cudnn = switches("backends.cudnn", {benchmark = switch {"cudnn_benchmark"}, deterministic = switch {"cudnn_deterministic"},
     allow_tf32 = switch {convolutions}}, {conv = switches("backends.cudnn.conv", {fp32_precision = precision {convolutions}})}),
   cuda = switches("backends.cuda", {allow_tf32 = switch {products, convolutions}}, {
     matmul = switches("backends.cuda.matmul", {allow_tf32 = switch {products}, fp32_precision = precision {products},
       allow_fp16_reduced_precision_reduction = never, allow_bf16_reduced_precision_reduction = never, allow_fp16_accumulation = never})}),
   -- For programs that ask: there are no GPUs but CUDA's.
-  mps = {is_available = function() return false end, is_built = function() return false end}}, "backends")
-local all, meta = switches("backends", {fp32_precision = precision {products, convolutions}}), getmetatable(backends)
-local tell = meta.__index
-function meta.__index(t, k) return k == "fp32_precision" and all[k] or tell(t, k) end
-function meta.__newindex(t, k, v)
-  if k ~= "fp32_precision" then tell(t, k) end           -- there is nothing else to set but what is within: the name is told
-  all[k] = v
-end
-return backends
+  mps = {is_available = function() return false end, is_built = function() return false end}})

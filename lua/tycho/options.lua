@@ -135,10 +135,10 @@ function options.expect(who, n, v, ok, what)
   return v
 end
 
--- Raises unless v is a whole number from least.
+-- Raises unless v is a whole number, from least where that is given.
 function options.whole(who, name, v, least)
-  if type(v) ~= "number" or v < least or v % 1 ~= 0 or v >= 2 ^ 53 then
-    fail("%s: %s must be a whole number from %d, got %s", who, name, least, options.shown(v))
+  if type(v) ~= "number" or v < (least or -2 ^ 53) or v % 1 ~= 0 or v >= 2 ^ 53 then
+    fail("%s: %s must be a whole number%s, got %s", who, name, least and (" from %d"):format(least) or "", options.shown(v))
   end
   return v
 end

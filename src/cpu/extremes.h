@@ -45,8 +45,7 @@ TY_INLINE bool FN(extremes_of_rows)(T start, T (*map)(T), bool greatest, A *o, c
     EACH_OF(16, j) best[j] = FN(pick)(greatest, best[j], best[j + 16]);
     EACH_OF(8, j) eight[row * 8 + j] = FN(pick)(greatest, best[j], best[j + 8]);
   }
-  if (sizeof(T) == 4) transpose_4(side, SIDE, eight, 8, SIDE, 8);
-  else transpose_8(side, SIDE, eight, 8, SIDE, 8);
+  transpose_words(sizeof(T), side, SIDE, eight, 8, SIDE, 8);
   for (int h = 4; h; h /= 2)
     for (int j = 0; j < h; j++) EACH_OF(SIDE, i) side[j][i] = FN(pick)(greatest, side[j][i], side[j + h][i]);
   for (int i = 0; i < rows; i++) o[i] = (A)side[0][i];

@@ -37,11 +37,6 @@ TY_INLINE void FN(row_of)(REDUCTION r, A *out, const T *x, int64_t n) {
   *out = part[0];
 }
 
-TY_INLINE void FN(turn)(T (*o)[SIDE], const T *x, int64_t step, int64_t rows, int64_t n) {
-  if (sizeof(T) == 4) transpose_4(o, SIDE, x, step, rows, n);
-  else transpose_8(o, SIDE, x, step, rows, n);
-}
-
 /* As row_of, for contiguous rows: SIDE rows side by side, short rows from the start, others once each is a vector. */
 TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t n) {
   const T none = r.join(r.start, r.map(r.start));
@@ -55,13 +50,13 @@ TY_INLINE void FN(rows_of)(REDUCTION r, A *o, const T *xs, int64_t rows, int64_t
       memset(eight, 0, sizeof eight);
     }
     if (n < SHORT) {
-      FN(turn)(turned, xs, n, m, n);
+      transpose_words(sizeof(T), turned, SIDE, xs, n, m, n);
       for (int j = 0; j < n; j++) EACH_OF(SIDE, i) turned[j][i] = r.join(r.join(r.start, r.map(turned[j][i])), none);
       for (int h = SHORT / 2; h >= 8; h /= 2)
         for (int j = 0; j < h && j + h < n; j++) EACH_OF(SIDE, i) turned[j][i] = r.join(turned[j][i], turned[j + h][i]);
     } else {
       for (int i = 0; i < m; i++) FN(eight_of)(r, eight + i * 8, xs + i * n, n);
-      FN(turn)(turned, eight, 8, SIDE, 8);
+      transpose_words(sizeof(T), turned, SIDE, eight, 8, SIDE, 8);
     }
     for (int j = 0; j < k; j++) EACH_OF(SIDE, i) side[j][i] = (A)turned[j][i];
     for (int h = 4; h; h /= 2)

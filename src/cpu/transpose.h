@@ -59,3 +59,6 @@ TRANSPOSE(4, uint32_t, 4,
   for (int k = 0; k < 4; k++) b[k] = a[k];)
 TRANSPOSE(8, uint64_t, 2, b[0] = MIX(a[0], a[1], 0, 2); b[1] = MIX(a[0], a[1], 1, 3);)
 #endif
+TY_INLINE void transpose_words(size_t size, void *o, int64_t os, const void *x, int64_t xs, int64_t n, int64_t m) {     /* size: 4 or 8 */
+  (size == 4 ? transpose_4 : transpose_8)(o, os, x, xs, n, m);
+}

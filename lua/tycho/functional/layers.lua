@@ -3,6 +3,7 @@
 -- Idea: the ops know the two-dimensional case: one dim is two, one of size 1; other padding modes index the input before the convolution.
 -- Inputs without a batch get one for the call. Invariant: modules hold state, functions none.
 local core = require "tycho.core"
+local options = require "tycho.options"
 local modes = require "tycho.modes"
 local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
@@ -181,6 +182,20 @@ local function beyond(x, n, before, after, mode)
   if mode == "circular" then return ops.remainder(at - 1, n) + 1 end
   return n - ops.abs(n - 1 - ops.abs(at - 1))
 end
+-- pad_constant of any number of dims, though an op takes numbers for four.
+local function pad_constant(x, pad, value)
+  if #pad <= 8 then return ops.pad_constant(x, pad, {value = value}) end
+  local n, turned, back = M.dim(x), {}, {}
+  for i = 1, #pad / 2 do
+    local d, before, after = n + 1 - i, pad[2 * i - 1], pad[2 * i]
+    if x.shape[d] + before + after < 0 then
+      fail("pad", "padding %d and %d makes dim %d of shape %s negative", before, after, d, tostring(x.shape))
+    end
+  end
+  for d = 1, n do turned[d], back[d] = (d + n - 5) % n + 1, (d + 3) % n + 1 end         -- the last four dims in front of the others
+  x = ops.permute(ops.pad_constant(x, {unpack(pad, 1, 8)}, {value = value}), turned)
+  return M.contiguous(ops.permute(ops.pad_constant(x, {unpack(pad, 9)}, {value = value}), back))
+end
 def("pad",
   "x, pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?",
   "x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's",
@@ -188,13 +203,11 @@ def("pad",
     if type(value) ~= "number" and (value == nil or type(value) == "boolean") then value = value and 1 or 0 end
     if type(value) ~= "number" then fail("pad", "value must be a number or a boolean, got %s", lib.shown(value)) end
     if type(pad) ~= "table" then fail("pad", "argument 2 (pad) must be a list of whole numbers, got %s", lib.shown(pad)) end
-    for i, k in ipairs(pad) do
-      if type(k) ~= "number" or k % 1 ~= 0 then fail("pad", "item %d of pad must be a whole number, got %s", i, lib.shown(k)) end
-    end
+    for i, k in ipairs(pad) do options.whole("pad", "item " .. i .. " of argument 2 (pad)", k) end
     if #pad % 2 == 1 or #pad / 2 > M.dim(x) then
       fail("pad", "argument 2 has %d numbers; it needs two for each of up to %d dims", #pad, M.dim(x))
     end
-    if mode == "constant" then return lib.pad_constant(x, pad, value) end
+    if mode == "constant" then return pad_constant(x, pad, value) end
     local crop, more, any = {}, {}, false
     for i, k in ipairs(pad) do crop[i], more[i], any = math.min(k, 0), math.max(k, 0), any or k < 0 end
     if any and mode == "circular" then return M.pad(ops.pad_constant(x, crop), more, mode) end

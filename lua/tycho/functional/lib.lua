@@ -324,7 +324,7 @@ end
 -- A weight's dim by its number, or 0 for the whole weight (also false, PyTorch's None); and the norm over all dims except that one.
 function lib.norm_dim(who, dim, w)
   if dim == 0 or dim == false then return 0 end
-  return lib.wrap(who, given.whole(who, "dim", dim, -math.huge), M.dim(w))
+  return lib.wrap(who, given.whole(who, "dim", dim), M.dim(w))
 end
 function lib.norm_but(x, dim)
   if dim == 0 then return M.norm(x) end
@@ -336,21 +336,5 @@ end
 -- A weight as the matrix whose rows are its entries along dim; and x divided by its norm, or by eps if that is larger.
 function lib.matrix_along(x, dim) return M.flatten(M.movedim(x, dim, 1), 2) end
 function lib.unit(x, eps) return x / core.ops.clamp(M.norm(x), eps) end
-
--- pad_constant of any number of dims, though an op takes numbers for four.
-function lib.pad_constant(x, pad, value)
-  if #pad <= 8 then return core.ops.pad_constant(x, pad, {value = value}) end
-  local n, turned, back = M.dim(x), {}, {}
-  for i = 1, #pad / 2 do
-    local d, before, after = n + 1 - i, pad[2 * i - 1], pad[2 * i]
-    if x.shape[d] + before + after < 0 then
-      lib.fail("pad", "padding %d and %d makes dim %d of shape %s negative", before, after, d, tostring(x.shape))
-    end
-  end
-  for d = 1, n do turned[d] = (d + n - 5) % n + 1 end      -- the last four dims in front of the others
-  for d, from in ipairs(turned) do back[from] = d end
-  x = core.ops.permute(core.ops.pad_constant(x, {unpack(pad, 1, 8)}, {value = value}), turned)
-  return M.contiguous(core.ops.permute(core.ops.pad_constant(x, {unpack(pad, 9)}, {value = value}), back))
-end
 
 return lib
