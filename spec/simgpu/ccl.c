@@ -38,7 +38,7 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
   task *t = ty_malloc(sizeof *t);          /* never freed: a graph may repeat it */
   if (!t) return ty_no_memory(ctx, "distributed");
   *t = (task){comm, *m};
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, sim_task(s, carry_out, t));
   return TY_OK;
 }

@@ -24,7 +24,7 @@ static bool takes_other_plan(int gpu, const ty_k_product *p) {
 ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream *s, bool *sums) {
   *sums = p->row_sums != NULL;
   const bool other = p->dtype <= TY_BF16 && takes_other_plan(gpu, p);
-  return ty_launched(c, gpu, other ? sim_multiply_backwards(p, s->s) : ty_k_multiply(p, s->s));
+  return ty_cuda_launched(c, gpu, other ? sim_multiply_backwards(p, s->s) : ty_k_multiply(p, s->s));
 }
 
 ty_status ty_dnn_convolve(ty_call *c, int gpu, const ty_k_convolution *a, ty_stream *s, bool *taken) {
@@ -41,7 +41,7 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   if (!*taken) return TY_OK;
   ty_given x = ty_given_of(a);
   ty_status st = ty_give(c, gpu, a, s->s, &x);
-  if (st == TY_OK) st = ty_launched(c, gpu, sim_attend(a, &x.k, s->s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, sim_attend(a, &x.k, s->s));
   ty_given_end(&x);
   return st;
 }

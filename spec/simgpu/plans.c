@@ -37,7 +37,7 @@ ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor
   *out = &room;
   return TY_OK;
 }
-ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
+ty_status ty_cuda_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
   (void)c; (void)gpu; (void)d; (void)ndim; (void)shape;
   *out = &room;
   return TY_OK;
@@ -47,14 +47,14 @@ ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, 
   return TY_OK;
 }
 void ty_given_end(ty_given *x) { (void)x; }
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { (void)c; (void)gpu; (void)e; return TY_OK; }
+ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e) { (void)c; (void)gpu; (void)e; return TY_OK; }
 int64_t ty_numel(const ty_tensor *t) { (void)t; return 0; }
 void ty_release(ty_tensor *t) { (void)t; }
-cudaError_t ty_use(int gpu) { (void)gpu; return cudaSuccess; }
+cudaError_t ty_cuda_use(int gpu) { (void)gpu; return cudaSuccess; }
 ty_stream *ty_captures(int gpu) { (void)gpu; return NULL; }
 bool ty_ever_captured(void) { return false; }
-void ty_count_sync(void) {}
-cudaError_t ty_device_wait(bool insist) { return (void)insist, cudaDeviceSynchronize(); }
+void ty_cuda_count_sync(void) {}
+cudaError_t ty_cuda_wait(bool insist) { return (void)insist, cudaDeviceSynchronize(); }
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) { return mode; }
 
 static target device;

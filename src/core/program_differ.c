@@ -45,58 +45,56 @@ static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
   ty_release(t);
 }
 
-ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
-  event *e = &was->event[i];
-  ty_status s = TY_OK;
-  ty_modes_set(ctx, &e->modes);
-  ctx->device = e->modes.place;
-  memcpy(ctx->stream, e->stream, sizeof e->stream);
-  if (e->kind == EVENT_APPLY) {
-    ty_tensor *out[TY_MAXOUT] = {NULL};
-    ty_attr at[TY_MAXATTR];                /* a copy: apply makes dims and indices count from 0, in place */
-    ty_operand *in = ty_malloc(sizeof *in * (size_t)TY_MAX(e->nin, 1));
-    if (!in) return ty_program_no_memory(ctx);
-    memcpy(at, e->at, sizeof *at * (size_t)e->op->nattr);
-    for (int i = 0; i < e->nin; i++) { in[i] = e->in[i]; in[i].t = e->actual[i]; }
-    s = ty_apply(ctx, e->op, in, e->nin, e->span, at, e->target, out);
-    ty_free(in);
-    for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
-      if (e->placeholder[j] && !e->failed) take_place(p, e->placeholder[j], out[j]);
-      ty_release(out[j]);
-    }
-    return e->failed && s != TY_OOM ? TY_OK : s;
+static ty_status redo_apply(ty_ctx *ctx, ty_program *p, event *e) {
+  ty_tensor *out[TY_MAXOUT] = {NULL};
+  ty_attr at[TY_MAXATTR];                  /* a copy: apply makes dims and indices count from 0, in place */
+  ty_operand *in = ty_malloc(sizeof *in * (size_t)TY_MAX(e->nin, 1));
+  if (!in) return ty_program_no_memory(ctx);
+  memcpy(at, e->at, sizeof *at * (size_t)e->op->nattr);
+  for (int i = 0; i < e->nin; i++) { in[i] = e->in[i]; in[i].t = e->actual[i]; }
+  const ty_status s = ty_apply(ctx, e->op, in, e->nin, e->span, at, e->target, out);
+  ty_free(in);
+  for (int j = 0; s == TY_OK && j < TY_MAX(e->op->nout, e->target ? 1 : 0); j++) {
+    if (e->placeholder[j] && !e->failed) take_place(p, e->placeholder[j], out[j]);
+    ty_release(out[j]);
   }
-  if (e->kind == EVENT_DETACH) {
-    ty_tensor *t;
-    TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
-    take_place(p, e->placeholder[0], t);
-    ty_release(t);
-    return TY_OK;
-  }
-  if (e->kind == EVENT_FUNCTION)
-    return ty_program_function(ctx, e->function, e->actual, e->nroot, e->actual + e->nroot, e->nin - e->nroot);
-  if (e->kind == EVENT_REACHED) {
-    const int nleaf = e->nin - e->nroot;
-    bool others, *found = ty_malloc(sizeof(bool) * (size_t)TY_MAX(nleaf, 1));
-    if (!found) return ty_program_no_memory(ctx);
-    s = ty_reached(ctx, e->actual, e->nroot, e->actual + e->nroot, nleaf, found, &others);
-    ty_free(found);
-    return s;
-  }
-  if (e->kind == EVENT_LEAF) return ty_set_requires_grad(ctx, e->actual[0], e->on);
-  if (e->kind == EVENT_GRAD) {
-    ty_tensor *leaf = e->leaf[0].leaf;
-    TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));
-    ty_retain(e->actual[0]);
-    ty_release(leaf->grad);
-    leaf->grad = e->actual[0];
-    return TY_OK;
-  }
+  return e->failed && s != TY_OOM ? TY_OK : s;
+}
+
+static ty_status redo_detach(ty_ctx *ctx, ty_program *p, event *e) {
+  ty_tensor *t;
+  TY_TRY(ty_program_detach(ctx, e->actual[0], &t));
+  take_place(p, e->placeholder[0], t);
+  ty_release(t);
+  return TY_OK;
+}
+
+static ty_status redo_reached(ty_ctx *ctx, event *e) {
+  const int nleaf = e->nin - e->nroot;
+  bool others, *found = ty_malloc(sizeof(bool) * (size_t)TY_MAX(nleaf, 1));
+  if (!found) return ty_program_no_memory(ctx);
+  const ty_status s = ty_reached(ctx, e->actual, e->nroot, e->actual + e->nroot, nleaf, found, &others);
+  ty_free(found);
+  return s;
+}
+
+static ty_status redo_grad(ty_ctx *ctx, event *e) {
+  ty_tensor *leaf = e->leaf[0].leaf;
+  TY_TRY(ty_program_grad(ctx, leaf, e->actual[0]));
+  ty_retain(e->actual[0]);
+  ty_release(leaf->grad);
+  leaf->grad = e->actual[0];
+  return TY_OK;
+}
+
+/* at: the pass's event */
+static ty_status redo_backward(ty_ctx *ctx, ty_program *p, ty_recording *was, int at) {
+  event *e = &was->event[at];
   const int nin = e->nin - 2 * e->nroot;
   ty_tensor **result = ty_malloc(sizeof(ty_tensor *) * (size_t)TY_MAX(nin, 1));
   if (!result) return ty_program_no_memory(ctx);
-  s = ty_told(ctx, p, was, i + 1, e->end, e->actual, e->actual + e->nroot, e->nroot, e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin,
-    result, e->opts, NULL);
+  const ty_status s = ty_told(ctx, p, was, at + 1, e->end, e->actual, e->actual + e->nroot, e->nroot,
+    e->with_inputs ? e->actual + 2 * e->nroot : NULL, nin, result, e->opts, NULL);
   for (int i = 0; s == TY_OK && i < e->nleaf; i++) {
     leaf_change *l = &e->leaf[i];
     if (!l->placeholder || !l->leaf->grad) continue;
@@ -110,6 +108,25 @@ ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
   }
   ty_free(result);
   return s;
+}
+
+ty_status ty_redo(ty_ctx *ctx, ty_program *p, ty_recording *was, int i) {
+  event *e = &was->event[i];
+  ty_modes_set(ctx, &e->modes);
+  ctx->device = e->modes.place;
+  memcpy(ctx->stream, e->stream, sizeof e->stream);
+  switch (e->kind) {
+    case EVENT_APPLY: return redo_apply(ctx, p, e);
+    case EVENT_DETACH: return redo_detach(ctx, p, e);
+    case EVENT_FUNCTION:
+      return ty_program_function(ctx, e->function, e->actual, e->nroot, e->actual + e->nroot, e->nin - e->nroot);
+    case EVENT_REACHED: return redo_reached(ctx, e);
+    case EVENT_LEAF: return ty_set_requires_grad(ctx, e->actual[0], e->on);
+    case EVENT_GRAD: return redo_grad(ctx, e);
+    case EVENT_BACKWARD: return redo_backward(ctx, p, was, i);
+    case EVENT_RULE: break;                /* within a pass, which does it */
+  }
+  return TY_OK;
 }
 
 /* Undoes what the first n events did to leaves' requires_grad. */

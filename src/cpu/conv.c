@@ -104,26 +104,27 @@ static void plain_part(const plain_work *w, int64_t n, int64_t q, int64_t first,
   }
 }
 
-/* Parts whose results don't meet are shared among the threads, if there are enough of them; else each product is. Each thread has columns
- * of its own, of a row of windows at least, which may be long. */
+/* Parts whose results don't meet are shared among the threads, if there are enough of them; else each product is: forward, blocks of rows
+ * of windows; an image's groups; for the weight, groups. Each thread has columns of its own, of a row of windows at least, which may be
+ * long. */
 static bool plain_parts(const plain_work *w) {
   enum { ROOM = 1 << 26 };                 /* bytes, of all threads' columns */
   const geometry *g = &w->g;
-  /* blocks: of rows of windows, of each image and group; apart: results that don't meet; each: blocks that add to one of these */
-  const int64_t blocks = (g->oh + w->many - 1) / w->many, images = w->id == TY_OP_conv2d_backward_weight ? 1 : g->n;
-  const int64_t apart = images * g->groups * (w->id == TY_OP_conv2d ? blocks : 1), each = g->n * g->groups * blocks / apart;
+  const bool forward = w->id == TY_OP_conv2d, weight = w->id == TY_OP_conv2d_backward_weight;
+  const int64_t blocks = (g->oh + w->many - 1) / w->many;      /* of rows of windows, of each image and group */
+  const int64_t apart = (weight ? 1 : g->n) * g->groups * (forward ? blocks : 1);
   const int most = ty_threads_for(g->n * g->oh * w->ld / w->many * (g->c * g->kh * g->kw)),
     threads = 2 * apart >= most && w->room * (size_t)most <= ROOM ? (int)TY_MIN(apart, most) : 1;
-  char *col = ty_scratch(w->room * (size_t)threads);
-  if (!col) return false;
+  char *memory = ty_scratch(w->room * (size_t)threads);
+  if (!memory) return false;
   #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
-  for (int64_t t = 0; t < apart; t++)
-    for (int64_t i = 0; i < each; i++) {
-      const int64_t block = w->id == TY_OP_conv2d ? t % blocks : i % blocks, part = w->id == TY_OP_conv2d ? t / blocks : t;
-      const int64_t n = w->id == TY_OP_conv2d_backward_weight ? i / blocks : part / g->groups, q = part % g->groups;
-      plain_part(w, n, q, block * w->many, col + w->room * (size_t)omp_get_thread_num());
-    }
-  ty_scratch_free(col);
+  for (int64_t t = 0; t < apart; t++) {
+    char *const col = memory + w->room * (size_t)omp_get_thread_num();
+    const int64_t part = forward ? t / blocks : t, block = forward ? t % blocks : 0, n = weight ? 0 : part / g->groups;
+    for (int64_t i = n; i < (weight ? g->n : n + 1); i++)
+      for (int64_t j = block; j < (forward ? block + 1 : blocks); j++) plain_part(w, i, part % g->groups, j * w->many, col);
+  }
+  ty_scratch_free(memory);
   return true;
 }
 

@@ -268,74 +268,80 @@ static void put_slabs(const plan *p, const slabs *s, ty_tensor *o, const ty_tens
   }
 }
 
-static ty_status put_in(ty_call *c) {
-  ty_tensor *x = c->in[0].t, *o = c->out[0], *v = c->in[1].t, *same = NULL, *laid = NULL;
-  bool add = c->at[TY_AT_index_put_accumulate].i;
-  plan p;
-  ty_meta m = {.dtype = x->dtype};
-  int n = 0;
-  /* the indexed shape: what index would give */
-  {
-    ty_call k = *c;
-    ty_attr at[1] = {c->at[TY_AT_index_put_dims]};
-    k.op = &ty_ops[TY_OP_index];
-    k.at = at;
-    k.span[1] = c->span[2];
-    TY_TRY(k.op->infer(&k));
-    m.ndim = k.meta[0].ndim;
-    memcpy(m.shape, k.meta[0].shape, sizeof m.shape);
-    n = m.ndim;
+/* A view of v that is broadcast to the indexed shape, which is what index would give. */
+static ty_status broadcast_value(ty_call *c, const ty_tensor *v, ty_tensor *b) {
+  ty_call k = *c;
+  ty_attr at[1] = {c->at[TY_AT_index_put_dims]};
+  k.op = &ty_ops[TY_OP_index];
+  k.at = at;
+  k.span[1] = c->span[2];
+  TY_TRY(k.op->infer(&k));
+  *b = *v;
+  b->ndim = (uint8_t)k.meta[0].ndim;
+  for (int i = 0; i < b->ndim; i++) {
+    const int q = i - (b->ndim - v->ndim);
+    b->shape[i] = k.meta[0].shape[i];
+    b->stride[i] = q < 0 || v->shape[q] == 1 ? 0 : v->stride[q];
   }
+  return TY_OK;
+}
+
+/* Replaces *b by a contiguous copy: b may repeat memory, as a sum's gradient does. *laid: to be released. */
+static ty_status lay_out(ty_call *c, ty_tensor *b, ty_tensor **laid) {
+  ty_meta m = {.dtype = b->dtype, .ndim = b->ndim};
+  memcpy(m.shape, b->shape, sizeof m.shape);
+  TY_TRY(ty_empty(c->ctx, c->out[0]->storage->backend, &m, laid));
+  TY_TRY(ty_copy_into(c->ctx, *laid, b));
+  *b = **laid;
+  return TY_OK;
+}
+
+/* o[the plan's positions] = b, or + b: by rows of b, by slabs, or one position after another. number: b is one, without a backend. */
+static ty_status put_plan(ty_call *c, const plan *p, ty_tensor *b, bool add, bool number) {
+  ty_tensor *o = c->out[0], *laid = NULL;
+  const int64_t row = ty_numel(&p->rest);
+  const ty_dtype d = (ty_dtype)o->dtype;
+  const int n = b->ndim;
+  slabs by;
+  TY_TRY(begin(c));
+  if (!row) return TY_OK;
+  const bool fits = !add || d == TY_F32 || d == TY_F64, by_rows = fits && p->place == 0 && rest_is_run(p);
+  const bool by_slabs = fits && !by_rows && as_slabs(c, o, o, &by);
+  bool rows = by_rows && (row == 1 || (n > p->inum && b->stride[n - 1] == 1));
+  for (int k = p->inum; rows && k < n - 1; k++) rows = b->stride[k] == b->stride[k + 1] * b->shape[k + 1];
   ty_status s = TY_OK;
+  if ((by_rows ? !rows : by_slabs && !ty_is_contiguous(b)) && !number) {
+    s = lay_out(c, b, &laid);
+    rows = by_rows;
+  }
+  if (s == TY_OK && rows) put_rows(p, o, b, row, add);
+  else if (s == TY_OK && by_slabs && ty_is_contiguous(b)) put_slabs(p, &by, o, b, add);
+  else for (int64_t i = 0; i < p->n && s == TY_OK; i++) {
+    ty_tensor dst = p->rest, src = result_at(p, b, i);
+    dst.storage = o->storage;
+    dst.offset = o->offset + p->offset[i];
+    s = copy_at(c, &dst, &src, add);
+  }
+  ty_release(laid);
+  return s;
+}
+
+static ty_status put_in(ty_call *c) {
+  const ty_dtype d = (ty_dtype)c->in[0].t->dtype;
   double number;
   ty_storage store = {.data = &number};
-  ty_tensor num = {.dtype = x->dtype, .storage = &store};
-  if (!v) {
-    if (c->in[1].kind == TY_FLOAT) ty_set(&number, (ty_dtype)x->dtype, c->in[1].f);
-    else ty_set_int(&number, (ty_dtype)x->dtype, c->in[1].i);
-    v = &num;
-  } else {
-    TY_TRY(ty_cast(c->ctx, v, (ty_dtype)x->dtype, &same));
-    v = same;
-  }
-  ty_tensor b = *v;                        /* broadcast to the indexed shape */
-  b.ndim = (uint8_t)n;
-  for (int i = 0; i < n; i++) {
-    int q = i - (n - v->ndim);
-    b.shape[i] = m.shape[i];
-    b.stride[i] = q < 0 || v->shape[q] == 1 ? 0 : v->stride[q];
-  }
-  s = make_plan(c, o, 2, n, m.shape, &p);  /* o has x's shape, but its own strides */
+  ty_tensor num = {.dtype = d, .storage = &store}, *v = c->in[1].t, *same = NULL, b;
+  if (v) TY_TRY(ty_cast(c->ctx, v, d, &same));
+  else if (c->in[1].kind == TY_FLOAT) ty_set(&number, d, c->in[1].f);
+  else ty_set_int(&number, d, c->in[1].i);
+  plan p;
+  ty_status s = broadcast_value(c, v ? same : &num, &b);
+  if (s == TY_OK) s = make_plan(c, c->out[0], 2, b.ndim, b.shape, &p);     /* the result has x's shape, but its own strides */
   if (s == TY_OK) {
-    s = begin(c);
-    int64_t row = ty_numel(&p.rest);
-    ty_dtype d = (ty_dtype)o->dtype;
-    slabs by;
-    const bool fits = !add || d == TY_F32 || d == TY_F64, by_rows = fits && p.place == 0 && rest_is_run(&p);
-    const bool by_slabs = fits && !by_rows && as_slabs(c, o, o, &by);
-    bool rows = by_rows && (row == 1 || (b.ndim > p.inum && b.stride[n - 1] == 1));
-    for (int k = p.inum; rows && k < n - 1; k++) rows = b.stride[k] == b.stride[k + 1] * b.shape[k + 1];
-    /* b may repeat memory, as a sum's gradient does */
-    if ((by_rows ? !rows : by_slabs && !ty_is_contiguous(&b)) && same && row && s == TY_OK) {
-      m.dtype = x->dtype;
-      s = ty_empty(c->ctx, x->storage->backend, &m, &laid);
-      if (s == TY_OK) s = ty_copy_into(c->ctx, laid, &b);
-      if (s == TY_OK) b = *laid;
-      rows = by_rows && s == TY_OK;
-    }
-    const bool in_slabs = by_slabs && ty_is_contiguous(&b);
-    if (s == TY_OK && rows) put_rows(&p, o, &b, row, add);
-    else if (s == TY_OK && in_slabs) put_slabs(&p, &by, o, &b, add);
-    for (int64_t i = 0; i < p.n && row && s == TY_OK && !rows && !in_slabs; i++) {
-      ty_tensor dst = p.rest, src = result_at(&p, &b, i);
-      dst.storage = o->storage;
-      dst.offset = o->offset + p.offset[i];
-      s = copy_at(c, &dst, &src, add);
-    }
+    s = put_plan(c, &p, &b, c->at[TY_AT_index_put_accumulate].i, !v);
     ty_scratch_free(p.offset);
   }
   ty_release(same);
-  ty_release(laid);
   return s;
 }
 

@@ -6,20 +6,22 @@
 
 #define BAND 32768         /* bytes of a band */
 
-typedef struct {
+typedef struct job job;
+struct job {
   ty_pool p;
   ty_pool_loop loop;
+  void (*task)(const job *w, int64_t t, char *memory);       /* does task t; memory: the thread's own */
   ty_loop_type k;
   int size;                             /* bytes of an element in memory */
   void (*load)(void *, const void *, int64_t, int64_t);      /* 16-bit data to float32, or NULL; and back */
   void (*store)(void *, int64_t, const void *, int64_t);
-  bool back;
+  bool max, last, back;                    /* maxima, also without positions; channels last; a gradient */
   char *x, *y;                             /* pixels, windows */
   int64_t *idx;                            /* positions; NULL for means */
   int64_t n, part, parts;                  /* images, or groups of planes; rows of windows (back: channels) in a task; tasks of each */
   int64_t planes;                          /* 0: channels lie side by side */
   size_t x_bytes, y_bytes, bytes;          /* a thread's transposed or converted pixels and windows; all that it needs */
-} job;
+};
 
 /* What window i reads along dim (0: rows, 1: columns); padded: the mean counts padding. */
 static ty_window window(const ty_pool *p, bool padded, int dim, int64_t i) {
@@ -40,7 +42,8 @@ static int64_t reach(const ty_pool *p, int64_t from, int64_t to, int64_t *top) {
   return TY_MAX(p->rows[to - 1].hi - *top, 0);
 }
 
-static void channels(const job *w, int64_t t) {
+static void channels(const job *w, int64_t t, char *memory) {
+  (void)memory;
   const ty_pool *p = &w->p;
   const int64_t in = t / w->parts * p->h * p->w * p->c, out = t / w->parts * p->oh * p->ow * p->c, from = t % w->parts * w->part;
   w->loop(p, w->x + in * w->size, w->y + out * w->size, w->idx ? w->idx + out : NULL, from, TY_MIN(from + w->part, w->back ? p->c : p->oh));
@@ -116,57 +119,69 @@ static void cut_planes(job *w) {
   cut_bands(w);
 }
 
-/* large: pixels, small: windows and their positions (idx); all channels-last or all contiguous. max: maxima, also without positions. */
-static ty_status pool(ty_call *c, ty_tensor *large, ty_tensor *small, ty_tensor *idx, bool max, bool last, bool back) {
+/* Chooses the loop and how it goes over memory, and cuts the tasks for so many threads. */
+static void choose(job *w, ty_dtype d, int64_t threads) {
+  ty_pool *p = &w->p;
+  const ty_loops *l = ty_cpu_loops();
+  const bool last = w->last && p->c > 1, flat = w->max && !w->idx && p->ow > 3 && !last && !ty_is_16bit(d);
+  w->loop = l->pool[flat ? TY_POOL_PLANE : (w->max ? TY_POOL_MAX : TY_POOL_AVG) | (w->back ? TY_POOL_BACK : 0)][w->k];
+  w->task = channels;
+  if (flat) {
+    w->task = plane;
+    w->n *= p->c;
+    w->part = p->oh;
+    w->bytes = (size_t)(p->w * w->size + 63) / 64 * 64;
+  } else if (ty_is_16bit(d)) {
+    w->task = widened;
+    w->load = l->load[d][TY_IN_F32];
+    w->store = l->store[d][TY_IN_F32];
+    cut_bands(w);
+  } else if (last) w->part = w->n >= threads ? TY_MAX(p->c, p->oh) : w->back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
+  else if (w->idx && w->back) {            /* plane by plane, by positions */
+    w->n *= p->c;
+    w->part = p->c = 1;
+  } else {
+    w->task = planes;
+    cut_planes(w);
+  }
+  w->parts = ((w->back && !w->bytes ? p->c : p->oh) + w->part - 1) / w->part;
+}
+
+/* large: pixels, small: windows, and their positions; all channels-last or all contiguous. w has max, last and back. */
+static ty_status pool(ty_call *c, job *w, ty_tensor *large, ty_tensor *small, ty_tensor *positions) {
   const int d = large->ndim - 3, threads = ty_threads_for(ty_numel(large) * 2);
-  job w = {.k = large->dtype == TY_F64, .size = ty_itemsize(large), .back = back, .x = ty_data(large),
-           .y = ty_data(small), .idx = idx ? ty_data(idx) : NULL, .n = d ? large->shape[0] : 1};
-  ty_pool *p = &w.p;
-  *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
-    .ow = small->shape[d + 2], .dilation = {1, 1}};
   const ty_windows v = ty_windows_of(c);
+  w->k = large->dtype == TY_F64;
+  w->size = ty_itemsize(large);
+  w->x = ty_data(large);
+  w->y = ty_data(small);
+  w->idx = positions ? ty_data(positions) : NULL;
+  w->n = d ? large->shape[0] : 1;
+  ty_pool *p = &w->p;
+  *p = (ty_pool){.c = large->shape[d], .h = large->shape[d + 1], .w = large->shape[d + 2], .oh = small->shape[d + 1],
+    .ow = small->shape[d + 2], .dilation = {1, 1}, .divisor = (double)v.divisor};
   for (int i = 0; i < 2; i++) {
     p->kernel[i] = v.kernel[i];
     p->stride[i] = v.stride[i];
     p->padding[i] = v.padding[i];
     p->dilation[i] = v.dilation[i];
   }
-  p->divisor = (double)v.divisor;
-  if (max && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
+  if (w->max && p->h * p->w >= INT32_MAX) return ty_fail(c, "planes of %lld elements are too large", (long long)(p->h * p->w));
   ty_window *windows = ty_scratch(sizeof *windows * (size_t)(p->oh + p->ow));
   if (!windows) return ty_no_memory(c->ctx, c->op->shown);
   for (int64_t i = 0; i < p->oh; i++) windows[i] = window(p, v.include_pad, 0, i);
   for (int64_t j = 0; j < p->ow; j++) windows[p->oh + j] = window(p, v.include_pad, 1, j);
   p->rows = windows;
   p->cols = windows + p->oh;
-  const bool flat = max && !idx && p->ow > 3 && !(last && p->c > 1) && !ty_is_16bit((ty_dtype)large->dtype);
-  w.loop = ty_cpu_loops()->pool[flat ? TY_POOL_PLANE : (max ? TY_POOL_MAX : TY_POOL_AVG) | (back ? TY_POOL_BACK : 0)][w.k];
-  if (flat) {
-    w.n *= p->c;
-    w.part = p->oh;
-    w.bytes = (size_t)(p->w * w.size + 63) / 64 * 64;
-  } else if (ty_is_16bit((ty_dtype)large->dtype)) {
-    w.load = ty_cpu_loops()->load[large->dtype][TY_IN_F32];
-    w.store = ty_cpu_loops()->store[large->dtype][TY_IN_F32];
-    cut_bands(&w);
-  } else if (last && p->c > 1) w.part = w.n >= threads ? TY_MAX(p->c, p->oh) : back ? (p->c / threads / 16 + 1) * 16 : p->oh / threads + 1;
-  else if (idx && back) {                  /* plane by plane, by positions */
-    w.n *= p->c;
-    w.part = p->c = 1;
-  } else cut_planes(&w);
-  w.parts = ((back && !w.bytes ? p->c : p->oh) + w.part - 1) / w.part;
-  char *memory = w.bytes ? ty_scratch(w.bytes * (size_t)threads) : NULL;
-  if (w.bytes && !memory) {
-    ty_scratch_free(windows);
-    return ty_no_memory(c->ctx, c->op->shown);
-  }
+  choose(w, (ty_dtype)large->dtype, threads);
+  char *memory = w->bytes ? ty_scratch(w->bytes * (size_t)threads) : NULL;
+  const ty_status st = w->bytes && !memory ? ty_no_memory(c->ctx, c->op->shown) : TY_OK;
   #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t t = 0; t < w.n * w.parts; t++)
-    if (!w.bytes) channels(&w, t);
-    else (flat ? plane : w.planes ? planes : widened)(&w, t, memory + w.bytes * (size_t)omp_get_thread_num());
+  for (int64_t t = 0; t < (st == TY_OK ? w->n * w->parts : 0); t++)
+    w->task(w, t, memory ? memory + w->bytes * (size_t)omp_get_thread_num() : NULL);
   ty_scratch_free(windows);
   ty_scratch_free(memory);
-  return TY_OK;
+  return st;
 }
 
 static bool is_last(const ty_call *c) {
@@ -176,15 +191,14 @@ static bool is_last(const ty_call *c) {
 
 static ty_status run(ty_call *c) {
   const int id = c->op->id;
-  const bool back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward;
-  ty_tensor *result = c->out[0], *in, *idx = NULL;
-  const bool last = is_last(c);
-  ty_status (*const laid_out)(ty_ctx *, ty_tensor *, ty_tensor **) = last ? ty_channels_last : ty_contiguous;
+  job w = {.last = is_last(c), .max = id == TY_OP_max_pool2d_backward || id == TY_OP_max_pool2d_values || c->op->nout > 1,
+    .back = id == TY_OP_max_pool2d_backward || id == TY_OP_avg_pool2d_backward || id == TY_OP_adaptive_avg_pool2d_backward};
+  ty_status (*const laid_out)(ty_ctx *, ty_tensor *, ty_tensor **) = w.last ? ty_channels_last : ty_contiguous;
+  ty_tensor *in, *idx = NULL;
   TY_TRY(laid_out(c->ctx, c->in[0].t, &in));
   ty_status s = id == TY_OP_max_pool2d_backward ? laid_out(c->ctx, c->in[1].t, &idx) : TY_OK;
-  const bool max = id == TY_OP_max_pool2d_backward || id == TY_OP_max_pool2d_values || c->op->nout > 1;
-  if (s == TY_OK && back) s = pool(c, result, in, idx, max, last, true);
-  else if (s == TY_OK) s = pool(c, in, result, c->op->nout > 1 ? c->out[1] : NULL, max, last, false);
+  if (s == TY_OK && w.back) s = pool(c, &w, c->out[0], in, idx);
+  else if (s == TY_OK) s = pool(c, &w, in, c->out[0], c->op->nout > 1 ? c->out[1] : NULL);
   ty_release(in);
   ty_release(idx);
   return s;

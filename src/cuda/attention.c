@@ -21,9 +21,9 @@ static ty_k_heads heads_of(const ty_tensor *t) {
 ty_status ty_give(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, ty_given *x) {
   const int64_t n = x->k.shape[0] * x->k.shape[1] * x->k.shape[2] * x->k.ld;
   if (a->mask.p) {
-    TY_TRY(ty_new(c, gpu, TY_F32, 1, &n, &x->bias));
+    TY_TRY(ty_cuda_new(c, gpu, TY_F32, 1, &n, &x->bias));
     x->k.bias = ty_data(x->bias);
-    TY_TRY(ty_launched(c, gpu, ty_k_attention_bias(a, &x->k, s)));
+    TY_TRY(ty_cuda_launched(c, gpu, ty_k_attention_bias(a, &x->k, s)));
   }
   return TY_OK;
 }
@@ -65,7 +65,7 @@ static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_str
     const ty_k_attention b = batches_of(a, i, TY_MIN(n, batches - i));
     TY_TRY(ty_dnn_attend(c, gpu, &b, s, taken));
   }
-  return *taken && a->mask.p && !a->g.p ? ty_launched(c, gpu, ty_k_attention_unseen(a, s->s)) : TY_OK;
+  return *taken && a->mask.p && !a->g.p ? ty_cuda_launched(c, gpu, ty_k_attention_unseen(a, s->s)) : TY_OK;
 }
 
 /* ---- as products ---- */
@@ -93,7 +93,7 @@ static ty_status matrices_of(ty_call *c, const ty_tensor *t, matrices *m) {
 /* New matrices of dtype d for n heads. */
 static ty_status new_matrices(ty_call *c, int gpu, ty_dtype d, int64_t n, int64_t rows, int64_t cols, matrices *m) {
   const int64_t shape[3] = {n, rows, cols};
-  TY_TRY(ty_new(c, gpu, d, 3, shape, &m->made));
+  TY_TRY(ty_cuda_new(c, gpu, d, 3, shape, &m->made));
   m->dtype = d;
   m->p = ty_data(m->made);
   m->rows = rows;
@@ -114,7 +114,7 @@ static cudaError_t into_result(const ty_tensor *o, const matrices *m, cudaStream
   whole.storage = m->made->storage;
   whole.offset = m->made->offset;
   for (int d = 3; d >= 0; d--) whole.stride[d] = d == 3 ? 1 : whole.stride[d + 1] * whole.shape[d + 1];
-  return ty_convert(o, &whole, s);
+  return ty_cuda_convert(o, &whole, s);
 }
 
 /* of_chunk: m holds the current chunk's heads alone, else all heads */
@@ -157,7 +157,7 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
     const ty_k_attention_scores r = {.a = a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p, .p = m[P].p, .ds = m[DS].p};
     st = multiply(c, gpu, h, n, OF(Q), TURNED(K), OF(S));
     if (st == TY_OK && back) st = multiply(c, gpu, h, n, OF(G), TURNED(V), OF(DP));
-    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_attention_rows(&r, s));
+    if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_attention_rows(&r, s));
     if (st == TY_OK && !back) st = multiply(c, gpu, h, n, OF(P), OF(V), OF(O));
     if (st == TY_OK && back) st = multiply(c, gpu, h, n, OF(DS), OF(K), OF(DQ));
     if (st == TY_OK && back) st = multiply(c, gpu, h, n, TURNED(DS), OF(Q), OF(DK));
@@ -165,7 +165,7 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
   }
 #undef OF
 #undef TURNED
-  for (int i = 0; i < results && st == TY_OK; i++) st = ty_launched(c, gpu, into_result(c->out[i], &m[first + i], s));
+  for (int i = 0; i < results && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, into_result(c->out[i], &m[first + i], s));
   for (int i = 0; i < ALL; i++) ty_release(m[i].made);
   return *done ? st : TY_OK;
 }
@@ -174,10 +174,10 @@ static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) 
   ty_tensor *parts = NULL;
   if (a->sections > 1) {
     const int64_t n = a->heads * a->lq * a->sections * (a->dv + 2);
-    TY_TRY(ty_new(c, gpu, ty_compute_dtype((ty_dtype)a->dtype), 1, &n, &parts));
+    TY_TRY(ty_cuda_new(c, gpu, ty_compute_dtype((ty_dtype)a->dtype), 1, &n, &parts));
     a->parts = ty_data(parts);
   }
-  const ty_status st = ty_launched(c, gpu, ty_k_attend_few(a, s));
+  const ty_status st = ty_cuda_launched(c, gpu, ty_k_attend_few(a, s));
   ty_release(parts);
   return st;
 }
@@ -186,10 +186,10 @@ static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream
   const int64_t each = a->lq * a->lk;
   const bool small = each == 0 || (a->lq <= SHORT && a->lk <= SHORT);
   bool done = false;
-  if (ty_k_attention_mma(a)) return ty_launched(c, gpu, ty_k_attend_mma(a, s));
-  if (a->g.p) TY_TRY(ty_launched(c, gpu, ty_k_attention_deltas(a, s)));
+  if (ty_k_attention_mma(a)) return ty_cuda_launched(c, gpu, ty_k_attend_mma(a, s));
+  if (a->g.p) TY_TRY(ty_cuda_launched(c, gpu, ty_k_attention_deltas(a, s)));
   if (!small && each <= TY_SCORES_IN_MEMORY && a->d > 0 && a->dv > 0) TY_TRY(by_products(c, gpu, a, s, &done));
-  return done ? TY_OK : ty_launched(c, gpu, ty_k_attend(a, s));
+  return done ? TY_OK : ty_cuda_launched(c, gpu, ty_k_attend(a, s));
 }
 
 ty_status ty_cuda_attention(ty_call *c) {
@@ -200,7 +200,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   bool taken = false;
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i,
                       .scale = c->at[TY_AT_attention_scale].f, .dropout = c->at[TY_AT_attention_dropout].f,
                       .kept = 1 / (1 - c->at[TY_AT_attention_dropout].f), .least = ty_least_half(c->at[TY_AT_attention_dropout].f),
@@ -214,7 +214,7 @@ ty_status ty_cuda_attention(ty_call *c) {
     if (a.heads * a.lq == 0) return TY_OK;
     const bool few = ty_k_attention_few(&a);
     if (a.dropout > 0)                     /* else rng isn't read */
-      TY_TRY(ty_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
+      TY_TRY(ty_cuda_launched(c, gpu, ty_generator_end(gpu, ty_k_attention_begin(&a, ty_generator_begin(c->ctx, gpu), s))));
     if (!few) TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
     if (taken) return TY_OK;
     return few ? of_few(c, gpu, &a, s) : attend(c, gpu, &a, s);
@@ -227,7 +227,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   a.dk = heads_of(c->out[1]);
   a.dvalue = heads_of(c->out[2]);
   if (a.heads * a.lq * a.lk == 0) {        /* no query or no key */
-    for (int i = 0; i < 3; i++) TY_TRY(ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s)));
+    for (int i = 0; i < 3; i++) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }
   TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));

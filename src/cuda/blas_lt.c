@@ -94,7 +94,7 @@ static int fastest(int gpu, const plan *w, const cublasLtMatmulHeuristicResult_t
       ok = launch(gpu, w, &found[i].algo, p, workspace, found[i].workspaceSize, s) == CUBLAS_STATUS_SUCCESS;
       if (k == 0) ok = ok && cudaEventRecord(from, s->s) == cudaSuccess;
     }
-    ty_count_sync();
+    ty_cuda_count_sync();
     ok = ok && cudaEventRecord(to, s->s) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
       cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
     if (ok && (!any || ms < least)) { any = true; least = ms; best = i; }
@@ -247,7 +247,7 @@ ty_status ty_blas_product(ty_call *c, int gpu, const ty_k_product *p, ty_stream 
   }
   const bool apart = st == TY_OK && w->none && p->row_sums;        /* the library may take the product without sums */
   *sums = p->row_sums != NULL && !apart;
-  if (st == TY_OK && w->none && !apart) st = ty_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
+  if (st == TY_OK && w->none && !apart) st = ty_cuda_launched(c, gpu, ty_k_multiply(p, s->s));      /* what the library doesn't take */
   else if (st == TY_OK && !w->none) {
     cublasStatus_t e = beside(p) ? point_beside(w, p) : CUBLAS_STATUS_SUCCESS;
     if (e != CUBLAS_STATUS_SUCCESS) st = blas_fail(c, e, "cublasLtMatmulDescSetAttribute", gpu);

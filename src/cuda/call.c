@@ -8,14 +8,14 @@
 
 /* What a kernel found wrong. earlier: it may have been an earlier op's kernel. */
 static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
-  ty_k_fault *f = ty_fault_of(gpu);        /* NULL: the device was never opened */
+  ty_k_fault *f = ty_cuda_fault_of(gpu);        /* NULL: the device was never opened */
   if (!f || f->fault == TY_FAULT_NONE) return TY_OK;
   atomic_thread_fence(memory_order_acquire);       /* the kernel wrote fault last (report in kernels/device.cuh) */
   const long long value = f->value, limit = f->limit;
   const int fault = f->fault;
   const char *name = ty_op_name(f->op);
   char where[40] = "";
-  if (ty_device_wait(false) != cudaSuccess) cudaGetLastError();          /* else kernels still running could report it again */
+  if (ty_cuda_wait(false) != cudaSuccess) cudaGetLastError();          /* else kernels still running could report it again */
   f->fault = TY_FAULT_NONE;
   f->epoch++;
   if (earlier) snprintf(where, sizeof where, " (an earlier call on cuda:%d)", gpu);
@@ -34,43 +34,43 @@ static ty_status reported(ty_ctx *ctx, int gpu, bool earlier) {
   }
 }
 
-ty_status ty_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
+ty_status ty_cuda_reported(ty_ctx *ctx, int gpu) { return reported(ctx, gpu, true); }
 
-void ty_uses_of(const ty_call *c, ty_stream *s) {
+void ty_cuda_uses_of(const ty_call *c, ty_stream *s) {
   for (int i = 0; i < c->nin; i++)
-    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_uses(s, c->in[i].t->storage);
+    if (c->in[i].t && ty_device_of(c->in[i].t)->gpu >= 0) ty_cuda_uses(s, c->in[i].t->storage);
   for (int j = 0; j < TY_MAXOUT; j++)
-    if (c->out[j]) ty_uses(s, c->out[j]->storage);
+    if (c->out[j]) ty_cuda_uses(s, c->out[j]->storage);
 }
 
-ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s) {
+ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s) {
   const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result doesn't exist yet */
   *gpu = ty_device_of(here)->gpu;
   ty_stream *stream = ty_stream_of(c->ctx, *gpu);
-  CUDA(c->ctx, *gpu, ty_use(*gpu));
+  CUDA(c->ctx, *gpu, ty_cuda_use(*gpu));
   TY_TRY(reported(c->ctx, *gpu, true));
-  ty_uses_of(c, stream);
+  ty_cuda_uses_of(c, stream);
   *s = stream->s;
   return TY_OK;
 }
 
-ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e) {
+ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e) {
   if (e == cudaSuccess && ty_core->flags->sync_debug && !ty_captures(gpu)) {
-    ty_count_sync();
+    ty_cuda_count_sync();
     e = cudaStreamSynchronize(ty_stream_of(ctx, gpu)->s);
     if (e == cudaSuccess) return reported(ctx, gpu, false);
   }
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, name, gpu);
 }
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e) { return ty_sent(c->ctx, c->op->shown, gpu, e); }
+ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e) { return ty_cuda_sent(c->ctx, c->op->shown, gpu, e); }
 
-ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
+ty_status ty_cuda_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out) {
   ty_meta m = {.dtype = d, .ndim = ndim};
   memcpy(m.shape, shape, sizeof(int64_t) * (size_t)ndim);
   return ty_empty(c->ctx, &ty_gpus[gpu], &m, out);
 }
 
-void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner) {
+void ty_cuda_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner) {
   *lines = *inner = 1;
   *n = t->ndim ? t->shape[dim] : 1;
   for (int i = 0; i < t->ndim; i++) {

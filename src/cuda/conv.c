@@ -45,7 +45,7 @@ static ty_status operand(ty_call *c, int gpu, cudaStream_t s, bool last, ty_tens
   ty_k_widening w = {.n = t->shape[0], .c = t->shape[1], .h = t->shape[2], .w = t->shape[3], .channels = channels,
     .x = ty_data(t), .o = ty_data(*out)};
   memcpy(w.stride, t->stride, sizeof w.stride);
-  return ty_launched(c, gpu, ty_k_widen(&w, s));
+  return ty_cuda_launched(c, gpu, ty_k_widen(&w, s));
 }
 
 ty_status ty_cuda_conv(ty_call *c) {
@@ -56,7 +56,7 @@ ty_status ty_cuda_conv(ty_call *c) {
   int gpu;
   cudaStream_t s;
   bool taken = false;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (ty_numel(out) == 0) return TY_OK;
   /* the image and the weight have equally many channels; the second operand is one of them, the result or the first operand the other */
   const int64_t few = c->in[1].t->shape[1],
@@ -66,9 +66,9 @@ ty_status ty_cuda_conv(ty_call *c) {
   if (st == TY_OK) st = operand(c, gpu, s, last, c->in[1].t, channels, &q);
   /* cuDNN ignores the strides of an operand that it broadcasts */
   if (st == TY_OK && id == TY_OP_conv2d && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &bias);
-  if (st == TY_OK) st = ty_align(c, gpu, s, &p);
-  if (st == TY_OK) st = ty_align(c, gpu, s, &q);
-  if (st == TY_OK) st = ty_align(c, gpu, s, &bias);
+  if (st == TY_OK) st = ty_cuda_align_data(c, gpu, s, &p);
+  if (st == TY_OK) st = ty_cuda_align_data(c, gpu, s, &q);
+  if (st == TY_OK) st = ty_cuda_align_data(c, gpu, s, &bias);
   if (st == TY_OK && (into || (last && !ty_is_channels_last(out)))) st = widened(c, gpu, out, into ? channels : out->shape[1], &r);
   if (st == TY_OK) {
     const ty_tensor *o = r ? r : out, *x = id == TY_OP_conv2d ? p : id == TY_OP_conv2d_backward_input ? o : q,
@@ -82,10 +82,10 @@ ty_status ty_cuda_conv(ty_call *c) {
     strides_of(w, last, k.ws);
     strides_of(y, last, k.ys);
     if (k.n && k.c && ty_numel(y)) st = ty_dnn_convolve(c, gpu, &k, ty_stream_of(c->ctx, gpu), &taken);
-    if (st == TY_OK && !taken) st = ty_launched(c, gpu, ty_k_convolve(&k, s));
+    if (st == TY_OK && !taken) st = ty_cuda_launched(c, gpu, ty_k_convolve(&k, s));
     if (st == TY_OK && r) {
       const ty_tensor w = first_channels(r, out->shape[1]);
-      st = ty_launched(c, gpu, ty_convert(out, &w, s));
+      st = ty_cuda_launched(c, gpu, ty_cuda_convert(out, &w, s));
     }
   }
   ty_release(p);

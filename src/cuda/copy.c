@@ -29,7 +29,8 @@ static void meet(int a, int b) {
   for (int k = 0; k < 2; k++) {
     const int from = k ? a : b, to = k ? b : a;
     int can = 0;
-    if (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can && ty_use(from) == cudaSuccess) cudaDeviceEnablePeerAccess(to, 0);
+    if (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can && ty_cuda_use(from) == cudaSuccess)
+      cudaDeviceEnablePeerAccess(to, 0);
   }
   cudaGetLastError();                      /* already allowed, or not possible: the copy works either way */
   ty_capture_mode(mode);
@@ -62,18 +63,18 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   char *d = (char *)dst->data + dst_at;
   const char *s = (const char *)src->data + src_at;
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
   if (to->gpu >= 0 && from->gpu >= 0) {    /* after the source's stream, which then waits for the copy */
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
     stream = ty_stream_of(ctx, to->gpu);
     if (ty_captures(to->gpu) != ty_captures(from->gpu)) TY_TRY(ty_refuse_capture(ctx, "a copy from or to a GPU that isn't captured"));
     if (to != from) meet(TY_MIN(to->gpu, from->gpu), TY_MAX(to->gpu, from->gpu));
-    CUDA(ctx, to->gpu, ty_use(to->gpu));
-    ty_wait_for(stream, theirs);
+    CUDA(ctx, to->gpu, ty_cuda_use(to->gpu));
+    ty_stream_wait_for(stream, theirs);
     CUDA(ctx, to->gpu, cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s));
-    ty_uses(stream, (ty_storage *)src);
-    ty_uses(stream, dst);
-    ty_wait_for(theirs, stream);
+    ty_cuda_uses(stream, (ty_storage *)src);
+    ty_cuda_uses(stream, dst);
+    ty_stream_wait_for(theirs, stream);
     return TY_OK;
   }
   const void *host = to->gpu < 0 ? (const void *)d : s;
@@ -86,8 +87,8 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   if (!lasts && to->gpu >= 0 && n <= STAGED) TY_TRY(stage(ctx, &s, n, &own));
   const bool waits = pinned ? wait && !ty_captures(b->gpu) : !lasts && !own;
   if (waits) TY_TRY(about_to_wait(ctx));
-  ty_uses(stream, dst);
-  ty_uses(stream, (ty_storage *)src);
+  ty_cuda_uses(stream, dst);
+  ty_cuda_uses(stream, (ty_storage *)src);
   if (pinned) ty_pinned_follows(host, stream);
   const cudaError_t e = cudaMemcpyAsync(d, s, n, kind_of(to, from), stream->s);
   if (own) {
@@ -97,9 +98,9 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   CUDA(ctx, b->gpu, e);
   if (pinned) ty_pinned_used_on(host, stream);
   if (waits) {
-    ty_count_sync();
+    ty_cuda_count_sync();
     CUDA(ctx, b->gpu, cudaStreamSynchronize(stream->s));
-    return ty_reported(ctx, b->gpu);       /* what was copied may come from an op that found a bad index */
+    return ty_cuda_reported(ctx, b->gpu);       /* what was copied may come from an op that found a bad index */
   }
   return TY_OK;
 }
@@ -109,17 +110,17 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
   ty_stream *stream = ty_stream_of(ctx, gpu);
   TY_TRY(ty_refuse_capture(ctx, "an element's value is needed"));
   TY_TRY(about_to_wait(ctx));
-  CUDA(ctx, gpu, ty_use(gpu));
-  ty_used_on(src, stream);
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
+  ty_cuda_used_on(src, stream);
   CUDA(ctx, gpu, cudaMemcpyAsync(dst, (const char *)src->data + at, n, cudaMemcpyDeviceToHost, stream->s));
-  ty_count_sync();
+  ty_cuda_count_sync();
   CUDA(ctx, gpu, cudaStreamSynchronize(stream->s));
-  return ty_reported(ctx, gpu);
+  return ty_cuda_reported(ctx, gpu);
 }
 
 /* ---- on one device ---- */
 
-cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s) {
+cudaError_t ty_cuda_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s) {
   ty_k_point a = {.op = -1, .k = ty_loop_type_of(src->dtype), .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
   if (a.n == 0) return cudaSuccess;
   memcpy(a.shape, dst->shape, sizeof a.shape);
@@ -128,7 +129,7 @@ cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t 
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);
   const int lead = dst->ndim - src->ndim;                /* negative: src has leading dims of size 1 */
   for (int i = 0; i < dst->ndim; i++) a.o[1].stride[i] = i < lead || src->shape[i - lead] == 1 ? 0 : src->stride[i - lead];
-  ty_in_memory_order(&a);
+  ty_cuda_in_memory_order(&a);
   if (a.ndim == 0) {                       /* one element */
     a.ndim = 1;
     a.shape[0] = a.o[0].stride[0] = a.o[1].stride[0] = 1;
@@ -137,14 +138,14 @@ cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t 
   return ty_k_copy(&a, (int)ty_itemsize(dst), s);
 }
 
-ty_status ty_align(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t) {
+ty_status ty_cuda_align_data(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t) {
   ty_tensor *copy;
   if (!*t || (uintptr_t)ty_data(*t) % 16 == 0) return TY_OK;
   ty_meta m = {.dtype = (*t)->dtype, .ndim = (*t)->ndim, .has_stride = true};
   memcpy(m.shape, (*t)->shape, sizeof m.shape);
   memcpy(m.stride, (*t)->stride, sizeof m.stride);
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &copy));
-  const ty_status st = ty_launched(c, gpu, ty_convert(copy, *t, s));
+  const ty_status st = ty_cuda_launched(c, gpu, ty_cuda_convert(copy, *t, s));
   ty_release(*t);
   *t = copy;
   return st;
@@ -168,7 +169,7 @@ static uint64_t bits_of(ty_dtype d, ty_operand v) {
   }
 }
 
-cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
+cudaError_t ty_cuda_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
   const int64_t n = ty_numel(dst);
   if (n == 0) return cudaSuccess;
   if (ty_is_dense(dst)) {
@@ -181,7 +182,7 @@ cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s) {
   a.o[0] = (ty_k_operand){.p = ty_data(dst), .dtype = dst->dtype, .how = TY_K_STRIDED};
   memcpy(a.o[0].stride, dst->stride, sizeof a.o[0].stride);
   a.o[1] = (ty_k_operand){.how = TY_K_NUMBER, .f = v.f, .i = v.i};
-  ty_in_memory_order(&a);
+  ty_cuda_in_memory_order(&a);
   return ty_k_pointwise(&a, s);
 }
 
@@ -194,21 +195,21 @@ static ty_status triangle(ty_call *c, int gpu, cudaStream_t s) {
   cudaError_t e = ty_k_triangle(ty_data(o), ty_data(x), o->dtype, ty_numel(o), o->shape[o->ndim - 2],
     o->shape[o->ndim - 1], c->at[TY_AT_tril_k].i, c->op->id == TY_OP_tril, s);
   ty_release(x);
-  return ty_launched(c, gpu, e);
+  return ty_cuda_launched(c, gpu, e);
 }
 
 ty_status ty_cuda_copy(ty_call *c) {
   int gpu;
   cudaStream_t s;
   cudaError_t e;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   switch (c->op->id) {
-    case TY_OP_copy: e = c->in[1].t ? ty_convert(c->out[0], c->in[1].t, s) : ty_fill_number(c->out[0], c->in[1], s); break;
-    case TY_OP_clone: case TY_OP_cast: e = ty_convert(c->out[0], c->in[0].t, s); break;
+    case TY_OP_copy: e = c->in[1].t ? ty_cuda_convert(c->out[0], c->in[1].t, s) : ty_cuda_fill_number(c->out[0], c->in[1], s); break;
+    case TY_OP_clone: case TY_OP_cast: e = ty_cuda_convert(c->out[0], c->in[0].t, s); break;
     case TY_OP_tril: case TY_OP_triu: return triangle(c, gpu, s);
     default: return ty_rearrange(c);
   }
-  return ty_launched(c, gpu, e);
+  return ty_cuda_launched(c, gpu, e);
 }
 
 /* cat and stack: many parts in a launch where all have the result's layout; else part by part. */
@@ -226,7 +227,7 @@ ty_status ty_cuda_cat(ty_call *c) {
   if (!even || c->nin < 2) return ty_rearrange(c);
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   const int64_t item = ty_itemsize(o);
   ty_k_parts a = {.pitch = o->shape[d] * o->stride[d] * item};
   char *to = ty_data(o);
@@ -241,7 +242,7 @@ ty_status ty_cuda_cat(ty_call *c) {
       to += width;
     }
     if (a.count == TY_K_PARTS || (i == c->nin - 1 && a.count)) {
-      TY_TRY(ty_launched(c, gpu, ty_k_join_parts(&a, s)));
+      TY_TRY(ty_cuda_launched(c, gpu, ty_k_join_parts(&a, s)));
       a.count = 0;
     }
   }

@@ -1,8 +1,9 @@
 /* The interfaces between the CUDA backend's files.
  *
  * Idea: each device has its own default stream and memory cache; an op is queued on the context's current stream and never waits.
- * Invariants: the device is selected (ty_use) before the runtime is called for it; every stream that uses a block of memory is recorded
- * with that block; every wait of the host is counted (ty_count_sync). */
+ * Invariants: the device is selected (ty_cuda_use) before the runtime is called for it; every stream that uses a block of memory is
+ * recorded with that block; every wait of the host is counted (ty_cuda_count_sync).
+ * Names: ty_cuda_ and what is done, or ty_ and the thing that it is done to (stream, event, graph, pinned memory, mempool ...). */
 #ifndef TY_CUDA_H
 #define TY_CUDA_H
 #include <cuda_runtime_api.h>
@@ -16,11 +17,11 @@ extern int ty_gpu_count;
 const char *ty_cuda_lost(cudaError_t e);           /* text for an error that ends the use of the device; "" for others */
 ty_status ty_cuda_fail(ty_ctx *ctx, cudaError_t e, const char *call, int gpu);
 #define CUDA(ctx, gpu, e) do { cudaError_t e_ = (e); if (e_ != cudaSuccess) return ty_cuda_fail(ctx, e_, #e, gpu); } while (0)
-cudaError_t ty_use(int gpu);                                 /* selects gpu for this thread */
-cudaError_t ty_open(int gpu);                                /* at a device's first use; ty_use and ty_stream_of call it */
-bool ty_is_open(int gpu);
-void ty_count_sync(void);
-ty_k_fault *ty_fault_of(int gpu);                            /* where kernels report bad indices */
+cudaError_t ty_cuda_use(int gpu);                            /* selects gpu for this thread */
+cudaError_t ty_cuda_open_device(int gpu);                    /* at its first use; ty_cuda_use and ty_stream_of call it */
+bool ty_cuda_is_open(int gpu);
+void ty_cuda_count_sync(void);
+ty_k_fault *ty_cuda_fault_of(int gpu);                       /* where kernels report bad indices */
 
 /* ---- stream.c ---- */
 typedef struct ty_stream {
@@ -29,12 +30,12 @@ typedef struct ty_stream {
   bool for_graphs, taken;                  /* reserved for graph capture; owned by a graph's pool now */
   bool external;                           /* made by the program; never pooled */
   atomic_int holders;
-  unsigned *tickets;                       /* see ty_tickets */
+  unsigned *tickets;                       /* see ty_stream_tickets */
   struct ty_stream *next;
 } ty_stream;
 /* TY_K_TICKETS counters, all 0, for a launch on the current stream whose last block does extra work (last_block in
  * kernels/device.cuh) and resets them. *made: NULL, or the counters' tensor, to be released after the launch. */
-ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
+ty_status ty_stream_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made);
 /* Launches of one kind run one after another on a device, whatever streams, threads and graph branches they are from: what s gets between
    turn_begin and turn_end, in one launch, runs after the kind's previous one. */
 typedef enum { TY_DRAWS, TY_EXCHANGES, TY_NTURNS } ty_turn;
@@ -43,7 +44,7 @@ void ty_turn_end(ty_turn kind, int gpu);
 /* Call both around the one launch that draws from the generator or reads it; end returns e. */
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu);    /* in device memory */
 cudaError_t ty_generator_end(int gpu, cudaError_t e);
-void ty_join(ty_stream *s, int gpu, void *other);      /* s waits for other's work so far; NULL: the default stream's */
+void ty_stream_join(ty_stream *s, int gpu, void *other);       /* s waits for other's work so far; NULL: the default stream's */
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the context's current stream */
 cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
@@ -64,9 +65,9 @@ ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done);
 ty_status ty_event_elapsed(ty_ctx *ctx, void *from, void *to, double *ms);
 
 /* An event after all that s has got so far; NULL where none can be had: then the host has waited for that work. */
-cudaEvent_t ty_mark(ty_stream *s);
+cudaEvent_t ty_stream_mark(ty_stream *s);
 /* What s gets from now on runs after what other has got so far (if need be, the host waits). */
-void ty_wait_for(ty_stream *s, ty_stream *other);
+void ty_stream_wait_for(ty_stream *s, ty_stream *other);
 
 /* ---- graph.c ---- */
 typedef struct ty_graph ty_graph;
@@ -80,19 +81,19 @@ bool ty_capturing(void);                                     /* this thread, on 
 bool ty_anyone_captures(void);                               /* any thread */
 /* Waits for all work of the current device, which would break a capture: returns cudaErrorNotReady while this thread captures; while
    another one does, first waits for that capture's end (insist), or returns the same. */
-cudaError_t ty_device_wait(bool insist);
+cudaError_t ty_cuda_wait(bool insist);
 bool ty_ever_captured(void);            /* this process, whose graphs may run the plans they were captured with */
 /* Sets this thread's mode while it captures (else does nothing); returns the previous mode. */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
 ty_stream **ty_captured_turn(ty_turn kind, int gpu);         /* who had the last turn in this thread's capture; NULL: no capture */
-uint64_t ty_queue_id(ty_ctx *ctx, const ty_backend *b);        /* of the current capture, else of the current stream */
+uint64_t ty_cuda_queue_id(ty_ctx *ctx, const ty_backend *b);   /* of the current capture, else of the current stream */
 /* Records that stream uses s: with s's block or, while a graph is captured, with the graph. */
-void ty_uses(ty_stream *stream, ty_storage *s);
+void ty_cuda_uses(ty_stream *stream, ty_storage *s);
 ty_status ty_refuse_capture(ty_ctx *ctx, const char *what);  /* an error while a graph is captured */
 
 /* ---- memory.c ---- */
 bool ty_cuda_cached(void);
-uint64_t ty_pool_of(const ty_storage *s);                    /* id of the graph pool it was allocated for; 0: none */
+uint64_t ty_cuda_pool_of(const ty_storage *s);               /* id of the graph pool it was allocated for; 0: none */
 void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *b, size_t n, void **block);
 void ty_cuda_free(const ty_backend *b, void *p, size_t n, void *block);
 void ty_cuda_empty_cache(const ty_backend *b);
@@ -109,7 +110,7 @@ size_t ty_memory_history(int gpu, ty_memory_event *out, size_t room);
 /* Adds to the history if it is on. where: NULL if unknown. */
 void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t size, const ty_stream *stream, const char *where);
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
-void ty_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
+void ty_cuda_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
 
 /* ---- vmm.c: addresses of device memory, in pieces that get memory and lose it again ---- */
 /* n bytes of addresses, aligned to a piece, a power of two; NULL: not possible, or not with such pieces. */
@@ -135,15 +136,15 @@ ty_status ty_cuda_cat(ty_call *c);
 
 /* ---- call.c: what an entry begins and ends with ---- */
 /* Selects the device, returns earlier kernels' errors, records the use of operands and results, gives the stream. */
-ty_status ty_begin(ty_call *c, int *gpu, cudaStream_t *s);
-void ty_uses_of(const ty_call *c, ty_stream *s);              /* s uses the call's operands and results */
-ty_status ty_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a launch in the current stream returned */
-ty_status ty_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same without a call */
-ty_status ty_reported(ty_ctx *ctx, int gpu);                 /* an error that an earlier op's kernel has reported */
+ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s);
+void ty_cuda_uses_of(const ty_call *c, ty_stream *s);         /* s uses the call's operands and results */
+ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a launch in the current stream returned */
+ty_status ty_cuda_sent(ty_ctx *ctx, const char *name, int gpu, cudaError_t e);     /* the same without a call */
+ty_status ty_cuda_reported(ty_ctx *ctx, int gpu);            /* an error that an earlier op's kernel has reported */
 /* A new contiguous tensor on gpu. */
-ty_status ty_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
+ty_status ty_cuda_new(ty_call *c, int gpu, ty_dtype d, int ndim, const int64_t *shape, ty_tensor **out);
 /* The lines along dim of a contiguous tensor of t's shape: n elements each, which lie inner apart. */
-void ty_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
+void ty_cuda_lines_of(const ty_tensor *t, int dim, int64_t *lines, int64_t *n, int64_t *inner);
 
 /* ---- one entry for each class of ops, in the file named like its kernels' file unless a comment names another ---- */
 ty_status ty_cuda_pointwise(ty_call *c);
@@ -179,36 +180,37 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
 /* o = x's elements at idx (int64, from 1) along dim; index.c */
 ty_status ty_cuda_gather(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, int dim, const ty_tensor *idx, const ty_tensor *o);
 ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *k);   /* allocates the work space; sort.c */
-ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k);          /* allocates it too; scan.c */
+ty_status ty_cuda_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k);     /* allocates it too; scan.c */
 ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s);
 /* pool.c */
-void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);
-void ty_plane_strides(const ty_tensor *t, int64_t s[4]);     /* (n, c, h, w); t may have no n */
+void ty_cuda_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k);
+void ty_cuda_plane_strides(const ty_tensor *t, int64_t s[4]);     /* (n, c, h, w); t may have no n */
 /* back: NULL, or the call of cross_entropy_mean_backward to be done with c; softmax.c */
-ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);
-ty_k_scale_rule ty_scale_rule_of(const ty_call *update);     /* update: a call of amp_update; optim.c */
+ty_status ty_cuda_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s);
+ty_k_scale_rule ty_cuda_scale_rule_of(const ty_call *update);     /* update: a call of amp_update; optim.c */
 /* rule: NULL, or the GradScaler's update that follows the step */
-ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);
+ty_status ty_cuda_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule);
 /* batch_norm_stats and batch_norm_backward. from: NULL, or the incoming gradient is this max pooling's backward result. norm.c */
-ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from);
+ty_status ty_cuda_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from);
 /* What is done together with a norm's backward (joint.c); each may be NULL. g: the incoming gradient in another dtype, used instead of the
    call's; past: added to the call's result, which makes sum, written instead of it; copy: gets the same in another dtype. */
-typedef struct { ty_tensor *g; const ty_tensor *past, *sum, *copy; } ty_beside;
-ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside);
+typedef struct { ty_tensor *g; const ty_tensor *past, *sum, *copy; } ty_cuda_beside;
+ty_status ty_cuda_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_cuda_beside *beside);
 ty_status ty_user_kernel(ty_ctx *ctx, int gpu, const char *source, void **out);     /* user_kernel.c */
 ty_status ty_user_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l);
 ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f);   /* fused.c */
 ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f);
 void ty_cuda_fused_free(ty_fused *f);
 /* o, n elements of dtype d = x reduced by op, a reduction of the table, along the dims whose bits are set. */
-ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n);
+ty_status ty_cuda_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d,
+  int64_t n);
 /* Sorts the dims by the result's strides, so that element i of the walk is element i of a dense result's memory, and
    merges them; leaves no dims where no operand needs strides. */
-void ty_in_memory_order(ty_k_point *a);
+void ty_cuda_in_memory_order(ty_k_point *a);
 /* dst = src, of the same shape or broadcast to it, any strides and dtypes, on one device. */
-cudaError_t ty_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
+cudaError_t ty_cuda_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s);
 /* Replaces *t by a copy in the same layout unless its data is 16-byte aligned, as cuBLASLt and cuDNN require; NULL stays NULL. */
-ty_status ty_align(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t);
+ty_status ty_cuda_align_data(ty_call *c, int gpu, cudaStream_t s, ty_tensor **t);
 /* Every element of dst = v. */
-cudaError_t ty_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);
+cudaError_t ty_cuda_fill_number(const ty_tensor *dst, ty_operand v, cudaStream_t s);
 #endif

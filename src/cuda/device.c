@@ -1,7 +1,7 @@
 /* The devices: opening them, errors, properties, random generators.
  *
- * Idea: a process that uses one of a machine's GPUs should take nothing from the others. So each is opened at its first use, by ty_use or
- * ty_stream_of, which all work on a device goes through. Until then its generator's state is kept on the host. */
+ * Idea: a process that uses one of a machine's GPUs should take nothing from the others. So each is opened at its first use, by ty_cuda_use
+ * or ty_stream_of, which all work on a device goes through. Until then its generator's state is kept on the host. */
 #include <cuda_profiler_api.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
@@ -58,15 +58,15 @@ static cudaError_t choose(int gpu) {
   return e;
 }
 
-bool ty_is_open(int gpu) { return atomic_load(&opened[gpu]); }
+bool ty_cuda_is_open(int gpu) { return atomic_load(&opened[gpu]); }
 
 /* Leaves the thread's device as it is. */
-cudaError_t ty_open(int gpu) {
-  if (ty_is_open(gpu)) return cudaSuccess;
+cudaError_t ty_cuda_open_device(int gpu) {
+  if (ty_cuda_is_open(gpu)) return cudaSuccess;
   const int before = current;
   pthread_mutex_lock(&opening);
   cudaError_t e = cudaSuccess;
-  if (!ty_is_open(gpu)) {
+  if (!ty_cuda_is_open(gpu)) {
     const enum cudaStreamCaptureMode mode = ty_capture_mode(cudaStreamCaptureModeRelaxed);      /* not part of another device's capture */
     e = choose(gpu);
     if (e == cudaSuccess) e = open_device(gpu);
@@ -79,15 +79,15 @@ cudaError_t ty_open(int gpu) {
   return e;
 }
 
-cudaError_t ty_use(int gpu) {
+cudaError_t ty_cuda_use(int gpu) {
   int now = -1;                            /* another library may have chosen a device since */
   cudaError_t e = gpu == current ? cudaGetDevice(&now) : cudaSuccess;
   if (e != cudaSuccess || now == gpu) return e;
-  e = ty_open(gpu);
+  e = ty_cuda_open_device(gpu);
   return e == cudaSuccess ? choose(gpu) : e;
 }
 
-void ty_count_sync(void) { atomic_fetch_add(&syncs, 1); }
+void ty_cuda_count_sync(void) { atomic_fetch_add(&syncs, 1); }
 static long long sync_count(void) { return atomic_load(&syncs); }
 
 ty_k_generator *ty_generator_begin(ty_ctx *ctx, int gpu) {
@@ -100,7 +100,7 @@ cudaError_t ty_generator_end(int gpu, cudaError_t e) {
   return e;
 }
 
-ty_k_fault *ty_fault_of(int gpu) { return faults[gpu]; }
+ty_k_fault *ty_cuda_fault_of(int gpu) { return faults[gpu]; }
 
 static ty_status properties(ty_ctx *ctx, int gpu, ty_gpu_properties *out) {
   struct cudaDeviceProp p;
@@ -121,13 +121,13 @@ static ty_status can_access_peer(ty_ctx *ctx, int gpu, int peer, bool *can) {
 
 static ty_status synchronize(ty_ctx *ctx, int gpu) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
-  CUDA(ctx, gpu, ty_use(gpu));
-  CUDA(ctx, gpu, ty_device_wait(true));
-  return ty_reported(ctx, gpu);
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_wait(true));
+  return ty_cuda_reported(ctx, gpu);
 }
 
 static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) {
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaMemGetInfo(free, total));
   return TY_OK;
 }
@@ -135,7 +135,7 @@ static ty_status memory_info(ty_ctx *ctx, int gpu, size_t *free, size_t *total) 
 /* Whether the generator's state is still kept on the host; if so, stores *set there, or reads it into *get. */
 static bool at_host(int gpu, const ty_generator *set, ty_generator *get) {
   pthread_mutex_lock(&opening);
-  const bool host = !ty_is_open(gpu);
+  const bool host = !ty_cuda_is_open(gpu);
   if (host && set) pending[gpu] = *set;
   if (host && get) *get = pending[gpu];
   pthread_mutex_unlock(&opening);
@@ -144,7 +144,7 @@ static bool at_host(int gpu, const ty_generator *set, ty_generator *get) {
 
 static ty_status seed(ty_ctx *ctx, const ty_backend *b, ty_generator g) {
   if (at_host(b->gpu, &g, NULL)) return TY_OK;
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
   const cudaError_t e = ty_generator_end(b->gpu,
     ty_k_seed(ty_generator_begin(ctx, b->gpu), g.seed, g.offset, ty_stream_of(ctx, b->gpu)->s));
   return e == cudaSuccess ? TY_OK : ty_cuda_fail(ctx, e, "manual_seed", b->gpu);
@@ -155,17 +155,17 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   if (at_host(b->gpu, NULL, g)) return TY_OK;
   cudaStream_t s = ty_stream_of(ctx, b->gpu)->s;
   TY_TRY(ty_refuse_capture(ctx, "get_rng_state: called"));
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
+  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
   const cudaError_t e = ty_generator_end(b->gpu, cudaMemcpyAsync(&k, ty_generator_begin(ctx, b->gpu), sizeof k, cudaMemcpyDeviceToHost, s));
   if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "cudaMemcpyAsync", b->gpu);
-  ty_count_sync();
+  ty_cuda_count_sync();
   CUDA(ctx, b->gpu, cudaStreamSynchronize(s));
   *g = (ty_generator){k.seed, k.offset};
   return TY_OK;
 }
 
-static void uses(ty_ctx *ctx, const ty_backend *b, ty_storage *s) { ty_uses(ty_stream_of(ctx, b->gpu), s); }
-static void join(ty_ctx *ctx, const ty_backend *b, void *stream) { ty_join(ty_stream_of(ctx, b->gpu), b->gpu, stream); }
+static void uses(ty_ctx *ctx, const ty_backend *b, ty_storage *s) { ty_cuda_uses(ty_stream_of(ctx, b->gpu), s); }
+static void join(ty_ctx *ctx, const ty_backend *b, void *stream) { ty_stream_join(ty_stream_of(ctx, b->gpu), b->gpu, stream); }
 
 static void range(const char *text) {
   if (text) nvtxRangePushA(text);
@@ -205,7 +205,7 @@ static void describe(int gpu) {
   ty_backend *b = &ty_gpus[gpu];
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
-    .seed = seed, .get_seed = get_seed, .queue_id = ty_queue_id, .uses = uses, .join = join,
+    .seed = seed, .get_seed = get_seed, .queue_id = ty_cuda_queue_id, .uses = uses, .join = join,
     .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_cuda_cat, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,

@@ -9,7 +9,7 @@ ty_status ty_cuda_distance(ty_call *c) {
   cudaStream_t s;
   if (ty_numel(o) == 0) return TY_OK;
   ty_status st = ty_contiguous_operands(c, in);
-  if (st == TY_OK) st = ty_begin(c, &gpu, &s);
+  if (st == TY_OK) st = ty_cuda_begin(c, &gpu, &s);
   if (st == TY_OK) {
     const ty_tensor *a = in[back], *b = in[back + 1];
     ty_k_distance k = {.dtype = o->dtype, .batch = 1, .n = a->shape[a->ndim - 2], .m = b->shape[b->ndim - 2], .d = a->shape[a->ndim - 1],
@@ -19,7 +19,7 @@ ty_status ty_cuda_distance(ty_call *c) {
       k.g = ty_data(in[0]);
       k.norms = ty_data(in[3]);
     }
-    st = ty_launched(c, gpu, ty_k_distances(&k, s));
+    st = ty_cuda_launched(c, gpu, ty_k_distances(&k, s));
   }
   for (int i = 0; i < 4; i++) ty_release(in[i]);
   return st;

@@ -218,7 +218,7 @@ ty_status ty_dnn_attend(ty_call *c, int gpu, const ty_k_attention *a, ty_stream 
   ty_status st = TY_OK;
   if (back && !repeats) {
     const int64_t n = a->heads * ((a->lq + 127) / 128 * 128) * a->d;
-    st = ty_new(c, gpu, TY_F32, 1, &n, &w.sums);
+    st = ty_cuda_new(c, gpu, TY_F32, 1, &n, &w.sums);
     if (st == TY_OK) {
       GIVE(UID_SUMS, p->zeroed = ty_data(w.sums));
       p->nzeroed = (size_t)n * sizeof(float);

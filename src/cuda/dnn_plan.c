@@ -252,7 +252,7 @@ static ty_status run(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p, 
   ty_dnn_set(&g, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &work);
   ty_dnn_finish(&g, pack);
   if (p->zeroed) {
-    ty_status st = ty_launched(c, gpu, cudaMemsetAsync(p->zeroed, 0, p->nzeroed, s->s));
+    ty_status st = ty_cuda_launched(c, gpu, cudaMemsetAsync(p->zeroed, 0, p->nzeroed, s->s));
     if (st != TY_OK) { destroy(&g); ty_release(room); return st; }
   }
   if (g.e == CUDNN_STATUS_SUCCESS) g.e = cudnnSetStream(handles[gpu], s->s);
@@ -271,7 +271,7 @@ static double time_of(ty_call *c, int gpu, const entry *w, const ty_dnn_pack *p,
   bool ok = run(c, gpu, w, p, s) == TY_OK;                         /* warms up */
   ok = ok && cudaEventRecord(from, s->s) == cudaSuccess;
   for (int i = 0; i < ROUNDS && ok; i++) ok = run(c, gpu, w, p, s) == TY_OK;
-  ty_count_sync();
+  ty_cuda_count_sync();
   ok = ok && cudaEventRecord(to, s->s) == cudaSuccess && cudaEventSynchronize(to) == cudaSuccess &&
     cudaEventElapsedTime(&ms, from, to) == cudaSuccess;
   cudaEventDestroy(from);
@@ -319,7 +319,7 @@ static void choose(ty_call *c, int gpu, entry *w, ty_dnn_describe describe, cons
 /* A plan may own its kernels, which may still be queued on a stream or belong to a graph: so it waits for the device, and once anything has
  * been captured, it destroys no plan. Selects the plan's device. */
 static void forget(entry *w) {
-  if (w->plan && !ty_ever_captured() && ty_use((int)w->k.v[KEY_GPU]) == cudaSuccess && ty_device_wait(false) == cudaSuccess)
+  if (w->plan && !ty_ever_captured() && ty_cuda_use((int)w->k.v[KEY_GPU]) == cudaSuccess && ty_cuda_wait(false) == cudaSuccess)
     cudnnBackendDestroyDescriptor(w->plan);
   *w = (entry){0};
 }
@@ -367,7 +367,7 @@ ty_status ty_dnn_run(ty_call *c, int gpu, const ty_dnn_key *key, ty_dnn_describe
     if (!w) w = &plans[(h + victim++ % 8) % PLANS];
     if (!w->busy) {
       forget(w);
-      ty_use(gpu);
+      ty_cuda_use(gpu);
       *w = (entry){.used = true, .k = k};
     }
   }

@@ -13,13 +13,13 @@ ty_status ty_cuda_fill(ty_call *c) {
   cudaStream_t s;
   cudaError_t e = cudaSuccess;
   const int64_t n = ty_numel(o);
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (n == 0) return TY_OK;
   switch (c->op->id) {
     case TY_OP_empty: break;
     case TY_OP_zeros: e = cudaMemsetAsync(ty_data(o), 0, (size_t)(n * ty_itemsize(o)), s); break;
-    case TY_OP_ones: e = ty_fill_number(o, ty_op_int(1), s); break;
-    case TY_OP_full: e = ty_fill_number(o, ty_any_number(&a[TY_AT_full_value]), s); break;
+    case TY_OP_ones: e = ty_cuda_fill_number(o, ty_op_int(1), s); break;
+    case TY_OP_full: e = ty_cuda_fill_number(o, ty_any_number(&a[TY_AT_full_value]), s); break;
     case TY_OP_range: {
       const double first = a[TY_AT_range_first].f, step = a[TY_AT_range_step].f;
       e = ty_k_sequence(ty_data(o), o->dtype, n, first, step, first + (double)(n - 1) * step, s);
@@ -32,7 +32,7 @@ ty_status ty_cuda_fill(ty_call *c) {
     }
     default: e = ty_k_eye(ty_data(o), o->dtype, o->shape[0], o->shape[1], s);
   }
-  return ty_launched(c, gpu, e);
+  return ty_cuda_launched(c, gpu, e);
 }
 
 /* ---- random numbers ---- */
@@ -45,13 +45,13 @@ static ty_status permutation(ty_call *c, int gpu, cudaStream_t s) {
   ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &keys);
   if (st == TY_OK && o->dtype != TY_I64) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &places);
   if (st == TY_OK)
-    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_begin(c->ctx, gpu), s)));
+    st = ty_cuda_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(keys), NULL, k.n, 2, ty_generator_begin(c->ctx, gpu), s)));
   if (st == TY_OK) {
     k.x = ty_data(keys);
     k.places = ty_data(places ? places : o);
     st = ty_cuda_sort_lines(c, gpu, s, &k);
   }
-  if (st == TY_OK && places) st = ty_launched(c, gpu, ty_convert(o, places, s));
+  if (st == TY_OK && places) st = ty_cuda_launched(c, gpu, ty_cuda_convert(o, places, s));
   ty_release(keys);
   ty_release(places);
   return st;
@@ -69,18 +69,20 @@ static ty_status multinomial(ty_call *c, int gpu, cudaStream_t s) {
   ty_status st = ty_contiguous(c->ctx, x, &p);
   ty_release(x);
   if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &meta, &work);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_fault_of(gpu), c->op->id, s));
+  if (st == TY_OK)
+    st = ty_cuda_launched(c, gpu, ty_k_check_weights(ty_data(p), rows, m, replace ? 1 : n, ty_cuda_fault_of(gpu), c->op->id, s));
   if (st == TY_OK && replace) {
     ty_k_scan k = {.k = TY_IN_F64, .op = TY_OP_cumsum, .dtype = TY_F64, .lines = rows, .n = m, .inner = 1, .x = ty_data(p),
                    .o = ty_data(work)};
-    st = ty_scan_lines(c, gpu, s, &k);
+    st = ty_cuda_scan_lines(c, gpu, s, &k);
     if (st == TY_OK) {
       const cudaError_t e = ty_k_draws(ty_data(o), ty_data(work), rows, m, n, ty_generator_begin(c->ctx, gpu), s);
-      st = ty_launched(c, gpu, ty_generator_end(gpu, e));
+      st = ty_cuda_launched(c, gpu, ty_generator_end(gpu, e));
     }
   } else if (st == TY_OK) {
     ty_k_sorting k = {.dtype = TY_F64, .lines = rows, .n = m, .take = n, .x = ty_data(work), .places = ty_data(o)};
-    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_begin(c->ctx, gpu), s)));
+    const cudaError_t e = ty_k_keys(ty_data(work), ty_data(p), rows * m, 1, ty_generator_begin(c->ctx, gpu), s);
+    st = ty_cuda_launched(c, gpu, ty_generator_end(gpu, e));
     if (st == TY_OK) st = ty_cuda_sort_lines(c, gpu, s, &k);
   }
   ty_release(p);
@@ -95,10 +97,10 @@ static ty_status augment(ty_call *c, int gpu, cudaStream_t s) {
   for (; n < 4 && st == TY_OK; n += st == TY_OK) st = ty_contiguous(c->ctx, c->in[n].t, &in[n]);
   if (st == TY_OK) {
     ty_k_augmenting k = {.op = c->op->id, .dtype = o->dtype, .x = ty_data(in[0]), .index = ty_data(in[1]),
-                               .mean = ty_data(in[2]), .std = ty_data(in[3]), .o = ty_data(o), .fault = ty_fault_of(gpu)};
+                               .mean = ty_data(in[2]), .std = ty_data(in[3]), .o = ty_data(o), .fault = ty_cuda_fault_of(gpu)};
     ty_augment_of(c, &k.a);
     k.g = ty_generator_begin(c->ctx, gpu);
-    st = ty_launched(c, gpu, ty_generator_end(gpu, ty_k_augment(&k, s)));
+    st = ty_cuda_launched(c, gpu, ty_generator_end(gpu, ty_k_augment(&k, s)));
   }
   while (n) ty_release(in[--n]);
   return st;
@@ -111,7 +113,7 @@ static ty_status drawn(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK) {
     const cudaError_t e = ty_k_drawn(ty_data(c->out[0]), ty_data(x), y ? ty_data(y) : NULL, ty_numel(c->out[0]),
       (int)c->at[TY_AT_drawn_kind].i, ty_generator_begin(c->ctx, gpu), s);
-    st = ty_launched(c, gpu, ty_generator_end(gpu, e));
+    st = ty_cuda_launched(c, gpu, ty_generator_end(gpu, e));
   }
   ty_release(x);
   ty_release(y);
@@ -125,10 +127,10 @@ static ty_status state(ty_call *c) {
   cudaStream_t s;
   ty_tensor *t;
   TY_TRY(ty_contiguous(c->ctx, set ? c->in[0].t : c->out[0], &t));
-  ty_status st = ty_begin(c, &gpu, &s);
+  ty_status st = ty_cuda_begin(c, &gpu, &s);
   if (st == TY_OK) {
     void *g = ty_generator_begin(c->ctx, gpu);
-    st = ty_launched(c, gpu, ty_generator_end(gpu,
+    st = ty_cuda_launched(c, gpu, ty_generator_end(gpu,
       cudaMemcpyAsync(set ? g : ty_data(t), set ? ty_data(t) : g, 2 * sizeof(uint64_t), cudaMemcpyDeviceToDevice, s)));
   }
   ty_release(t);
@@ -142,7 +144,7 @@ ty_status ty_cuda_random(ty_call *c) {
   cudaStream_t s;
   ty_tensor *x = NULL;
   ty_k_draw d = {.op = c->op->id, .dtype = o->dtype, .n = ty_numel(o), .o = ty_data(o)};
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (d.n == 0) return TY_OK;
   switch (c->op->id) {
     case TY_OP_rand: d.b = 1; d.most = ty_uniform_most(0, 1, (ty_dtype)o->dtype); break;
@@ -169,5 +171,5 @@ ty_status ty_cuda_random(ty_call *c) {
   d.g = ty_generator_begin(c->ctx, gpu);
   const cudaError_t e = ty_generator_end(gpu, ty_k_random(&d, s));
   ty_release(x);
-  return ty_launched(c, gpu, e);
+  return ty_cuda_launched(c, gpu, e);
 }

@@ -8,7 +8,7 @@ ty_status ty_cuda_fourier(ty_call *c) {
   const int64_t n = c->at[TY_AT_fourier_n].i;
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
   ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .in = ty_fourier_in(kind, n),
                     .out = ty_fourier_out(kind, n), .o = ty_data(o)};
@@ -18,10 +18,10 @@ ty_status ty_cuda_fourier(ty_call *c) {
   k.x = ty_data(x);
   ty_status st = TY_OK;
   for (int i = 0; i < 2 && st == TY_OK && k.m > (int64_t)(TY_K_FOURIER_SHARED * sizeof(float)) / ty_itemsize(o); i++) {
-    st = ty_new(c, gpu, (ty_dtype)o->dtype, 1, &(int64_t){2 * k.m * k.lines}, &work[i]);
+    st = ty_cuda_new(c, gpu, (ty_dtype)o->dtype, 1, &(int64_t){2 * k.m * k.lines}, &work[i]);
     if (st == TY_OK) k.work[i] = ty_data(work[i]);
   }
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_fourier_lines(&k, s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_fourier_lines(&k, s));
   ty_release(x);
   for (int i = 0; i < 2; i++) ty_release(work[i]);
   return st;

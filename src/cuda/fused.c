@@ -82,10 +82,10 @@ ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   const ty_fused_walk *w = &k->walk;
   ty_stream *s = ty_stream_of(ctx, b->gpu);
   bool aligned = true;
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
-  TY_TRY(ty_reported(ctx, b->gpu));
+  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
+  TY_TRY(ty_cuda_reported(ctx, b->gpu));
   for (int t = 0; t < f->ntensor; t++) {
-    ty_uses(s, f->tensor[t].t->storage);
+    ty_cuda_uses(s, f->tensor[t].t->storage);
     k->args.t[t] = ty_data(f->tensor[t].t);
     aligned = aligned && (w->inner[t] == 0 || (uintptr_t)k->args.t[t] % (size_t)(w->each * ty_dtype_size[f->tensor[t].dtype]) == 0);
   }

@@ -45,9 +45,9 @@ bool ty_anyone_captures(void) { return atomic_load(&under_way) > 0; }
 static _Atomic bool ever;
 bool ty_ever_captured(void) { return ever; }
 
-cudaError_t ty_device_wait(bool insist) {
+cudaError_t ty_cuda_wait(bool insist) {
   if (capturing || (insist ? pthread_rwlock_wrlock(&whole) : pthread_rwlock_trywrlock(&whole))) return cudaErrorNotReady;
-  ty_count_sync();
+  ty_cuda_count_sync();
   const cudaError_t e = cudaDeviceSynchronize();
   pthread_rwlock_unlock(&whole);
   return e;
@@ -58,7 +58,7 @@ enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode) {
   return mode;
 }
 
-uint64_t ty_queue_id(ty_ctx *ctx, const ty_backend *b) {
+uint64_t ty_cuda_queue_id(ty_ctx *ctx, const ty_backend *b) {
   return ty_captures(b->gpu) ? capturing->id : (uint64_t)(uintptr_t)ty_stream_of(ctx, b->gpu);
 }
 
@@ -85,10 +85,10 @@ static void keep(ty_graph *g, ty_storage *s) {
   g->kept[g->nkept++].version = ty_storage_version(s);
 }
 
-void ty_uses(ty_stream *stream, ty_storage *s) {
+void ty_cuda_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
-  if (g && ty_pool_of(s) != g->pool->id) return keep(g, s);
-  ty_used_on(s, stream);                   /* the pool's own blocks are reused within it */
+  if (g && ty_cuda_pool_of(s) != g->pool->id) return keep(g, s);
+  ty_cuda_used_on(s, stream);                   /* the pool's own blocks are reused within it */
   if (!g || g->own || s->launches) return;
   atomic_fetch_add(&g->launches->refs, 1);
   s->launches = g->launches;
@@ -96,7 +96,7 @@ void ty_uses(ty_stream *stream, ty_storage *s) {
 
 static void pool_release(int gpu, pool *p) {
   if (atomic_fetch_sub(&p->graphs, 1) > 1) return;
-  if (p->ran && p->ran != p->stream) ty_wait_for(p->stream, p->ran);     /* the blocks' next use comes after the last launch */
+  if (p->ran && p->ran != p->stream) ty_stream_wait_for(p->stream, p->ran);     /* the blocks' next use comes after the last launch */
   p->stream->taken = false;
   ty_stream_release(gpu, p->stream);
   ty_free(p);
@@ -104,10 +104,10 @@ static void pool_release(int gpu, pool *p) {
 
 static void give_back(ty_graph *g) {
   ty_stream *ran = g->pool->ran != g->pool->stream ? g->pool->ran : NULL;      /* NULL: nothing was launched */
-  if (ty_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
+  if (ty_cuda_use(g->gpu) == cudaSuccess && g->exec) cudaGraphExecDestroy(g->exec);
   for (int i = 0; i < g->nkept; i++) {
     ty_storage *s = g->kept[i].s;
-    if (ran && s->backend->gpu == g->gpu) ty_used_on(s, ran);
+    if (ran && s->backend->gpu == g->gpu) ty_cuda_used_on(s, ran);
     else if (ran && s->backend->gpu < 0) ty_pinned_used_on(s->data, ran);
     ty_storage_release(s);
   }
@@ -141,7 +141,7 @@ void ty_graph_free(void *graph) {
   }
   if (capturing) {                         /* its capture was never ended */
     cudaGraph_t made = NULL;
-    if (ty_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->pool->stream->s, &made);
+    if (ty_cuda_use(g->gpu) == cudaSuccess) cudaStreamEndCapture(g->pool->stream->s, &made);
     if (made) cudaGraphDestroy(made);
     cudaGetLastError();
     capture_ended();
@@ -152,7 +152,8 @@ void ty_graph_free(void *graph) {
 /* A pool can't use memory cached for other streams, and none goes back to the driver during the capture: so empties the cache before. */
 static void make_room(int gpu) {
   size_t left = 0, total = 0;
-  if (ty_use(gpu) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess && left < total / 2) ty_cuda_empty_cache(&ty_gpus[gpu]);
+  if (ty_cuda_use(gpu) == cudaSuccess && cudaMemGetInfo(&left, &total) == cudaSuccess && left < total / 2)
+    ty_cuda_empty_cache(&ty_gpus[gpu]);
   cudaGetLastError();
 }
 
@@ -184,10 +185,10 @@ ty_status ty_graph_begin(ty_ctx *ctx, int gpu, void *beside, bool own, void **ou
   g->launches = launches;
   g->gpu = gpu;
   g->own = own;
-  g->id = ++captures;                      /* below any address: ty_queue_id tells it from a stream */
+  g->id = ++captures;                      /* below any address: ty_cuda_queue_id tells it from a stream */
   g->pool = p;
   make_room(gpu);
-  cudaError_t e = ty_use(gpu);
+  cudaError_t e = ty_cuda_use(gpu);
   capture_begins();
   if (e == cudaSuccess) e = cudaStreamBeginCapture(p->stream->s, cudaStreamCaptureModeThreadLocal);
   if (e != cudaSuccess) { capture_ended(); ty_graph_free(g); return ty_cuda_fail(ctx, e, "cudaStreamBeginCapture", gpu); }
@@ -202,7 +203,7 @@ ty_status ty_graph_end(ty_ctx *ctx, void *graph, bool keep, size_t *nodes) {
   ty_graph *g = graph;
   *nodes = 0;
   cudaGraph_t made = NULL;
-  cudaError_t e = ty_use(g->gpu);
+  cudaError_t e = ty_cuda_use(g->gpu);
   if (e == cudaSuccess) e = cudaStreamEndCapture(g->pool->stream->s, &made);
   for (int i = 0; i < g->nkept; i++) g->kept[i].written = !g->own && ty_storage_version(g->kept[i].s) != g->kept[i].version;
   atomic_store(&g->launches->ready, true);
@@ -226,9 +227,9 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   ty_stream *s = ty_stream_of(ctx, g->gpu);
   if (!g->exec) return ty_error(ctx, "replay: the graph has not been captured");
   TY_TRY(ty_refuse_capture(ctx, "replay: a graph can't be launched"));
-  CUDA(ctx, g->gpu, ty_use(g->gpu));
-  TY_TRY(ty_reported(ctx, g->gpu));
-  if (g->pool->ran != s) ty_wait_for(s, g->pool->ran);
+  CUDA(ctx, g->gpu, ty_cuda_use(g->gpu));
+  TY_TRY(ty_cuda_reported(ctx, g->gpu));
+  if (g->pool->ran != s) ty_stream_wait_for(s, g->pool->ran);
   for (int k = 0; k < TY_NTURNS; k++)
     if (g->last[k]) ty_turn_begin(k, s);
   const cudaError_t e = cudaGraphLaunch(g->exec, s->s);

@@ -44,7 +44,7 @@ static ty_status open_link(ty_call *c, int gpu, ty_group *g, void **comm) {
 static ty_status divide(ty_call *c, int gpu, const ty_message *m, int by, cudaStream_t s) {
   const ty_k_point a = {.op = TY_OP_div, .k = TY_IN_F32, .nin = 2, .n = m->n, .o = {{.p = m->out, .dtype = m->dtype, .how = TY_K_DENSE},
     {.p = m->out, .dtype = m->dtype, .how = TY_K_DENSE}, {.how = TY_K_NUMBER, .f = by}}};
-  return m->n ? ty_launched(c, gpu, ty_k_pointwise(&a, s)) : TY_OK;
+  return m->n ? ty_cuda_launched(c, gpu, ty_k_pointwise(&a, s)) : TY_OK;
 }
 
 ty_status ty_cuda_collective(ty_call *c) {
@@ -54,12 +54,12 @@ ty_status ty_cuda_collective(ty_call *c) {
   void *comm;
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   TY_TRY(open_link(c, gpu, g, &comm));
   ty_stream *const here = ty_stream_of(c->ctx, gpu);
   ty_status st = ty_message_of(c, &m, &in, &out);
   if (st == TY_OK) st = ty_exchange_agreed(c->ctx, g, &m);
-  if (st == TY_OK && in) ty_uses(here, in->storage);           /* it may be a copy */
+  if (st == TY_OK && in) ty_cuda_uses(here, in->storage);           /* it may be a copy */
   /* NCCL's mean multiplies by 1 / size in the tensors' dtype: in bfloat16 that factor itself is off by up to 0.4 % */
   const bool divides = st == TY_OK && m.reduction == TY_BY_MEAN && m.dtype == TY_BF16 && (g->size & (g->size - 1));
   if (divides) m.reduction = TY_BY_SUM;

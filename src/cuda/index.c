@@ -7,7 +7,7 @@
 #include "shape.h"
 
 static ty_k_indexing walk(const ty_call *c, int gpu, int how, const ty_tensor *large) {
-  return (ty_k_indexing){.op = c->op->id, .how = how, .dtype = large->dtype, .p = ty_data(large), .n = 1, .fault = ty_fault_of(gpu)};
+  return (ty_k_indexing){.op = c->op->id, .how = how, .dtype = large->dtype, .p = ty_data(large), .n = 1, .fault = ty_cuda_fault_of(gpu)};
 }
 
 /* Sets the small side: a tensor that broadcasts to the walk, or a number. */
@@ -111,13 +111,13 @@ static ty_status in_order(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing *k)
   ty_k_sorting sorting = {.dtype = TY_I64, .lines = 1, .n = k->positions, .take = k->positions};
   ty_status st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &target);
   if (st == TY_OK) st = ty_empty(c->ctx, &ty_gpus[gpu], &m, &order);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_index_targets(k, ty_data(target), s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_index_targets(k, ty_data(target), s));
   if (st == TY_OK) {
     sorting.x = ty_data(target);
     sorting.places = ty_data(order);
     st = ty_cuda_sort_lines(c, gpu, s, &sorting);
   }
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_index_in_order(k, ty_data(target), ty_data(order), s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_index_in_order(k, ty_data(target), ty_data(order), s));
   ty_release(target);
   ty_release(order);
   return st;
@@ -130,7 +130,7 @@ ty_status ty_cuda_index_walk(ty_call *c, int gpu, cudaStream_t s, ty_k_indexing 
   if (k->how > TY_K_ADD || (k->how == TY_K_ADD && floats && (ty_core->flags->deterministic || ty_is_16bit((ty_dtype)k->dtype))) ||
       (k->how == TY_K_PUT && k->q && ty_core->flags->deterministic))
     return in_order(c, gpu, s, k);
-  return ty_launched(c, gpu, ty_k_index(k, s));
+  return ty_cuda_launched(c, gpu, ty_k_index(k, s));
 }
 
 ty_status ty_cuda_gather(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, int dim, const ty_tensor *idx, const ty_tensor *o) {
@@ -147,8 +147,8 @@ static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && ty_numel(c->out[0])) {
     const ty_k_bags a = {.op = c->op->id, .dtype = t[0]->dtype, .n = t[1]->shape[0], .bags = t[2]->shape[0], .rows = t[0]->shape[0],
       .width = t[0]->shape[1], .padding = c->at[TY_AT_bag_padding].i, .weight = ty_data(t[0]), .scale = t[3] ? ty_data(t[3]) : NULL,
-      .id = ty_data(t[1]), .start = ty_data(t[2]), .o = ty_data(c->out[0]), .fault = ty_fault_of(gpu)};
-    st = ty_launched(c, gpu, ty_k_bag(&a, s));
+      .id = ty_data(t[1]), .start = ty_data(t[2]), .o = ty_data(c->out[0]), .fault = ty_cuda_fault_of(gpu)};
+    st = ty_cuda_launched(c, gpu, ty_k_bag(&a, s));
   }
   for (int i = 0; i < 4; i++) ty_release(t[i]);
   return st;
@@ -158,14 +158,14 @@ ty_status ty_cuda_index(ty_call *c) {
   int gpu;
   cudaStream_t s;
   const int id = c->op->id;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (id == TY_OP_nonzero) return ty_cuda_nonzero(c, gpu, s);
   if (id == TY_OP_bag) return bag(c, gpu, s);
   ty_tensor *o = c->out[0], *idx = NULL;
   const ty_tensor *x = c->in[0].t;
   ty_status st = TY_OK;
   const bool writes = id != TY_OP_index && id != TY_OP_gather;
-  if (writes && o->storage != x->storage) TY_TRY(ty_launched(c, gpu, ty_convert(o, x, s)));   /* in place the result is x */
+  if (writes && o->storage != x->storage) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(o, x, s)));   /* in place the result is x */
   ty_k_indexing k;
   if (id == TY_OP_index || id == TY_OP_index_put) {
     const int list = id == TY_OP_index ? 1 : 2;

@@ -5,9 +5,9 @@
 
 static ty_status begin(ty_ctx *ctx, const ty_backend *b, ty_call *const *call, int n, cudaStream_t *s) {
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
-  CUDA(ctx, b->gpu, ty_use(b->gpu));
-  TY_TRY(ty_reported(ctx, b->gpu));
-  for (int k = 0; k < n; k++) ty_uses_of(call[k], stream);
+  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
+  TY_TRY(ty_cuda_reported(ctx, b->gpu));
+  for (int k = 0; k < n; k++) ty_cuda_uses_of(call[k], stream);
   *s = stream->s;
   return TY_OK;
 }
@@ -54,7 +54,7 @@ static ty_status casts(ty_call *const *call, int n, int gpu, cudaStream_t s) {
     a.item[a.count].from_dtype = a.item[a.count].to_dtype = t->dtype;
     a.item[a.count++].looked_at = true;
   }
-  return ty_launched(call[0], gpu, ty_k_cast_all(&a, s));
+  return ty_cuda_launched(call[0], gpu, ty_k_cast_all(&a, s));
 }
 
 static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStream_t s) {
@@ -66,27 +66,27 @@ static ty_status normalized_pool(ty_call *const *call, int n, int gpu, cudaStrea
   const ty_tensor *copy = clone ? clone->out[0] : NULL, *y = pool->out[0] ? pool->out[0] : copy;
   ty_k_pooling k;
   if (!y || !ty_numel(y)) return TY_OK;    /* the result isn't wanted */
-  ty_pooling_of(pool, (norm ? norm : relu)->in[0].t, y, pool->out[1], &k);
+  ty_cuda_pooling_of(pool, (norm ? norm : relu)->in[0].t, y, pool->out[1], &k);
   if (w) { a.w = ty_data(w); a.wdtype = w->dtype; a.w_step = w->stride[0]; }
   if (b) { a.b = ty_data(b); a.bdtype = b->dtype; a.b_step = b->stride[0]; }
-  if (copy && copy != y) { k.copy = ty_data(copy); ty_plane_strides(copy, k.cs); }
-  return ty_launched(pool, gpu, ty_k_normalized_pool(&k, &a, s));
+  if (copy && copy != y) { k.copy = ty_data(copy); ty_cuda_plane_strides(copy, k.cs); }
+  return ty_cuda_launched(pool, gpu, ty_k_normalized_pool(&k, &a, s));
 }
 
 static ty_status pool_backward(ty_call *const *call, int n, int gpu, cudaStream_t s) {
   const ty_call *relu = call_of(TY_OP_relu_backward, call, n);
   ty_call *norm = call_of(TY_OP_batch_norm_backward, call, n), *pool = call_of(TY_OP_max_pool2d_backward, call, n);
   ty_k_pooling k;
-  ty_pooling_of(pool, norm ? norm->in[1].t : pool->out[0], (relu ? relu : pool)->in[0].t, pool->in[1].t, &k);
-  if (relu) { k.mask = ty_data(relu->in[1].t); ty_plane_strides(relu->in[1].t, k.ms); }
-  if (norm) return ty_batch_norm(norm, gpu, s, &k);
-  return ty_numel(pool->out[0]) ? ty_launched(pool, gpu, ty_k_pool(&k, s)) : TY_OK;
+  ty_cuda_pooling_of(pool, norm ? norm->in[1].t : pool->out[0], (relu ? relu : pool)->in[0].t, pool->in[1].t, &k);
+  if (relu) { k.mask = ty_data(relu->in[1].t); ty_cuda_plane_strides(relu->in[1].t, k.ms); }
+  if (norm) return ty_cuda_batch_norm(norm, gpu, s, &k);
+  return ty_numel(pool->out[0]) ? ty_cuda_launched(pool, gpu, ty_k_pool(&k, s)) : TY_OK;
 }
 
 static ty_status norm_backward(ty_call *const *call, int n, int gpu, cudaStream_t s) {
   int at = call[0]->op->id == TY_OP_cast;
   ty_call *norm = call[at];
-  ty_beside beside = {.g = at ? call[0]->in[0].t : NULL};
+  ty_cuda_beside beside = {.g = at ? call[0]->in[0].t : NULL};
   if (++at < n && call[at]->op->id == TY_OP_add) {
     const ty_call *add = call[at++];
     /* add's other operand is the norm's result, which may be NULL */
@@ -94,7 +94,7 @@ static ty_status norm_backward(ty_call *const *call, int n, int gpu, cudaStream_
     beside.sum = add->out[0];
   }
   if (at < n) beside.copy = call[at]->out[0];
-  return ty_layer_norm(norm, gpu, s, &beside);
+  return ty_cuda_layer_norm(norm, gpu, s, &beside);
 }
 
 ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call *const *call, int n) {
@@ -103,11 +103,11 @@ ty_status ty_cuda_joint(ty_ctx *ctx, const ty_backend *b, ty_joint kind, ty_call
   switch (kind) {
     case TY_JOINT_CASTS: return casts(call, n, b->gpu, s);
     case TY_JOINT_STEP: {
-      const ty_k_scale_rule rule = ty_scale_rule_of(call[1]);
-      return ty_optim_step(call[0], b->gpu, s, &rule);
+      const ty_k_scale_rule rule = ty_cuda_scale_rule_of(call[1]);
+      return ty_cuda_optim_step(call[0], b->gpu, s, &rule);
     }
     case TY_JOINT_NORM_BACKWARD: return norm_backward(call, n, b->gpu, s);
-    case TY_JOINT_LOSS: return ty_cross_entropy(call[0], call[1], b->gpu, s);
+    case TY_JOINT_LOSS: return ty_cuda_cross_entropy(call[0], call[1], b->gpu, s);
     case TY_JOINT_POOL: return normalized_pool(call, n, b->gpu, s);
     default: return pool_backward(call, n, b->gpu, s);
   }

@@ -76,7 +76,48 @@ ty_status ty_cuda_multiply(ty_call *c, int gpu, const ty_k_product *p, bool *sum
     return TY_OK;
   }
   return ty_is_float((ty_dtype)p->dtype) && p->k > 0 && ((uintptr_t)p->bias | (uintptr_t)p->row_sums) % 16 == 0
-    ? ty_blas_product(c, gpu, p, s, sums) : ty_launched(c, gpu, ty_k_multiply(p, s->s));
+    ? ty_blas_product(c, gpu, p, s, sums) : ty_cuda_launched(c, gpu, ty_k_multiply(p, s->s));
+}
+
+/* Replaces m by a contiguous copy, *copy, unless BLAS can read it as it is. */
+static ty_status readable(ty_call *c, matrix *m, bool left, ty_tensor **copy) {
+  if (plain(m) || turned(m)) return TY_OK;
+  TY_TRY(ty_contiguous(c->ctx, (ty_tensor *)m->t, copy));
+  *m = matrix_of(*copy, left);
+  return TY_OK;
+}
+
+/* Where matrix i of the batch dims 0 .. outer - 1 of shape begins in m's memory. */
+static int64_t place_of(const matrix *m, int64_t i, const int64_t *shape, int outer, int nd) {
+  int64_t at = 0;
+  for (int d = outer - 1; d >= 0; i /= shape[d--]) {
+    const int k = d - (nd - m->nb);
+    if (k >= 0 && m->t->shape[k] != 1) at += i % shape[d] * m->t->stride[k];
+  }
+  return at;
+}
+
+/* Does the product p of x and y, with the fewest calls; the result has the batch dims shape. *sums: whether row_sums are written. */
+static ty_status multiply_all(ty_call *c, int gpu, ty_k_product *p, const matrix *x, const matrix *y, const int64_t *shape, int nd,
+  bool *sums) {
+  const int64_t item = ty_dtype_size[p->dtype], each = p->m * p->n * item, all = p->batch;
+  char *const o = p->c;
+  int outer = 0;                           /* batch dims that are looped over here; the others are one product */
+  p->ta = !plain(x);
+  p->tb = !plain(y);
+  p->lda = TY_MAX(p->ta ? x->cs : x->rs, p->ta ? x->rows : x->cols);
+  p->ldb = TY_MAX(p->tb ? y->cs : y->rs, p->tb ? y->rows : y->cols);
+  if (all == 1) outer = nd;
+  while (outer < nd && (step_of(x, shape, outer, nd) < 0 || step_of(y, shape, outer, nd) < 0)) p->batch /= shape[outer++];
+  p->stride_a = step_of(x, shape, outer, nd);
+  p->stride_b = step_of(y, shape, outer, nd);
+  for (int64_t i = 0; i < all / p->batch; i++) {
+    p->a = (const char *)ty_data(x->t) + place_of(x, i, shape, outer, nd) * item;
+    p->b = (const char *)ty_data(y->t) + place_of(y, i, shape, outer, nd) * item;
+    p->c = o + i * p->batch * each;
+    TY_TRY(ty_cuda_multiply(c, gpu, p, sums));
+  }
+  return TY_OK;
 }
 
 /* sums: NULL, or gets the sums of a's rows, of a single product */
@@ -85,16 +126,15 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
   matrix x = matrix_of(a, true), y = matrix_of(b, false);
   const int nd = TY_MAX(x.nb, y.nb);
   ty_tensor *ca = NULL, *cb = NULL, *cbias = NULL;
-  ty_status s = TY_OK;
   ty_k_product p = {.dtype = o->dtype, .m = x.rows, .n = y.cols, .k = x.cols, .batch = 1, .relu = relu, .c = ty_data(o),
     .row_sums = sums ? ty_data(sums) : NULL};
   bool summed = false;
   int gpu;
   cudaStream_t stream;
-  TY_TRY(ty_begin(c, &gpu, &stream));
+  TY_TRY(ty_cuda_begin(c, &gpu, &stream));
   for (int i = 0; i < nd; i++) p.batch *= o->shape[i];
-  if (!plain(&x) && !turned(&x)) { s = ty_contiguous(c->ctx, (ty_tensor *)a, &ca); if (s == TY_OK) x = matrix_of(ca, true); }
-  if (s == TY_OK && !plain(&y) && !turned(&y)) { s = ty_contiguous(c->ctx, (ty_tensor *)b, &cb); if (s == TY_OK) y = matrix_of(cb, false); }
+  ty_status s = readable(c, &x, true, &ca);
+  if (s == TY_OK) s = readable(c, &y, false, &cb);
   if (s == TY_OK && y.nb == 0 && x.nb > 0 && ty_is_contiguous(x.t)) {   /* one product over all rows */
     p.m = x.rows = x.rows * p.batch;
     x.rs = x.cols;
@@ -102,40 +142,15 @@ static ty_status product(ty_call *c, const ty_tensor *a, const ty_tensor *b, con
     p.batch = 1;
   }
   if (s == TY_OK && bias) s = ty_contiguous(c->ctx, (ty_tensor *)bias, &cbias);
-  if (s == TY_OK && bias) s = ty_align(c, gpu, stream, &cbias);
+  if (s == TY_OK && bias) s = ty_cuda_align_data(c, gpu, stream, &cbias);
   if (s == TY_OK && bias) p.bias = ty_data(cbias);
   if (s == TY_OK && p.batch > 1) s = gather(c, &x, true, o->shape, nd, &ca);
   if (s == TY_OK && p.batch > 1) s = gather(c, &y, false, o->shape, nd, &cb);
-  p.ta = !plain(&x);
-  p.tb = !plain(&y);
-  p.lda = TY_MAX(p.ta ? x.cs : x.rs, p.ta ? x.rows : x.cols);
-  p.ldb = TY_MAX(p.tb ? y.cs : y.rs, p.tb ? y.rows : y.cols);
-  const int64_t each = p.m * p.n, item = ty_itemsize(o), all = p.batch;
-  int outer = 0;                           /* batch dims that are looped over here; the others are one product */
-  if (all == 1) outer = nd;
-  while (outer < nd && (step_of(&x, o->shape, outer, nd) < 0 || step_of(&y, o->shape, outer, nd) < 0)) p.batch /= o->shape[outer++];
-  p.stride_a = step_of(&x, o->shape, outer, nd);
-  p.stride_b = step_of(&y, o->shape, outer, nd);
-  if (s == TY_OK && each * all == 0) {}
-  else if (s == TY_OK && p.k == 0 && !bias) s = ty_launched(c, gpu, cudaMemsetAsync(p.c, 0, (size_t)(each * all * item), stream));
-  else for (int64_t i = 0; i < all / p.batch && s == TY_OK; i++) {
-    const matrix *m[2] = {&x, &y};
-    int64_t at[2] = {0, 0}, rest = i;
-    for (int d = outer - 1; d >= 0; d--) {
-      const int64_t k = rest % o->shape[d];
-      rest /= o->shape[d];
-      for (int w = 0; w < 2; w++) {
-        const int q = d - (nd - m[w]->nb);
-        if (q >= 0 && m[w]->t->shape[q] != 1) at[w] += k * m[w]->t->stride[q];
-      }
-    }
-    p.a = (const char *)ty_data(x.t) + at[0] * item;
-    p.b = (const char *)ty_data(y.t) + at[1] * item;
-    p.c = (char *)ty_data(o) + i * p.batch * each * item;
-    s = ty_cuda_multiply(c, gpu, &p, &summed);
-  }
+  const size_t bytes = (size_t)(p.m * p.n * p.batch * ty_itemsize(o));
+  if (s == TY_OK && bytes && p.k == 0 && !bias) s = ty_cuda_launched(c, gpu, cudaMemsetAsync(p.c, 0, bytes, stream));
+  else if (s == TY_OK && bytes) s = multiply_all(c, gpu, &p, &x, &y, o->shape, nd, &summed);
   if (s == TY_OK && sums && !summed && ty_numel(sums))
-    s = ty_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));
+    s = ty_cuda_reduce_into(c, gpu, stream, TY_OP_sum, a, 2, p.row_sums, (ty_dtype)sums->dtype, ty_numel(sums));
   ty_release(ca);
   ty_release(cb);
   ty_release(cbias);

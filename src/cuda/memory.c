@@ -82,11 +82,11 @@ static void completed(ty_heap *h, ty_block *b) {
 static void mark_users(ty_block *b) {
   b->nwait = 0;
   for (int i = 0; i < b->nuser; i++) {
-    cudaEvent_t e = ty_mark(b->user[i]);
+    cudaEvent_t e = ty_stream_mark(b->user[i]);
     if (e) { b->by[b->nwait] = b->user[i]; b->wait[b->nwait++] = e; }
   }
   b->unmarked = false;
-  if (b->nuser) ty_use(b->stream->gpu);    /* ty_mark() may have selected another device */
+  if (b->nuser) ty_cuda_use(b->stream->gpu);    /* ty_stream_mark() may have selected another device */
 }
 
 /* Frees waiting blocks whose other streams are done with them; all: waits for those streams. Blocks of a graph's pool wait until the pool
@@ -167,7 +167,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   char where[sizeof ((ty_gpu_block *)0)->where];
   where[0] = 0;
   if (ty_core->flags->memory_history && ctx->host) ctx->host->where(ctx, where, sizeof where);
-  if (ty_use(dev->gpu) != cudaSuccess) return NULL;
+  if (ty_cuda_use(dev->gpu) != cudaSuccess) return NULL;
   pthread_mutex_lock(&ty_heap_lock);
   if (!ty_capturing()) collect(h, false);
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
@@ -223,7 +223,7 @@ void ty_cuda_free(const ty_backend *dev, void *p, size_t n, void *record) {
   pthread_mutex_unlock(&ty_heap_lock);
 }
 
-void ty_used_on(const ty_storage *s, ty_stream *stream) {
+void ty_cuda_used_on(const ty_storage *s, ty_stream *stream) {
   ty_block *b = s->block;
   if (!b || b->stream == stream) return;
   pthread_mutex_lock(&ty_heap_lock);
@@ -232,19 +232,19 @@ void ty_used_on(const ty_storage *s, ty_stream *stream) {
   if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
   else if (!known) {                       /* no room for one more: stream waits for the last one's work, then stands for both */
     ty_stream *last = b->user[USERS - 1];
-    ty_wait_for(stream, last);
+    ty_stream_wait_for(stream, last);
     b->user[USERS - 1] = stream;
   }
   pthread_mutex_unlock(&ty_heap_lock);
 }
 
-uint64_t ty_pool_of(const ty_storage *s) { return s->block ? ((const ty_block *)s->block)->graph_pool : 0; }
+uint64_t ty_cuda_pool_of(const ty_storage *s) { return s->block ? ((const ty_block *)s->block)->graph_pool : 0; }
 
 void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
   size_t left = 0, total = 0;
   ty_heap *h = &ty_heaps[dev->gpu];
   char limit[64] = "";
-  cudaError_t e = ty_use(dev->gpu);
+  cudaError_t e = ty_cuda_use(dev->gpu);
   if (e == cudaSuccess) e = cudaMemGetInfo(&left, &total);
   pthread_mutex_lock(&ty_heap_lock);
   h->failures++;
@@ -296,7 +296,7 @@ void ty_cuda_reset_peaks(int gpu) {
 
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before) {
   size_t left, total;
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaMemGetInfo(&left, &total));
   pthread_mutex_lock(&ty_heap_lock);
   ty_heap *h = &ty_heaps[gpu];
@@ -310,8 +310,8 @@ ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before) {
 }
 
 void ty_cuda_empty_cache(const ty_backend *dev) {
-  if (!ty_is_open(dev->gpu) || ty_use(dev->gpu) != cudaSuccess) return;
-  if (ty_device_wait(false) != cudaSuccess) {              /* a graph is being captured, or the device has failed */
+  if (!ty_cuda_is_open(dev->gpu) || ty_cuda_use(dev->gpu) != cudaSuccess) return;
+  if (ty_cuda_wait(false) != cudaSuccess) {              /* a graph is being captured, or the device has failed */
     cudaGetLastError();
     return;
   }

@@ -59,7 +59,7 @@ ty_status ty_ccl_open(ty_ctx *ctx, int gpu, const ty_ccl_id *id, const ty_group 
   ncclUniqueId name;
   ncclComm_t c = NULL;
   TY_TRY(open_library(ctx));
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   memcpy(&name, id, sizeof name);
   TY_TRY(check(ctx, p_ncclCommInitRank(&c, g->size, name, g->rank), "ncclCommInitRank", c));
   *comm = c;
@@ -78,7 +78,7 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
   const size_t n = (size_t)m->n, bytes = n * ty_dtype_size[m->dtype];
   ncclComm_t c = comm;
   ncclResult_t before = ncclSuccess;       /* an earlier exchange's error, found by the device since: a process is gone, a link is down */
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   TY_TRY(check(ctx, p_ncclCommGetAsyncError(c, &before), "ncclCommGetAsyncError", c));
   TY_TRY(check(ctx, before, "an earlier exchange", c));
   switch (m->kind) {

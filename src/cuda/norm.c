@@ -5,7 +5,7 @@
 #include "cuda.h"
 
 /* layer_norm_stats, layer_norm_backward, and RMS norm's. With beside, the call's result may be NULL. */
-ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *beside) {
+ty_status ty_cuda_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_cuda_beside *beside) {
   const int id = c->op->id;
   const bool rms = id == TY_OP_rms_norm_stats || id == TY_OP_rms_norm_backward,
     back = id == TY_OP_layer_norm_backward || id == TY_OP_rms_norm_backward;
@@ -18,15 +18,15 @@ ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *be
   ty_status st = ty_contiguous(c->ctx, c->in[back].t, &x);
   if (rows == 0 || n == 0) {
     ty_release(x);
-    for (int i = 1; i < c->op->nout && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));
+    for (int i = 1; i < c->op->nout && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s));
     return st;
   }
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, beside && beside->g ? beside->g : c->in[0].t, &g);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, (ty_tensor *)wt, &w);
   if (st == TY_OK && bt) st = ty_contiguous(c->ctx, (ty_tensor *)bt, &b);
-  if (st == TY_OK && o && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK && o && !ty_is_contiguous(o)) st = ty_cuda_new(c, gpu, (ty_dtype)dtype, o->ndim, o->shape, &r);
   const int64_t sums = 2 * n * ty_k_norm_parts(rows, n);
-  if (st == TY_OK && back) st = ty_new(c, gpu, dtype == TY_F64 ? TY_F64 : TY_F32, 1, &sums, &partial);
+  if (st == TY_OK && back) st = ty_cuda_new(c, gpu, dtype == TY_F64 ? TY_F64 : TY_F32, 1, &sums, &partial);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.w = w ? ty_data(w) : NULL;
@@ -45,15 +45,15 @@ ty_status ty_layer_norm(ty_call *c, int gpu, cudaStream_t s, const ty_beside *be
       if (beside && beside->copy) { k.copy = ty_data(beside->copy); k.copy_dtype = beside->copy->dtype; }
     } else k.eps = c->at[TY_AT_layer_norm_stats_eps].f;
     cudaError_t e = ty_k_layer_norm(&k, s);
-    if (e == cudaSuccess && r) e = ty_convert(o, r, s);
-    st = ty_launched(c, gpu, e);
+    if (e == cudaSuccess && r) e = ty_cuda_convert(o, r, s);
+    st = ty_cuda_launched(c, gpu, e);
   }
   ty_tensor *held[] = {x, g, w, b, r, partial};
   for (int i = 0; i < 6; i++) ty_release(held[i]);
   return st;
 }
 
-ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from) {
+ty_status ty_cuda_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling *from) {
   const bool back = c->op->id == TY_OP_batch_norm_backward;
   ty_tensor *like = NULL;                  /* where there is no result: has the layout that it would have */
   if (!c->out[0])
@@ -94,11 +94,11 @@ ty_status ty_batch_norm(ty_call *c, int gpu, cudaStream_t s, const ty_k_pooling 
     k.g = from ? from->y : g ? ty_data(g) : NULL;
   }
   const int64_t room = k.channels * (4 + 2 * ty_k_batch_parts(&k));
-  if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &room, &work);
-  if (st == TY_OK) st = ty_tickets(c, gpu, &k.tickets, &made);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, TY_F64, 1, &room, &work);
+  if (st == TY_OK) st = ty_stream_tickets(c, gpu, &k.tickets, &made);
   if (st == TY_OK) {
     k.work = ty_data(work);
-    st = ty_launched(c, gpu, ty_k_batch(&k, from, s));
+    st = ty_cuda_launched(c, gpu, ty_k_batch(&k, from, s));
   }
   ty_release(like);
   ty_release(x);
@@ -116,7 +116,7 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
     .mean = ty_data(mean), .rstd = ty_data(rstd)};
   if (ty_numel(o) == 0) {
     ty_status st = TY_OK;
-    for (int i = 1; i < 3 && st == TY_OK; i++) st = ty_launched(c, gpu, ty_fill_number(c->out[i], ty_op_int(0), s));
+    for (int i = 1; i < 3 && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s));
     return st;
   }
   k.pixels = ty_numel(o) / k.n / k.c;
@@ -127,7 +127,7 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
   if (st == TY_OK && back) st = ty_laid_out_as(c->ctx, c->in[0].t, o, &g);
   if (st == TY_OK && c->in[1 + back].t) st = ty_contiguous(c->ctx, c->in[1 + back].t, &w);
   if (st == TY_OK && !back && c->in[2].t) st = ty_contiguous(c->ctx, c->in[2].t, &b);
-  if (st == TY_OK) st = ty_new(c, gpu, (ty_dtype)mean->dtype, 1, &room, &work);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, (ty_dtype)mean->dtype, 1, &room, &work);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.work = ty_data(work);
@@ -139,7 +139,7 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
       k.dw = ty_data(c->out[1]);
       k.db = ty_data(c->out[2]);
     } else k.eps = c->at[TY_AT_group_norm_stats_eps].f;
-    st = ty_launched(c, gpu, ty_k_norm_groups(&k, s));
+    st = ty_cuda_launched(c, gpu, ty_k_norm_groups(&k, s));
   }
   ty_tensor *held[] = {x, g, w, b, work};
   for (int i = 0; i < 5; i++) ty_release(held[i]);
@@ -149,8 +149,8 @@ static ty_status group_norm(ty_call *c, int gpu, cudaStream_t s) {
 ty_status ty_cuda_norm(ty_call *c) {
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
-  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_batch_norm(c, gpu, s, NULL);
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
+  if (c->op->id == TY_OP_batch_norm_stats || c->op->id == TY_OP_batch_norm_backward) return ty_cuda_batch_norm(c, gpu, s, NULL);
   if (c->op->id == TY_OP_group_norm_stats || c->op->id == TY_OP_group_norm_backward) return group_norm(c, gpu, s);
-  return ty_layer_norm(c, gpu, s, NULL);
+  return ty_cuda_layer_norm(c, gpu, s, NULL);
 }

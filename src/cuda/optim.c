@@ -15,7 +15,7 @@ static bool alike(const ty_tensor *a, const ty_tensor *b) {
 _Static_assert(TY_K_COPY == TY_OPTIM_LISTS, "copies come after all lists of an op");
 
 static ty_status launch(ty_call *c, int gpu, ty_k_step *k, cudaStream_t s) {
-  ty_status st = k->count || k->ticket ? ty_launched(c, gpu, ty_k_optim(k, s)) : TY_OK;
+  ty_status st = k->count || k->ticket ? ty_cuda_launched(c, gpu, ty_k_optim(k, s)) : TY_OK;
   k->count = 0;
   return st;
 }
@@ -30,7 +30,7 @@ static ty_k_step step_of(const ty_call *c, const ty_optim_operands *step) {
   return k;
 }
 
-ty_k_scale_rule ty_scale_rule_of(const ty_call *update) {
+ty_k_scale_rule ty_cuda_scale_rule_of(const ty_call *update) {
   return (ty_k_scale_rule){.scale = ty_data(update->in[update->span[1].start].t), .growth = ty_data(update->in[update->span[2].start].t),
     .growth_factor = update->at[TY_AT_amp_update_growth_factor].f, .backoff_factor = update->at[TY_AT_amp_update_backoff_factor].f,
     .interval = update->at[TY_AT_amp_update_growth_interval].i};
@@ -54,21 +54,21 @@ static ty_status step_apart(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, c
     k->p[l][0] = NULL;
     if (!m->t[l]) continue;
     laid[l] = ty_lay(memory, &at, m->t[l], (ty_dtype)m->t[0]->dtype);
-    TY_TRY(ty_launched(c, gpu, ty_convert(&laid[l], m->t[l], s)));
+    TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(&laid[l], m->t[l], s)));
     k->p[l][0] = ty_data(&laid[l]);
   }
   k->p[TY_K_COPY][0] = NULL;
   if (m->copy && !m->shadow) {
     copy = ty_lay(memory, &at, m->copy, (ty_dtype)m->copy->dtype);
-    TY_TRY(ty_launched(c, gpu, ty_convert(&copy, m->copy, s)));
+    TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(&copy, m->copy, s)));
     k->p[TY_K_COPY][0] = ty_data(&copy);
   }
   k->n[0] = ty_numel(m->t[0]);
   k->count = 1;
   TY_TRY(launch(c, gpu, k, s));
   for (int l = 0; l < lists; l++)
-    if (m->t[l] && c->op->param[l].mutated) TY_TRY(ty_launched(c, gpu, ty_convert(m->t[l], &laid[l], s)));
-  return m->copy ? ty_launched(c, gpu, ty_convert(m->copy, m->t[0], s)) : TY_OK;
+    if (m->t[l] && c->op->param[l].mutated) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(m->t[l], &laid[l], s)));
+  return m->copy ? ty_cuda_launched(c, gpu, ty_cuda_convert(m->copy, m->t[0], s)) : TY_OK;
 }
 
 static ty_status steps(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const ty_optim_operands *step, ty_tensor *memory) {
@@ -96,10 +96,10 @@ static ty_status steps(ty_call *c, int gpu, cudaStream_t s, ty_k_step *k, const 
 static ty_status working_memory(ty_call *c, int gpu, size_t n, ty_tensor **out) {
   const int64_t size = (int64_t)n;
   *out = NULL;
-  return n ? ty_new(c, gpu, TY_U8, 1, &size, out) : TY_OK;
+  return n ? ty_cuda_new(c, gpu, TY_U8, 1, &size, out) : TY_OK;
 }
 
-ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule) {
+ty_status ty_cuda_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_rule *rule) {
   const ty_optim_operands step = ty_optim_operands_of(c);
   ty_k_step k = step_of(c, &step);
   size_t room = 0;
@@ -109,7 +109,7 @@ ty_status ty_optim_step(ty_call *c, int gpu, cudaStream_t s, const ty_k_scale_ru
   }
   ty_tensor *memory = NULL, *made;
   unsigned *ticket = NULL;
-  ty_status st = ty_tickets(c, gpu, &ticket, &made);
+  ty_status st = ty_stream_tickets(c, gpu, &ticket, &made);
   if (st == TY_OK) st = working_memory(c, gpu, room, &memory);
   if (st == TY_OK) st = steps(c, gpu, s, &k, &step, memory);
   k.ticket = ticket;                       /* the last launch's, which counts the step */
@@ -138,26 +138,26 @@ static ty_status sweep(ty_call *c, int gpu, cudaStream_t s, ty_k_sweep *k) {
     size_t at = 0;
     if (apart) {
       laid = ty_lay(memory, &at, t, (ty_dtype)t->dtype);
-      st = ty_launched(c, gpu, ty_convert(&laid, t, s));
+      st = ty_cuda_launched(c, gpu, ty_cuda_convert(&laid, t, s));
     }
     k->dtype = t->dtype;
     k->p[k->count] = ty_data(apart ? &laid : t);
     k->n[k->count++] = ty_numel(t);
     if (st == TY_OK && (apart || last || k->count == TY_K_TENSORS || in[i + 1].t->dtype != t->dtype || lies_apart(in[i + 1].t))) {
-      st = ty_launched(c, gpu, ty_k_sweep_all(k, s));
+      st = ty_cuda_launched(c, gpu, ty_k_sweep_all(k, s));
       k->count = 0;
     }
-    if (st == TY_OK && apart && changes) st = ty_launched(c, gpu, ty_convert(t, &laid, s));
+    if (st == TY_OK && apart && changes) st = ty_cuda_launched(c, gpu, ty_cuda_convert(t, &laid, s));
   }
   ty_release(memory);
   return st;
 }
 
 static ty_status amp_update(ty_call *c, int gpu, cudaStream_t s) {
-  ty_k_scaling k = {.count = c->span[0].count, .rule = ty_scale_rule_of(c)};
+  ty_k_scaling k = {.count = c->span[0].count, .rule = ty_cuda_scale_rule_of(c)};
   if (k.count > TY_K_TENSORS) return ty_fail(c, "update() takes at most %d optimizers, got %d", TY_K_TENSORS, k.count);
   for (int i = 0; i < k.count; i++) k.found[i] = ty_data(c->in[c->span[0].start + i].t);
-  return ty_launched(c, gpu, ty_k_scale_update(&k, s));
+  return ty_cuda_launched(c, gpu, ty_k_scale_update(&k, s));
 }
 
 /* The 2-norm of all tensors' elements: sums of chunks' squares, then their sum's root. */
@@ -166,10 +166,10 @@ static ty_status norm_of_all(ty_call *c, int gpu, cudaStream_t s) {
   ty_tensor *squares;
   int64_t chunks = 0;
   for (int i = 0; i < c->nin; i++) chunks += (ty_numel(c->in[i].t) + TY_K_CHUNK - 1) / TY_K_CHUNK;
-  TY_TRY(ty_new(c, gpu, TY_F64, 1, &chunks, &squares));
+  TY_TRY(ty_cuda_new(c, gpu, TY_F64, 1, &chunks, &squares));
   k.squares = ty_data(squares);
   ty_status st = sweep(c, gpu, s, &k);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_norm_of_squares(ty_data(c->out[0]), c->out[0]->dtype, k.squares, chunks, s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_norm_of_squares(ty_data(c->out[0]), c->out[0]->dtype, k.squares, chunks, s));
   ty_release(squares);
   return st;
 }
@@ -180,7 +180,7 @@ static ty_operand single(const ty_call *c, int slot) { return c->in[c->span[slot
 ty_status ty_cuda_optim(ty_call *c) {
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   switch (c->op->id) {
     case TY_OP_multi_norm: return norm_of_all(c, gpu, s);
     case TY_OP_multi_found: return sweep(c, gpu, s, &(ty_k_sweep){.found = ty_data(single(c, 1).t)});
@@ -188,6 +188,6 @@ ty_status ty_cuda_optim(ty_call *c) {
     case TY_OP_amp_update: return amp_update(c, gpu, s);
     case TY_OP_multi_scale:
       return sweep(c, gpu, s, &(ty_k_sweep){.factor = ty_data(single(c, 1).t), .factor_dtype = single(c, 1).t->dtype});
-    default: return ty_optim_step(c, gpu, s, NULL);
+    default: return ty_cuda_optim_step(c, gpu, s, NULL);
   }
 }

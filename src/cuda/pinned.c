@@ -34,9 +34,9 @@ static pinned *take_spare(size_t n) {
 
 ty_status ty_pin(ty_ctx *ctx, size_t n, void **out) {
   int gpu = ctx->gpu;                      /* any device will do: an open one, if there is one */
-  for (int i = 0; !ty_is_open(gpu) && i < ty_gpu_count; i++) if (ty_is_open(i)) gpu = i;
+  for (int i = 0; !ty_cuda_is_open(gpu) && i < ty_gpu_count; i++) if (ty_cuda_is_open(i)) gpu = i;
   TY_TRY(ty_refuse_capture(ctx, "pin_memory: called"));
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   pthread_mutex_lock(&lock);
   pinned *b = take_spare(n);
   pthread_mutex_unlock(&lock);
@@ -72,7 +72,7 @@ bool ty_pinned(const void *p) {
 static void follow(pinned *b, ty_stream *stream) {
   if (!b->last || cudaStreamWaitEvent(stream->s, b->last, 0) == cudaSuccess) return;
   cudaGetLastError();
-  ty_count_sync();
+  ty_cuda_count_sync();
   cudaEventSynchronize(b->last);
 }
 
@@ -93,7 +93,7 @@ void ty_pinned_used_on(const void *p, ty_stream *stream) {
   if (b) {
     follow(b, stream);
     if (b->last) cudaEventDestroy(b->last);    /* copies of one block follow one another, so one event stands for all */
-    b->last = ty_mark(stream);
+    b->last = ty_stream_mark(stream);
   }
   pthread_mutex_unlock(&lock);
 }

@@ -15,7 +15,7 @@ static bool lies_as(const ty_tensor *t, const ty_tensor *o) {
   return true;
 }
 
-void ty_in_memory_order(ty_k_point *a) {
+void ty_cuda_in_memory_order(ty_k_point *a) {
   int n = 0;
   bool strided = false;
   for (int i = 0; i < a->ndim; i++) {      /* dims of size 1 say nothing */
@@ -58,7 +58,7 @@ ty_status ty_cuda_pointwise(ty_call *c) {
   int gpu;
   cudaStream_t s;
   if (a.n == 0) return TY_OK;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (c->op->nattr > 0) a.p = ty_parameter(c, 0);
   if (c->op->nattr > 1) a.q = ty_parameter(c, 1);
   memcpy(a.shape, o->shape, sizeof a.shape);
@@ -82,6 +82,6 @@ ty_status ty_cuda_pointwise(ty_call *c) {
       q->stride[d] = at < 0 || t->shape[at] == 1 ? 0 : t->stride[at];
     }
   }
-  ty_in_memory_order(&a);
-  return ty_launched(c, gpu, ty_k_pointwise(&a, s));
+  ty_cuda_in_memory_order(&a);
+  return ty_cuda_launched(c, gpu, ty_k_pointwise(&a, s));
 }

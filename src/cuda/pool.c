@@ -1,7 +1,7 @@
 /* Pooling, by kernels/pool.cu. Invariant: results have the infer rule's strides; the kernels take any strides. */
 #include "cuda.h"
 
-void ty_plane_strides(const ty_tensor *t, int64_t s[4]) {
+void ty_cuda_plane_strides(const ty_tensor *t, int64_t s[4]) {
   const int k = t->ndim - 3;
   s[0] = k ? t->stride[0] : 0;
   for (int i = 0; i < 3; i++) s[i + 1] = t->stride[k + i];
@@ -12,7 +12,7 @@ static bool goes_back(int id) {
 }
 
 /* Sets k to a call's geometry: pixels (large), windows (small), positions of maxima. */
-void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
+void ty_cuda_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *small, const ty_tensor *places, ty_k_pooling *k) {
   const int id = c->op->id, d = large->ndim - 3;
   const bool back = goes_back(id);
   const bool max = id == TY_OP_max_pool2d_indices || id == TY_OP_max_pool2d_values ||
@@ -29,9 +29,9 @@ void ty_pooling_of(const ty_call *c, const ty_tensor *large, const ty_tensor *sm
     k->padding[i] = v.padding[i];
     k->dilation[i] = v.dilation[i];
   }
-  ty_plane_strides(large, k->xs);
-  ty_plane_strides(small, k->ys);
-  if (places) ty_plane_strides(places, k->is);
+  ty_cuda_plane_strides(large, k->xs);
+  ty_cuda_plane_strides(small, k->ys);
+  if (places) ty_cuda_plane_strides(places, k->is);
 }
 
 ty_status ty_cuda_pool(ty_call *c) {
@@ -41,7 +41,7 @@ ty_status ty_cuda_pool(ty_call *c) {
   int gpu;
   cudaStream_t s;
   ty_k_pooling k;
-  TY_TRY(ty_begin(c, &gpu, &s));
-  ty_pooling_of(c, back ? c->out[0] : c->in[0].t, back ? c->in[0].t : c->out[0], places, &k);
-  return ty_numel(c->out[0]) ? ty_launched(c, gpu, ty_k_pool(&k, s)) : TY_OK;
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
+  ty_cuda_pooling_of(c, back ? c->out[0] : c->in[0].t, back ? c->in[0].t : c->out[0], places, &k);
+  return ty_numel(c->out[0]) ? ty_cuda_launched(c, gpu, ty_k_pool(&k, s)) : TY_OK;
 }

@@ -23,7 +23,7 @@ static ty_status multiply(layer *l, const void *a, const ty_tensor *w, const ty_
 }
 
 static ty_status make(layer *l, int which, ty_dtype d, int64_t values) {
-  return ty_new(l->c, l->gpu, d, 2, (int64_t[2]){l->r.n, values}, &l->work[which]);
+  return ty_cuda_new(l->c, l->gpu, d, 2, (int64_t[2]){l->r.n, values}, &l->work[which]);
 }
 
 static ty_status forward(layer *l, ty_tensor *const *in, ty_dtype stat) {      /* x, weight, bias, h0, c0 */
@@ -33,7 +33,7 @@ static ty_status forward(layer *l, ty_tensor *const *in, ty_dtype stat) {      /
   TY_TRY(make(l, MORE, (ty_dtype)k->dtype, r->gates * r->h));
   if (r->kind == TY_LSTM) {
     TY_TRY(make(l, CELL, stat, r->h));
-    TY_TRY(ty_launched(l->c, l->gpu, ty_convert(l->work[CELL], in[4], l->s)));
+    TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_cuda_convert(l->work[CELL], in[4], l->s)));
     k->cell = ty_data(l->work[CELL]);
   }
   k->y = ty_data(l->work[MORE]);
@@ -45,7 +45,7 @@ static ty_status forward(layer *l, ty_tensor *const *in, ty_dtype stat) {      /
     k->saved = saved->shape[0] ? step_of(saved, t) : NULL;
     k->last = r->kind == TY_LSTM && i == r->steps - 1 ? step_of(out, r->steps) : NULL;
     TY_TRY(multiply(l, k->before, in[1], in[2], ty_data(l->work[MORE]), true));
-    TY_TRY(ty_launched(l->c, l->gpu, ty_k_recurrent(k, l->s)));
+    TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_k_recurrent(k, l->s)));
   }
   return TY_OK;
 }
@@ -56,7 +56,7 @@ static ty_status backward(layer *l, ty_tensor *const *in, ty_dtype stat) {     /
   const ty_tensor *dx = l->c->out[0], *dy = r->kind == TY_GRU ? l->c->out[1] : dx;
   const int64_t item = ty_itemsize(dx);
   TY_TRY(make(l, CARRY, stat, r->h));
-  TY_TRY(ty_launched(l->c, l->gpu, ty_fill_number(l->work[CARRY], ty_op_int(0), l->s)));
+  TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_cuda_fill_number(l->work[CARRY], ty_op_int(0), l->s)));
   k->carry = ty_data(l->work[CARRY]);
   if (r->kind == TY_LSTM) {
     ty_tensor last = *l->work[CARRY];      /* the last cell's gradient, which follows the states' in memory */
@@ -64,7 +64,7 @@ static ty_status backward(layer *l, ty_tensor *const *in, ty_dtype stat) {     /
     last.storage = in[0]->storage;
     last.offset = in[0]->offset + r->steps * in[0]->stride[0];
     TY_TRY(make(l, DCELL, stat, r->h));
-    TY_TRY(ty_launched(l->c, l->gpu, ty_convert(l->work[DCELL], &last, l->s)));
+    TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_cuda_convert(l->work[DCELL], &last, l->s)));
     k->dcell = ty_data(l->work[DCELL]);
   }
   for (int64_t i = r->steps - 1; i >= 0; i--) {
@@ -79,13 +79,13 @@ static ty_status backward(layer *l, ty_tensor *const *in, ty_dtype stat) {     /
       k->cell_before = i ? step_of(in[5], time_of(l, i - 1)) + 4 * r->h * item : ty_data(in[3]);
       k->cell_step = i ? 5 * r->h : r->h;
     }
-    TY_TRY(ty_launched(l->c, l->gpu, ty_k_recurrent_back(k, l->s)));
+    TY_TRY(ty_cuda_launched(l->c, l->gpu, ty_k_recurrent_back(k, l->s)));
     k->more = ty_data(l->c->out[2]);
     TY_TRY(multiply(l, k->dy, in[1], NULL, k->more, false));
   }
   k->g = NULL;
   k->last = r->kind == TY_LSTM ? ty_data(l->c->out[3]) : NULL;
-  return ty_launched(l->c, l->gpu, ty_k_recurrent_back(k, l->s));
+  return ty_cuda_launched(l->c, l->gpu, ty_k_recurrent_back(k, l->s));
 }
 
 ty_status ty_cuda_recurrent(ty_call *c) {
@@ -93,7 +93,7 @@ ty_status ty_cuda_recurrent(ty_call *c) {
   const ty_dtype d = (ty_dtype)c->out[0]->dtype;
   layer l = {.c = c, .r = ty_recurrence_of(c)};
   ty_tensor *in[6] = {NULL};
-  TY_TRY(ty_begin(c, &l.gpu, &l.s));
+  TY_TRY(ty_cuda_begin(c, &l.gpu, &l.s));
   if (ty_numel(c->out[0]) == 0) return TY_OK;
   l.k = (ty_k_recurrence){.kind = (int)l.r.kind, .dtype = d, .n = l.r.n, .h = l.r.h};
   ty_status s = ty_contiguous_operands(c, in);

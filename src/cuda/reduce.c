@@ -25,11 +25,11 @@ static ty_status reduce(ty_call *c, int gpu, cudaStream_t s, int op, ty_loop_typ
   ty_tensor *partial = NULL, *made = NULL;
   ty_status st = TY_OK;
   if (r.splits > 1) {
-    TY_TRY(ty_new(c, gpu, TY_F64, 1, &(int64_t){r.outputs * r.splits}, &partial));
+    TY_TRY(ty_cuda_new(c, gpu, TY_F64, 1, &(int64_t){r.outputs * r.splits}, &partial));
     r.partial = ty_data(partial);
-    st = ty_tickets(c, gpu, &r.ticket, &made);
+    st = ty_stream_tickets(c, gpu, &r.ticket, &made);
   }
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_reduce(&r, s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_reduce(&r, s));
   ty_release(partial);                     /* goes back to this stream: its later work runs after the kernel */
   ty_release(made);
   return st;
@@ -40,12 +40,13 @@ ty_status ty_cuda_reduce(ty_call *c) {
   int gpu;
   cudaStream_t s;
   unsigned mask = 0;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (!c->at[TY_AT_sum_dim].set) mask = ~0u;
   else for (int i = 0; i < c->at[TY_AT_sum_dim].n; i++) mask |= 1u << c->at[TY_AT_sum_dim].v[i];
   return reduce(c, gpu, s, c->op->id, ty_loop_type_of(c->compute), x, mask, ty_data(o), o->dtype, ty_numel(o));
 }
 
-ty_status ty_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d, int64_t n) {
+ty_status ty_cuda_reduce_into(ty_call *c, int gpu, cudaStream_t s, int op, const ty_tensor *x, unsigned dims, void *o, ty_dtype d,
+  int64_t n) {
   return reduce(c, gpu, s, op, ty_loop_type_of(x->dtype), x, dims, o, d, n);
 }

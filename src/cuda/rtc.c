@@ -102,7 +102,7 @@ static bool make(int gpu, const char *source, ty_rtc *out, char *why) {
 ty_status ty_rtc_get(ty_ctx *ctx, int gpu, const char *source, ty_rtc *out) {
   char why[TY_RTC_WHY] = "";
   ty_status s = TY_OK;
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   pthread_mutex_lock(&lock);
   entry *e = entries;
   const uint64_t h = hash(source);         /* compared first: sources' first tens of kilobytes are the same */

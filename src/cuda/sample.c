@@ -12,7 +12,7 @@ ty_status ty_cuda_sample(ty_call *c) {
   cudaStream_t s;
   if (ty_numel(o) == 0) return TY_OK;
   ty_status st = ty_contiguous_operands(c, in);
-  if (st == TY_OK) st = ty_begin(c, &gpu, &s);
+  if (st == TY_OK) st = ty_cuda_begin(c, &gpu, &s);
   if (st == TY_OK) {
     const ty_tensor *x = kind == TY_SAMPLE_TAKE ? in[0] : kind == TY_SAMPLE_BACKWARD_GRID ? in[1] : o;
     const ty_tensor *y = kind == TY_SAMPLE_TAKE ? o : in[0];
@@ -22,8 +22,8 @@ ty_status ty_cuda_sample(ty_call *c) {
       .n = x->shape[0], .c = x->shape[1], .h = x->shape[2], .w = x->shape[3],
       .points = grid->shape[1] * grid->shape[2], .x = ty_data(x), .y = ty_data(y), .slopes = ty_data(o), .grid = ty_data(grid)};
     const size_t bytes = ty_nbytes(o);
-    if (kind == TY_SAMPLE_BACKWARD_X) st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, bytes, s));
-    if (st == TY_OK && k.points) st = ty_launched(c, gpu, ty_k_sample(&k, s));
+    if (kind == TY_SAMPLE_BACKWARD_X) st = ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, bytes, s));
+    if (st == TY_OK && k.points) st = ty_cuda_launched(c, gpu, ty_k_sample(&k, s));
   }
   for (int i = 0; i < 3; i++) ty_release(in[i]);
   return st;

@@ -4,14 +4,14 @@
  * joined. Invariant: the cuts depend on the shape alone, so that sums have one order. */
 #include "cuda.h"
 
-ty_status ty_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k) {
+ty_status ty_cuda_scan_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_scan *k) {
   ty_tensor *partial = NULL;
   ty_k_scan_sections(k);
   if (k->sections > 1) {
-    TY_TRY(ty_new(c, gpu, TY_I64, 1, &(int64_t){2 * k->lines * k->sections}, &partial));
+    TY_TRY(ty_cuda_new(c, gpu, TY_I64, 1, &(int64_t){2 * k->lines * k->sections}, &partial));
     k->partial = ty_data(partial);
   }
-  const ty_status st = ty_launched(c, gpu, ty_k_scan_lines(k, s));
+  const ty_status st = ty_cuda_launched(c, gpu, ty_k_scan_lines(k, s));
   ty_release(partial);
   return st;
 }
@@ -22,7 +22,7 @@ static ty_status scan(ty_call *c, bool one) {
   const int dim = (int)c->at[TY_AT_cumsum_dim].i;
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (ty_numel(t) == 0) return TY_OK;
   ty_tensor *places = c->op->nout > 1 ? c->out[1] : NULL;
   if (!one && !ty_is_contiguous(c->out[0])) return ty_fail(c, "not supported on cuda:%d yet in this layout", gpu);
@@ -33,8 +33,8 @@ static ty_status scan(ty_call *c, bool one) {
   TY_TRY(st);
   ty_k_scan k = {.op = c->op->id, .k = ty_is_float((ty_dtype)x->dtype) ? TY_IN_F64 : TY_IN_I64, .dtype = x->dtype,
                  .x = ty_data(x), .o = ty_data(c->out[0]), .place = places ? ty_data(places) : NULL};
-  ty_lines_of(t, dim, &k.lines, &k.n, &k.inner);
-  st = ty_scan_lines(c, gpu, s, &k);
+  ty_cuda_lines_of(t, dim, &k.lines, &k.n, &k.inner);
+  st = ty_cuda_scan_lines(c, gpu, s, &k);
   ty_release(x);
   return st;
 }
@@ -45,20 +45,20 @@ static ty_status cumprod_gradient(ty_call *c) {
   ty_tensor *g = NULL, *x = NULL, *r = NULL, *products = NULL;
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   ty_k_scan k = {.op = c->op->id, .dtype = o->dtype};
-  ty_lines_of(o, dim, &k.lines, &k.n, &k.inner);
+  ty_cuda_lines_of(o, dim, &k.lines, &k.n, &k.inner);
   if (k.lines * k.n == 0) return TY_OK;
   const int64_t elements = k.lines * k.n;
   ty_status st = ty_contiguous(c->ctx, c->in[0].t, &g);
   if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[1].t, &x);
-  if (st == TY_OK) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
-  if (st == TY_OK) st = ty_new(c, gpu, TY_F64, 1, &elements, &products);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, TY_F64, 1, &elements, &products);
   if (st == TY_OK) {
     k.x = ty_data(x);
     k.o = ty_data(r);
     cudaError_t e = ty_k_cumprod_gradient(&k, ty_data(g), ty_data(products), s);
-    st = ty_launched(c, gpu, e == cudaSuccess ? ty_convert(o, r, s) : e);
+    st = ty_cuda_launched(c, gpu, e == cudaSuccess ? ty_cuda_convert(o, r, s) : e);
   }
   ty_tensor *held[] = {g, x, r, products};
   for (int i = 0; i < 4; i++) ty_release(held[i]);

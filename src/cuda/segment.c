@@ -45,8 +45,8 @@ static void segment_free(ty_heap *h, ty_block *b) {
   if (!b->unmapped) count_reserved(h, b, b->p, -(long long)b->size);
   if (b->unmapped) ty_vmm_release(b->p, b->size);
   else {
-    ty_use(ty_gpu_of(h));
-    ty_count_sync();
+    ty_cuda_use(ty_gpu_of(h));
+    ty_cuda_count_sync();
     if (b->home->source.free) {            /* the driver's function waits for work that may still use the memory */
       cudaStreamSynchronize(b->stream->s);
       b->home->source.free(b->p, (ssize_t)b->size, ty_gpu_of(h), b->stream->s);
@@ -76,7 +76,7 @@ void ty_give_back(ty_heap *h, ty_block *b) {
     ty_list_block(h, b);
     return;
   }
-  ty_count_sync();
+  ty_cuda_count_sync();
   cudaStreamSynchronize(b->stream->s);     /* unmapping waits for nothing */
   for (size_t done = 0; done < n; done += b->piece) ty_vmm_unmap(at + done, b->piece);
   count_reserved(h, b, at, -(long long)n);
@@ -258,7 +258,7 @@ void ty_mempool_release(void *pool) {
   pthread_mutex_lock(&ty_heap_lock);
   if (m->handles == 1)
     for (int i = 0; i < ty_gpu_count && !ty_anyone_captures(); i++)    /* during a capture they stay until the cache is emptied */
-      if (ty_heaps[i].segment && ty_use(i) == cudaSuccess) ty_give_all_back(&ty_heaps[i], m);
+      if (ty_heaps[i].segment && ty_cuda_use(i) == cudaSuccess) ty_give_all_back(&ty_heaps[i], m);
   mempool_drop(m, &m->handles);
   pthread_mutex_unlock(&ty_heap_lock);
 }

@@ -17,19 +17,19 @@ ty_status ty_cuda_softmax(ty_call *c) {
   cudaStream_t s;
   ty_tensor *a = NULL, *b = NULL, *r = NULL;
   ty_k_lines k = {.dtype = o->dtype, .log = c->op->id == TY_OP_log_softmax || c->op->id == TY_OP_log_softmax_backward};
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
-  ty_lines_of(o, dim, &k.lines, &k.n, &k.inner);
+  ty_cuda_lines_of(o, dim, &k.lines, &k.n, &k.inner);
   ty_status st = ty_contiguous(c->ctx, &t[1], &a);
   if (st == TY_OK && back) st = ty_contiguous(c->ctx, &t[2], &b);
-  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
+  if (st == TY_OK && !ty_is_contiguous(o)) st = ty_cuda_new(c, gpu, (ty_dtype)o->dtype, o->ndim, o->shape, &r);
   if (st == TY_OK) {
     k.x = ty_data(back ? b : a);
     k.g = back ? ty_data(a) : NULL;
     k.o = ty_data(r ? r : o);
     cudaError_t e = ty_k_softmax(&k, s);
-    if (e == cudaSuccess && r) e = ty_convert(o, r, s);
-    st = ty_launched(c, gpu, e);
+    if (e == cudaSuccess && r) e = ty_cuda_convert(o, r, s);
+    st = ty_cuda_launched(c, gpu, e);
   }
   ty_release(a);
   ty_release(b);
@@ -54,7 +54,7 @@ static ty_k_entropy entropy_of(const ty_call *c, const ty_tensor *x, const ty_te
   return (ty_k_entropy){.op = c->op->id, .dtype = x->dtype, .rows = ty_numel(labels), .n = x->shape[x->ndim - 1],
     .ignore = how.ignore_index, .smoothing = how.label_smoothing, .x = ty_data(x),
     .weight = w ? ty_data(w) : NULL, .labels = ty_data(labels),
-    .label_step = 1, .fault = ty_fault_of(gpu)};
+    .label_step = 1, .fault = ty_cuda_fault_of(gpu)};
 }
 
 /* The mean of the rows' losses and, with k->o, its gradient. k: all but losses, mean and total are set; total: NULL, or it is written */
@@ -63,22 +63,22 @@ static ty_status mean_of_rows(ty_call *c, ty_k_entropy *k, const ty_tensor *tota
   const int64_t one = 1;
   ty_tensor *losses = NULL, *made = NULL, *counts = NULL, *sum = NULL;
   void *const mean = ty_data(c->out[0]);
-  ty_status st = ty_new(c, gpu, stat, 1, &k->rows, &losses);
+  ty_status st = ty_cuda_new(c, gpu, stat, 1, &k->rows, &losses);
   if (st == TY_OK) k->losses = ty_data(losses);
   if (st == TY_OK && k->rows <= TY_K_ENTROPY_FEW) {
-    st = ty_tickets(c, gpu, &k->ticket, &made);
+    st = ty_stream_tickets(c, gpu, &k->ticket, &made);
     k->mean = mean;
     k->total = total ? ty_data(total) : NULL;
-    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_cross_entropy(k, s));
+    if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_cross_entropy(k, s));
   } else if (st == TY_OK) {                /* many rows, by the whole device: first the total, which the gradient needs */
-    st = ty_new(c, gpu, stat, 1, &k->rows, &counts);
-    if (st == TY_OK && !total) st = ty_new(c, gpu, stat, 1, &one, &sum);
+    st = ty_cuda_new(c, gpu, stat, 1, &k->rows, &counts);
+    if (st == TY_OK && !total) st = ty_cuda_new(c, gpu, stat, 1, &one, &sum);
     if (st == TY_OK) k->total = ty_data(total ? total : sum);
-    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_entropy_counts(k, ty_data(counts), s));
-    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_sum, counts, ~0u, k->total, stat, 1);
-    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_cross_entropy(k, s));
-    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_sum, losses, ~0u, mean, stat, 1);
-    if (st == TY_OK) st = ty_launched(c, gpu, ty_k_entropy_mean(mean, k->total, k->dtype, s));
+    if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_entropy_counts(k, ty_data(counts), s));
+    if (st == TY_OK) st = ty_cuda_reduce_into(c, gpu, s, TY_OP_sum, counts, ~0u, k->total, stat, 1);
+    if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_cross_entropy(k, s));
+    if (st == TY_OK) st = ty_cuda_reduce_into(c, gpu, s, TY_OP_sum, losses, ~0u, mean, stat, 1);
+    if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_entropy_mean(mean, k->total, k->dtype, s));
   }
   ty_release(losses);
   ty_release(made);
@@ -102,7 +102,7 @@ static ty_status gradients_of(ty_call *c, ty_tensor *g, ty_dtype d, ty_tensor **
 }
 
 /* The rows' losses or their mean, and their gradient if back is given; or the gradient alone, if c is a backward call. */
-ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
+ty_status ty_cuda_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
   const int id = c->op->id;
   const bool mean = id == TY_OP_cross_entropy_mean || id == TY_OP_cross_entropy_mean_backward;
   if (id == TY_OP_cross_entropy_backward || id == TY_OP_cross_entropy_mean_backward) back = c;
@@ -114,7 +114,7 @@ ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
   if (st == TY_OK) st = ty_contiguous(c->ctx, c->in[forward ? 1 : 2].t, &labels);
   if (st == TY_OK && back) {
     o = rows_of(back->out[0]);
-    if (!ty_is_contiguous(&o)) st = ty_new(c, gpu, (ty_dtype)o.dtype, o.ndim, o.shape, &made);
+    if (!ty_is_contiguous(&o)) st = ty_cuda_new(c, gpu, (ty_dtype)o.dtype, o.ndim, o.shape, &made);
   }
   if (st == TY_OK && back) st = gradients_of(c, back->in[0].t, ty_compute_dtype((ty_dtype)x->dtype), &up, &step);
   if (st == TY_OK && wt) st = ty_contiguous(c->ctx, wt, &w);
@@ -127,13 +127,13 @@ ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
     else {
       if (forward) k.losses = ty_data(c->out[0]);
       else if (mean) k.total = ty_data(c->in[4].t);
-      st = ty_launched(c, gpu, ty_k_cross_entropy(&k, s));
+      st = ty_cuda_launched(c, gpu, ty_k_cross_entropy(&k, s));
     }
-    if (st == TY_OK && made) st = ty_launched(c, gpu, ty_convert(&o, made, s));
+    if (st == TY_OK && made) st = ty_cuda_launched(c, gpu, ty_cuda_convert(&o, made, s));
   } else if (st == TY_OK && forward && ty_numel(labels)) {   /* no classes */
     const size_t bytes = (size_t)(ty_numel(labels) * ty_itemsize(c->out[0]));
-    st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[0]), 0, bytes, s));
-    if (st == TY_OK && c->out[1]) st = ty_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[1]), 0, bytes, s));
+    st = ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[0]), 0, bytes, s));
+    if (st == TY_OK && c->out[1]) st = ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[1]), 0, bytes, s));
   }
   ty_release(labels);
   ty_release(made);
@@ -146,6 +146,6 @@ ty_status ty_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t s) {
 ty_status ty_cuda_loss(ty_call *c) {
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
-  return ty_cross_entropy(c, NULL, gpu, s);
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
+  return ty_cuda_cross_entropy(c, NULL, gpu, s);
 }

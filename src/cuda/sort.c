@@ -5,7 +5,7 @@
 #include <string.h>
 #include "cuda.h"
 
-static ty_status new_numbers(ty_call *c, int gpu, int64_t n, ty_tensor **out) { return ty_new(c, gpu, TY_I64, 1, &n, out); }
+static ty_status new_numbers(ty_call *c, int gpu, int64_t n, ty_tensor **out) { return ty_cuda_new(c, gpu, TY_I64, 1, &n, out); }
 
 /* t with dim last: a view */
 static ty_tensor turned(const ty_tensor *t, int dim) {
@@ -21,7 +21,7 @@ ty_status ty_cuda_sort_lines(ty_call *c, int gpu, cudaStream_t s, ty_k_sorting *
   ty_status st = TY_OK;
   for (int i = 0; i < 2 && words && st == TY_OK; i++)
     if ((st = new_numbers(c, gpu, words, &work[i])) == TY_OK) k->work[i] = ty_data(work[i]);
-  if (st == TY_OK) st = ty_launched(c, gpu, ty_k_sort(k, s));
+  if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_sort(k, s));
   ty_release(work[0]);
   ty_release(work[1]);
   return st;
@@ -36,7 +36,7 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, 
   if (k.lines * k.n * k.take == 0) return TY_OK;
   ty_status st = ty_contiguous(c->ctx, (ty_tensor *)x, &lines);
   for (int i = 0; i < 2 && st == TY_OK; i++)
-    if (!ty_is_contiguous(&o[i])) st = ty_new(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
+    if (!ty_is_contiguous(&o[i])) st = ty_cuda_new(c, gpu, (ty_dtype)o[i].dtype, o[i].ndim, o[i].shape, &r[i]);
   if (st == TY_OK) {
     k.x = ty_data(lines);
     k.values = ty_data(r[0] ? r[0] : &o[0]);
@@ -44,7 +44,7 @@ static ty_status order(ty_call *c, int gpu, cudaStream_t s, const ty_tensor *x, 
     st = ty_cuda_sort_lines(c, gpu, s, &k);
   }
   for (int i = 0; i < 2; i++) {
-    if (st == TY_OK && r[i]) st = ty_launched(c, gpu, ty_convert(&o[i], r[i], s));
+    if (st == TY_OK && r[i]) st = ty_cuda_launched(c, gpu, ty_cuda_convert(&o[i], r[i], s));
     ty_release(r[i]);
   }
   ty_release(lines);
@@ -62,8 +62,8 @@ static ty_status order_statistics(ty_call *c, int gpu, cudaStream_t s) {
   const int dim = (int)c->at[TY_AT_order_statistics_dim].i;
   const ty_tensor x = turned(c->in[0].t, dim), ranks = turned(c->in[1].t, dim);
   ty_tensor *all[2] = {NULL, NULL};
-  ty_status st = ty_new(c, gpu, (ty_dtype)x.dtype, x.ndim, x.shape, &all[0]);
-  if (st == TY_OK) st = ty_new(c, gpu, TY_I64, x.ndim, x.shape, &all[1]);
+  ty_status st = ty_cuda_new(c, gpu, (ty_dtype)x.dtype, x.ndim, x.shape, &all[0]);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, TY_I64, x.ndim, x.shape, &all[1]);
   if (st == TY_OK) {
     const ty_tensor o[2] = {*all[0], *all[1]};
     st = order(c, gpu, s, &x, x.shape[x.ndim - 1], false, o);
@@ -84,7 +84,7 @@ static ty_status found_of(ty_call *c, int gpu, cudaStream_t s, ty_k_selection *k
   const int64_t tiles = ty_k_select_tiles(k->n);
   TY_TRY(new_numbers(c, gpu, tiles + 1, starts));
   k->starts = ty_data(*starts);
-  TY_TRY(ty_launched(c, gpu, ty_k_select_count(k, s)));
+  TY_TRY(ty_cuda_launched(c, gpu, ty_k_select_count(k, s)));
   return ty_cuda_read(c->ctx, (*starts)->storage, (size_t)tiles * 8, found, 8);
 }
 
@@ -98,10 +98,10 @@ ty_status ty_cuda_nonzero(ty_call *c, int gpu, cudaStream_t s) {
   memcpy(k.stride, x->stride, sizeof k.stride);
   if (k.n) st = found_of(c, gpu, s, &k, &starts, &found);
   const int64_t shape[2] = {found, x->ndim};
-  if (st == TY_OK) st = ty_new(c, gpu, TY_I64, 2, shape, &c->out[0]);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, TY_I64, 2, shape, &c->out[0]);
   if (st == TY_OK && found && x->ndim) {
     k.coordinates = ty_data(c->out[0]);
-    st = ty_launched(c, gpu, ty_k_select_write(&k, found, s));
+    st = ty_cuda_launched(c, gpu, ty_k_select_write(&k, found, s));
   }
   ty_release(starts);
   return st;
@@ -120,14 +120,14 @@ static ty_status unique(ty_call *c, int gpu, cudaStream_t s) {
     st = ty_cuda_sort_lines(c, gpu, s, &order);
     if (st == TY_OK) st = found_of(c, gpu, s, &k, &starts, &found);
   }
-  if (st == TY_OK) st = ty_new(c, gpu, (ty_dtype)x->dtype, 1, &found, &c->out[0]);
+  if (st == TY_OK) st = ty_cuda_new(c, gpu, (ty_dtype)x->dtype, 1, &found, &c->out[0]);
   if (st == TY_OK) st = new_numbers(c, gpu, found, &c->out[2]);
   if (st == TY_OK) st = new_numbers(c, gpu, found, &first);
   if (st == TY_OK && found) {
     k.values = ty_data(c->out[0]);
     k.sizes = ty_data(c->out[2]);
     k.first = ty_data(first);
-    st = ty_launched(c, gpu, ty_k_select_write(&k, found, s));
+    st = ty_cuda_launched(c, gpu, ty_k_select_write(&k, found, s));
   }
   ty_tensor *held[] = {x, places, starts, first};
   for (int i = 0; i < 4; i++) ty_release(held[i]);
@@ -141,8 +141,8 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   ty_status st = TY_OK;
   if (x->shape[0]) {
     TY_TRY(new_numbers(c, gpu, 2, &ends));
-    st = ty_reduce_into(c, gpu, s, TY_OP_amin, x, ~0u, ty_data(ends), TY_I64, 1);
-    if (st == TY_OK) st = ty_reduce_into(c, gpu, s, TY_OP_amax, x, ~0u, (int64_t *)ty_data(ends) + 1, TY_I64, 1);
+    st = ty_cuda_reduce_into(c, gpu, s, TY_OP_amin, x, ~0u, ty_data(ends), TY_I64, 1);
+    if (st == TY_OK) st = ty_cuda_reduce_into(c, gpu, s, TY_OP_amax, x, ~0u, (int64_t *)ty_data(ends) + 1, TY_I64, 1);
     if (st == TY_OK) st = ty_cuda_read(c->ctx, ends->storage, 0, end, sizeof end);
     ty_release(ends);
     TY_TRY(st);
@@ -151,14 +151,14 @@ static ty_status bincount(ty_call *c, int gpu, cudaStream_t s) {
   if (end[0] < 0) return ty_fail(c, "id %lld in argument 1 is negative", (long long)end[0]);
   if (end[1] > (int64_t)1 << 40) return ty_fail(c, "id %lld in argument 1 is too large", (long long)end[1]);
   top = TY_MAX(top, end[1]);
-  TY_TRY(ty_new(c, gpu, !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64, 1, &top, &c->out[0]));
+  TY_TRY(ty_cuda_new(c, gpu, !w ? TY_I64 : w->dtype == TY_F32 ? TY_F32 : TY_F64, 1, &top, &c->out[0]));
   if (top == 0) return TY_OK;
   ty_tensor *o = c->out[0];
-  TY_TRY(ty_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(top * ty_itemsize(o)), s)));
+  TY_TRY(ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(o), 0, (size_t)(top * ty_itemsize(o)), s)));
   if (x->shape[0] == 0) return TY_OK;
   TY_TRY(ty_cast(c->ctx, (ty_tensor *)x, TY_I64, &one));
   ty_k_indexing k = {.op = c->op->id, .how = TY_K_ADD, .dtype = o->dtype, .ndim = 1, .nindex = 1, .n = x->shape[0],
-    .shape = {x->shape[0]}, .p = ty_data(o), .v = 1, .vi = 1, .fault = ty_fault_of(gpu)};
+    .shape = {x->shape[0]}, .p = ty_data(o), .v = 1, .vi = 1, .fault = ty_cuda_fault_of(gpu)};
   k.index[0].p = ty_data(one);
   k.index[0].stride[0] = one->stride[0];
   k.index[0].size = top;
@@ -177,7 +177,7 @@ static ty_status searchsorted(ty_call *c, int gpu, cudaStream_t s) {
     const ty_k_searching k = {.dtype = x->dtype, .right = (int)c->at[TY_AT_searchsorted_right].i, .count = ty_numel(v),
                               .n = x->shape[x->ndim - 1], .per = x->ndim > 1 ? v->shape[v->ndim - 1] : 0,
                               .sorted = ty_data(x), .values = ty_data(v), .o = ty_data(c->out[0])};
-    if (k.count) st = ty_launched(c, gpu, ty_k_search(&k, s));
+    if (k.count) st = ty_cuda_launched(c, gpu, ty_k_search(&k, s));
     ty_release(v);
   }
   ty_release(x);
@@ -187,7 +187,7 @@ static ty_status searchsorted(ty_call *c, int gpu, cudaStream_t s) {
 ty_status ty_cuda_sort(ty_call *c) {
   int gpu;
   cudaStream_t s;
-  TY_TRY(ty_begin(c, &gpu, &s));
+  TY_TRY(ty_cuda_begin(c, &gpu, &s));
   switch (c->op->id) {
     case TY_OP_sort: return sorted(c, gpu, s, (int)c->at[TY_AT_sort_dim].i, c->at[TY_AT_sort_descending].i);
     case TY_OP_topk: return sorted(c, gpu, s, (int)c->at[TY_AT_topk_dim].i, c->at[TY_AT_topk_largest].i);

@@ -11,33 +11,33 @@
 static ty_stream defaults[TY_MAXGPU], *pool[2][TY_MAXGPU], *externals[TY_MAXGPU];       /* pool[1]: for graphs */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-cudaEvent_t ty_mark(ty_stream *s) {
+cudaEvent_t ty_stream_mark(ty_stream *s) {
   cudaEvent_t e;
-  ty_use(s->gpu);
+  ty_cuda_use(s->gpu);
   if (cudaEventCreateWithFlags(&e, cudaEventDisableTiming) == cudaSuccess) {
     if (cudaEventRecord(e, s->s) == cudaSuccess) return e;
     cudaEventDestroy(e);
   }
   cudaGetLastError();
-  ty_count_sync();
+  ty_cuda_count_sync();
   cudaStreamSynchronize(s->s);
   return NULL;
 }
 
 /* What s gets from now on runs after e, which is destroyed (if need be, the host waits). */
 static void wait_for_event(ty_stream *s, cudaEvent_t e) {
-  if (ty_use(s->gpu) != cudaSuccess || cudaStreamWaitEvent(s->s, e, 0) != cudaSuccess) {
+  if (ty_cuda_use(s->gpu) != cudaSuccess || cudaStreamWaitEvent(s->s, e, 0) != cudaSuccess) {
     cudaGetLastError();
-    ty_count_sync();
+    ty_cuda_count_sync();
     cudaEventSynchronize(e);
   }
   cudaEventDestroy(e);
 }
 
-void ty_wait_for(ty_stream *s, ty_stream *other) {
-  cudaEvent_t e = ty_mark(other);
+void ty_stream_wait_for(ty_stream *s, ty_stream *other) {
+  cudaEvent_t e = ty_stream_mark(other);
   if (e) wait_for_event(s, e);
-  ty_use(s->gpu);
+  ty_cuda_use(s->gpu);
 }
 
 static cudaError_t give_tickets(ty_stream *s) {
@@ -65,32 +65,32 @@ void ty_turn_begin(ty_turn kind, ty_stream *s) {
   pthread_mutex_lock(&turns[s->gpu][kind].lock);
   cudaEvent_t *after = in_graph ? NULL : &turns[s->gpu][kind].after;
   if (after && *after) { wait_for_event(s, *after); *after = NULL; }
-  if (*last && *last != s) ty_wait_for(s, *last);
+  if (*last && *last != s) ty_stream_wait_for(s, *last);
   *last = s;
 }
 
 void ty_turn_end(ty_turn kind, int gpu) {
   ty_stream **last = &turns[gpu][kind].last;
   if (*last && (*last)->external && !ty_captured_turn(kind, gpu)) {
-    turns[gpu][kind].after = ty_mark(*last);
+    turns[gpu][kind].after = ty_stream_mark(*last);
     *last = NULL;
   }
   pthread_mutex_unlock(&turns[gpu][kind].lock);
 }
 
-ty_status ty_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
+ty_status ty_stream_tickets(ty_call *c, int gpu, unsigned **out, ty_tensor **made) {
   ty_stream *s = ty_stream_of(c->ctx, gpu);
   *made = NULL;
   if (s->tickets && (!ty_capturing() || s == ty_captures(gpu))) { *out = s->tickets; return TY_OK; }
   /* a graph's work on a side stream may run beside that stream's later launches: it can't share the stream's counters */
-  TY_TRY(ty_new(c, gpu, TY_I32, 1, (int64_t[]){TY_K_TICKETS}, made));
+  TY_TRY(ty_cuda_new(c, gpu, TY_I32, 1, (int64_t[]){TY_K_TICKETS}, made));
   *out = ty_data(*made);
-  return ty_launched(c, gpu, cudaMemsetAsync(*out, 0, TY_K_TICKETS * sizeof(unsigned), s->s));
+  return ty_cuda_launched(c, gpu, cudaMemsetAsync(*out, 0, TY_K_TICKETS * sizeof(unsigned), s->s));
 }
 
 static ty_stream *stream_or_default(int gpu, void *stream) {
   if (stream) return stream;
-  ty_open(gpu);                            /* an error shows again in the next call on the stream */
+  ty_cuda_open_device(gpu);                /* an error shows again in the next call on the stream */
   return &defaults[gpu];
 }
 ty_stream *ty_stream_of(ty_ctx *ctx, int gpu) { return stream_or_default(gpu, ctx ? ctx->stream[gpu] : NULL); }
@@ -104,7 +104,7 @@ static ty_status make(ty_ctx *ctx, int gpu, int priority, bool for_graphs, ty_st
   pthread_mutex_unlock(&lock);
   if (!s) {
     cudaStream_t made;
-    CUDA(ctx, gpu, ty_use(gpu));
+    CUDA(ctx, gpu, ty_cuda_use(gpu));
     CUDA(ctx, gpu, cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, priority));
     s = ty_malloc(sizeof *s);
     if (!s) { cudaStreamDestroy(made); return ty_no_memory(ctx, "Stream"); }
@@ -112,7 +112,7 @@ static ty_status make(ty_ctx *ctx, int gpu, int priority, bool for_graphs, ty_st
   }
   atomic_store(&s->holders, 1);
   if (!s->tickets && !ty_capturing()) {    /* the driver mustn't allocate while a graph is captured */
-    cudaError_t e = ty_use(gpu);
+    cudaError_t e = ty_cuda_use(gpu);
     if (e == cudaSuccess) e = give_tickets(s);
     if (e != cudaSuccess) return ty_stream_release(gpu, s), ty_cuda_fail(ctx, e, "Stream", gpu);
   }
@@ -129,7 +129,7 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
 
 ty_status ty_stream_external(ty_ctx *ctx, int gpu, void *raw, void **out) {
   TY_TRY(ty_refuse_capture(ctx, "ExternalStream: called"));
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   const cudaError_t e = cudaStreamQuery(raw);
   if (e != cudaSuccess && e != cudaErrorNotReady) return ty_cuda_fail(ctx, e, "ExternalStream", gpu);
   pthread_mutex_lock(&lock);
@@ -148,12 +148,13 @@ ty_status ty_stream_external(ty_ctx *ctx, int gpu, void *raw, void **out) {
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out) { return make(ctx, gpu, 0, true, out); }
 
 /* Work inside a capture and work outside it can't wait for one another, and aren't joined here. */
-void ty_join(ty_stream *s, int gpu, void *other) {
+void ty_stream_join(ty_stream *s, int gpu, void *other) {
   ty_stream *o = stream_or_default(gpu, other);
   enum cudaStreamCaptureStatus here = cudaStreamCaptureStatusNone, there = here;
-  if (ty_use(gpu) != cudaSuccess || cudaStreamIsCapturing(s->s, &here) != cudaSuccess || cudaStreamIsCapturing(o->s, &there) != cudaSuccess)
+  if (ty_cuda_use(gpu) != cudaSuccess || cudaStreamIsCapturing(s->s, &here) != cudaSuccess ||
+      cudaStreamIsCapturing(o->s, &there) != cudaSuccess)
     cudaGetLastError();
-  else if (o != s && here == there && ty_stream_usable(gpu, o)) ty_wait_for(s, o);
+  else if (o != s && here == there && ty_stream_usable(gpu, o)) ty_stream_wait_for(s, o);
 }
 
 bool ty_stream_usable(int gpu, const void *stream) {
@@ -178,10 +179,10 @@ void *ty_stream_raw(int gpu, void *stream) { return stream_or_default(gpu, strea
 
 ty_status ty_stream_synchronize(ty_ctx *ctx, int gpu, void *stream) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
-  CUDA(ctx, gpu, ty_use(gpu));
-  ty_count_sync();
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
+  ty_cuda_count_sync();
   CUDA(ctx, gpu, cudaStreamSynchronize(stream_or_default(gpu, stream)->s));
-  return ty_reported(ctx, gpu);
+  return ty_cuda_reported(ctx, gpu);
 }
 
 static ty_status done_or_error(ty_ctx *ctx, int gpu, cudaError_t e, const char *call, bool *done) {
@@ -191,13 +192,13 @@ static ty_status done_or_error(ty_ctx *ctx, int gpu, cudaError_t e, const char *
 
 ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done) {
   TY_TRY(ty_refuse_capture(ctx, "query: called"));
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   return done_or_error(ctx, gpu, cudaStreamQuery(stream_or_default(gpu, stream)->s), "cudaStreamQuery", done);
 }
 
 ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out) {
   cudaEvent_t e;
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaEventCreateWithFlags(&e, timing ? cudaEventDefault : cudaEventDisableTiming));
   *out = e;
   return TY_OK;
@@ -208,22 +209,22 @@ void ty_event_free(void *event) { cudaEventDestroy(event); }
 ty_status ty_event_record(ty_ctx *ctx, int gpu, void *event, void *stream) {
   ty_stream *s = stream_or_default(gpu, stream);
   if (s->gpu != gpu) return ty_error(ctx, "record: the event belongs to cuda:%d, but the stream to cuda:%d", gpu, s->gpu);
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaEventRecord(event, s->s));
   return TY_OK;
 }
 
 ty_status ty_event_wait(ty_ctx *ctx, int gpu, void *event, void *stream) {
-  CUDA(ctx, gpu, ty_use(gpu));
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
   CUDA(ctx, gpu, cudaStreamWaitEvent(stream_or_default(gpu, stream)->s, event, 0));
   return TY_OK;
 }
 
 ty_status ty_event_synchronize(ty_ctx *ctx, void *event) {
   TY_TRY(ty_refuse_capture(ctx, "synchronize: called"));
-  ty_count_sync();
+  ty_cuda_count_sync();
   CUDA(ctx, ctx->gpu, cudaEventSynchronize(event));
-  return ty_reported(ctx, ctx->gpu);
+  return ty_cuda_reported(ctx, ctx->gpu);
 }
 
 ty_status ty_event_query(ty_ctx *ctx, void *event, bool *done) {

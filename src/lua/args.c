@@ -120,17 +120,16 @@ static int by_other_name(const ty_op *op, const char *key) {
   return op->nparam;
 }
 
-static void locate(lua_State *L, const ty_op *op, int first, int top, place *where, ty_made *made) {
-  int k = 0, arg = first, options = 0;
-  bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
-  memset(where, 0, sizeof(place) * (size_t)op->nparam);
+/* Places the arguments from `first` to top that stand by position; returns the index of the options behind them, or 0. */
+static int by_position(lua_State *L, const ty_op *op, int first, int top, place *where) {
+  int k = 0, arg = first;
   if (top - first < op->lead) {          /* the common case: operands and nothing else */
     for (; arg <= top && lua_type(L, arg) != LUA_TTABLE; arg++, k++)
       if (!lua_isnil(L, arg)) where[k] = (place){arg, 1};
-    if (arg > top) return;
+    if (arg > top) return 0;
   }
   for (; k < op->nparam && !op->param[k].keyword && arg <= top; k++) {
-    int type = op->param[k].type;
+    const int type = op->param[k].type;
     if (arg == top && is_options(L, arg, takes_list(type))) break;
     if (type == TY_P_SIZES && lua_isnil(L, arg) && arg < top && lua_type(L, arg + 1) == LUA_TNUMBER)
       ty_throw(L, "%s: size 1 is nil", op->shown);
@@ -144,17 +143,19 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
     if (!lua_isnil(L, arg)) where[k] = (place){arg, 1};
     arg++;
   }
-  if (arg == top && lua_type(L, arg) == LUA_TTABLE && is_options(L, arg, false)) options = arg++;
+  if (arg == top && lua_type(L, arg) == LUA_TTABLE && is_options(L, arg, false)) return arg;
   if (arg <= top && k && takes_run(op->param[k - 1].type) && where[k - 1].count && lua_type(L, arg - 1) == LUA_TNUMBER)
     bad(L, op, k - 1, "whole numbers", arg);
   while (arg <= top && lua_isnil(L, top)) top--;         /* a wrapper's options, which may be nil */
-  if (arg <= top) {
-    int most = 0;
-    for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
-    ty_throw(L, "%s: at most %d argument%s%s, got %d", op->shown, most, most == 1 ? "" : "s",
-      most && op->param[0].type <= TY_P_OPERAND ? ", counting a method's tensor" : "", most + top - arg + 1);
-  }
-  if (!options) return;
+  if (arg > top) return 0;
+  int most = 0;
+  for (int i = 0; i < op->nparam; i++) most += !op->param[i].keyword;
+  return ty_throw(L, "%s: at most %d argument%s%s, got %d", op->shown, most, most == 1 ? "" : "s",
+    most && op->param[0].type <= TY_P_OPERAND ? ", counting a method's tensor" : "", most + top - arg + 1);
+}
+
+/* Places the values in the table at `options`, which it leaves on the stack. made: NULL, or takes what only a creator has. */
+static void by_name(lua_State *L, const ty_op *op, int options, place *where, ty_made *made) {
   luaL_checkstack(L, op->nparam + 8, "too many arguments");
   lua_pushnil(L);
   while (lua_next(L, options)) {
@@ -169,12 +170,19 @@ static void locate(lua_State *L, const ty_op *op, int first, int top, place *whe
       if (where[i].at) ty_throw(L, "%s: argument %d (%s) is given twice", op->shown, i + 1, key);
       lua_insert(L, -2);                 /* the value stays below the key */
       where[i] = (place){lua_gettop(L) - 1, 1};
-    } else if (creates && made && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
+    } else if (made && (!strcmp(key, "requires_grad") || !strcmp(key, "pin_memory"))) {
       if (lua_type(L, -1) != LUA_TBOOLEAN) ty_throw(L, "%s: option '%s' must be a boolean, got %s", op->shown, key, ty_type_text(L, -1));
       *(key[0] == 'r' ? &made->requires_grad : &made->pinned) = lua_toboolean(L, -1);
       lua_pop(L, 1);
-    } else unknown_option(L, op, key, creates && made);
+    } else unknown_option(L, op, key, made);
   }
+}
+
+static void locate(lua_State *L, const ty_op *op, int first, int top, place *where, ty_made *made) {
+  memset(where, 0, sizeof(place) * (size_t)op->nparam);
+  const int options = by_position(L, op, first, top, where);
+  const bool creates = op->cls == TY_C_FILL || op->cls == TY_C_RANDOM;
+  if (options) by_name(L, op, options, where, creates ? made : NULL);
 }
 
 /* ---- conversion ---- */
@@ -336,7 +344,7 @@ static void attr_at(lua_State *L, const ty_op *op, int k, place w, ty_attr *a) {
   }
 }
 
-static ty_operand number_at(lua_State *L, int index) {
+ty_operand ty_number_at(lua_State *L, int index) {
   int64_t v;
   if (lua_type(L, index) == LUA_TBOOLEAN) { ty_operand o = ty_op_int(lua_toboolean(L, index)); o.kind = TY_BOOLEAN; return o; }
   double d = lua_tonumber(L, index);
@@ -383,7 +391,7 @@ static void operand_at(lua_State *L, const ty_op *op, int k, place w, ty_args *a
     return;
   }
   int t = lua_type(L, index);
-  if (p->type == TY_P_OPERAND && (t == LUA_TNUMBER || t == LUA_TBOOLEAN)) { a->in[a->nin++] = number_at(L, index); return; }
+  if (p->type == TY_P_OPERAND && (t == LUA_TNUMBER || t == LUA_TBOOLEAN)) { a->in[a->nin++] = ty_number_at(L, index); return; }
   put_tensor(a, tensor_at(L, op, k, index, 0));
 }
 
@@ -523,69 +531,4 @@ void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a) {
     }
     default: lua_pushnumber(L, (lua_Number)a->i);
   }
-}
-
-/* ---- calls ---- */
-
-int ty_push_results(lua_State *L, ty_state *s, const ty_op *op) {
-  ty_pace(L, s);
-  for (int i = 0; i < op->nout; i++) ty_new_handle(L, s);
-  return lua_gettop(L) - op->nout + 1;
-}
-
-int ty_call_op(lua_State *L, ty_state *s, ty_op *op, ty_args *a) {
-  ty_tensor *out[TY_MAXOUT] = {NULL};
-  const int nout = a->out ? 1 : op->nout;
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  for (int i = 0; i < a->nin; i++) ty_retain(a->in[i].t);    /* short of memory, apply runs the collector: finalizers may free these */
-  ty_status st;
-  if (op->made) {
-    ty_call c = {.ctx = ctx, .op = op, .in = a->in, .nin = a->nin, .at = a->at};
-    st = op->made(&c);
-    out[0] = c.out[0];
-  } else st = ty_apply(ctx, op, a->in, a->nin, op->has_list ? a->span : NULL, a->at, a->out ? a->in[0].t : NULL, out);
-  for (int i = 0; i < a->nin; i++) ty_release(a->in[i].t);
-  if (st != TY_OK) return ty_raise(L, ctx);
-  for (int i = 0; i < op->nout; i++) {
-    if (a->out) { ty_release(out[i]); continue; }
-    ty_handle *h = lua_touserdata(L, a->result + i);
-    h->t = out[i];
-    if (a->made.pinned && ty_to_pinned(L, ctx, &h->t) != TY_OK) return ty_raise(L, ctx);
-    if (!a->made.requires_grad) continue;
-    if (!ty_is_float((ty_dtype)h->t->dtype))
-      return ty_throw(L, "%s: only floating tensors can require grad, got %s", op->shown, ty_dtype_names[h->t->dtype]);
-    ty_need_rules(L, s);
-    if (ty_set_requires_grad(ctx, h->t, true) != TY_OK) return ty_raise(L, ctx);
-    ty_register(L, a->result + i);
-  }
-  for (int i = 0; i < nout; i++) {
-    lua_pushvalue(L, a->out ? a->out : a->result + i);
-    if (a->anchors) ty_set_anchor(L, lua_gettop(L), a->anchors);
-  }
-  if (s->watchful && nout) ty_note_place(L, ty_test(L, -nout));
-  return nout;
-}
-
-int ty_run_op(lua_State *L, ty_op *op, int into) {
-  ty_state *s = ty_state_of(L);
-  const int top = lua_gettop(L);
-  ty_args a;
-  a.out = into;
-  if (into) ty_pace(L, s);
-  else a.result = ty_push_results(L, s, op);
-  ty_parse(L, op, 1, top, &a);
-  return ty_call_op(L, s, op, &a);
-}
-
-ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_operand b, ty_attr *at, ty_tensor *into) {
-  ty_ctx *ctx = ty_ctx_of(L, s);
-  ty_tensor *out;
-  ty_tensor *held[3] = {ty_retain(a.t), ty_retain(b.t), ty_retain(into)};    /* as in ty_call_op */
-  ty_handle *h = into ? NULL : ty_new_handle(L, s);
-  ty_status st = ty_call_op2(ctx, id, a, b, at, into, &out);
-  for (int i = 0; i < 3; i++) ty_release(held[i]);
-  if (st != TY_OK) ty_raise(L, ctx);
-  if (into) ty_release(out);
-  else h->t = out;
-  return out;
 }

@@ -161,6 +161,7 @@ ty_tensor *ty_simple(lua_State *L, ty_state *s, ty_op_id id, ty_operand a, ty_op
 int64_t ty_list_length(lua_State *L, int index);          /* -1: the table has holes or fields that are no positions */
 bool ty_is_whole(double v, int64_t *out);                    /* a whole number within 2^53 */
 void ty_push_list(lua_State *L, const int64_t *v, int n, int add, bool shape);
+ty_operand ty_number_at(lua_State *L, int index);            /* of a Lua number or boolean */
 void ty_push_attr(lua_State *L, const ty_param *p, const ty_attr *a);
 void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset);
 void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *who);  /* pushes a tensor */

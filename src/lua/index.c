@@ -227,19 +227,12 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
   return n > 0 && numbers == full && !tensor;
 }
 
-/* The number or boolean at an index. */
-static ty_operand number_at(lua_State *L, int at) {
-  int64_t v;
-  if (lua_type(L, at) == LUA_TBOOLEAN) return ty_op_int(lua_toboolean(L, at));
-  return ty_is_whole(lua_tonumber(L, at), &v) ? ty_op_int(v) : ty_op_float(lua_tonumber(L, at));
-}
-
 static ty_op *prepare(lua_State *L, path *p, ty_args *a, bool put, int value) {
   ty_op *op = &ty_ops[put ? TY_OP_index_put : TY_OP_index];
   a->in[a->nin++] = ty_op_tensor(current(L, p));
   a->span[0] = (ty_span){0, 1};
   if (put) {
-    a->in[a->nin] = ty_is_handle(L, value) ? ty_op_tensor(ty_check_any(L, value, "index", "the value")) : number_at(L, value);
+    a->in[a->nin] = ty_is_handle(L, value) ? ty_op_tensor(ty_check_any(L, value, "index", "the value")) : ty_number_at(L, value);
     a->span[1] = (ty_span){a->nin++, 1};
   }
   a->span[put ? 2 : 1] = (ty_span){a->nin, p->nindex};
@@ -399,7 +392,7 @@ int ty_index_set(lua_State *L) {
     begin(&a);
     a.small[0] = ty_op_tensor(ty_check_any(L, 1, "index", "the tensor"));
     a.small[1] = ty_op_tensor(ty_check_any(L, 2, "index", "an index"));
-    a.small[2] = number_at(L, 3);
+    a.small[2] = ty_number_at(L, 3);
     a.nin = 3;
     a.out = 1;
     ty_call_op(L, s, &ty_ops[TY_OP_masked_fill], &a);
@@ -419,7 +412,7 @@ int ty_index_set(lua_State *L) {
     return 0;
   }
   ty_tensor *view = current(L, &p);
-  const ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : number_at(L, 3);
+  const ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : ty_number_at(L, 3);
   ty_simple(L, s, TY_OP_copy, ty_op_tensor(view), value, NULL, view);
   return 0;
 }
