@@ -422,6 +422,8 @@ typedef struct {
   int64_t n, c, in[2], out[2], xs[4], ys[4];             /* x: the input's side */
   double factor[2];
   void *x, *y;
+  int64_t groups;                          /* of channels, and whether the result's lie side by side: set by the launcher */
+  bool last;
 } ty_k_resizing;
 TY_K cudaError_t ty_k_resize(const ty_k_resizing *a, cudaStream_t s);
 

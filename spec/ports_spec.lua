@@ -101,6 +101,7 @@ describe("ports: layers", function()
     assert.equal(1000, half(tycho.ones(1000, {dtype = "int64"}), tycho.tensor({1}, {dtype = "int64"}))[{1, 1}])
     fails("EmbeddingBag: unknown option 'offset'", nn.EmbeddingBag(4, 3), ids, {offset = offsets})
     if helper.device == "cpu" then                                 -- on a GPU that would be a wait
+      fails("argument 3 must hold indices (int64), got bool", F.embedding_bag, ids, tycho.ones(4, 3), offsets:bool())
       fails("the last offset must be the end, 7", F.embedding_bag, ids, tycho.ones(4, 3), offsets, {include_last_offset = true})
     end
   end)

@@ -37,18 +37,19 @@ end
 
 ---- factors ----
 -- A factor, and LAPACK's info for each matrix, which raises if check; so too the solutions and inverses below.
-local function cholesky(x, upper, check)
+local function cholesky(name, x, upper, check)
+  need_square(name, x)
   local l, info = computed(ops.cholesky_factor, x, check)
   return upper and T(l) or l, info
 end
 def("linalg.cholesky",
   "x, *, upper:bool=false",
   "the lower triangular L of x = L L^T, for a positive-definite x (upper: L^T)",
-  function(x, upper) return (cholesky(x, upper, true)) end, NO_METHOD)
+  function(x, upper) return (cholesky("linalg.cholesky", x, upper, true)) end, NO_METHOD)
 def("linalg.cholesky_ex",
   "x, *, upper:bool=false, check_errors:bool=false",
   "linalg.cholesky, and for each matrix 0 or the order of its first minor that isn't positive: it has no factor, but there is no error",
-  function(x, upper, check) return cholesky(x, upper, check) end, NO_METHOD)
+  function(x, upper, check) return cholesky("linalg.cholesky_ex", x, upper, check) end, NO_METHOD)
 -- The order of rows after the pivots' exchanges: order[i] is the row that is then i-th.
 local function order_of(who, lu, pivots)
   need_matrix(who, lu)

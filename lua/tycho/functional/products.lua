@@ -253,6 +253,7 @@ def("embedding",
 local function edges_of(name, ids, offsets, ends)
   local n, like = M.numel(ids), {dtype = "int64", device = ids.device}
   if M.dim(ids) == 2 then return ops.range(0, ids.shape[1], 1, like) * ids.shape[2] + 1 end
+  offsets = lib.indices(name, 3, offsets)
   local count = #offsets - (ends and 1 or 0)
   if count < 0 then fail(name, "offsets must not be empty with include_last_offset: the last one is the end") end
   if lib.looks(offsets) and #offsets > 0 then            -- on a GPU that would be a wait
@@ -262,7 +263,6 @@ local function edges_of(name, ids, offsets, ends)
       fail(name, "offsets must ascend within 1..%d", n)
     end
   end
-  offsets = lib.indices(name, 3, offsets)
   return ends and offsets or ops.cat({offsets, ops.full({1}, n + 1, like)}, 1)
 end
 -- taken: the rows that take part, nil: all; the largest of none is 0.
