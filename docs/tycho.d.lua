@@ -27,6 +27,8 @@ local Tensor = {}
 ---@class tycho
 ---@field bfloat16 string
 ---@field bool string
+---@field channels_last string
+---@field contiguous_format string
 ---@field double string
 ---@field e number
 ---@field float string
@@ -42,6 +44,7 @@ local Tensor = {}
 ---@field nan number
 ---@field newaxis string
 ---@field pi number
+---@field preserve_format string
 ---@field uint8 string
 ---@field version string
 local tycho = {}
@@ -9836,7 +9839,7 @@ function tycho.autograd.functional.hvp(fn, inputs, v, options) end
 function tycho.autograd.functional.vhp(fn, inputs, v, options) end
 
 tycho.utils = {}
---- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps results of these ops (by the names that a profile shows) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints. Not those of ops that draw random numbers, and not those of a checkpoint within, which has a list of its own. preserve_rng_state = false draws other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error.
+--- `(fn, ...)` calls fn(...), whose intermediate values aren't kept for backward; backward runs fn again, with the same random numbers and autocast. Options, in a table after all arguments: save = {"linear", "attention"} keeps results of these ops (by the names that a profile shows) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints. Not those of ops that draw random numbers, and not those of a checkpoint within, which has a list of its own. preserve_rng_state = false draws other random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of another shape are always an error. Within vmap nothing is computed again: all values are kept.
 ---@param fn any
 function tycho.utils.checkpoint(fn, ...) end
 
@@ -9847,7 +9850,7 @@ function tycho.utils.checkpoint(fn, ...) end
 function tycho.utils.checkpoint_sequential(functions, segments, input) end
 
 tycho.func = {}
---- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored afterwards, even if forward errs.
+--- `(net, tensors, ...)` the result of net(...) with these tensors in place of its parameters and buffers, named as in its state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to the tensors given; the module is restored afterwards, even if forward errs. PyTorch's options, in a table after all arguments: strict = true: all must be given; tie_weights = false: only the named place is replaced.
 ---@param net any
 ---@param tensors any
 function tycho.func.functional_call(net, tensors, ...) end
@@ -10837,7 +10840,7 @@ function tycho.optim.RMSprop(params, options) end
 function tycho.optim.Adagrad(params, options) end
 
 tycho.optim.Optimizer = {}
---- `(self, name, defaults)` A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so Optimizer.init(self, ...), which PyTorch's classes call, does nothing): an optimizer around another makes the inner one there, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+--- `(self, name, defaults)` A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group, s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1. Then Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so Optimizer.init(self, ...), which PyTorch's classes call, does nothing): an optimizer around another makes the inner one there, self.base = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it. optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the class's as optim.SGD.step(self).
 ---@param self any
 ---@param name any
 ---@param defaults any
@@ -10852,6 +10855,11 @@ function tycho.optim.Optimizer.init(self, params, options) end
 --- `({params = list, lr = ...})` adds a group; settings that it doesn't name are those the optimizer was made with.
 ---@param options? table
 function classes.Optimizer:add_param_group(options) end
+
+--- `(sub_name, more)` A class that begins as this one: local Mine = optim.SGD:extend("Mine", {k = 1}); its methods call this one's as optim.SGD.step(self).
+---@param sub_name any
+---@param more any
+function classes.LBFGS:extend(sub_name, more) end
 
 --- `({set_to_none=true})` all gradients become nil or, with set_to_none = false, zeros.
 ---@param options? table
@@ -10885,10 +10893,13 @@ function classes.Optimizer:register_load_state_dict_post_hook(fn) end
 ---@param closure? any
 function classes.Optimizer:step(closure) end
 
+--- Whether step is a method of the program's own, of its class or put into the optimizer: then a GradScaler must call it.
+function classes.Optimizer:has_own_step() end
+
 --- The state and the groups' settings as a table, for tycho.save; parameters are numbered by their place over all groups, from 1. Later steps change the tensors in it.
 function classes.Optimizer:state_dict() end
 
---- `(d)` Loads copies of what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
+--- `(d)` Loads copies of what state_dict gave, Tycho's or, but for LBFGS, PyTorch's, parameter by place. Everything is checked before anything changes.
 ---@param d any
 function classes.Optimizer:load_state_dict(d) end
 
@@ -12053,7 +12064,7 @@ function tycho.data.datasets.CIFAR10(options) end
 ---@param options? table
 function tycho.data.datasets.CIFAR100(options) end
 
---- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; the classes are the folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, not an error.
+--- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; the classes are the folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, not an error. Fields classes, class_to_idx, samples (a list of {path, label}), targets (of labels).
 ---@param options? table
 function tycho.data.datasets.ImageFolder(options) end
 
@@ -13058,13 +13069,14 @@ function classes.Profile:table(options) end
 function classes.Profile:export_chrome_trace(path) end
 
 tycho.profiler = {}
---- `({skip_first=0, wait=0, warmup=0, active=1, repeats=0})` what each step of a profile does: skip_first steps do nothing; then come rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats, or ["repeat"]: the number of rounds (0: without end).
+--- `({skip_first=0, wait=0, warmup=0, active=1, repeats=0, skip_first_wait=0})` what each step of a profile does: skip_first steps do nothing; then come rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats, or ["repeat"]: the number of rounds (0: without end). skip_first_wait, if not 0: the first round has no wait.
 ---@param options? table
 function tycho.profiler.schedule(options) end
 
---- `(folder)` For on_trace_ready: writes each trace into the folder, as a file for TensorBoard and Perfetto.
+--- `(folder, worker_name="step")` for on_trace_ready: writes each trace into the folder, as a file for TensorBoard and Perfetto.
 ---@param folder any
-function tycho.profiler.tensorboard_trace_handler(folder) end
+---@param worker_name? any
+function tycho.profiler.tensorboard_trace_handler(folder, worker_name) end
 
 --- Begins the next step.
 function classes.Profile:step() end

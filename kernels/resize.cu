@@ -1,8 +1,8 @@
 /* Resizing of images: weighted sums of neighbours (core/taps.h).
  *
- * Idea: a thread computes one pixel of a few channels, whose taps are the same, and neighbours in memory belong to neighbouring threads. The
- * gradient of an input gathers, along each dim, from a run of outputs, since taps ascend; bisection finds the first one. Invariant: sums
- * have one order, so results repeat. */
+ * Idea: a thread computes one pixel of a few channels, whose taps are the same, and neighbours in memory belong to neighbouring threads.
+ * The gradient of an input gathers, along each dim, from a run of outputs, since taps ascend; bisection finds the first one. Invariant:
+ * sums have one order, so results repeat. */
 #include "device.cuh"
 #include "taps.h"
 

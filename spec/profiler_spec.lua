@@ -203,6 +203,10 @@ describe("profiler", function()
     local actions = {}
     for step = 0, 10 do actions[#actions + 1] = plan(step) end
     assert.equal("none none warmup record save none warmup record save none none", table.concat(actions, " "))
+    local early = profiler.schedule {wait = 2, active = 1, skip_first = 1, skip_first_wait = 1}
+    actions = {}
+    for step = 0, 6 do actions[#actions + 1] = early(step) end
+    assert.equal("none save none none save none none", table.concat(actions, " "))
     local x, seen = tycho.ones(3), {}
     local function told(p) seen[#seen + 1] = {p.step_num, #p.events, p.events[1].name} end
     local function work(p, n)

@@ -22,6 +22,7 @@ local function run(...)
 end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
+local retaining = setmetatable({}, {__mode = "k"})          -- results whose gradients a hook keeps: see retain_grad
 
 -- Adds the gradients of outputs, weighted by grads, to .grad of the leaves; or of inputs, if given.
 local function onto(who, outputs, grads, inputs, retain, create)
@@ -42,7 +43,7 @@ local function onto(who, outputs, grads, inputs, retain, create)
   end
   local out = run(outputs, grads, inputs, retain, create, leaves)
   for i, t in ipairs(leaves and {} or inputs) do
-    if out[i] then t.grad = t.grad and t.grad + out[i] or out[i] end
+    if out[i] and not retaining[t] then t.grad = t.grad and t.grad + out[i] or out[i] end
   end
 end
 
@@ -162,7 +163,8 @@ end
 lib.method("retain_grad", function(x)
   if modes.now.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
-  if x.is_leaf then return end
+  if x.is_leaf or retaining[x] then return end
+  retaining[x] = true
   local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
   hooks[i], hooks.retain = false, hooks[i]                 -- runs after all others, even those registered later
 end)

@@ -27,9 +27,21 @@ local function together(tables)
   return all
 end
 
+-- The options strict and tie_weights, if a table of them alone is the last argument, and the other arguments.
+local CALL = {strict = true, tie_weights = true}
+local function call_options(...)
+  local args = options.pack(...)
+  local o = args[args.n]
+  if type(o) ~= "table" or core.is_tensor(o) or getmetatable(o) ~= nil or next(o) == nil then return {}, args end
+  for k, v in pairs(o) do if not CALL[k] or type(v) ~= "boolean" then return {}, args end end
+  args[args.n], args.n = nil, args.n - 1
+  return o, args
+end
+
 -- functional_call(net, tensors, ...): the result of net(...) with these tensors in place of its parameters and buffers, named as in its
 -- state dict, in a table or a list of such tables; others stay. A parameter in several places is replaced in all of them. Gradients flow to
--- the tensors given; the module is restored afterwards, even if forward errs.
+-- the tensors given; the module is restored afterwards, even if forward errs. PyTorch's options, in a table after all arguments: strict =
+-- true: all must be given; tie_weights = false: only the named place is replaced.
 function func.functional_call(net, tensors, ...)
   if not module.is_module(net) then fail("functional_call: argument 1 must be a module, got %s", options.shown(net)) end
   if type(tensors) ~= "table" or core.is_tensor(tensors) then
@@ -37,21 +49,27 @@ function func.functional_call(net, tensors, ...)
   end
   if type(tensors[1]) == "table" then tensors = together(tensors) end
   net = module.behind(net)
-  local places, instead, known = {}, {}, {}
+  local o, args = call_options(...)
+  local places, instead, known, missing = {}, {}, {}, nil
   for _, kind in ipairs {"parameter", "buffer"} do
     module.walk(net, kind, "", nil, function(name, v, owner, own)
-      places[#places + 1], known[name] = {owner._parts, own, v}, true
-      if tensors[name] ~= nil then instead[v] = tensors[name] end
+      places[#places + 1], known[name] = {owner._parts, own, v, name}, true
+      if tensors[name] ~= nil then instead[v] = tensors[name] elseif o.strict then missing = missing or name end
     end)
   end
   for name, t in pairs(tensors) do
     if not known[name] then fail("functional_call: the %s has no parameter or buffer '%s'", net._name, tostring(name)) end
     if not core.is_tensor(t) then fail("functional_call: '%s' must be a tensor, got %s", name, options.shown(t)) end
   end
-  for _, p in ipairs(places) do if instead[p[3]] then p[1][p[2]] = instead[p[3]] end end
+  if missing then fail("functional_call: '%s' isn't given, and strict = true", missing) end
+  for _, p in ipairs(places) do
+    local new = tensors[p[4]]
+    if new == nil and o.tie_weights ~= false then new = instead[p[3]] end
+    if new ~= nil then p[1][p[2]] = new end
+  end
   return options.finally(function()
     for _, p in ipairs(places) do p[1][p[2]] = p[3] end
-  end, net, ...)
+  end, net, unpack(args, 1, args.n))
 end
 
 -- Argument n with fn(x) in place of each tensor x; raises if it contains anything but floating tensors.

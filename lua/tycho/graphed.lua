@@ -2,8 +2,8 @@
 --
 -- Idea: the part's work for sample arguments is recorded as one graph, its backward as another in the same memory pool. An
 -- autograd.Function copies arguments and gradients into the graphs' tensors and launches them. Unlike with tycho.compile, the code around
--- the part is free; also unlike it, nothing is checked: the part must do the same work each time. Invariant: forwards are recorded in the
--- order of the list and backwards in reverse, as they will run.
+-- the part is free; also unlike it, nothing is checked but whose parameters are in place: the part must do the same work each time.
+-- Invariant: forwards are recorded in the order of the list and backwards in reverse, as they will run.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local cuda = require "tycho.cuda"
@@ -13,6 +13,12 @@ local options = require "tycho.options"
 local fail = options.fail
 local M = core.methods
 local WHO = "make_graphed_callables"
+
+-- The tensors in the list, held beyond the running scope.
+local function kept(list)
+  for _, x in pairs(list) do if x then core.keep(x) end end
+  return list
+end
 
 -- The i-th part: its sample arguments, and the inputs that gradients flow to, its parameters last.
 local function part_of(i, fn, args)
@@ -26,7 +32,12 @@ local function part_of(i, fn, args)
     end
     part.inputs[k] = x
   end
-  if module.is_module(fn) then for _, p in ipairs(fn:parameters()) do part.inputs[#part.inputs + 1] = p end end
+  part.places = {}                         -- of the parameters: the table, the key, the parameter
+  if module.is_module(fn) then
+    for _, p in ipairs(fn:parameters()) do part.inputs[#part.inputs + 1] = p end
+    module.walk(fn, "parameter", "", nil, function(_, p, owner, own) part.places[#part.places + 1] = {owner._parts, own, p} end)
+  end
+  kept(part.inputs)
   part.forward = module.is_module(fn) and function(...) return fn:forward(...) end or fn
   return part
 end
@@ -80,7 +91,6 @@ local function bare(list)
   for i, x in ipairs(list) do out[i] = x and M.detach(x) or nil end
   return out
 end
-
 local function assembled(part)
   local n = #part.inputs
   local F = autograd.Function {
@@ -131,9 +141,9 @@ local function record(parts, o)
   for _, part in ipairs(parts) do part.graph, part.results = cuda.graph({pool = pool}, results_of, part) end
   for i = #parts, 1, -1 do
     local part = parts[i]
-    part.seeds = ones_for(part.results)
+    part.seeds = kept(ones_for(part.results))
     part.back, part.grads = cuda.graph({pool = pool}, gradients_of, part, part.results, part.seeds, o.allow_unused_input)
-    part.results = bare(part.results)                    -- frees what was kept for backward, for the parts before
+    part.results, part.grads = kept(bare(part.results)), kept(part.grads)      -- frees what was kept for backward, for the parts before
   end
 end
 
@@ -164,7 +174,9 @@ return function(callables, sample_args, o)
     if module.is_module(part.fn) then
       local plain = part.fn.forward
       rawset(part.fn, "forward", function(self, ...)
-        if self.training ~= part.training then return plain(self, ...) end
+        local recorded = rawequal(self, part.fn) and self.training == part.training       -- a clone has other parameters
+        for _, place in ipairs(part.places) do recorded = recorded and rawequal(place[1][place[2]], place[3]) end
+        if not recorded then return plain(self, ...) end
         return run(...)
       end)
       out[i] = part.fn

@@ -204,7 +204,8 @@ function tycho.set_printoptions(o)
   if o.threshold ~= nil then options.number("set_printoptions", "threshold", o.threshold, 0) end
   for k, v in pairs(profiles[o.profile] or {}) do settings[k] = v end
   for k, v in pairs(o) do if k ~= "profile" and k ~= "sci_mode" then settings[k] = v end end
-  if o.sci_mode == "auto" or o.profile then settings.sci_mode = nil elseif o.sci_mode ~= nil then settings.sci_mode = o.sci_mode end
+  if o.sci_mode == "auto" or o.profile then settings.sci_mode = nil end
+  if type(o.sci_mode) == "boolean" then settings.sci_mode = o.sci_mode end
 end
 -- broadcast_shapes({sizes}, {sizes}, ...): the common shape that tensors of these shapes broadcast to.
 function tycho.broadcast_shapes(...)
@@ -344,8 +345,11 @@ for module, names in pairs {amp = "autocast GradScaler is_autocast_enabled get_a
     numpy = "load_npy save_npy load_npz save_npz"} do
   for name in names:gmatch "%S+" do late[name] = {"tycho." .. module} end
 end
+-- The layouts that memory_format takes, by PyTorch's names.
+tycho.channels_last, tycho.contiguous_format, tycho.preserve_format = "channels_last", "contiguous", "preserve"
 -- Names that PyTorch programs look for here, and what to use instead.
 local elsewhere = {
+  set_flush_denormal = "there is no such mode", set_num_interop_threads = "there is one pool of threads: use set_num_threads",
   set_default_dtype = "give {dtype = \"float64\"} where a tensor is made, and call double() of modules",
   hessian = "use tycho.autograd.functional.hessian", jacobian = "use tycho.autograd.functional.jacobian",
   Tensor = "use tycho.tensor(list), zeros or empty", FloatTensor = "use tycho.tensor(list), which gives float32",

@@ -130,7 +130,6 @@ end
 function mapped.calls(function_of, context)
   local all = function_of(All)
   return function(user, ...)
-    if user.internal then fail "checkpoint: within vmap it isn't possible: put the checkpoint around the vmap" end
     local args, maps = options.pack(...), {core.maps()}
     local is = which_mapped(args)
     args = each(args, core.map_out_all, true)

@@ -100,7 +100,8 @@ function Profile:table(o)
   o.sort_by = SAME[o.sort_by] or o.sort_by
   for _, name in ipairs(FIGURES) do known = known or name == o.sort_by end
   if not known then
-    fail("table: sort_by can't be %s%s", options.shown(o.sort_by), options.suggest(o.sort_by, FIGURES))
+    local near = options.suggest(o.sort_by, FIGURES)
+    fail("table: sort_by can't be %s%s", options.shown(o.sort_by), near ~= "" and near or "; it is one of " .. table.concat(FIGURES, ", "))
   end
   local groups = {}
   for k in pairs(GROUPS) do groups[k] = o[k] end
@@ -169,9 +170,9 @@ function Profile:export_chrome_trace(path)
 end
 
 ---- profiles of some steps ----
--- schedule{skip_first=0, wait=0, warmup=0, active=1, repeats=0}: what each step of a profile does: skip_first steps do nothing; then come
--- rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded. repeats, or
--- ["repeat"]: the number of rounds (0: without end).
+-- schedule{skip_first=0, wait=0, warmup=0, active=1, repeats=0, skip_first_wait=0}: what each step of a profile does: skip_first steps do
+-- nothing; then come rounds of wait steps that do nothing, warmup steps whose record is thrown away, and active steps that are recorded.
+-- repeats, or ["repeat"]: the number of rounds (0: without end). skip_first_wait, if not 0: the first round has no wait.
 function profiler.schedule(o)
   if type(o) == "table" and o["repeat"] ~= nil then
     local given = o
@@ -179,23 +180,26 @@ function profiler.schedule(o)
     o = {}
     for k, v in pairs(given) do o[k == "repeat" and "repeats" or k] = v end
   end
-  o = options.fill("schedule", o, {wait = 0, warmup = 0, active = 1, repeats = 0, skip_first = 0})
+  o = options.fill("schedule", o, {wait = 0, warmup = 0, active = 1, repeats = 0, skip_first = 0, skip_first_wait = 0})
   for name, v in pairs(o) do options.whole("schedule", name, v, name == "active" and 1 or 0) end
   local round = o.wait + o.warmup + o.active
   return function(step)
     step = step - o.skip_first
+    if step >= 0 and o.skip_first_wait > 0 then step = step + o.wait end
     local place = step % round
     if step < 0 or (o.repeats > 0 and step >= o.repeats * round) or place < o.wait then return "none" end
     return place < o.wait + o.warmup and "warmup" or place < round - 1 and "record" or "save"
   end
 end
 
--- For on_trace_ready: writes each trace into the folder, as a file for TensorBoard and Perfetto.
-function profiler.tensorboard_trace_handler(folder)
+-- tensorboard_trace_handler(folder, worker_name="step"): for on_trace_ready: writes each trace into the folder, as a file for TensorBoard
+-- and Perfetto.
+function profiler.tensorboard_trace_handler(folder, ...)
+  local o = options.arguments("tensorboard_trace_handler", "worker_name=step", ...)
   if type(folder) ~= "string" then fail("tensorboard_trace_handler: argument 1 must be a string, got %s", options.shown(folder)) end
   return function(p)
     core.make_folder(folder)
-    p:export_chrome_trace(("%s/step%d.%.0f.pt.trace.json"):format(folder, p.step_num, os.time()))
+    p:export_chrome_trace(("%s/%s%d.%.0f.pt.trace.json"):format(folder, o.worker_name, p.step_num, os.time()))
   end
 end
 

@@ -98,7 +98,8 @@ local function among_leaves(ctx, leaves, fn, ...)
     local out = {recalling(ctx, true, fn, ...)}
     if known[1] then
       fail("checkpoint: computed again, fn reads a tensor of shape %s that needs a gradient, and wasn't read the first time or needed \z
-        none then: it must do the same each time (in the first run what it computes needs none)", tostring(known[1].shape))
+        none then: it must do the same each time (in the first run what it computes needs none; what func.functional_call puts in \z
+        is gone: put the checkpoint around it)", tostring(known[1].shape))
     end
     for i = 1, table.maxn(out) do
       for _, h in pairs(core.is_tensor(out[i]) and handles or {}) do if rawequal(out[i], h) then out[i] = core.same(h) end end
@@ -263,7 +264,7 @@ local Again = autograd.Function {
     tidy(held, gradients)
     return gradients
   end}
-Again.internal = true
+Again.internal = true                       -- see src/lua/autograd.c
 
 ---- tensors in tables ----
 -- Gradients flow only to and from tensors that are arguments or results of a recorded call. Tensors in plain tables are therefore passed
@@ -288,9 +289,10 @@ end
 
 -- Calls fn(...), of which only arguments and results are kept for backward. how.report(bytes), if given, is called at each backward with
 -- the bytes of intermediate values that were recomputed; how.fresh: random numbers are drawn anew; how.save: names of ops whose results
--- are kept, too.
+-- are kept, too. Within vmap all values are.
 function recompute.run(how, fn, ...)
   if not core.is_grad_enabled() then return modes.apart(fn, ...) end
+  if core.map_level() > 0 then return fn(...) end
   local results
   local function results_out(...)
     results = nil
@@ -343,7 +345,7 @@ local function how_of(o) return {fresh = o.preserve_rng_state == false, save = o
 -- that a profile shows) all the same, so that backward needn't compute them again: PyTorch's selective checkpoints. Not those of ops that
 -- draw random numbers, and not those of a checkpoint within, which has a list of its own. preserve_rng_state = false draws other
 -- random numbers. PyTorch's use_reentrant, determinism_check, early_stop and debug may stand there, too, without effect: results of
--- another shape are always an error.
+-- another shape are always an error. Within vmap nothing is computed again: all values are kept.
 function recompute.checkpoint(fn, ...)
   if not modes.callable(fn) then fail("checkpoint: argument 1 must be a function, got " .. type(fn)) end
   local n = select("#", ...)

@@ -81,6 +81,12 @@ end
 -- step and time, which may be given under PyTorch's names in a table, with other known options.
 local NAMES = {global_step = true, walltime = true}
 local function named(who, step, time, known)
+  local last = type(time) == "table" and not core.is_tensor(time) and time
+  if last then
+    options.check(who, last, known or NAMES)
+    if last.global_step ~= nil and step ~= nil then fail("%s: argument 'global_step' is given twice", who) end
+    return step or last.global_step, last.walltime, last
+  end
   if type(step) ~= "table" or core.is_tensor(step) then return step, time, {} end
   options.check(who, step, known or NAMES)
   return step.global_step, step.walltime or time, step

@@ -271,7 +271,8 @@ static void say_difference(const ty_program *p, const ty_call *c, const event *e
     if (ty_is_number(now) && ty_is_number(was) && now->f != was->f)
       snprintf(why, n, "%s differs: a number is %.6g, but was %.6g; a 0-dim tensor may change", op, now->f, was->f);
     else if (now->t && e->vin[i] >= 0 && !p->r->store[p->r->value[e->vin[i]].store].internal && !ty_is_value(p, e->vin[i], now->t))
-      snprintf(why, n, "%s differs: operand %d is a different tensor in each call; pass it as an argument", op, i + 1);
+      snprintf(why, n, "%s differs: operand %d is a different tensor in each call; %s", op, i + 1, p->r->value[e->vin[i]].grad_of ?
+        "zero_grad{set_to_none = false} keeps gradients' tensors" : "pass it as an argument");
     else continue;
     return;
   }

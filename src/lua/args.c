@@ -39,7 +39,7 @@ static int bad(lua_State *L, const ty_op *op, int k, const char *expected, int i
   const bool dot = p->type <= TY_P_OPERAND && ty_called_by_user(L) && !(first && (first->t || first->state != TY_LIVE))
     && (k == 0 ? !index || lua_type(L, index) != LUA_TTABLE : k == 1 && !index);
   const bool number = index && lua_type(L, index) == LUA_TNUMBER;         /* sqrt(v[i]), where v[i] is a number */
-  if (index && !strcmp(got, "cdata"))              /* an element of an int64 tensor's data() */
+  if (index && !strcmp(got, "cdata") && p->type > TY_P_TENSORS && p->type != TY_P_BOOL)       /* an element of an int64 tensor's data() */
     return ty_throw(L, "%s: argument %d (%s) must be %s, got cdata; convert an FFI integer with tonumber(v)",
       op->shown, k + 1, p->name, expected);
   if (p->type == TY_P_SIZES && (op->cls == TY_C_FILL || op->cls == TY_C_RANDOM) && index && lua_type(L, index) == LUA_TSTRING)
@@ -133,6 +133,7 @@ static int by_position(lua_State *L, const ty_op *op, int first, int top, place 
     if (arg == top && is_options(L, arg, takes_list(type))) break;
     if (type == TY_P_SIZES && lua_isnil(L, arg) && arg < top && lua_type(L, arg + 1) == LUA_TNUMBER)
       ty_throw(L, "%s: size 1 is nil", op->shown);
+    if (takes_run(type) && !strcmp(luaL_typename(L, arg), "cdata")) bad(L, op, k, "whole numbers", arg);
     if (takes_run(type) && lua_type(L, arg) == LUA_TNUMBER) {
       int n = 0;
       while (arg + n <= top && lua_type(L, arg + n) == LUA_TNUMBER) n++;
@@ -271,7 +272,7 @@ static int choice_at(lua_State *L, const ty_op *op, int k, int index) {
   int i = 0;
   for (const char *p = list;; i++) {
     size_t n = strcspn(p, ",");
-    if (strlen(v) == n && !strncmp(p, v, n)) return i;
+    if (!strncmp(p, v, n) && (!v[n] || (!strcmp(v + n, "_format") && !strcmp(op->param[k].name, "memory_format")))) return i;
     p += n;
     if (!*p++) break;
   }

@@ -87,6 +87,17 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
   p->dim++;
 }
 
+/* A new dim of size 1 before the next one. */
+static void by_new(lua_State *L, ty_state *s, path *p) {
+  const ty_tensor *x = current(L, p);
+  if (x->ndim == TY_MAXDIM) ty_throw(L, "index: newaxis would make more than %d dims", TY_MAXDIM);
+  ty_attr size = {.set = true, .n = (uint8_t)(x->ndim + 1)};
+  for (int d = 0; d <= x->ndim; d++) size.v[d] = d == p->dim ? 1 : x->shape[d - (d > p->dim)];
+  view_op(L, s, p, TY_OP_view, &size);
+  p->dim++;
+  p->gone--;
+}
+
 static void collect(lua_State *L, path *p, int at) {
   if (p->nindex == TY_MAXDIM) ty_throw(L, "index: too many index tensors");
   p->index[p->nindex] = at;
@@ -120,8 +131,14 @@ static void by_tensor(lua_State *L, ty_state *s, path *p, int at) {
     if (p->dim + i >= x->ndim || t->shape[i] != x->shape[p->dim + i])
       ty_throw(L, "index: the mask of shape %s doesn't match shape %s from dim %d on", ty_shape_of(t), ty_shape_of(x),
         (int)p->dim + 1);
-  if (t->ndim == 0) ty_throw(L, "index: a mask must have dims");
   int n = t->ndim;
+  if (n == 0) {                            /* all of what is left, or none: along a new dim of size 1 */
+    ty_attr one = {.set = true, .n = 1, .v = {1}};
+    t = ty_simple(L, s, TY_OP_view, ty_op_tensor(t), (ty_operand){0}, &one, NULL);
+    by_new(L, s, p);
+    p->dim--;
+    n = 1;
+  }
   if (n > 1 && ty_is_contiguous(t)) {      /* over contiguous dims of x: flattened, so that a position is one number */
     ty_attr size = {.set = true, .n = (uint8_t)(x->ndim - n + 1)}, one = {.set = true, .n = 1, .v = {-1}};
     bool row = true;
@@ -150,17 +167,6 @@ static bool is_word(lua_State *L, int at, const char *word) { return lua_type(L,
 static bool is_rest(lua_State *L, int at) { return is_word(L, at, "..."); }
 static bool is_new(lua_State *L, int at) { return is_word(L, at, "newaxis"); }
 bool ty_is_index(lua_State *L, int at) { return lua_type(L, at) != LUA_TSTRING || is_rest(L, at) || is_new(L, at); }
-
-/* A new dim of size 1 before the next one. */
-static void by_new(lua_State *L, ty_state *s, path *p) {
-  const ty_tensor *x = current(L, p);
-  if (x->ndim == TY_MAXDIM) ty_throw(L, "index: newaxis would make more than %d dims", TY_MAXDIM);
-  ty_attr size = {.set = true, .n = (uint8_t)(x->ndim + 1)};
-  for (int d = 0; d <= x->ndim; d++) size.v[d] = d == p->dim ? 1 : x->shape[d - (d > p->dim)];
-  view_op(L, s, p, TY_OP_view, &size);
-  p->dim++;
-  p->gone--;
-}
 
 /* "..." at position i of the n in the list of indices: skips dims, so that the indices after it go to the last dims. */
 static void by_rest(lua_State *L, path *p, int i, int n) {

@@ -5,7 +5,6 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local modes = require "tycho.modes"
-local no_grad = modes.no_grad
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
 local def, fail, wrap, need, batched, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.batched, lib.NN
@@ -428,7 +427,7 @@ def("instance_norm",
       fail("instance_norm", "shape %s has one value per channel, which can't be normalised", tostring(x.shape))
     end
     if mean and var and n > 0 then
-      no_grad(function()
+      modes.once(function()
         local rows = M.reshape(x, n, c, -1)
         M.lerp_(mean, M.to(ops.mean(ops.mean(rows, 3), 1), mean.dtype), momentum)
         M.lerp_(var, M.to(ops.mean(M.var(rows, 3), 1), var.dtype), momentum)

@@ -34,7 +34,7 @@ for _, name in ipairs {"unsqueeze", "squeeze", "transpose", "t"} do
     end
     local viewed = core.is_view(x)                         -- it stays a view, whose changes are its base's
     local y
-    if viewed then y = modes.enable_grad(M[name], x, ...) else y = M[name](x, ...) end
+    if viewed or not x.is_leaf then y = modes.enable_grad(M[name], x, ...) else y = M[name](x, ...) end
     if rawequal(x, y) then return x end
     if x.is_leaf and not viewed then core.set_data(x, M.detach(y)) else core.take_over(x, y) end
     return x
@@ -67,7 +67,6 @@ def("movedim",
   "dim from, or several in a list, moved to place to, or places; the others keep their order",
   function(x, from, to)
     local n, order, moved = M.dim(x), {}, {}
-    if n == 0 then return ops.view(x, {}) end
     local function list(v, position)
       v = type(v) == "table" and v or {v}
       for _, d in ipairs(v) do
@@ -80,10 +79,11 @@ def("movedim",
     from, to = list(from, "2 (from)"), list(to, "3 (to)")
     if #from ~= #to then fail("movedim", "arguments 2 (from) and 3 (to) list %d and %d dims", #from, #to) end
     for i, d in ipairs(from) do
-      local f, t = wrap("movedim", d, n), wrap("movedim", to[i], n)
+      local f, t = wrap("movedim", d, math.max(n, 1)), wrap("movedim", to[i], math.max(n, 1))
       if moved[f] or order[t] then fail("movedim", "a dim is named twice") end
       order[t], moved[f] = f, true
     end
+    if n == 0 then return ops.view(x, {}) end
     local place = 1
     for d = 1, n do
       if not moved[d] then

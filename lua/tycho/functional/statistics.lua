@@ -22,7 +22,7 @@ local function median(name, ignore)
     function(x, dim, keepdim)
       local whole, given = dim == nil, x
       if whole then x, dim = M.flatten(x), 1 end
-      dim = M.dim(x) == 0 and 1 or wrap(name, dim, M.dim(x))
+      dim = wrap(name, dim, math.max(M.dim(x), 1))
       local n = M.dim(x) == 0 and 1 or x.shape[dim]
       if n == 0 and whole and M.is_floating_point(x) then return ops.full({}, 0 / 0, {dtype = x.dtype, device = x.device}) end
       if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
@@ -56,8 +56,8 @@ local function quantile(name, ignore)
       local tracked = core.is_tensor(q) and q.requires_grad and M.to(M.flatten(q), x)      -- for q's own gradient
       local whole = not dim and x
       if M.dim(x) == 0 then whole = x end
-      if not dim or M.dim(x) == 0 then x, dim = M.flatten(x), 1 end
-      dim = wrap(name, dim, M.dim(x))
+      dim = wrap(name, dim or 1, math.max(M.dim(x), 1))
+      if whole then x, dim = M.flatten(x), 1 end
       local n = x.shape[dim]
       if n == 0 then fail(name, "dim %d of shape %s is empty", dim, tostring(x.shape)) end
       local valid = ops.sum(ops.logical_not(ops.isnan(x)), dim, {keepdim = true})
@@ -139,8 +139,8 @@ def("unique_consecutive", "x, return_inverse:bool=false, return_counts:bool=fals
   end)
 def("mode", "x, dim:int=-1, keepdim:bool=false", "the most frequent value along dim (the least of several) and its last index",
   function(x, dim, keepdim)
+    dim = wrap("mode", dim, math.max(M.dim(x), 1))
     if M.dim(x) == 0 then return ops.clone(x), ops.ones({}, {dtype = "int64", device = x.device}) end
-    dim = wrap("mode", dim, M.dim(x))
     local n, shape = x.shape[dim], {}
     if n == 0 then fail("mode", "dim %d of shape %s is empty", dim, tostring(x.shape)) end
     for i = 1, M.dim(x) do shape[i] = i == dim and n or 1 end

@@ -143,7 +143,7 @@ def("argsort", "x, dim:int=-1, descending:bool=false, stable:bool=false", "the i
   end)
 def("msort", "x", "x in order along dim 1", function(x) return (ops.sort(x, 1)) end)
 def("kthvalue", "x, k:int, dim:int=-1, keepdim:bool=false", "the k-th smallest along dim and its index", function(x, k, dim, keepdim)
-  if M.dim(x) > 0 then dim = wrap("kthvalue", dim, M.dim(x)) end
+  dim = wrap("kthvalue", dim, math.max(M.dim(x), 1))
   local n = M.dim(x) == 0 and 1 or x.shape[dim]
   if k < 1 or k > n then fail("kthvalue", "k %d must be in 1..%d", k, n) end
   if M.dim(x) == 0 then return ops.sort(x) end

@@ -19,7 +19,7 @@ end
 -- From now on m[name] is compute(m), computed before each forward; compute(m, true) must not change m.
 function made.install(m, name, kind, compute)
   m[name] = nil
-  m[name] = no_grad(compute, m, true)
+  m[name] = compute(m, true)
   local function before(self) self[name] = compute(self) end
   m:register_forward_pre_hook(before)
   m[name .. "_made"] = {before = before, kind = kind, compute = compute}

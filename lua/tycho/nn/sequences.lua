@@ -105,6 +105,11 @@ function sequences.runs(p)
 end
 
 local function vector(list, device) return M.to(core.from_value(list, "int64"), device) end
+-- The numbers of sorted_indices as a list; those made here are known without a wait for a GPU.
+local lists = setmetatable({}, {__mode = "k"})
+local function list_of(indices)
+  return M._version(indices) == 0 and lists[indices] or M.cpu(indices):totable()
+end
 
 -- pack_padded_sequence(x, lengths, batch_first=false, enforce_sorted=true): packs x (L, N, *), or (N, L, *), by each sequence's length, a
 -- list or a tensor, for recurrent layers. enforce_sorted: the longest must come first.
@@ -140,9 +145,10 @@ function sequences.pack_padded_sequence(x, ...)
     sizes[t] = lasting
     for i = 1, lasting do rows[#rows + 1] = (t - 1) * n + order[i] end
   end
+  local sorted_indices = not o.enforce_sorted and vector(order, x.device) or nil
+  if sorted_indices then lists[sorted_indices] = order end
   return setmetatable({data = ops.index(M.flatten(x, 1, 2), {vector(rows, x.device)}, 1), batch_sizes = sizes,
-    sorted_indices = not o.enforce_sorted and vector(order, x.device) or nil,
-    unsorted_indices = not o.enforce_sorted and vector(back, x.device) or nil}, Packed)
+    sorted_indices = sorted_indices, unsorted_indices = sorted_indices and vector(back, x.device)}, Packed)
 end
 
 -- pack_sequence(list, enforce_sorted=true): packs a list of (L_i, *).
@@ -164,7 +170,7 @@ function sequences.pad_packed_sequence(p, ...)
     fail("pad_packed_sequence: total_length must be at least %d, the longest sequence's, got %s", #p.batch_sizes,
       tostring(steps))
   end
-  local order = p.sorted_indices and M.cpu(p.sorted_indices):totable()
+  local order = p.sorted_indices and list_of(p.sorted_indices)
   local rows, lengths, at, missing = {}, {}, 0, #p.data + 1
   for i = 1, steps * n do rows[i] = missing end
   for t, size in ipairs(p.batch_sizes) do

@@ -68,7 +68,7 @@ function Rprop:check(group) -- luacheck: ignore
   local less, more = unpack(group.etas)
   if less <= 0 or less >= 1 or more <= 1 then fail("Rprop: etas must be a number in 0..1 and one above 1, got {%g, %g}", less, more) end
 end
-function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), like(p, group.lr) end
+function Rprop:new_state(p, group, s) s.prev, s.step_size = like(p), core.keep(M.mul_(like(p, 1), group.lr)) end
 function Rprop:rule(group, p, g, s, _, write) -- luacheck: ignore
   local same = g * s.prev
   local turned = ops.lt(same, 0)

@@ -3,9 +3,9 @@
 local core = require "tycho.core"
 local ops = core.ops
 local options = require "tycho.options"
-local shown, fail = options.shown, options.fail
+local fail = options.fail
 local base = require "tycho.optim.optimizer"
-local optim, new_class, like = base.classes, base.new_class, base.like
+local optim, new_class, extended, like = base.classes, base.new_class, base.extended, base.like
 
 local function field(list, name)
   local out = {}
@@ -139,14 +139,12 @@ optim.Optimizer = {}
 -- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so
 -- Optimizer.init(self, ...), which PyTorch's classes call, does nothing): an optimizer around another makes the inner one there, self.base
 -- = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
--- and compiled steps work with it.
+-- and compiled steps work with it. optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the
+-- class's as optim.SGD.step(self).
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
-  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
-  local all = {lr = 1e-3, maximize = false, master_weights = false}
-  if defaults ~= nil and type(defaults) ~= "table" then fail("extend: argument 2 (defaults) must be a table, got %s", shown(defaults)) end
-  for k, v in pairs(defaults or {}) do all[k] = v end
-  local class, made = composed(name, all, true)
+  local class, made = composed(name, extended(name, {lr = 1e-3, maximize = false, master_weights = false}, defaults), true)
   class.hands_out = true                 -- a user's rule may keep a gradient
+  class.lr_unset = not (defaults and defaults.lr ~= nil)  -- an optimizer around another may leave the rate to that one
   function class:new_state() end -- luacheck: no self
   function class:rule() fail("%s: a method rule(group, p, grad, state, t, write) is needed", self._name) end
   getmetatable(made).__newindex = class

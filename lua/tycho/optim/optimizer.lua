@@ -42,7 +42,8 @@ local function all_of(name, params)
 end
 
 local every_option = {"params", "initial_lr"}            -- the options of all optimizers
-local made_groups = setmetatable({}, {__mode = "k"})     -- the tables in optimizers' param_groups
+-- The tables in optimizers' param_groups; "no rate": nobody has given the group's rate.
+local made_groups = setmetatable({}, {__mode = "k"})
 
 -- The iterator net:named_parameters(), or a list of its pairs {name, parameter}, as a list; other values unchanged.
 local function list_of(params)
@@ -99,11 +100,13 @@ local function add_group(self, given, known)
     group.params[i] = p
   end
   check_settings(self, group)
+  local rate = self.given_lr or given.lr ~= nil or not self.lr_unset
   if of_another then
+    if made_groups[of_another] == "no rate" then of_another.lr = self.defaults.lr else rate = true end
     for k, v in pairs(group) do if of_another[k] == nil then of_another[k] = v end end
     group = of_another
   end
-  self.param_groups[#self.param_groups + 1], made_groups[group] = group, true
+  self.param_groups[#self.param_groups + 1], made_groups[group] = group, rate and "rate" or "no rate"
 end
 
 local function text_of(v)
@@ -125,8 +128,17 @@ local function describe(self)
   return table.concat(lines, "\n") .. "\n)"
 end
 
+-- The defaults of a class of a program's own, which begin as another's.
+local function extended(name, defaults, more)
+  if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
+  if more ~= nil and type(more) ~= "table" then fail("extend: argument 2 (defaults) must be a table, got %s", shown(more)) end
+  local all = {}
+  for _, of in ipairs {defaults, more} do for k, v in pairs(of) do all[k] = v end end
+  return all
+end
 -- Gives the class and its constructor, which becomes optim[name] unless the class is a user's own.
-local function new_class(name, defaults, own)
+local new_class
+function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
   class.__newindex = function(opt, k, v)
@@ -163,12 +175,13 @@ local function new_class(name, defaults, own)
       if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
       self.defaults.lr = lr
     end
+    rawset(self, "given_lr", lr ~= nil or o.lr ~= nil)
     local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
     local groups = listed and {{params = params}} or
       options.items(name, "the list of groups", params, ("belongs in a group, or in a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
-    if own and rawget(class, "init") then self:init(params, o) end
+    if own and class.init then self:init(params, o) end
     return self
   end
   -- add_param_group{params = list, lr = ...}: adds a group; settings that it doesn't name are those the optimizer was made with.
@@ -182,6 +195,14 @@ local function new_class(name, defaults, own)
   local made = setmetatable({}, {__index = class, __newindex = class, __call = construct,
     __tostring = function() return "class " .. name end})
   if not own then optim[name] = made end
+  -- A class that begins as this one: local Mine = optim.SGD:extend("Mine", {k = 1}); its methods call this one's as optim.SGD.step(self).
+  function class.extend(_, sub_name, more)
+    local sub, sub_made = new_class(sub_name, extended(sub_name, defaults, more), true)
+    sub.optional = nil
+    setmetatable(sub, {__index = class})
+    getmetatable(sub_made).__newindex = sub
+    return sub_made
+  end
   return class, made
 end
 
@@ -245,6 +266,11 @@ end
 -- Whether a compiled function's steps read the group's rate again at each call.
 function Optimizer:reads_rate(group) return not self.of_ops or (not self.own_rule and type(group.lr) == "number") end
 
+-- The rate for parameters on a device, to which a tensor's value goes.
+local function rate_on(device, lr)
+  return core.is_tensor(lr) and lr.device ~= device and M.to(lr:detach(), device, {non_blocking = true}) or lr
+end
+
 -- The update itself. scaling: a GradScaler's found(device) and scale(device), or nil. All groups are checked before the first is updated.
 function Optimizer:apply_gradients(scaling)
   local work = {}
@@ -268,7 +294,7 @@ function Optimizer:apply_gradients(scaling)
             fail("%s: the state of a parameter of shape %s is on %s, the parameter on %s: move the model before the first step",
               self._name, tostring(p.shape), s.step.device, p.device)
           end
-          b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = group.lr}
+          b = {params = {}, grads = {}, state = {}, copies = s.master and {}, step = s.step, lr = rate_on(p.device, group.lr)}
           if scaling then b.found, b.scale = scaling.found(p.device), scaling.scale and scaling.scale(p.device) end
           buckets[s.step], order[#order + 1] = b, b
         end
@@ -301,6 +327,7 @@ local AROUND = {step = {"step", "apply_gradients"}, state_dict = {"state_dict"},
 -- Wraps the optimizer's methods of this kind in the hooks of lists. A state dict that a hook returns, before loading one or after making
 -- one, replaces it.
 local function between(self, kind, lists)
+  if kind == "step" then lists.own_step = self:has_own_step() end
   for _, method in ipairs(AROUND[kind]) do
     local inner = self[method]
     self[method] = inner and function(opt, given)
@@ -361,8 +388,15 @@ function Optimizer:step(closure)
   return loss
 end
 
+-- Whether step is a method of the program's own, of its class or put into the optimizer: then a GradScaler must call it.
+function Optimizer:has_own_step()
+  local hooked = self.hooks and self.hooks.step
+  if hooked and hooked.own_step ~= nil then return hooked.own_step end
+  return self.step ~= Optimizer.step
+end
+
 for name, method in pairs(require "tycho.optim.state") do Optimizer[name] = method end
 options.methods(Optimizer, "opt", function(self) return type(self) == "table" and self.param_groups ~= nil end)
 Optimizer._loads = Optimizer.load_state_dict
 
-return {Optimizer = Optimizer, new_class = new_class, classes = optim, like = like}
+return {Optimizer = Optimizer, new_class = new_class, extended = extended, classes = optim, like = like}

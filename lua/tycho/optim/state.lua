@@ -76,7 +76,8 @@ local function into_present(old, new)
   end
 end
 
--- Loads copies of what state_dict gave, Tycho's or PyTorch's, parameter by place. Everything is checked before anything changes.
+-- Loads copies of what state_dict gave, Tycho's or, but for LBFGS, PyTorch's, parameter by place. Everything is checked before anything
+-- changes.
 function Optimizer:load_state_dict(d)
   self:check_state_dict(d)
   local new, n, counts, shared, states = {}, 0, {}, setmetatable({}, {__mode = "k"}), states_in_order(d)

@@ -91,14 +91,14 @@ function AveragedModel:update_parameters(model)
       else mine[#mine + 1], values[#values + 1] = b, of[name] end
     end
     for i, v in ipairs(values) do values[i] = M.to(M.to(v:detach(), mine[i].dtype), mine[i].device) end
-    local n = weight and M.double(self.n_averaged) or self.n_averaged:item()
     local last = self.counted              -- a count written here last time isn't a first one's
     local later = last and last.tensor == self.n_averaged and last.version == M._version(self.n_averaged)
+    local n = weight and M.double(self.n_averaged) or later and last.count or self.n_averaged:item()
     if weight then mix(mine, values, ops.mul(ops.fill(n, 1), weight(n)), not later and ops.eq(n, 0) or nil)
     elseif n == 0 then for i, p in ipairs(mine) do M.copy_(p, values[i]) end
     else self.average(mine, values, n) end
     M.add_(self.n_averaged, 1)
-    self.counted = {tensor = self.n_averaged, version = M._version(self.n_averaged)}
+    self.counted = {tensor = self.n_averaged, version = M._version(self.n_averaged), count = not weight and n + 1 or nil}
   end)
   if not ok then fail(err) end
 end

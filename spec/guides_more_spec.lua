@@ -1,0 +1,299 @@
+-- What ports of PyTorch's guides and recipes have found, on either device.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, optim, func, F = tycho.nn, tycho.optim, tycho.func, tycho.nn.functional
+local device = helper.device
+local close, fails = helper.close, helper.fails
+
+describe("a checkpoint", function()
+  it("within vmap gives the gradients of what it captures, for each example", function()
+    tycho.manual_seed(3)
+    local net = nn.Sequential(nn.Linear(3, 4), nn.Checkpoint(nn.Sequential(nn.Linear(4, 4), nn.Tanh())), nn.Linear(4, 1)):to(device)
+    local x, params = tycho.randn(5, 3, {device = device}), {}
+    for name, p in net:named_parameters() do params[name] = p:detach() end
+    local function loss(given, row) return func.functional_call(net, given, row:unsqueeze(1)):sum() ^ 2 end
+    local each = tycho.vmap(func.grad(loss), {false, 1})(params, x)
+    for i = 1, 5 do
+      net:zero_grad();
+      (net(x[{{i}}]):sum() ^ 2):backward()
+      for name, p in net:named_parameters() do close(each[name][{{i}}]:squeeze(1), p.grad, name, 1e-5) end
+    end
+    local w = tycho.tensor({1, 2}, {device = device, requires_grad = true})
+    local rows = tycho.tensor({{1, 1}, {2, 0}, {0, 3}}, {device = device})
+    tycho.vmap(function(v, r) return tycho.utils.checkpoint(function(t) return (v * t):sum() ^ 2 end, r) end, {false, 1})(w, rows)
+      :sum():backward()
+    close(w.grad, tycho.tensor {14, 42})
+  end)
+
+  it("updates an InstanceNorm's running statistics once", function()
+    tycho.manual_seed(4)
+    local plain = nn.InstanceNorm1d(3, {track_running_stats = true}):to(device)
+    local again, x = plain:clone(), tycho.randn(2, 3, 5, {device = device, requires_grad = true})
+    plain(x):sum():backward()
+    tycho.utils.checkpoint(again, x):sum():backward()
+    close(again.running_mean, plain.running_mean, "mean", 0)
+    close(again.running_var, plain.running_var, "var", 0)
+  end)
+end)
+
+describe("a pruned weight", function()
+  it("has a history before the first forward", function()
+    local m = nn.Linear(4, 2):to(device)
+    nn.utils.prune.l1_unstructured(m, "weight", 0.5)
+    m.weight:abs():sum():backward()
+    close(m.weight_orig.grad, tycho.sign(m.weight:detach()) * m.weight_mask)
+  end)
+end)
+
+describe("an optimizer", function()
+  local function stepped(opt, net, scaler)
+    local x = tycho.ones(2, 3, {device = device})
+    net:zero_grad()
+    local loss = net(x):sum()
+    if scaler then
+      scaler:scale(loss):backward()
+      scaler:step(opt)
+      scaler:update()
+    else
+      loss:backward()
+      opt:step()
+    end
+  end
+
+  it("around another is stepped by a GradScaler, and skipped", function()
+    local Around = optim.Optimizer:extend("Around", {k = 2})
+    local calls = 0
+    function Around:init() self.base = optim.SGD(self.param_groups, {lr = 0.5}) end
+    function Around:step() calls = calls + 1 return self.base:step() end
+    local a = nn.Linear(3, 1):to(device)
+    local b, scaler = a:clone(), tycho.amp.GradScaler {init_scale = 8}
+    local around = Around(a:parameters())
+    stepped(around, a, scaler)
+    stepped(optim.SGD(b:parameters(), {lr = 0.5}), b)              -- the inner one's rate counts where the outer was given none
+    close(a.weight, b.weight)
+    assert.equal(1, calls)
+    around:register_step_post_hook(function() calls = calls + 10 end)
+    stepped(around, a, scaler)
+    assert.equal(12, calls)
+    stepped(around, a, tycho.amp.GradScaler {init_scale = 2 ^ 127})        -- twice that is too large for float32
+    assert.equal(12, calls)
+    assert.equal(0.25, Around(a:parameters(), {lr = 0.25}).base.param_groups[1].lr)
+  end)
+
+  it("whose step the program has replaced is stepped by that", function()
+    local net = nn.Linear(3, 1):to(device)
+    local opt, scaler, n = optim.SGD(net:parameters(), {lr = 0.5}), tycho.amp.GradScaler(), 0
+    local before, old = net.weight:clone(), opt.step
+    opt.step = function(self, ...) n = n + 1 return old(self, ...) end
+    stepped(opt, net, scaler)
+    assert.equal(1, n)
+    close(net.weight, before:detach() - 1)
+  end)
+
+  it("extends another class", function()
+    local Mine = optim.AdamW:extend("Mine", {k = 2})
+    local steps, a = 0, nn.Linear(3, 1):to(device)
+    function Mine:init(_, o) self.twice = 2 * (o.k or self.defaults.k) end
+    function Mine:step(closure) steps = steps + self.twice return optim.AdamW.step(self, closure) end
+    local b, scaler = a:clone(), tycho.amp.GradScaler {init_scale = 4}
+    local mine, plain = Mine(a:parameters(), {lr = 0.1, k = 3}), optim.AdamW(b:parameters(), {lr = 0.1})
+    for i = 1, 3 do
+      stepped(mine, a, i == 2 and scaler or nil)
+      stepped(plain, b)
+    end
+    assert.equal(18, steps)
+    close(a.weight, b.weight, "weight", 1e-6)
+    assert.equal(3, mine.param_groups[1].k)
+    assert.is_truthy(tostring(mine):find "^Mine %(")
+    local again = Mine(a:parameters())
+    again:load_state_dict(mine:state_dict())
+    assert.equal(3, again.param_groups[1].k)
+    fails("Mine: unknown option 'kk'", Mine, a:parameters(), {kk = 1})
+    assert.equal(4, Mine:extend("More", {n = 1})(a:parameters()).twice)
+    fails("extend: argument 1 (name) must be a string", function() optim.SGD:extend {} end)
+  end)
+
+  it("takes a rate that is a tensor on the CPU", function()
+    for _, name in ipairs {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam"} do
+      local a = nn.Linear(3, 1):to(device)
+      local b, rate = a:clone(), tycho.tensor(0.25)
+      local one = optim[name](a:parameters(), {lr = rate})
+      stepped(one, a)
+      rate:fill_(0.125)
+      stepped(one, a)
+      local other = optim[name](b:parameters(), {lr = 0.25})
+      stepped(other, b)
+      other.param_groups[1].lr = 0.125
+      stepped(other, b)
+      close(a.weight, b.weight, name, 1e-6)
+    end
+  end)
+end)
+
+describe("functional_call's options", function()
+  it("are PyTorch's", function()
+    local net = nn.Sequential(nn.Linear(2, 2, {bias = false}), nn.Linear(2, 2, {bias = false})):to(device)
+    net[2].weight = net[1].weight
+    local x, w = tycho.ones(1, 2, {device = device}), tycho.zeros(2, 2, {device = device})
+    close(func.functional_call(net, {["0.weight"] = w}, x), tycho.zeros(1, 2))
+    close(func.functional_call(net, {["0.weight"] = w + 1}, x, {tie_weights = false}), net[1](x * 2), "not tied", 1e-6)
+    fails("functional_call: 'bias' isn't given, and strict = true", func.functional_call, nn.Linear(2, 2), {weight = w:cpu()}, x:cpu(),
+      {strict = true})
+  end)
+end)
+
+describe("PyTorch's names of layouts", function()
+  it("are taken", function()
+    local x = tycho.randn(2, 3, 4, 4, {device = device}):contiguous {memory_format = tycho.channels_last}
+    assert.is_true(x:is_contiguous {memory_format = "channels_last"})
+    assert.same({48, 16, 4, 1}, x:clone({memory_format = tycho.contiguous_format}):stride())
+    assert.same(x:stride(), x:clone({memory_format = "preserve_format"}):stride())
+    assert.same({48, 16, 4, 1}, x:clone({memory_format = "contiguous_format"}):stride())
+    fails("memory_format", x.clone, x, {memory_format = "contiguous_form"})
+  end)
+end)
+
+describe("a picture's options", function()
+  it("may follow its step", function()
+    local folder = helper.folder()
+    local w = tycho.utils.tensorboard.SummaryWriter(folder)
+    w:add_image("a", tycho.rand(4, 5), 3, {dataformats = "HW"})
+    w:add_scalar("b", 1, 2, {walltime = 5})
+    fails("add_image: unknown option", w.add_image, w, "a", tycho.rand(4, 5), 0, {dataformat = "HW"})
+    w:close()
+    os.execute("rm -r " .. folder)
+  end)
+end)
+
+if device ~= "cpu" then
+  describe("a part with graphs", function()
+    local cuda = tycho.cuda
+    it("runs another module's parameters without them", function()
+      local x = tycho.randn(2, 4, {device = device})
+      local l = nn.Linear(4, 4):to(device)
+      local g = cuda.make_graphed_callables(l, {x})
+      local c, want = g:clone(), F.linear(x, l.weight, l.bias):detach()
+      tycho.no_grad(function() l.weight:zero_() l.bias:zero_() end)
+      close(c(x), want, "clone", 1e-6)
+      c(x):sum():backward()
+      assert.is_truthy(c.weight.grad)
+      assert.is_nil(l.weight.grad)
+      close(g(x), tycho.zeros(2, 4), "its own", 0)
+      close(func.functional_call(g, {bias = tycho.ones(4, {device = device})}, x), tycho.ones(2, 4), "functional_call", 0)
+      l.bias = nn.Parameter(tycho.full({4}, 2, {device = device}))
+      close(g(x), tycho.full({2, 4}, 2), "another parameter", 0)
+    end)
+
+    it("outlives the scope in which it was made", function()
+      local x = tycho.randn(2, 4, {device = device})
+      local g = tycho.scope(function() return cuda.make_graphed_callables(nn.Linear(4, 4):to(device), {tycho.ones_like(x)}) end)
+      local y = g(x)
+      close(y, F.linear(x, g.weight, g.bias), "forward", 1e-6)
+      y:sum():backward()
+      close(g.bias.grad, tycho.full({4}, 2))
+    end)
+  end)
+
+  it("pad_packed_sequence and averages by a function of the program's own make no host sync", function()
+    local rnn, cuda = nn.LSTM(3, 4, {batch_first = true}):to(device), tycho.cuda
+    local x = tycho.randn(3, 5, 3, {device = device})
+    local average = optim.swa_utils.AveragedModel(rnn, {avg_fn = function(a, v, n) return a + (v - a) / (n + 1) end})
+    local function step()
+      local packed = nn.utils.rnn.pack_padded_sequence(x, {2, 5, 3}, {batch_first = true, enforce_sorted = false})
+      local y = nn.utils.rnn.pad_packed_sequence((rnn(packed)), {batch_first = true})
+      rnn:zero_grad()
+      y:sum():backward()
+      average:update_parameters(rnn)
+    end
+    step()
+    step()
+    local before = cuda.sync_count()
+    step()
+    assert.equal(before, cuda.sync_count())
+    assert.equal(3, average.n_averaged:item())
+  end)
+end
+
+describe("found by random programs:", function()
+  it("a gradient that retain_grad keeps is added once, when backward names its tensor", function()
+    local x = tycho.tensor({1, 2, 3}, {requires_grad = true, device = device})
+    local y = x * 2
+    y:retain_grad()
+    y:retain_grad();
+    (y * y):sum():backward({inputs = {y}, retain_graph = true})
+    close(y.grad, tycho.tensor {4, 8, 12})
+    tycho.sum(y * y):backward()
+    close(y.grad, tycho.tensor {8, 16, 24})
+    assert.is_truthy(x.grad)
+  end)
+
+  it("a result keeps its history when no_grad changes its shape in place", function()
+    for _, name in ipairs {"squeeze_", "unsqueeze_", "transpose_"} do
+      local x = tycho.ones(1, 3, {requires_grad = true, device = device})
+      local y = x * 2
+      tycho.no_grad(function()
+        if name == "squeeze_" then y:squeeze_() elseif name == "unsqueeze_" then y:unsqueeze_(1) else y:transpose_(1, 2) end
+      end)
+      assert.is_true(y.requires_grad);
+      (y * 3):sum():backward()
+      close(x.grad, tycho.full({1, 3}, 6), name)
+    end
+  end)
+
+  it("masks may be 0-dim", function()
+    local x, m = tycho.tensor(2, {device = device}), tycho.ones(2, 3, {device = device})
+    assert.same({2}, x[x:gt(0)]:totable())
+    assert.same({0}, {unpack(x[x:lt(0)].shape)})
+    assert.equal("1x2x3", tostring(m[tycho.tensor(true, {device = device})].shape))
+    assert.equal("2x0x3", tostring(m[{{}, tycho.tensor(false, {device = device})}].shape))
+    x[x:gt(0)] = 5
+    assert.equal(5, x:item())
+    m[tycho.tensor(true, {device = device})] = tycho.tensor({7, 8, 9}, {device = device})
+    close(m, tycho.tensor {{7, 8, 9}, {7, 8, 9}})
+    m[tycho.tensor(false, {device = device})] = 0
+    assert.equal(48, m:sum():item())
+  end)
+
+  it("a dim of a 0-dim tensor must be 1 or -1", function()
+    local x = tycho.tensor(1, {device = device})
+    for _, name in ipairs {"median", "nanmedian", "mode"} do
+      fails(name .. ": dim 5 is out of range", tycho[name], x, 5)
+      assert.equal(1, (tycho[name](x, -1)):item())
+    end
+    fails("kthvalue: dim 2 is out of range", tycho.kthvalue, x, 1, 2)
+    fails("quantile: dim 2 is out of range", tycho.quantile, x, 0.5, 2)
+    fails("movedim: dim 2 is out of range", tycho.movedim, x, 1, 2)
+    assert.equal(1, tycho.movedim(x, 1, -1):item())
+    assert.equal(1, tycho.quantile(x, 0.5, 1):item())
+  end)
+
+  it("set_printoptions takes a profile and sci_mode together", function()
+    tycho.set_printoptions {profile = "default", sci_mode = true}
+    local text = tostring(tycho.tensor {0.901, 3.111})
+    tycho.set_printoptions {profile = "default"}
+    assert.is_truthy(text:find("[9.0100e-01, 3.1110e+00]", 1, true))
+    assert.is_truthy(tostring(tycho.tensor {0.901, 3.111}):find("[0.9010, 3.1110]", 1, true))
+  end)
+
+  it("Rprop takes a rate that is a tensor", function()
+    local a, b = tycho.ones(2, {requires_grad = true, device = device}), tycho.ones(2, {requires_grad = true, device = device})
+    for p, lr in pairs {[a] = 0.1, [b] = tycho.tensor(0.1)} do
+      local opt = optim.Rprop({p}, {lr = lr})
+      for i = 1, 3 do
+        p.grad = tycho.tensor({1, i == 2 and -1 or 1}, {device = device})
+        opt:step()
+      end
+    end
+    close(a, b, "parameters", 1e-6)
+  end)
+
+  it("an FFI integer as a size is named", function()
+    for _, f in ipairs {function() return tycho.ones(4):view(2LL, 2LL) end, function() return tycho.randn(3LL, 4LL) end,
+        function() return tycho.ones(4):reshape(2, 2LL) end} do
+      fails("convert an FFI integer with tonumber(v)", f)
+    end
+    local ok, e = pcall(tycho.neg, require("ffi").new("double", 2))
+    assert.is_false(ok)
+    assert.is_nil(e:find "tonumber")
+  end)
+end)
