@@ -7275,99 +7275,6 @@ function tycho.lp_pool3d(x, p, kernel_size, stride, ceil_mode) end
 ---@return tycho.Tensor
 function Tensor:lp_pool3d(p, kernel_size, stride, ceil_mode) end
 
---- `(x, pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
----@param x tycho.Tensor
----@param pad any
----@param mode? string|table
----@param value? any
----@return tycho.Tensor
-function tycho.pad(x, pad, mode, value) end
-
---- `(pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
----@param pad any
----@param mode? string|table
----@param value? any
----@return tycho.Tensor
-function Tensor:pad(pad, mode, value) end
-
---- `(x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
----@param x tycho.Tensor
----@param kernel_size integer|integer[]
----@param dilation? integer|integer[]|table
----@param padding? integer|integer[]|table
----@param stride? integer|integer[]|table
----@return tycho.Tensor
-function tycho.im2col(x, kernel_size, dilation, padding, stride) end
-
---- `(kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
----@param kernel_size integer|integer[]
----@param dilation? integer|integer[]|table
----@param padding? integer|integer[]|table
----@param stride? integer|integer[]|table
----@return tycho.Tensor
-function Tensor:im2col(kernel_size, dilation, padding, stride) end
-
---- `(x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
----@param x tycho.Tensor
----@param output_size integer|integer[]
----@param kernel_size integer|integer[]
----@param dilation? integer|integer[]|table
----@param padding? integer|integer[]|table
----@param stride? integer|integer[]|table
----@return tycho.Tensor
-function tycho.fold(x, output_size, kernel_size, dilation, padding, stride) end
-
---- `(output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
----@param output_size integer|integer[]
----@param kernel_size integer|integer[]
----@param dilation? integer|integer[]|table
----@param padding? integer|integer[]|table
----@param stride? integer|integer[]|table
----@return tycho.Tensor
-function Tensor:fold(output_size, kernel_size, dilation, padding, stride) end
-
---- `(x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
----@param x tycho.Tensor
----@param size? any
----@param scale_factor? any
----@param mode? string|table
----@param align_corners? boolean|table
----@param recompute_scale_factor? boolean|table
----@param antialias? boolean|table
----@return tycho.Tensor
-function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
-
---- `(size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
----@param size? any
----@param scale_factor? any
----@param mode? string|table
----@param align_corners? boolean|table
----@param recompute_scale_factor? boolean|table
----@param antialias? boolean|table
----@return tycho.Tensor
-function Tensor:interpolate(size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
-
---- `(x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
----@param x tycho.Tensor
----@param size? any
----@param scale_factor? any
----@param mode? string|table
----@param align_corners? boolean|table
----@param recompute_scale_factor? boolean|table
----@param antialias? boolean|table
----@return tycho.Tensor
-function tycho.upsample(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
-
---- `(size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
----@param size? any
----@param scale_factor? any
----@param mode? string|table
----@param align_corners? boolean|table
----@param recompute_scale_factor? boolean|table
----@param antialias? boolean|table
----@return tycho.Tensor
-function Tensor:upsample(size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
-
 --- `(x, p:number=0.5, training:bool=true)` elements set to 0 with probability p, the others scaled by 1 / (1 - p)
 ---@param x tycho.Tensor
 ---@param p? number|table
@@ -7694,6 +7601,99 @@ function tycho.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_ca
 ---@param options? table
 ---@return tycho.Tensor
 function Tensor:scaled_dot_product_attention(k, v, attn_mask, dropout_p, is_causal, options) end
+
+--- `(x, pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
+---@param x tycho.Tensor
+---@param pad any
+---@param mode? string|table
+---@param value? any
+---@return tycho.Tensor
+function tycho.pad(x, pad, mode, value) end
+
+--- `(pad:any, mode:enum(constant,reflect,replicate,circular)=constant, value:any?)` x with pad = {left, right, top, bottom, ...} elements more, from the last dim on; value (0, false where nil) is a constant padding's
+---@param pad any
+---@param mode? string|table
+---@param value? any
+---@return tycho.Tensor
+function Tensor:pad(pad, mode, value) end
+
+--- `(x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
+---@param x tycho.Tensor
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
+---@return tycho.Tensor
+function tycho.im2col(x, kernel_size, dilation, padding, stride) end
+
+--- `(kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
+---@return tycho.Tensor
+function Tensor:im2col(kernel_size, dilation, padding, stride) end
+
+--- `(x, output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
+---@param x tycho.Tensor
+---@param output_size integer|integer[]
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
+---@return tycho.Tensor
+function tycho.fold(x, output_size, kernel_size, dilation, padding, stride) end
+
+--- `(output_size:pair, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1)` columns (N, C kH kW, L) added up into (N,C,H,W): im2col's transpose
+---@param output_size integer|integer[]
+---@param kernel_size integer|integer[]
+---@param dilation? integer|integer[]|table
+---@param padding? integer|integer[]|table
+---@param stride? integer|integer[]|table
+---@return tycho.Tensor
+function Tensor:fold(output_size, kernel_size, dilation, padding, stride) end
+
+--- `(x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+---@param x tycho.Tensor
+---@param size? any
+---@param scale_factor? any
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
+---@return tycho.Tensor
+function tycho.interpolate(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
+
+--- `(size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+---@param size? any
+---@param scale_factor? any
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
+---@return tycho.Tensor
+function Tensor:interpolate(size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
+
+--- `(x, size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+---@param x tycho.Tensor
+---@param size? any
+---@param scale_factor? any
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
+---@return tycho.Tensor
+function tycho.upsample(x, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
+
+--- `(size:any?, scale_factor:any?, mode:enum(nearest,nearest-exact,linear,bilinear,bicubic,trilinear,area)=nearest, align_corners:bool=false, recompute_scale_factor:bool=false, antialias:bool=false)` images (N,C,H,W), lines (N,C,L) or volumes (N,C,D,H,W) of another size
+---@param size? any
+---@param scale_factor? any
+---@param mode? string|table
+---@param align_corners? boolean|table
+---@param recompute_scale_factor? boolean|table
+---@param antialias? boolean|table
+---@return tycho.Tensor
+function Tensor:upsample(size, scale_factor, mode, align_corners, recompute_scale_factor, antialias) end
 
 --- `(x, weight, bias:tensor?, stride:triple=1, padding:any?, dilation:triple=1, groups:int=1)` 3-D convolution of x (N,C,D,H,W) with weight (O,C/groups,kD,kH,kW); padding may be 'same' or 'valid'
 ---@param x tycho.Tensor

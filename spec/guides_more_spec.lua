@@ -296,4 +296,17 @@ describe("found by random programs:", function()
     assert.is_false(ok)
     assert.is_nil(e:find "tonumber")
   end)
+
+  it("errors name the call that the program wrote", function()
+    local x = tycho.zeros(3, 4, {device = device})
+    local y = tycho.ones(5, {device = device})
+    fails("index assignment: a value of shape 5 doesn't broadcast to the indexed shape 4", function() x[1] = y end)
+    fails("index assignment: a value of shape 3 doesn't broadcast to the indexed shape 4", function() x[1] = {1, 2, 3} end)
+    fails("copy: shape 5 doesn't broadcast to 4", x[1].copy_, x[1], y)
+    fails("conv1d: argument 1 has shape 2x5x8, argument 2 4x3x3: 3 channels are needed", nn.Conv1d(3, 4, 3), tycho.zeros(2, 5, 8))
+    for _, name in ipairs {"max_pool1d", "avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d"} do
+      fails(name .. ": argument 1 must have 2 or 3 dims, got shape 8", F[name], tycho.zeros(8), 2)
+    end
+    fails("bilinear: argument 2 has shape 2x5; its last dim must be 4", nn.Bilinear(3, 4, 5), tycho.zeros(2, 3), tycho.zeros(2, 5))
+  end)
 end)

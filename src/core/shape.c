@@ -336,16 +336,18 @@ static ty_status copied(ty_call *c, ty_dtype d, int64_t format) {
 ty_status ty_infer_clone(ty_call *c) { return copied(c, (ty_dtype)c->in[0].t->dtype, c->at[TY_AT_clone_memory_format].i); }
 ty_status ty_infer_cast(ty_call *c) { return copied(c, (ty_dtype)c->at[TY_AT_cast_dtype].i, c->at[TY_AT_cast_memory_format].i); }
 
+bool ty_copies_to(const ty_tensor *src, const ty_tensor *x) {
+  const int lead = src->ndim - x->ndim;
+  bool fits = true;
+  for (int i = 0; i < src->ndim; i++)
+    fits = fits && (src->shape[i] == 1 || (i >= lead && src->shape[i] == x->shape[i - lead]));
+  return fits;
+}
 ty_status ty_infer_copy(ty_call *c) {
   const ty_tensor *x = c->in[0].t, *src = c->in[1].t;
   ty_meta_of(x, &c->meta[0]);
   if (!src) return ty_need_fitting(c, 1, (ty_dtype)x->dtype);
-  int lead = src->ndim - x->ndim;
-  bool fits = true;
-  for (int i = 0; i < src->ndim; i++)
-    fits = fits && (src->shape[i] == 1 || (i >= lead && src->shape[i] == x->shape[i - lead]));
-  if (!fits) return ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_of(x));
-  return TY_OK;
+  return ty_copies_to(src, x) ? TY_OK : ty_fail(c, "shape %s doesn't broadcast to %s", ty_shape_of(src), ty_shape_of(x));
 }
 
 ty_status ty_infer_matrices(ty_call *c) {

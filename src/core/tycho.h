@@ -431,6 +431,7 @@ static inline void ty_channels_last_strides(const int64_t *shape, int ndim, int6
 }
 /* a and b point to anything with ndim and shape (ty_tensor, ty_meta). */
 #define TY_SAME_SHAPE(a, b) ((a)->ndim == (b)->ndim && !memcmp((a)->shape, (b)->shape, sizeof(int64_t) * (size_t)(a)->ndim))
+bool ty_copies_to(const ty_tensor *src, const ty_tensor *x);  /* whether x:copy_(src) takes src's shape; shape.c */
 /* Whether two tensors of one storage see the same elements in the same way. */
 static inline bool ty_same_geometry(const ty_tensor *a, const ty_tensor *b) {
   return a->offset == b->offset && a->dtype == b->dtype && TY_SAME_SHAPE(a, b) && !memcmp(a->stride, b->stride, sizeof(int64_t) * a->ndim);

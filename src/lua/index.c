@@ -418,6 +418,8 @@ int ty_index_set(lua_State *L) {
     return 0;
   }
   ty_tensor *view = current(L, &p);
+  if (v && v->t && !ty_copies_to(v->t, view))
+    ty_throw(L, "index assignment: a value of shape %s doesn't broadcast to the indexed shape %s", ty_shape_of(v->t), ty_shape_of(view));
   const ty_operand value = ty_is_handle(L, 3) ? ty_op_tensor(ty_test(L, 3)) : ty_number_at(L, 3);
   ty_simple(L, s, TY_OP_copy, ty_op_tensor(view), value, NULL, view);
   return 0;

@@ -50,9 +50,10 @@ local families = require("tycho.later").files {
     put scatter scatter_reduce select_scatter slice_scatter take take_along_dim unravel_index]]),
   family("layers", [[
     adaptive_avg_pool1d adaptive_avg_pool2d adaptive_max_pool1d adaptive_max_pool2d alpha_dropout avg_pool1d batch_norm conv1d conv2d
-    conv_transpose1d conv_transpose2d dropout dropout1d dropout2d dropout3d fold gelu glu group_norm gumbel_softmax im2col
-    instance_norm interpolate layer_norm local_response_norm lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d normalize pad prelu
-    relu6 rms_norm rrelu scaled_dot_product_attention softmin tanhshrink upsample]]),
+    conv_transpose1d conv_transpose2d dropout dropout1d dropout2d dropout3d gelu glu group_norm gumbel_softmax instance_norm layer_norm
+    local_response_norm lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d normalize prelu relu6 rms_norm rrelu
+    scaled_dot_product_attention softmin tanhshrink]]),
+  family("spatial", "fold im2col interpolate pad upsample"),
   family("volumes", "adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv3d conv_transpose3d max_pool3d"),
   family("sampling", "affine_grid grid_sample max_unpool1d max_unpool2d max_unpool3d"),
   family("quantize", "fake_quantize_per_channel_affine fake_quantize_per_tensor_affine"),

@@ -191,6 +191,13 @@ def("pairwise_distance",
     return M.norm(a - b + eps, p, -1, {keepdim = keepdim})
   end, lib.LOSS)
 def("bilinear", "a, b, weight, bias:tensor?", "a^T weight[k] b + bias[k] for each k", function(a, b, w, bias)
+  need("bilinear", 3, w, 3)
+  for i, x in ipairs {a, b} do
+    if M.dim(x) < 1 or x.shape[M.dim(x)] ~= w.shape[i + 1] then
+      fail("bilinear", "argument %d has shape %s; its last dim must be %d to match argument 3 of shape %s", i, tostring(x.shape),
+        w.shape[i + 1], tostring(w.shape))
+    end
+  end
   a, b, w = lib.widest(a, b, w)
   local y = lib.exactly(F.einsum, "...i,kij,...j->...k", a, w, b)
   return bias and y + bias or y
