@@ -218,8 +218,11 @@ template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &
   largest_and_sum<D>(a.x, base, a.n, 1, &top, &sum, s);
   const T more = log_of(sum), lse = top + more;              /* for (top - x) + more: nothing of more is lost where scores are large */
   if (eps > 0) {
-    for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x)
-      part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (top - load<T>(a.x, a.dtype, base + j) + more);
+    each_of_lines<D>({a.x}, base, a.n, 1, [&](auto &lines, int64_t j, int apart, int count) {
+#pragma unroll
+      for (int k = 0; k < 16 / (int)sizeof(D); k++)
+        if (k < count) part += (a.weight ? load<T>(a.weight, a.dtype, j + k * apart) : 1) * (top - lines[0][k] + more);
+    });
     part = sum_of_block(part, (T *)s);
   }
   if (threadIdx.x) return lse;
