@@ -82,8 +82,8 @@ describe("numpy", function()
 end)
 
 describe("torch.save's files", function()
-  it("are read as data", function()
-    local v = tycho.load(dir .. "state.pt")
+  for _, name in ipairs {"state.pt", "state_before_1.6.pt"} do it("are read as data: " .. name, function()
+    local v = tycho.load(dir .. name)
     local n = 0
     for k, t in pairs(v.model) do
       n = n + 1
@@ -102,7 +102,8 @@ describe("torch.save's files", function()
     local net = tycho.nn.Sequential(tycho.nn.Conv2d(3, 4, 3), tycho.nn.BatchNorm2d(4), tycho.nn.Linear(4, 2):half())
     net:load_state_dict(v.model)
     assert.is_true(net[1].weight:equal(gold["model.0.weight"]))
-  end)
+    mutations(dir .. name, 100, tycho.load)
+  end) end
   it("have settings as plain values", function()
     local v = tycho.load(dir .. "settings.pt")
     assert.same({device = "cuda:1", plain = "cpu", dtype = "float16", set = {7}, count = {a = 2, b = 1}}, v)

@@ -70,8 +70,10 @@ def golden():
                d + "/more.pt")
     torch.save({"sparse": torch.eye(3).to_sparse()}, d + "/sparse.pt")
     torch.save({"short": torch.ones(3, dtype=torch.uint16)}, d + "/uint16.pt")
-    torch.save({"model": m.state_dict(), "opt": o.state_dict(), "epoch": 7, "lr": 1e-3, "name": "hello", "t": x.t(), "s": x[1:3, ::2], "none": None, "list": [1, True, (2, 3.5)],
-                "bf": x.bfloat16(), "p": torch.nn.Parameter(x), "size": x.shape, "big": 2**40, "neg": -5, "e": torch.zeros(0, 3), "x": x.expand(2, 4, 5)}, d + "/state.pt")
+    state = {"model": m.state_dict(), "opt": o.state_dict(), "epoch": 7, "lr": 1e-3, "name": "hello", "t": x.t(), "s": x[1:3, ::2], "none": None, "list": [1, True, (2, 3.5)],
+             "bf": x.bfloat16(), "p": torch.nn.Parameter(x), "size": x.shape, "big": 2**40, "neg": -5, "e": torch.zeros(0, 3), "x": x.expand(2, 4, 5)}
+    torch.save(state, d + "/state.pt")
+    torch.save(state, d + "/state_before_1.6.pt", _use_new_zipfile_serialization=False)      # its keys are addresses
     torch.save({"windows": torch.arange(8.).unfold(0, 3, 2), "one": torch.ones(1).expand(2000, 2000), "negative": -(2**52 + 1)}, d + "/strides.pt")
     torch.save({"over": torch.zeros(2400).as_strided((1200, 1200), (1, 1))}, d + "/over.pt")
     for k, v in m.state_dict().items():

@@ -88,6 +88,14 @@ describe("an optimizer", function()
     stepped(opt, net, scaler)
     assert.equal(1, n)
     close(net.weight, before:detach() - 1)
+    opt = optim.SGD(net:parameters(), {lr = 0.5})
+    opt:register_step_post_hook(function() n = n + 10 end)
+    stepped(opt, net, scaler)
+    assert.equal(11, n)
+    old = opt.step
+    opt.step = function(self, ...) n = n + 100 return old(self, ...) end
+    stepped(opt, net, scaler)
+    assert.equal(121, n)
   end)
 
   it("extends another class", function()

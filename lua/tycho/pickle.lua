@@ -1,4 +1,4 @@
--- PyTorch's files (torch.save: a zip archive with a pickle and the tensors' bytes), read as data.
+-- PyTorch's files (torch.save: a zip archive with a pickle and the tensors' bytes; before 1.6 pickles and then the bytes), read as data.
 --
 -- Idea: a pickle is a program for a stack machine that may call anything. This machine knows only the few instructions that state dicts
 -- need, and the only things that it "calls" build a tensor, a storage's name, an ordered dict, a size or another plain value. Anything else
@@ -27,7 +27,9 @@ local Dict, List = {}, {}
 
 local function list(values) return setmetatable({values = values, n = #values}, List) end
 
----- the machine: text and the place in it, a stack with marks, what is remembered; read(key) gives a storage's blob and its bytes ----
+---- the machine: text and the place in it, a stack with marks, what is remembered ----
+-- read(key): a storage's blob, how many bytes it has there, and where they begin, from 0. storages: the machine makes no tensors, but
+-- notes the storages here by their keys.
 local Machine = {}
 Machine.__index = Machine
 
@@ -131,7 +133,7 @@ local function extent(offset, sizes, strides)
   return last, n, contiguous
 end
 
--- A storage's blob, read once, and checked to be large enough.
+-- A storage's blob, read once, and checked to be large enough; and where its bytes begin.
 local function blob_of(m, storage)
   local blob = m.blobs[storage.key]
   if not blob then
@@ -141,7 +143,7 @@ local function blob_of(m, storage)
   if storage.count * width[storage.descr] > blob[2] then
     fail("truncated: storage '%s' has %d bytes for %d elements", storage.key, blob[2], storage.count)
   end
-  return blob[1]
+  return blob[1], blob[3] or 0
 end
 
 local function tensor(args, m)
@@ -149,6 +151,7 @@ local function tensor(args, m)
   if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
     fail "its pickle is damaged: a tensor without a storage"
   end
+  if m.storages then return true end
   local about = args[7]                    -- marks of a lazy view
   for name, on in pairs(getmetatable(about) == Dict and about.values or {}) do
     if on == true and (name == "neg" or name == "conj") then fail("a tensor is saved as a %s view; save its clone()", name) end
@@ -166,8 +169,10 @@ local function tensor(args, m)
   if n > 0 and last >= storage.count then
     fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count)
   end
-  local blob = blob_of(m, storage)
-  if n == 0 or contiguous then return core.blob_array(blob, n == 0 and 0 or offset * width[storage.descr], storage.descr, sizes) end
+  local blob, from = blob_of(m, storage)
+  if n == 0 or contiguous then
+    return core.blob_array(blob, n == 0 and 0 or from + offset * width[storage.descr], storage.descr, sizes)
+  end
   -- other strides; dims with stride 0 stay expanded
   local some, room = {}, 1
   for i, d in ipairs(sizes) do
@@ -177,11 +182,13 @@ local function tensor(args, m)
   if room > math.max(16 * storage.count, 2 ^ 20) then         -- overlapping windows: a small file could ask for endless memory
     fail("a tensor of %.0f elements overlaps itself in a storage of %d: save its clone()", room, storage.count)
   end
-  local flat = core.blob_array(blob, 0, storage.descr, {storage.count})
+  local flat = core.blob_array(blob, from, storage.descr, {storage.count})
   return ops.expand(ops.strided_take(flat, {}, some, strides, offset), sizes)
 end
 
-local function parameter(args) return core.is_tensor(args[1]) and args[1] or fail "its pickle is damaged: a parameter" end
+local function parameter(args, m)
+  return (core.is_tensor(args[1]) or m.storages) and args[1] or fail "its pickle is damaged: a parameter"
+end
 -- Text of the characters 0 to 255 as these bytes.
 local function latin1(text, encoding)
   if type(text) ~= "string" or encoding ~= "latin1" or text:find "[\196-\255]" then fail "its pickle is damaged: bytes" end
@@ -230,12 +237,15 @@ local function global(module, name)
   fail("it calls '%s'; only tensors, tables, numbers and strings can be read", full:sub(1, 80))
 end
 
-local function storage_of(id)
+local function storage_of(id, m)
   local v = type(id) == "table" and getmetatable(id) == List and id.values or {}
   if v[1] ~= "storage" or type(v[2]) ~= "table" or not v[2].class or type(v[3]) ~= "string" or not whole(v[5], 0) then
     fail "its pickle is damaged: a storage"
   end
-  return {storage = true, descr = v[2].class, complex = v[2].complex, key = v[3], count = v[2].complex and 2 * v[5] or v[5]}
+  if v[6] ~= nil and v[6] ~= NONE then fail "a storage within another, as PyTorch wrote before 0.4: save it again" end
+  local s = {storage = true, descr = v[2].class, complex = v[2].complex, key = v[3], count = v[2].complex and 2 * v[5] or v[5]}
+  if m.storages then m.storages[s.key] = s end
+  return s
 end
 
 ---- its instructions, by their codes ----
@@ -266,7 +276,7 @@ local run = {
     if type(f) ~= "table" or not f.call or getmetatable(args) ~= List then fail "its pickle is damaged: a call of what can't be called" end
     m:push(f.call(args.values, m))
   end,
-  ["Q"] = function(m) m:push(storage_of(m:pop())) end,
+  ["Q"] = function(m) m:push(storage_of(m:pop(), m)) end,
   ["q"] = function(m) m:remember(m:unsigned(1)) end,
   ["r"] = function(m) m:remember(m:unsigned(4)) end,
   ["\148"] = function(m) m:remember(#m.memo + (m.memo[0] ~= nil and 1 or 0)) end,
@@ -290,11 +300,12 @@ local run = {
 }
 run[")"], run["l"], run["U"] = run["]"], run["t"], run["\140"]
 
-local function result_of(text, read)
-  local m = setmetatable({text = text, at = 1, stack = {}, memo = {}, marks = {}, blobs = {}, read = read}, Machine)
+-- What the pickle at a place of the text builds, and the place behind it.
+local function result_of(text, at, read, storages)
+  local m = setmetatable({text = text, at = at, stack = {}, memo = {}, marks = {}, blobs = {}, read = read, storages = storages}, Machine)
   for _ = 1, 1e8 do
     local code = m:bytes(1)
-    if code == "." then return m:pop() end
+    if code == "." then return m:pop(), m.at end
     local f = run[code] or fail("its pickle has instruction %d, which state dicts don't need", code:byte())
     f(m)
   end
@@ -318,8 +329,8 @@ local function plain(v, seen)
   return out
 end
 
--- A value that torch.save wrote: state dicts, tensors, tables of them, numbers, strings. None becomes nil.
-function pickle.load(path, device)
+---- files ----
+local function of_zip(path)
   local archive, names = core.zip_list(path)
   local at, root = {}, nil
   for i, name in ipairs(names) do
@@ -331,11 +342,52 @@ function pickle.load(path, device)
     fail "written on a big-endian machine"
   end
   local blob, n = core.zip_member(archive, at[root .. "data.pkl"])
-  local value = result_of(core.blob_text(blob, 0, n), function(key)
+  return (result_of(core.blob_text(blob, 0, n), 1, function(key)
     local i = at[root .. "data/" .. key] or fail("storage '%s' is missing", key:sub(1, 40))
     return core.zip_member(archive, i)
-  end)
-  value = plain(value, {})
+  end))
+end
+
+-- The layout before PyTorch 1.6: pickles of a mark, a version, the writer's habits, the value, the storages' keys; then each storage's
+-- number of elements, in 8 bytes, and its bytes. Where these lie is known once the value has been read without tensors.
+local MARK_OF_OLD = "\128\2\138\10l\252\156F\249 j\168P\25."
+local function heads_of_old(text)
+  local version, at = result_of(text, #MARK_OF_OLD + 1)
+  if version ~= 1001 then fail("written in version %s of an older format; only 1001 can be read", tostring(version)) end
+  local habits, begin = result_of(text, at)
+  if getmetatable(habits) ~= Dict or habits.values.little_endian ~= true then fail "written on a big-endian machine" end
+  local storages = {}
+  local _, behind = result_of(text, begin, nil, storages)
+  local keys, data = result_of(text, behind)
+  if getmetatable(keys) ~= List then fail "its pickle is damaged: the storages' keys" end
+  return begin, storages, keys.values, data - 1
+end
+local function of_old(path)
+  local blob, n = core.blob_read(path)
+  local function heads(size)               -- the pickles are a small part of the file
+    local text = core.blob_text(blob, 0, size)
+    local found = {pcall(heads_of_old, text)}
+    if found[1] then return text, unpack(found, 2) end
+    if size >= n then error(found[2], 0) end
+    return heads(4 * size)
+  end
+  local text, begin, storages, keys, at = heads(2 ^ 16)
+  local places = {}
+  for _, key in ipairs(keys) do
+    local s = storages[key] or fail("storage '%s' is named by no tensor", tostring(key):sub(1, 40))
+    local bytes = s.count * width[s.descr]
+    places[key] = {at + 8, math.max(math.min(bytes, n - at - 8), 0)}
+    at = at + 8 + bytes
+  end
+  return (result_of(text, begin, function(key)
+    local place = places[key] or fail("storage '%s' is missing", key:sub(1, 40))
+    return blob, place[2], place[1]
+  end))
+end
+
+-- A value that torch.save wrote: state dicts, tensors, tables of them, numbers, strings. None becomes nil.
+function pickle.load(path, device)
+  local value = plain((core.file_head(path, 4) == "PK\3\4" and of_zip or of_old)(path), {})
   if not device or device == "cpu" then return value end
   local function move(v)
     if core.is_tensor(v) then return M.to(v, device) end
@@ -346,9 +398,10 @@ function pickle.load(path, device)
   return move(value)
 end
 
--- Whether a file begins as a zip archive does.
+-- Whether a file begins as torch.save's do.
 function pickle.is(path)
-  return core.file_head(path, 4) == "PK\3\4"
+  local head = core.file_head(path, #MARK_OF_OLD)
+  return head == MARK_OF_OLD or (head and head:sub(1, 4) == "PK\3\4")
 end
 
 return pickle

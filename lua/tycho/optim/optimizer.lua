@@ -347,6 +347,7 @@ local function between(self, kind, lists)
       end)
     end
   end
+  if kind == "step" then lists.step = self.step end
 end
 local function register(self, name, kind, when, fn)
   options.expect(name, 1, fn, callable(fn), "a function")
@@ -391,7 +392,7 @@ end
 -- Whether step is a method of the program's own, of its class or put into the optimizer: then a GradScaler must call it.
 function Optimizer:has_own_step()
   local hooked = self.hooks and self.hooks.step
-  if hooked and hooked.own_step ~= nil then return hooked.own_step end
+  if hooked and self.step == hooked.step then return hooked.own_step end
   return self.step ~= Optimizer.step
 end
 
