@@ -28,8 +28,8 @@ local Dict, List = {}, {}
 local function list(values) return setmetatable({values = values, n = #values}, List) end
 
 ---- the machine: text and the place in it, a stack with marks, what is remembered ----
--- read(key): a storage's blob, how many bytes it has there, and where they begin, from 0. storages: the machine makes no tensors, but
--- notes the storages here by their keys.
+-- read(key): a storage's blob, how many bytes it has there, and where they begin, from 0. noted: the machine makes no tensors, but notes
+-- the storages here by their keys.
 local Machine = {}
 Machine.__index = Machine
 
@@ -151,7 +151,7 @@ local function tensor(args, m)
   if type(storage) ~= "table" or not storage.storage or not whole(offset, 0) then
     fail "its pickle is damaged: a tensor without a storage"
   end
-  if m.storages then return true end
+  if m.noted then return true end
   local about = args[7]                    -- marks of a lazy view
   for name, on in pairs(getmetatable(about) == Dict and about.values or {}) do
     if on == true and (name == "neg" or name == "conj") then fail("a tensor is saved as a %s view; save its clone()", name) end
@@ -187,7 +187,7 @@ local function tensor(args, m)
 end
 
 local function parameter(args, m)
-  return (core.is_tensor(args[1]) or m.storages) and args[1] or fail "its pickle is damaged: a parameter"
+  return (core.is_tensor(args[1]) or m.noted) and args[1] or fail "its pickle is damaged: a parameter"
 end
 -- Text of the characters 0 to 255 as these bytes.
 local function latin1(text, encoding)
@@ -244,7 +244,7 @@ local function storage_of(id, m)
   end
   if v[6] ~= nil and v[6] ~= NONE then fail "a storage within another, as PyTorch wrote before 0.4: save it again" end
   local s = {storage = true, descr = v[2].class, complex = v[2].complex, key = v[3], count = v[2].complex and 2 * v[5] or v[5]}
-  if m.storages then m.storages[s.key] = s end
+  if m.noted then m.noted[s.key] = s end
   return s
 end
 
@@ -301,8 +301,8 @@ local run = {
 run[")"], run["l"], run["U"] = run["]"], run["t"], run["\140"]
 
 -- What the pickle at a place of the text builds, and the place behind it.
-local function result_of(text, at, read, storages)
-  local m = setmetatable({text = text, at = at, stack = {}, memo = {}, marks = {}, blobs = {}, read = read, storages = storages}, Machine)
+local function result_of(text, at, read, noted)
+  local m = setmetatable({text = text, at = at, stack = {}, memo = {}, marks = {}, blobs = {}, read = read, noted = noted}, Machine)
   for _ = 1, 1e8 do
     local code = m:bytes(1)
     if code == "." then return m:pop(), m.at end
@@ -356,11 +356,11 @@ local function heads_of_old(text)
   if version ~= 1001 then fail("written in version %s of an older format; only 1001 can be read", tostring(version)) end
   local habits, begin = result_of(text, at)
   if getmetatable(habits) ~= Dict or habits.values.little_endian ~= true then fail "written on a big-endian machine" end
-  local storages = {}
-  local _, behind = result_of(text, begin, nil, storages)
+  local noted = {}
+  local _, behind = result_of(text, begin, nil, noted)
   local keys, data = result_of(text, behind)
   if getmetatable(keys) ~= List then fail "its pickle is damaged: the storages' keys" end
-  return begin, storages, keys.values, data - 1
+  return begin, noted, keys.values, data - 1
 end
 local function of_old(path)
   local blob, n = core.blob_read(path)
@@ -371,10 +371,10 @@ local function of_old(path)
     if size >= n then error(found[2], 0) end
     return heads(4 * size)
   end
-  local text, begin, storages, keys, at = heads(2 ^ 16)
+  local text, begin, noted, keys, at = heads(2 ^ 16)
   local places = {}
   for _, key in ipairs(keys) do
-    local s = storages[key] or fail("storage '%s' is named by no tensor", tostring(key):sub(1, 40))
+    local s = noted[key] or fail("storage '%s' is named by no tensor", tostring(key):sub(1, 40))
     local bytes = s.count * width[s.descr]
     places[key] = {at + 8, math.max(math.min(bytes, n - at - 8), 0)}
     at = at + 8 + bytes
