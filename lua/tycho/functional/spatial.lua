@@ -69,6 +69,7 @@ def("pad",
     end
     return #dims > 0 and ops.index(x, at, dims) or x
   end, NN)
+
 ---- windows as columns ----
 -- The number of windows over n elements.
 local function windows_of(n, k, stride, padding, dilation) return math.floor((n + 2 * padding - dilation * (k - 1) - 1) / stride) + 1 end
