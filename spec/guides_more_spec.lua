@@ -36,6 +36,54 @@ describe("a checkpoint", function()
   end)
 end)
 
+describe("checkpoints in one another", function()
+  it("see what is read, also where gradients are switched on between them", function()
+    local l, ck = nn.Linear(2, 2):to(device), tycho.utils.checkpoint
+    local function inner(x) return tycho.enable_grad(ck, l, x) end
+    local x = tycho.ones(1, 2, {device = device})
+    ck(inner, x):sum():backward()
+    close(l.weight.grad, tycho.ones(2, 2))
+    l:zero_grad()
+    tycho.utils.checkpoint_sequential({inner, l}, 2, x):sum():backward()
+    local got = l.weight.grad
+    l:zero_grad()
+    l(l(x)):sum():backward()
+    close(got, l.weight.grad, "in a row", 1e-6)
+    l:zero_grad()
+    ck(function(v) return func.jacrev(function(a) return ck(l, a) end)(v):sum() end, x[1]):backward()
+    close(l.weight.grad, tycho.ones(2, 2), "jacrev")
+  end)
+end)
+
+describe("derivatives of functions", function()
+  local function cubes(a) return a:pow(3):sum() end
+  it("are the same under no_grad and in a checkpoint", function()
+    local x, want = tycho.tensor({1, 2}, {requires_grad = true, device = device}), tycho.tensor {3, 12}
+    close(tycho.no_grad(func.grad(cubes), x), want)
+    close(tycho.utils.checkpoint(func.grad(cubes), x), want)
+    close((tycho.no_grad(func.grad_and_value(cubes), x)), want)
+    local _, pull = tycho.no_grad(func.vjp, cubes, x)
+    close(tycho.no_grad(pull, tycho.tensor(1, {device = device})), want)
+    assert.is_false(tycho.no_grad(func.grad(cubes), x).requires_grad)
+  end)
+
+  it("have a history only where something that needs a gradient is read", function()
+    local function h(x, w) return (x * w):pow(3):sum() end
+    local mixed = func.grad(function(x, w) return func.grad(h, 1)(x, w):sum() end, 2)
+    local function r(needs) return tycho.rand(2, {requires_grad = needs or false, device = device}) end
+    assert.is_false(mixed(r(), r()).requires_grad)
+    assert.is_true(mixed(r(true), r()).requires_grad)
+    assert.is_true(mixed(r(), r(true)).requires_grad)
+    assert.is_false(func.jacrev(func.grad(h, 1), 2)(r(), r()).requires_grad)
+    assert.is_false(tycho.vmap(mixed)(tycho.rand(3, 2, {device = device}), tycho.rand(3, 2, {device = device})).requires_grad)
+    local fixed, p = r(), r(true)
+    local _, along = func.jvp(function(w) return func.grad(h, 1)(fixed, w) end, {r()}, {r()})
+    assert.is_false(along.requires_grad)
+    assert.is_true(func.grad(function(a) return (a * p):sum() ^ 2 end)(r()).requires_grad)
+    assert.is_true(func.grad(function(a) return func.grad(function(b) return (a * b * p):sum() ^ 2 end)(r()):sum() end)(r()).requires_grad)
+  end)
+end)
+
 describe("a pruned weight", function()
   it("has a history before the first forward", function()
     local m = nn.Linear(4, 2):to(device)
@@ -124,7 +172,7 @@ describe("an optimizer", function()
   it("takes a rate that is a tensor on the CPU", function()
     for _, name in ipairs {"SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam"} do
       local a = nn.Linear(3, 1):to(device)
-      local b, rate = a:clone(), tycho.tensor(0.25)
+      local b, rate = a:clone(), tycho.tensor(0.25, {device = "cpu"})
       local one = optim[name](a:parameters(), {lr = rate})
       stepped(one, a)
       rate:fill_(0.125)
@@ -285,7 +333,7 @@ describe("found by random programs:", function()
 
   it("Rprop takes a rate that is a tensor", function()
     local a, b = tycho.ones(2, {requires_grad = true, device = device}), tycho.ones(2, {requires_grad = true, device = device})
-    for p, lr in pairs {[a] = 0.1, [b] = tycho.tensor(0.1)} do
+    for p, lr in pairs {[a] = 0.1, [b] = tycho.tensor(0.1, {device = "cpu"})} do
       local opt = optim.Rprop({p}, {lr = lr})
       for i = 1, 3 do
         p.grad = tycho.tensor({1, i == 2 and -1 or 1}, {device = device})
@@ -317,4 +365,52 @@ describe("found by random programs:", function()
     end
     fails("bilinear: argument 2 has shape 2x5; its last dim must be 4", nn.Bilinear(3, 4, 5), tycho.zeros(2, 3), tycho.zeros(2, 5))
   end)
+end)
+
+if device ~= "cpu" then
+  it("gradients of numbers on the CPU, beside a GPU's tensors, come back", function()
+    local x, s = tycho.rand(3, {device = device}), tycho.tensor(0.5, {requires_grad = true, device = "cpu"})
+    local c = tycho.rand(3, {requires_grad = true, device = "cpu"})
+    for _, f in ipairs {function(a) return x * a end, function(a) return a - x end, function(a) return x / a end, function(a) return x ^ a end,
+        function(a) return tycho.where(x:gt(0.5), x, a) end, function(a) return x:masked_fill(x:gt(0.5), a) end,
+        function(a) return x:lerp(x * 2, a) end, function(a) return tycho.maximum(x, a) end, function(a) return x:clamp(a) end} do
+      s.grad, c.grad = nil, nil
+      f(s):sum():backward()
+      assert.equal("cpu", s.grad.device)
+      local at_home = s:detach():to(device):requires_grad_()
+      f(at_home):sum():backward()
+      close(s.grad, at_home.grad, "leaf", 1e-6)
+      f(s):sum():backward()
+      f(c:exp():sum()):sum():backward()
+      assert.equal("cpu", c.grad.device)
+      local moved = c:detach():to(device):requires_grad_()
+      f(moved:exp():sum()):sum():backward()
+      close(c.grad, moved.grad, "result", 1e-5)
+    end
+    optim.SGD({s}, {lr = 0.1}):step()
+    local g = tycho.grad((x * s * s):sum(), s, {create_graph = true})
+    g:backward()
+    close(s.grad:cpu(), s.grad)
+    s.grad = nil
+    local step = tycho.compile(function(v) (v * s):sum():backward() end)
+    for _ = 1, 4 do
+      s.grad = nil
+      step(x)
+      close(s.grad, x:sum():cpu(), "compiled", 1e-6)
+    end
+  end)
+end
+
+it("numbers written into a bool tensor by index are true unless 0", function()
+  local z, i = tycho.zeros(2, {dtype = "bool", device = device}), tycho.tensor({1}, {dtype = "int64", device = device})
+  local half = tycho.tensor({0.5}, {device = device})
+  local y, w = z:clone(), z:clone()
+  y[i] = 0.5
+  w[w:logical_not()] = half:select(1, 1)
+  for k, x in ipairs {z:index_fill(1, i, 0.5), z:index_put({i}, 0.5), z:scatter(1, i, 0.5), z:index_copy(1, i, half), z:index_put({i}, half), y} do
+    assert.same({true, false}, x:totable(), k)
+  end
+  assert.same({true, true}, w:totable())
+  assert.same({false, false}, z:index_fill(1, i, 0):totable())
+  fails("searchsorted: argument 1 has shape 2x3", tycho.searchsorted, tycho.rand(2, 3, {device = device}), tycho.rand(3, 1, {device = device}))
 end)

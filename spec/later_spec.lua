@@ -166,6 +166,7 @@ describe("files that are read late", function()
     end
   end)
   it("leave what a program has put in their names' places", function()
+    if os.getenv "TYCHO_BUILD" == "build-asan" then return end       -- the stock luajit can't open that build
     assert.equal("", printed [[
       local tycho = require "tycho"
       local function own() end

@@ -79,8 +79,9 @@ function functional.jacobian(fn, inputs, o, captured)
   local create = given("jacobian", o)
   return enable_grad(function()
     local xs = prepared("jacobian", fn, inputs, create)
-    local outputs, out = results("jacobian", fn(unpack(xs))), {}
-    create = create or captured and weighted.captured(outputs, xs)
+    local given_back, made = weighted.watched(fn, unpack(xs))
+    local outputs, out = results("jacobian", unpack(given_back, 1, given_back.n)), {}
+    create = create or captured and weighted.captured(outputs, xs, made)
     for k, y in ipairs(outputs) do out[k] = as_given(inputs, rows_of(y, xs, create)) end
     return #outputs == 1 and out[1] or out
   end)
@@ -125,8 +126,9 @@ end
 function functional._linearized(who, fn, inputs, create, captured)
   return enable_grad(function()
     local xs = prepared(who, fn, inputs, create)
-    local outputs, weights = results(who, fn(unpack(xs))), {}
-    create = create or captured and weighted.captured(outputs, xs)
+    local given_back, made = weighted.watched(fn, unpack(xs))
+    local outputs, weights = results(who, unpack(given_back, 1, given_back.n)), {}
+    create = create or captured and weighted.captured(outputs, xs, made)
     for i, y in ipairs(outputs) do weights[i] = weighted.leaf(ops.zeros(y.shape, {dtype = y.dtype, device = y.device})) end
     local g = weighted.grad(outputs, xs, weights, true)
     if not create then for i, y in ipairs(outputs) do outputs[i] = M.detach(y) end end

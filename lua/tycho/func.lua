@@ -110,19 +110,18 @@ local function bare_of(v) return tree.map(v, function(x) return core.is_tensor(x
 -- fn's results for these arguments, n of them; pull(outputs, weights), which gives a gradient for each argument in argnums; and a function
 -- that prepares a result for the caller.
 local function derived(who, argnums, fn, args)
-  local create, leaves, copies = false, {}, {}
+  local create, leaves, copies, tracked = false, {}, {}, core.is_grad_enabled()
   for _, n in ipairs(argnums) do
     copies[n] = each_tensor(who, n, args[n], function(x)
-      create = create or x.requires_grad
-      leaves[#leaves + 1] = weighted.leaf(x, true)
+      create = create or tracked and x.requires_grad
+      leaves[#leaves + 1] = weighted.leaf(x, tracked)
       return leaves[#leaves]
     end)
   end
   local with = {unpack(args, 1, args.n)}
   for n, copy in pairs(copies) do with[n] = copy end
-  local tracked = core.is_grad_enabled()
-  local out = options.pack(modes.enable_grad(fn, unpack(with, 1, args.n)))
-  create = create or tracked and weighted.captured(out, leaves)
+  local out, made = weighted.watched(modes.enable_grad, fn, unpack(with, 1, args.n))
+  create = create or tracked and weighted.captured(out, leaves, made)
   local function pull(outputs, weights)
     local at, given, history = {}, {}, create
     for _, w in pairs(core.is_grad_enabled() and weights or {}) do history = history or (core.is_tensor(w) and w.requires_grad) end

@@ -222,7 +222,7 @@ local function collecting(ctx, fn, ...)
     if core.is_tensor(x) then list[args[i]] = true end
   end
   core.collect_into(list, true)
-  return finally(function() core.collected(list) end, modes.during, {unseen = core.program.active(), first_run = true}, function()
+  local out = finally(function() core.collected(list) end, modes.during, {unseen = core.program.active(), first_run = true}, function()
     local out = {recalling(ctx, false, fn, unpack(args, 1, n))}
     for i = 1, table.maxn(out) do
       if core.is_tensor(out[i]) and out[i].requires_grad then
@@ -233,6 +233,8 @@ local function collecting(ctx, fn, ...)
     ctx._operands, ctx._handles = sorted(list)
     return out
   end)
+  core.collect(ctx._handles)               -- a checkpoint around this one has read them, too
+  return out
 end
 
 local Again = autograd.Function {

@@ -2,6 +2,7 @@
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
 local modes = require "tycho.modes"
+local options = require "tycho.options"
 
 local M = core.methods
 local weighted = {}
@@ -10,7 +11,18 @@ local weighted = {}
 -- each example has its own.
 function weighted.leaf(x, keeps)
   if core.is_mapping() then x = core.map_in_all(core.map_out_all(x)) end
-  return keeps and x.requires_grad and core.ops.view(x, x.shape) or M.detach(x):requires_grad_()
+  if keeps and x.requires_grad then return core.ops.view(x, x.shape) end
+  local leaf, made = M.detach(x):requires_grad_(), modes.now.made_leaves
+  if made then made[#made + 1] = core.is_mapping() and core.map_out_all(leaf) or leaf end
+  return leaf
+end
+
+-- fn(...)'s results, as a list with n, and the leaves that derivatives within it made.
+function weighted.watched(fn, ...)
+  local made, around = {}, modes.now.made_leaves
+  local out = options.pack(modes.during({made_leaves = made}, fn, ...))
+  for _, leaf in ipairs(around and made or {}) do around[#around + 1] = leaf end
+  return out, made
 end
 
 -- The tape needs the tensors of all of vmap's examples. level: only of the vmaps within the level-th.
@@ -21,11 +33,13 @@ local function of_all(list, level)
   return out
 end
 
--- Whether the outputs' history leads to leaves other than xs, such as parameters that a function has captured.
-function weighted.captured(outputs, xs)
-  local roots = {}
+-- Whether the outputs' history leads to leaves other than xs and those in made, such as parameters that a function has captured.
+function weighted.captured(outputs, xs, made)
+  local roots, known = {}, {}
   for _, y in ipairs(outputs) do if core.is_tensor(y) and y.requires_grad then roots[#roots + 1] = y end end
-  return #roots > 0 and select(2, core.reached(of_all(roots), of_all(xs)))
+  for k, x in ipairs(of_all(xs)) do known[k] = x end
+  for _, x in ipairs(made) do known[#known + 1] = x end
+  return #roots > 0 and select(2, core.reached(of_all(roots), known))
 end
 
 -- The level of the innermost vmap that maps one of these tensors; 0 outside of all.

@@ -93,6 +93,17 @@ static int heap_pop(pass *p) {
 
 /* ---- gradients ---- */
 
+/* Moves *g, a gradient for a number on the CPU beside a GPU's operands, there. Consumes *g. */
+static ty_status bring_back(ty_ctx *ctx, ty_tensor **g, const ty_meta *m) {
+  ty_tensor *y;
+  ty_attr at[2] = {[TY_AT_to_device_device] = {.set = true, .i = m->device}};
+  if (ty_device_of(*g) == ty_devices[m->device]) return TY_OK;
+  TY_TRY(ty_call_op2(ctx, TY_OP_to_device, ty_op_tensor(*g), (ty_operand){0}, at, NULL, &y));
+  ty_release(*g);
+  *g = y;
+  return TY_OK;
+}
+
 /* Sums *g over the dims along which its operand was broadcast, casts it to the operand's dtype, and lays a leaf's gradient out as the
    leaf, which optimizers want. Consumes *g. */
 static ty_status unbroadcast(ty_ctx *ctx, ty_tensor **g, const ty_meta *m, const ty_tensor *leaf, const char *who) {
@@ -317,6 +328,7 @@ static ty_status run_node(pass *p, int i, bool retain) {
     const int t = needs[k] ? find_edge(p, &n->edge[k]) : -1;
     if (s == TY_OK && gin[k] && t >= 0) {
       s = unbroadcast(ctx, &gin[k], &n->meta[k], n->edge[k].leaf, n->op ? n->op->name : "Function");
+      if (s == TY_OK && n->op && n->nin > 1) s = bring_back(ctx, &gin[k], &n->meta[k]);
       if (s == TY_OK) {
         int slot = p->e[t].grads + (n->edge[k].node ? n->edge[k].out : 0);
         s = accumulate(p, slot, gin[k]);

@@ -154,6 +154,16 @@ static ty_status bag(ty_call *c, int gpu, cudaStream_t s) {
   return st;
 }
 
+/* Numbers to be written into a bool tensor become bools here: kernels convert by way of an integer. *made: NULL, or to be released. */
+static ty_status as_bools(ty_call *c, ty_operand *v, ty_tensor **made) {
+  if (c->out[0]->dtype != TY_BOOL) return TY_OK;
+  if (v->t && ty_is_float((ty_dtype)v->t->dtype)) {
+    TY_TRY(ty_cast(c->ctx, v->t, TY_BOOL, made));
+    *v = ty_op_tensor(*made);
+  } else if (!v->t && v->kind == TY_FLOAT) *v = ty_op_int(v->f != 0);
+  return TY_OK;
+}
+
 ty_status ty_cuda_index(ty_call *c) {
   int gpu;
   cudaStream_t s;
@@ -161,11 +171,13 @@ ty_status ty_cuda_index(ty_call *c) {
   TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (id == TY_OP_nonzero) return ty_cuda_nonzero(c, gpu, s);
   if (id == TY_OP_bag) return bag(c, gpu, s);
-  ty_tensor *o = c->out[0], *idx = NULL;
+  ty_tensor *o = c->out[0], *idx = NULL, *bools = NULL;
   const ty_tensor *x = c->in[0].t;
   ty_status st = TY_OK;
   const bool writes = id != TY_OP_index && id != TY_OP_gather;
   if (writes && o->storage != x->storage) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_convert(o, x, s)));   /* in place the result is x */
+  ty_operand value = writes ? c->in[id == TY_OP_index_put ? 1 : 2] : (ty_operand){0};      /* what is written */
+  if (writes) TY_TRY(as_bools(c, &value, &bools));
   ty_k_indexing k;
   if (id == TY_OP_index || id == TY_OP_index_put) {
     const int list = id == TY_OP_index ? 1 : 2;
@@ -173,10 +185,10 @@ ty_status ty_cuda_index(ty_call *c) {
     set_indexed(&k, id == TY_OP_index ? x : o, &c->at[TY_AT_index_dims], c->in + c->span[list].start);
     if (id == TY_OP_index && c->at[TY_AT_index_ids].i) k.negative = 0;
     const ty_operand out = ty_op_tensor(o);
-    set_small(&k, id == TY_OP_index ? &out : &c->in[1]);
+    set_small(&k, id == TY_OP_index ? &out : &value);
   } else {
     st = ty_cast(c->ctx, c->in[1].t, TY_I64, &idx);
-    if (st != TY_OK) return st;
+    if (st != TY_OK) { ty_release(bools); return st; }
     const int dim = (int)c->at[TY_AT_gather_dim].i;
     if (id == TY_OP_gather) {
       st = ty_cuda_gather(c, gpu, s, x, dim, idx, o);
@@ -186,10 +198,11 @@ ty_status ty_cuda_index(ty_call *c) {
     k = walk(c, gpu, id == TY_OP_scatter ? TY_K_PUT : id == TY_OP_scatter_add ? TY_K_ADD
       : TY_K_COMBINE + (int)c->at[TY_AT_scatter_combine_how].i, o);
     set_along(&k, o, dim, idx);
-    set_small(&k, &c->in[2]);
-    for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = c->in[2].t->stride[i];        /* src may be larger than the index */
+    set_small(&k, &value);
+    for (int i = 0; i < k.ndim && k.q; i++) k.small[i] = value.t->stride[i];        /* src may be larger than the index */
   }
   st = ty_cuda_index_walk(c, gpu, s, &k);
   ty_release(idx);
+  ty_release(bools);
   return st;
 }

@@ -310,7 +310,8 @@ end
 -- With overlap = false, after backward: replaces the gradients by their means over all processes.
 function Parallel:reduce_gradients()
   no_grad(function()
-    for k, b in ipairs(self.buckets) do spread(b, exchange(self, k, gathered(b), false)()) end
+    local used = used_by_any(self)
+    for k, b in ipairs(self.buckets) do spread(b, exchange(self, k, gathered(b), false)(), used) end
   end)
 end
 
