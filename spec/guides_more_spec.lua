@@ -371,7 +371,8 @@ if device ~= "cpu" then
   it("gradients of numbers on the CPU, beside a GPU's tensors, come back", function()
     local x, s = tycho.rand(3, {device = device}), tycho.tensor(0.5, {requires_grad = true, device = "cpu"})
     local c = tycho.rand(3, {requires_grad = true, device = "cpu"})
-    for _, f in ipairs {function(a) return x * a end, function(a) return a - x end, function(a) return x / a end, function(a) return x ^ a end,
+    for _, f in ipairs {function(a) return x * a end, function(a) return a - x end, function(a) return x / a end,
+        function(a) return x ^ a end,
         function(a) return tycho.where(x:gt(0.5), x, a) end, function(a) return x:masked_fill(x:gt(0.5), a) end,
         function(a) return x:lerp(x * 2, a) end, function(a) return tycho.maximum(x, a) end, function(a) return x:clamp(a) end} do
       s.grad, c.grad = nil, nil
@@ -407,10 +408,12 @@ it("numbers written into a bool tensor by index are true unless 0", function()
   local y, w = z:clone(), z:clone()
   y[i] = 0.5
   w[w:logical_not()] = half:select(1, 1)
-  for k, x in ipairs {z:index_fill(1, i, 0.5), z:index_put({i}, 0.5), z:scatter(1, i, 0.5), z:index_copy(1, i, half), z:index_put({i}, half), y} do
+  for k, x in ipairs {z:index_fill(1, i, 0.5), z:index_put({i}, 0.5), z:scatter(1, i, 0.5), z:index_copy(1, i, half),
+      z:index_put({i}, half), y} do
     assert.same({true, false}, x:totable(), k)
   end
   assert.same({true, true}, w:totable())
   assert.same({false, false}, z:index_fill(1, i, 0):totable())
-  fails("searchsorted: argument 1 has shape 2x3", tycho.searchsorted, tycho.rand(2, 3, {device = device}), tycho.rand(3, 1, {device = device}))
+  local edges, values = tycho.rand(2, 3, {device = device}), tycho.rand(3, 1, {device = device})
+  fails("searchsorted: argument 1 has shape 2x3", tycho.searchsorted, edges, values)
 end)

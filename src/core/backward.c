@@ -250,15 +250,6 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
 _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
 _Atomic uint64_t ty_detached;
 
-ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on) {
-  if (t->node || t->requires_grad == on) return TY_OK;
-  if (ctx->program) TY_TRY(ty_program_requires(ctx, t, on));
-  t->requires_grad = on;
-  ty_release(t->base);                     /* now a leaf of its own, apart from the base's history */
-  t->base = NULL;
-  return TY_OK;
-}
-
 /* leaf.grad += g; takes over g's reference. */
 static ty_status finish_leaf(ty_ctx *ctx, ty_tensor *leaf, ty_tensor *g, bool scaled) {
   ty_tensor *const before = leaf->grad;

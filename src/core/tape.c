@@ -6,6 +6,7 @@
  * is changed in place afterwards is noticed by its storage's version. */
 #include <stdlib.h>
 #include <string.h>
+#include "program.h"
 #include "tycho.h"
 
 static _Atomic uint64_t next_seq = 1;
@@ -154,6 +155,15 @@ static void note_stream(const ty_ctx *ctx, ty_node *n, const ty_tensor *t) {
 
 static void note_recorded(const ty_ctx *ctx) {
   if (ctx->account) atomic_store_explicit(&ctx->account->recorded, true, memory_order_relaxed);
+}
+
+ty_status ty_set_requires_grad(ty_ctx *ctx, ty_tensor *t, bool on) {
+  if (t->node || t->requires_grad == on) return TY_OK;
+  if (ctx->program) TY_TRY(ty_program_requires(ctx, t, on));
+  t->requires_grad = on;
+  ty_release(t->base);                     /* now a leaf of its own, apart from the base's history */
+  t->base = NULL;
+  return TY_OK;
 }
 
 /* before: for a call in place; before[i] is operand i before the change, NULL: operand i itself. */
