@@ -10227,7 +10227,7 @@ function tycho.nn.InstanceNorm2d:reset_running_stats() end
 --- Resets the running statistics: mean 0, variance 1.
 function tycho.nn.InstanceNorm3d:reset_running_stats() end
 
---- `(model, sizes, {dtype=})` a text table of the layers that forward runs, with the shapes of their results and their parameters. sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: the input's, by default the first parameter's: "int64" for ids.
+--- `(model, sizes, {dtype=})` a text table of the layers that forward runs, with the shapes of their results and their parameters. sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input; or a list of these, one for each of forward's arguments. dtype: the inputs', by default the first parameter's: "int64" for ids.
 ---@param model any
 ---@param sizes any
 ---@param options? table

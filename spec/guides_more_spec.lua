@@ -417,3 +417,15 @@ it("numbers written into a bool tensor by index are true unless 0", function()
   local edges, values = tycho.rand(2, 3, {device = device}), tycho.rand(3, 1, {device = device})
   fails("searchsorted: argument 1 has shape 2x3", tycho.searchsorted, edges, values)
 end)
+
+it("summary takes several inputs", function()
+  local Both = nn.Module:extend("Both")
+  function Both:init() self.a = nn.Linear(4, 2) end
+  function Both:forward(x, y) return self.a(x + y) end
+  local both = Both():to(device)
+  local text = nn.summary(both, {{3, 4}, {3, 4}})
+  assert.is_truthy(text:find("3x2", 1, true) and text:find("total parameters +10"))
+  assert.equal(text, nn.summary(both, {tycho.ones(3, 4, {device = device}), {3, 4}}))
+  fails("summary: argument 2 must be a list of sizes", nn.summary, both)
+  fails("progress: total must be a number from 0, got 'x'", tycho.utils.progress, {1}, {total = "x"})
+end)

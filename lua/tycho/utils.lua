@@ -93,6 +93,7 @@ function utils.progress(iter, ...)
   o = options.fill("progress", o, {desc = false, total = false, count = false, unit = false, first = false})
   local loader = type(iter) == "table" and iter.iter and iter
   local terminal, width = core.terminal()
+  for _, name in ipairs {"total", "count", "first"} do if o[name] then options.number("progress", name, o[name], 0) end end
   local total = o.total or (list and #list)
   if not total and loader and loader.size then
     local sized, n = pcall(loader.size, loader)

@@ -13,10 +13,10 @@ local F = require "tycho.nn.functional"
 local shapes = require "tycho.functional.lib"
 local init = require "tycho.nn.init_functions"
 local lib = require "tycho.nn.layer"
-local layer, options, arguments, whole, number, text = lib.layer, lib.options, lib.arguments, lib.whole, lib.number, lib.text
+local layer, arguments, whole, number, text = lib.layer, lib.arguments, lib.whole, lib.number, lib.text
 local Parameter = module.Parameter
-local options_of = require "tycho.options"
-local shown, fail = options_of.shown, options_of.fail
+local options = require "tycho.options"
+local shown, fail = options.shown, options.fail
 
 local nn = lib.classes
 nn.Module, nn.Parameter, nn.Buffer = module.Module, Parameter, module.Buffer
@@ -61,7 +61,7 @@ end
 local function extend(self, list)
   if not module.is_module(self) then return module.Module.extend(self, list) end
   if type(list) ~= "table" then fail("%s:extend: a list is needed, got %s", self._name, shown(list)) end
-  if getmetatable(list) == nil then options_of.items(self._name .. ":extend", "the list", list) end
+  if getmetatable(list) == nil then options.items(self._name .. ":extend", "the list", list) end
   for _, m in ipairs {unpack(list)} do self:append(m) end      -- a copy: it may be this one
   return self
 end
@@ -173,7 +173,7 @@ local function only_list(name, list, ...)
   end
   return list or {}
 end
-local function without_holes(name, list) return options_of.items(name, "the list", list) end
+local function without_holes(name, list) return options.items(name, "the list", list) end
 local function only_numbered(name, ...)
   return without_holes(name, unnamed(name, only_list(name, ...), (name:gsub("List", "Dict")) .. " has members with names"))
 end
@@ -284,7 +284,7 @@ local function padding_for(name, self, x, output_size, dims)
   if type(output_size) ~= "table" or core.is_tensor(output_size) or #output_size < dims then
     fail("%s: output_size must be a list of %d sizes, got %s", name, dims, shown(output_size))
   end
-  for i = 1, #output_size do options_of.whole(name, ("argument 2 (output_size), size %d,"):format(i), output_size[i], 0) end
+  for i = 1, #output_size do options.whole(name, ("argument 2 (output_size), size %d,"):format(i), output_size[i], 0) end
   if not core.is_tensor(x) or M.dim(x) < dims + 1 then
     fail("%s: argument 1 must be a tensor of %d or %d dims, got %s", name, dims + 1, dims + 2,
       core.is_tensor(x) and "shape " .. tostring(x.shape) or shown(x))
@@ -308,7 +308,7 @@ local function conv(name, dims, transposed)
     if type(v) == "table" and #v ~= dims then
       fail("%s: %s must be a number or a list of %d, got a list of %d", name, what, dims, #v)
     end
-    for i = 1, dims do out[i] = options_of.whole(name, what, type(v) == "table" and v[i] or v, least) end
+    for i = 1, dims do out[i] = options.whole(name, what, type(v) == "table" and v[i] or v, least) end
     return out
   end
   -- Conv2d: (N, in, H, W) -> (N, out, H', W'); Conv1d: (N, in, L); Conv3d: (N, in, D, H, W); also without N. Sizes are a number or a list
@@ -564,36 +564,11 @@ for name, fn in pairs(hooks) do if name:find "^register_module" then nn[name] = 
 
 ---- summary ----
 -- summary(model, sizes, {dtype=}): a text table of the layers that forward runs, with the shapes of their results and their parameters.
--- sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input. dtype: the input's, by default the first parameter's: "int64" for ids.
-function nn.summary(model, sizes, o)
-  if not module.is_module(model) then fail("summary: argument 1 must be a module, got %s", shown(model)) end
-  local first = model:parameters()[1]
-  o = options("summary", o, {dtype = first and first.dtype or "float32"})
-  local input = core.is_tensor(sizes) and sizes or ops.ones(sizes, {dtype = o.dtype, device = first and first.device})
-  local rows, depth_of = {}, {}
-  for name, m in model:named_modules() do depth_of[m] = name end
-  local function count(m)
-    local n = 0
-    for _, p in ipairs(m:parameters()) do n = n + M.numel(p) end
-    return n
-  end
-  local training = {}
-  for _, m in ipairs(model:modules()) do training[m] = m.training end
-  local ended = module.observe(function(m, y)
-    if #m:children() == 0 then rows[#rows + 1] = {depth_of[m] or "", m._name, core.is_tensor(y) and tostring(y.shape) or "-", count(m)} end
-  end)
-  local ok, err = pcall(no_grad, function() model:eval()(input) end)
-  ended()
-  for m, t in pairs(training) do rawset(m, "training", t) end
-  if not ok then error(err, 0) end
-  local lines = {("%-28s %-18s %-20s %12s"):format("layer", "kind", "output", "parameters"), ("-"):rep(81)}
-  for _, r in ipairs(rows) do lines[#lines + 1] = ("%-28s %-18s %-20s %12d"):format(r[1] == "" and "(model)" or r[1], r[2], r[3], r[4]) end
-  lines[#lines + 1] = ("-"):rep(81)
-  lines[#lines + 1] = ("%-68s %12d"):format("total parameters", count(model))
-  return table.concat(lines, "\n")
-end
+-- sizes: a list of a batch's sizes, as {1, 3, 32, 32}, or an input; or a list of these, one for each of forward's arguments. dtype: the
+-- inputs', by default the first parameter's: "int64" for ids.
+function nn.summary(...) return require("tycho.nn.summary")(...) end
 
-options_of.told(init, "nn.init")
-return options_of.told(nn, "nn", "tycho.nn.functional", {
+options.told(init, "nn.init")
+return options.told(nn, "nn", "tycho.nn.functional", {
   DataParallel = "use nn.parallel.DistributedDataParallel, with one process for each GPU",
   attention = "use nn.functional.scaled_dot_product_attention, with a mask where scores depend on places"}, {grad = "tycho.nn.grad"}, find)
