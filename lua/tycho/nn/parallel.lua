@@ -266,7 +266,8 @@ end
 -- the module, whose gradients after backward are the means over all processes; each process has its own share of the data.
 -- broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all
 -- parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can
--- do. PyTorch's gradient_as_bucket_view and static_graph are taken, and change nothing.
+-- do (not with find_unused_parameters, which asks all processes each time). PyTorch's gradient_as_bucket_view and static_graph are
+-- taken, and change nothing.
 function Parallel:init(net, o)
   replicas.need_parameters("DistributedDataParallel", net)
   replicas.refuse_parts("DistributedDataParallel", net:parameters())
