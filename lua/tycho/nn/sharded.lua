@@ -437,7 +437,9 @@ function fsdp.fully_shard(net, o)
       owners[owner] = {}
       order[#order + 1] = owner
     end
+    if owners[owner][name] then return end -- a module in several places
     local place = {module = owner, name = name, shown = path:match "[^.]*$", entry = e}
+    owners[owner][name] = true
     table.insert(owners[owner], place)
     unit.places[#unit.places + 1] = place
   end)
