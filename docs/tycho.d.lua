@@ -9227,7 +9227,7 @@ tycho.nn.ZeroPad2d = {}
 tycho.nn.ZeroPad3d = {}
 
 tycho.nn.parallel = {}
---- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients after backward are the means over all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do. PyTorch's gradient_as_bucket_view and static_graph are taken, and change nothing.
+--- `(module, {bucket_cap_mb=25, broadcast_buffers=true, find_unused_parameters=false, overlap=true, process_group=})` the module, whose gradients after backward are the means over all processes; each process has its own share of the data. broadcast_buffers: each forward in training begins with rank 0's buffers. find_unused_parameters: for a forward that doesn't use all parameters each time. overlap = false: gradients stay this process's own until reduce_gradients() is called, which a compiled step can do (not with find_unused_parameters, which asks all processes each time). PyTorch's gradient_as_bucket_view and static_graph are taken, and change nothing.
 ---@class tycho.nn.parallel.DistributedDataParallel: tycho.nn.Module
 ---@overload fun(module?: any, options?: any): tycho.nn.parallel.DistributedDataParallel
 tycho.nn.parallel.DistributedDataParallel = {}

@@ -55,6 +55,17 @@ describe("checkpoints in one another", function()
   end)
 end)
 
+it("a gradient with a history, through a checkpoint, outlives its scope", function()
+  local w = tycho.tensor({1, 2}, {requires_grad = true, device = device})
+  local g = tycho.scope(function()
+    local y = tycho.utils.checkpoint(function(a) return a:pow(3) end, w):sum()
+    return tycho.grad(y, w, {create_graph = true})
+  end)
+  collectgarbage()
+  g:sum():backward()
+  close(w.grad, tycho.tensor {6, 12})
+end)
+
 describe("derivatives of functions", function()
   local function cubes(a) return a:pow(3):sum() end
   it("are the same under no_grad and in a checkpoint", function()

@@ -219,7 +219,10 @@ local function load_into(value, members, path)
       error(("restore: '%s' of %s was saved by state_dict(); %s can't load it"):format(name, path,
         is_class(m) and "the class " .. m._name or options.shown(m)), 0)
     elseif has_state(m, "load_state_dict") then
-      if value.states[name] == nil then error(("restore: %s has no '%s'"):format(path, name), 0) end
+      if value.states[name] == nil then
+        local what = value.values[name] == nil and "no" or "a value, not a state,"
+        error(("restore: %s has %s '%s'"):format(path, what, name), 0)
+      end
       -- the library's own load_state_dict, not a replaced one
       local checks = has_state(m, "check_state_dict") and rawequal(m.load_state_dict, m._loads)
       if checks then

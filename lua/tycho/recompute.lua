@@ -181,6 +181,9 @@ local Gradients = autograd.Function {
     for i = 1, n do c.leaves[count + i] = leaves[i] end
     local roots, grads = roots_of(out, given)
     c.found = pass(roots, grads, leaves, n, true, true)
+    for _, list in ipairs {c.leaves, c.found} do           -- backward may come after a scope's end
+      for _, x in pairs(list) do core.keep(x) end
+    end
     for place, g in pairs(c.found) do results[place] = g:detach() end
     return unpack(results, 1, n)
   end,

@@ -82,7 +82,9 @@ int ty_throw(lua_State *L, const char *fmt, ...) {
   const size_t n = strlen(place), k = name ? strlen(name) : 0;
   while (n && !strncmp(message, place, n)) message += n;          /* added further within */
   const bool named = !name || (!strncmp(message, name, k) && message[k] == ':');
-  if (!named) message += inner_name(message);
+  const char *last = name ? strrchr(name, '.') : NULL;             /* linalg.det: its own errors may say det */
+  const size_t m = last ? strlen(last + 1) : 0;
+  if (!named) message += m && !strncmp(message, last + 1, m) && message[m] == ':' && message[m + 1] == ' ' ? m + 2 : inner_name(message);
   lua_pushfstring(L, named ? "%s%s%s" : "%s%s: %s", place, named ? "" : name, message);
   return lua_error(L);
 }
