@@ -12064,7 +12064,7 @@ function tycho.data.datasets.CIFAR10(options) end
 ---@param options? table
 function tycho.data.datasets.CIFAR100(options) end
 
---- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; the classes are the folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, not an error. Fields classes, class_to_idx, samples (a list of {path, label}), targets (of labels).
+--- `({root=, train=, transform=, gray=false, allow_empty=false})` pictures root/class/.../file.jpg or .png; the classes are the folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a folder without pictures is a class too, not an error. Fields: paths, a list; labels, or PyTorch's name targets, a tensor; classes; class_to_idx.
 ---@param options? table
 function tycho.data.datasets.ImageFolder(options) end
 

@@ -76,6 +76,21 @@ describe("derivatives of functions", function()
     local _, pull = tycho.no_grad(func.vjp, cubes, x)
     close(tycho.no_grad(pull, tycho.tensor(1, {device = device})), want)
     assert.is_false(tycho.no_grad(func.grad(cubes), x).requires_grad)
+    local w, y = tycho.tensor({1, 2}, {requires_grad = true, device = device}), tycho.ones(2, {requires_grad = true, device = device})
+    tycho.utils.checkpoint(function(v) return (func.grad(cubes)(w) * v):sum() end, y):backward()
+    close(w.grad, tycho.tensor {6, 12}, "captured in a checkpoint")
+    close(y.grad, want, "beside it")
+  end)
+
+  it("go on where a derivative within them was made in a scope", function()
+    local x = tycho.tensor({1, 2}, {device = device})
+    local function within(a)
+      tycho.scope(function() return func.grad(cubes)(tycho.ones(2, {device = device})) end)
+      return (a * a):sum()
+    end
+    close(func.grad(within)(x), tycho.tensor {2, 4})
+    close(func.jacrev(within)(x), tycho.tensor {2, 4})
+    close((select(2, func.jvp(within, {x}, {x}))), tycho.tensor(10))
   end)
 
   it("have a history only where something that needs a gradient is read", function()
@@ -137,6 +152,10 @@ describe("an optimizer", function()
     stepped(around, a, tycho.amp.GradScaler {init_scale = 2 ^ 127})        -- twice that is too large for float32
     assert.equal(12, calls)
     assert.equal(0.25, Around(a:parameters(), {lr = 0.25}).base.param_groups[1].lr)
+    assert.equal(0.125, Around:extend("Further", {lr = 0.125})(a:parameters()).base.param_groups[1].lr)
+    local late = optim.Optimizer:extend("Late")(a:parameters())
+    late.param_groups[1].lr = 0.75
+    assert.equal(0.75, optim.SGD(late.param_groups, {lr = 0.5}).param_groups[1].lr)
   end)
 
   it("whose step the program has replaced is stepped by that", function()
@@ -204,6 +223,7 @@ describe("functional_call's options", function()
     local x, w = tycho.ones(1, 2, {device = device}), tycho.zeros(2, 2, {device = device})
     close(func.functional_call(net, {["0.weight"] = w}, x), tycho.zeros(1, 2))
     close(func.functional_call(net, {["0.weight"] = w + 1}, x, {tie_weights = false}), net[1](x * 2), "not tied", 1e-6)
+    close(func.functional_call(net, {["0.weight"] = w}, x, {strict = true}), tycho.zeros(1, 2))
     fails("functional_call: 'bias' isn't given, and strict = true", func.functional_call, nn.Linear(2, 2), {weight = w:cpu()}, x:cpu(),
       {strict = true})
   end)
@@ -292,6 +312,11 @@ describe("found by random programs:", function()
     tycho.sum(y * y):backward()
     close(y.grad, tycho.tensor {8, 16, 24})
     assert.is_truthy(x.grad)
+    local changed = tycho.tensor({1, 2}, {requires_grad = true, device = device}) * 2
+    changed:retain_grad()
+    changed:mul_(3);
+    (changed * changed):sum():backward({inputs = {changed}})
+    close(changed.grad, tycho.tensor {12, 24}, "changed since")
   end)
 
   it("a result keeps its history when no_grad changes its shape in place", function()
@@ -399,10 +424,14 @@ if device ~= "cpu" then
       f(moved:exp():sum()):sum():backward()
       close(c.grad, moved.grad, "result", 1e-5)
     end
+    local before, slope = s:item(), s.grad:item()
     optim.SGD({s}, {lr = 0.1}):step()
+    assert.is_true(math.abs(s:item() - (before - 0.1 * slope)) < 1e-5)
+    s.grad = nil
     local g = tycho.grad((x * s * s):sum(), s, {create_graph = true})
     g:backward()
-    close(s.grad:cpu(), s.grad)
+    assert.equal("cpu", s.grad.device)
+    close(s.grad, 2 * x:sum():cpu(), "of a gradient", 1e-6)
     s.grad = nil
     local step = tycho.compile(function(v) (v * s):sum():backward() end)
     for _ = 1, 4 do

@@ -247,7 +247,7 @@ function Scaler:step(opt, ...)
   local e = entry(self, opt)
   if e.state == "stepped" then fail("step: already called for this optimizer since the last update()") end
   if opt.apply_gradients == false then fail("step: %s evaluates the loss itself, and can't be used with a GradScaler", opt._name) end
-  if not opt.apply_gradients or opt:has_own_step() then    -- a program's own step(): the host decides
+  if not opt.apply_gradients or (opt.has_own_step and opt:has_own_step()) then      -- a program's own step(): the host decides
     if e.state == "ready" then self:unscale_(opt) end
     local bad = false
     for _, f in pairs(e.found) do bad = bad or f:item() ~= 0 end

@@ -22,7 +22,8 @@ local function run(...)
 end
 
 local function list(v) return core.is_tensor(v) and {v} or v end
-local retaining = setmetatable({}, {__mode = "k"})          -- results whose gradients a hook keeps: see retain_grad
+-- Results with retain_grad; "kept": its hook has run in this pass.
+local retaining = setmetatable({}, {__mode = "k"})
 
 -- Adds the gradients of outputs, weighted by grads, to .grad of the leaves; or of inputs, if given.
 local function onto(who, outputs, grads, inputs, retain, create)
@@ -40,10 +41,11 @@ local function onto(who, outputs, grads, inputs, retain, create)
   for i, t in ipairs(inputs) do
     if not core.is_tensor(t) then fail("%s: input %d must be a tensor, got %s", who, i, options.shown(t)) end
     leaves = leaves and t.is_leaf
+    retaining[t] = retaining[t] and true
   end
   local out = run(outputs, grads, inputs, retain, create, leaves)
   for i, t in ipairs(leaves and {} or inputs) do
-    if out[i] and not retaining[t] then t.grad = t.grad and t.grad + out[i] or out[i] end
+    if out[i] and retaining[t] ~= "kept" then t.grad = t.grad and t.grad + out[i] or out[i] end
   end
 end
 
@@ -163,9 +165,9 @@ end
 lib.method("retain_grad", function(x)
   if modes.now.first_run and not x.requires_grad then return end
   if not x.requires_grad then fail("retain_grad: the tensor doesn't require grad") end
-  if x.is_leaf or retaining[x] then return end
+  if x.is_leaf then return end
   retaining[x] = true
-  local hooks, i = core.register_hook(x, function(g) x.grad = x.grad and x.grad + g or g end)
+  local hooks, i = core.register_hook(x, function(g) x.grad, retaining[x] = x.grad and x.grad + g or g, "kept" end)
   hooks[i], hooks.retain = false, hooks[i]                 -- runs after all others, even those registered later
 end)
 

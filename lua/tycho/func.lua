@@ -50,21 +50,27 @@ function func.functional_call(net, tensors, ...)
   if type(tensors[1]) == "table" then tensors = together(tensors) end
   net = module.behind(net)
   local o, args = call_options(...)
-  local places, instead, known, missing = {}, {}, {}, nil
+  local places, instead, known = {}, {}, {}
   for _, kind in ipairs {"parameter", "buffer"} do
     module.walk(net, kind, "", nil, function(name, v, owner, own)
       places[#places + 1], known[name] = {owner._parts, own, v, name}, true
-      if tensors[name] ~= nil then instead[v] = tensors[name] elseif o.strict then missing = missing or name end
+      if tensors[name] ~= nil then instead[v] = tensors[name] end
     end)
   end
   for name, t in pairs(tensors) do
     if not known[name] then fail("functional_call: the %s has no parameter or buffer '%s'", net._name, tostring(name)) end
     if not core.is_tensor(t) then fail("functional_call: '%s' must be a tensor, got %s", name, options.shown(t)) end
   end
-  if missing then fail("functional_call: '%s' isn't given, and strict = true", missing) end
-  for _, p in ipairs(places) do
+  local function new_at(p)
     local new = tensors[p[4]]
     if new == nil and o.tie_weights ~= false then new = instead[p[3]] end
+    return new
+  end
+  for _, p in ipairs(o.strict and places or {}) do
+    if new_at(p) == nil then fail("functional_call: '%s' isn't given, and strict = true", p[4]) end
+  end
+  for _, p in ipairs(places) do
+    local new = new_at(p)
     if new ~= nil then p[1][p[2]] = new end
   end
   return options.finally(function()

@@ -2,7 +2,8 @@
 --
 -- Idea: the part's work for sample arguments is recorded as one graph, its backward as another in the same memory pool. An
 -- autograd.Function copies arguments and gradients into the graphs' tensors and launches them. Unlike with tycho.compile, the code around
--- the part is free; also unlike it, nothing is checked but whose parameters are in place: the part must do the same work each time.
+-- the part is free; also unlike it, nothing is checked except that parameters and buffers are the recorded ones: the part must do the
+-- same work each time.
 -- Invariant: forwards are recorded in the order of the list and backwards in reverse, as they will run.
 local core = require "tycho.core"
 local autograd = require "tycho.autograd"
@@ -32,10 +33,12 @@ local function part_of(i, fn, args)
     end
     part.inputs[k] = x
   end
-  part.places = {}                         -- of the parameters: the table, the key, the parameter
+  part.places = {}                         -- of parameters and buffers: the table, the key, the tensor, its dtype
   if module.is_module(fn) then
     for _, p in ipairs(fn:parameters()) do part.inputs[#part.inputs + 1] = p end
-    module.walk(fn, "parameter", "", nil, function(_, p, owner, own) part.places[#part.places + 1] = {owner._parts, own, p} end)
+    for _, kind in ipairs {"parameter", "buffer"} do
+      module.walk(fn, kind, "", nil, function(_, p, owner, own) part.places[#part.places + 1] = {owner._parts, own, p, p.dtype} end)
+    end
   end
   kept(part.inputs)
   part.forward = module.is_module(fn) and function(...) return fn:forward(...) end or fn
@@ -175,7 +178,9 @@ return function(callables, sample_args, o)
       local plain = part.fn.forward
       rawset(part.fn, "forward", function(self, ...)
         local recorded = rawequal(self, part.fn) and self.training == part.training       -- a clone has other parameters
-        for _, place in ipairs(part.places) do recorded = recorded and rawequal(place[1][place[2]], place[3]) end
+        for _, place in ipairs(part.places) do
+          recorded = recorded and rawequal(place[1][place[2]], place[3]) and place[3].dtype == place[4]
+        end
         if not recorded then return plain(self, ...) end
         return run(...)
       end)

@@ -19,6 +19,7 @@ local dtypes = {}          -- dtypes as values are strings
 for name in ("float32 float64 float16 bfloat16 int64 int32 int16 int8 uint8 bool"):gmatch "%S+" do dtypes[name] = true end
 
 local function fail(...) error(string.format(...), 0) end
+local SHORT = "truncated: its pickle"
 local function whole(v, least) return type(v) == "number" and v % 1 == 0 and v >= least and v <= 2 ^ 48 end
 
 -- Python's None; a mark on the stack; dicts and lists under construction.
@@ -34,7 +35,7 @@ local Machine = {}
 Machine.__index = Machine
 
 function Machine:bytes(n)
-  if n < 0 or self.at + n - 1 > #self.text then fail "truncated: its pickle" end
+  if n < 0 or self.at + n - 1 > #self.text then fail(SHORT) end
   self.at = self.at + n
   return self.text:sub(self.at - n, self.at - 1)
 end
@@ -50,7 +51,7 @@ function Machine:signed(n)       -- two's complement; exact as far as doubles ar
   return negative and -1 - v or v
 end
 function Machine:line()
-  local stop = self.text:find("\n", self.at, true) or fail "truncated: its pickle"
+  local stop = self.text:find("\n", self.at, true) or fail(SHORT)
   local s = self.text:sub(self.at, stop - 1)
   self.at = stop + 1
   return s
@@ -368,14 +369,18 @@ local function of_old(path)
     local text = core.blob_text(blob, 0, size)
     local found = {pcall(heads_of_old, text)}
     if found[1] then return text, unpack(found, 2) end
-    if size >= n then error(found[2], 0) end
+    if found[2] ~= SHORT or size >= math.min(n, 2 ^ 28) then error(found[2], 0) end
     return heads(4 * size)
   end
   local text, begin, noted, keys, at = heads(2 ^ 16)
   local places = {}
   for _, key in ipairs(keys) do
     local s = noted[key] or fail("storage '%s' is named by no tensor", tostring(key):sub(1, 40))
-    local bytes = s.count * width[s.descr]
+    local bytes, count = s.count * width[s.descr], 0
+    for i, byte in ipairs {core.blob_text(blob, math.min(at, n), 8):byte(1, 8)} do count = count + byte * 256 ^ (i - 1) end
+    if at + 8 <= n and count ~= (s.complex and s.count / 2 or s.count) then
+      fail("its pickle is damaged: the size of storage '%s'", key)
+    end
     places[key] = {at + 8, math.max(math.min(bytes, n - at - 8), 0)}
     at = at + 8 + bytes
   end

@@ -93,7 +93,7 @@ static int heap_pop(pass *p) {
 
 /* ---- gradients ---- */
 
-/* Moves *g, a gradient for a number on the CPU beside a GPU's operands, there. Consumes *g. */
+/* Moves *g to its operand's device: that may be a number on the CPU beside a GPU's tensors. Consumes *g. */
 static ty_status bring_back(ty_ctx *ctx, ty_tensor **g, const ty_meta *m) {
   ty_tensor *y;
   ty_attr at[2] = {[TY_AT_to_device_device] = {.set = true, .i = m->device}};

@@ -90,7 +90,7 @@ static void by_range(lua_State *L, ty_state *s, path *p, int at) {
 /* A new dim of size 1 before the next one. */
 static void by_new(lua_State *L, ty_state *s, path *p) {
   const ty_tensor *x = current(L, p);
-  if (x->ndim == TY_MAXDIM) ty_throw(L, "index: newaxis would make more than %d dims", TY_MAXDIM);
+  if (x->ndim == TY_MAXDIM) ty_throw(L, "index: a new dim would make more than %d dims", TY_MAXDIM);
   ty_attr size = {.set = true, .n = (uint8_t)(x->ndim + 1)};
   for (int d = 0; d <= x->ndim; d++) size.v[d] = d == p->dim ? 1 : x->shape[d - (d > p->dim)];
   view_op(L, s, p, TY_OP_view, &size);

@@ -68,7 +68,7 @@ local function pictures(t)
     error("transform must be a function or one of tycho.data.transforms, got " .. type(t.transform), 0)
   end
   t.transform = t.transform or nil
-  t.class_to_idx = {}
+  t.targets, t.class_to_idx = t.labels, {}
   for i, class in ipairs(t.classes or {}) do t.class_to_idx[class] = i end
   for _, k in ipairs {"images", "labels"} do if t[k] then core.keep(t[k]) end end
   return setmetatable(t, Pictures)
@@ -188,8 +188,8 @@ end
 
 -- ImageFolder{root=, train=, transform=, gray=false, allow_empty=false}: pictures root/class/.../file.jpg or .png; the classes are the
 -- folders' names, sorted. If train is given, the classes are in root/train, or root/val (or root/test). gray: one channel. allow_empty: a
--- folder without pictures is a class too, not an error. Fields classes, class_to_idx, samples (a list of {path, label}), targets (of
--- labels).
+-- folder without pictures is a class too, not an error. Fields: paths, a list; labels, or PyTorch's name targets, a tensor; classes;
+-- class_to_idx.
 define("ImageFolder", {root = false, train = "whole", transform = false, gray = false, allow_empty = false}, function(o)
   if type(o.root) ~= "string" then error("root must be the name of a folder", 0) end
   local root = o.root
@@ -211,10 +211,8 @@ define("ImageFolder", {root = false, train = "whole", transform = false, gray = 
     error(("%s has folders without .jpg or .png files: %s; with {allow_empty = true} they are classes too"):format(root,
       table.concat(empty, ", ")), 0)
   end
-  local samples = {}
-  for i, path in ipairs(paths) do samples[i] = {path, labels[i]} end
-  return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes, samples = samples, imgs = samples,
-    targets = labels, transform = o.transform, gray = o.gray and true or false}
+  return pictures {paths = paths, labels = core.from_value(labels, "int64"), classes = classes,
+    transform = o.transform, gray = o.gray and true or false}
 end)
 
 ---- text ----

@@ -42,7 +42,7 @@ local function all_of(name, params)
 end
 
 local every_option = {"params", "initial_lr"}            -- the options of all optimizers
--- The tables in optimizers' param_groups; "no rate": nobody has given the group's rate.
+-- The tables in optimizers' param_groups: true, or the rate that a group has by default, which an optimizer within may replace.
 local made_groups = setmetatable({}, {__mode = "k"})
 
 -- The iterator net:named_parameters(), or a list of its pairs {name, parameter}, as a list; other values unchanged.
@@ -102,11 +102,11 @@ local function add_group(self, given, known)
   check_settings(self, group)
   local rate = self.given_lr or given.lr ~= nil or not self.lr_unset
   if of_another then
-    if made_groups[of_another] == "no rate" then of_another.lr = self.defaults.lr else rate = true end
+    if made_groups[of_another] == of_another.lr and not of_another.initial_lr then of_another.lr = self.defaults.lr else rate = true end
     for k, v in pairs(group) do if of_another[k] == nil then of_another[k] = v end end
     group = of_another
   end
-  self.param_groups[#self.param_groups + 1], made_groups[group] = group, rate and "rate" or "no rate"
+  self.param_groups[#self.param_groups + 1], made_groups[group] = group, rate or group.lr
 end
 
 local function text_of(v)
@@ -128,7 +128,7 @@ local function describe(self)
   return table.concat(lines, "\n") .. "\n)"
 end
 
--- The defaults of a class of a program's own, which begin as another's.
+-- The defaults of a program's own class: another class's, and `more`.
 local function extended(name, defaults, more)
   if type(name) ~= "string" then fail("extend: argument 1 (name) must be a string, got %s", shown(name)) end
   if more ~= nil and type(more) ~= "table" then fail("extend: argument 2 (defaults) must be a table, got %s", shown(more)) end
@@ -137,8 +137,7 @@ local function extended(name, defaults, more)
   return all
 end
 -- Gives the class and its constructor, which becomes optim[name] unless the class is a user's own.
-local new_class
-function new_class(name, defaults, own)
+local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
   class.__index, class.defaults_of, class.__tostring, class.optional = class, defaults, describe, {}
   class.__newindex = function(opt, k, v)
@@ -200,6 +199,7 @@ function new_class(name, defaults, own)
     local sub, sub_made = new_class(sub_name, extended(sub_name, defaults, more), true)
     sub.optional = nil
     setmetatable(sub, {__index = class})
+    sub.lr_unset = class.lr_unset and not (more and more.lr ~= nil)
     getmetatable(sub_made).__newindex = sub
     return sub_made
   end
