@@ -57,7 +57,7 @@ template <class T, int MODE> __global__ void __launch_bounds__(THREADS) resize(c
   ty_taps(a.in[0], a.out[0], MODE, a.corners, a.factor[0], p.y, row, wy);
   ty_taps(a.in[1], a.out[1], MODE, a.corners, a.factor[1], p.x, col, wx);
 #pragma unroll 1
-  for (int k = 0; k < (channels_of(MODE) == 1 ? 1 : p.many); k++) {
+  for (int k = 0; k < (channels_of(MODE) == 1 ? 1 : p.many); k++) {        /* a constant count takes fewer registers */
     const int64_t px = p.px + k * a.groups * a.xs[1];
     T sum = 0;
 #pragma unroll

@@ -44,6 +44,7 @@ describe("datasets", function()
     os.execute(("mkdir -p %s/cat/more %s/ape && cp spec/golden/picture.png %s/cat/b.png && cp spec/golden/picture.jpg \z
       %s/cat/more/a.JPG && cp spec/golden/gray.png %s/ape/"):format(dir, dir, dir, dir, dir))
     local set = data.datasets.ImageFolder {root = dir}
+    assert.equal(set.labels, set.targets)
     assert.same({"ape", "cat"}, set.classes)
     assert.equal(3, set:size())
     local x, y = set:get(2)

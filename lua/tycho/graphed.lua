@@ -94,6 +94,7 @@ local function bare(list)
   for i, x in ipairs(list) do out[i] = x and M.detach(x) or nil end
   return out
 end
+
 local function assembled(part)
   local n = #part.inputs
   local F = autograd.Function {

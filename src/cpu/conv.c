@@ -104,9 +104,9 @@ static void plain_part(const plain_work *w, int64_t n, int64_t q, int64_t first,
   }
 }
 
-/* Parts whose results don't meet are shared among the threads, if there are enough of them; else each product is: forward, blocks of rows
- * of windows; an image's groups; for the weight, groups. Each thread has columns of its own, of a row of windows at least, which may be
- * long. */
+/* Parts whose results don't meet (forward: blocks of rows of windows; for the input: an image's groups; for the weight: groups) are shared
+ * among the threads, if there are enough of them; else each product is. Each thread has columns of its own, of a row of windows at least,
+ * which may be long. */
 static bool plain_parts(const plain_work *w) {
   enum { ROOM = 1 << 26 };                 /* bytes, of all threads' columns */
   const geometry *g = &w->g;

@@ -88,7 +88,7 @@ static void keep(ty_graph *g, ty_storage *s) {
 void ty_cuda_uses(ty_stream *stream, ty_storage *s) {
   ty_graph *g = capturing && capturing->gpu == stream->gpu ? capturing : NULL;
   if (g && ty_cuda_pool_of(s) != g->pool->id) return keep(g, s);
-  ty_cuda_used_on(s, stream);                   /* the pool's own blocks are reused within it */
+  ty_cuda_used_on(s, stream);              /* the pool's own blocks are reused within it */
   if (!g || g->own || s->launches) return;
   atomic_fetch_add(&g->launches->refs, 1);
   s->launches = g->launches;

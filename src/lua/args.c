@@ -133,7 +133,6 @@ static int by_position(lua_State *L, const ty_op *op, int first, int top, place 
     if (arg == top && is_options(L, arg, takes_list(type))) break;
     if (type == TY_P_SIZES && lua_isnil(L, arg) && arg < top && lua_type(L, arg + 1) == LUA_TNUMBER)
       ty_throw(L, "%s: size 1 is nil", op->shown);
-    if (takes_run(type) && !strcmp(luaL_typename(L, arg), "cdata")) bad(L, op, k, "whole numbers", arg);
     if (takes_run(type) && lua_type(L, arg) == LUA_TNUMBER) {
       int n = 0;
       while (arg + n <= top && lua_type(L, arg + n) == LUA_TNUMBER) n++;
@@ -141,6 +140,7 @@ static int by_position(lua_State *L, const ty_op *op, int first, int top, place 
       arg += n;
       continue;
     }
+    if (takes_run(type) && !strcmp(luaL_typename(L, arg), "cdata")) bad(L, op, k, "whole numbers", arg);
     if (!lua_isnil(L, arg)) where[k] = (place){arg, 1};
     arg++;
   }
@@ -272,7 +272,7 @@ static int choice_at(lua_State *L, const ty_op *op, int k, int index) {
   int i = 0;
   for (const char *p = list;; i++) {
     size_t n = strcspn(p, ",");
-    if (!strncmp(p, v, n) && (!v[n] || (!strcmp(v + n, "_format") && !strcmp(op->param[k].name, "memory_format")))) return i;
+    if (strlen(v) == n && !strncmp(p, v, n)) return i;
     p += n;
     if (!*p++) break;
   }

@@ -42,8 +42,7 @@ local function all_of(name, params)
 end
 
 local every_option = {"params", "initial_lr"}            -- the options of all optimizers
--- The tables in optimizers' param_groups: true, or the rate that a group has by default, which an optimizer within may replace.
-local made_groups = setmetatable({}, {__mode = "k"})
+local made_groups = setmetatable({}, {__mode = "k"})     -- the tables in optimizers' param_groups
 
 -- The iterator net:named_parameters(), or a list of its pairs {name, parameter}, as a list; other values unchanged.
 local function list_of(params)
@@ -100,13 +99,11 @@ local function add_group(self, given, known)
     group.params[i] = p
   end
   check_settings(self, group)
-  local rate = self.given_lr or given.lr ~= nil or not self.lr_unset
   if of_another then
-    if made_groups[of_another] == of_another.lr and not of_another.initial_lr then of_another.lr = self.defaults.lr else rate = true end
     for k, v in pairs(group) do if of_another[k] == nil then of_another[k] = v end end
     group = of_another
   end
-  self.param_groups[#self.param_groups + 1], made_groups[group] = group, rate or group.lr
+  self.param_groups[#self.param_groups + 1], made_groups[group] = group, true
 end
 
 local function text_of(v)
@@ -174,13 +171,18 @@ local function new_class(name, defaults, own)
       if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
       self.defaults.lr = lr
     end
-    rawset(self, "given_lr", lr ~= nil or o.lr ~= nil)
+    local late = class.lr_unset and lr == nil and o.lr == nil          -- an optimizer that init makes may bring the rate
+    if late then self.defaults.lr = nil end
     local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
     local groups = listed and {{params = params}} or
       options.items(name, "the list of groups", params, ("belongs in a group, or in a second table: %s(groups, {...})"):format(name))
     for _, given in ipairs(groups) do add_group(self, given, known) end
     if #self.param_groups[1].params == 0 and #self.param_groups == 1 then fail("%s: the list of parameters is empty", name) end
     if own and class.init then self:init(params, o) end
+    if late then
+      self.defaults.lr = self.param_groups[1].lr or defaults.lr
+      for _, group in ipairs(self.param_groups) do group.lr = group.lr or self.defaults.lr end
+    end
     return self
   end
   -- add_param_group{params = list, lr = ...}: adds a group; settings that it doesn't name are those the optimizer was made with.
@@ -324,10 +326,10 @@ end
 ---- hooks: what is called before and after a step, or around a state dict ----
 -- The methods that each kind of hook surrounds. A GradScaler's step calls apply_gradients alone; LBFGS doesn't call it.
 local AROUND = {step = {"step", "apply_gradients"}, state_dict = {"state_dict"}, load_state_dict = {"load_state_dict"}}
+local wrapped = setmetatable({}, {__mode = "k"})         -- what a method that hooks surround calls
 -- Wraps the optimizer's methods of this kind in the hooks of lists. A state dict that a hook returns, before loading one or after making
 -- one, replaces it.
 local function between(self, kind, lists)
-  if kind == "step" then lists.own_step = self:has_own_step() end
   for _, method in ipairs(AROUND[kind]) do
     local inner = self[method]
     self[method] = inner and function(opt, given)
@@ -346,8 +348,8 @@ local function between(self, kind, lists)
         return result
       end)
     end
+    if inner then wrapped[self[method]] = inner end
   end
-  if kind == "step" then lists.step = self.step end
 end
 local function register(self, name, kind, when, fn)
   options.expect(name, 1, fn, callable(fn), "a function")
@@ -391,9 +393,7 @@ end
 
 -- Whether step is a method of the program's own, of its class or put into the optimizer: then a GradScaler must call it.
 function Optimizer:has_own_step()
-  local hooked = self.hooks and self.hooks.step
-  if hooked and self.step == hooked.step then return hooked.own_step end
-  return self.step ~= Optimizer.step
+  return (wrapped[self.step] or self.step) ~= Optimizer.step
 end
 
 for name, method in pairs(require "tycho.optim.state") do Optimizer[name] = method end

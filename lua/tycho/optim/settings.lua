@@ -24,7 +24,7 @@ function settings.check(self, group, loaded)
       if type(v) ~= "boolean" then fail("%s: %s must be a boolean, got %s", name, k, shown(v)) end
     elseif k == "lr" and core.is_tensor(v) then
       if M.numel(v) ~= 1 then fail("%s: lr must be a number or a tensor of one element, got shape %s", name, tostring(v.shape)) end
-    elseif type(default) == "number" then
+    elseif type(default) == "number" and (v ~= nil or self.defaults[k] ~= nil) then          -- a rate may come later
       if type(v) ~= "number" then fail("%s: %s must be a number, got %s", name, k, shown(v)) end
       if k == "rho" and not (v >= 0 and v <= 1) then fail("%s: rho must be in 0..1, got %g", name, v) end
       if v ~= v or (NOT_NEGATIVE[k] and v < 0 and not (loaded and k == "lr")) then
