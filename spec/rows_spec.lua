@@ -85,8 +85,8 @@ describe("rows", function()
   end)
 
   it("softmax of lines that lie side by side is that of rows", function()
-    for _, case in ipairs {{{3, 21, 5, 8}, 2}, {{1, 1, 40}, 2}, {{2, 70, 37}, 2}, {{130, 300}, 1}, {{2, 3, 4096, 33}, 2},
-        {{2, 5000, 33}, 2}, {{5, 7, 31}, 2}, {{2, 70, 2100}, 2}} do
+    for _, case in ipairs {{{3, 21, 5, 8}, 2}, {{1, 1, 40}, 2}, {{2, 70, 37}, 2}, {{130, 300}, 1}, {{2, 3, 64, 33}, 2},
+        {{1, 5000, 33}, 2}, {{5, 7, 31}, 2}, {{2, 70, 2100}, 2}} do
       local shape, dim = unpack(case)
       for _, d in ipairs(shape[2] * shape[#shape] < 20000 and {"float32", "float16", "bfloat16", "float64"} or {"float32", "float16"}) do
         local e = ({float32 = 2e-6, float16 = 2e-3, bfloat16 = 2e-2, float64 = 1e-12})[d]

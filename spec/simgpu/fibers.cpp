@@ -1,7 +1,8 @@
 /* Runs the blocks of kernels: a block's threads are fibers of one host thread.
  *
- * Idea: each fiber in turn runs to its next barrier or its end; the order of the fibers changes with the seed. Invariants: a fiber is left
- * only at a barrier or at its end; either all threads of a block reach a barrier, or the block is wrong. */
+ * Idea: each fiber in turn runs to its next barrier or its end, where it takes up a thread that hasn't begun: threads without barriers share
+ * one stack. The order of the threads changes with the seed. Invariants: a fiber is left only at a barrier or at its end; either all
+ * threads of a block reach a barrier, or the block is wrong. */
 #include <sys/mman.h>
 #include <cstdlib>
 #include "sim.h"
@@ -15,7 +16,7 @@
 namespace {
 
 struct fiber { void *sp; char *stack; sim_place place; bool done; };
-const size_t STACK = 64 << 10;
+const size_t STACK = 64 << 10, APART = STACK + 320;      /* tops of stacks lie in different lines of the processor's caches */
 
 #if defined __SANITIZE_ADDRESS__
 }
@@ -27,7 +28,8 @@ namespace {
 
 struct block_run {
   fiber *fibers, *now;
-  fiber **order;
+  unsigned *order;                         /* of threads */
+  unsigned threads, begun;
   void *scheduler;
   const std::function<void()> *thread;
 };
@@ -85,7 +87,13 @@ void fiber_main() {
 #if defined __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(nullptr, &host_bottom, &host_size);
 #endif
-  (*run.thread)();
+  sim_place &place = run.now->place;
+  const dim3 block = place.block_dim;
+  while (run.begun < run.threads) {
+    const unsigned i = run.order[run.begun++];
+    place.thread = {i % block.x, i / block.x % block.y, i / block.x / block.y};
+    (*run.thread)();
+  }
   run.now->done = true;
   to_scheduler();
 }
@@ -106,41 +114,51 @@ void resume(fiber *f) {
 /* Makes fibers for up to 1024 threads, once for each host thread. */
 void make_fibers() {
   run.fibers = (fiber *)calloc(1024, sizeof(fiber));
-  run.order = (fiber **)calloc(1024, sizeof(fiber *));
-  char *stacks = (char *)mmap(nullptr, 1024 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  for (size_t i = 0; i < 1024; i++) run.fibers[i].stack = stacks + i * STACK;
+  run.order = (unsigned *)calloc(1024, sizeof(unsigned));
+  char *stacks = (char *)mmap(nullptr, 1024 * APART, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  for (size_t i = 0; i < 1024; i++) run.fibers[i].stack = stacks + i * APART;
+}
+
+void begin(fiber *f, uint3 block, dim3 block_dim, dim3 grid_dim) {
+  f->place = {{}, block, block_dim, grid_dim};
+  f->done = false;
+#if defined __SANITIZE_ADDRESS__
+  __asan_unpoison_memory_region(f->stack + STACK - 4096, 4096);        /* frames of an earlier thread never returned */
+#endif
+  void **top = (void **)(f->stack + STACK) - 1;          /* fiber_main expects the stack aligned as after a call */
+  *--top = (void *)fiber_main;
+  for (int k = 0; k < 6; k++) *--top = nullptr;
+  f->sp = top;
+  resume(f);
 }
 
 }  // namespace
 
 bool sim_block(dim3 grid, dim3 block, uint3 at, const std::function<void()> &thread) {
-  const size_t n = (size_t)block.x * block.y * block.z;
   if (!run.fibers) make_fibers();
   run.thread = &thread;
-  for (size_t i = 0; i < n; i++) {
-    fiber &f = run.fibers[i];
-    f.place = {{(unsigned)(i % block.x), (unsigned)(i / block.x % block.y), (unsigned)(i / block.x / block.y)}, at, block, grid};
-    f.done = false;
-#if defined __SANITIZE_ADDRESS__
-    __asan_unpoison_memory_region(f.stack + STACK - 4096, 4096);      /* frames of an earlier thread never returned */
-#endif
-    void **top = (void **)(f.stack + STACK) - 1;         /* fiber_main expects the stack aligned as after a call */
-    *--top = (void *)fiber_main;
-    for (int k = 0; k < 6; k++) *--top = nullptr;
-    f.sp = top;
-    const size_t j = sim_random() % (i + 1);            /* shuffles the threads */
+  run.threads = block.x * block.y * block.z;
+  run.begun = 0;
+  uint64_t random = sim_random();
+  for (unsigned i = 0; i < run.threads; i++) {           /* shuffles the threads */
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    const unsigned j = (random >> 32) * (i + 1) >> 32;
     run.order[i] = run.order[j];
-    run.order[j] = &f;
+    run.order[j] = i;
   }
-  for (size_t left = n; left;) {                         /* each runs to its next barrier, or its end */
-    const size_t first = sim_random() % n;
-    for (size_t i = 0; i < n; i++) {
-      fiber *f = run.order[first + i < n ? first + i : first + i - n];
-      if (f->done) continue;
+  unsigned n = 0;                                        /* fibers at a barrier: one for each thread, or the block is wrong */
+  while (run.begun < run.threads) {
+    begin(&run.fibers[n], at, block, grid);
+    n += !run.fibers[n].done;
+  }
+  while (n) {
+    if (n != run.threads) return false;
+    const unsigned first = sim_random() % n;
+    for (unsigned i = 0; i < run.threads; i++) {
+      fiber *f = &run.fibers[first + i < run.threads ? first + i : first + i - run.threads];
       resume(f);
-      left -= f->done;
+      n -= f->done;
     }
-    if (left && left != n) return false;
   }
   return true;
 }
