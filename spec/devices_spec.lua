@@ -90,6 +90,48 @@ describe("several devices", function()
       assert.equal(3, y:numel())
     end)
 
+    it("take no stream that the program captures by itself, nor another device's", function()
+      local ffi, cuda = require "ffi", tycho.cuda
+      pcall(ffi.cdef, "void *sim_stream();")
+      ffi.cdef "void sim_capture(void *stream); void sim_capture_end(void *stream);"
+      local sim = ffi.load(os.getenv "TYCHO_CUDA_LIBRARY")
+      cuda.set_device(0)
+      local x = tycho.ones(3, {device = "cuda:0"})
+      sim.sim_choose(0)
+      local raw = sim.sim_stream()
+      helper.fails("ExternalStream failed on cuda:1", cuda.ExternalStream, raw, 1)
+      local stream = cuda.ExternalStream(raw, 0)
+      local function add() (x + 1):free() end
+      local function copy() return x:cpu() end
+      cuda.stream(stream, add)                             -- now its cache has memory
+      sim.sim_capture(raw)
+      for _, f in ipairs {add, copy} do helper.fails("the program is capturing this stream", cuda.stream, stream, f) end
+      helper.fails("the program is capturing this stream", cuda.ExternalStream, raw, 0)
+      sim.sim_capture_end(raw)
+      assert.same({2, 2, 2}, cuda.stream(stream, function() return (x + 1):totable() end))
+    end)
+
+    it("reach one another's memory in expandable segments, made before they meet and after", function()
+      local function reserved()
+        collectgarbage() collectgarbage()
+        tycho.cuda.empty_cache()
+        return {tycho.cuda.memory_reserved(0), tycho.cuda.memory_reserved(1)}
+      end
+      local before = reserved()
+      local function full(gpu, n, v) return tycho.full({n * 2 ^ 18}, v, {device = "cuda:" .. gpu}) end
+      tycho.cuda.set_allocator_settings {expandable_segments = true}
+      local a, b, c = full(0, 5, 1), full(1, 20, 2), full(1, 3, 3)
+      b:free()
+      tycho.cuda.empty_cache()
+      local there = a:to("cuda:1")
+      local d = full(1, 40, 4)
+      assert.equal(5 * 2 ^ 18, there:sum():item())
+      assert.equal(9 * 2 ^ 18 + 160 * 2 ^ 18, (c:to("cuda:0"):sum() + d:to("cuda:0"):sum()):item())
+      tycho.cuda.set_allocator_settings {expandable_segments = false}
+      for _, x in ipairs {a, c, d, there} do x:free() end
+      assert.same(before, reserved())
+    end)
+
     it("stay closed for a program on the CPU that saves", function()
       local folder = os.tmpname() .. ".d"
       local p = io.popen(([[luajit -e '

@@ -1,8 +1,8 @@
 /* Runs the blocks of kernels: a block's threads are fibers of one host thread.
  *
- * Idea: each fiber in turn runs to its next barrier or its end, where it takes up a thread that hasn't begun: threads without barriers share
- * one stack. The order of the threads changes with the seed. Invariants: a fiber is left only at a barrier or at its end; either all
- * threads of a block reach a barrier, or the block is wrong. */
+ * Idea: each fiber in turn runs to its next barrier or its thread's end, where it takes up a thread that hasn't begun: threads without
+ * barriers share one stack. The order of the threads changes with the seed. Invariants: a fiber is left only at a barrier or at its end;
+ * either all threads of a block reach a barrier, or the block is wrong. */
 #include <sys/mman.h>
 #include <cstdlib>
 #include "sim.h"

@@ -414,10 +414,7 @@ bool ty_vmm_map(int gpu, char *p, size_t n) {
   if (enter() != cudaSuccess || refused()) return false;
   device_work here;
   std::lock_guard<std::mutex> hold(memory_lock);
-  if (used[gpu] + n > capacity() || mprotect(p, n, PROT_READ | PROT_WRITE)) return false;
-  memset(p, 0xff, n);
-  if (key() >= 0) pkey_mprotect(p, n, PROT_READ | PROT_WRITE, key());
-  else if (!asynchronous()) note_open(p, n);
+  if (used[gpu] + n > capacity()) return false;
   used[gpu] += n;
   char *first = p, *end = p + n;
   auto after = regions.find(end);
@@ -426,6 +423,20 @@ bool ty_vmm_map(int gpu, char *p, size_t n) {
   if (before != regions.begin() && (--before)->first + before->second.size == p && before->second.mapping == before->first)
     first = before->first;
   regions[first] = {(size_t)(end - first), first, (size_t)(end - first) + PAGE, gpu};
+  return true;
+}
+bool ty_vmm_open_to(int gpu, char *p, size_t n) {
+  if (enter() != cudaSuccess || refused()) return false;
+  device_work here;
+  std::lock_guard<std::mutex> hold(memory_lock);
+  auto it = regions.upper_bound(p);
+  if ((uintptr_t)p % (2 << 20) || n % (2 << 20) || it == regions.begin() || (--it)->first + it->second.size < p + n)
+    return device_error(cudaErrorInvalidValue, "access to addresses that aren't whole pieces of memory"), false;
+  if (it->second.device != gpu) return true;                   /* a peer: one address space has them all */
+  if (mprotect(p, n, PROT_READ | PROT_WRITE)) return false;
+  memset(p, 0xff, n);
+  if (key() >= 0) pkey_mprotect(p, n, PROT_READ | PROT_WRITE, key());
+  else if (!asynchronous()) note_open(p, n);
   return true;
 }
 void ty_vmm_unmap(char *p, size_t n) {
@@ -488,6 +499,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int) {
 cudaError_t cudaStreamDestroy(cudaStream_t s) { ENTER; s->destroyed = true; return cudaSuccess; }      /* kept until the process ends */
 /* A stream, and a choice of the device, that somebody else made. */
 EXPORT void *sim_stream() { cudaStream_t s = nullptr; cudaStreamCreateWithPriority(&s, 0, 0); return s; }
+EXPORT void sim_capture(void *s) { cudaStreamBeginCapture((cudaStream_t)s, cudaStreamCaptureModeThreadLocal); }
+EXPORT void sim_capture_end(void *s) { cudaGraph_t g; if (cudaStreamEndCapture((cudaStream_t)s, &g) == cudaSuccess) cudaGraphDestroy(g); }
 EXPORT void sim_destroy(void *s) { cudaStreamDestroy((cudaStream_t)s); }
 EXPORT void sim_choose(int device) { cudaSetDevice(device); }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {

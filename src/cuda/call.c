@@ -43,12 +43,18 @@ void ty_cuda_uses_of(const ty_call *c, ty_stream *s) {
     if (c->out[j]) ty_cuda_uses(s, c->out[j]->storage);
 }
 
+ty_status ty_cuda_enter(ty_ctx *ctx, int gpu, ty_stream **s) {
+  *s = ty_stream_of(ctx, gpu);
+  CUDA(ctx, gpu, ty_cuda_use(gpu));
+  TY_TRY(ty_stream_accepts(ctx, *s));
+  return reported(ctx, gpu, true);
+}
+
 ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s) {
+  ty_stream *stream;
   const ty_tensor *here = c->op->nout && c->out[0] ? c->out[0] : c->in[0].t;   /* a late result doesn't exist yet */
   *gpu = ty_device_of(here)->gpu;
-  ty_stream *stream = ty_stream_of(c->ctx, *gpu);
-  CUDA(c->ctx, *gpu, ty_cuda_use(*gpu));
-  TY_TRY(reported(c->ctx, *gpu, true));
+  TY_TRY(ty_cuda_enter(c->ctx, *gpu, &stream));
   ty_cuda_uses_of(c, stream);
   *s = stream->s;
   return TY_OK;

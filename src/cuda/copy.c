@@ -29,8 +29,10 @@ static void meet(int a, int b) {
   for (int k = 0; k < 2; k++) {
     const int from = k ? a : b, to = k ? b : a;
     int can = 0;
-    if (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can && ty_cuda_use(from) == cudaSuccess)
+    if (cudaDeviceCanAccessPeer(&can, from, to) == cudaSuccess && can && ty_cuda_use(from) == cudaSuccess) {
       cudaDeviceEnablePeerAccess(to, 0);
+      ty_memory_opens_to(to, from);
+    }
   }
   cudaGetLastError();                      /* already allowed, or not possible: the copy works either way */
   ty_capture_mode(mode);
@@ -64,6 +66,7 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
   const char *s = (const char *)src->data + src_at;
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
   CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
+  TY_TRY(ty_stream_accepts(ctx, stream));
   if (to->gpu >= 0 && from->gpu >= 0) {    /* after the source's stream, which then waits for the copy */
     ty_stream *theirs = ty_stream_of(ctx, from->gpu);
     stream = ty_stream_of(ctx, to->gpu);

@@ -49,6 +49,7 @@ ty_stream *ty_stream_of(ty_ctx *ctx, int gpu);               /* the context's cu
 cudaError_t ty_streams_open(int gpu, ty_stream **out);       /* makes the default stream */
 ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out);
 ty_status ty_stream_external(ty_ctx *ctx, int gpu, void *raw, void **out);     /* raw: a cudaStream_t of the program's */
+ty_status ty_stream_accepts(ty_ctx *ctx, const ty_stream *s);       /* an error for a stream that the program itself is capturing */
 ty_status ty_capture_stream(ty_ctx *ctx, int gpu, ty_stream **out);            /* for a graph's capture */
 bool ty_stream_usable(int gpu, const void *stream);
 void ty_stream_retain(void *stream);                         /* NULL, the default stream, isn't counted */
@@ -82,6 +83,9 @@ bool ty_anyone_captures(void);                               /* any thread */
 /* Waits for all work of the current device, which would break a capture: returns cudaErrorNotReady while this thread captures; while
    another one does, first waits for that capture's end (insist), or returns the same. */
 cudaError_t ty_cuda_wait(bool insist);
+/* The same without the wait: false, or no thread begins to capture before ty_captures_go_on. */
+bool ty_captures_stop(bool insist);
+void ty_captures_go_on(void);
 bool ty_ever_captured(void);            /* this process, whose graphs may run the plans they were captured with */
 /* Sets this thread's mode while it captures (else does nothing); returns the previous mode. */
 enum cudaStreamCaptureMode ty_capture_mode(enum cudaStreamCaptureMode mode);
@@ -110,13 +114,15 @@ size_t ty_memory_history(int gpu, ty_memory_event *out, size_t room);
 /* Adds to the history if it is on. where: NULL if unknown. */
 void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t size, const ty_stream *stream, const char *where);
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
+void ty_memory_opens_to(int gpu, int reader);                      /* another device may use gpu's memory from now on */
 void ty_cuda_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
 
 /* ---- vmm.c: addresses of device memory, in pieces that get memory and lose it again ---- */
 /* n bytes of addresses, aligned to a piece, a power of two; NULL: not possible, or not with such pieces. */
 char *ty_vmm_reserve(int gpu, size_t n, size_t piece);
 void ty_vmm_release(char *p, size_t n);                      /* all pieces must have lost their memory */
-bool ty_vmm_map(int gpu, char *p, size_t n);                 /* gives the piece memory, which peers can use; false: none left */
+bool ty_vmm_map(int gpu, char *p, size_t n);                 /* gives the piece memory, which no device can use yet; false: none left */
+bool ty_vmm_open_to(int gpu, char *p, size_t n);             /* lets a device use pieces that have memory */
 void ty_vmm_unmap(char *p, size_t n);                        /* nothing may use it any more */
 
 /* ---- pinned.c ---- */
@@ -135,7 +141,9 @@ ty_status ty_cuda_copy(ty_call *c);
 ty_status ty_cuda_cat(ty_call *c);
 
 /* ---- call.c: what an entry begins and ends with ---- */
-/* Selects the device, returns earlier kernels' errors, records the use of operands and results, gives the stream. */
+/* Selects the device, returns earlier kernels' errors, gives the current stream. */
+ty_status ty_cuda_enter(ty_ctx *ctx, int gpu, ty_stream **s);
+/* The same for an op's call; records that the stream uses its operands and results. */
 ty_status ty_cuda_begin(ty_call *c, int *gpu, cudaStream_t *s);
 void ty_cuda_uses_of(const ty_call *c, ty_stream *s);         /* s uses the call's operands and results */
 ty_status ty_cuda_launched(ty_call *c, int gpu, cudaError_t e);   /* e: what a launch in the current stream returned */

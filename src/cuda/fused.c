@@ -80,10 +80,9 @@ ty_status ty_cuda_fuse(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
 ty_status ty_cuda_fused(ty_ctx *ctx, const ty_backend *b, ty_fused *f) {
   kernel *k = f->kernel;
   const ty_fused_walk *w = &k->walk;
-  ty_stream *s = ty_stream_of(ctx, b->gpu);
+  ty_stream *s;
   bool aligned = true;
-  CUDA(ctx, b->gpu, ty_cuda_use(b->gpu));
-  TY_TRY(ty_cuda_reported(ctx, b->gpu));
+  TY_TRY(ty_cuda_enter(ctx, b->gpu, &s));
   for (int t = 0; t < f->ntensor; t++) {
     ty_cuda_uses(s, f->tensor[t].t->storage);
     k->args.t[t] = ty_data(f->tensor[t].t);

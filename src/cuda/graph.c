@@ -45,11 +45,16 @@ bool ty_anyone_captures(void) { return atomic_load(&under_way) > 0; }
 static _Atomic bool ever;
 bool ty_ever_captured(void) { return ever; }
 
+bool ty_captures_stop(bool insist) {
+  return !capturing && !(insist ? pthread_rwlock_wrlock(&whole) : pthread_rwlock_trywrlock(&whole));
+}
+void ty_captures_go_on(void) { pthread_rwlock_unlock(&whole); }
+
 cudaError_t ty_cuda_wait(bool insist) {
-  if (capturing || (insist ? pthread_rwlock_wrlock(&whole) : pthread_rwlock_trywrlock(&whole))) return cudaErrorNotReady;
+  if (!ty_captures_stop(insist)) return cudaErrorNotReady;
   ty_cuda_count_sync();
   const cudaError_t e = cudaDeviceSynchronize();
-  pthread_rwlock_unlock(&whole);
+  ty_captures_go_on();
   return e;
 }
 

@@ -41,7 +41,7 @@ ty_block *ty_cut_block(ty_block *b, size_t n) {
   ty_block *rest = calloc(1, sizeof *rest);
   if (!rest) return NULL;
   *rest = (ty_block){.p = b->p + n, .size = b->size - n, .home = b->home, .before = b, .after = b->after, .stream = b->stream,
-    .small = b->small, .unmapped = b->unmapped, .piece = b->piece};
+    .small = b->small, .used = b->used, .unmapped = b->unmapped, .piece = b->piece};
   if (rest->after) rest->after->before = rest;
   b->after = rest;
   b->size = n;
@@ -51,6 +51,7 @@ ty_block *ty_cut_block(ty_block *b, size_t n) {
 void ty_join_block(ty_block *b) {
   ty_block *n = b->after;
   b->size += n->size;
+  b->used = b->used || n->used;
   b->after = n->after;
   if (b->after) b->after->before = b;
   free(n);
@@ -131,11 +132,11 @@ static bool worth_splitting(const ty_block *b, size_t n) {
   return b->size - n >= (b->small ? UNIT : SMALL) && (!most || b->small || b->piece || n < most);
 }
 
-ty_block *ty_find_block(ty_heap *h, bool small, size_t n, const ty_stream *s, const ty_mempool *home) {
+ty_block *ty_find_block(ty_heap *h, bool small, size_t n, const ty_stream *s, const ty_mempool *home, bool fresh) {
   ty_block *best = NULL;
   for (int k = ty_bin_of(n); k < BINS && !best; k++)
     for (ty_block *b = h->bin[small][k]; b; b = b->next)
-      if (b->stream == s && b->home == home && fits(b, n) && (!best || b->size < best->size)) {
+      if (b->stream == s && b->home == home && !(fresh && b->used) && fits(b, n) && (!best || b->size < best->size)) {
         best = b;
         if (b->size == n) return b;
       }
@@ -171,14 +172,15 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   pthread_mutex_lock(&ty_heap_lock);
   if (!ty_capturing()) collect(h, false);
   ty_stream *user = ty_stream_of(ctx, dev->gpu);
-  /* a side branch of a capture gets new memory: another branch may still use a freed block */
+  /* a side branch of a capture gets unused memory: another branch may still use a freed block */
   const bool fresh = pool && user != pool;
-  ty_block *b = ty_cuda_cached() && !fresh ? ty_find_block(h, small, n, s, home) : NULL;
+  ty_block *b = ty_cuda_cached() ? ty_find_block(h, small, n, s, home, fresh) : NULL;
   if (b) ty_unlist_block(h, b);
   else b = ty_more_memory(h, small, n, s, home, fresh);
   ty_block *rest = b && ty_cuda_cached() && worth_splitting(b, n) ? ty_cut_block(b, n) : NULL;
   if (rest) ty_list_block(h, rest);
   if (b) {
+    b->used = true;
     b->nuser = 0;
     b->graph_pool = ty_captured_pool(dev->gpu);
     b->where = where[0] ? strdup(where) : NULL;
@@ -311,13 +313,14 @@ ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before) {
 
 void ty_cuda_empty_cache(const ty_backend *dev) {
   if (!ty_cuda_is_open(dev->gpu) || ty_cuda_use(dev->gpu) != cudaSuccess) return;
-  if (ty_cuda_wait(false) != cudaSuccess) {              /* a graph is being captured, or the device has failed */
-    cudaGetLastError();
-    return;
-  }
-  pthread_mutex_lock(&ty_heap_lock);
-  collect(&ty_heaps[dev->gpu], true);
-  ty_give_all_back(&ty_heaps[dev->gpu], NULL);
-  pthread_mutex_unlock(&ty_heap_lock);
-  ty_pinned_release();
+  if (!ty_captures_stop(false)) return;                  /* a graph is being captured */
+  ty_cuda_count_sync();
+  if (cudaDeviceSynchronize() == cudaSuccess) {
+    pthread_mutex_lock(&ty_heap_lock);
+    collect(&ty_heaps[dev->gpu], true);
+    ty_give_all_back(&ty_heaps[dev->gpu], NULL);
+    pthread_mutex_unlock(&ty_heap_lock);
+    ty_pinned_release();
+  } else cudaGetLastError();
+  ty_captures_go_on();
 }

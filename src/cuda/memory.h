@@ -31,7 +31,9 @@ typedef struct ty_block {
   int nuser, nwait;
   cudaEvent_t wait[USERS];                 /* must happen before it is free */
   ty_stream *by[USERS];                    /* the stream of each event */
-  bool free, small, unmarked;              /* unmarked: freed during a capture, so that its events are recorded later */
+  bool free, small;
+  bool used;                               /* since it came from the device */
+  bool unmarked;                           /* freed during a capture, so that its events are recorded later */
   bool awaited;                            /* in the list of waiting blocks */
   bool unmapped;                           /* addresses without memory */
   size_t piece;                            /* of its expandable segment; 0: the segment is an ordinary one */
@@ -49,6 +51,7 @@ typedef struct {
   double share;                            /* the part of the device's memory that reserved stays within; 0: no limit */
   size_t most;                             /* that part in bytes */
   uint64_t clock;                          /* counts blocks that became free */
+  uint64_t readers;                        /* other devices that use this one's memory: bits by number */
 } ty_heap;
 
 extern ty_heap ty_heaps[TY_MAXGPU];
@@ -63,12 +66,12 @@ void ty_unlist_block(ty_heap *h, ty_block *b);
 void ty_merge_block(ty_heap *h, ty_block *b);      /* joins b, which is in no list, with its stream's free neighbours, and lists it */
 ty_block *ty_cut_block(ty_block *b, size_t n);     /* a new block behind b, which keeps its first n bytes; NULL: no memory for it */
 void ty_join_block(ty_block *b);                   /* makes b's neighbour behind it part of b */
-/* The best free block for n bytes; it stays listed. */
-ty_block *ty_find_block(ty_heap *h, bool small, size_t n, const ty_stream *s, const ty_mempool *home);
+/* The best free block for n bytes; it stays listed. fresh: one that wasn't used yet. */
+ty_block *ty_find_block(ty_heap *h, bool small, size_t n, const ty_stream *s, const ty_mempool *home, bool fresh);
 
 /* ---- segment.c ---- */
 extern ty_mempool ty_general_pool;
-/* A new block of at least n bytes, in no list, of memory from the device; NULL: there is none. fresh: of memory that no block had. */
+/* A new block of at least n bytes, in no list, of memory from the device; NULL: there is none. fresh: it wasn't used yet. */
 ty_block *ty_more_memory(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempool *home, bool fresh);
 void ty_give_back(ty_heap *h, ty_block *b);        /* gives back what can be of a free block, which is in no list; lists the rest */
 void ty_give_all_back(ty_heap *h, const ty_mempool *home);       /* the same for all free blocks of a pool; NULL: of all pools */

@@ -18,6 +18,7 @@ ty_status ty_ccl_exchange(ty_ctx *ctx, int gpu, void *comm, const ty_group *g, c
 #include <dlfcn.h>
 #include <nccl.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NCCL(X) \
@@ -60,6 +61,8 @@ ty_status ty_ccl_open(ty_ctx *ctx, int gpu, const ty_ccl_id *id, const ty_group 
   ncclComm_t c = NULL;
   TY_TRY(open_library(ctx));
   CUDA(ctx, gpu, ty_cuda_use(gpu));
+  /* NCCL registers each buffer of a captured exchange as one allocation; in an expandable segment it may be several */
+  if (ty_core->flags->expandable_segments) setenv("NCCL_GRAPH_REGISTER", "0", 0);
   memcpy(&name, id, sizeof name);
   TY_TRY(check(ctx, p_ncclCommInitRank(&c, g->size, name, g->rank), "ncclCommInitRank", c));
   *comm = c;

@@ -6,10 +6,11 @@
 #include <pthread.h>
 #include "cuda.h"
 
+#define BUSY 4
 #define SPARE ((size_t)512)                /* a spare block may have twice the bytes that are asked for, and so many more */
 
 typedef struct pinned { char *p; size_t n; struct pinned *next; cudaEvent_t last; } pinned;   /* last: after the last copy, or NULL */
-static pinned *pins, *spare;
+static pinned *pins, *spare, **spare_end = &spare;       /* spare: the one released first is first */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void forget(pinned *b) {
@@ -18,15 +19,19 @@ static void forget(pinned *b) {
   ty_free(b);
 }
 
-/* A spare block that is large enough, not much too large, and whose copies are done. */
+/* A spare block that is large enough, not much too large, and whose copies are done. After a few that aren't, later ones hardly are. */
 static pinned *take_spare(size_t n) {
+  int busy = 0;
   for (pinned **at = &spare; *at; at = &(*at)->next) {
     pinned *b = *at;
     if (b->n < n || b->n > 2 * n + SPARE) continue;
-    if (b->last && cudaEventQuery(b->last) != cudaSuccess) continue;
+    if (b->last && cudaEventQuery(b->last) != cudaSuccess) {
+      if (++busy == BUSY) return NULL;
+      continue;
+    }
     if (b->last) cudaEventDestroy(b->last);
     b->last = NULL;
-    *at = b->next;
+    if (!(*at = b->next)) spare_end = at;
     return b;
   }
   return NULL;
@@ -104,7 +109,8 @@ void ty_unpin(void *p) {
     if ((*at)->p == p) {
       pinned *b = *at;
       *at = b->next;
-      if (ty_cuda_cached()) { b->next = spare; spare = b; }
+      b->next = NULL;
+      if (ty_cuda_cached()) spare_end = &(*spare_end = b)->next;
       else forget(b);
       break;
     }
@@ -118,5 +124,6 @@ void ty_pinned_release(void) {
     spare = b->next;
     forget(b);
   }
+  spare_end = &spare;
   pthread_mutex_unlock(&lock);
 }

@@ -36,6 +36,15 @@ static void segment_add(ty_heap *h, ty_block *b) {
   h->segments++;
 }
 
+/* Waits for what may use a free block still: neither unmapping nor a program's function does. */
+static bool at_rest(ty_heap *h, const ty_block *b) {
+  ty_cuda_count_sync();
+  const cudaError_t e = ty_cuda_use(ty_gpu_of(h));
+  if (e == cudaSuccess && cudaStreamSynchronize(b->stream->s) == cudaSuccess) return true;
+  cudaGetLastError();                      /* the stream is in another thread's capture, or the device has failed */
+  return false;
+}
+
 /* b is the segment's only block, in no list. */
 static void segment_free(ty_heap *h, ty_block *b) {
   if (b->earlier) b->earlier->later = b->later;
@@ -44,14 +53,13 @@ static void segment_free(ty_heap *h, ty_block *b) {
   h->segments--;
   if (!b->unmapped) count_reserved(h, b, b->p, -(long long)b->size);
   if (b->unmapped) ty_vmm_release(b->p, b->size);
-  else {
+  else if (b->home->source.free) {
+    b->home->source.free(b->p, (ssize_t)b->size, ty_gpu_of(h), b->stream->s);
+    cudaGetLastError();                    /* an error of the program's function isn't the next launch's */
+  } else {
     ty_cuda_use(ty_gpu_of(h));
     ty_cuda_count_sync();
-    if (b->home->source.free) {            /* the driver's function waits for work that may still use the memory */
-      cudaStreamSynchronize(b->stream->s);
-      b->home->source.free(b->p, (ssize_t)b->size, ty_gpu_of(h), b->stream->s);
-      cudaGetLastError();                  /* an error of the program's function isn't the next launch's */
-    } else cudaFree(b->p);
+    cudaFree(b->p);                        /* waits for work that may still use the memory */
   }
   mempool_drop(b->home, &b->home->segments);
   free(b);
@@ -68,7 +76,8 @@ static size_t spare_of(const ty_block *b, char **at) {
 
 void ty_give_back(ty_heap *h, ty_block *b) {
   char *at;
-  const size_t n = spare_of(b, &at);
+  size_t n = spare_of(b, &at);
+  if (n && (b->piece || b->home->source.free) && !at_rest(h, b)) n = 0;
   if (n && !b->piece) { segment_free(h, b); return; }
   ty_block *middle = n && at > b->p ? ty_cut_block(b, (size_t)(at - b->p)) : b, *end = NULL;
   if (!n || !middle || (middle->size > n && !(end = ty_cut_block(middle, n)))) {     /* nothing, or there is no memory for blocks */
@@ -76,11 +85,10 @@ void ty_give_back(ty_heap *h, ty_block *b) {
     ty_list_block(h, b);
     return;
   }
-  ty_cuda_count_sync();
-  cudaStreamSynchronize(b->stream->s);     /* unmapping waits for nothing */
   for (size_t done = 0; done < n; done += b->piece) ty_vmm_unmap(at + done, b->piece);
   count_reserved(h, b, at, -(long long)n);
   middle->unmapped = true;
+  middle->used = false;
   if (middle != b) ty_list_block(h, b);
   if (end) ty_list_block(h, end);
   if (middle->after && middle->after->unmapped) ty_join_block(middle);
@@ -182,10 +190,11 @@ static ty_block *unmapped_in_run(ty_block *segment, size_t n, size_t *missing) {
 /* Gives memory to the first bytes of an unmapped block, n or all, and lists them as free. */
 static bool map(ty_heap *h, ty_block *b, size_t n) {
   const size_t size = TY_MIN(b->size, up(n, b->piece));
+  const int gpu = ty_gpu_of(h);
   size_t done = 0;
   if (!may_reserve(h, size) || (size < b->size && !ty_cut_block(b, size))) return false;
-  while (done < size && ty_vmm_map(ty_gpu_of(h), b->p + done, b->piece)) done += b->piece;
-  if (done < size && done > 0 && !ty_cut_block(b, done)) {
+  while (done < size && ty_vmm_map(gpu, b->p + done, b->piece)) done += b->piece;
+  if (done > 0 && (!ty_vmm_open_to(gpu, b->p, done) || (done < size && !ty_cut_block(b, done)))) {
     for (size_t i = 0; i < done; i += b->piece) ty_vmm_unmap(b->p + i, b->piece);
     done = 0;
   }
@@ -195,10 +204,22 @@ static bool map(ty_heap *h, ty_block *b, size_t n) {
     if (rest && rest->unmapped) ty_join_block(b);
     return false;
   }
+  for (int i = 0; i < ty_gpu_count; i++) if (h->readers >> i & 1) ty_vmm_open_to(i, b->p, done);     /* else copies go through the host */
   b->unmapped = false;
   count_reserved(h, b, b->p, (long long)done);
   ty_merge_block(h, b);
   return done == size;
+}
+
+void ty_memory_opens_to(int gpu, int reader) {
+  ty_heap *h = &ty_heaps[gpu];
+  pthread_mutex_lock(&ty_heap_lock);
+  h->readers |= (uint64_t)1 << reader;
+  for (const ty_block *segment = h->segment; segment; segment = segment->later)
+    for (const ty_block *b = segment->piece ? segment : NULL, *first = b; b; b = b->after)
+      if (b->unmapped) first = b->after;
+      else if (!b->after || b->after->unmapped) ty_vmm_open_to(reader, first->p, (size_t)(b->p + b->size - first->p));   /* whole pieces */
+  pthread_mutex_unlock(&ty_heap_lock);
 }
 
 /* A block of at least n bytes of an expandable segment, in no list; NULL: no memory, or *addresses is false. */
@@ -218,7 +239,7 @@ static ty_block *expand(ty_heap *h, bool small, size_t n, ty_stream *s, ty_mempo
     const bool mapped = at && map(h, at, missing);
     if (segment->unmapped && !segment->after) segment_free(h, segment);
     if (!mapped) return NULL;
-    if ((b = ty_find_block(h, small, n, s, home))) return ty_unlist_block(h, b), b;
+    if ((b = ty_find_block(h, small, n, s, home, false))) return ty_unlist_block(h, b), b;
   }
 }
 

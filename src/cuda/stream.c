@@ -127,16 +127,32 @@ ty_status ty_stream_new(ty_ctx *ctx, int gpu, int priority, void **out) {
   return TY_OK;
 }
 
+/* What a program captures of its own accord can't have Tycho's work: nothing would keep the memory for its replays. */
+ty_status ty_stream_accepts(ty_ctx *ctx, const ty_stream *s) {
+  enum cudaStreamCaptureStatus is = cudaStreamCaptureStatusNone;
+  if (!s->external || ty_captures(s->gpu)) return TY_OK;
+  CUDA(ctx, s->gpu, cudaStreamIsCapturing(s->s, &is));
+  if (is == cudaStreamCaptureStatusNone) return TY_OK;
+  return ty_error(ctx, "ExternalStream: the program is capturing this stream; tensors' work is captured by cuda.graph and compile alone");
+}
+
 ty_status ty_stream_external(ty_ctx *ctx, int gpu, void *raw, void **out) {
+  ty_stream given = {.s = raw, .gpu = gpu, .external = true};
+  cudaEvent_t probe;
   TY_TRY(ty_refuse_capture(ctx, "ExternalStream: called"));
   CUDA(ctx, gpu, ty_cuda_use(gpu));
-  const cudaError_t e = cudaStreamQuery(raw);
-  if (e != cudaSuccess && e != cudaErrorNotReady) return ty_cuda_fail(ctx, e, "ExternalStream", gpu);
+  TY_TRY(ty_stream_accepts(ctx, &given));
+  CUDA(ctx, gpu, cudaEventCreateWithFlags(&probe, cudaEventDisableTiming));
+  const cudaError_t e = cudaEventRecord(probe, raw);     /* refuses the stream of another GPU */
+  cudaEventDestroy(probe);
+  if (e != cudaSuccess) return ty_cuda_fail(ctx, e, "ExternalStream", gpu);
   pthread_mutex_lock(&lock);
   ty_stream *s = externals[gpu];
   while (s && s->s != raw) s = s->next;
   if (!s && (s = ty_malloc(sizeof *s))) {
-    *s = (ty_stream){.s = raw, .gpu = gpu, .external = true, .next = externals[gpu]};
+    *s = given;
+    if (give_tickets(s) != cudaSuccess) cudaGetLastError();        /* each launch makes its own */
+    s->next = externals[gpu];
     externals[gpu] = s;
   }
   if (s) atomic_fetch_add(&s->holders, 1);

@@ -10,9 +10,8 @@ ty_status ty_user_kernel(ty_ctx *ctx, int gpu, const char *source, void **out) {
 }
 
 ty_status ty_user_launch(ty_ctx *ctx, int gpu, void *kernel, const ty_gpu_launch *l) {
-  ty_stream *s = ty_stream_of(ctx, gpu);
-  CUDA(ctx, gpu, ty_cuda_use(gpu));
-  TY_TRY(ty_cuda_reported(ctx, gpu));
+  ty_stream *s;
+  TY_TRY(ty_cuda_enter(ctx, gpu, &s));
   for (int i = 0; i < l->nt; i++) ty_cuda_uses(s, l->t[i]->storage);
   return ty_cuda_sent(ctx, l->name, gpu, ty_rtc_launch(kernel, l->grid, l->block, l->args, l->size, s->s));
 }

@@ -10,7 +10,7 @@
 
 #define DRIVER(X) \
   X(cuMemGetAllocationGranularity) X(cuMemAddressReserve) X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) \
-  X(cuMemSetAccess)
+  X(cuMemSetAccess) X(cuDeviceGet) X(cuDeviceGetAttribute)
 #define POINTER(f) static __typeof__(&f) p_##f;
 DRIVER(POINTER)
 
@@ -31,9 +31,13 @@ char *ty_vmm_reserve(int gpu, size_t n, size_t piece) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   const CUmemAllocationProp what = on(gpu);
   CUdeviceptr p = 0;
+  CUdevice device;
   size_t unit;
+  int can = 0;
   pthread_once(&once, open_driver);
-  if (!there || p_cuMemGetAllocationGranularity(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS) return NULL;
+  if (!there || p_cuDeviceGet(&device, gpu) != CUDA_SUCCESS) return NULL;
+  p_cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device);
+  if (!can || p_cuMemGetAllocationGranularity(&unit, &what, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS) return NULL;
   if (piece % unit) return NULL;
   return p_cuMemAddressReserve(&p, n, piece, 0, 0) == CUDA_SUCCESS ? (char *)(uintptr_t)p : NULL;
 }
@@ -42,21 +46,16 @@ void ty_vmm_release(char *p, size_t n) { p_cuMemAddressFree((CUdeviceptr)(uintpt
 
 bool ty_vmm_map(int gpu, char *p, size_t n) {
   const CUmemAllocationProp what = on(gpu);
-  const CUdeviceptr at = (CUdeviceptr)(uintptr_t)p;
-  CUmemAccessDesc access[TY_MAXGPU];
   CUmemGenericAllocationHandle memory;
-  size_t count = 0;
-  for (int i = 0; i < ty_gpu_count; i++) {
-    int can = i == gpu;
-    if (!can && cudaDeviceCanAccessPeer(&can, i, gpu) != cudaSuccess) { cudaGetLastError(); can = 0; }
-    if (can) access[count++] = (CUmemAccessDesc){{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = i}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  }
   if (p_cuMemCreate(&memory, n, &what, 0) != CUDA_SUCCESS) return false;
-  const bool mapped = p_cuMemMap(at, n, 0, memory, 0) == CUDA_SUCCESS;
+  const bool mapped = p_cuMemMap((CUdeviceptr)(uintptr_t)p, n, 0, memory, 0) == CUDA_SUCCESS;
   p_cuMemRelease(memory);
-  if (mapped && p_cuMemSetAccess(at, n, access, count) == CUDA_SUCCESS) return true;
-  if (mapped) p_cuMemUnmap(at, n);
-  return false;
+  return mapped;
+}
+
+bool ty_vmm_open_to(int gpu, char *p, size_t n) {
+  const CUmemAccessDesc access = {{.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = gpu}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  return p_cuMemSetAccess((CUdeviceptr)(uintptr_t)p, n, &access, 1) == CUDA_SUCCESS;
 }
 
 void ty_vmm_unmap(char *p, size_t n) { p_cuMemUnmap((CUdeviceptr)(uintptr_t)p, n); }
