@@ -9635,6 +9635,46 @@ function tycho.enable_grad(fn, ...) end
 function tycho.promote_types(a, b) end
 
 tycho.backends = {}
+tycho.backends.cudnn = {}
+--- cuDNN's version as a number, 91900 for 9.19; nil without a GPU.
+function tycho.backends.cudnn.version() end
+
+--- Whether there is a GPU; if not, false and the reason.
+function tycho.backends.cudnn.is_available() end
+
+--- `({benchmark=, deterministic=, allow_tf32=}, fn, ...)` calls fn(...) with these switches, and gives its results.
+---@param fn any
+function tycho.backends.cudnn.flags(fn, ...) end
+
+tycho.backends.cuda = {}
+--- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
+function tycho.backends.cuda.cudnn_sdp_enabled() end
+
+--- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
+function tycho.backends.cuda.flash_sdp_enabled() end
+
+--- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
+function tycho.backends.cuda.math_sdp_enabled() end
+
+--- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
+function tycho.backends.cuda.mem_efficient_sdp_enabled() end
+
+--- `(on)` Sets whether scaled_dot_product_attention may go that way, a boolean.
+---@param on any
+function tycho.backends.cuda.enable_cudnn_sdp(on) end
+
+--- `(on)` Sets whether scaled_dot_product_attention may go that way, a boolean.
+---@param on any
+function tycho.backends.cuda.enable_flash_sdp(on) end
+
+--- `(on)` Sets whether scaled_dot_product_attention may go that way, a boolean.
+---@param on any
+function tycho.backends.cuda.enable_math_sdp(on) end
+
+--- `(on)` Sets whether scaled_dot_product_attention may go that way, a boolean.
+---@param on any
+function tycho.backends.cuda.enable_mem_efficient_sdp(on) end
+
 tycho.backends.mps = {}
 --- For programs that ask: there are no GPUs but CUDA's.
 function tycho.backends.mps.is_available() end
@@ -10425,6 +10465,12 @@ function tycho.nn.RNN:flatten_parameters() end
 ---@param n any
 ---@param options? table
 function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
+
+tycho.nn.attention = {}
+--- `(backends, fn, ...)` calls fn(...) with these ways of attention alone, and gives its results. backends: one of SDPBackend, or a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too.
+---@param backends any
+---@param fn any
+function tycho.nn.attention.sdpa_kernel(backends, fn, ...) end
 
 --- Ends the wrapper, and gives the module: gradients are this process's own from now on. Until then a module that was wrapped exchanges its gradients, also where the wrapper isn't used any more; one that is wrapped again, in the newest wrapper only.
 function tycho.nn.parallel.DistributedDataParallel:unwrap() end
@@ -11282,6 +11328,9 @@ function tycho.cuda.current_stream(i) end
 --- Whether there is a GPU; if not, false and the reason.
 function tycho.cuda.is_available() end
 
+--- Whether the GPU library has been opened, which the first use of a GPU does.
+function tycho.cuda.is_initialized() end
+
 --- The number of GPUs.
 function tycho.cuda.device_count() end
 
@@ -11377,30 +11426,12 @@ function classes.Event:query() end
 --- whether the event has occurred; elapsed_time(other): milliseconds from this event to the other, both made with enable_timing.
 function classes.Event:elapsed_time() end
 
---- `({enable_timing=false})` a mark in a stream's work, on the current device.
+--- `({enable_timing=false, blocking=false})` a mark in a stream's work, on the current device. blocking: a host that waits for it sleeps rather than spin.
 ---@param options? table
 ---@return tycho.Event
 function tycho.cuda.Event(options) end
 
---- the host waits for all of the stream's work; query(): whether all of it is done.
-function classes.Stream:synchronize() end
-
---- the host waits for all of the stream's work; query(): whether all of it is done.
-function classes.Stream:query() end
-
---- `(e)` Makes later work of this stream wait for the event.
----@param e any
-function classes.Stream:wait_event(e) end
-
---- `(e)` Records an event, by default a new one, in this stream, and returns it.
----@param e any
-function classes.Stream:record_event(e) end
-
---- `(other)` Makes later work of this stream wait for the other stream's present work.
----@param other any
-function classes.Stream:wait_stream(other) end
-
---- `(device=, {priority=0})` a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0.
+--- `(device=, {priority=0})` a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0. Its fields: device, priority.
 ---@param device? any
 ---@param options? table
 ---@return tycho.Stream
@@ -11410,9 +11441,6 @@ function tycho.cuda.Stream(device, options) end
 ---@param handle any
 ---@param device? any
 function tycho.cuda.ExternalStream(handle, device) end
-
---- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries called through the FFI.
-function classes.Stream:cuda_stream() end
 
 --- `(device)` The stream that is a device's current one initially.
 ---@param device any

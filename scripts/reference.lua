@@ -26,7 +26,7 @@ local SECTIONS = {
   {"Autograd", "autograd", "autograd_functional", "recompute"},
   {"Modules as functions", "func", "vmap"},
   {"Modules", "nn/module", "nn/copy", "nn/hooks", "nn/states", "nn/moves"},
-  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/losses", "nn/grad", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/parallel"},
+  {"Layers", "nn/layer", "nn/init", "nn/dicts", "nn/plain", "nn/losses", "nn/grad", "nn/adaptive_softmax", "nn/lazy", "nn/rnn", "nn/transformer", "nn/attention", "nn/parallel"},
   {"nn.utils", "nn/utils", "nn/sequences", "nn/normalized", "nn/parametrize", "nn/orthogonal", "nn/prune"},
   {"nn.init", "nn/init_functions"},
   {"Optimizers", "optim/init", "optim/optimizer", "optim/state", "optim/lbfgs", "optim/composed", "optim/swa_utils"},

@@ -268,4 +268,50 @@ describe("attention", function()
     end
     assert.is_true((sum / 3000 - plain):abs():max():item() < 0.08)
   end)
+
+  it("goes the ways that are allowed, which agree", function()
+    local SDP, sdpa_kernel, cuda = tycho.nn.attention.SDPBackend, tycho.nn.attention.sdpa_kernel, tycho.backends.cuda
+    local q, k, v = tycho.randn(2, 4, 5, 8):double(), tycho.randn(2, 2, 7, 8):double(), tycho.randn(2, 2, 7, 8):double()
+    local keep, bias = tycho.rand(2, 1, 5, 7):gt(0.3), tycho.randn(5, 7):double()
+    for _, o in ipairs {{}, {is_causal = true}, {attn_mask = keep}, {attn_mask = bias}, {scale = -0.5}} do
+      o.enable_gqa = true
+      local function run(way)
+        local list = {q:clone():requires_grad_(), k:clone():requires_grad_(), v:clone():requires_grad_()}
+        local y = sdpa_kernel(way, function(...) return F.scaled_dot_product_attention(list[1], list[2], list[3], ...) end, o)
+        return y, tycho.grad((y * y):sum(), list)
+      end
+      local want, grads = run {SDP.FLASH_ATTENTION, SDP.CUDNN_ATTENTION}
+      for _, way in ipairs {SDP.MATH, SDP.EFFICIENT_ATTENTION, SDP.CUDNN_ATTENTION} do
+        local y, g = run(way)
+        helper.close(y, want, way, 1e-12)
+        for i = 1, 3 do helper.close(g[i], grads[i], way, 1e-11) end
+      end
+    end
+    -- derivatives of any order, with dropout too
+    local function dropped(a)
+      tycho.manual_seed(3)
+      return F.scaled_dot_product_attention(a, k, k, {dropout_p = 0.3, enable_gqa = true}):sum()
+    end
+    local a = q:clone():requires_grad_()
+    local function twice() return tycho.grad(dropped(a), a, {create_graph = true}):pow(2):sum():backward() end
+    helper.fails("sdpa_kernel('math', fn) has one", twice)
+    assert.is_true(sdpa_kernel("math", tycho.autograd.gradgradcheck, dropped, {a}))
+    -- switches
+    cuda.enable_math_sdp(false)
+    assert.is_true(cuda.flash_sdp_enabled() and not cuda.math_sdp_enabled())
+    sdpa_kernel({"math", "cudnn"}, function()
+      assert.is_true(cuda.math_sdp_enabled() and cuda.cudnn_sdp_enabled() and not cuda.mem_efficient_sdp_enabled())
+    end)
+    assert.is_true(cuda.flash_sdp_enabled() and cuda.mem_efficient_sdp_enabled() and not cuda.math_sdp_enabled())
+    cuda.enable_flash_sdp(false)
+    cuda.enable_mem_efficient_sdp(false)
+    helper.fails("are all switched off", F.scaled_dot_product_attention, q, q, q)
+    for _, way in ipairs {"flash", "mem_efficient", "math"} do cuda["enable_" .. way .. "_sdp"](true) end
+    helper.fails("sdpa_kernel: argument 1 must be one of SDPBackend, or a list", sdpa_kernel, "fast", print)
+    helper.fails("sdpa_kernel: argument 1", sdpa_kernel, {}, print)
+    helper.fails("sdpa_kernel: argument 2 must be a function", sdpa_kernel, SDP.MATH)
+    helper.fails("no 'FAST_ATTENTION'", function() return SDP.FAST_ATTENTION end)
+    helper.fails("argument 1 must be a boolean", cuda.enable_flash_sdp, 1)
+    assert.is_true(pcall(sdpa_kernel, "math", error) == false and cuda.flash_sdp_enabled())
+  end)
 end)

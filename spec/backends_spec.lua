@@ -17,6 +17,15 @@ describe("backends", function()
     assert.same({true, false}, {b.cuda.matmul.allow_tf32, b.cudnn.allow_tf32})
     b.cuda.allow_tf32 = false
     assert.equal("highest", tycho.get_float32_matmul_precision())
+    assert.equal(7, b.cudnn.flags({deterministic = true, benchmark = true}, function(x)
+      assert.is_true(b.cudnn.deterministic and b.cudnn.benchmark and b.cudnn.enabled)
+      return x
+    end, 7))
+    fails("must be a boolean, got 1", b.cudnn.flags, {deterministic = 1}, print)
+    fails("backends.cudnn has no 'benchmarc'", b.cudnn.flags, {benchmarc = true}, print)
+    fails("boom", b.cudnn.flags, {benchmark = true}, function() error("boom", 0) end)
+    assert.is_false(b.cudnn.deterministic or b.cudnn.benchmark)
+    assert.equal(tycho.cuda.is_available(), b.cudnn.is_available())
     fails("backends.cudnn.conv can't be set", function() b.cudnn.conv = "tf32" end)
     b.cuda.matmul.allow_fp16_reduced_precision_reduction = false
     fails("backends.cuda.matmul.allow_bf16_reduced_precision_reduction must be false, got true", function()

@@ -243,6 +243,12 @@ describe("cuda", function()
     tycho.cuda.current_stream():wait_stream(s)
     helper.close(y:cpu(), tycho.full({3}, 2))
     assert.equal("userdata", type(s:cuda_stream()))
+    assert.same({-1, 0, 0}, {s.priority, tycho.cuda.Stream().priority, tycho.cuda.current_stream().priority})
+    assert.is_true(tycho.cuda.is_initialized())
+    local waited = tycho.cuda.Event {enable_timing = true, blocking = true}
+    waited:record()
+    waited:synchronize()
+    assert.is_true(waited:query())
     -- a stream by its handle, whoever made it
     local ffi, cuda = require "ffi", tycho.cuda
     local outer = cuda.ExternalStream(s:cuda_stream())

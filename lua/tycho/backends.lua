@@ -5,9 +5,11 @@
 --                        (cuda.matmul.allow_tf32: products alone, cudnn.allow_tf32: convolutions alone; as words, "tf32" or "ieee":
 --                        cuda.matmul.fp32_precision, cudnn.conv.fp32_precision)
 --   fp32_precision       the same word for both
+--   cudnn.enabled        always true
 --   cuda.matmul.allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction, allow_fp16_accumulation
 --                        always false: products of 16-bit numbers are summed in float32
 local core = require "tycho.core"
+local modes = require "tycho.modes"
 local options = require "tycho.options"
 local fail = options.fail
 
@@ -28,7 +30,10 @@ local function precision(of)
   return {get = function() return on.get() and "tf32" or "ieee" end, set = function(v) on.set(v == "tf32") end,
     fits = function(v) return v == "tf32" or v == "ieee" end, needs = "'tf32' or 'ieee'"}
 end
-local never = {get = function() return false end, set = function() end, fits = function(v) return v == false end, needs = "false"}
+local function fixed(value)
+  return {get = function() return value end, set = function() end, fits = function(v) return v == value end, needs = tostring(value)}
+end
+local never = fixed(false)
 
 -- A table whose fields are switches; more: such tables within it.
 local function switches(name, list, more)
@@ -48,12 +53,45 @@ local function switches(name, list, more)
     end})
 end
 
+-- Functions beside the switches.
+local M
+local cudnn, cuda = {}, {}
+-- cuDNN's version as a number, 91900 for 9.19; nil without a GPU.
+function cudnn.version() return core.gpu.dnn_version() end
+-- Whether there is a GPU; if not, false and the reason.
+function cudnn.is_available() return core.gpu.is_available() end
+-- flags({benchmark=, deterministic=, allow_tf32=}, fn, ...): calls fn(...) with these switches, and gives its results.
+function cudnn.flags(o, fn, ...)
+  if not modes.callable(fn) then fail("backends.cudnn.flags: argument 2 must be a function, got %s", options.shown(fn)) end
+  if type(o) ~= "table" then fail("backends.cudnn.flags: argument 1 must be a table of switches, got %s", options.shown(o)) end
+  local before = {}
+  for k in pairs(o) do before[k] = M.cudnn[k] end
+  local function set(values) for k, v in pairs(values) do M.cudnn[k] = v end end
+  return options.finally(function() set(before) end, function(...)
+    set(o)
+    return fn(...)
+  end, ...)
+end
+for _, way in ipairs {"flash", "mem_efficient", "cudnn", "math"} do
+  local one = switch {way .. "_sdp"}
+  -- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
+  cuda[way .. "_sdp_enabled"] = function() return one.get() end
+  -- Sets whether scaled_dot_product_attention may go that way, a boolean.
+  cuda["enable_" .. way .. "_sdp"] = function(on)
+    if type(on) ~= "boolean" then fail("enable_%s_sdp: argument 1 must be a boolean, got %s", way, options.shown(on)) end
+    one.set(on)
+  end
+end
+
 local products, convolutions = "allow_tf32", "conv_tf32"
-return switches("backends", {fp32_precision = precision {products, convolutions}}, {
-  cudnn = switches("backends.cudnn", {benchmark = switch {"cudnn_benchmark"}, deterministic = switch {"cudnn_deterministic"},
-    allow_tf32 = switch {convolutions}}, {conv = switches("backends.cudnn.conv", {fp32_precision = precision {convolutions}})}),
-  cuda = switches("backends.cuda", {allow_tf32 = switch {products, convolutions}}, {
-    matmul = switches("backends.cuda.matmul", {allow_tf32 = switch {products}, fp32_precision = precision {products},
-      allow_fp16_reduced_precision_reduction = never, allow_bf16_reduced_precision_reduction = never, allow_fp16_accumulation = never})}),
+local own = {benchmark = switch {"cudnn_benchmark"}, deterministic = switch {"cudnn_deterministic"}, allow_tf32 = switch {convolutions},
+  enabled = fixed(true)}
+cudnn.conv = switches("backends.cudnn.conv", {fp32_precision = precision {convolutions}})
+cuda.matmul = switches("backends.cuda.matmul", {allow_tf32 = switch {products}, fp32_precision = precision {products},
+  allow_fp16_reduced_precision_reduction = never, allow_bf16_reduced_precision_reduction = never, allow_fp16_accumulation = never})
+M = switches("backends", {fp32_precision = precision {products, convolutions}}, {
+  cudnn = switches("backends.cudnn", own, cudnn),
+  cuda = switches("backends.cuda", {allow_tf32 = switch {products, convolutions}}, cuda),
   -- For programs that ask: there are no GPUs but CUDA's.
   mps = {is_available = function() return false end, is_built = function() return false end}})
+return M

@@ -16,6 +16,8 @@ for name, f in pairs(require "tycho.cuda_memory") do cuda[name] = f end
 
 -- Whether there is a GPU; if not, false and the reason.
 function cuda.is_available() return gpu.is_available() end
+-- Whether the GPU library has been opened, which the first use of a GPU does.
+function cuda.is_initialized() return gpu.opened() end
 -- The number of GPUs.
 function cuda.device_count() return gpu.device_count() end
 -- The number of the current GPU, from 0.
@@ -117,13 +119,18 @@ end
 gpu.event_meta.__index = fields(Event, "an event")
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
 
--- Event{enable_timing=false}: a mark in a stream's work, on the current device.
-function cuda.Event(o) return gpu.event_new(options.fill("Event", o, {enable_timing = false}).enable_timing) end
+-- Event{enable_timing=false, blocking=false}: a mark in a stream's work, on the current device. blocking: a host that waits for it sleeps
+-- rather than spin.
+function cuda.Event(o)
+  o = options.fill("Event", o, {enable_timing = false, blocking = false})
+  return gpu.event_new(o.enable_timing, nil, o.blocking)
+end
 
 ---- streams ----
 -- synchronize(): the host waits for all of the stream's work; query(): whether all of it is done.
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}
-gpu.stream_meta.__index = fields(Stream, "a stream")
+local of_stream = fields(Stream, "a stream")
+gpu.stream_meta.__index = function(s, k) if k == "priority" then return gpu.stream_priority(s) else return of_stream(s, k) end end
 gpu.stream_meta.__tostring = function(s) return "stream of cuda:" .. gpu.device_of(s) end
 gpu.stream_meta.__eq = gpu.same
 -- Makes later work of this stream wait for the event.
@@ -138,6 +145,7 @@ end
 function Stream:wait_stream(other) gpu.event_wait(other:record_event(), self) end
 
 -- Stream(device=, {priority=0}): a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0.
+-- Its fields: device, priority.
 function cuda.Stream(device, o)
   if type(device) == "table" then device, o = nil, device end
   if type(o) == "number" then o = {priority = o} end

@@ -12,6 +12,7 @@
 typedef struct {
   bool deterministic;                  /* the same bits for the same inputs, always */
   bool cudnn_benchmark, cudnn_deterministic;   /* choose plans by timing; only plans whose results repeat */
+  bool flash_sdp, mem_efficient_sdp, math_sdp, cudnn_sdp;      /* the ways that attention may take */
   bool allow_tf32, conv_tf32;          /* TF32 in float32 products; in float32 convolutions */
   bool refuse_sync, warn_sync;         /* a copy or read that waits for the device is an error; gives a warning */
   bool memory_history;                 /* blocks of memory record the line that made them, and the allocator what it does */
@@ -122,7 +123,8 @@ typedef struct {
   void *(*stream_raw)(int gpu, void *stream);                                /* CUDA's handle of the stream */
   ty_status (*stream_synchronize)(ty_ctx *ctx, int gpu, void *stream);
   ty_status (*stream_query)(ty_ctx *ctx, int gpu, void *stream, bool *done);
-  ty_status (*event_new)(ty_ctx *ctx, int gpu, bool timing, void **out);
+  int (*stream_priority)(void *stream);
+  ty_status (*event_new)(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out);   /* blocking: who waits for it sleeps */
   void (*event_free)(void *event);
   ty_status (*event_record)(ty_ctx *ctx, int gpu, void *event, void *stream);
   ty_status (*event_wait)(ty_ctx *ctx, int gpu, void *event, void *stream);   /* stream waits for event */
@@ -153,6 +155,7 @@ typedef struct {
   ty_status (*set_timed_plans)(ty_ctx *ctx, const int64_t *words, size_t n);
   unsigned (*timed_plans_set)(void);          /* how often they were set: older graphs use other plans */
   const char *(*libraries)(void);
+  size_t (*dnn_version)(void);             /* cuDNN's, as 91900; 0: none */
 } ty_gpu;
 
 /* The library's one entry point. Gives NULL, or the reason why there is no device. */

@@ -60,7 +60,7 @@ static int64_t batches_at_once(const ty_k_attention *a) {
 
 static ty_status by_library(ty_call *c, int gpu, const ty_k_attention *a, ty_stream *s, bool *taken) {
   const int64_t batches = a->heads / a->h, n = batches_at_once(a);
-  *taken = n > 0;
+  *taken = n > 0 && ty_core->flags->cudnn_sdp;
   for (int64_t i = 0; i < batches && *taken; i += n) {
     const ty_k_attention b = batches_of(a, i, TY_MIN(n, batches - i));
     TY_TRY(ty_dnn_attend(c, gpu, &b, s, taken));

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include "dnn.h"
 #include "timed_plans.h"
 
 ty_backend ty_gpus[TY_MAXGPU];
@@ -242,7 +243,8 @@ __attribute__((visibility("default"))) const char *ty_cuda_open(const ty_service
     .stream_new = ty_stream_new, .stream_external = ty_stream_external, .can_access_peer = can_access_peer,
     .stream_retain = ty_stream_retain,
     .stream_release = ty_stream_release, .stream_usable = ty_stream_usable, .stream_synchronize = ty_stream_synchronize,
-    .stream_query = ty_stream_query, .event_new = ty_event_new, .event_free = ty_event_free,
+    .stream_query = ty_stream_query, .stream_priority = ty_stream_priority, .dnn_version = ty_dnn_version,
+    .event_new = ty_event_new, .event_free = ty_event_free,
     .event_record = ty_event_record, .event_wait = ty_event_wait, .event_synchronize = ty_event_synchronize,
     .event_query = ty_event_query, .event_elapsed = ty_event_elapsed, .pin = ty_pin, .unpin = ty_unpin,
     .graph_begin = ty_graph_begin, .graph_end = ty_graph_end, .graph_replay = ty_graph_replay,

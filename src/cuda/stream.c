@@ -212,10 +212,12 @@ ty_status ty_stream_query(ty_ctx *ctx, int gpu, void *stream, bool *done) {
   return done_or_error(ctx, gpu, cudaStreamQuery(stream_or_default(gpu, stream)->s), "cudaStreamQuery", done);
 }
 
-ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, void **out) {
+int ty_stream_priority(void *stream) { return ((const ty_stream *)stream)->priority; }
+
+ty_status ty_event_new(ty_ctx *ctx, int gpu, bool timing, bool blocking, void **out) {
   cudaEvent_t e;
   CUDA(ctx, gpu, ty_cuda_use(gpu));
-  CUDA(ctx, gpu, cudaEventCreateWithFlags(&e, timing ? cudaEventDefault : cudaEventDisableTiming));
+  CUDA(ctx, gpu, cudaEventCreateWithFlags(&e, (timing ? 0 : cudaEventDisableTiming) | (blocking ? cudaEventBlockingSync : 0)));
   *out = e;
   return TY_OK;
 }

@@ -17,7 +17,7 @@ static atomic_bool opened;
 static long long garbage;                  /* written once */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static ty_gpu_flags flags;
+static ty_gpu_flags flags = {.flash_sdp = true, .mem_efficient_sdp = true, .math_sdp = true, .cudnn_sdp = true};
 static const ty_services services = {
   .interface = TY_INTERFACE,
   .flags = &flags,
@@ -93,8 +93,9 @@ static int flag(lua_State *L) {
   static const struct { const char *name; bool *at; } booleans[] = {
     {"deterministic", &flags.deterministic}, {"cudnn_benchmark", &flags.cudnn_benchmark},
     {"cudnn_deterministic", &flags.cudnn_deterministic}, {"allow_tf32", &flags.allow_tf32}, {"conv_tf32", &flags.conv_tf32},
-    {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync}, {"warn_sync", &flags.warn_sync},
-    {"memory_history", &flags.memory_history}, {"expandable_segments", &flags.expandable_segments}};
+    {"flash_sdp", &flags.flash_sdp}, {"mem_efficient_sdp", &flags.mem_efficient_sdp}, {"math_sdp", &flags.math_sdp},
+    {"cudnn_sdp", &flags.cudnn_sdp}, {"sync_debug", &flags.sync_debug}, {"refuse_sync", &flags.refuse_sync},
+    {"warn_sync", &flags.warn_sync}, {"memory_history", &flags.memory_history}, {"expandable_segments", &flags.expandable_segments}};
   static const struct { const char *name; double *at; } numbers[] = {
     {"max_split_size", &flags.max_split_size}, {"garbage_collection_threshold", &flags.garbage_collection_threshold},
     {"roundup_power2_divisions", &flags.roundup_power2_divisions}};
@@ -265,6 +266,12 @@ static int recording(lua_State *L) {
   return answer(L, ctx, ty_gpu_library.recording(ctx, lua_toboolean(L, 1)), 0);
 }
 
+static int dnn_version(lua_State *L) {     /* -> a number, or nothing */
+  const size_t n = ty_gpu_available(L) ? ty_gpu_library.dnn_version() : 0;
+  if (n) lua_pushnumber(L, (lua_Number)n);
+  return n > 0;
+}
+
 void ty_open_gpu(lua_State *L) {
   lua_newtable(L);
   static const struct { const char *name; lua_CFunction f; } plain[] = {
@@ -273,7 +280,7 @@ void ty_open_gpu(lua_State *L) {
     {"get_device_properties", get_device_properties}, {"can_device_access_peer", can_device_access_peer},
     {"synchronize", synchronize}, {"sync_count", sync_count},
     {"flag", flag}, {"rng_state", rng_state}, {"range", range},
-    {"moment", moment}, {"recording", recording}, {"timed_plans", timed_plans},
+    {"moment", moment}, {"recording", recording}, {"dnn_version", dnn_version}, {"timed_plans", timed_plans},
     {"set_timed_plans", set_timed_plans}, {"timed_plans_set", timed_plans_set}, {"default_device", default_device}};
   for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++) ty_add(L, plain[i].name, plain[i].f);
   ty_open_gpu_memory(L);

@@ -211,7 +211,7 @@ ty_status ty_stage_begin(lua_State *L, ty_ctx *ctx, int k, size_t most, ty_stage
   *s = (ty_stage){.gpu = k};
   for (int i = 0; i < 2; i++) {
     TY_TRY(ty_empty_pinned(L, ctx, &m, &s->block[i]));
-    TY_TRY(ty_gpu_library.event_new(ctx, k, false, &s->event[i]));
+    TY_TRY(ty_gpu_library.event_new(ctx, k, false, false, &s->event[i]));
   }
   return TY_OK;
 }

@@ -65,6 +65,12 @@ static int stream_raw(lua_State *L) {    /* stream -> CUDA's handle of it */
   return 1;
 }
 
+static int stream_priority(lua_State *L) {
+  const resource *r = resource_at(L, 1, STREAM, "priority");
+  lua_pushinteger(L, r->p ? ty_gpu_library.stream_priority(r->p) : 0);
+  return 1;
+}
+
 static int same(lua_State *L) {          /* two streams: whether they are one */
   const resource *a = resource_at(L, 1, STREAM, "stream"), *b = resource_at(L, 2, STREAM, "stream");
   lua_pushboolean(L, a->gpu == b->gpu && a->p == b->p);
@@ -117,7 +123,7 @@ static int event_new(lua_State *L) {
   int k = ty_gpu_at(L, 2, "Event");
   ty_ctx *ctx = context(L);
   resource *r = resource_new(L, EVENT, k);
-  if (ty_gpu_library.event_new(ctx, k, lua_toboolean(L, 1), &r->p) != TY_OK) return ty_raise(L, ctx);
+  if (ty_gpu_library.event_new(ctx, k, lua_toboolean(L, 1), lua_toboolean(L, 3), &r->p) != TY_OK) return ty_raise(L, ctx);
   r->owned = true;
   return 1;
 }
@@ -166,7 +172,7 @@ static int event_elapsed(lua_State *L) {
 
 void *ty_gpu_mark(ty_ctx *ctx, int k) {
   void *e = NULL;
-  if (ty_gpu_library.capturing() || ty_gpu_library.event_new(ctx, k, true, &e) != TY_OK) return NULL;
+  if (ty_gpu_library.capturing() || ty_gpu_library.event_new(ctx, k, true, false, &e) != TY_OK) return NULL;
   if (ty_gpu_library.event_record(ctx, k, e, ctx->stream[k]) == TY_OK) return e;
   ty_gpu_library.event_free(e);
   return NULL;
@@ -325,6 +331,7 @@ static int resource_gpu(lua_State *L) {
 void ty_open_streams(lua_State *L) {
   static const struct { const char *name; lua_CFunction f; } plain[] = {
     {"stream_synchronize", stream_synchronize}, {"stream_query", stream_query}, {"stream_raw", stream_raw},
+    {"stream_priority", stream_priority},
     {"event_record", event_record}, {"event_wait", event_wait},
     {"event_synchronize", event_synchronize}, {"event_query", event_query}, {"event_elapsed", event_elapsed}, {"capturing", capturing},
     {"graphs", graphs}, {"graph_end", graph_end}, {"graph_replay", graph_replay}, {"graph_reset", graph_reset},

@@ -6,6 +6,7 @@ local core = require "tycho.core"
 local modes = require "tycho.modes"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
+local attention = require "tycho.nn.attention"
 local def, fail, wrap, need, batched, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.batched, lib.NN
 local F = lib.functions
 
@@ -355,8 +356,8 @@ local function with_last(lead, rows, columns)
   return s
 end
 
--- softmax(q k^T * scale + mask) v over (..., L, D). The fused op's memory grows with L only; a float mask that requires grad uses the plain
--- ops instead.
+-- softmax(q k^T * scale + mask) v over (..., L, D). The fused op's memory grows with L only; a float mask that requires grad, and
+-- nn.attention's MATH, use the plain ops instead.
 def("scaled_dot_product_attention",
   "q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false",
   "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, \z
@@ -388,9 +389,12 @@ def("scaled_dot_product_attention",
       end
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
-    if mask and mask.requires_grad and core.is_grad_enabled() then
+    if mask and mask.requires_grad and core.is_grad_enabled() or attention._way() == "math" then
       local root = math.sqrt(math.abs(scale))            -- on both operands: unscaled 16-bit products may overflow
-      local w = lib.attention_weights(ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1)) + mask)
+      local s = ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1))
+      if causal then mask = ops.tril(ops.ones({q.shape[n - 1], k.shape[n - 1]}, {dtype = "bool", device = q.device})) end
+      if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
+      local w = lib.attention_weights(s)
       return ops.matmul(M.to(p > 0 and ops.dropout_mask(w, p) or w, v.dtype), v)
     end
     local lead = leading(q)

@@ -63,7 +63,7 @@ R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, s
   if not recording() then
     return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
   end
-  if dropout > 0 then error("attention: there is no second derivative with dropout", 0) end
+  if dropout > 0 then error("attention: there is no second derivative with dropout; nn.attention.sdpa_kernel('math', fn) has one", 0) end
   local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
   if causal then
     s = ops.masked_fill(s,

@@ -570,5 +570,5 @@ function nn.summary(...) return require("tycho.nn.summary")(...) end
 
 options.told(init, "nn.init")
 return options.told(nn, "nn", "tycho.nn.functional", {
-  DataParallel = "use nn.parallel.DistributedDataParallel, with one process for each GPU",
-  attention = "use nn.functional.scaled_dot_product_attention, with a mask where scores depend on places"}, {grad = "tycho.nn.grad"}, find)
+  DataParallel = "use nn.parallel.DistributedDataParallel, with one process for each GPU"},
+  {grad = "tycho.nn.grad", attention = "tycho.nn.attention"}, find)

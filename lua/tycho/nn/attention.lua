@@ -1,0 +1,46 @@
+-- nn.attention: which ways scaled_dot_product_attention may take.
+--
+-- Idea: the ways are switches of the whole process, as tycho.backends.cuda has them; sdpa_kernel sets them for the length of a call.
+local core = require "tycho.core"
+local modes = require "tycho.modes"
+local options = require "tycho.options"
+local fail = options.fail
+
+local M = {}
+-- The ways. FLASH_ATTENTION and EFFICIENT_ATTENTION are both the library's own fused op, which is the CPU's too; CUDNN_ATTENTION is
+-- cuDNN's, which takes what it can on a GPU; MATH is written out in plain ops: its memory grows with the number of scores, and it has
+-- derivatives of any order, with dropout too.
+M.SDPBackend = options.told({FLASH_ATTENTION = "flash", EFFICIENT_ATTENTION = "mem_efficient", CUDNN_ATTENTION = "cudnn", MATH = "math"},
+  "SDPBackend")
+local WAYS = {"flash", "mem_efficient", "math", "cudnn"}
+local WORDS = "'flash', 'mem_efficient', 'cudnn' or 'math'"
+
+-- Which way attention's Lua half takes: "fused" or "math".
+function M._way()
+  local flag = core.gpu.flag
+  if flag "flash_sdp" or flag "mem_efficient_sdp" then return "fused" end
+  if not flag "math_sdp" then
+    fail("scaled_dot_product_attention: flash, mem_efficient and math are all switched off (backends.cuda.enable_math_sdp)")
+  end
+  return "math"
+end
+
+-- sdpa_kernel(backends, fn, ...): calls fn(...) with these ways of attention alone, and gives its results. backends: one of SDPBackend, or
+-- a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too.
+function M.sdpa_kernel(backends, fn, ...)
+  local list = type(backends) == "table" and backends or {backends}
+  if not modes.callable(fn) then fail("sdpa_kernel: argument 2 must be a function, got %s", options.shown(fn)) end
+  local allowed, before = {}, {}
+  for _, way in ipairs(WAYS) do allowed[way], before[way] = false, core.gpu.flag(way .. "_sdp") end
+  for i = 1, math.max(#list, 1) do
+    if allowed[list[i]] == nil then
+      fail("sdpa_kernel: argument 1 must be one of SDPBackend, or a list: %s, got %s", WORDS, options.shown(list[i]))
+    end
+    allowed[list[i]] = true
+  end
+  allowed.flash = allowed.flash or allowed.cudnn
+  for way, on in pairs(allowed) do core.gpu.flag(way .. "_sdp", on) end
+  return options.finally(function() for way, on in pairs(before) do core.gpu.flag(way .. "_sdp", on) end end, fn, ...)
+end
+
+return options.told(M, "nn.attention")
