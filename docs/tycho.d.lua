@@ -9718,10 +9718,12 @@ function classes.Generator:load_state_dict(d) end
 --- Another generator in the same state.
 function classes.Generator:clone_state() end
 
---- `(grad=, {retain_graph=create_graph, create_graph=false, inputs=})` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. Afterwards the graph's saved tensors are released, unless retain_graph: a second backward that needs them is then an error. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so set their .grad to nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list, leaves or results; only these get gradients.
+--- `(grad=, retain_graph=create_graph, create_graph=false, inputs=)` computes the gradients of x with respect to the leaves that it was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element. Afterwards the graph's saved tensors are released, unless retain_graph: a second backward that needs them is then an error. create_graph: the gradients have a graph of their own, for second derivatives; it holds the leaves, so set their .grad to nil (zero_grad) or use tycho.grad, or the memory is never freed. inputs: a tensor or a list, leaves or results; only these get gradients.
 ---@param grad? any
----@param options? table
-function Tensor:backward(grad, options) end
+---@param retain_graph? any
+---@param create_graph? any
+---@param inputs? any
+function Tensor:backward(grad, retain_graph, create_graph, inputs) end
 
 tycho.autograd = {}
 --- `(outputs, grads?, retain_graph?, create_graph:bool=false, *, inputs?)` backward for several outputs at once; grads: a gradient for each, false or nil for an output of one element.
@@ -11271,15 +11273,23 @@ function classes.GradScaler:state_dict() end
 ---@param d any
 function classes.GradScaler:load_state_dict(d) end
 
---- `({init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true})` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
----@param options? table
+--- `(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true)` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
+---@param init_scale? any
+---@param growth_factor? any
+---@param backoff_factor? any
+---@param growth_interval? any
+---@param enabled? any
 ---@return tycho.GradScaler
-function tycho.amp.GradScaler(options) end
+function tycho.amp.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled) end
 
---- `({init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true})` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
----@param options? table
+--- `(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true)` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
+---@param init_scale? any
+---@param growth_factor? any
+---@param backoff_factor? any
+---@param growth_interval? any
+---@param enabled? any
 ---@return tycho.GradScaler
-function tycho.GradScaler(options) end
+function tycho.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled) end
 
 --- `(fn, {dtype="float16"})` calls fn(), which runs forward, or backward too, and reports how each layer's results and their gradients would suffer in a 16-bit dtype. Gives a report, then fn's results. The report is a list of {name=, kind=, dtype=, activation=, gradient=}, in the order of first use, and prints as a table; activation and gradient hold max and min of |x| (finite, not 0), and the shares of elements too large for the dtype (overflow), or so small that they lose digits or become 0 (underflow); over several calls the worst.
 ---@param fn any
@@ -12557,6 +12567,10 @@ function classes.Distribution:expand(options) end
 ---@param options? table
 function classes.Distribution:enumerate_support(options) end
 
+--- `(on)` whether parameters and values are checked where validate_args isn't given.
+---@param on any
+function classes.Distribution:set_default_validate_args(on) end
+
 --- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, where these exist. Parameters are numbers or tensors, which broadcast; {validate_args = false} skips the check of log_prob's values.
 ---@param loc any
 ---@param scale any
@@ -12683,13 +12697,13 @@ function tycho.distributions.Cauchy(loc, scale) end
 ---@return tycho.Distribution
 function tycho.distributions.Gumbel(loc, scale) end
 
---- `(scale, *, validate_args=true)` HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
+--- `(scale, *, validate_args=nil)` HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
 ---@param scale any
 ---@param options? table
 ---@return tycho.Distribution
 function tycho.distributions.HalfNormal(scale, options) end
 
---- `(scale, *, validate_args=true)` HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
+--- `(scale, *, validate_args=nil)` HalfNormal(scale), HalfCauchy(scale): the absolute values of Normal(0, scale) and Cauchy(0, scale).
 ---@param scale any
 ---@param options? table
 ---@return tycho.Distribution
@@ -13013,11 +13027,23 @@ function tycho.distributions.biject_to(constraint) end
 ---@param constraint any
 function tycho.distributions.transform_to(constraint) end
 
+tycho.distributions.kl = {}
+--- `(P, Q, fn)` makes fn(p, q) the kl_divergence of a p of class P and a q of class Q; it returns a tensor of the shape that both batches broadcast to. It also holds for subclasses for which nothing is registered. Without fn: gives a function that takes fn. The last one registered counts. An error if P or Q isn't a class, or fn can't be called.
+---@param P any
+---@param Q any
+---@param fn any
+function tycho.distributions.kl.register_kl(P, Q, fn) end
+
 --- `(P, Q, fn)` makes fn(p, q) the kl_divergence of a p of class P and a q of class Q; it returns a tensor of the shape that both batches broadcast to. It also holds for subclasses for which nothing is registered. Without fn: gives a function that takes fn. The last one registered counts. An error if P or Q isn't a class, or fn can't be called.
 ---@param P any
 ---@param Q any
 ---@param fn any
 function tycho.distributions.register_kl(P, Q, fn) end
+
+--- `(p, q)` how much is lost, in nats, if q stands for p: a tensor of the shape that both batches broadcast to, infinite where p has values that q never has. An error if no rule is known for their classes.
+---@param p any
+---@param q any
+function tycho.distributions.kl.kl_divergence(p, q) end
 
 --- `(p, q)` how much is lost, in nats, if q stands for p: a tensor of the shape that both batches broadcast to, infinite where p has values that q never has. An error if no rule is known for their classes.
 ---@param p any

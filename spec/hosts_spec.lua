@@ -226,6 +226,42 @@ describe("hosts #cpu", function()
     assert.equal("true\ttrue\nended 0\n", text)
   end)
 
+  it("may call it from finalizers when the Lua state closes, made before it was loaded or after", function()
+    local text = run [[
+      local function at_close(what)
+        local object = newproxy(true)
+        getmetatable(object).__gc = function() what() end
+        return object
+      end
+      local t
+      local function work()
+        collectgarbage()
+        for _ = 1, 20 do t.save("last.safetensors", {a = t.ones(3)}) end
+        local f = t.compile(function(x) return x * 2 end)
+        for _ = 1, 3 do f(t.ones(2)) end
+        coroutine.wrap(function() t.no_grad(t.ones, 2) end)()
+        print(t.load("last.safetensors").a:sum():item(), (t.Generator():draw(t.rand, 3) * 0):sum():item())
+      end
+      KEPT = {at_close(work)}
+      t = require "tycho"
+      KEPT[2] = at_close(work)
+      KEPT[3] = at_close(function() KEPT[4] = at_close(work) end)]]
+    assert.equal(("3\t0\n"):rep(3) .. "ended 0\n", text)
+  end)
+
+  it("may interrupt what a mode's function calls last", function()
+    for _, call in ipairs {"t.no_grad, last", "t.amp.autocast, {dtype = 'bfloat16', device = 'cpu'}, last", "t.scope, last"} do
+      local text = run(([[
+        local t = require "tycho"
+        local a = t.randn(2000, 2000):double()
+        local function last() return a:mm(a) end
+        os.execute("(sleep 0.2; kill -INT " .. io.open("/proc/self/stat"):read "*n" .. ") &")
+        local ok, e = pcall(function(run, ...) while true do run(...) end end, %s)
+        print(ok, tostring(e):match "interrupted!", t.is_grad_enabled(), t.ones(2, 2):mm(t.ones(2, 2)).dtype)]]):format(call))
+      assert.equal("false\tinterrupted!\ttrue\tfloat32\nended 0\n", text, call)
+    end
+  end)
+
   it("may draw numbers in several threads: never the same ones, and a thread that ends leaves nothing behind", function()
     local text = run(STATES .. [[
       local numbers = ffi.new "double[2][20000]"

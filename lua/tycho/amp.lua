@@ -333,12 +333,13 @@ end
 
 options.methods(Scaler, "scaler", function(self) return getmetatable(self) == Scaler end)
 
--- GradScaler{init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true}: scales losses so that 16-bit
+-- GradScaler(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true): scales losses so that 16-bit
 -- gradients don't become 0. Its state lives on the loss's device.
-function amp.GradScaler(o, more)
-  if type(o) == "string" then o = more end                       -- PyTorch's device argument; the state is on the loss's device
-  o = fill("GradScaler", o,
-    {init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000, enabled = true, device = false})
+function amp.GradScaler(...)
+  -- a string is PyTorch's device argument; the state is on the loss's device
+  local first = select("#", ...) > 0 and type((...)) == "string" and 2 or 1
+  local o = options.arguments("GradScaler", "init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true, \z
+    device=nil", select(first, ...))
   for _, k in ipairs {"init_scale", "growth_factor", "backoff_factor", "growth_interval"} do check_setting("GradScaler", k, o[k]) end
   if type(o.enabled) ~= "boolean" then fail("GradScaler: enabled must be true or false, got %s", options.shown(o.enabled)) end
   return setmetatable({_enabled = o.enabled, _init_scale = o.init_scale, _init_growth = 0,

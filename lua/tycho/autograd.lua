@@ -49,14 +49,14 @@ local function onto(who, outputs, grads, inputs, retain, create)
   end
 end
 
--- backward(grad=, {retain_graph=create_graph, create_graph=false, inputs=}): computes the gradients of x with respect to the leaves that it
+-- backward(grad=, retain_graph=create_graph, create_graph=false, inputs=): computes the gradients of x with respect to the leaves that it
 -- was made from and adds them to their .grad. grad: the gradient of x itself, of its shape; it may be left out where x has one element.
 -- Afterwards the graph's saved tensors are released, unless retain_graph: a second backward that needs them is then an error. create_graph:
 -- the gradients have a graph of their own, for second derivatives; it holds the leaves, so set their .grad to nil (zero_grad) or use
 -- tycho.grad, or the memory is never freed.
 -- inputs: a tensor or a list, leaves or results; only these get gradients.
 M.backward = core.define("backward",
-  "x, grad:tensor?, *, retain_graph:any?, create_graph:bool=false, inputs:any?",
+  "x, grad:tensor?, retain_graph:any?, create_graph:bool=false, inputs:any?",
   function(x, grad, retain, create, inputs) onto("backward", {x}, {grad or false}, inputs, retain, create) end)
 -- A gradient for each output, or false.
 local function by_output(who, grads, outputs)
@@ -219,11 +219,13 @@ function autograd.graph.saved_tensors_hooks(pack, unpack, fn, ...)
     elseif type(v) == "table" then for _, part in pairs(v) do if core.is_tensor(part) then core.keep(part) end end end
     return v
   end, unpack}
-  local before = core.saved_hooks(hooks)
-  return finally(function()
+  local before
+  local function restore()
     core.saved_hooks(before or false)
     return hooks                                         -- the core doesn't keep them alive; this does
-  end, fn, ...)
+  end
+  before = core.saved_hooks(hooks)
+  return finally(restore, fn, ...)
 end
 
 local ON_CPU = {pin_memory = true}

@@ -187,7 +187,9 @@ function Manager:steps() return core.checkpoints(self.dir) end
 ---- restoring ----
 local function read(self, step)
   local tensors, text = core.read_safetensors(path_of(self, step), true)
-  local value = saving.value(core.json_decode(text or "null"), tensors)
+  local parsed, tree = pcall(core.json_decode, text or "null")
+  if not parsed then error(tree ~= nil and tostring(tree):find "json_decode" and path_of(self, step) .. ": " .. tree or tree, 0) end
+  local value = saving.value(tree, tensors)
   if type(value) ~= "table" or type(value.states) ~= "table" or type(value.values) ~= "table" or
       type(value.generators) ~= "table" then
     error(path_of(self, step) .. ": not a checkpoint", 0)
@@ -257,7 +259,7 @@ function Manager:restore(step, members)
   local failed = finish(self)
   if failed then io.stderr:write(failed, "\n") end
   local ok, value = pcall(read, self, step)
-  if not ok then fail("restore: " .. options.bare(value):gsub("^load: ", "")) end
+  if not ok then fail(type(value) == "string" and "restore: " .. options.bare(value):gsub("^load: ", "") or value) end
   local fine, a, b = pcall(load_into, value, members, path_of(self, step))
   if not fine then fail(options.bare(a)) end
   return a, b
@@ -277,6 +279,8 @@ function Manager:restore_latest(members)
       if not fine then fail(options.bare(a)) end
       return a, b
     end
+    -- damage names the file; an interrupt or a lack of memory doesn't
+    if type(value) ~= "string" or not value:find(path_of(self, step), 1, true) then error(value, 0) end
     last = options.bare(value):gsub("^load: ", "")
     io.stderr:write("checkpoint: ", last, "; trying the checkpoint before it\n")
   end

@@ -463,7 +463,8 @@ function Compiled:report()
       out[#out + 1] = {calls = way.calls, compiled = true, steps = program.steps(v.program, n), kernels = program.kernels(v.program, n),
         nodes = way.nodes, backward = way.part and outside.report(way.part)}
     end
-    if #numbers == 0 then out[#out + 1] = {calls = v.calls, compiled = false, why = self.why} end
+    if #numbers == 0 then out[#out + 1] = {calls = v.calls, compiled = false,
+      why = self.why or next(v.ways) and "hooks, or an optimizer's parameters or state, have changed since it was recorded"} end
   end
   for why, calls in pairs(self.refused) do out[#out + 1] = {calls = calls, compiled = false, why = why} end
   for _, of in ipairs(self.leaves and self.leaves:report() or {}) do out[#out + 1] = of end

@@ -177,8 +177,9 @@ cuda._streams = {}
 function cuda.device(device, fn, ...)
   if type(fn) ~= "function" then fail("device: argument 2 must be a function, got " .. type(fn)) end
   local before = gpu.current_device()
+  local function restore() gpu.set_device(before) end
   gpu.set_device(device)
-  return options.finally(function() gpu.set_device(before) end, fn, ...)
+  return options.finally(restore, fn, ...)
 end
 -- Whether a graph is being recorded.
 function cuda.is_current_stream_capturing() return gpu.capturing() end
@@ -187,13 +188,15 @@ function cuda.is_current_stream_capturing() return gpu.capturing() end
 function cuda.stream(s, fn, ...)
   if not modes.callable(fn) then fail("stream: argument 2 must be a function, got " .. type(fn)) end
   if s == nil then return fn(...) end
-  local before, device = gpu.set_stream(s), gpu.current_device()
-  gpu.set_device(gpu.device_of(s))
-  return options.finally(function()
+  local before, device = nil, gpu.current_device()
+  local function restore()
     gpu.set_device(device)
     gpu.set_stream(before)
     return s                                             -- keeps s alive until here
-  end, fn, ...)
+  end
+  before = gpu.set_stream(s)
+  gpu.set_device(gpu.device_of(s))
+  return options.finally(restore, fn, ...)
 end
 
 ---- graphs ----
@@ -253,7 +256,7 @@ function cuda.graph(o, fn, ...)
     collectgarbage()
     gpu.empty_cache()
   end
-  return finish(gpu.graph_begin(nil, beside), pool, old, pcall(fn, ...))
+  return finish(gpu.graph_begin(nil, beside), pool, old, pcall(options.run, fn, ...))
 end
 
 ---- kernels of the program's own ----

@@ -150,12 +150,13 @@ end
 function cuda.use_mem_pool(pool, fn, ...)
   options.expect("use_mem_pool", 1, pool, is_pool(pool), "a MemPool")
   if not modes.callable(fn) then fail("use_mem_pool: argument 2 must be a function, got " .. type(fn)) end
-  local held = pool.held
-  local before = gpu.use_mempool(held)
-  return options.finally(function()
+  local held, before = pool.held, nil
+  local function restore()
     gpu.use_mempool(before)
     return held                                          -- keeps it alive until here
-  end, fn, ...)
+  end
+  before = gpu.use_mempool(held)
+  return options.finally(restore, fn, ...)
 end
 
 ---- history ----

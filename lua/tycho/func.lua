@@ -69,13 +69,14 @@ function func.functional_call(net, tensors, ...)
   for _, p in ipairs(o.strict and places or {}) do
     if new_at(p) == nil then fail("functional_call: '%s' isn't given, and strict = true", p[4]) end
   end
-  for _, p in ipairs(places) do
-    local new = new_at(p)
-    if new ~= nil then p[1][p[2]] = new end
-  end
-  return options.finally(function()
-    for _, p in ipairs(places) do p[1][p[2]] = p[3] end
-  end, net, unpack(args, 1, args.n))
+  local function restore() for _, p in ipairs(places) do p[1][p[2]] = p[3] end end
+  return options.finally(restore, function(...)
+    for _, p in ipairs(places) do
+      local new = new_at(p)
+      if new ~= nil then p[1][p[2]] = new end
+    end
+    return net(...)
+  end, unpack(args, 1, args.n))
 end
 
 -- Argument n with fn(x) in place of each tensor x; raises if it contains anything but floating tensors.

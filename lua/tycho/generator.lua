@@ -23,8 +23,9 @@ end
 function Generator:draw(fn, ...)
   if type(fn) ~= "function" then fail("draw: argument 1 must be a function, got %s", options.shown(fn)) end
   if self.device == "cpu" then
+    local function ended() core.draw_end(self._state) end
     core.draw_begin(self._state)
-    return options.finally(function() core.draw_end(self._state) end, fn, ...)
+    return options.finally(ended, fn, ...)
   end
   local on = {device = self.device}
   local before = core.ops.rng_state(on)
@@ -101,4 +102,4 @@ local function seed_of(who, o)
   return of(who, o.generator, "cpu"):draw(core.ops.randint, 0, 2 ^ 52, {1}, {device = "cpu"}):item()
 end
 
-return {Generator = setmetatable({}, {__call = new}), seed_of = seed_of, drawing = drawing}
+return {Generator = setmetatable({}, {__call = new}), is_generator = is_generator, seed_of = seed_of, drawing = drawing}

@@ -6,9 +6,17 @@ local ffi = require "ffi"
 
 -- OpenMP's idle threads spin before they sleep. libgomp's default spin time is so long that it slows down whatever else runs: a small
 -- training step took twice its time, and two processes on the same cores thirty times. libgomp reads the setting when it is loaded,
--- together with the core, so nothing may require the core before this function does. A setting of the user's own stands.
+-- together with the core, so nothing may require the core before this function does. A setting of the user's own stands; and the
+-- environment of a process with other threads, which may be reading it, is left alone.
+local function has_threads()
+  local f = io.open "/proc/self/stat"
+  if not f then return false end
+  local threads = f:read("*a"):match("^.*%) %a" .. (" %-?%d+"):rep(16) .. " (%d+)")
+  f:close()
+  return threads ~= "1"
+end
 local function load_core()
-  if os.getenv("GOMP_SPINCOUNT") or os.getenv("OMP_WAIT_POLICY") then return require "tycho.core" end
+  if os.getenv("GOMP_SPINCOUNT") or os.getenv("OMP_WAIT_POLICY") or has_threads() then return require "tycho.core" end
   pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite); int unsetenv(const char *name);")
   pcall(function() ffi.C.setenv("GOMP_SPINCOUNT", "2000", 1) end)
   local ok, core = pcall(require, "tycho.core")

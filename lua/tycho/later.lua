@@ -5,6 +5,7 @@
 -- Invariants: lists only say where to look first; a name on no list is looked for in every file before it counts as missing
 -- (spec/later_spec.lua compares lists and files). A file that fails to load leaves nothing behind, and is read again.
 local ffi = require "ffi"
+local io = io
 local later = {}
 
 local ours = {}                     -- this library's modules by name

@@ -22,9 +22,10 @@ end})
 -- compiled call that runs; of checkpoints first_run, recomputing, and unseen: their first run records no gradients whatever mode the
 -- function sets, so where it is recorded or compared, the record can't show that mode.
 local function during(values, fn, ...)
+  local function done() open = core.extent_end(values) end
   setmetatable(values, {__index = core.extent()})
   open = core.extent_begin(values)
-  return options.finally(function() open = core.extent_end(values) end, fn, ...)
+  return options.finally(done, fn, ...)
 end
 
 local modes = {callable = callable, now = now, during = during}
@@ -35,20 +36,22 @@ end
 local function under(on, name)
   return function(fn, ...)
     if not callable(fn) then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
-    return restore(modes.set_grad_enabled(on), pcall(fn, ...))
+    return restore(modes.set_grad_enabled(on), pcall(options.run, fn, ...))
   end
 end
 
 -- autocast({cpu =, cuda =}): sets the dtype that autocast computes in on these kinds of device (false: off); gives the previous settings.
-local function autocast(state)
-  local was = {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
+local function autocast(state, was)
+  was = was or {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
   for kind, dtype in pairs(state or {}) do core.autocast(kind == "cuda", dtype or nil) end
   return was
 end
 -- fn(...) under such settings.
 local function autocasting(state, fn, ...)
-  local was = autocast(state)
-  return options.finally(function() autocast(was) end, fn, ...)
+  local was = autocast()
+  local function done() autocast(was, was) end
+  autocast(state, was)
+  return options.finally(done, fn, ...)
 end
 
 -- fn(...), of which a checkpoint around it keeps no results (core.recall).
@@ -64,8 +67,10 @@ end
 -- fn(...) where only the outermost `level` of the vmaps run that do here.
 function modes.at_level(level, fn, ...)
   if not core.is_mapping() then return fn(...) end
-  local within = core.map_to(level)
-  return options.finally(function() core.map_back(within) end, fn, ...)
+  local within
+  local function done() core.map_back(within) end
+  within = core.map_to(level)
+  return options.finally(done, fn, ...)
 end
 
 local function leave(scope, ok, ...)
@@ -78,7 +83,7 @@ end
 -- would otherwise wait for the collector.
 function modes.scope(fn, ...)
   if not callable(fn) then fail("scope: argument 1 must be a function, got " .. type(fn)) end
-  return leave(core.scope_begin(), pcall(fn, ...))
+  return leave(core.scope_begin(), pcall(options.run, fn, ...))
 end
 
 modes.autocast, modes.autocasting = autocast, autocasting

@@ -18,13 +18,19 @@ local fail = options.fail
 -- A list of values that may be nil, with their number n.
 function options.pack(...) return {n = select("#", ...), ...} end
 
--- Calls fn(...), then done(), also where fn errs; gives fn's results.
+-- fn(...), within pcall. Ctrl-C while C code runs is raised at the next instruction of Lua: after a tail call in fn, that is one here, not
+-- one of pcall's caller, which has something to restore.
+local function same(...) return ... end
+function options.run(fn, ...) return same(fn(...)) end
+
+-- Calls fn(...), then done(), also where fn errs; gives fn's results. The caller makes done before it does what done undoes, since that may
+-- run out of memory.
 local function ended(done, ok, ...)
   done()
   if not ok then error((select(1, ...)), 0) end
   return ...
 end
-function options.finally(done, fn, ...) return ended(done, pcall(fn, ...)) end
+function options.finally(done, fn, ...) return ended(done, pcall(options.run, fn, ...)) end
 
 -- The address of an FFI pointer or array, a number; nil for anything else.
 function options.address(ptr)

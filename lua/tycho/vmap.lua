@@ -70,8 +70,7 @@ local function examples(args, in_dims)
 end
 
 local function run(fn, in_dims, out_dims, randomness, size, args)
-  core.map_begin(size, randomness)
-  return options.finally(core.map_end, function()
+  local function mapped_call()
     local mapped = {}
     for i = 1, args.n do
       mapped[i] = each(args[i], dims_of(in_dims, i), "argument " .. i, function(x, d)
@@ -89,7 +88,9 @@ local function run(fn, in_dims, out_dims, randomness, size, args)
       end, need_same)
     end
     return out
-  end)
+  end
+  core.map_begin(size, randomness)
+  return options.finally(core.map_end, mapped_call)
 end
 
 -- Joins chunks' results along their dims.

@@ -247,7 +247,7 @@ static bool add_to_part(pass *p, const ty_node *n, ty_tensor *g, ty_status *s) {
   return true;
 }
 
-_Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
+_Atomic int ty_hooks_registered, ty_leaf_hooks_registered, ty_calls_changed;
 _Atomic uint64_t ty_detached;
 
 /* leaf.grad += g; takes over g's reference. */

@@ -204,7 +204,7 @@ void ty_program_abandon(ty_program *p) {
 /* Whether no hook has been registered since that a run of r would skip. */
 static bool is_current(ty_recording *r) {
   const int now = ty_leaf_hooks_registered;
-  if (!r->nevent || r->hooks != ty_hooks_registered) return false;
+  if (!r->nevent || r->hooks != ty_hooks_registered || (r->program->trusting && r->calls != ty_calls_changed)) return false;
   for (int i = 0; i < r->nvalue && r->leaf_hooks != now; i++)
     if (r->value[i].leaf && r->value[i].leaf->hooks) return false;
   r->leaf_hooks = now;
@@ -311,6 +311,7 @@ ty_status ty_record_anew(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ninp
   r->fuses = p->fuses;
   r->begun = p->checked;
   r->hooks = ty_hooks_registered;
+  r->calls = ty_calls_changed;
   r->leaf_hooks = ty_leaf_hooks_registered;
   r->recorded = p->called;
   r->other = p->r;

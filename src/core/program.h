@@ -16,7 +16,9 @@
 #include "tycho.h"
 
 /* How many hooks have been registered on modules and optimizers, and on leaves. Recordings compare these, since replays run no hooks. */
-extern _Atomic int ty_hooks_registered, ty_leaf_hooks_registered;
+/* What a recording doesn't know of: hooks of backward passes; hooks of tensors; hooks of other kinds, and what optimizers work on, which
+   matter to those alone that run without their function. */
+extern _Atomic int ty_hooks_registered, ty_leaf_hooks_registered, ty_calls_changed;
 extern _Atomic uint64_t ty_detached;                     /* how many tensors detach() has made */
 
 typedef enum { TY_IDLE, TY_RECORD, TY_CHECK } ty_program_mode;
@@ -76,7 +78,7 @@ ty_status ty_program_rule(ty_ctx *ctx, ty_node *n, ty_tensor **gout, const bool 
 typedef struct { bool grad_enabled, scaled, retains; uint8_t autocast[2]; } ty_pass_modes;
 ty_pass_modes ty_enter_pass(ty_ctx *ctx, ty_backward_opts o);
 void ty_leave_pass(ty_ctx *ctx, ty_pass_modes was);
-static inline bool ty_needs_graph(const ty_tensor *t) { return t->node && !t->node->ran; }       /* a backward pass is still to come */
+bool ty_needs_graph(const ty_tensor *t);      /* a backward pass may still come: it can reach a leaf by nodes that none has used up */
 bool ty_program_is_broken(const ty_ctx *ctx);            /* the call can't go on, or the backward pass will be done again */
 /* Whether only t and its program hold t's memory: then t can keep it, as the next run takes other memory. Never on a GPU, where a graph
  * would have to be captured anew. */

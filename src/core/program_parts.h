@@ -135,7 +135,7 @@ struct ty_recording {
   uint64_t begun;          /* the first storage id of its call */
   bool follows;            /* some values have grad_of */
   bool asks;               /* the function must run each time: it switches leaves, or sets gradients within backward */
-  int hooks, leaf_hooks;   /* the hook counters when it was recorded; and when its leaves were last looked at */
+  int hooks, calls, leaf_hooks;    /* the counters of program.h when it was recorded; leaf_hooks: when its leaves were last looked at */
   bool unmade;             /* ty_fuse_make ran out of memory, and must be repeated */
   modes recorded;          /* when its call began */
   store *store;  int nstore, store_room;

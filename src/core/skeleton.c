@@ -48,6 +48,25 @@ static bool add_saved(ty_skeleton *k, ty_node *n, int at) {
   return true;
 }
 
+bool ty_needs_graph(const ty_tensor *t) {
+  if (!t->node || t->node->ran) return false;
+  ty_skeleton k = {0};
+  bool known = add_node(&k, t->node), live = false;
+  for (int i = 0; i < k.nnode && known && !live; i++) {
+    const ty_node *n = k.node[i].node;
+    if (n->ran) continue;                  /* a pass that came here would fail */
+    live = n->nin == 0;
+    for (int j = 0; j < n->nin && known && !live; j++) {
+      live = n->edge[j].leaf;
+      if (n->edge[j].node) known = add_node(&k, n->edge[j].node);
+    }
+  }
+  for (int i = 0; i < k.nnode; i++) ty_node_release(k.node[i].node);
+  ty_free(k.node);
+  ty_free(k.nodes.slot);
+  return live || !known;
+}
+
 static bool is_own(const ty_recording *r, const ty_tensor *leaf) {
   for (int i = 0; i < r->nown; i++)
     if (r->own[i] == leaf) return true;

@@ -33,7 +33,8 @@ struct ty_state;
 typedef struct {
   ty_ctx ctx;
   ty_scope *scope;
-  struct ty_state *owner;
+  struct ty_state *owner;    /* NULL: nobody uses them now */
+  struct ty_state *spare_of; /* the state that keeps them for the main coroutine, or NULL */
   int pinned;                /* calls in progress that use these modes (backward passes): until 0 they are kept */
 } ty_modes;
 

@@ -45,9 +45,15 @@ ty_modes *ty_modes_of(lua_State *L, ty_state *s) {
 
 /* New modes for the running coroutine, held by TY_R_MODES; the main coroutine's stay there for reuse. */
 static ty_modes *new_modes(lua_State *L, ty_state *s) {
-  if (L == s->main && s->main_spare) return s->main_spare;
+  if (L == s->main && s->main_spare) {
+    ty_modes *m = s->main_spare;
+    m->spare_of = NULL;
+    s->main_spare = NULL;
+    s->refs--;                             /* m's as the spare one; the state has others */
+    return m;
+  }
   ty_modes *m = lua_newuserdata(L, sizeof *m);
-  m->owner = NULL;                     /* not in s->special yet */
+  m->owner = m->spare_of = NULL;       /* not in s->special yet */
   ty_private(L, TY_R_MODES_META);
   lua_setmetatable(L, -2);
   ty_private(L, TY_R_MODES);
@@ -68,7 +74,7 @@ ty_modes *ty_own_modes(lua_State *L, ty_state *s) {
   m->owner = s;
   s->special++;
   s->refs++;
-  if (L == s->main) { s->main_modes = m; s->main_spare = NULL; }
+  if (L == s->main) s->main_modes = m;
   return m;
 }
 
@@ -94,7 +100,9 @@ void ty_modes_share_again(lua_State *L, ty_state *s) {
   ty_modes *m = find_modes(L, s);
   if (!m || !is_default(m, s)) return;
   if (L == s->main) {
+    s->refs++;
     modes_end(m);
+    m->spare_of = s;
     s->main_spare = m;
     return;
   }
@@ -108,7 +116,13 @@ void ty_modes_share_again(lua_State *L, ty_state *s) {
 
 static int modes_gc(lua_State *L) {    /* a coroutine that was dropped within no_grad or scope */
   ty_modes *m = lua_touserdata(L, 1);
-  if (m && lua_objlen(L, 1) == sizeof *m) modes_end(m);          /* programs with the debug library can pass anything */
+  if (!m || lua_objlen(L, 1) != sizeof *m) return 0;             /* programs with the debug library can pass anything */
+  modes_end(m);
+  if (m->spare_of) {                       /* the Lua state closes: a weak table doesn't hold what is finalized */
+    m->spare_of->main_spare = NULL;
+    ty_state_release(m->spare_of);
+    m->spare_of = NULL;
+  }
   return 0;
 }
 

@@ -223,7 +223,12 @@ static int program_overlap(lua_State *L) { /* whether two tensors may have eleme
   return 1;
 }
 
-static int program_hooked(lua_State *L) { (void)L; ty_hooks_registered++; return 0; }
+/* hooked(backward): something that recordings do not know of has changed (program.h): hooks of backward passes, or of other kinds */
+static int program_hooked(lua_State *L) {
+  if (lua_toboolean(L, 1)) ty_hooks_registered++;
+  else ty_calls_changed++;
+  return 0;
+}
 
 /* (tensor): whether its memory can be written to without a new version: by an FFI pointer, or by a foreign owner */
 static int program_exposed(lua_State *L) {

@@ -39,10 +39,27 @@ static int set_private(lua_State *L) {   /* name, value: sets what the library's
   return 0;
 }
 
+/* Runs when the Lua state closes, which calls all finalizers, then those of what these have made, and so on, some times. A program's
+   finalizers may call the library, before this one or after it. So the state is handed to a new box, whose turn is the next round, until
+   a round has passed in which nobody called. */
 static int state_gc(lua_State *L) {
   ty_state **box = lua_touserdata(L, 1);
   if (!box || lua_objlen(L, 1) != sizeof *box) return 0;         /* programs with the debug library can pass anything */
-  if (*box) ty_state_release(*box);
+  ty_state *const s = *box;
+  if (!s) return 0;
+  if (s->L) {                              /* each call sets it */
+    ty_state **next = lua_newuserdata(L, sizeof *next);
+    *next = NULL;
+    lua_getfenv(L, 1);
+    lua_setfenv(L, -2);
+    lua_getmetatable(L, 1);
+    lua_setmetatable(L, -2);
+    lua_pushlightuserdata(L, &ty_ops);     /* a collection within this round must not end it */
+    lua_pushvalue(L, -2);
+    lua_rawset(L, LUA_REGISTRYINDEX);
+    s->L = NULL;
+    *next = s;
+  } else ty_state_release(s);
   *box = NULL;
   return 0;
 }

@@ -237,6 +237,7 @@ function data.random_split(dataset, sizes, o)
     fail("random_split: argument 2 (sizes) must be a list, got " .. (core.is_tensor(sizes) and "tensor" or type(sizes)))
   end
   local total, out, first, part, have = 0, {}, 1, false, dataset:size()
+  if generator.is_generator(o) then o = {generator = o} end
   if o ~= nil then check("random_split", o, {seed = true, generator = true}) end
   for _, n in ipairs(sizes) do
     if type(n) ~= "number" or n < 0 then fail("random_split: argument 2 (sizes) must list numbers from 0, got " .. tostring(n)) end

@@ -19,12 +19,13 @@ end
 -- Calls fn under the given seed, and restores both generators.
 function samplers.seeded(seed, fn, ...)
   local own, of_lua = core.keep(core.from_value({0, 0}, "int64")), core.math_random()
-  core.draw_begin(own)                     -- of this coroutine; math.random is the Lua state's
-  samplers.reseed(seed)
-  return options.finally(function()
+  local function restore()
     core.draw_end(own)
     if of_lua then core.math_random(of_lua) end
-  end, fn, ...)
+  end
+  core.draw_begin(own)                     -- of this coroutine; math.random is the Lua state's
+  samplers.reseed(seed)
+  return options.finally(restore, fn, ...)
 end
 local seeded = samplers.seeded
 

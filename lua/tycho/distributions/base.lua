@@ -3,7 +3,7 @@
 -- Idea: a class defines its parameters, how it draws and a value's log-probability, all by ops, so gradients flow to parameters: through
 -- log_prob(x), and through rsample() where draws are differentiable functions of them. sample(shape) draws without history; its result has
 -- the dims of shape, then the parameters' common (batch) dims, then those of one event. Parameters, and values of classes that supports()
--- names, are checked where that waits for no device; {validate_args = false}: values aren't. Invariant: all tensors and inner distributions
+-- names, are checked where that waits for no device; {validate_args = false}: they aren't. Invariant: all tensors and inner distributions
 -- of a distribution have its batch dims first (except those that its class calls unbatched), so expand() needs no knowledge of the class.
 local core = require "tycho.core"
 local options = require "tycho.options"
@@ -17,6 +17,7 @@ local distributions = {}
 
 local Distribution = {has_rsample = false, has_enumerate_support = false, arg_constraints = {}}
 
+local validates, unchecked = true, false                -- validate_args by default; whether a distribution is being made without
 local SHAPE = getmetatable(ops.zeros({}).shape)         -- the metatable of tensors' shapes, which print and compare
 local function joined(...)
   local out = {}
@@ -115,10 +116,18 @@ local function class(name, signature, parent, own)
   c._signature = signature
   local made = setmetatable({}, {__index = c, __call = function(_, ...)
     local self = setmetatable({event_shape = {}}, c)
-    local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=true", ...)
+    local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=nil", ...)
+    if o.validate_args == nil then o.validate_args = validates end
     self.validate = o.validate_args
-    if self.validate then refuse_nan(name, signature, o) end
-    self:init(o)
+    if self.validate then
+      refuse_nan(name, signature, o)
+      self:init(o)
+    else
+      local before = unchecked
+      local function restore() unchecked = before end
+      unchecked = true
+      options.finally(restore, self.init, self, o)
+    end
     if self.finish then self:finish() end    -- a user's own class
     self.batch_shape, self.event_shape = setmetatable(joined(self.batch_shape), SHAPE), setmetatable(self.event_shape, SHAPE)
     return self
@@ -146,7 +155,7 @@ local function together(name, ...)
   return unpack(out, 1, n)
 end
 local function need(name, what, x, ok)
-  if lib.looks(x) and not ops.all(ok):item() then fail("%s: %s", name, what) end
+  if not unchecked and lib.looks(x) and not ops.all(ok):item() then fail("%s: %s", name, what) end
 end
 local function same(x) return {dtype = x.dtype, device = x.device} end
 -- A shape as a list, from sample({2, 3}), sample(2) or sample{sample_shape = {2, 3}}. how: the call, for errors.
@@ -260,6 +269,11 @@ end
 local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, like.device) end
 
 options.colon(Distribution, "dist", is_distribution)
+-- set_default_validate_args(on): whether parameters and values are checked where validate_args isn't given.
+function Distribution.set_default_validate_args(on)
+  if type(on) ~= "boolean" then fail("set_default_validate_args: argument 1 must be true or false, got %s", options.shown(on)) end
+  validates = on
+end
 
 -- KL: the divergences of two distributions, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
 return {distributions = distributions, Distribution = Distribution, constraints = constraints, class = class,

@@ -138,11 +138,11 @@ def("tile", "x, repeats:sizes", "x repeated along each dim, or the last (PyTorch
     if repeats[i] < 0 or repeats[i] > 2 ^ 31 then
       fail("tile", "repeat %.0f is %s", repeats[i], repeats[i] < 0 and "negative" or "too many")
     end
-    outer[2 * i - 1], outer[2 * i] = 1, shape[i]
-    inner[2 * i - 1], inner[2 * i] = repeats[i], shape[i]
+    if repeats[i] ~= 1 then outer[#outer + 1], inner[#inner + 1] = 1, repeats[i] end
+    outer[#outer + 1], inner[#inner + 1] = shape[i], shape[i]
     size[i] = repeats[i] * shape[i]
   end
-  if 2 * n > 8 then                      -- too many dims to expand: one dim at a time
+  if #outer > (core.is_mapping() and 4 or 8) then                     -- too many dims to expand: one dim at a time
     local y = M.reshape(x, setmetatable(shape, nil))
     for i = 1, n do
       local behind = 1                     -- (before, repeats, behind) has few dims

@@ -39,8 +39,11 @@ function M.sdpa_kernel(backends, fn, ...)
     allowed[list[i]] = true
   end
   allowed.flash = allowed.flash or allowed.cudnn
-  for way, on in pairs(allowed) do core.gpu.flag(way .. "_sdp", on) end
-  return options.finally(function() for way, on in pairs(before) do core.gpu.flag(way .. "_sdp", on) end end, fn, ...)
+  local function set(ways) for way, on in pairs(ways) do core.gpu.flag(way .. "_sdp", on) end end
+  return options.finally(function() set(before) end, function(...)
+    set(allowed)
+    return fn(...)
+  end, ...)
 end
 
 return options.told(M, "nn.attention")

@@ -3,15 +3,15 @@ local core = require "tycho.core"
 local options = require "tycho.options"
 local functional = require "tycho.functional"
 
--- Those that PyTorch can do in place take {inplace = true}.
-local INPLACE = {}
-for name in ([[
-  relu relu6 leaky_relu elu selu celu silu mish hardswish hardsigmoid hardtanh threshold rrelu
-  dropout dropout1d dropout2d dropout3d alpha_dropout]]):gmatch "%S+" do INPLACE[name] = true end
+-- Those that PyTorch can do in place take {inplace = true}, or true as the argument of that number.
+local INPLACE = {relu = 2, relu6 = 2, selu = 2, silu = 2, mish = 2, hardswish = 2, hardsigmoid = 2, leaky_relu = 3, elu = 3, celu = 3,
+  hardtanh = 4, threshold = 4, rrelu = 5, dropout = 4, dropout1d = 4, dropout2d = 4, dropout3d = 4, alpha_dropout = 4}
 local function maybe_in_place(name, f)
+  local at = INPLACE[name] - 1
   return function(x, ...)
     local n = select("#", ...)
     local o = n > 0 and select(n, ...)
+    if n == at and type(o) == "boolean" then o = {inplace = o} end
     if type(o) ~= "table" or o.inplace == nil then return f(x, ...) end
     if not core.is_tensor(x) then options.fail("%s: argument 1 must be a tensor, got %s", name, options.shown(x)) end
     local args, rest = {...}, {}

@@ -143,11 +143,11 @@ local function put(lists, name, when, fn, o)
   end
   if type(fn) ~= "function" then fail(name .. ": argument 1 must be a function, got " .. type(fn)) end
   hooks.there = true
-  core.program.hooked()
+  core.program.hooked(when == "back" or when == "before_back")
   local list, h = lists[when], {fn = fn, with_kwargs = o.with_kwargs, always_call = o.always_call}
   table.insert(list, o.prepend and 1 or #list + 1, h)
   function h.remove()
-    core.program.hooked()
+    core.program.hooked(when == "back" or when == "before_back")
     for i, other in ipairs(list) do
       if other == h then
         table.remove(list, i)

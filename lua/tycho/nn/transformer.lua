@@ -48,10 +48,11 @@ end
 
 local MHA = layer("MultiheadAttention")
 -- MultiheadAttention(embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, {kdim=, vdim=,
--- batch_first=false}): mha(query, key=query, value=query, {key_padding_mask=, attn_mask=, is_causal=false, need_weights=true,
--- average_attn_weights=true}) gives the output (L, N, E), or (N, L, E) with batch_first, and the weights: (N, L, S), the mean over heads,
--- or (N, heads, L, S). need_weights = false is faster, and gives no weights. add_bias_kv: one additional key and value, learned;
--- add_zero_attn: one additional pair, of zeros. A bool mask is true where attention is forbidden, a float mask is added to the scores.
+-- batch_first=false}): mha(query, key=query, value=query, key_padding_mask=, need_weights=true, attn_mask=, average_attn_weights=true,
+-- is_causal=false), by place or by name in a last table, gives the output (L, N, E), or (N, L, E) with batch_first, and the weights:
+-- (N, L, S), the mean over heads, or (N, heads, L, S). need_weights = false is faster, and gives no weights. add_bias_kv: one
+-- additional key and value, learned; add_zero_attn: one additional pair, of zeros. A bool mask is true where attention is forbidden,
+-- a float mask is added to the scores.
 function MHA:init(...)
   local o = arguments("MultiheadAttention",
     "embed_dim, num_heads, dropout=0, bias=true, add_bias_kv=false, add_zero_attn=false, *, kdim=nil, vdim=nil, batch_first=false", ...)
@@ -80,21 +81,34 @@ function MHA:init(...)
 end
 local NAMES = {query = true, key = true, value = true}
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
--- query, key, value and the options, from any form of the call.
-local function given(query, key, value, o)
+local ORDER = {"key_padding_mask", "need_weights", "attn_mask", "average_attn_weights", "is_causal"}
+-- query, key, value and the options, from any form of the call: the last argument may be a table of those not given by position.
+local function given(query, key, value, ...)
   if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
-    if key ~= nil or value ~= nil or o ~= nil then
-      fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s",
-        lib.shown(key == nil and (value == nil and o or value) or key))
+    local more = key == nil and (value == nil and (...) or value) or key
+    if more ~= nil then
+      fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s", lib.shown(more))
     end
-    local names = query
-    query, key, value, o = names.query, names.key, names.value, {}
+    local names, o = query, {}
     for k, v in pairs(names) do if not NAMES[k] then o[k] = v end end
+    return names.query, names.key or names.query, names.value or names.key or names.query, options("MultiheadAttention", o, CALL)
   end
-  if type(key) == "table" and not core.is_tensor(key) then key, o = nil, key end
-  if type(value) == "table" and not core.is_tensor(value) then value, o = nil, value end
+  local n, more = select("#", ...), {...}
+  if type(key) == "table" and not core.is_tensor(key) then key, n, more = nil, 1, {key}
+  elseif type(value) == "table" and not core.is_tensor(value) then value, n, more = nil, 1, {value} end
+  while n > 0 and more[n] == nil do n = n - 1 end
+  local named = {}
+  if n > 0 and type(more[n]) == "table" and not core.is_tensor(more[n]) then
+    for k, v in pairs(more[n]) do named[k] = v end
+    n = n - 1
+  end
+  if n > #ORDER then fail("MultiheadAttention: at most %d arguments, got %d", 3 + #ORDER, 3 + n) end
+  for i = 1, n do
+    if more[i] ~= nil and named[ORDER[i]] ~= nil then fail("MultiheadAttention: argument '%s' is given twice", ORDER[i]) end
+    if more[i] ~= nil then named[ORDER[i]] = more[i] end
+  end
   key = key or query
-  return query, key, value or key, options("MultiheadAttention", o, CALL)
+  return query, key, value or key, options("MultiheadAttention", named, CALL)
 end
 -- query, key and value in (N, L, E), projected.
 local function projected(self, query, key, value)
@@ -106,8 +120,8 @@ local function projected(self, query, key, value)
   local c = b and M.chunk(b, 3, 1) or {}
   return ops.linear(query, w[1], c[1]), ops.linear(key, w[2], c[2]), ops.linear(value, w[3], c[3])
 end
-function MHA:forward(query, key, value, o)
-  query, key, value, o = given(query, key, value, o)
+function MHA:forward(...)
+  local query, key, value, o = given(...)
   local alone = M.dim(query) == 2
   local swapped = not alone and not self.batch_first
   if not alone and (M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim) then

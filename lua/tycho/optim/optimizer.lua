@@ -133,6 +133,32 @@ local function extended(name, defaults, more)
   for _, of in ipairs {defaults, more} do for k, v in pairs(of) do all[k] = v end end
   return all
 end
+-- PyTorch's order of the settings behind lr.
+local ORDER = {SGD = "momentum dampening weight_decay nesterov", Adam = "betas eps weight_decay amsgrad",
+  AdamW = "betas eps weight_decay amsgrad", Adamax = "betas eps weight_decay", NAdam = "betas eps weight_decay momentum_decay",
+  RAdam = "betas eps weight_decay", RMSprop = "alpha eps weight_decay momentum centered",
+  Adagrad = "lr_decay weight_decay initial_accumulator_value eps", Adadelta = "rho eps weight_decay",
+  ASGD = "lambd alpha t0 weight_decay", Rprop = "etas step_sizes"}
+-- The options among the arguments behind lr: by place, and by name in a last table.
+local function by_place(name, ...)
+  local n, more, o, order = select("#", ...), {...}, {}, {}
+  while n > 0 and more[n] == nil do n = n - 1 end
+  if n == 0 then return nil end
+  if type(more[n]) == "table" and more[n][1] == nil then
+    for k, v in pairs(more[n]) do o[k] = v end
+    n = n - 1
+  end
+  for k in (ORDER[name] or ""):gmatch "%S+" do order[#order + 1] = k end
+  if n > #order then
+    if #order == 0 and type(more[1]) ~= "table" then fail("%s: options must be a table, got %s", name, shown(more[1])) end
+    fail("%s: at most %d arguments, got %d", name, 2 + #order, 2 + n)
+  end
+  for i = 1, n do
+    if more[i] ~= nil and o[order[i]] ~= nil then fail("%s: argument '%s' is given twice", name, order[i]) end
+    if more[i] ~= nil then o[order[i]] = more[i] end
+  end
+  return o
+end
 -- Gives the class and its constructor, which becomes optim[name] unless the class is a user's own.
 local function new_class(name, defaults, own)
   local class = setmetatable({_name = name}, {__index = Optimizer})
@@ -146,15 +172,17 @@ local function new_class(name, defaults, own)
     known[k] = true
     if not own then every_option[#every_option + 1] = k end
   end
-  -- (params, {lr=, ...}), (params, lr, {...}), ({params=, lr=, ...})
-  local function construct(_, params, lr, o, more)
+  -- (params, {lr=, ...}), (params, lr, momentum, ..., {...}), ({params=, lr=, ...})
+  local function construct(_, params, lr, ...)
+    local o, more
     if type(params) == "table" and not core.is_tensor(params) and params[1] == nil and type(params.params) == "table" and lr == nil then
       lr, params = params, params.params
       local rest = {}
       for k, v in pairs(lr) do if k ~= "params" then rest[k] = v end end
       lr = rest
     end
-    if type(lr) == "table" then lr, o, more = nil, lr, o end
+    if type(lr) == "table" then lr, o, more = nil, lr, (...)
+    else o = by_place(name, ...) end
     params = list_of(params)
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then
