@@ -13,7 +13,7 @@ local allowed, is_value, each_value, walk = P.allowed, P.is_value, P.each_value,
 
 ---- what a run did ----
 local function record(fn, inputs)
-  local p = program.new()
+  local p = program.new(true)              -- it will run without fn
   program.begin(p, inputs)
   modes.tracing = true                     -- functions with several ways take the one that is right for every size and dtype
   local r = {pcall(modes.no_grad, fn, unpack(inputs))}

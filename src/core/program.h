@@ -85,6 +85,9 @@ bool ty_program_is_broken(const ty_ctx *ctx);            /* the call can't go on
 bool ty_program_gives(const ty_tensor *t);
 /* How many tensors and graphs, other than the program's recordings, hold the memory of the input t. */
 int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
+/* Whether the host may read t's values though steps are pending: no step of the recording has t's memory, which is older than the call. The
+ * function reads them in each call, and what they change is seen. */
+bool ty_program_may_read(const ty_program *p, const ty_tensor *t);
 /* Something can't be recorded, or the host wants values: the events that have agreed are executed, and the program is dead for the call. */
 ty_status ty_program_settle(ty_ctx *ctx, const char *what);
 #endif

@@ -569,3 +569,20 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   (*out)->detached = ++ty_detached;
   return TY_OK;
 }
+
+bool ty_program_may_read(const ty_program *p, const ty_tensor *t) {
+  const ty_storage *s = t->storage;
+  const ty_recording *r = p->r;
+  if (p->trusting || p->mode == TY_IDLE || s->backend->gpu >= 0 || s->id >= p->checked) return false;
+  for (int i = 0; i < r->nvalue; i++)
+    if (r->value[i].t && r->value[i].t->storage == s) return false;
+  for (int i = 0; i < r->nstore; i++)
+    if (r->store[i].given == s->id) return false;
+  for (int i = 0; p->mode == TY_CHECK && i < p->at; i++) {       /* what stands for values in this call */
+    const event *e = &r->event[i];
+    if (e->target && e->target->storage == s) return false;
+    for (int k = 0; k < e->nin; k++)
+      if (e->actual && e->actual[k] && e->actual[k]->storage == s) return false;
+  }
+  return true;
+}

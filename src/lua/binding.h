@@ -171,6 +171,8 @@ void ty_from_table(lua_State *L, ty_state *s, int index, int dtype, const char *
    reason. Lua code may run within (gradient rules, finalizers): get tensors afterwards, as after any allocation in Lua. */
 void ty_settle(lua_State *L, const char *what);
 void ty_settle_call(lua_State *L, const char *name);    /* the same; the reason is a call of this method */
+/* The same, for the host that reads the tensor at index; not where that needs no pending step (ty_program_may_read). */
+void ty_settle_read(lua_State *L, int index, const char *what, const char *call);
 
 long long ty_gpu_garbage(void);            /* bytes of garbage that a GPU has room for; 0 while no GPU is open */
 /* Position in ty_devices; -1: not a device's name. Raises where there is no such device. */

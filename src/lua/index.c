@@ -219,7 +219,7 @@ static bool walk(lua_State *L, ty_state *s, path *p) {
     lua_rawgeti(L, 2, i);
     int at = lua_gettop(L);
     if (apart && is_number(L, at)) {
-      ty_settle(L, "an index is read");
+      ty_settle_read(L, at, "an index is read", NULL);
       const ty_tensor *t = ty_check(L, at, "index", "an index");
       ty_push_element(L, t, t->offset);
       by_number(L, s, p, whole(L, lua_gettop(L)));
@@ -300,7 +300,7 @@ int ty_index_get(lua_State *L) {
   ty_tensor *x = ty_check_any(L, 1, "index", "the tensor");
   lua_settop(L, 2);
   if (element_of(L, x, &at)) {             /* without making views */
-    ty_settle(L, "an element is read");
+    ty_settle_read(L, 1, "an element is read", NULL);
     x = ty_check(L, 1, "index", "the tensor");
     ty_push_element(L, x, at);
     return 1;

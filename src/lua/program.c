@@ -440,6 +440,11 @@ static void settle(lua_State *L, const char *what, const char *call) {
 }
 void ty_settle(lua_State *L, const char *what) { settle(L, what, NULL); }
 void ty_settle_call(lua_State *L, const char *name) { settle(L, NULL, name); }
+void ty_settle_read(lua_State *L, int index, const char *what, const char *call) {
+  const ty_tensor *t = ty_test(L, index);
+  const ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
+  if (!t || !ctx->program || ctx->program->dead || !ty_program_may_read(ctx->program, t)) settle(L, what, call);
+}
 
 /* whether a record is being made */
 static int program_records(lua_State *L) {

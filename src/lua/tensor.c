@@ -21,7 +21,7 @@ void ty_push_element(lua_State *L, const ty_tensor *t, int64_t offset) {
 }
 
 static int item(lua_State *L) {
-  ty_settle_call(L, "item");
+  ty_settle_read(L, 1, NULL, "item");
   ty_tensor *t = ty_check(L, 1, "item", "argument 1");
   if (ty_numel(t) != 1) return ty_throw(L, "item: a tensor of one element is needed, got shape %s", ty_shape_of(t));
   ty_push_element(L, t, t->offset);
@@ -41,7 +41,7 @@ static void push_nested(lua_State *L, const ty_tensor *t, int dim, int64_t offse
 
 static int totable(lua_State *L) {
   ty_state *s = ty_state_of(L);
-  ty_settle_call(L, "totable");
+  ty_settle_read(L, 1, NULL, "totable");
   ty_handle *h = ty_new_handle(L, s);
   ty_tensor *t = ty_check(L, 1, "totable", "argument 1");
   double made = 1;                         /* tables and elements, at each depth */

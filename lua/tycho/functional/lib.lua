@@ -169,6 +169,9 @@ function lib.attention_weights(s)
   return core.ops.masked_fill(core.ops.softmax(core.ops.masked_fill(s, none, 0), -1), none, 0)
 end
 
+-- A tensor's elements as one list. A vector is read itself, not a view of it: compiled functions may read what they don't compute with.
+function lib.list_of(x) return (core.methods.dim(x) == 1 and x or core.methods.flatten(x)):totable() end
+
 function lib.fail(name, ...) fail("%s: %s", name, string.format(...)) end
 
 -- A dim as a number from 1 to n; negative ones count from the end.

@@ -190,7 +190,7 @@ def("nll_loss",
 
 -- Lengths as a list and as a column.
 local function lengths_of(name, given, n, most, like)
-  local list = core.is_tensor(given) and M.flatten(given):totable() or type(given) == "number" and {given} or given
+  local list = core.is_tensor(given) and lib.list_of(given) or type(given) == "number" and {given} or given
   if type(list) ~= "table" or #list ~= n then fail("ctc_loss", "%s must be %d whole numbers, one for each sequence", name, n) end
   for i, v in ipairs(list) do
     if type(v) ~= "number" or v % 1 ~= 0 or v < 0 or (most and v > most) then

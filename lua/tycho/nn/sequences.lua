@@ -6,7 +6,8 @@
 local core = require "tycho.core"
 local options = require "tycho.options"
 local ops, M = core.ops, core.methods
-local functions = require("tycho.functional.lib").functions
+local lib = require "tycho.functional.lib"
+local functions = lib.functions
 local fail = options.fail
 local sequences = {}
 
@@ -122,7 +123,7 @@ function sequences.pack_padded_sequence(x, ...)
   end
   if o.batch_first then x = M.transpose(x, 1, 2) end
   local most, n = x.shape[1], x.shape[2]
-  lengths = core.is_tensor(lengths) and M.flatten(lengths):totable() or lengths
+  lengths = core.is_tensor(lengths) and lib.list_of(lengths) or lengths
   if type(lengths) ~= "table" or #lengths ~= n then
     fail("pack_padded_sequence: argument 2 (lengths) must be %d whole numbers, one for each sequence", n)
   end
