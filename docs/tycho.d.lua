@@ -9642,9 +9642,10 @@ function tycho.backends.cudnn.version() end
 --- Whether there is a GPU; if not, false and the reason.
 function tycho.backends.cudnn.is_available() end
 
---- `({benchmark=, deterministic=, allow_tf32=}, fn, ...)` calls fn(...) with these switches, and gives its results.
+--- `(switches, fn, ...)` calls fn(...) with these switches, a table {benchmark=, deterministic=, allow_tf32=}, and gives its results.
+---@param switches any
 ---@param fn any
-function tycho.backends.cudnn.flags(fn, ...) end
+function tycho.backends.cudnn.flags(switches, fn, ...) end
 
 tycho.backends.cuda = {}
 --- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
@@ -10469,7 +10470,7 @@ function tycho.nn.RNN:flatten_parameters() end
 function tycho.nn.Transformer:generate_square_subsequent_mask(n, options) end
 
 tycho.nn.attention = {}
---- `(backends, fn, ...)` calls fn(...) with these ways of attention alone, and gives its results. backends: one of SDPBackend, or a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too.
+--- `(backends, fn, ...)` calls fn(...) with these ways of attention alone, and gives its results. backends: one of SDPBackend, or a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too; with MATH, all goes by MATH.
 ---@param backends any
 ---@param fn any
 function tycho.nn.attention.sdpa_kernel(backends, fn, ...) end
@@ -11273,7 +11274,7 @@ function classes.GradScaler:state_dict() end
 ---@param d any
 function classes.GradScaler:load_state_dict(d) end
 
---- `(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true)` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
+--- `(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true)` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device; PyTorch's argument for that, a string, may come first.
 ---@param init_scale? any
 ---@param growth_factor? any
 ---@param backoff_factor? any
@@ -11282,7 +11283,7 @@ function classes.GradScaler:load_state_dict(d) end
 ---@return tycho.GradScaler
 function tycho.amp.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled) end
 
---- `(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true)` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device.
+--- `(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true)` scales losses so that 16-bit gradients don't become 0. Its state lives on the loss's device; PyTorch's argument for that, a string, may come first.
 ---@param init_scale? any
 ---@param growth_factor? any
 ---@param backoff_factor? any
@@ -11441,6 +11442,24 @@ function classes.Event:elapsed_time() end
 ---@return tycho.Event
 function tycho.cuda.Event(options) end
 
+--- the host waits for all of the stream's work; query(): whether all of it is done.
+function classes.Stream:synchronize() end
+
+--- the host waits for all of the stream's work; query(): whether all of it is done.
+function classes.Stream:query() end
+
+--- `(e)` Makes later work of this stream wait for the event.
+---@param e any
+function classes.Stream:wait_event(e) end
+
+--- `(e)` Records an event, by default a new one, in this stream, and returns it.
+---@param e any
+function classes.Stream:record_event(e) end
+
+--- `(other)` Makes later work of this stream wait for the other stream's present work.
+---@param other any
+function classes.Stream:wait_stream(other) end
+
 --- `(device=, {priority=0})` a new stream of a device, by default the current one; work of priority -1 runs before work of priority 0. Its fields: device, priority.
 ---@param device? any
 ---@param options? table
@@ -11451,6 +11470,9 @@ function tycho.cuda.Stream(device, options) end
 ---@param handle any
 ---@param device? any
 function tycho.cuda.ExternalStream(handle, device) end
+
+--- CUDA's handle of the stream (a cudaStream_t, as light userdata), for libraries called through the FFI.
+function classes.Stream:cuda_stream() end
 
 --- `(device)` The stream that is a device's current one initially.
 ---@param device any
@@ -12571,7 +12593,7 @@ function classes.Distribution:enumerate_support(options) end
 ---@param on any
 function classes.Distribution:set_default_validate_args(on) end
 
---- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, where these exist. Parameters are numbers or tensors, which broadcast; {validate_args = false} skips the check of log_prob's values.
+--- `(loc, scale)` the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(), cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, where these exist. Parameters are numbers or tensors, which broadcast; {validate_args = false} skips the checks of parameters and of log_prob's values.
 ---@param loc any
 ---@param scale any
 ---@return tycho.Distribution

@@ -111,7 +111,7 @@ describe("several devices", function()
       assert.same({2, 2, 2}, cuda.stream(stream, function() return (x + 1):totable() end))
     end)
 
-    it("reach one another's memory in expandable segments, made before they meet and after", function()
+    it("open whole pieces of expandable segments to one another, those made before they meet and after", function()
       local function reserved()
         collectgarbage() collectgarbage()
         tycho.cuda.empty_cache()

@@ -24,14 +24,27 @@ describe("ported programs", function()
     close((m(q, q, q, nil, false, mask, true, true)), want)
     fails("at most 8 arguments, got 9", m, q, q, q, nil, true, nil, true, false, 1)
     fails("argument 'need_weights' is given twice", m, q, q, q, nil, true, {need_weights = false})
+    fails("need_weights must be true or false, got a tensor", m, q, q, q, nil, mask)
+    fails("key_padding_mask must be a tensor, got true", m, q, q, q, true)
+    fails("argument 4 is a table of options; no other argument may follow it, got true", m, q, q, q, {attn_mask = mask}, true)
+    fails("argument 3 is a table of options", m, q, q, {attn_mask = mask}, "more")
+    fails("no other argument may follow it, got 'more'", m, {query = q}, nil, nil, nil, "more")
+    close((m(q, {attn_mask = mask})), want)
+    close((m(q, q, {attn_mask = mask})), want)
+    close((m(q, nil, nil, nil, true, mask)), want)
   end)
 
-  it("hear of arguments that a layer doesn't take", function()
+  it("hear of options that a layer's forward doesn't take", function()
     local x = tycho.randn(1, 1, 5, 5)
-    fails("Conv2d: at most 1 argument, got 2", nn.Conv2d(1, 1, 3), x, {padding = 1})
-    fails("Linear: at most 1 argument, got 3", nn.Linear(5, 2), x, nil, 2)
-    fails("in Sequential: BatchNorm2d: at most 1 argument", nn.Sequential(nn.BatchNorm2d(1)), x, "mask")
-    assert.equal(2, nn.Linear(5, 2)(x, nil, nil):size(-1))
+    fails("Conv2d: takes no options, got 'padding'", nn.Conv2d(1, 1, 3), x, {padding = 1})
+    fails("in Sequential: BatchNorm2d: takes no options", nn.Sequential(nn.BatchNorm2d(1)), x, {mask = 1})
+    assert.equal(2, nn.Linear(4, 2)(nn.LSTM(5, 4)(x:view(5, 1, 5))):size(-1))            -- further results are no mistake
+    local hooked = nn.Linear(5, 2)
+    hooked:register_forward_pre_hook(function(_, inputs, o) return {inputs[1] * (o.by or 1)}, {} end, {with_kwargs = true})
+    assert.equal(2, hooked(x, {by = 2}):size(-1))
+    local own = nn.Linear(5, 2)
+    own.forward = function(_, a, o) return a * o.by end
+    assert.equal(5, own(x, {by = 2}):size(-1))
     local Own = nn.Linear:extend "Own"
     function Own:forward(a, b) return nn.Linear.forward(self, a) * b end
     assert.equal(2, Own(5, 2)(x, 3):size(-1))
@@ -54,6 +67,7 @@ describe("ported programs", function()
     assert.same({{0.8, 0.9}, 1e-7, 0, true}, {adam.betas, adam.eps, adam.weight_decay, adam.amsgrad})
     fails("SGD: at most 6 arguments, got 7", optim.SGD, {p}, 1e-3, 0.9, 0, 0, true, 1)
     fails("SGD: argument 'momentum' is given twice", optim.SGD, {p}, 1e-3, 0.9, {momentum = 1})
+    assert.equal(7, optim.LBFGS({p}, 1, 7).param_groups[1].max_iter)
     local w = tycho.ones(2, {requires_grad = true})
     local loss = (w * w):sum()
     loss:backward(nil, true)
@@ -73,7 +87,10 @@ describe("ported programs", function()
     D.Distribution.set_default_validate_args(false)
     assert.equal(-1, D.Normal(0, -1).scale:item())
     fails("scale must be above 0", D.Normal, 0, -1, {validate_args = true})
-    D.Distribution.set_default_validate_args(true)
+    assert.equal(-1, D.LogNormal(0, -1).scale:item())
+    D.Distribution:set_default_validate_args(true)
+    fails("scale", D.HalfNormal, -1)
+    assert.equal("HalfNormal", D.HalfNormal(-1, {validate_args = false})._name)
     fails("scale must be above 0", D.Normal, 0, -1)
   end)
 
@@ -128,7 +145,19 @@ describe("ported programs", function()
       assert.equal(1, #report)
       assert.is_true(report[1].compiled, i)
     end
-    -- one whose graph still leads to a leaf needs it
+    -- a graph of which nothing that backward has used up was needed still leads to its leaf
+    local w = tycho.ones(2, {requires_grad = true})
+    local sums = tycho.compile(function(a)
+      local z = w + a;
+      (z * z):sum():backward()
+      return (z * 3):sum()
+    end)
+    for _ = 1, 5 do
+      w.grad = nil
+      sums(tycho.ones(2)):backward()
+      assert.same({7, 7}, w.grad:totable())
+    end
+    -- so does one that leads there beside
     local report = compare("half", function(net, opt) return function(a, b)
       local loss = F.cross_entropy(net(a), b)
       opt:zero_grad()

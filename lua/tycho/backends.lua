@@ -60,7 +60,7 @@ local cudnn, cuda = {}, {}
 function cudnn.version() return core.gpu.dnn_version() end
 -- Whether there is a GPU; if not, false and the reason.
 function cudnn.is_available() return core.gpu.is_available() end
--- flags({benchmark=, deterministic=, allow_tf32=}, fn, ...): calls fn(...) with these switches, and gives its results.
+-- flags(switches, fn, ...): calls fn(...) with these switches, a table {benchmark=, deterministic=, allow_tf32=}, and gives its results.
 function cudnn.flags(o, fn, ...)
   if not modes.callable(fn) then fail("backends.cudnn.flags: argument 2 must be a function, got %s", options.shown(fn)) end
   if type(o) ~= "table" then fail("backends.cudnn.flags: argument 1 must be a table of switches, got %s", options.shown(o)) end

@@ -111,10 +111,14 @@ function cuda.get_sync_debug_mode() return gpu.flag "refuse_sync" and 2 or gpu.f
 local Event = {record = gpu.event_record, wait = gpu.event_wait, synchronize = gpu.event_synchronize,
   -- query(): whether the event has occurred; elapsed_time(other): milliseconds from this event to the other, both made with enable_timing.
   query = gpu.event_query, elapsed_time = gpu.event_elapsed}
--- The __index of streams, events and graphs: their methods, and device.
-local function fields(methods, what)
+-- The __index of streams, events and graphs: their methods, device, and computed fields.
+local function fields(methods, what, computed)
   options.told(methods, what)
-  return function(r, k) return k == "device" and "cuda:" .. gpu.device_of(r) or methods[k] end
+  return function(r, k)
+    if k == "device" then return "cuda:" .. gpu.device_of(r) end
+    if computed and computed[k] then return computed[k](r) end
+    return methods[k]
+  end
 end
 gpu.event_meta.__index = fields(Event, "an event")
 gpu.event_meta.__tostring = function(e) return "event of cuda:" .. gpu.device_of(e) end
@@ -129,8 +133,7 @@ end
 ---- streams ----
 -- synchronize(): the host waits for all of the stream's work; query(): whether all of it is done.
 local Stream = {synchronize = gpu.stream_synchronize, query = gpu.stream_query}
-local of_stream = fields(Stream, "a stream")
-gpu.stream_meta.__index = function(s, k) if k == "priority" then return gpu.stream_priority(s) else return of_stream(s, k) end end
+gpu.stream_meta.__index = fields(Stream, "a stream", {priority = gpu.stream_priority})
 gpu.stream_meta.__tostring = function(s) return "stream of cuda:" .. gpu.device_of(s) end
 gpu.stream_meta.__eq = gpu.same
 -- Makes later work of this stream wait for the event.

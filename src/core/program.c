@@ -413,6 +413,7 @@ ty_status ty_program_begin(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
   p->dead = p->broken = false;
   p->why[0] = 0;
   p->called = ty_modes_now(ctx);
+  p->readable = 0;
   forget_old(p);
   for (ty_recording *r = p->r; r; r = r->other) TY_TRY(ty_plan_evict(ctx, r));     /* before the function can take hold of more */
   const ty_status s = p->r ? ty_compare(ctx, p, p->r, input, ninput) : ty_record_anew(ctx, p, input, ninput);

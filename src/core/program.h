@@ -15,9 +15,8 @@
 #define TY_PROGRAM_H
 #include "tycho.h"
 
-/* How many hooks have been registered on modules and optimizers, and on leaves. Recordings compare these, since replays run no hooks. */
-/* What a recording doesn't know of: hooks of backward passes; hooks of tensors; hooks of other kinds, and what optimizers work on, which
-   matter to those alone that run without their function. */
+/* Changes that recordings don't see, counted, so that they can be compared: hooks of backward passes registered or removed; hooks of
+ * leaves; other hooks, and optimizers' groups and states, which matter to a recording that runs without its function. */
 extern _Atomic int ty_hooks_registered, ty_leaf_hooks_registered, ty_calls_changed;
 extern _Atomic uint64_t ty_detached;                     /* how many tensors detach() has made */
 
@@ -87,7 +86,7 @@ bool ty_program_gives(const ty_tensor *t);
 int ty_program_input_holders(const ty_program *p, const ty_tensor *t);
 /* Whether the host may read t's values though steps are pending: no step of the recording has t's memory, which is older than the call. The
  * function reads them in each call, and what they change is seen. */
-bool ty_program_may_read(const ty_program *p, const ty_tensor *t);
+bool ty_program_may_read(ty_program *p, const ty_tensor *t);
 /* Something can't be recorded, or the host wants values: the events that have agreed are executed, and the program is dead for the call. */
 ty_status ty_program_settle(ty_ctx *ctx, const char *what);
 #endif

@@ -570,10 +570,12 @@ ty_status ty_program_detach(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   return TY_OK;
 }
 
-bool ty_program_may_read(const ty_program *p, const ty_tensor *t) {
+bool ty_program_may_read(ty_program *p, const ty_tensor *t) {
   const ty_storage *s = t->storage;
   const ty_recording *r = p->r;
   if (p->trusting || p->mode == TY_IDLE || s->backend->gpu >= 0 || s->id >= p->checked) return false;
+  const int now = p->mode == TY_CHECK ? p->at : r->nevent;
+  if (p->readable == s->id && p->readable_at == now) return true;
   for (int i = 0; i < r->nvalue; i++)
     if (r->value[i].t && r->value[i].t->storage == s) return false;
   for (int i = 0; i < r->nstore; i++)
@@ -584,5 +586,7 @@ bool ty_program_may_read(const ty_program *p, const ty_tensor *t) {
     for (int k = 0; k < e->nin; k++)
       if (e->actual && e->actual[k] && e->actual[k]->storage == s) return false;
   }
+  p->readable = s->id;
+  p->readable_at = now;
   return true;
 }

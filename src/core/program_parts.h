@@ -171,6 +171,8 @@ struct ty_program {
   ty_ctx *ctx;             /* of the coroutine that records or compares; NULL at rest */
   ty_program *next;        /* in the list account->active */
   modes called;            /* when the call began */
+  uint64_t readable;       /* the storage that the host was last allowed to read (ty_program_may_read), */
+  int readable_at;         /* when there were so many events */
   char why[160];           /* why the call is dead, or how it last differed */
   ty_recording *r;            /* made or compared now; at rest, used last; NULL: none */
 };

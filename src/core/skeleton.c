@@ -54,7 +54,7 @@ bool ty_needs_graph(const ty_tensor *t) {
   bool known = add_node(&k, t->node), live = false;
   for (int i = 0; i < k.nnode && known && !live; i++) {
     const ty_node *n = k.node[i].node;
-    if (n->ran) continue;                  /* a pass that came here would fail */
+    if (n->done) continue;                 /* a pass that came here would fail */
     live = n->nin == 0;
     for (int j = 0; j < n->nin && known && !live; j++) {
       live = n->edge[j].leaf;

@@ -22,12 +22,18 @@ static void forget(pinned *b) {
 /* A spare block that is large enough, not much too large, and whose copies are done. After a few that aren't, later ones hardly are. */
 static pinned *take_spare(size_t n) {
   int busy = 0;
-  for (pinned **at = &spare; *at; at = &(*at)->next) {
-    pinned *b = *at;
-    if (b->n < n || b->n > 2 * n + SPARE) continue;
+  for (pinned **at = &spare, *b; (b = *at);) {
+    const bool fits = b->n >= n && b->n <= 2 * n + SPARE;
+    if (!fits) { at = &b->next; continue; }
     if (b->last && cudaEventQuery(b->last) != cudaSuccess) {
       if (++busy == BUSY) return NULL;
-      continue;
+      if (b->next) {                       /* another stream's may be done sooner: it goes to the end */
+        *at = b->next;
+        b->next = NULL;
+        spare_end = &(*spare_end = b)->next;
+        continue;
+      }
+      return NULL;
     }
     if (b->last) cudaEventDestroy(b->last);
     b->last = NULL;

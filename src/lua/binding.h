@@ -38,10 +38,11 @@ typedef struct {
   int pinned;                /* calls in progress that use these modes (backward passes): until 0 they are kept */
 } ty_modes;
 
-/* What the module keeps for a Lua state. Reference-counted and outside of Lua's memory, since finalizers run in any order when the Lua
-   state closes. */
+/* What the module keeps for a Lua state. refs: its box (state.c) and coroutines' modes; without any it is closed, since finalizers run in
+   any order when the Lua state closes. */
 typedef struct ty_state {
   int refs;
+  bool closed;               /* nothing can be called any more: the account is gone */
   lua_State *L;              /* the coroutine of the running call */
   ty_modes modes;            /* default modes */
   int special;               /* how many coroutines have modes of their own, and draws */
@@ -69,8 +70,10 @@ enum { TY_R_META = 1, TY_R_METHODS, TY_R_HANDLES, TY_R_MODES, TY_R_ANCHORS, TY_R
 
 /* Every C closure has: upvalue 1 the state, 2 the private table, 3 the metatable of handles. */
 #define TY_UPVALUES 3
+int ty_state_closed(lua_State *L);           /* raises */
 static inline ty_state *ty_state_of(lua_State *L) {
   ty_state *s = lua_touserdata(L, lua_upvalueindex(1));
+  if (s->closed) ty_state_closed(L);
   s->L = L;
   return s;
 }

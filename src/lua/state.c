@@ -25,10 +25,14 @@ void ty_set_number(lua_State *L, const char *name, double v) {
 void ty_private(lua_State *L, int slot) { lua_rawgeti(L, lua_upvalueindex(2), slot); }
 
 void ty_state_release(ty_state *s) {
-  if (--s->refs == 0) {
-    ty_account_release(s->account);
-    ty_free(s);
-  }
+  if (--s->refs) return;
+  s->closed = true;
+  ty_account_release(s->account);
+}
+
+int ty_state_closed(lua_State *L) {       /* nothing else of the library may be called any more */
+  lua_pushliteral(L, "tycho: the Lua state is closing");
+  return lua_error(L);
 }
 
 static int set_private(lua_State *L) {   /* name, value: sets what the library's Lua gives the binding */
@@ -40,8 +44,9 @@ static int set_private(lua_State *L) {   /* name, value: sets what the library's
 }
 
 /* Runs when the Lua state closes, which calls all finalizers, then those of what these have made, and so on, some times. A program's
-   finalizers may call the library, before this one or after it. So the state is handed to a new box, whose turn is the next round, until
-   a round has passed in which nobody called. */
+   finalizers may call the library, before this one or after it. So the state stays open, and a new box has its turn in the next round,
+   until nobody has called since the last turn; then calls are refused. The state's memory is Lua's until the end. */
+static const char state_key;             /* in the registry: the state's memory */
 static int state_gc(lua_State *L) {
   ty_state **box = lua_touserdata(L, 1);
   if (!box || lua_objlen(L, 1) != sizeof *box) return 0;         /* programs with the debug library can pass anything */
@@ -111,10 +116,14 @@ int luaopen_tycho_core(lua_State *L) {
     return 1;
   }
   lua_pop(L, 1);
-  ty_state **box = lua_newuserdata(L, sizeof *box), *s = ty_malloc(sizeof *s);
-  ty_account *account = ty_malloc(sizeof *account);
+  ty_state *s = lua_newuserdata(L, sizeof *s);     /* without a finalizer, and so there for those of all others */
+  lua_pushlightuserdata(L, (void *)&state_key);
+  lua_pushvalue(L, -2);
+  lua_rawset(L, LUA_REGISTRYINDEX);
+  ty_state **box = lua_newuserdata(L, sizeof *box);
   *box = NULL;
-  if (!s || !account) { ty_free(s); ty_free(account); return ty_throw(L, "tycho: out of memory"); }
+  ty_account *account = ty_malloc(sizeof *account);
+  if (!account) return ty_throw(L, "tycho: out of memory");
   memset(s, 0, sizeof *s);
   *box = s;
   s->refs = 1;
@@ -126,7 +135,7 @@ int luaopen_tycho_core(lua_State *L) {
   *account = (ty_account){0};
   atomic_init(&account->refs, 1);
   s->modes.ctx = (ty_ctx){.grad_enabled = true, .host = &ty_lua_host, .host_data = s, .account = s->account};
-  lua_newtable(L);                       /* the state lives until the Lua state closes */
+  lua_newtable(L);
   lua_pushcfunction(L, state_gc);
   lua_setfield(L, -2, "__gc");
   lua_setmetatable(L, -2);

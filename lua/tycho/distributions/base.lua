@@ -117,15 +117,14 @@ local function class(name, signature, parent, own)
   local made = setmetatable({}, {__index = c, __call = function(_, ...)
     local self = setmetatable({event_shape = {}}, c)
     local o = options.arguments(name, signature .. (signature == "" and "*" or ", *") .. ", validate_args=nil", ...)
-    if o.validate_args == nil then o.validate_args = validates end
+    if o.validate_args == nil then o.validate_args = validates and not unchecked end     -- inner ones are as those that make them
     self.validate = o.validate_args
-    if self.validate then
-      refuse_nan(name, signature, o)
-      self:init(o)
+    if self.validate then refuse_nan(name, signature, o) end
+    local before = unchecked
+    if before == not self.validate then self:init(o)
     else
-      local before = unchecked
       local function restore() unchecked = before end
-      unchecked = true
+      unchecked = not self.validate
       options.finally(restore, self.init, self, o)
     end
     if self.finish then self:finish() end    -- a user's own class
@@ -270,7 +269,8 @@ local function open_unit(shape, like) return lib.open_unit(shape, like.dtype, li
 
 options.colon(Distribution, "dist", is_distribution)
 -- set_default_validate_args(on): whether parameters and values are checked where validate_args isn't given.
-function Distribution.set_default_validate_args(on)
+function Distribution.set_default_validate_args(on, given)
+  if type(on) == "table" then on = given end               -- with a colon
   if type(on) ~= "boolean" then fail("set_default_validate_args: argument 1 must be true or false, got %s", options.shown(on)) end
   validates = on
 end

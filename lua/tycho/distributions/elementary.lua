@@ -15,7 +15,7 @@ local KL, C, supports = base.KL, base.constraints, base.supports
 local LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 -- Normal(loc, scale): the mean, and the standard deviation. Distributions have sample(shape), rsample(shape), log_prob(x), entropy(),
 -- cdf(x), icdf(p), mean, mode, variance, stddev, batch_shape, event_shape, where these exist. Parameters are numbers or tensors, which
--- broadcast; {validate_args = false} skips the check of log_prob's values.
+-- broadcast; {validate_args = false} skips the checks of parameters and of log_prob's values.
 local Normal = class("Normal", "loc, scale")
 Normal.has_rsample = true
 parameters(Normal, {"loc", "scale"}, {"scale"})

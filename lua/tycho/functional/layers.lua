@@ -389,7 +389,7 @@ def("scaled_dot_product_attention",
       end
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
-    if mask and mask.requires_grad and core.is_grad_enabled() or attention._way() == "math" then
+    if mask and mask.requires_grad and core.is_grad_enabled() or attention._way(q) == "math" then
       local root = math.sqrt(math.abs(scale))            -- on both operands: unscaled 16-bit products may overflow
       local s = ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1))
       if causal then mask = ops.tril(ops.ones({q.shape[n - 1], k.shape[n - 1]}, {dtype = "bool", device = q.device})) end

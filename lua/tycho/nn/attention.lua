@@ -15,10 +15,10 @@ M.SDPBackend = options.told({FLASH_ATTENTION = "flash", EFFICIENT_ATTENTION = "m
 local WAYS = {"flash", "mem_efficient", "math", "cudnn"}
 local WORDS = "'flash', 'mem_efficient', 'cudnn' or 'math'"
 
--- Which way attention's Lua half takes: "fused" or "math".
-function M._way()
+-- Which way attention's Lua half takes for a query: "fused" or "math".
+function M._way(q)
   local flag = core.gpu.flag
-  if flag "flash_sdp" or flag "mem_efficient_sdp" then return "fused" end
+  if flag "flash_sdp" or flag "mem_efficient_sdp" or (flag "cudnn_sdp" and not flag "math_sdp" and q.is_cuda) then return "fused" end
   if not flag "math_sdp" then
     fail("scaled_dot_product_attention: flash, mem_efficient and math are all switched off (backends.cuda.enable_math_sdp)")
   end
@@ -26,7 +26,7 @@ function M._way()
 end
 
 -- sdpa_kernel(backends, fn, ...): calls fn(...) with these ways of attention alone, and gives its results. backends: one of SDPBackend, or
--- a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too.
+-- a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too; with MATH, all goes by MATH.
 function M.sdpa_kernel(backends, fn, ...)
   local list = type(backends) == "table" and backends or {backends}
   if not modes.callable(fn) then fail("sdpa_kernel: argument 2 must be a function, got %s", options.shown(fn)) end
@@ -38,7 +38,7 @@ function M.sdpa_kernel(backends, fn, ...)
     end
     allowed[list[i]] = true
   end
-  allowed.flash = allowed.flash or allowed.cudnn
+  allowed.flash = allowed.flash or (allowed.cudnn and not allowed.math)
   local function set(ways) for way, on in pairs(ways) do core.gpu.flag(way .. "_sdp", on) end end
   return options.finally(function() set(before) end, function(...)
     set(allowed)

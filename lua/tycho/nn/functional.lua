@@ -10,6 +10,7 @@ local function maybe_in_place(name, f)
   local at = INPLACE[name] - 1
   return function(x, ...)
     local n = select("#", ...)
+    while n > 0 and select(n, ...) == nil do n = n - 1 end
     local o = n > 0 and select(n, ...)
     if n == at and type(o) == "boolean" then o = {inplace = o} end
     if type(o) ~= "table" or o.inplace == nil then return f(x, ...) end

@@ -10,6 +10,7 @@ local options = require "tycho.options"
 local fail = options.fail
 local check, bare = options.check, options.bare
 local hooks = require "tycho.nn.hooks"
+local takes = require "tycho.nn.takes"
 local M = core.methods
 
 local Module = {_name = "Module"}
@@ -189,21 +190,12 @@ local function where(self, ok, ...)
   error(message, 0)
 end
 
--- How many arguments forward takes, which the library's own layers refuse to exceed; math.huge if its signature doesn't say.
-local function most_of(class)
-  local f = debug.getinfo(class.forward, "u")
-  return f.isvararg and math.huge or f.nparams - 1
-end
-local function refuse_surplus(self, most, ...)
-  local n = select("#", ...)
-  while n > most and select(n, ...) == nil do n = n - 1 end
-  if n > most then fail("%s: at most %d argument%s, got %d", self._name, most, most == 1 and "" or "s", n) end
-end
-
 local function as_written(self, ...)
-  local most = getmetatable(self)._most
-  if most and select("#", ...) > most then refuse_surplus(self, most, ...) end
-  return where(self, pcall((rawget(self, "_hooks") or hooks.everywhere) and hooks.forward or self.forward, self, ...))
+  if rawget(self, "_hooks") or hooks.everywhere then return where(self, pcall(hooks.forward, self, ...)) end
+  local forward = self.forward
+  local most = takes.count[forward]
+  if most and select("#", ...) > most then takes.refuse_options(self._name, most, ...) end
+  return where(self, pcall(forward, self, ...))
 end
 local function run(self, ...)
   local compiled = rawget(self, "_compiled")
@@ -287,7 +279,7 @@ function Module:extend(name)
     end
     local ok, e = pcall(class.init, m, unpack(args, 1, args.n))          -- an error names the line that constructs
     if not ok then error(type(e) == "string" and core.where() .. bare(e) or e, 0) end
-    instance._most = instance._most or most_of(class)
+    takes.note(class.forward)
     rawset(m, "_made_with", args)
     if place and place.device then m:to(place.device) end
     if place and place.dtype then m:to(place.dtype) end

@@ -85,18 +85,30 @@ local ORDER = {"key_padding_mask", "need_weights", "attn_mask", "average_attn_we
 -- query, key, value and the options, from any form of the call: the last argument may be a table of those not given by position.
 local function given(query, key, value, ...)
   if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
-    local more = key == nil and (value == nil and (...) or value) or key
-    if more ~= nil then
-      fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s", lib.shown(more))
+    for i = 1, 2 + select("#", ...) do
+      local more = select(i, key, value, ...)
+      if more ~= nil then
+        fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s", lib.shown(more))
+      end
     end
     local names, o = query, {}
     for k, v in pairs(names) do if not NAMES[k] then o[k] = v end end
     return names.query, names.key or names.query, names.value or names.key or names.query, options("MultiheadAttention", o, CALL)
   end
-  local n, more = select("#", ...), {...}
-  if type(key) == "table" and not core.is_tensor(key) then key, n, more = nil, 1, {key}
-  elseif type(value) == "table" and not core.is_tensor(value) then value, n, more = nil, 1, {value} end
-  while n > 0 and more[n] == nil do n = n - 1 end
+  local args = {n = 2 + select("#", ...), key, value, ...}                 -- behind the query
+  local n = args.n
+  while n > 0 and args[n] == nil do n = n - 1 end
+  for i = 1, n - 1 do
+    if type(args[i]) == "table" and not core.is_tensor(args[i]) then
+      fail("MultiheadAttention: argument %d is a table of options; no other argument may follow it, got %s", i + 1, lib.shown(args[i + 1]))
+    end
+  end
+  local more = {unpack(args, 3, n)}
+  n = n - 2
+  if n < 1 and type(args[n + 2]) == "table" and not core.is_tensor(args[n + 2]) then   -- options in key's or value's place
+    if n == 0 then value = nil else key = nil end
+    n, more = 1, {args[n + 2]}
+  end
   local named = {}
   if n > 0 and type(more[n]) == "table" and not core.is_tensor(more[n]) then
     for k, v in pairs(more[n]) do named[k] = v end
@@ -107,8 +119,15 @@ local function given(query, key, value, ...)
     if more[i] ~= nil and named[ORDER[i]] ~= nil then fail("MultiheadAttention: argument '%s' is given twice", ORDER[i]) end
     if more[i] ~= nil then named[ORDER[i]] = more[i] end
   end
+  local o = options("MultiheadAttention", named, CALL)
+  for _, name in ipairs {"need_weights", "average_attn_weights", "is_causal"} do
+    if type(o[name]) ~= "boolean" then fail("MultiheadAttention: %s must be true or false, got %s", name, lib.shown(o[name])) end
+  end
+  for _, name in ipairs {"key_padding_mask", "attn_mask"} do
+    if o[name] and not core.is_tensor(o[name]) then fail("MultiheadAttention: %s must be a tensor, got %s", name, lib.shown(o[name])) end
+  end
   key = key or query
-  return query, key, value or key, options("MultiheadAttention", named, CALL)
+  return query, key, value or key, o
 end
 -- query, key and value in (N, L, E), projected.
 local function projected(self, query, key, value)

@@ -138,9 +138,11 @@ local ORDER = {SGD = "momentum dampening weight_decay nesterov", Adam = "betas e
   AdamW = "betas eps weight_decay amsgrad", Adamax = "betas eps weight_decay", NAdam = "betas eps weight_decay momentum_decay",
   RAdam = "betas eps weight_decay", RMSprop = "alpha eps weight_decay momentum centered",
   Adagrad = "lr_decay weight_decay initial_accumulator_value eps", Adadelta = "rho eps weight_decay",
-  ASGD = "lambd alpha t0 weight_decay", Rprop = "etas step_sizes"}
+  ASGD = "lambd alpha t0 weight_decay", Rprop = "etas step_sizes", Adafactor = "beta2_decay eps d weight_decay",
+  Muon = "weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn",
+  LBFGS = "max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"}
 -- The options among the arguments behind lr: by place, and by name in a last table.
-local function by_place(name, ...)
+local function by_place(name, places, ...)
   local n, more, o, order = select("#", ...), {...}, {}, {}
   while n > 0 and more[n] == nil do n = n - 1 end
   if n == 0 then return nil end
@@ -148,7 +150,7 @@ local function by_place(name, ...)
     for k, v in pairs(more[n]) do o[k] = v end
     n = n - 1
   end
-  for k in (ORDER[name] or ""):gmatch "%S+" do order[#order + 1] = k end
+  for k in places:gmatch "%S+" do order[#order + 1] = k end
   if n > #order then
     if #order == 0 and type(more[1]) ~= "table" then fail("%s: options must be a table, got %s", name, shown(more[1])) end
     fail("%s: at most %d arguments, got %d", name, 2 + #order, 2 + n)
@@ -182,7 +184,7 @@ local function new_class(name, defaults, own)
       lr = rest
     end
     if type(lr) == "table" then lr, o, more = nil, lr, (...)
-    else o = by_place(name, ...) end
+    else o = by_place(name, own and "" or ORDER[name] or "", ...) end
     params = list_of(params)
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then
