@@ -305,8 +305,12 @@ describe("attention", function()
     assert.is_true(cuda.flash_sdp_enabled() and cuda.mem_efficient_sdp_enabled() and not cuda.math_sdp_enabled())
     cuda.enable_flash_sdp(false)
     cuda.enable_mem_efficient_sdp(false)
+    if helper.device ~= "cpu" then                       -- cuDNN, or what stands in for it
+      helper.close(F.scaled_dot_product_attention(q, q, q), sdpa_kernel("math", F.scaled_dot_product_attention, q, q, q), nil, 1e-12)
+    end
+    cuda.enable_cudnn_sdp(false)
     helper.fails("are all switched off", F.scaled_dot_product_attention, q, q, q)
-    for _, way in ipairs {"flash", "mem_efficient", "math"} do cuda["enable_" .. way .. "_sdp"](true) end
+    for _, way in ipairs {"flash", "mem_efficient", "cudnn", "math"} do cuda["enable_" .. way .. "_sdp"](true) end
     helper.fails("sdpa_kernel: argument 1 must be one of SDPBackend, or a list", sdpa_kernel, "fast", print)
     helper.fails("sdpa_kernel: argument 1", sdpa_kernel, {}, print)
     helper.fails("sdpa_kernel: argument 2 must be a function", sdpa_kernel, SDP.MATH)

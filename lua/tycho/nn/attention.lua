@@ -20,7 +20,8 @@ function M._way(q)
   local flag = core.gpu.flag
   if flag "flash_sdp" or flag "mem_efficient_sdp" or (flag "cudnn_sdp" and not flag "math_sdp" and q.is_cuda) then return "fused" end
   if not flag "math_sdp" then
-    fail("scaled_dot_product_attention: flash, mem_efficient and math are all switched off (backends.cuda.enable_math_sdp)")
+    fail("scaled_dot_product_attention: flash, mem_efficient and math are all switched off%s (backends.cuda.enable_math_sdp)",
+      flag "cudnn_sdp" and ", and on the CPU there is no cuDNN" or "")
   end
   return "math"
 end
