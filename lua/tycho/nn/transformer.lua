@@ -82,9 +82,20 @@ end
 local NAMES = {query = true, key = true, value = true}
 local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
 local ORDER = {"key_padding_mask", "need_weights", "attn_mask", "average_attn_weights", "is_causal"}
+local function checked(named)
+  local o = options("MultiheadAttention", named, CALL)
+  for _, name in ipairs {"need_weights", "average_attn_weights", "is_causal"} do
+    if type(o[name]) ~= "boolean" then fail("MultiheadAttention: %s must be true or false, got %s", name, lib.shown(o[name])) end
+  end
+  for _, name in ipairs {"key_padding_mask", "attn_mask"} do
+    if o[name] and not core.is_tensor(o[name]) then fail("MultiheadAttention: %s must be a tensor, got %s", name, lib.shown(o[name])) end
+  end
+  return o
+end
+local function is_table(v) return type(v) == "table" and not core.is_tensor(v) end
 -- query, key, value and the options, from any form of the call: the last argument may be a table of those not given by position.
 local function given(query, key, value, ...)
-  if type(query) == "table" and not core.is_tensor(query) and query.query then       -- all by name
+  if is_table(query) and query.query then                -- all by name
     for i = 1, 2 + select("#", ...) do
       local more = select(i, key, value, ...)
       if more ~= nil then
@@ -93,41 +104,28 @@ local function given(query, key, value, ...)
     end
     local names, o = query, {}
     for k, v in pairs(names) do if not NAMES[k] then o[k] = v end end
-    return names.query, names.key or names.query, names.value or names.key or names.query, options("MultiheadAttention", o, CALL)
+    return names.query, names.key or names.query, names.value or names.key or names.query, checked(o)
   end
-  local args = {n = 2 + select("#", ...), key, value, ...}                 -- behind the query
-  local n = args.n
+  local args, n = {key, value, ...}, 2 + select("#", ...)                  -- behind the query
   while n > 0 and args[n] == nil do n = n - 1 end
   for i = 1, n - 1 do
-    if type(args[i]) == "table" and not core.is_tensor(args[i]) then
+    if is_table(args[i]) then
       fail("MultiheadAttention: argument %d is a table of options; no other argument may follow it, got %s", i + 1, lib.shown(args[i + 1]))
     end
   end
-  local more = {unpack(args, 3, n)}
-  n = n - 2
-  if n < 1 and type(args[n + 2]) == "table" and not core.is_tensor(args[n + 2]) then   -- options in key's or value's place
-    if n == 0 then value = nil else key = nil end
-    n, more = 1, {args[n + 2]}
-  end
   local named = {}
-  if n > 0 and type(more[n]) == "table" and not core.is_tensor(more[n]) then
-    for k, v in pairs(more[n]) do named[k] = v end
-    n = n - 1
+  if is_table(args[n]) then
+    for k, v in pairs(args[n]) do named[k] = v end
+    args[n], n = nil, n - 1
   end
-  if n > #ORDER then fail("MultiheadAttention: at most %d arguments, got %d", 3 + #ORDER, 3 + n) end
-  for i = 1, n do
-    if more[i] ~= nil and named[ORDER[i]] ~= nil then fail("MultiheadAttention: argument '%s' is given twice", ORDER[i]) end
-    if more[i] ~= nil then named[ORDER[i]] = more[i] end
+  if n > 2 + #ORDER then fail("MultiheadAttention: at most %d arguments, got %d", 3 + #ORDER, 1 + n) end
+  for i, name in ipairs(ORDER) do
+    local v = args[2 + i]
+    if v ~= nil and named[name] ~= nil then fail("MultiheadAttention: argument '%s' is given twice", name) end
+    if v ~= nil then named[name] = v end
   end
-  local o = options("MultiheadAttention", named, CALL)
-  for _, name in ipairs {"need_weights", "average_attn_weights", "is_causal"} do
-    if type(o[name]) ~= "boolean" then fail("MultiheadAttention: %s must be true or false, got %s", name, lib.shown(o[name])) end
-  end
-  for _, name in ipairs {"key_padding_mask", "attn_mask"} do
-    if o[name] and not core.is_tensor(o[name]) then fail("MultiheadAttention: %s must be a tensor, got %s", name, lib.shown(o[name])) end
-  end
-  key = key or query
-  return query, key, value or key, o
+  key = args[1] or query
+  return query, key, args[2] or key, checked(named)
 end
 -- query, key and value in (N, L, E), projected.
 local function projected(self, query, key, value)
