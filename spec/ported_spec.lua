@@ -27,9 +27,10 @@ describe("ported programs", function()
     fails("need_weights must be true or false, got a tensor", m, q, q, q, nil, mask)
     fails("key_padding_mask must be a tensor, got true", m, q, q, q, true)
     fails("attn_mask must be a tensor, got 1", m, {query = q, attn_mask = 1})
-    fails("argument 4 is a table of options; no other argument may follow it, got true", m, q, q, q, {attn_mask = mask}, true)
-    fails("argument 3 is a table of options", m, q, q, {attn_mask = mask}, "more")
-    fails("no other argument may follow it, got 'more'", m, {query = q}, nil, nil, nil, "more")
+    fails("key_padding_mask must be a tensor, got a table", m, q, q, q, {attn_mask = mask}, true)
+    fails("value must be a tensor, got a table", m, q, q, {attn_mask = mask}, "more")
+    fails("no other argument may follow it, got true", m, {query = q}, nil, nil, nil, true)
+    fails("query must be a tensor, got a table", m, {q}, q)
     close((m(q, {attn_mask = mask})), want)
     close((m(q, q, {attn_mask = mask})), want)
     close((m(q, nil, nil, nil, true, mask)), want)
@@ -69,6 +70,13 @@ describe("ported programs", function()
     fails("SGD: at most 6 arguments, got 7", optim.SGD, {p}, 1e-3, 0.9, 0, 0, true, 1)
     fails("SGD: argument 'momentum' is given twice", optim.SGD, {p}, 1e-3, 0.9, {momentum = 1})
     assert.equal(7, optim.LBFGS({p}, 1, 7).param_groups[1].max_iter)
+    for name, class in pairs(optim) do                   -- every place is a setting of its class
+      for k in (type(class) == "table" and class.defaults_of and class.places or ""):gmatch "%S+" do
+        assert.is_true(class({nn.Parameter(tycho.ones(2, 2))}).param_groups[1][k] ~= nil, name .. " " .. k)
+      end
+    end
+    local Mine = optim.SGD:extend "Mine"
+    assert.equal(0.5, Mine({p}, 1, 0.5).param_groups[1].momentum)
     local w = tycho.ones(2, {requires_grad = true})
     local loss = (w * w):sum()
     loss:backward(nil, true)

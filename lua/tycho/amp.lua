@@ -336,7 +336,6 @@ options.methods(Scaler, "scaler", function(self) return getmetatable(self) == Sc
 -- GradScaler(init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true): scales losses so that 16-bit
 -- gradients don't become 0. Its state lives on the loss's device; PyTorch's argument for that, a string, may come first.
 function amp.GradScaler(...)
-  -- a string is PyTorch's device argument; the state is on the loss's device
   local first = select("#", ...) > 0 and type((...)) == "string" and 2 or 1
   local o = options.arguments("GradScaler", "init_scale=65536, growth_factor=2, backoff_factor=0.5, growth_interval=2000, enabled=true, \z
     device=nil", select(first, ...))

@@ -35,7 +35,7 @@ local function fixed(value)
 end
 local never = fixed(false)
 
--- A table whose fields are switches; more: such tables within it.
+-- A table whose fields are switches; more: such tables within it, and functions.
 local function switches(name, list, more)
   local function find(k)
     if list[k] then return list[k] end
@@ -46,7 +46,7 @@ local function switches(name, list, more)
   return setmetatable({}, {
     __index = function(_, k) return more and more[k] or find(k).get() end,
     __newindex = function(_, k, v)
-      if more and more[k] then fail("%s.%s can't be set: set its fields", name, k) end
+      if more and more[k] then fail("%s.%s can't be set%s", name, k, type(more[k]) == "table" and ": set its fields" or "") end
       local s = find(k)
       if not s.fits(v) then fail("%s.%s must be %s, got %s", name, k, s.needs, options.shown(v)) end
       s.set(v)
@@ -66,13 +66,9 @@ function cudnn.flags(o, fn, ...)
   if type(o) ~= "table" then fail("backends.cudnn.flags: argument 1 must be a table of switches, got %s", options.shown(o)) end
   local before = {}
   for k in pairs(o) do before[k] = M.cudnn[k] end
-  local function set(values) for k, v in pairs(values) do M.cudnn[k] = v end end
-  return options.finally(function() set(before) end, function(...)
-    set(o)
-    return fn(...)
-  end, ...)
+  return options.meanwhile(function(values) for k, v in pairs(values) do M.cudnn[k] = v end end, o, before, fn, ...)
 end
-for _, way in ipairs {"flash", "mem_efficient", "cudnn", "math"} do
+for _, way in pairs(require("tycho.nn.attention").SDPBackend) do
   local one = switch {way .. "_sdp"}
   -- Whether scaled_dot_product_attention may go that way (see nn.attention.SDPBackend).
   cuda[way .. "_sdp_enabled"] = function() return one.get() end

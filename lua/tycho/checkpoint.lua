@@ -188,7 +188,7 @@ function Manager:steps() return core.checkpoints(self.dir) end
 local function read(self, step)
   local tensors, text = core.read_safetensors(path_of(self, step), true)
   local parsed, tree = pcall(core.json_decode, text or "null")
-  if not parsed then error(tree ~= nil and tostring(tree):find "json_decode" and path_of(self, step) .. ": " .. tree or tree, 0) end
+  if not parsed then error(tree:find("json_decode", 1, true) and path_of(self, step) .. ": " .. tree or tree, 0) end
   local value = saving.value(tree, tensors)
   if type(value) ~= "table" or type(value.states) ~= "table" or type(value.values) ~= "table" or
       type(value.generators) ~= "table" then

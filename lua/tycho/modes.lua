@@ -41,17 +41,14 @@ local function under(on, name)
 end
 
 -- autocast({cpu =, cuda =}): sets the dtype that autocast computes in on these kinds of device (false: off); gives the previous settings.
-local function autocast(state, was)
-  was = was or {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
+local function autocast(state)
+  local was = {cpu = core.autocast(false) or false, cuda = core.autocast(true) or false}
   for kind, dtype in pairs(state or {}) do core.autocast(kind == "cuda", dtype or nil) end
   return was
 end
 -- fn(...) under such settings.
 local function autocasting(state, fn, ...)
-  local was = autocast()
-  local function done() autocast(was, was) end
-  autocast(state, was)
-  return options.finally(done, fn, ...)
+  return options.meanwhile(autocast, state, autocast(), fn, ...)
 end
 
 -- fn(...), of which a checkpoint around it keeps no results (core.recall).

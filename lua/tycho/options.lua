@@ -31,6 +31,13 @@ local function ended(done, ok, ...)
   return ...
 end
 function options.finally(done, fn, ...) return ended(done, pcall(options.run, fn, ...)) end
+-- Calls set(now), fn(...), then set(before), also where one of the first two errs; gives fn's results.
+function options.meanwhile(set, now, before, fn, ...)
+  return options.finally(function() set(before) end, function(...)
+    set(now)
+    return fn(...)
+  end, ...)
+end
 
 -- The address of an FFI pointer or array, a number; nil for anything else.
 function options.address(ptr)

@@ -421,9 +421,11 @@ static int program_value(lua_State *L) { /* (program, value) -> tensor, of a val
 }
 
 /* call: the method that was called; the text then also names the library's function that called it, if any. NULL: the text is `what`. */
-static void settle(lua_State *L, const char *what, const char *call) {
+static void settle(lua_State *L, const char *what, const char *call, int read) {
   ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
   if (ctx->program && !ctx->program->dead) {             /* with the user's line */
+    const ty_tensor *t = read ? ty_test(L, read) : NULL;
+    if (t && ty_program_may_read(ctx->program, t)) return;
     char text[200], said[80];
     const char *by = NULL;
     ty_push_call(L, &by);
@@ -438,13 +440,9 @@ static void settle(lua_State *L, const char *what, const char *call) {
   }
   if (!ctx->program && ctx->account->active && ty_programs_interrupt(ctx) != TY_OK) ty_raise(L, ctx);
 }
-void ty_settle(lua_State *L, const char *what) { settle(L, what, NULL); }
-void ty_settle_call(lua_State *L, const char *name) { settle(L, NULL, name); }
-void ty_settle_read(lua_State *L, int index, const char *what, const char *call) {
-  const ty_tensor *t = ty_test(L, index);
-  const ty_ctx *ctx = ty_ctx_of(L, ty_state_of(L));
-  if (!t || !ctx->program || ctx->program->dead || !ty_program_may_read(ctx->program, t)) settle(L, what, call);
-}
+void ty_settle(lua_State *L, const char *what) { settle(L, what, NULL, 0); }
+void ty_settle_call(lua_State *L, const char *name) { settle(L, NULL, name, 0); }
+void ty_settle_read(lua_State *L, int index, const char *what, const char *call) { settle(L, what, call, index); }
 
 /* whether a record is being made */
 static int program_records(lua_State *L) {

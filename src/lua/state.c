@@ -43,10 +43,11 @@ static int set_private(lua_State *L) {   /* name, value: sets what the library's
   return 0;
 }
 
+static const char state_key;               /* in the registry: the state's memory */
+
 /* Runs when the Lua state closes, which calls all finalizers, then those of what these have made, and so on, some times. A program's
    finalizers may call the library, before this one or after it. So the state stays open, and a new box has its turn in the next round,
    until nobody has called since the last turn; then calls are refused. The state's memory is Lua's until the end. */
-static const char state_key;             /* in the registry: the state's memory */
 static int state_gc(lua_State *L) {
   ty_state **box = lua_touserdata(L, 1);
   if (!box || lua_objlen(L, 1) != sizeof *box) return 0;         /* programs with the debug library can pass anything */

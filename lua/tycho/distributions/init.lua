@@ -9,7 +9,8 @@ for name, make in pairs(base.distributions.transforms) do
   if type(make) == "function" then base.distributions[name] = make end
 end
 -- torch.distributions.kl
-base.distributions.kl = {kl_divergence = base.distributions.kl_divergence, register_kl = base.distributions.register_kl}
+base.distributions.kl = options.told({kl_divergence = base.distributions.kl_divergence, register_kl = base.distributions.register_kl},
+  "distributions.kl")
 local registry = require "tycho.distributions.registry"
 base.distributions.biject_to, base.distributions.transform_to = registry.biject_to, registry.transform_to
 

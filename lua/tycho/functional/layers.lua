@@ -6,7 +6,6 @@ local core = require "tycho.core"
 local modes = require "tycho.modes"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
-local attention = require "tycho.nn.attention"
 local def, fail, wrap, need, batched, NN = lib.def, lib.fail, lib.wrap, lib.need, lib.batched, lib.NN
 local F = lib.functions
 
@@ -356,6 +355,17 @@ local function with_last(lead, rows, columns)
   return s
 end
 
+-- Whether only plain ops may compute attention, as nn.attention's MATH: else an op does, which chooses further on a GPU.
+local function by_math(q)
+  local flag = core.gpu.flag
+  if flag "flash_sdp" or flag "mem_efficient_sdp" or (flag "cudnn_sdp" and not flag "math_sdp" and q.is_cuda) then return false end
+  if not flag "math_sdp" then
+    fail("scaled_dot_product_attention", "flash, mem_efficient and math are all switched off%s (backends.cuda.enable_math_sdp)",
+      flag "cudnn_sdp" and ", and on the CPU there is no cuDNN" or "")
+  end
+  return true
+end
+
 -- softmax(q k^T * scale + mask) v over (..., L, D). The fused op's memory grows with L only; a float mask that requires grad, and
 -- nn.attention's MATH, use the plain ops instead.
 def("scaled_dot_product_attention",
@@ -389,7 +399,7 @@ def("scaled_dot_product_attention",
       end
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
-    if mask and mask.requires_grad and core.is_grad_enabled() or attention._way(q) == "math" then
+    if mask and mask.requires_grad and core.is_grad_enabled() or by_math(q) then
       local root = math.sqrt(math.abs(scale))            -- on both operands: unscaled 16-bit products may overflow
       local s = ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1))
       if causal then mask = ops.tril(ops.ones({q.shape[n - 1], k.shape[n - 1]}, {dtype = "bool", device = q.device})) end

@@ -142,7 +142,7 @@ def("tile", "x, repeats:sizes", "x repeated along each dim, or the last (PyTorch
     outer[#outer + 1], inner[#inner + 1] = shape[i], shape[i]
     size[i] = repeats[i] * shape[i]
   end
-  if #outer > (core.is_mapping() and 4 or 8) then                     -- too many dims to expand: one dim at a time
+  if #outer > (core.is_mapping() and 4 or 8) then                     -- too many dims to expand (vmap adds its own): one dim at a time
     local y = M.reshape(x, setmetatable(shape, nil))
     for i = 1, n do
       local behind = 1                     -- (before, repeats, behind) has few dims

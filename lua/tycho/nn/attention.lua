@@ -12,19 +12,6 @@ local M = {}
 -- derivatives of any order, with dropout too.
 M.SDPBackend = options.told({FLASH_ATTENTION = "flash", EFFICIENT_ATTENTION = "mem_efficient", CUDNN_ATTENTION = "cudnn", MATH = "math"},
   "SDPBackend")
-local WAYS = {"flash", "mem_efficient", "math", "cudnn"}
-local WORDS = "'flash', 'mem_efficient', 'cudnn' or 'math'"
-
--- Which way attention's Lua half takes for a query: "fused" or "math".
-function M._way(q)
-  local flag = core.gpu.flag
-  if flag "flash_sdp" or flag "mem_efficient_sdp" or (flag "cudnn_sdp" and not flag "math_sdp" and q.is_cuda) then return "fused" end
-  if not flag "math_sdp" then
-    fail("scaled_dot_product_attention: flash, mem_efficient and math are all switched off%s (backends.cuda.enable_math_sdp)",
-      flag "cudnn_sdp" and ", and on the CPU there is no cuDNN" or "")
-  end
-  return "math"
-end
 
 -- sdpa_kernel(backends, fn, ...): calls fn(...) with these ways of attention alone, and gives its results. backends: one of SDPBackend, or
 -- a list. What cuDNN doesn't take goes by the library's own op, so CUDNN_ATTENTION alone allows that too; with MATH, all goes by MATH.
@@ -32,19 +19,15 @@ function M.sdpa_kernel(backends, fn, ...)
   local list = type(backends) == "table" and backends or {backends}
   if not modes.callable(fn) then fail("sdpa_kernel: argument 2 must be a function, got %s", options.shown(fn)) end
   local allowed, before = {}, {}
-  for _, way in ipairs(WAYS) do allowed[way], before[way] = false, core.gpu.flag(way .. "_sdp") end
+  for _, way in pairs(M.SDPBackend) do allowed[way], before[way] = false, core.gpu.flag(way .. "_sdp") end
   for i = 1, math.max(#list, 1) do
     if allowed[list[i]] == nil then
-      fail("sdpa_kernel: argument 1 must be one of SDPBackend, or a list: %s, got %s", WORDS, options.shown(list[i]))
+      fail("sdpa_kernel: argument 1 must be one of SDPBackend, or a list of these, got %s", options.shown(list[i]))
     end
     allowed[list[i]] = true
   end
   allowed.flash = allowed.flash or (allowed.cudnn and not allowed.math)
-  local function set(ways) for way, on in pairs(ways) do core.gpu.flag(way .. "_sdp", on) end end
-  return options.finally(function() set(before) end, function(...)
-    set(allowed)
-    return fn(...)
-  end, ...)
+  return options.meanwhile(function(ways) for way, on in pairs(ways) do core.gpu.flag(way .. "_sdp", on) end end, allowed, before, fn, ...)
 end
 
 return options.told(M, "nn.attention")

@@ -193,8 +193,7 @@ end
 local function as_written(self, ...)
   if rawget(self, "_hooks") or hooks.everywhere then return where(self, pcall(hooks.forward, self, ...)) end
   local forward = self.forward
-  local most = takes.count[forward]
-  if most and select("#", ...) > most then takes.refuse_options(self._name, most, ...) end
+  if select("#", ...) > 1 then takes.refuse_options(self._name, takes.count[forward] or math.huge, ...) end
   return where(self, pcall(forward, self, ...))
 end
 local function run(self, ...)

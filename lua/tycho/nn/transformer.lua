@@ -9,7 +9,7 @@ local init = require "tycho.nn.init_functions"
 local module = require "tycho.nn.module"
 local attention_weights = require("tycho.functional.lib").attention_weights
 local lib = require "tycho.nn.layer"
-local layer, options, arguments, whole = lib.layer, lib.options, lib.arguments, lib.whole
+local layer, arguments, whole = lib.layer, lib.arguments, lib.whole
 local nn = lib.classes
 
 -- One mask for the attention op (true: attend), from a PyTorch mask (L,S), (N,L,S) or (N h,L,S) and a padding mask (N,S).
@@ -79,54 +79,6 @@ function MHA:init(...)
   if o.bias then init.zeros_(self.out_proj.bias) end
   self.add_zero_attn = o.add_zero_attn
 end
-local NAMES = {query = true, key = true, value = true}
-local CALL = {key_padding_mask = false, attn_mask = false, is_causal = false, need_weights = true, average_attn_weights = true}
-local ORDER = {"key_padding_mask", "need_weights", "attn_mask", "average_attn_weights", "is_causal"}
-local function checked(named)
-  local o = options("MultiheadAttention", named, CALL)
-  for _, name in ipairs {"need_weights", "average_attn_weights", "is_causal"} do
-    if type(o[name]) ~= "boolean" then fail("MultiheadAttention: %s must be true or false, got %s", name, lib.shown(o[name])) end
-  end
-  for _, name in ipairs {"key_padding_mask", "attn_mask"} do
-    if o[name] and not core.is_tensor(o[name]) then fail("MultiheadAttention: %s must be a tensor, got %s", name, lib.shown(o[name])) end
-  end
-  return o
-end
-local function is_table(v) return type(v) == "table" and not core.is_tensor(v) end
--- query, key, value and the options, from any form of the call: the last argument may be a table of those not given by position.
-local function given(query, key, value, ...)
-  if is_table(query) and query.query then                -- all by name
-    for i = 1, 2 + select("#", ...) do
-      local more = select(i, key, value, ...)
-      if more ~= nil then
-        fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s", lib.shown(more))
-      end
-    end
-    local names, o = query, {}
-    for k, v in pairs(names) do if not NAMES[k] then o[k] = v end end
-    return names.query, names.key or names.query, names.value or names.key or names.query, checked(o)
-  end
-  local args, n = {key, value, ...}, 2 + select("#", ...)                  -- behind the query
-  while n > 0 and args[n] == nil do n = n - 1 end
-  for i = 1, n - 1 do
-    if is_table(args[i]) then
-      fail("MultiheadAttention: argument %d is a table of options; no other argument may follow it, got %s", i + 1, lib.shown(args[i + 1]))
-    end
-  end
-  local named = {}
-  if is_table(args[n]) then
-    for k, v in pairs(args[n]) do named[k] = v end
-    args[n], n = nil, n - 1
-  end
-  if n > 2 + #ORDER then fail("MultiheadAttention: at most %d arguments, got %d", 3 + #ORDER, 1 + n) end
-  for i, name in ipairs(ORDER) do
-    local v = args[2 + i]
-    if v ~= nil and named[name] ~= nil then fail("MultiheadAttention: argument '%s' is given twice", name) end
-    if v ~= nil then named[name] = v end
-  end
-  key = args[1] or query
-  return query, key, args[2] or key, checked(named)
-end
 -- query, key and value in (N, L, E), projected.
 local function projected(self, query, key, value)
   local b = self.in_proj_bias
@@ -138,7 +90,17 @@ local function projected(self, query, key, value)
   return ops.linear(query, w[1], c[1]), ops.linear(key, w[2], c[2]), ops.linear(value, w[3], c[3])
 end
 function MHA:forward(...)
-  local query, key, value, o = given(...)
+  local o = arguments("MultiheadAttention", "query, key=nil, value=nil, key_padding_mask=nil, need_weights=true, attn_mask=nil, \z
+    average_attn_weights=true, is_causal=false", ...)
+  if type(o.query) == "table" and o.query.query then     -- arguments by name are the only one
+    fail("MultiheadAttention: argument 1 is a table with names; no other argument may follow it, got %s", lib.shown((select(-1, ...))))
+  end
+  for _, name in ipairs {"query", "key", "value", "key_padding_mask", "attn_mask"} do
+    if o[name] and not core.is_tensor(o[name]) then fail("MultiheadAttention: %s must be a tensor, got %s", name, lib.shown(o[name])) end
+  end
+  local query = o.query
+  local key = o.key or query
+  local value = o.value or key
   local alone = M.dim(query) == 2
   local swapped = not alone and not self.batch_first
   if not alone and (M.dim(query) ~= 3 or query.shape[3] ~= self.embed_dim) then

@@ -58,6 +58,7 @@ local function as(x, p) return M.to(x, p.dtype) end
 ---- Rprop ----
 -- A step size for each element, which grows while the gradient's sign stays, and shrinks when it changes (Riedmiller and Braun 1993).
 local Rprop = class("Rprop", {lr = 1e-2, etas = {0.5, 1.2}, step_sizes = {1e-6, 50}, maximize = false, master_weights = false})
+Rprop.places = "etas step_sizes"
 function Rprop:check(group) -- luacheck: ignore
   for _, name in ipairs {"etas", "step_sizes"} do
     local v = group[name]
@@ -83,6 +84,7 @@ end
 ---- ASGD ----
 -- Gradient descent; state[p].ax is the average of the parameter's past values (Polyak and Juditsky 1992).
 local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
+ASGD.places = "lambd alpha t0 weight_decay"
 local NUMBER = ops.zeros({}).shape
 function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end -- luacheck: ignore
 function ASGD:new_state(p, group, s)
@@ -102,6 +104,7 @@ end
 -- Adam without momentum; a matrix's second moments are kept for its rows and columns only (Shazeer and Stern 2018).
 local Adafactor = class("Adafactor",
   {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
+Adafactor.places = "beta2_decay eps d weight_decay"
 Adafactor.needs_whole = true
 function Adafactor:check(group) -- luacheck: ignore
   local eps = group.eps
@@ -155,6 +158,7 @@ end
 local Muon = class("Muon",
   {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315},
     eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
+Muon.places = "weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
 Muon.needs_whole = true
 function Muon:check(group) -- luacheck: ignore
   if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then

@@ -16,6 +16,7 @@ end
 -- Gradient descent: v = momentum v + (1 - dampening)(g + weight_decay p); p = p - lr v. nesterov: by g + momentum v.
 local SGD = new_class("SGD",
   {lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0, nesterov = false, maximize = false, master_weights = false})
+SGD.places = "momentum dampening weight_decay nesterov"
 SGD.foreign = {exp_avg = true, exp_inf = true, square_avg = true, sum = true}    -- other optimizers' names: SGD may have no state to check
 -- Momentum starts with the first gradient after it was switched on.
 function SGD:lacks(s, group) return group.momentum ~= 0 and not s.momentum_buffer end
@@ -37,6 +38,7 @@ for name, decay in pairs {Adam = 0, AdamW = 0.01} do
   local Adam = new_class(name,
     {lr = 1e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = decay, amsgrad = false, decoupled_weight_decay = name == "AdamW",
       maximize = false, master_weights = false})
+  Adam.places = "betas eps weight_decay amsgrad"
   Adam.optional = {{name = "max_exp_avg_sq", asked = function(group) return group.amsgrad end}}
   function Adam:new_state(p, _, s)
     s.exp_avg, s.exp_avg_sq = like(p), like(p)
@@ -63,6 +65,8 @@ local Adamax = new_class("Adamax",
   {lr = 2e-3, betas = {0.9, 0.999}, eps = 1e-8, weight_decay = 0, maximize = false, master_weights = false})
 -- The gradient times the root mean square of past updates over that of past gradients (Zeiler 2012).
 local Adadelta = new_class("Adadelta", {lr = 1, rho = 0.9, eps = 1e-6, weight_decay = 0, maximize = false, master_weights = false})
+NAdam.places, RAdam.places, Adamax.places = "betas eps weight_decay momentum_decay", "betas eps weight_decay", "betas eps weight_decay"
+Adadelta.places = "rho eps weight_decay"
 for class, names in pairs {[NAdam] = {"exp_avg", "exp_avg_sq"}, [RAdam] = {"exp_avg", "exp_avg_sq"},
     [Adamax] = {"exp_avg", "exp_inf"}, [Adadelta] = {"square_avg", "acc_delta"}} do
   function class:new_state(p, _, s) s[names[1]], s[names[2]] = like(p), like(p) end
@@ -109,6 +113,7 @@ end
 local RMSprop = new_class("RMSprop",
   {lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0, centered = false, maximize = false,
     master_weights = false})
+RMSprop.places = "alpha eps weight_decay momentum centered"
 RMSprop.optional = {{name = "momentum_buffer", asked = function(group) return group.momentum > 0 end},
   {name = "grad_avg", asked = function(group) return group.centered end}}
 function RMSprop:new_state(p, _, s) s.square_avg = like(p) end
@@ -122,6 +127,7 @@ end
 local Adagrad = new_class("Adagrad",
   {lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10, maximize = false,
     master_weights = false})
+Adagrad.places = "lr_decay weight_decay initial_accumulator_value eps"
 function Adagrad:new_state(p, group, s)
   s.sum = core.keep(ops.full(p.shape, group.initial_accumulator_value, {dtype = p.dtype, device = p.device}))
 end

@@ -91,6 +91,7 @@ end
 local LBFGS = new_class("LBFGS",
   {lr = 1, max_iter = 20, max_eval = false, tolerance_grad = 1e-7, tolerance_change = 1e-9, history_size = 100,
     line_search_fn = false})
+LBFGS.places = "max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"
 LBFGS.needs_whole = true
 
 local function flat_grad(params)

@@ -133,33 +133,13 @@ local function extended(name, defaults, more)
   for _, of in ipairs {defaults, more} do for k, v in pairs(of) do all[k] = v end end
   return all
 end
--- PyTorch's order of the settings behind lr.
-local ORDER = {SGD = "momentum dampening weight_decay nesterov", Adam = "betas eps weight_decay amsgrad",
-  AdamW = "betas eps weight_decay amsgrad", Adamax = "betas eps weight_decay", NAdam = "betas eps weight_decay momentum_decay",
-  RAdam = "betas eps weight_decay", RMSprop = "alpha eps weight_decay momentum centered",
-  Adagrad = "lr_decay weight_decay initial_accumulator_value eps", Adadelta = "rho eps weight_decay",
-  ASGD = "lambd alpha t0 weight_decay", Rprop = "etas step_sizes", Adafactor = "beta2_decay eps d weight_decay",
-  Muon = "weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn",
-  LBFGS = "max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn"}
--- The options among the arguments behind lr: by place, and by name in a last table.
-local function by_place(name, places, ...)
-  local n, more, o, order = select("#", ...), {...}, {}, {}
-  while n > 0 and more[n] == nil do n = n - 1 end
-  if n == 0 then return nil end
-  if type(more[n]) == "table" and more[n][1] == nil then
-    for k, v in pairs(more[n]) do o[k] = v end
-    n = n - 1
-  end
-  for k in places:gmatch "%S+" do order[#order + 1] = k end
-  if n > #order then
-    if #order == 0 and type(more[1]) ~= "table" then fail("%s: options must be a table, got %s", name, shown(more[1])) end
-    fail("%s: at most %d arguments, got %d", name, 2 + #order, 2 + n)
-  end
-  for i = 1, n do
-    if more[i] ~= nil and o[order[i]] ~= nil then fail("%s: argument '%s' is given twice", name, order[i]) end
-    if more[i] ~= nil then o[order[i]] = more[i] end
-  end
-  return o
+-- The signature of a class's constructor: class.places are the settings that may follow lr by place.
+local function signature_of(class, defaults)
+  local out, placed = {"params", "lr=nil"}, {lr = true}
+  for k in (class.places or ""):gmatch "%S+" do out[#out + 1], placed[k] = k .. "=nil", true end
+  out[#out + 1] = "*"
+  for k in pairs(defaults) do if not placed[k] then out[#out + 1] = k .. "=nil" end end
+  return table.concat(out, ", ")
 end
 -- Gives the class and its constructor, which becomes optim[name] unless the class is a user's own.
 local function new_class(name, defaults, own)
@@ -174,34 +154,28 @@ local function new_class(name, defaults, own)
     known[k] = true
     if not own then every_option[#every_option + 1] = k end
   end
+  local signature
   -- (params, {lr=, ...}), (params, lr, momentum, ..., {...}), ({params=, lr=, ...})
-  local function construct(_, params, lr, ...)
-    local o, more
-    if type(params) == "table" and not core.is_tensor(params) and params[1] == nil and type(params.params) == "table" and lr == nil then
-      lr, params = params, params.params
-      local rest = {}
-      for k, v in pairs(lr) do if k ~= "params" then rest[k] = v end end
-      lr = rest
+  local function construct(_, ...)
+    local args = options.pack(...)
+    local last = args[args.n]
+    if type(last) == "table" and not is_module(last) and type(next(last)) == "string" then
+      args[args.n] = without_theirs(name, last, known)
     end
-    if type(lr) == "table" then lr, o, more = nil, lr, (...)
-    else o = by_place(name, own and "" or ORDER[name] or "", ...) end
-    params = list_of(params)
+    signature = signature or signature_of(class, defaults)
+    local o = options.arguments(name, signature, unpack(args, 1, args.n))
+    local params = list_of(o.params)
+    o.params = nil
     check_list(name, params)
     if type(params) ~= "table" or core.is_tensor(params) then
       fail("%s: argument 1 must be a list of parameters or of groups, got %s", name,
         core.is_tensor(params) and "tensor" or type(params))
     end
-    if more ~= nil then fail("%s: takes parameters, lr and a table of options, and no more", name) end
-    o = without_theirs(name, o or {}, defaults)
-    check(name, o, defaults)
+    if type(o.lr) == "table" then fail("%s: takes parameters, lr and a table of options, and no more", name) end
     local self = setmetatable({param_groups = {}, state = {}, defaults = {}, sharers = setmetatable({}, {__mode = "k"})}, class)
     for k, v in pairs(defaults) do self.defaults[k] = v end
     for k, v in pairs(o) do self.defaults[k] = v end
-    if lr ~= nil then
-      if o.lr ~= nil then fail("%s: argument 'lr' is given twice", name) end
-      self.defaults.lr = lr
-    end
-    local late = class.lr_unset and lr == nil and o.lr == nil          -- an optimizer that init makes may bring the rate
+    local late = class.lr_unset and o.lr == nil          -- an optimizer that init makes may bring the rate
     if late then self.defaults.lr = nil end
     local listed = type(params[1]) ~= "table" or params[1].params == nil and (core.is_tensor(params[1][1]) or next(params[1]) == nil)
     local groups = listed and {{params = params}} or
