@@ -385,31 +385,32 @@ static bool product(const ty_product *p) {
   return done;
 }
 
-/* A matrix of `many` rows or columns that are k elements long, with a zero behind each. s: strides of batches, of those lines, along them;
- * replaced by the copy's. NULL: out of memory. */
-static uint16_t *with_zeros(const uint16_t *from, int64_t batch, int64_t many, int64_t k, int64_t s[3]) {
-  const int64_t matrices = s[0] ? batch : 1, lines = s[2] == 1 ? many : k, length = s[2] == 1 ? k : many, room = s[2] == 1 ? k + 1 : many;
-  const int64_t size = many * (k + 1), apart = s[2] == 1 ? s[1] : s[2];
-  uint16_t *v = ty_scratch(sizeof *v * (size_t)(matrices * size));
+/* A matrix of `many` rows or columns that are k elements long, with zeros behind each, up to `room` elements. s: strides of batches, of
+ * those lines, along them; replaced by the copy's. NULL: out of memory. */
+static uint16_t *with_zeros(const uint16_t *from, int64_t batch, int64_t many, int64_t k, int64_t room, int64_t s[3]) {
+  const bool along = s[2] == 1;
+  const int64_t matrices = s[0] ? batch : 1;
+  const int64_t lines = along ? many : room, length = along ? k : many, next = along ? room : many;
+  const int64_t apart = along ? s[1] : s[2], used = along ? many : k;
+  uint16_t *v = ty_scratch(sizeof *v * (size_t)(matrices * many * room));
   if (!v) return NULL;
-  #pragma omp parallel for num_threads(ty_threads_for(matrices * size / 8)) schedule(static)
+  #pragma omp parallel for num_threads(ty_threads_for(matrices * many * room / 8)) schedule(static)
   for (int64_t i = 0; i < matrices * lines; i++) {
-    uint16_t *to = v + i / lines * size + i % lines * room;
-    memcpy(to, from + i / lines * s[0] + i % lines * apart, sizeof *to * (size_t)length);
-    if (s[2] == 1) to[k] = 0;
+    const int64_t line = i % lines, n = line < used ? length : 0;
+    memcpy(v + i * next, from + i / lines * s[0] + (n ? line * apart : 0), sizeof *v * (size_t)n);
+    memset(v + i * next + n, 0, sizeof *v * (size_t)(next - n));
   }
-  for (int64_t i = 0; s[2] != 1 && i < matrices; i++) memset(v + i * size + k * many, 0, sizeof *v * (size_t)many);
-  if (s[0]) s[0] = size;
-  if (s[2] == 1) s[1] = room;
-  else s[2] = room;
+  if (s[0]) s[0] = many * room;
+  s[along ? 1 : 2] = next;
   return v;
 }
 
 static bool padded_product(const ty_product *p) {
   int64_t a[3] = {p->sa[0], p->sa[1], p->sa[2]}, b[3] = {p->sb[0], p->sb[2], p->sb[1]};
-  uint16_t *x = with_zeros(p->a, p->batch, p->m, p->k, a), *y = with_zeros(p->b, p->batch, p->n, p->k, b);
+  const int64_t k = (p->k + 31) / 32 * 32;
+  uint16_t *x = with_zeros(p->a, p->batch, p->m, p->k, k, a), *y = with_zeros(p->b, p->batch, p->n, p->k, k, b);
   ty_product q = *p;
-  q.k++, q.a = x, q.b = y;
+  q.k = k, q.a = x, q.b = y;
   memcpy(q.sa, a, sizeof a);
   q.sb[0] = b[0], q.sb[1] = b[2], q.sb[2] = b[1];
   const bool done = x && y && product(&q);
@@ -426,15 +427,17 @@ static ty_product columns(ty_product p, int64_t first, int64_t n) {
   return p;
 }
 
-/* With AMX, version 2.6 is wrong for 49 to 63 columns, and dies of an illegal instruction, or is wrong, for some k of 31 more than a
- * multiple of 32: seen for random shapes, of which those that spec/onednn_spec.lua draws are a few. */
+/* With AMX, versions before 3 are wrong for 49 to 63 columns, and wrong, or end the process by an illegal instruction, where k is 31 more
+ * than a multiple of 32; later ones let NaN of one row into others where it isn't a multiple. */
+static bool wants_zeros(int64_t k) { return k > 32 && (DNNL_VERSION_MAJOR >= 3 ? k % 32 != 0 : k % 32 == 31); }
+
 bool ty_dnnl_product(const ty_product *p) {
   if (!p->bf16) return product(p);
   if (p->n > 48 && p->n < 64) {
     const ty_product left = columns(*p, 0, 32), right = columns(*p, 32, p->n - 32);
     return ty_dnnl_product(&left) && ty_dnnl_product(&right);
   }
-  return p->k > 32 && p->k % 32 == 31 ? padded_product(p) : product(p);
+  return wants_zeros(p->k) ? padded_product(p) : product(p);
 }
 
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
