@@ -2,7 +2,7 @@
 -- and which depends on its version, the CPU, and the threads; src/cpu/dnnl.c keeps those from it. Invariant: shapes that were seen to be
 -- wrong, or to end the process, are listed here first.
 local tycho = require "tycho"
-local helper = require "helper"
+local helper = require "spec.helper"
 local F = tycho.nn.functional
 
 -- |got - want| within what rounding the result, and sums of that many terms, allow
