@@ -3,7 +3,9 @@
  * Idea (Dao et al. 2022): for a tile of queries, keep each row's running maximum and sum while tiles of keys pass; backward computes the
  * probabilities again from the rows' log-sum-exp. Dropout's row (n, h, i) takes its random blocks of the stream (core/math.h) from the
  * offset in the third result, so that backward draws the same ones.
- * Invariant: a thread takes a tile of queries, or in backward a head, and writes only its own results. */
+ * Invariant: a thread takes a tile of queries, or in backward a head, and writes only its own results.
+ * 16-bit operands: forward converts a tile at a time, so that a query of one row doesn't cost a copy of all keys; where the processor
+ * multiplies bfloat16, whole tiles stay so, beside rows and columns of zeros (ty_dnnl_tile). Backward converts the operands first. */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -16,8 +18,9 @@ typedef struct {
   ty_loop_type k;
   int size;
   int64_t heads, h, lq, lk, d, dv, tq, tk;      /* tq, tk: queries and keys of a tile */
+  int64_t wd, wdv;                              /* d and dv as rows of a tile hold them: rounded up where the products take bfloat16 */
+  bool native, causal;                          /* native: products of bfloat16 */
   const ty_tensor *q, *kk, *v, *mask;
-  bool causal;
   double scale, drop;
   uint64_t seed, offset;
   const ty_loops *l;
@@ -30,24 +33,66 @@ static char *head_of(const ty_tensor *t, const job *j, int64_t i) {
 /* Elements between a head's rows: heads are row-major matrices. */
 static int64_t ld(const ty_tensor *t) { return t->shape[2] > 1 ? t->stride[2] : TY_MAX(t->shape[3], 1); }
 
-/* s (nq x nk) = the scores of queries from q0 on and keys from k0 on, without the factor that is returned */
-static double scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s) {
-  int k = j->k;
-  ty_gemm(k, 0, 1, nq, nk, j->d, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q),
-    head_of(j->kk, j, head) + k0 * ld(j->kk) * j->size, ld(j->kk), 0, s, nk);
-  if (!j->mask && j->scale > 0) return j->scale;
-  j->l->affine[k](s, s, nq * nk, j->scale, 0);
-  if (j->mask) {
-    const ty_tensor *m = j->mask;
-    char *p = head_of(m, j, head);
-    for (int64_t a = 0; a < nq; a++)
-      for (int64_t b = 0; b < nk; b++) {
-        const char *e = p + ((q0 + a) * m->stride[2] + (k0 + b) * m->stride[3]) * ty_itemsize(m);
-        if (m->dtype == TY_BOOL) { if (!*e) put(s, k, a * nk + b, -INFINITY); }
-        else put(s, k, a * nk + b, at(s, k, a * nk + b) + at(e, k, 0));
-      }
+static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+/* Some rows of a head, in the dtype of the products, `ld` elements apart. */
+typedef struct { const char *at; int64_t ld; } rows;
+
+/* Rows first .. first + n - 1 of a head: where they are, or converted, or beside zeros, in `room`, w elements each. */
+static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t first, int64_t n, int64_t w, int64_t filled, char *room) {
+  const ty_dtype d = (ty_dtype)t->dtype;
+  const int64_t apart = ld(t), width = t->shape[3];
+  const char *from = head_of(t, j, head) + first * apart * ty_itemsize(t);
+  if (!ty_is_16bit(d)) return (rows){from, apart};
+  if (!j->native) {
+    if (apart == width) j->l->load[d][j->k](room, from, 1, n * width);
+    else for (int64_t i = 0; i < n; i++) j->l->load[d][j->k](room + i * w * j->size, from + i * apart * 2, 1, width);
+    return (rows){room, w};
   }
+  for (int64_t i = 0; i < n; i++) {
+    memcpy(room + i * w * 2, from + i * apart * 2, (size_t)width * 2);
+    memset(room + (i * w + width) * 2, 0, (size_t)(w - width) * 2);
+  }
+  memset(room + n * w * 2, 0, (size_t)((filled - n) * w * 2));
+  return (rows){room, w};
+}
+
+/* n rows of `width` float32 elements, `apart` elements apart, as bfloat16 and w apart, beside zeros, up to row `filled`. */
+static uint16_t *narrowed(const job *j, const void *from, int64_t apart, int64_t n, int64_t width, int64_t w, int64_t filled,
+  uint16_t *to) {
+  for (int64_t i = 0; i < n; i++) {
+    j->l->store[TY_BF16][TY_IN_F32](to + i * w, 1, (const float *)from + i * apart, width);
+    memset(to + i * w + width, 0, (size_t)(w - width) * 2);
+  }
+  memset(to + n * w, 0, (size_t)((filled - n) * w) * 2);
+  return to;
+}
+
+/* Adds the mask's part of scores s, of queries from q0 on and keys from k0 on; rows of s are w elements apart. */
+static void add_mask(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s, int64_t w) {
+  const int k = j->k;
+  const ty_tensor *m = j->mask;
+  char *p = head_of(m, j, head);
+  for (int64_t a = 0; a < nq; a++)
+    for (int64_t b = 0; b < nk; b++) {
+      const char *e = p + ((q0 + a) * m->stride[2] + (k0 + b) * m->stride[3]) * ty_itemsize(m);
+      if (m->dtype == TY_BOOL) { if (!*e) put(s, k, a * w + b, -INFINITY); }
+      else put(s, k, a * w + b, at(s, k, a * w + b) + at(e, k, 0));
+    }
+}
+
+/* Scales scores, rows of which are w elements apart, or gives the factor that is left to be taken. */
+static double finish_scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s, int64_t w) {
+  if (!j->mask && j->scale > 0) return j->scale;
+  j->l->affine[j->k](s, s, nq * w, j->scale, 0);
+  if (j->mask) add_mask(j, head, q0, nq, k0, nk, s, w);
   return 1;
+}
+
+/* s (nq x nk) = the scores of queries from q0 on and keys from k0 on, without the factor that is returned */
+static double scores(const job *j, int64_t head, rows q, int64_t q0, int64_t nq, rows keys, int64_t k0, int64_t nk, char *s) {
+  ty_gemm(j->k, 0, 1, nq, nk, j->d, q.at, q.ld, keys.at, keys.ld, 0, s, nk);
+  return finish_scores(j, head, q0, nq, k0, nk, s, nk);
 }
 
 /* A score times factor, rounded as exp_sum rounds it, so that no score of a row exceeds the row's maximum. */
@@ -73,39 +118,74 @@ static void drop_row(const job *j, int64_t head, int64_t i, int64_t k0, int64_t 
 
 static int64_t last_key(const job *j, int64_t q_end) { return j->causal ? TY_MIN(j->lk, q_end) : j->lk; }
 
-static void forward_tile(const job *j, int64_t head, int64_t q0, char *work, const ty_tensor *o, const ty_tensor *lse) {
-  int k = j->k, size = j->size;
-  int64_t nq = TY_MIN(j->tq, j->lq - q0);
-  char *s = work, *acc = s + j->tq * j->tk * size;
+/* A thread's memory for a tile of forward: scores, results, and as 16-bit operands need: rows of q, k, v, and probabilities. */
+typedef struct { size_t acc, q, k, v, p, all; } room;
+static room room_of(const job *j) {
+  const bool half = ty_is_16bit((ty_dtype)j->q->dtype);
+  const size_t operand = j->native ? 2 : half ? (size_t)j->size : 0;
+  room r = {.acc = (size_t)(j->tq * j->tk * j->size)};
+  r.q = r.acc + (size_t)(j->tq * j->wdv * j->size);
+  r.k = r.q + (size_t)(j->tq * j->wd) * operand;
+  r.v = r.k + (size_t)(j->tk * j->wd) * operand;
+  r.p = r.v + (size_t)(j->tk * j->wdv) * operand;
+  r.all = r.p + (j->native ? (size_t)(j->tq * j->tk) * 2 : 0) + 64;
+  return r;
+}
+
+/* Turns query i's scores into probabilities that aren't divided by their sum yet, and scales what it has so far (acc, sum) to its new
+ * maximum (top). */
+static void to_probabilities(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, double factor, char *row, char *acc,
+  double *top, double *sum) {
+  const int k = j->k;
+  const int64_t n = seen(j, i, k0, nk);
+  double m = -INFINITY;
+  if (n) j->l->row[TY_OP_amax][k](&m, row, n);
+  m = scaled(j, m, factor);
+  m = m != m ? m : TY_MAX(m, *top);
+  const double shift = m == -INFINITY ? 0 : m, old = *top == -INFINITY ? 0 : exp(*top - shift);
+  const double part = j->l->exp_sum[k](row, row, n, factor, shift);
+  clear(j, row, n, nk);
+  if (old != 1 && *sum != 0) j->l->affine[k](acc, acc, j->dv, old, 0);
+  *sum = *sum * old + part;
+  *top = m;
+  if (j->drop > 0) drop_row(j, head, i, k0, nk, row);
+}
+
+/* False: the products of bfloat16 aren't to be had. */
+static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, const ty_tensor *o, const ty_tensor *lse) {
+  const int k = j->k, size = j->size;
+  const room at_ = room_of(j);
+  const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = up(nq, 16);
+  char *s = work, *acc = s + at_.acc;
+  uint16_t *p = (void *)(s + at_.p);
   double top[TQ_MOST], sum[TQ_MOST];
   for (int64_t a = 0; a < nq; a++) { top[a] = -INFINITY; sum[a] = 0; }
-  memset(acc, 0, (size_t)(nq * j->dv * size));
+  memset(acc, 0, (size_t)((j->native ? rq : nq) * j->wdv * size));
+  const rows q = rows_of(j, j->q, head, q0, nq, j->wd, rq, s + at_.q);
   for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
-    int64_t nk = TY_MIN(j->tk, end - k0);
-    double factor = scores(j, head, q0, nq, k0, nk, s);
-    for (int64_t a = 0; a < nq; a++) {
-      char *row = s + a * nk * size;
-      int64_t n = seen(j, q0 + a, k0, nk);
-      double m = -INFINITY;
-      if (n) j->l->row[TY_OP_amax][k](&m, row, n);
-      m = scaled(j, m, factor);
-      m = m != m ? m : TY_MAX(m, top[a]);
-      double shift = m == -INFINITY ? 0 : m, old = top[a] == -INFINITY ? 0 : exp(top[a] - shift);
-      double part = j->l->exp_sum[k](row, row, n, factor, shift);
-      clear(j, row, n, nk);
-      if (old != 1 && sum[a] != 0) j->l->affine[k](acc + a * j->dv * size, acc + a * j->dv * size, j->dv, old, 0);
-      sum[a] = sum[a] * old + part;
-      top[a] = m;
-      if (j->drop > 0) drop_row(j, head, q0 + a, k0, nk, row);
-    }
-    ty_gemm(k, 0, 0, nq, j->dv, nk, s, nk, head_of(j->v, j, head) + k0 * ld(j->v) * size, ld(j->v), 1, acc, j->dv);
+    const int64_t nk = TY_MIN(j->tk, end - k0), w = j->native ? up(nk, 32) : nk;
+    const rows keys = rows_of(j, j->kk, head, k0, nk, j->wd, w, s + at_.k), values = rows_of(j, j->v, head, k0, nk, j->wdv, w, s + at_.v);
+    double factor;
+    if (j->native) {
+      if (!ty_dnnl_tile(rq, w, j->wd, (const void *)q.at, false, (const void *)keys.at, true, false, (float *)(void *)s)) return false;
+      factor = finish_scores(j, head, q0, nq, k0, nk, s, w);
+    } else factor = scores(j, head, q, q0, nq, keys, k0, nk, s);
+    for (int64_t a = 0; a < nq; a++)
+      to_probabilities(j, head, q0 + a, k0, nk, factor, s + a * w * size, acc + a * j->wdv * size, &top[a], &sum[a]);
+    if (j->native) {
+      const uint16_t *probabilities = narrowed(j, s, w, nq, nk, w, rq, p);
+      if (!ty_dnnl_tile(rq, j->wdv, w, probabilities, false, (const void *)values.at, false, true, (float *)(void *)acc)) return false;
+    } else ty_gemm(k, 0, 0, nq, j->dv, nk, s, nk, values.at, values.ld, 1, acc, j->wdv);
   }
   for (int64_t a = 0; a < nq; a++) {
-    bool none = sum[a] == 0;             /* no key to attend to: the result is 0, as PyTorch's */
-    char *dst = head_of(o, j, head) + (q0 + a) * o->stride[2] * size;
-    j->l->affine[k](dst, acc + a * j->dv * size, j->dv, none ? 0 : 1 / sum[a], 0);
+    const bool none = sum[a] == 0;         /* no key to attend to: the result is 0, as PyTorch's */
+    char *row = acc + a * j->wdv * size, *dst = head_of(o, j, head) + (q0 + a) * o->stride[2] * ty_itemsize(o);
+    const bool half = ty_is_16bit((ty_dtype)o->dtype);
+    j->l->affine[k](half ? row : dst, row, j->dv, none ? 0 : 1 / sum[a], 0);
+    if (half) j->l->store[o->dtype][k](dst, 1, row, j->dv);
     put(ty_data(lse), k, head * j->lq + q0 + a, none ? INFINITY : top[a] + log(sum[a]));
   }
+  return true;
 }
 
 /* t, or a copy of it, with the elements of a row contiguous. */
@@ -116,28 +196,54 @@ static ty_status with_rows(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   return TY_OK;
 }
 
+/* Tiles, as measured: the scores of one stay within the second-level cache. native: the operands are bfloat16. */
+static void divide(job *j, bool native) {
+  j->native = native && ty_native_bf16(-1) && j->lq >= 16;
+  j->wd = j->native ? up(j->d, 32) : j->d;
+  j->wdv = j->native ? up(j->dv, 32) : j->dv;
+  j->tq = j->lq >= 2048 || j->native ? TQ_MOST : 64;
+  j->tk = j->lk >= 512 ? 256 : 128;
+}
+
 static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
   ty_status s = TY_OK;
   for (int i = 0; i < 3; i++) held[i] = NULL;
   for (int i = 0; i < 3 && s == TY_OK; i++) s = with_rows(c->ctx, c->in[first + i].t, &held[i]);
   if (s != TY_OK) return s;
   const ty_tensor *q = held[0];
-  *j = (job){.k = ty_loop_type_of((ty_dtype)q->dtype), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
+  const ty_dtype d = (ty_dtype)q->dtype;
+  *j = (job){.k = ty_loop_type_of(ty_compute_dtype(d)), .heads = q->shape[0] * q->shape[1], .h = q->shape[1],
              .lq = q->shape[2], .lk = held[1]->shape[2], .d = q->shape[3], .dv = held[2]->shape[3], .q = q,
              .kk = held[1], .v = held[2], .mask = c->in[first + 3].t, .causal = c->at[TY_AT_attention_causal].i,
              .scale = c->at[TY_AT_attention_scale].f,
              .drop = c->at[TY_AT_attention_dropout].f, .l = ty_cpu_loops()};
   j->size = ty_loop_size[j->k];
-  j->tq = j->lq >= 2048 ? TQ_MOST : 64;     /* as measured: the scores of a tile stay within the second-level cache */
-  j->tk = j->lk >= 512 ? 256 : 128;
+  divide(j, d == TY_BF16);
   return TY_OK;
 }
 
+static bool forward_tiles(const job *j, const ty_call *c, int threads, size_t need, char *work) {
+  const int64_t tiles = (j->lq + j->tq - 1) / j->tq;
+  bool ok = true;
+  if (threads > 1) {
+    #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(&& : ok)
+    for (int64_t i = 0; i < j->heads * tiles; i++)
+      ok = ok && forward_tile(j, i / tiles, i % tiles * j->tq, work + need * (size_t)omp_get_thread_num(), c->out[0], c->out[1]);
+    return ok;
+  }
+  for (int64_t i = 0; ok && i < j->heads * tiles; i++) ok = forward_tile(j, i / tiles, i % tiles * j->tq, work, c->out[0], c->out[1]);
+  return ok;
+}
+
 static ty_status forward(ty_call *c) {
-  ty_tensor *held[3];
+  ty_tensor *held[3], *mask = NULL;
   job j = {0};
   ty_status s = prepare(c, 0, &j, held);
-  int64_t *rng = ty_data(c->out[2]), tiles = s == TY_OK ? (j.lq + j.tq - 1) / j.tq : 0;
+  if (s == TY_OK && j.mask && ty_is_16bit((ty_dtype)j.mask->dtype)) {
+    s = ty_cast(c->ctx, c->in[3].t, TY_F32, &mask);
+    j.mask = mask;
+  }
+  int64_t *rng = ty_data(c->out[2]);
   if (s == TY_OK && j.drop > 0) {
     const ty_generator g = ty_cpu_take(c->ctx, (uint64_t)(j.heads * j.lq) * ty_drop_blocks(j.lk));
     j.seed = g.seed;
@@ -145,19 +251,18 @@ static ty_status forward(ty_call *c) {
   }
   rng[0] = (int64_t)j.seed;
   rng[1] = (int64_t)j.offset;
-  int threads = s == TY_OK ? ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 8) : 1;
-  size_t need = (size_t)((j.tq * j.tk + j.tq * j.dv) * j.size + 64);
-  char *work = s == TY_OK ? ty_scratch(need * (size_t)threads) : NULL;
-  if (s == TY_OK && !work) s = ty_no_memory(c->ctx, c->op->shown);
-  if (s == TY_OK) {
-    if (threads > 1) {
-      #pragma omp parallel for num_threads(threads) schedule(dynamic)
-      for (int64_t i = 0; i < j.heads * tiles; i++)
-        forward_tile(&j, i / tiles, i % tiles * j.tq, work + need * (size_t)omp_get_thread_num(), c->out[0], c->out[1]);
-    } else for (int64_t i = 0; i < j.heads * tiles; i++) forward_tile(&j, i / tiles, i % tiles * j.tq, work, c->out[0], c->out[1]);
+  while (s == TY_OK) {
+    const int threads = ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 8);
+    const size_t need = room_of(&j).all;
+    char *work = ty_scratch(need * (size_t)threads);
+    if (!work) s = ty_no_memory(c->ctx, c->op->shown);
+    const bool done = work && forward_tiles(&j, c, threads, need, work);
+    ty_scratch_free(work);
+    if (done || !j.native) break;
+    divide(&j, false);                     /* oneDNN couldn't */
   }
-  ty_scratch_free(work);
   for (int i = 0; i < 3; i++) ty_release(held[i]);
+  ty_release(mask);
   return s;
 }
 
@@ -182,7 +287,8 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
     }
     for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
       int64_t nk = TY_MIN(j->tk, end - k0);
-      double factor = scores(j, head, q0, nq, k0, nk, p);
+      const rows q = {qh + q0 * ld(j->q) * size, ld(j->q)}, keys = {kh + k0 * ld(j->kk) * size, ld(j->kk)};
+      double factor = scores(j, head, q, q0, nq, keys, k0, nk, p);
       for (int64_t a = 0; a < nq; a++) {
         char *row = p + a * nk * size;
         int64_t n = seen(j, q0 + a, k0, nk);
@@ -212,7 +318,87 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
   }
 }
 
-static ty_status backward(ty_call *c) {     /* grad, q, k, v, mask, out, lse, rng */
+/* The same by products of bfloat16. A head's keys, values and their gradients are in the thread's memory as a whole, a tile of queries'
+ * beside them. */
+typedef struct { float *dk, *dv, *dq, *p, *dp, *kept; uint16_t *k, *v, *q, *g, *p16, *ds16; size_t all; } whole_head;
+static whole_head whole_head_in(const job *j, char *work) {
+  const size_t keys = (size_t)up(j->lk, j->tk), tq = (size_t)j->tq, pair = tq * (size_t)j->tk, wd = (size_t)j->wd, wdv = (size_t)j->wdv;
+  const size_t wide[] = {keys * wd, keys * wdv, tq * wd, pair, pair, j->drop > 0 ? pair : 0},
+    half[] = {keys * wd, keys * wdv, tq * wd, tq * wdv, pair, pair};
+  whole_head r;
+  float **f[] = {&r.dk, &r.dv, &r.dq, &r.p, &r.dp, &r.kept};
+  uint16_t **h[] = {&r.k, &r.v, &r.q, &r.g, &r.p16, &r.ds16};
+  size_t at_ = 0;
+  for (int i = 0; i < 6; i++) { *f[i] = (void *)(work + at_); at_ += wide[i] * sizeof(float); }
+  for (int i = 0; i < 6; i++) { *h[i] = (void *)(work + at_); at_ += half[i] * sizeof(uint16_t); }
+  r.all = at_ + 64;
+  return r;
+}
+
+static void put_rows(const job *j, ty_tensor *t, int64_t head, int64_t first, int64_t n, const float *from, int64_t w) {
+  for (int64_t i = 0; i < n; i++)
+    memcpy(head_of(t, j, head) + (first + i) * ld(t) * j->size, from + i * w, (size_t)t->shape[3] * sizeof(float));
+}
+
+static bool native_backward_head(const job *j, int64_t head, char *work, const ty_tensor *g, const ty_tensor *o, const ty_tensor *lse,
+  ty_tensor *const *out) {
+  const int k = j->k;
+  const whole_head r = whole_head_in(j, work);
+  const int64_t all = up(j->lk, j->tk);
+  const char *gh = head_of(g, j, head), *oh = head_of(o, j, head);
+  narrowed(j, head_of(j->kk, j, head), ld(j->kk), j->lk, j->d, j->wd, all, r.k);
+  narrowed(j, head_of(j->v, j, head), ld(j->v), j->lk, j->dv, j->wdv, all, r.v);
+  memset(r.dk, 0, sizeof *r.dk * (size_t)(all * j->wd));
+  memset(r.dv, 0, sizeof *r.dv * (size_t)(all * j->wdv));
+  for (int64_t q0 = 0; q0 < j->lq; q0 += j->tq) {
+    const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = up(nq, 32);
+    narrowed(j, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q), nq, j->d, j->wd, rq, r.q);
+    narrowed(j, gh + q0 * ld(g) * j->size, ld(g), nq, j->dv, j->wdv, rq, r.g);
+    memset(r.dq, 0, sizeof *r.dq * (size_t)(rq * j->wd));
+    double delta[TQ_MOST] = {0}, unused = 0;
+    for (int64_t a = 0; a < nq; a++)
+      j->l->dots[k](gh + (q0 + a) * ld(g) * j->size, oh + (q0 + a) * ld(o) * j->size, j->dv, 0, &unused, &delta[a]);
+    for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
+      const int64_t nk = TY_MIN(j->tk, end - k0), w = up(nk, 32);
+      const uint16_t *keys = r.k + k0 * j->wd, *values = r.v + k0 * j->wdv;
+      if (!ty_dnnl_tile(rq, w, j->wd, r.q, false, keys, true, false, r.p) ||
+          !ty_dnnl_tile(rq, w, j->wdv, r.g, false, values, true, false, r.dp)) return false;
+      const double factor = finish_scores(j, head, q0, nq, k0, nk, (char *)r.p, w);
+      for (int64_t a = 0; a < nq; a++) {
+        char *p = (char *)(r.p + a * w), *dp = (char *)(r.dp + a * w), *kept = p;
+        const int64_t n = seen(j, q0 + a, k0, nk);
+        j->l->exp_sum[k](p, p, n, factor, at(ty_data(lse), k, head * j->lq + q0 + a));
+        clear(j, p, n, w);
+        if (j->drop > 0) {                 /* dv takes the probabilities after dropout, ds those before it */
+          kept = memcpy((char *)r.kept, p, (size_t)nk * sizeof(float));
+          drop_row(j, head, q0 + a, k0, nk, kept);
+          drop_row(j, head, q0 + a, k0, nk, dp);
+        }
+        narrowed(j, kept, w, 1, nk, w, 1, r.p16 + a * w);
+        j->l->affine_times[k](dp, dp, p, n, j->scale, -delta[a] * j->scale);
+        narrowed(j, dp, w, 1, n, w, 1, r.ds16 + a * w);
+      }
+      narrowed(j, NULL, w, 0, nk, w, rq - nq, r.p16 + nq * w);
+      narrowed(j, NULL, w, 0, nk, w, rq - nq, r.ds16 + nq * w);
+      if (!ty_dnnl_tile(w, j->wdv, rq, r.p16, true, r.g, false, true, r.dv + k0 * j->wdv) ||
+          !ty_dnnl_tile(rq, j->wd, w, r.ds16, false, keys, false, true, r.dq) ||
+          !ty_dnnl_tile(w, j->wd, rq, r.ds16, true, r.q, false, true, r.dk + k0 * j->wd)) return false;
+    }
+    put_rows(j, out[0], head, q0, nq, r.dq, j->wd);
+  }
+  put_rows(j, out[1], head, 0, j->lk, r.dk, j->wd);
+  put_rows(j, out[2], head, 0, j->lk, r.dv, j->wdv);
+  return true;
+}
+
+static bool gradient_of_head(const job *j, int64_t head, char *work, const ty_call *c, const ty_tensor *g, const ty_tensor *o) {
+  if (j->native) return native_backward_head(j, head, work, g, o, c->in[6].t, c->out);
+  backward_head(j, head, work, g, o, c->in[6].t, c->out);
+  return true;
+}
+
+/* grad, q, k, v, mask, out, lse, rng, in float32 or float64; native: they were bfloat16 */
+static ty_status gradients(ty_call *c, bool native) {
   ty_tensor *held[3], *g = NULL, *o = NULL;
   job j = {0};
   ty_status s = prepare(c, 1, &j, held);
@@ -222,21 +408,31 @@ static ty_status backward(ty_call *c) {     /* grad, q, k, v, mask, out, lse, rn
     const int64_t *rng = ty_data(c->in[7].t);
     j.seed = (uint64_t)rng[0];
     j.offset = (uint64_t)rng[1];
-    int threads = TY_MIN(ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 4), (int)TY_MAX(j.heads, 1));
-    size_t need = (size_t)(3 * j.tq * j.tk * j.size + 64);
+    divide(&j, native);
+  }
+  while (s == TY_OK) {
+    const int threads = TY_MIN(ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 4), (int)TY_MAX(j.heads, 1));
+    const size_t need = j.native ? whole_head_in(&j, NULL).all : (size_t)(3 * j.tq * j.tk * j.size + 64);
     char *work = ty_scratch(need * (size_t)threads);
+    bool done = work != NULL;
     if (!work) s = ty_no_memory(c->ctx, c->op->shown);
     else if (threads > 1) {
-      #pragma omp parallel for num_threads(threads) schedule(dynamic)
-      for (int64_t i = 0; i < j.heads; i++) backward_head(&j, i, work + need * (size_t)omp_get_thread_num(), g, o, c->in[6].t, c->out);
-    } else for (int64_t i = 0; i < j.heads; i++) backward_head(&j, i, work, g, o, c->in[6].t, c->out);
+      #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(&& : done)
+      for (int64_t i = 0; i < j.heads; i++) done = done && gradient_of_head(&j, i, work + need * (size_t)omp_get_thread_num(), c, g, o);
+    } else for (int64_t i = 0; done && i < j.heads; i++) done = gradient_of_head(&j, i, work, c, g, o);
     ty_scratch_free(work);
+    if (done || !j.native) break;
+    divide(&j, false);                     /* oneDNN couldn't */
   }
   for (int i = 0; i < 3; i++) ty_release(held[i]);
   ty_release(g);
   ty_release(o);
   return s;
 }
+static ty_status backward(ty_call *c) { return gradients(c, false); }
+static ty_status native_backward(ty_call *c) { return gradients(c, true); }
 
-static ty_status run(ty_call *c) { return c->op->id == TY_OP_attention ? forward(c) : backward(c); }
-ty_status ty_cpu_attention(ty_call *c) { return ty_widened(c, run); }
+ty_status ty_cpu_attention(ty_call *c) {
+  if (c->op->id == TY_OP_attention) return forward(c);
+  return ty_widened(c, c->in[1].t->dtype == TY_BF16 ? native_backward : backward);
+}

@@ -235,6 +235,9 @@ typedef struct {
   bool bf16, add;                                            /* bfloat16, else float32; added to what c holds */
 } ty_product;
 bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, by all threads. False: nothing was done */
+/* c (m,n), float32, = a (m,k) b (k,n), or that is added to it; a and b bfloat16, or their transposes; all contiguous. By the calling thread
+ * alone. m a multiple of 16, n and k of 32, which keeps to what oneDNN is right for. False: nothing was done. */
+bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, const uint16_t *b, bool tb, bool add, float *c);
 
 void ty_fill_value(ty_tensor *t, ty_operand v);            /* every element = v */
 /* Brings `rows` rows of n elements, TY_BLOCK elements at most, one after another in dtype compute. stride: between elements; step: between

@@ -8,8 +8,10 @@
  * use, move the stack pointer about, so that a signal's frame would overwrite the heap; so no such primitive is used, and
  * dnnl_sgemm only with signals held back. */
 #include <dnnl.h>
+#include <omp.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cpu.h"
 
@@ -448,4 +450,93 @@ bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *
   const bool done = dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb, beta, c, ldc) == dnnl_success;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return done;
+}
+
+/* ---- products of tiles ---- */
+
+/* Primitives, and what they work with, belong to the thread that made them, so none waits for another. */
+typedef struct {
+  int64_t m, n, k;
+  bool ta, tb, add, used;
+  dnnl_primitive_t prim;                   /* NULL: oneDNN has none */
+  dnnl_memory_t a, b, c;
+} tile;
+#define TILES 32
+typedef struct { dnnl_stream_t stream; tile of[TILES]; int next; } tiles;
+static pthread_key_t tiles_key;
+static pthread_once_t tiles_once = PTHREAD_ONCE_INIT;
+
+static void clear_tile(tile *t) {
+  if (t->prim) dnnl_primitive_destroy(t->prim);
+  if (t->a) dnnl_memory_destroy(t->a);
+  if (t->b) dnnl_memory_destroy(t->b);
+  if (t->c) dnnl_memory_destroy(t->c);
+  memset(t, 0, sizeof *t);
+}
+static void tiles_end(void *own) {
+  tiles *o = own;
+  for (int i = 0; i < TILES; i++) clear_tile(&o->of[i]);
+  if (o->stream) dnnl_stream_destroy(o->stream);
+  free(o);
+}
+static void make_tiles_key(void) { pthread_key_create(&tiles_key, tiles_end); }
+
+static tiles *tiles_of_thread(void) {
+  pthread_once(&tiles_once, make_tiles_key);
+  tiles *o = pthread_getspecific(tiles_key);
+  if (o) return o;
+  pthread_mutex_lock(&lock);
+  const bool started = ready();
+  pthread_mutex_unlock(&lock);
+  o = started ? calloc(1, sizeof *o) : NULL;
+  if (!o || dnnl_stream_create(&o->stream, engine, dnnl_stream_default_flags) != dnnl_success || pthread_setspecific(tiles_key, o) != 0) {
+    if (o) tiles_end(o);
+    return NULL;
+  }
+  return o;
+}
+
+static bool build_tile(tile *t) {
+  const dnnl_dims_t a = {t->m, t->k}, b = {t->k, t->n}, c = {t->m, t->n};
+  const dnnl_dims_t sa = {t->ta ? 1 : t->k, t->ta ? t->m : 1}, sb = {t->tb ? 1 : t->n, t->tb ? t->k : 1}, sc = {t->n, 1};
+  dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0};
+  dnnl_primitive_desc_t pd = NULL;
+  dnnl_primitive_attr_t attr = NULL;
+  const int threads = omp_get_max_threads();
+  omp_set_num_threads(1);                  /* what oneDNN would share the work among */
+  const bool ok = (!t->add || adding(&attr)) && md_strided(&ma, 2, a, dnnl_bf16, sa) && md_strided(&mb, 2, b, dnnl_bf16, sb) &&
+    md_strided(&mc, 2, c, dnnl_f32, sc) && matmul_desc(&pd, REF(ma), REF(mb), NULL, REF(mc), attr) == dnnl_success && is_usable(pd) &&
+    memory_make(&t->a, REF(ma)) && memory_make(&t->b, REF(mb)) && memory_make(&t->c, REF(mc)) &&
+    dnnl_primitive_create(&t->prim, pd) == dnnl_success;
+  omp_set_num_threads(threads);
+  if (pd) dnnl_primitive_desc_destroy(pd);
+  if (attr) dnnl_primitive_attr_destroy(attr);
+  FREE_MD(ma); FREE_MD(mb); FREE_MD(mc);
+  return ok;
+}
+
+bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, const uint16_t *b, bool tb, bool add, float *c) {
+  tiles *o = tiles_of_thread();
+  if (!o) return false;
+  tile *t = NULL;
+  for (int i = 0; i < TILES && !t; i++) {
+    tile *e = &o->of[i];
+    if (e->used && e->m == m && e->n == n && e->k == k && e->ta == ta && e->tb == tb && e->add == add) t = e;
+  }
+  if (!t) {
+    t = &o->of[o->next++ % TILES];
+    clear_tile(t);
+    *t = (tile){.m = m, .n = n, .k = k, .ta = ta, .tb = tb, .add = add};
+    if (!build_tile(t)) {
+      clear_tile(t);
+      *t = (tile){.m = m, .n = n, .k = k, .ta = ta, .tb = tb, .add = add};
+    }
+    t->used = true;
+  }
+  if (!t->prim) return false;
+  dnnl_memory_set_data_handle(t->a, (void *)a);
+  dnnl_memory_set_data_handle(t->b, (void *)b);
+  dnnl_memory_set_data_handle(t->c, c);
+  const dnnl_exec_arg_t args[3] = {{DNNL_ARG_SRC, t->a}, {DNNL_ARG_WEIGHTS, t->b}, {DNNL_ARG_DST, t->c}};
+  return dnnl_primitive_execute(t->prim, o->stream, 3, args) == dnnl_success && dnnl_stream_wait(o->stream) == dnnl_success;
 }
