@@ -202,7 +202,8 @@ static void divide(job *j, bool native) {
   j->wd = j->native ? up(j->d, 32) : j->d;
   j->wdv = j->native ? up(j->dv, 32) : j->dv;
   j->tq = j->lq >= 2048 || j->native ? TQ_MOST : 64;
-  j->tk = j->lk >= 512 ? 256 : 128;
+  const bool converted = ty_is_16bit((ty_dtype)j->q->dtype) && !j->native;        /* keys of few queries: within the first-level cache */
+  j->tk = converted && j->lq < 16 ? 64 : j->lk >= 512 ? 256 : 128;
 }
 
 static ty_status prepare(ty_call *c, int first, job *j, ty_tensor *held[3]) {
