@@ -151,7 +151,7 @@ typedef struct {
   const void *x, *weight;                                /* rows x n; n, or NULL */
   const int64_t *labels;
   void *losses;                                          /* one a row; NULL: backward alone, which reads lse */
-  void *lse;                                             /* one a row; with losses it may be NULL: not wanted */
+  void *lse;                                             /* float64, one a row; with losses it may be NULL: not wanted */
   void *mean;                                            /* NULL, or gets the mean of the losses: of few rows, since one block adds them */
   /* the sum of what the rows count for in the mean. With mean: NULL, or it is written; else: NULL, or backward reads it */
   void *total;

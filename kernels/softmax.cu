@@ -211,12 +211,13 @@ template <class T> static __device__ __forceinline__ T count_of(const ty_k_entro
 }
 
 /* The row's log-sum-exp and its loss, which thread 0 stores. */
-template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &a, int64_t row, int64_t t, two<T> *s) {
+template <class D, class T> static __device__ double loss_of_row(const ty_k_entropy &a, int64_t row, int64_t t, two<T> *s) {
   const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
   T top, sum, part = 0;
   largest_and_sum<D>(a.x, base, a.n, 1, &top, &sum, s);
-  const T more = log_of(sum), lse = top + more;              /* for (top - x) + more: nothing of more is lost where scores are large */
+  const T more = log_of(sum);              /* for (top - x) + more: nothing of more is lost where scores are large */
+  const double lse = (double)top + (double)more;
   if (eps > 0) {
     each_of_lines<D>({a.x}, base, a.n, 1, [&](auto &lines, int64_t j, int apart, int count) {
 #pragma unroll
@@ -228,12 +229,24 @@ template <class D, class T> static __device__ T loss_of_row(const ty_k_entropy &
   if (threadIdx.x) return lse;
   store(a.losses, STAT, row,
     t == a.ignore ? 0 : (1 - eps) * count_of<T>(a, t) * (top - load<T>(a.x, a.dtype, base + t - 1) + more) + eps / (T)a.n * part);
-  if (a.lse) store(a.lse, STAT, row, lse);
+  if (a.lse) store(a.lse, TY_F64, row, lse);
   return lse;
 }
 
+/* A log-sum-exp as T, for exponentials of differences from it, and the factor that makes up for its rounding: that of large scores is as
+ * large as their differences are. */
+template <class T> struct rounded_lse {
+  T near, left;
+  explicit __device__ __forceinline__ rounded_lse(double lse) {
+    const double over = (double)(near = (T)lse) - lse;
+    left = over == 0 || over != over ? 1 : exp_down((T)over);
+  }
+};
+
 /* up: the gradient of the row's loss */
-template <class D, class T> static __device__ void gradient_of_row(const ty_k_entropy &a, int64_t row, int64_t t, T lse, T up, T *s) {
+template <class D, class T> static __device__ void gradient_of_row(const ty_k_entropy &a, int64_t row, int64_t t, double exact, T up,
+  T *s) {
+  const rounded_lse<T> lse(exact);
   const int64_t base = row * a.n;
   const T eps = (T)a.smoothing;
   const bool weighted = a.weight && eps > 0;
@@ -242,7 +255,7 @@ template <class D, class T> static __device__ void gradient_of_row(const ty_k_en
     for (int64_t j = threadIdx.x; j < a.n; j += blockDim.x) part += load<T>(a.weight, a.dtype, j);
     part = sum_of_block(part, s);
   } else part = (T)a.n;
-  const T w = count_of<T>(a, t), mass = (1 - eps) * w + eps / (T)a.n * part, smooth = eps / (T)a.n;
+  const T w = count_of<T>(a, t), mass = ((1 - eps) * w + eps / (T)a.n * part) * lse.left, smooth = eps / (T)a.n;
   each_of_lines<D>({a.x}, base, a.n, 1, [&](auto &lines, int64_t j, int apart, int count) {
     T *const v = lines[0];
 #pragma unroll
@@ -250,7 +263,7 @@ template <class D, class T> static __device__ void gradient_of_row(const ty_k_en
       if (k >= count) continue;
       const int64_t i = j + k * apart;
       const T spread = weighted ? smooth * load<T>(a.weight, a.dtype, i) : smooth;
-      const T slope = up * (mass * exp_down(v[k] - lse) - spread - (i == t - 1 ? (1 - eps) * w : 0));
+      const T slope = up * (mass * exp_down(v[k] - lse.near) - spread - (i == t - 1 ? (1 - eps) * w : 0));
       v[k] = t == a.ignore ? 0 : slope;
     }
     put_of_line<D>(a.o, base, 1, j, apart, count, v);
@@ -281,7 +294,7 @@ template <class D> __global__ void __launch_bounds__(TY_K_ROW_THREADS) cross_ent
   T *const s = (T *)both;
   const int64_t row = blockIdx.x, t = a.rows ? a.labels[row * a.label_step] : a.ignore;
   if (a.rows && !bad_label(a, t)) {
-    const T lse = a.losses ? loss_of_row<D>(a, row, t, both) : load<T>(a.lse, STAT, row);
+    const double lse = a.losses ? loss_of_row<D>(a, row, t, both) : load<double>(a.lse, TY_F64, row);
     if (a.o) {
       T up = load<T>(a.g, STAT, row * a.g_step);
       if (a.mean) up /= total_of(a, s);
@@ -306,7 +319,8 @@ template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_T
   const int64_t n = row < a.rows && !bad_label(a, t) ? a.n : 0;
   const bool first = threadIdx.x == 0 && n;
   const T eps = (T)a.smoothing, w = n ? count_of<T>(a, t) : 0;
-  T v[EACH], lse = 0, sum = 0, *const none = NULL;               /* rows of 32 threads at most are combined without shared memory */
+  double exact = 0;
+  T v[EACH], sum = 0, *const none = NULL;               /* rows of 32 threads at most are combined without shared memory */
   load_row<G, D>(v, a.x, base, n, 1);
   if (a.losses) {
     T top = -INFINITY, part = 0;
@@ -315,7 +329,7 @@ template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_T
     top = top == (T)-INFINITY ? 0 : top;
     EACH_OF_ROW(e, j, n) sum += exp_down(v[e] - top);
     const T more = log_of(sum_of_block(sum, none));
-    lse = top + more;
+    exact = (double)top + (double)more;
     if (eps > 0) {
       EACH_OF_ROW(e, j, n) part += (a.weight ? load<T>(a.weight, a.dtype, j) : 1) * (top - v[e] + more);
       part = sum_of_block(part, none);
@@ -324,8 +338,8 @@ template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_T
       store(a.losses, STAT, row,
         t == a.ignore ? 0 : (1 - eps) * w * (top - load<T>(a.x, a.dtype, base + t - 1) + more) + eps / (T)a.n * part);
     else if (threadIdx.x == 0 && row < a.rows) store(a.losses, STAT, row, (T)0);
-    if (first && a.lse) store(a.lse, STAT, row, lse);
-  } else if (n) lse = load<T>(a.lse, STAT, row);
+    if (first && a.lse) store(a.lse, TY_F64, row, exact);
+  } else if (n) exact = load<double>(a.lse, TY_F64, row);
   if (!a.o) return;
   const bool weighted = a.weight && eps > 0;
   T part = (T)a.n, up = n ? load<T>(a.g, STAT, row * a.g_step) : 0;
@@ -335,10 +349,11 @@ template <class D, int G, int EACH> __global__ void __launch_bounds__(TY_K_ROW_T
     EACH_OF_ROW(e, j, n) part += load<T>(a.weight, a.dtype, j);
     part = sum_of_block(part, none);
   }
-  const T mass = (1 - eps) * w + eps / (T)a.n * part, smooth = eps / (T)a.n;
+  const rounded_lse<T> lse(exact);
+  const T mass = ((1 - eps) * w + eps / (T)a.n * part) * lse.left, smooth = eps / (T)a.n;
   EACH_OF_ROW(e, j, n) {
     const T spread = weighted ? smooth * load<T>(a.weight, a.dtype, j) : smooth;
-    const T slope = up * (mass * exp_down(v[e] - lse) - spread - (j == t - 1 ? (1 - eps) * w : 0));
+    const T slope = up * (mass * exp_down(v[e] - lse.near) - spread - (j == t - 1 ? (1 - eps) * w : 0));
     v[e] = t == a.ignore ? 0 : slope;
   }
   store_row<G, D>(a.o, base, n, 1, v);

@@ -278,4 +278,37 @@ describe("found at the edges", function()
     assert.is_false(tycho.compiler.is_compiling())
     helper.fails("compiler has no 'disable': a compiled function runs its Lua code", function() return tycho.compiler.disable end)
   end)
+
+  it("what a mask leaves out of xlogy has no gradient; slopes beside infinity; log_ndtr's second derivative", function()
+    local a, b = T({1, 2}):requires_grad_(), T {0, 3}
+    is({0, math.log(3)}, tycho.grad(tycho.where(b:gt(0), tycho.xlogy(a, b), 0):sum(), a))
+    is({0, math.log(3)}, tycho.grad(tycho.where(b:gt(0), tycho.xlog1py(a, b - 1), 0):sum(), a))
+    is({1, math.huge, 1, -math.huge, 1.5, 2}, tycho.gradient(T {1, 2, math.huge, 4, 5, 7})[1])
+    -- the density over the distribution function and that one's slope, by mpmath
+    local x = tycho.tensor({40, 10, 6, 5, 4, -3}, {dtype = "float64", requires_grad = true})
+    local g = tycho.grad(tycho.log_ndtr(x):sum(), x, {create_graph = true})
+    local want = {0, 7.694598626706419e-23, 6.075882855817676e-9, 1.486719940904906e-6, 1.338344644685751e-4, 3.283098654930437}
+    local second = {0, -7.694598626706419e-22, -3.645529717182241e-8, -7.433601914860711e-6, -5.353557695381802e-4, -0.9294408132147319}
+    for i = 1, 6 do
+      local slope = tycho.grad(g[{{i}}]:sum(), x, {retain_graph = true})[i]
+      assert.is_true(math.abs(g[i] - want[i]) <= 1e-12 * math.abs(want[i]), "slope " .. i)
+      assert.is_true(math.abs(slope - second[i]) <= 1e-12 * math.abs(second[i]), "second " .. i)
+    end
+  end)
+
+  it("cross_entropy's gradient is that of the scores' differences, however large the scores are", function()
+    tycho.manual_seed(8)
+    local function gradient(x, y, o) return tycho.grad(F.cross_entropy(x, y, o), x) end
+    for _, shape in ipairs {{12, 100}, {40, 10}, {3, 9, 20}, {2, 300}} do
+      local whole = tycho.randint(-3, 3, shape)
+      local y = tycho.randint(1, shape[2], #shape == 3 and {shape[1], shape[3]} or {shape[1]})
+      for _, o in ipairs {{}, {label_smoothing = 0.1}, {reduction = "sum", weight = tycho.rand(shape[2])}} do
+        local want = gradient(whole:float():requires_grad_(), y, o)
+        for _, by in ipairs {1e3, 1e6, -1e6} do           -- exact in float32
+          local what = ("%d dims, scores by %g"):format(#shape, by)
+          helper.close(gradient((whole + by):float():requires_grad_(), y, o), want, what, 1e-6, 1e-6)
+        end
+      end
+    end
+  end)
 end)

@@ -382,10 +382,10 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = ty_compute_dtype((ty_dtype)x->dtype);
-  /* the loss; each place's log-sum-exp; the places' total weight */
+  /* the loss; each place's log-sum-exp, not rounded: backward subtracts it from the scores; the places' total weight */
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;
   ty_set_shape(&c->meta[0], d, mean ? 0 : y->ndim, y->shape);
-  ty_set_shape(&c->meta[1], d, y->ndim, y->shape);
+  ty_set_shape(&c->meta[1], TY_F64, y->ndim, y->shape);
   if (mean) ty_set_shape(&c->meta[2], d, 0, x->shape);
   return TY_OK;
 }
@@ -397,8 +397,9 @@ ty_status ty_infer_cross_entropy_backward(ty_call *c) {
   TY_TRY(ty_need_float(c, 0));
   TY_TRY(ty_need_float(c, 1));
   TY_TRY(ty_need_dtype(c, 2, TY_I64));
-  bool fits = x->ndim >= 2 && (mean ? g->ndim == 0 && total->ndim == 0 && total->dtype == l->dtype : of_places(g, x)) &&
-              of_places(y, x) && of_places(l, x) && l->dtype == ty_compute_dtype((ty_dtype)x->dtype) && ty_is_contiguous(l) &&
+  const bool of_mean = mean && g->ndim == 0 && total->ndim == 0 && total->dtype == ty_compute_dtype((ty_dtype)x->dtype);
+  bool fits = x->ndim >= 2 && (mean ? of_mean : of_places(g, x)) &&
+              of_places(y, x) && of_places(l, x) && l->dtype == TY_F64 && ty_is_contiguous(l) &&
               (!w || (w->ndim == 1 && w->shape[0] == x->shape[1] && w->dtype == x->dtype));
   if (!fits)
     return ty_fail(c, "the gradient, the input and the labels don't belong together: shapes %s, %s and %s",

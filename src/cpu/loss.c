@@ -17,11 +17,13 @@ typedef struct {
   int size;
   int64_t m, n, inner, ignore; /* places, classes; inner: places side by side, 1: rows */
   double eps, wsum, whole;     /* whole: what all losses count for together, in the gradient of their mean */
-  const char *x, *w, *lse, *g; /* w may be NULL; lse, g: backward */
+  const char *x, *w, *g;       /* w may be NULL; g: backward */
+  const double *lse;
   int gdtype;
   bool mean;
   const int64_t *labels;
-  char *losses, *lse_out, *o;
+  char *losses, *o;
+  double *lse_out;
 } job;
 
 static ty_status check_labels(ty_call *c, const job *j) {
@@ -42,6 +44,14 @@ static double gradient_of(const job *j, int64_t place) {
   return j->mean ? up / j->whole : up;
 }
 
+/* A place's log-sum-exp in the loops' type, for exponentials of differences from it, and in *left the factor that makes up for its
+ * rounding: that of large scores is as large as their differences are. */
+static double rounded_lse(const job *j, int64_t place, double *left) {
+  const double lse = j->lse[place], near = j->k == TY_IN_F32 ? (double)(float)lse : lse;
+  *left = near == lse || !isfinite(lse) ? 1 : exp(near - lse);
+  return near;
+}
+
 /* The gradient is up * (mass * softmax - (1 - eps) wl [label] - eps / n * weight). */
 static double mass_of(const job *j, double wl) { return (1 - j->eps) * wl + j->eps / (double)j->n * j->wsum; }
 
@@ -56,7 +66,7 @@ static void row_forward(const job *j, int64_t i) {
   const double lse = top + log(sum);
   if (j->eps > 0) for (int64_t q = 0; q < n; q++) smooth += weight_of(j, q) * (lse - at(row, j->k, q));
   put(j->losses, j->k, i, t == j->ignore ? 0 : (1 - j->eps) * count_of(j, t) * (lse - at(row, j->k, t - 1)) + j->eps / (double)n * smooth);
-  put(j->lse_out, j->k, i, lse);
+  j->lse_out[i] = lse;
 }
 
 static void row_backward(const job *j, int64_t i) {
@@ -65,9 +75,11 @@ static void row_backward(const job *j, int64_t i) {
   char *o = j->o + i * n * j->size;
   if (t == j->ignore) { memset(o, 0, (size_t)(n * j->size)); return; }
   const double wl = count_of(j, t), up = gradient_of(j, i), each = -up * j->eps / (double)n;
-  l->exp_sum[j->k](o, j->x + i * n * j->size, n, 1, at(j->lse, j->k, i));
-  if (j->w && j->eps > 0) l->affine2[j->k](o, o, j->w, n, up * mass_of(j, wl), each, 0);
-  else l->affine[j->k](o, o, n, up * mass_of(j, wl), each);
+  double left;
+  const double lse = rounded_lse(j, i, &left);
+  l->exp_sum[j->k](o, j->x + i * n * j->size, n, 1, lse);
+  if (j->w && j->eps > 0) l->affine2[j->k](o, o, j->w, n, up * mass_of(j, wl) * left, each, 0);
+  else l->affine[j->k](o, o, n, up * mass_of(j, wl) * left, each);
   put(o, j->k, t - 1, at(o, j->k, t - 1) - up * (1 - j->eps) * wl);
 }
 
@@ -83,20 +95,22 @@ static void tile_forward(const job *j, int64_t first, int64_t count, const char 
     /* the difference first, so that only a small number is rounded */
     const double own = t == j->ignore ? 0 : at(top, k, p) - at(x, k, (t - 1) * xs + p) + at(more, k, p);
     put(j->losses, k, first + p, t == j->ignore ? 0 : (1 - j->eps) * count_of(j, t) * own + j->eps / (double)j->n * smooth[p]);
-    put(j->lse_out, k, first + p, at(top, k, p) + at(more, k, p));
+    j->lse_out[first + p] = at(top, k, p) + at(more, k, p);
   }
 }
 
 static void tile_backward(const job *j, int64_t first, int64_t count, const char *x, int64_t xs, char *o, int64_t os) {
   const ty_loop_type k = j->k;
-  double a[TILE], b[TILE];                 /* of the loops' type */
+  double a[TILE], b[TILE], lse[TILE];      /* of the loops' type */
   for (int64_t p = 0; p < count; p++) {
     const int64_t t = j->labels[first + p];
     const double up = t == j->ignore ? 0 : gradient_of(j, first + p);
-    put(a, k, p, up * mass_of(j, count_of(j, t)));
+    double left;
+    put(lse, k, p, rounded_lse(j, first + p, &left));
+    put(a, k, p, up * mass_of(j, count_of(j, t)) * left);
     put(b, k, p, -up * j->eps / (double)j->n);
   }
-  ty_cpu_loops()->columns->entropy_slopes[k](o, os, x, xs, j->n, count, j->lse + first * j->size, a, b, j->w);
+  ty_cpu_loops()->columns->entropy_slopes[k](o, os, x, xs, j->n, count, lse, a, b, j->w);
   for (int64_t p = 0; p < count; p++) {
     const int64_t t = j->labels[first + p], q = (t - 1) * os + p;
     if (t == j->ignore) for (int64_t class = 0; class < j->n; class++) put(o, k, class * os + p, 0);       /* also NaN, from infinity */

@@ -133,7 +133,8 @@ ty_status ty_cuda_cross_entropy(ty_call *c, ty_call *back, int gpu, cudaStream_t
   } else if (st == TY_OK && forward && ty_numel(labels)) {   /* no classes */
     const size_t bytes = (size_t)(ty_numel(labels) * ty_itemsize(c->out[0]));
     st = ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[0]), 0, bytes, s));
-    if (st == TY_OK && c->out[1]) st = ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[1]), 0, bytes, s));
+    if (st == TY_OK && c->out[1])
+      st = ty_cuda_launched(c, gpu, cudaMemsetAsync(ty_data(c->out[1]), 0, (size_t)ty_numel(labels) * sizeof(double), s));
   }
   ty_release(labels);
   ty_release(made);

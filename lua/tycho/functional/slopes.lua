@@ -70,7 +70,8 @@ local function slopes(x, d, h, edge)
   local parts = {}
   if n > 2 then
     local a, b = step(1, n - 2), step(2, n - 1)
-    parts[1] = at(1, n - 2) * (-b / (a * (a + b))) + at(2, n - 1) * ((b - a) / (a * b)) + at(3, n) * (a / (b * (a + b)))
+    parts[1] = not steps and (at(3, n) - at(1, n - 2)) / (2 * h)
+      or at(1, n - 2) * (-b / (a * (a + b))) + at(2, n - 1) * ((b - a) / (a * b)) + at(3, n) * (a / (b * (a + b)))
   end
   if edge == 1 then
     table.insert(parts, 1, line(1))

@@ -157,7 +157,7 @@ R.copysign = {a = function(g, a, out) return g * ops.sign(a) * ops.sign(out) end
 R.logaddexp = {a = function(g, a, b) return g * ops.sigmoid(a - b) end, b = function(g, a, b) return g * ops.sigmoid(b - a) end}
 R.xlogy = {a = function(g, a, b)
   b = operand(b, g)
-  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.log(b))
+  return ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, 0)), 0, ops.xlogy(g, b))       -- 0 where g is, as a mask leaves it
 end, b = function(g, a, b) return g * a / b end}
 local function over_squares(a, b, g)      -- 0 at the origin, as in PyTorch
   a, b = operand(a, g), operand(b, g)

@@ -8,11 +8,16 @@ local operand = require("tycho.functional.lib").operand
 
 R.entr = {x = function(g, x) return -g * (ops.log(x) + 1) end}
 R.erfcx = {x = function(g, x, out) return g * (x * 2 * out - 2 / math.sqrt(math.pi)) end}
-R.log_ndtr = {x = function(g, x) return g * (math.sqrt(2 / math.pi) / ops.erfcx(x * -math.sqrt(0.5))) end}
+-- the density over the distribution function; by erfcx, whose own slope is infinite for large x, where neither is small
+R.log_ndtr = {x = function(g, x, out)
+  local large = ops.gt(x, 5)
+  local small = math.sqrt(2 / math.pi) / ops.erfcx(ops.masked_fill(x, large, 5) * -math.sqrt(0.5))
+  return g * ops.where(large, ops.exp(ops.square(x) * -0.5 - out) * (1 / math.sqrt(2 * math.pi)), small)
+end}
 R.ndtri = {x = function(g, out) return g * ops.exp(ops.square(out) / 2) * math.sqrt(2 * math.pi) end}
 R.xlog1py = {a = function(g, a, b)
   b = operand(b, g)
-  return g * ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, -1)), 0, ops.log1p(b))
+  return ops.where(ops.logical_and(ops.eq(a, 0), ops.le(b, -1)), 0, ops.xlog1py(g, b))
 end, b = function(g, a, b) return g * a / (operand(b, g) + 1) end}
 
 ---- Bessel functions ----

@@ -128,6 +128,7 @@ function sequences.pack_padded_sequence(x, ...)
     fail("pack_padded_sequence: argument 2 (lengths) must be %d whole numbers, one for each sequence", n)
   end
   local order, back, sorted = {}, {}, true
+  if #lengths == 0 then fail("pack_padded_sequence: there must be at least one sequence, got none") end
   for i, v in ipairs(lengths) do
     if type(v) ~= "number" or v % 1 ~= 0 or v < 1 or v > most then
       fail("pack_padded_sequence: length %d is %s; it must be whole, from 1 to %d", i, tostring(v), most)
