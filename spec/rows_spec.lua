@@ -256,6 +256,30 @@ describe("rows", function()
     end
   end)
 
+  it("columns of 16-bit numbers", function()
+    tycho.manual_seed(6)
+    for _, dtype in ipairs {"float16", "bfloat16"} do
+      for _, shape in ipairs {{70, 40}, {3, 130, 33}, {2, 5, 17}, {2, 300, 1, 64}, {70000, 16}} do
+        if shape[1] < 1000 or not helper.simulated then
+          local x, dim = tycho.randn(shape):to(dtype), math.max(#shape - 1, 1)
+          if #shape == 4 then dim = 2 end
+          local what = ("%s, %s"):format(dtype, table.concat(shape, "x"))
+          for _, fn in ipairs {function(v) return v:softmax(dim) end, function(v) return v:log_softmax(dim) end,
+              function(v) return (v:cumsum(dim)) end, function(v) return (v:max(dim)) end} do
+            local at, wide = x:detach():requires_grad_(), x:float():requires_grad_()
+            local y, want = fn(at), fn(wide)
+            helper.close(y:detach():float(), want:detach():to(dtype):float(), what, 2e-2)
+            local up = tycho.randn(y:size()):to(dtype)
+            local slope, true_slope = tycho.grad(y, at, up), tycho.grad(want, wide, up:float())
+            helper.close(slope:float(), true_slope:to(dtype):float(), what .. ", gradient", 2e-2, 2e-2)
+          end
+          local _, place = x:max(dim)
+          assert.is_true(place:equal((select(2, x:float():max(dim)))), what)
+        end
+      end
+    end
+  end)
+
   it("bytes are computed as whole numbers are, and kept to a byte", function()
     local x, y = tycho.randint(0, 255, {40, 70}), tycho.randint(0, 255, {40, 70})
     local u, v = x:byte(), y:byte()

@@ -185,35 +185,60 @@ static void line_softmax(void *arg, char *const *ptr, int64_t line) {
   ty_scratch_free(buf);
 }
 
-/* Computes lines that lie side by side, many at a time and in place, where the column loops take the dtypes. t: operands and results;
-   results without the dim have stride 0 there; the first `same` must be of the loops' type. False: nothing was done. */
+/* Computes lines that lie side by side, many at a time, where the column loops take the dtypes, or those that 16-bit numbers are converted
+   to. t: operands and results; results without the dim have stride 0 there; the first `same` are of the loops' type, or converted. False:
+   nothing was done. */
 typedef void (*columns_run)(const lines *w, char *const *ptr, int64_t n);
 static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim, columns_run run) {
   const ty_dtype type = ty_loop_dtype[w->k];
   const ty_tensor *x = &t[0];
-  int side = -1;
-  for (int k = 0; k < same; k++) if (t[k].dtype != type) return false;
+  int side = -1, converted = 0;
+  for (int k = 0; k < same; k++) {
+    if (t[k].dtype == type) continue;
+    if (!ty_is_16bit((ty_dtype)t[k].dtype) || type != TY_F32) return false;
+    converted++;
+  }
   for (int d = 0; d < x->ndim; d++) {
     bool fits = d != dim && x->shape[d] >= 16;
     for (int k = 0; k < nt; k++) fits = fits && t[k].stride[d] == 1;
     if (fits) side = d;
   }
   if (side < 0 || ty_numel(x) == 0) return false;
-  const int64_t many = ((int64_t)1 << 18) / (w->n * ty_itemsize(x));         /* so that a tile stays within the cache */
+  const int64_t many = ((int64_t)1 << 18) / (w->n * ty_loop_size[w->k]);     /* so that a tile stays within the cache */
   const int64_t most = TY_MIN(TY_COLUMNS / TY_MIN(w->n, TY_LANES) / 16 * 16, TY_BLOCK), width = TY_MIN(TY_MAX(many / 16 * 16, 16), most);
   const int64_t tiles = (x->shape[side] + width - 1) / width, jobs = ty_numel(x) / w->n / x->shape[side] * tiles;
-  #pragma omp parallel for num_threads(ty_threads_for(ty_numel(x) * 2)) schedule(static)
-  for (int64_t job = 0; job < jobs; job++) {
-    const int64_t at = job % tiles * width;
-    int64_t rest = job / tiles;
-    char *ptr[3];
-    for (int k = 0; k < nt; k++) ptr[k] = (char *)ty_data(&t[k]) + at * ty_itemsize(&t[k]);
-    for (int d = x->ndim - 1; d >= 0; d--) {
-      if (d == dim || d == side) continue;
-      for (int k = 0; k < nt; k++) ptr[k] += rest % x->shape[d] * t[k].stride[d] * ty_itemsize(&t[k]);
-      rest /= x->shape[d];
+  const size_t room = (size_t)(w->n * width * ty_loop_size[w->k]);
+  if (converted && room * (size_t)nt > (size_t)1 << 22) return false;
+  #pragma omp parallel num_threads(ty_threads_for(ty_numel(x) * 2))
+  {
+    char *const wide = converted ? ty_scratch(room * (size_t)nt) : NULL;
+    lines own = {.c = w->c, .k = w->k, .n = w->n, .l = w->l};
+    if (converted && !wide) w->failed = true;
+    #pragma omp for schedule(static)
+    for (int64_t job = 0; job < jobs; job++) {
+      const int64_t at = job % tiles * width, m = TY_MIN(width, x->shape[side] - at);
+      int64_t rest = job / tiles;
+      char *ptr[3], *given[3];
+      if (converted && !wide) continue;
+      for (int k = 0; k < nt; k++) given[k] = (char *)ty_data(&t[k]) + at * ty_itemsize(&t[k]);
+      for (int d = x->ndim - 1; d >= 0; d--) {
+        if (d == dim || d == side) continue;
+        for (int k = 0; k < nt; k++) given[k] += rest % x->shape[d] * t[k].stride[d] * ty_itemsize(&t[k]);
+        rest /= x->shape[d];
+      }
+      for (int k = 0; k < nt; k++) {
+        const bool turn = k < same && t[k].dtype != type;
+        ptr[k] = turn ? wide + (size_t)k * room : given[k];
+        own.stride[k] = turn && t[k].stride[dim] ? width : t[k].stride[dim];
+        for (int64_t i = 0; turn && k < w->c->nin && i < w->n; i++)
+          w->l->load[t[k].dtype][w->k](ptr[k] + i * width * ty_loop_size[w->k], given[k] + i * t[k].stride[dim] * 2, 1, m);
+      }
+      run(&own, ptr, m);
+      for (int k = w->c->nin; k < same; k++)
+        for (int64_t i = 0; ptr[k] != given[k] && i < (own.stride[k] ? w->n : 1); i++)
+          w->l->store[t[k].dtype][w->k](given[k] + i * t[k].stride[dim] * 2, 1, ptr[k] + i * width * ty_loop_size[w->k], m);
     }
-    run(w, ptr, TY_MIN(width, x->shape[side] - at));
+    ty_scratch_free(wide);
   }
   return true;
 }
@@ -266,12 +291,16 @@ static void columns_extreme(const lines *w, char *const *ptr, int64_t n) {
 }
 
 /* Computes lines that lie side by side one by one, after transposing a few at a time, so that each cache line is read and
-   written once. False: nothing was done. */
-#define BUNCH 16
+   written once, also where lines whose elements are a power of 2 apart evict each other. False: nothing was done. */
+#define BUNCH 16           /* least lines at a time */
+#define CACHE_LINE 64      /* bytes */
 static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int dim, ty_line fn) {
   const ty_tensor *x = t[0];
   const int64_t ld = w->n + 16;            /* not a power of 2, by which lines would evict each other from the cache */
-  const size_t room = (size_t)ld * BUNCH * 8;
+  int64_t least = 8, most = 1;             /* bytes of an element */
+  for (int k = 0; k < nt; k++) { least = TY_MIN(least, w->size[k]); most = TY_MAX(most, w->size[k]); }
+  const int64_t bunch = TY_MAX(BUNCH, CACHE_LINE / least);
+  const size_t room = (size_t)(ld * bunch * most);
   int side = -1;
   bool across = false;
   for (int k = 0; k < nt; k++) across = across || w->stride[k] != 1;
@@ -283,7 +312,7 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
   if (side < 0 || !across || w->n < 4 || room * (size_t)nt > (size_t)1 << 22) return false;
   lines one = {.c = w->c, .k = w->k, .l = w->l, .n = w->n};
   for (int k = 0; k < nt; k++) { one.size[k] = w->size[k]; one.stride[k] = 1; one.dtype[k] = w->dtype[k]; }
-  const int64_t bunches = (x->shape[side] + BUNCH - 1) / BUNCH, jobs = ty_numel(x) / w->n / x->shape[side] * bunches;
+  const int64_t bunches = (x->shape[side] + bunch - 1) / bunch, jobs = ty_numel(x) / w->n / x->shape[side] * bunches;
   #pragma omp parallel num_threads(ty_threads_for(ty_numel(x) * 4))
   {
     char *buf = ty_scratch(room * (size_t)nt);
@@ -291,7 +320,7 @@ static bool run_bunches(lines *w, ty_tensor *const *t, int nt, int inputs, int d
     #pragma omp for schedule(static)
     for (int64_t job = 0; job < jobs; job++) {
       char *ptr[3], *line[3];
-      const int64_t at = job % bunches * BUNCH, m = TY_MIN(BUNCH, x->shape[side] - at);
+      const int64_t at = job % bunches * bunch, m = TY_MIN(bunch, x->shape[side] - at);
       int64_t rest = job / bunches;
       if (!buf) continue;
       for (int k = 0; k < nt; k++) ptr[k] = (char *)ty_data(t[k]) + at * w->size[k];
