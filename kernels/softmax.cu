@@ -239,7 +239,7 @@ template <class T> struct rounded_lse {
   T near, left;
   explicit __device__ __forceinline__ rounded_lse(double lse) {
     const double over = (double)(near = (T)lse) - lse;
-    left = over == 0 || over != over ? 1 : exp_down((T)over);
+    left = over == 0 || over != over ? 1 : exp_of((T)over);
   }
 };
 

@@ -1,6 +1,7 @@
 -- Attention written out in plain ops is what every way of computing it must equal: few queries, tiles, products, a library's kernels;
 -- any dtype, mask and dropout. Beside PyTorch's own values: layers_spec (MultiheadAttention, transformers) and golden_spec.
 local tycho = require "tycho"
+local core = require "tycho.core"
 local helper = require "spec.helper"
 local F = tycho.nn.functional
 
@@ -131,6 +132,30 @@ describe("attention", function()
         for i = 1, 4 do
           helper.close(got[i]:float(), want[i], ("%s, %d queries, %d keys, %s, %d"):format(dtype, lq, lk, kind or "", i), tolerance)
         end
+      end
+    end
+  end)
+
+  it("of bfloat16 by the processor's own products is that by float32's #cpu", function()
+    if not core.native_bf16() then return end
+    tycho.manual_seed(14)
+    for _, case in ipairs {{1, 2, 64, 64, 64, 64}, {2, 3, 70, 300, 40, 72}, {1, 2, 200, 33, 128, 50, "causal"},
+        {2, 1, 130, 520, 64, 64, "mask"}, {1, 1, 16, 700, 96, 32, "bias"}, {1, 2, 300, 300, 64, 64, "causal", 0.2}} do
+      local n, h, lq, lk, d, e, kind, dropout = unpack(case)
+      local function heads(l, width) return tycho.randn(n, l, h, width):bfloat16():transpose(2, 3) end
+      local q, k, v, up = heads(lq, d), heads(lk, d), heads(lk, e), heads(lq, e)
+      local mask = kind == "mask" and tycho.rand(lq, lk):gt(0.4) or kind == "bias" and tycho.randn(n, 1, lq, lk):bfloat16() or nil
+      local function run(native)
+        core.native_bf16(native)
+        tycho.manual_seed(3)
+        local at = {q:detach():requires_grad_(), k:detach():requires_grad_(), v:detach():requires_grad_()}
+        local y = tycho.scaled_dot_product_attention(at[1], at[2], at[3], mask, dropout or 0, kind == "causal")
+        return {y:detach(), unpack(tycho.grad(y, at, up))}
+      end
+      local want, got = run(false), run(true)
+      for i = 1, 4 do
+        helper.close(got[i]:float(), want[i]:float(), ("%d queries, %d keys, %s, %d"):format(lq, lk, kind or "", i), 2e-2, 1)
+        assert.is_false(got[i]:equal(want[i]))             -- probabilities were rounded, so the processor's products were taken
       end
     end
   end)

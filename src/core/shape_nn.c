@@ -382,7 +382,7 @@ ty_status ty_infer_cross_entropy(ty_call *c) {
       ty_dtype_names[x->dtype], ty_shape_of(w), ty_dtype_names[w->dtype]);
   if (!(eps >= 0 && eps <= 1)) return ty_fail(c, "label_smoothing must be in 0..1, got %g", eps);
   ty_dtype d = ty_compute_dtype((ty_dtype)x->dtype);
-  /* the loss; each place's log-sum-exp, not rounded: backward subtracts it from the scores; the places' total weight */
+  /* the loss; each place's log-sum-exp, in float64 since backward subtracts it from scores that may be large; the places' total weight */
   const bool mean = c->op->id == TY_OP_cross_entropy_mean;
   ty_set_shape(&c->meta[0], d, mean ? 0 : y->ndim, y->shape);
   ty_set_shape(&c->meta[1], TY_F64, y->ndim, y->shape);

@@ -4,8 +4,9 @@
  * probabilities again from the rows' log-sum-exp. Dropout's row (n, h, i) takes its random blocks of the stream (core/math.h) from the
  * offset in the third result, so that backward draws the same ones.
  * Invariant: a thread takes a tile of queries, or in backward a head, and writes only its own results.
- * 16-bit operands: forward converts a tile at a time, so that a query of one row doesn't cost a copy of all keys; where the processor
- * multiplies bfloat16, whole tiles stay so, beside rows and columns of zeros (ty_dnnl_tile). Backward converts the operands first. */
+ * 16-bit operands: forward converts a tile at a time, so that a query of one row doesn't cost a copy of all keys; backward's operands are
+ * converted as a whole. Where the processor multiplies bfloat16, tiles of it are multiplied, beside rows and columns of zeros
+ * (ty_dnnl_tile). */
 #include <math.h>
 #include <omp.h>
 #include <string.h>
@@ -38,23 +39,23 @@ static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 /* Some rows of a head, in the dtype of the products, `ld` elements apart. */
 typedef struct { const char *at; int64_t ld; } rows;
 
-/* Rows first .. first + n - 1 of a head: where they are, or converted, or beside zeros, in `room`, w elements each. */
-static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t first, int64_t n, int64_t w, int64_t filled, char *room) {
+/* Rows first .. first + n - 1 of a head: where they are, or converted, or beside zeros up to row `filled`, in `to`, w elements each. */
+static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t first, int64_t n, int64_t w, int64_t filled, char *to) {
   const ty_dtype d = (ty_dtype)t->dtype;
   const int64_t apart = ld(t), width = t->shape[3];
   const char *from = head_of(t, j, head) + first * apart * ty_itemsize(t);
   if (!ty_is_16bit(d)) return (rows){from, apart};
   if (!j->native) {
-    if (apart == width) j->l->load[d][j->k](room, from, 1, n * width);
-    else for (int64_t i = 0; i < n; i++) j->l->load[d][j->k](room + i * w * j->size, from + i * apart * 2, 1, width);
-    return (rows){room, w};
+    if (apart == width) j->l->load[d][j->k](to, from, 1, n * width);
+    else for (int64_t i = 0; i < n; i++) j->l->load[d][j->k](to + i * w * j->size, from + i * apart * 2, 1, width);
+    return (rows){to, w};
   }
   for (int64_t i = 0; i < n; i++) {
-    memcpy(room + i * w * 2, from + i * apart * 2, (size_t)width * 2);
-    memset(room + (i * w + width) * 2, 0, (size_t)(w - width) * 2);
+    memcpy(to + i * w * 2, from + i * apart * 2, (size_t)width * 2);
+    memset(to + (i * w + width) * 2, 0, (size_t)(w - width) * 2);
   }
-  memset(room + n * w * 2, 0, (size_t)((filled - n) * w * 2));
-  return (rows){room, w};
+  memset(to + n * w * 2, 0, (size_t)((filled - n) * w * 2));
+  return (rows){to, w};
 }
 
 /* n rows of `width` float32 elements, `apart` elements apart, as bfloat16 and w apart, beside zeros, up to row `filled`. */
@@ -68,31 +69,34 @@ static uint16_t *narrowed(const job *j, const void *from, int64_t apart, int64_t
   return to;
 }
 
-/* Adds the mask's part of scores s, of queries from q0 on and keys from k0 on; rows of s are w elements apart. */
-static void add_mask(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s, int64_t w) {
+/* A tile: nq queries of a head from q0 on, nk keys from k0 on. */
+typedef struct { int64_t head, q0, nq, k0, nk; } place;
+
+/* Adds the mask's part of scores s, whose rows are w elements apart. */
+static void add_mask(const job *j, const place *t, char *s, int64_t w) {
   const int k = j->k;
   const ty_tensor *m = j->mask;
-  char *p = head_of(m, j, head);
-  for (int64_t a = 0; a < nq; a++)
-    for (int64_t b = 0; b < nk; b++) {
-      const char *e = p + ((q0 + a) * m->stride[2] + (k0 + b) * m->stride[3]) * ty_itemsize(m);
+  char *p = head_of(m, j, t->head);
+  for (int64_t a = 0; a < t->nq; a++)
+    for (int64_t b = 0; b < t->nk; b++) {
+      const char *e = p + ((t->q0 + a) * m->stride[2] + (t->k0 + b) * m->stride[3]) * ty_itemsize(m);
       if (m->dtype == TY_BOOL) { if (!*e) put(s, k, a * w + b, -INFINITY); }
       else put(s, k, a * w + b, at(s, k, a * w + b) + at(e, k, 0));
     }
 }
 
 /* Scales scores, rows of which are w elements apart, or gives the factor that is left to be taken. */
-static double finish_scores(const job *j, int64_t head, int64_t q0, int64_t nq, int64_t k0, int64_t nk, char *s, int64_t w) {
+static double finish_scores(const job *j, const place *t, char *s, int64_t w) {
   if (!j->mask && j->scale > 0) return j->scale;
-  j->l->affine[j->k](s, s, nq * w, j->scale, 0);
-  if (j->mask) add_mask(j, head, q0, nq, k0, nk, s, w);
+  j->l->affine[j->k](s, s, t->nq * w, j->scale, 0);
+  if (j->mask) add_mask(j, t, s, w);
   return 1;
 }
 
-/* s (nq x nk) = the scores of queries from q0 on and keys from k0 on, without the factor that is returned */
-static double scores(const job *j, int64_t head, rows q, int64_t q0, int64_t nq, rows keys, int64_t k0, int64_t nk, char *s) {
-  ty_gemm(j->k, 0, 1, nq, nk, j->d, q.at, q.ld, keys.at, keys.ld, 0, s, nk);
-  return finish_scores(j, head, q0, nq, k0, nk, s, nk);
+/* s (nq x nk) = a tile's scores, without the factor that is returned */
+static double scores(const job *j, const place *t, rows q, rows keys, char *s) {
+  ty_gemm(j->k, 0, 1, t->nq, t->nk, j->d, q.at, q.ld, keys.at, keys.ld, 0, s, t->nk);
+  return finish_scores(j, t, s, t->nk);
 }
 
 /* A score times factor, rounded as exp_sum rounds it, so that no score of a row exceeds the row's maximum. */
@@ -132,23 +136,22 @@ static room room_of(const job *j) {
   return r;
 }
 
-/* Turns query i's scores into probabilities that aren't divided by their sum yet, and scales what it has so far (acc, sum) to its new
- * maximum (top). */
-static void to_probabilities(const job *j, int64_t head, int64_t i, int64_t k0, int64_t nk, double factor, char *row, char *acc,
-  double *top, double *sum) {
+/* Turns the scores of a tile's query a into probabilities that aren't divided by their sum yet, and scales what the query has so far
+ * (acc, sum) to its new maximum (top). */
+static void to_probabilities(const job *j, const place *t, int64_t a, double factor, char *row, char *acc, double *top, double *sum) {
   const int k = j->k;
-  const int64_t n = seen(j, i, k0, nk);
+  const int64_t n = seen(j, t->q0 + a, t->k0, t->nk);
   double m = -INFINITY;
   if (n) j->l->row[TY_OP_amax][k](&m, row, n);
   m = scaled(j, m, factor);
   m = m != m ? m : TY_MAX(m, *top);
   const double shift = m == -INFINITY ? 0 : m, old = *top == -INFINITY ? 0 : exp(*top - shift);
   const double part = j->l->exp_sum[k](row, row, n, factor, shift);
-  clear(j, row, n, nk);
+  clear(j, row, n, t->nk);
   if (old != 1 && *sum != 0) j->l->affine[k](acc, acc, j->dv, old, 0);
   *sum = *sum * old + part;
   *top = m;
-  if (j->drop > 0) drop_row(j, head, i, k0, nk, row);
+  if (j->drop > 0) drop_row(j, t->head, t->q0 + a, t->k0, t->nk, row);
 }
 
 /* False: the products of bfloat16 aren't to be had. */
@@ -164,14 +167,15 @@ static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
   const rows q = rows_of(j, j->q, head, q0, nq, j->wd, rq, s + at_.q);
   for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
     const int64_t nk = TY_MIN(j->tk, end - k0), w = j->native ? up(nk, 32) : nk;
+    const place t = {head, q0, nq, k0, nk};
     const rows keys = rows_of(j, j->kk, head, k0, nk, j->wd, w, s + at_.k), values = rows_of(j, j->v, head, k0, nk, j->wdv, w, s + at_.v);
     double factor;
     if (j->native) {
       if (!ty_dnnl_tile(rq, w, j->wd, (const void *)q.at, false, (const void *)keys.at, true, false, (float *)(void *)s)) return false;
-      factor = finish_scores(j, head, q0, nq, k0, nk, s, w);
-    } else factor = scores(j, head, q, q0, nq, keys, k0, nk, s);
+      factor = finish_scores(j, &t, s, w);
+    } else factor = scores(j, &t, q, keys, s);
     for (int64_t a = 0; a < nq; a++)
-      to_probabilities(j, head, q0 + a, k0, nk, factor, s + a * w * size, acc + a * j->wdv * size, &top[a], &sum[a]);
+      to_probabilities(j, &t, a, factor, s + a * w * size, acc + a * j->wdv * size, &top[a], &sum[a]);
     if (j->native) {
       const uint16_t *probabilities = narrowed(j, s, w, nq, nk, w, rq, p);
       if (!ty_dnnl_tile(rq, j->wdv, w, probabilities, false, (const void *)values.at, false, true, (float *)(void *)acc)) return false;
@@ -196,9 +200,11 @@ static ty_status with_rows(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   return TY_OK;
 }
 
-/* Tiles, as measured: the scores of one stay within the second-level cache. native: the operands are bfloat16. */
+/* Tiles, as measured: the scores of one stay within the second-level cache. native: the operands are bfloat16, for whose products there
+ * must be enough of them. */
+#define ENOUGH (64 * 64 * 32)
 static void divide(job *j, bool native) {
-  j->native = native && ty_native_bf16(-1) && j->lq >= 16;
+  j->native = native && ty_native_bf16(-1) && j->lq >= 16 && j->lq * j->lk >= ENOUGH / TY_MAX(j->d, 1);
   j->wd = j->native ? up(j->d, 32) : j->d;
   j->wdv = j->native ? up(j->dv, 32) : j->dv;
   j->tq = j->lq >= 2048 || j->native ? TQ_MOST : 64;
@@ -256,11 +262,11 @@ static ty_status forward(ty_call *c) {
     const int threads = ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 8);
     const size_t need = room_of(&j).all;
     char *work = ty_scratch(need * (size_t)threads);
-    if (!work) s = ty_no_memory(c->ctx, c->op->shown);
     const bool done = work && forward_tiles(&j, c, threads, need, work);
+    if (!work && !j.native) s = ty_no_memory(c->ctx, c->op->shown);
     ty_scratch_free(work);
     if (done || !j.native) break;
-    divide(&j, false);                     /* oneDNN couldn't */
+    divide(&j, false);                     /* oneDNN couldn't, or there isn't that much memory */
   }
   for (int i = 0; i < 3; i++) ty_release(held[i]);
   ty_release(mask);
@@ -289,7 +295,8 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
     for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
       int64_t nk = TY_MIN(j->tk, end - k0);
       const rows q = {qh + q0 * ld(j->q) * size, ld(j->q)}, keys = {kh + k0 * ld(j->kk) * size, ld(j->kk)};
-      double factor = scores(j, head, q, q0, nq, keys, k0, nk, p);
+      const place t = {head, q0, nq, k0, nk};
+      const double factor = scores(j, &t, q, keys, p);
       for (int64_t a = 0; a < nq; a++) {
         char *row = p + a * nk * size;
         int64_t n = seen(j, q0 + a, k0, nk);
@@ -323,7 +330,7 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
  * beside them. */
 typedef struct { float *dk, *dv, *dq, *p, *dp, *kept; uint16_t *k, *v, *q, *g, *p16, *ds16; size_t all; } whole_head;
 static whole_head whole_head_in(const job *j, char *work) {
-  const size_t keys = (size_t)up(j->lk, j->tk), tq = (size_t)j->tq, pair = tq * (size_t)j->tk, wd = (size_t)j->wd, wdv = (size_t)j->wdv;
+  const size_t keys = (size_t)up(j->lk, 32), tq = (size_t)j->tq, pair = tq * (size_t)j->tk, wd = (size_t)j->wd, wdv = (size_t)j->wdv;
   const size_t wide[] = {keys * wd, keys * wdv, tq * wd, pair, pair, j->drop > 0 ? pair : 0},
     half[] = {keys * wd, keys * wdv, tq * wd, tq * wdv, pair, pair};
   whole_head r;
@@ -345,7 +352,7 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
   ty_tensor *const *out) {
   const int k = j->k;
   const whole_head r = whole_head_in(j, work);
-  const int64_t all = up(j->lk, j->tk);
+  const int64_t all = up(j->lk, 32);
   const char *gh = head_of(g, j, head), *oh = head_of(o, j, head);
   narrowed(j, head_of(j->kk, j, head), ld(j->kk), j->lk, j->d, j->wd, all, r.k);
   narrowed(j, head_of(j->v, j, head), ld(j->v), j->lk, j->dv, j->wdv, all, r.v);
@@ -364,7 +371,8 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
       const uint16_t *keys = r.k + k0 * j->wd, *values = r.v + k0 * j->wdv;
       if (!ty_dnnl_tile(rq, w, j->wd, r.q, false, keys, true, false, r.p) ||
           !ty_dnnl_tile(rq, w, j->wdv, r.g, false, values, true, false, r.dp)) return false;
-      const double factor = finish_scores(j, head, q0, nq, k0, nk, (char *)r.p, w);
+      const place t = {head, q0, nq, k0, nk};
+      const double factor = finish_scores(j, &t, (char *)r.p, w);
       for (int64_t a = 0; a < nq; a++) {
         char *p = (char *)(r.p + a * w), *dp = (char *)(r.dp + a * w), *kept = p;
         const int64_t n = seen(j, q0 + a, k0, nk);
@@ -416,14 +424,14 @@ static ty_status gradients(ty_call *c, bool native) {
     const size_t need = j.native ? whole_head_in(&j, NULL).all : (size_t)(3 * j.tq * j.tk * j.size + 64);
     char *work = ty_scratch(need * (size_t)threads);
     bool done = work != NULL;
-    if (!work) s = ty_no_memory(c->ctx, c->op->shown);
+    if (!work) s = j.native ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
     else if (threads > 1) {
       #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(&& : done)
       for (int64_t i = 0; i < j.heads; i++) done = done && gradient_of_head(&j, i, work + need * (size_t)omp_get_thread_num(), c, g, o);
     } else for (int64_t i = 0; done && i < j.heads; i++) done = gradient_of_head(&j, i, work, c, g, o);
     ty_scratch_free(work);
     if (done || !j.native) break;
-    divide(&j, false);                     /* oneDNN couldn't */
+    divide(&j, false);                     /* oneDNN couldn't, or there isn't that much memory */
   }
   for (int i = 0; i < 3; i++) ty_release(held[i]);
   ty_release(g);

@@ -237,9 +237,35 @@ static bool build_convolution(entry *e, dnnl_format_tag_t tag) {
   return ok;
 }
 
+/* Whether some window along a dim lies in the padding alone. */
+static bool sees_padding_alone(const key *k, int dim) {
+  const int64_t size = k->x[2 + dim], taps = k->w[2 + dim], step = k->dil[dim];
+  for (int64_t o = 0; o < k->y[2 + dim]; o++) {
+    const int64_t first = o * k->stride[dim] - k->pad[dim];
+    const int64_t t = first < 0 ? (-first + step - 1) / step : 0;     /* the first tap that isn't before the input */
+    if (t >= taps || first + t * step >= size) return true;
+  }
+  return false;
+}
+
+/* Whether oneDNN is right for a convolution. Seen, with random shapes, valgrind, and memory that isn't zeroed: versions 2.6 and 3.7 don't
+ * agree with the definition, or read and write past their buffers, in all of these. */
+static bool is_right(const key *k) {
+  const int64_t from = k->x[1] / k->groups, to = k->w[0] / k->groups;
+  const bool point = k->w[2] == 1 && k->w[3] == 1, strided = k->stride[0] > 1 || k->stride[1] > 1;
+  if (point && strided && (from % 16 || to % 16)) return false;
+  if (sees_padding_alone(k, 0) || sees_padding_alone(k, 1)) return false;
+  if (!k->bf16) return true;
+  if (k->kind == FORWARD)                  /* windows with gaps between them; a result of one column */
+    return point || !strided || (k->w[2] >= k->stride[0] && k->w[3] >= k->stride[1] && k->y[3] > 1);
+  if (k->kind == BACKWARD_INPUT) return !(point && to % 2);
+  return k->dil[0] == 1 && k->x[3] >= k->stride[1];
+}
+
 static bool build(entry *e) {
   const key k = e->k;
   if (k.kind == PRODUCT) return build_product(e);
+  if (!is_right(&k)) return false;
   if (!prefers_blocks(&k)) return build_convolution(e, dnnl_acdb);
   if (build_convolution(e, dnnl_format_tag_any)) return true;
   clear(e);                                /* there may be a primitive for channels-last */
@@ -315,31 +341,6 @@ static bool execute(entry *e, const ty_tensor *x, const ty_tensor *w, const ty_t
   return done;
 }
 
-/* Whether some window along a dim lies in the padding alone. */
-static bool sees_padding_alone(const key *k, int dim) {
-  const int64_t size = k->x[2 + dim], taps = k->w[2 + dim], step = k->dil[dim];
-  for (int64_t o = 0; o < k->y[2 + dim]; o++) {
-    const int64_t first = o * k->stride[dim] - k->pad[dim];
-    const int64_t t = first < 0 ? (-first + step - 1) / step : 0;     /* the first tap that isn't before the input */
-    if (t >= taps || first + t * step >= size) return true;
-  }
-  return false;
-}
-
-/* Whether oneDNN is right for a convolution. Seen, with random shapes, valgrind, and memory that isn't zeroed: versions 2.6 and 3.7 don't
- * agree with the definition, or read and write past their buffers, in all of these. */
-static bool is_right(const key *k) {
-  const int64_t from = k->x[1] / k->groups, to = k->w[0] / k->groups;
-  const bool point = k->w[2] == 1 && k->w[3] == 1, strided = k->stride[0] > 1 || k->stride[1] > 1;
-  if (point && strided && (from % 16 || to % 16)) return false;
-  if (sees_padding_alone(k, 0) || sees_padding_alone(k, 1)) return false;
-  if (!k->bf16) return true;
-  if (k->kind == FORWARD)                  /* windows with gaps between them; a result of one column */
-    return point || !strided || (k->w[2] >= k->stride[0] && k->w[3] >= k->stride[1] && k->y[3] > 1);
-  if (k->kind == BACKWARD_INPUT) return !(point && to % 2);
-  return k->dil[0] == 1 && k->x[3] >= k->stride[1];
-}
-
 bool ty_dnnl_conv(const ty_convolution *v) {
   const ty_tensor *x = v->x, *w = v->w, *y = v->y;
   key k;
@@ -352,7 +353,6 @@ bool ty_dnnl_conv(const ty_convolution *v) {
   k.bias = v->b != NULL;
   k.threads = ty_get_num_threads();
   see_as_rows(&k);
-  if (!is_right(&k)) return false;
   pthread_mutex_lock(&lock);
   entry *e = ready() ? find(&k) : NULL;
   const bool done = e && !e->failed && execute(e, x, w, v->b, y);
@@ -387,59 +387,78 @@ static bool product(const ty_product *p) {
   return done;
 }
 
-/* A matrix of `many` rows or columns that are k elements long, with zeros behind each, up to `room` elements. s: strides of batches, of
- * those lines, along them; replaced by the copy's. NULL: out of memory. */
-static uint16_t *with_zeros(const uint16_t *from, int64_t batch, int64_t many, int64_t k, int64_t room, int64_t s[3]) {
-  const bool along = s[2] == 1;
-  const int64_t matrices = s[0] ? batch : 1;
-  const int64_t lines = along ? many : room, length = along ? k : many, next = along ? room : many;
-  const int64_t apart = along ? s[1] : s[2], used = along ? many : k;
-  uint16_t *v = ty_scratch(sizeof *v * (size_t)(matrices * many * room));
+/* Copies of matrices of `lines` contiguous lines, `length` elements each, `apart` apart; zeros are added up to `rows` lines of `width`.
+ * apart: becomes the copies', as does the batch's stride (0: one matrix for all). NULL: out of memory. */
+static uint16_t *beside_zeros(const uint16_t *from, int64_t batch, int64_t lines, int64_t length, int64_t rows, int64_t width,
+  int64_t *stride, int64_t *apart) {
+  const int64_t matrices = *stride ? batch : 1;
+  uint16_t *v = ty_scratch(sizeof *v * (size_t)(matrices * rows * width));
   if (!v) return NULL;
-  #pragma omp parallel for num_threads(ty_threads_for(matrices * many * room / 8)) schedule(static)
-  for (int64_t i = 0; i < matrices * lines; i++) {
-    const int64_t line = i % lines, n = line < used ? length : 0;
-    memcpy(v + i * next, from + i / lines * s[0] + (n ? line * apart : 0), sizeof *v * (size_t)n);
-    memset(v + i * next + n, 0, sizeof *v * (size_t)(next - n));
+  #pragma omp parallel for num_threads(ty_threads_for(matrices * rows * width / 8)) schedule(static)
+  for (int64_t i = 0; i < matrices * rows; i++) {
+    const int64_t line = i % rows, n = line < lines ? length : 0;
+    if (n) memcpy(v + i * width, from + i / rows * *stride + line * *apart, sizeof *v * (size_t)n);
+    memset(v + i * width + n, 0, sizeof *v * (size_t)(width - n));
   }
-  if (s[0]) s[0] = many * room;
-  s[along ? 1 : 2] = next;
+  if (*stride) *stride = rows * width;
+  *apart = width;
   return v;
 }
 
-static bool padded_product(const ty_product *p) {
-  int64_t a[3] = {p->sa[0], p->sa[1], p->sa[2]}, b[3] = {p->sb[0], p->sb[2], p->sb[1]};
-  const int64_t k = (p->k + 31) / 32 * 32;
-  uint16_t *x = with_zeros(p->a, p->batch, p->m, p->k, k, a), *y = with_zeros(p->b, p->batch, p->n, p->k, k, b);
+/* p, at most 64 columns if these are rounded up, beside zeros up to n columns and k. */
+static bool padded_product(const ty_product *p, int64_t n, int64_t k) {
+  const int at = p->sa[2] == 1, bt = p->sb[2] == 1;        /* rows are contiguous, else columns */
   ty_product q = *p;
-  q.k = k, q.a = x, q.b = y;
-  memcpy(q.sa, a, sizeof a);
-  q.sb[0] = b[0], q.sb[1] = b[2], q.sb[2] = b[1];
-  const bool done = x && y && product(&q);
-  ty_scratch_free(x);
-  ty_scratch_free(y);
-  return done;
-}
-
-static ty_product columns(ty_product p, int64_t first, int64_t n) {
-  p.b = (const uint16_t *)p.b + first * p.sb[2];
-  p.bias = p.bias ? (const uint16_t *)p.bias + first : NULL;
-  p.c = (uint16_t *)p.c + first;
-  p.n = n;
-  return p;
-}
-
-/* With AMX, versions before 3 are wrong for 49 to 63 columns, and wrong, or end the process by an illegal instruction, where k is 31 more
- * than a multiple of 32; later ones let NaN of one row into others where it isn't a multiple. */
-static bool wants_zeros(int64_t k) { return k > 32 && (DNNL_VERSION_MAJOR >= 3 ? k % 32 != 0 : k % 32 == 31); }
-
-bool ty_dnnl_product(const ty_product *p) {
-  if (!p->bf16) return product(p);
-  if (p->n > 48 && p->n < 64) {
-    const ty_product left = columns(*p, 0, 32), right = columns(*p, 32, p->n - 32);
-    return ty_dnnl_product(&left) && ty_dnnl_product(&right);
+  uint16_t bias[64] = {0};
+  void *a = NULL, *c = NULL;
+  bool ok = true;
+  q.n = n, q.k = k;
+  if (k != p->k) {
+    q.a = a = at ? beside_zeros(p->a, p->batch, p->m, p->k, p->m, k, &q.sa[0], &q.sa[1])
+                 : beside_zeros(p->a, p->batch, p->k, p->m, k, p->m, &q.sa[0], &q.sa[2]);
+    ok = a != NULL;
   }
-  return wants_zeros(p->k) ? padded_product(p) : product(p);
+  void *b = !ok ? NULL : bt ? beside_zeros(p->b, p->batch, p->k, p->n, k, n, &q.sb[0], &q.sb[1])
+                            : beside_zeros(p->b, p->batch, p->n, p->k, n, k, &q.sb[0], &q.sb[2]);
+  q.b = b;
+  if (b && n != p->n) {
+    q.c = c = ty_scratch(sizeof *bias * (size_t)(p->batch * p->m * n));
+    q.ldc = n;
+    if (p->bias) q.bias = memcpy(bias, p->bias, sizeof *bias * (size_t)p->n);
+  }
+  ok = b && q.c && product(&q);
+  for (int64_t i = 0; ok && c && i < p->batch * p->m; i++)
+    memcpy((uint16_t *)p->c + i * p->ldc, (uint16_t *)c + i * n, sizeof *bias * (size_t)p->n);
+  ty_scratch_free(a);
+  ty_scratch_free(b);
+  ty_scratch_free(c);
+  return ok;
+}
+
+/* Whether a has infinities or NaN. */
+static bool is_infinite_somewhere(const ty_product *p) {
+  const bool by_rows = p->sa[2] == 1;
+  const int64_t matrices = p->sa[0] ? p->batch : 1, lines = by_rows ? p->m : p->k, length = by_rows ? p->k : p->m;
+  const int64_t apart = by_rows ? p->sa[1] : p->sa[2];
+  int found = 0;
+  #pragma omp parallel for num_threads(ty_threads_for(matrices * lines * length / 16)) schedule(static) reduction(| : found)
+  for (int64_t i = 0; i < matrices * lines; i++) {
+    const uint16_t *v = (const uint16_t *)p->a + i / lines * p->sa[0] + i % lines * apart;
+    int some = 0;
+    for (int64_t j = 0; j < length; j++) some |= (v[j] & 0x7f80) == 0x7f80;
+    found |= some;
+  }
+  return found;
+}
+
+/* With AMX, versions before 3 are wrong for 49 to 63 columns; and wrong, or end the process by an illegal instruction, where k is 31 more
+ * than a multiple of 32. Later ones let NaN of one row of a into others where k isn't a multiple of 32. */
+bool ty_dnnl_product(const ty_product *p) {
+  const bool amx = p->bf16 && (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+  int64_t n = p->n, k = p->k;
+  if (amx && DNNL_VERSION_MAJOR < 3 && n > 48 && n < 64) n = 64;
+  if (amx && k > 32 && k % 32 && (DNNL_VERSION_MAJOR < 3 ? k % 32 == 31 : is_infinite_somewhere(p))) k = (k + 31) / 32 * 32;
+  return n == p->n && k == p->k ? product(p) : padded_product(p, n, k);
 }
 
 bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
@@ -464,6 +483,7 @@ typedef struct {
 #define TILES 32
 typedef struct { dnnl_stream_t stream; tile of[TILES]; int next; } tiles;
 static pthread_key_t tiles_key;
+static bool tiles_keyed;
 static pthread_once_t tiles_once = PTHREAD_ONCE_INIT;
 
 static void clear_tile(tile *t) {
@@ -479,10 +499,11 @@ static void tiles_end(void *own) {
   if (o->stream) dnnl_stream_destroy(o->stream);
   free(o);
 }
-static void make_tiles_key(void) { pthread_key_create(&tiles_key, tiles_end); }
+static void make_tiles_key(void) { tiles_keyed = pthread_key_create(&tiles_key, tiles_end) == 0; }
 
 static tiles *tiles_of_thread(void) {
   pthread_once(&tiles_once, make_tiles_key);
+  if (!tiles_keyed) return NULL;
   tiles *o = pthread_getspecific(tiles_key);
   if (o) return o;
   pthread_mutex_lock(&lock);
@@ -496,7 +517,8 @@ static tiles *tiles_of_thread(void) {
   return o;
 }
 
-static bool build_tile(tile *t) {
+/* Makes the primitive; where oneDNN has none, t stays without. */
+static void build_tile(tile *t) {
   const dnnl_dims_t a = {t->m, t->k}, b = {t->k, t->n}, c = {t->m, t->n};
   const dnnl_dims_t sa = {t->ta ? 1 : t->k, t->ta ? t->m : 1}, sb = {t->tb ? 1 : t->n, t->tb ? t->k : 1}, sc = {t->n, 1};
   dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0};
@@ -506,13 +528,12 @@ static bool build_tile(tile *t) {
   omp_set_num_threads(1);                  /* what oneDNN would share the work among */
   const bool ok = (!t->add || adding(&attr)) && md_strided(&ma, 2, a, dnnl_bf16, sa) && md_strided(&mb, 2, b, dnnl_bf16, sb) &&
     md_strided(&mc, 2, c, dnnl_f32, sc) && matmul_desc(&pd, REF(ma), REF(mb), NULL, REF(mc), attr) == dnnl_success && is_usable(pd) &&
-    memory_make(&t->a, REF(ma)) && memory_make(&t->b, REF(mb)) && memory_make(&t->c, REF(mc)) &&
-    dnnl_primitive_create(&t->prim, pd) == dnnl_success;
+    memory_make(&t->a, REF(ma)) && memory_make(&t->b, REF(mb)) && memory_make(&t->c, REF(mc));
+  if (ok && dnnl_primitive_create(&t->prim, pd) != dnnl_success) t->prim = NULL;
   omp_set_num_threads(threads);
   if (pd) dnnl_primitive_desc_destroy(pd);
   if (attr) dnnl_primitive_attr_destroy(attr);
   FREE_MD(ma); FREE_MD(mb); FREE_MD(mc);
-  return ok;
 }
 
 bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, const uint16_t *b, bool tb, bool add, float *c) {
@@ -526,12 +547,8 @@ bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, c
   if (!t) {
     t = &o->of[o->next++ % TILES];
     clear_tile(t);
-    *t = (tile){.m = m, .n = n, .k = k, .ta = ta, .tb = tb, .add = add};
-    if (!build_tile(t)) {
-      clear_tile(t);
-      *t = (tile){.m = m, .n = n, .k = k, .ta = ta, .tb = tb, .add = add};
-    }
-    t->used = true;
+    *t = (tile){.m = m, .n = n, .k = k, .ta = ta, .tb = tb, .add = add, .used = true};
+    build_tile(t);
   }
   if (!t->prim) return false;
   dnnl_memory_set_data_handle(t->a, (void *)a);

@@ -8,11 +8,14 @@ local operand = require("tycho.functional.lib").operand
 
 R.entr = {x = function(g, x) return -g * (ops.log(x) + 1) end}
 R.erfcx = {x = function(g, x, out) return g * (x * 2 * out - 2 / math.sqrt(math.pi)) end}
--- the density over the distribution function; by erfcx, whose own slope is infinite for large x, where neither is small
+-- The density over the distribution function: for large x as it stands, else by erfcx, whose own slope is infinite there. Each way is
+-- computed for numbers that it is right for, since a slope that isn't finite would stay after the choice.
 R.log_ndtr = {x = function(g, x, out)
   local large = ops.gt(x, 5)
-  local small = math.sqrt(2 / math.pi) / ops.erfcx(ops.masked_fill(x, large, 5) * -math.sqrt(0.5))
-  return g * ops.where(large, ops.exp(ops.square(x) * -0.5 - out) * (1 / math.sqrt(2 * math.pi)), small)
+  local small = ops.logical_not(large)
+  local by_erfcx = math.sqrt(2 / math.pi) / ops.erfcx(ops.masked_fill(x, large, 5) * -math.sqrt(0.5))
+  local density = ops.exp(ops.square(ops.masked_fill(x, small, 5)) * -0.5 - ops.masked_fill(out, small, 0)) * (1 / math.sqrt(2 * math.pi))
+  return g * ops.where(large, density, by_erfcx)
 end}
 R.ndtri = {x = function(g, out) return g * ops.exp(ops.square(out) / 2) * math.sqrt(2 * math.pi) end}
 R.xlog1py = {a = function(g, a, b)
