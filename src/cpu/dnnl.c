@@ -259,7 +259,7 @@ static bool is_right(const key *k) {
   if (k->kind == FORWARD)                  /* windows with gaps between them; a result of one column */
     return point || !strided || (k->w[2] >= k->stride[0] && k->w[3] >= k->stride[1] && k->y[3] > 1);
   if (k->kind == BACKWARD_INPUT) return !(point && to % 2);
-  return k->dil[0] == 1 && k->x[3] >= k->stride[1];
+  return k->dil[0] == 1 && k->x[3] >= k->stride[1] && k->x[2] >= k->pad[0];
 }
 
 static bool build(entry *e) {
