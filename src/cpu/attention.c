@@ -34,8 +34,6 @@ static char *head_of(const ty_tensor *t, const job *j, int64_t i) {
 /* Elements between a head's rows: heads are row-major matrices. */
 static int64_t ld(const ty_tensor *t) { return t->shape[2] > 1 ? t->stride[2] : TY_MAX(t->shape[3], 1); }
 
-static int64_t up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
 /* Some rows of a head, in the dtype of the products, `ld` elements apart. */
 typedef struct { const char *at; int64_t ld; } rows;
 
@@ -56,17 +54,6 @@ static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t firs
   }
   memset(to + n * w * 2, 0, (size_t)((filled - n) * w * 2));
   return (rows){to, w};
-}
-
-/* n rows of `width` float32 elements, `apart` elements apart, as bfloat16 and w apart, beside zeros, up to row `filled`. */
-static uint16_t *narrowed(const job *j, const void *from, int64_t apart, int64_t n, int64_t width, int64_t w, int64_t filled,
-  uint16_t *to) {
-  for (int64_t i = 0; i < n; i++) {
-    j->l->store[TY_BF16][TY_IN_F32](to + i * w, 1, (const float *)from + i * apart, width);
-    memset(to + i * w + width, 0, (size_t)(w - width) * 2);
-  }
-  memset(to + n * w, 0, (size_t)((filled - n) * w) * 2);
-  return to;
 }
 
 /* A tile: nq queries of a head from q0 on, nk keys from k0 on. */
@@ -158,7 +145,7 @@ static void to_probabilities(const job *j, const place *t, int64_t a, double fac
 static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, const ty_tensor *o, const ty_tensor *lse) {
   const int k = j->k, size = j->size;
   const room at_ = room_of(j);
-  const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = up(nq, 16);
+  const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = ty_up(nq, 16);
   char *s = work, *acc = s + at_.acc;
   uint16_t *p = (void *)(s + at_.p);
   double top[TQ_MOST], sum[TQ_MOST];
@@ -166,7 +153,7 @@ static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
   memset(acc, 0, (size_t)((j->native ? rq : nq) * j->wdv * size));
   const rows q = rows_of(j, j->q, head, q0, nq, j->wd, rq, s + at_.q);
   for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
-    const int64_t nk = TY_MIN(j->tk, end - k0), w = j->native ? up(nk, 32) : nk;
+    const int64_t nk = TY_MIN(j->tk, end - k0), w = j->native ? ty_up(nk, 32) : nk;
     const place t = {head, q0, nq, k0, nk};
     const rows keys = rows_of(j, j->kk, head, k0, nk, j->wd, w, s + at_.k), values = rows_of(j, j->v, head, k0, nk, j->wdv, w, s + at_.v);
     double factor;
@@ -177,8 +164,8 @@ static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
     for (int64_t a = 0; a < nq; a++)
       to_probabilities(j, &t, a, factor, s + a * w * size, acc + a * j->wdv * size, &top[a], &sum[a]);
     if (j->native) {
-      const uint16_t *probabilities = narrowed(j, s, w, nq, nk, w, rq, p);
-      if (!ty_dnnl_tile(rq, j->wdv, w, probabilities, false, (const void *)values.at, false, true, (float *)(void *)acc)) return false;
+      ty_tile_rows(p, w, rq, (const void *)s, w, nq, nk);
+      if (!ty_dnnl_tile(rq, j->wdv, w, p, false, (const void *)values.at, false, true, (float *)(void *)acc)) return false;
     } else ty_gemm(k, 0, 0, nq, j->dv, nk, s, nk, values.at, values.ld, 1, acc, j->wdv);
   }
   for (int64_t a = 0; a < nq; a++) {
@@ -205,8 +192,8 @@ static ty_status with_rows(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
 #define ENOUGH (64 * 64 * 32)
 static void divide(job *j, bool native) {
   j->native = native && ty_native_bf16(-1) && j->lq >= 16 && j->lq * j->lk >= ENOUGH / TY_MAX(j->d, 1);
-  j->wd = j->native ? up(j->d, 32) : j->d;
-  j->wdv = j->native ? up(j->dv, 32) : j->dv;
+  j->wd = j->native ? ty_up(j->d, 32) : j->d;
+  j->wdv = j->native ? ty_up(j->dv, 32) : j->dv;
   j->tq = j->lq >= 2048 || j->native ? TQ_MOST : 64;
   const bool converted = ty_is_16bit((ty_dtype)j->q->dtype) && !j->native;        /* keys of few queries: within the first-level cache */
   j->tk = converted && j->lq < 16 ? 64 : j->lk >= 512 ? 256 : 128;
@@ -330,7 +317,7 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
  * beside them. */
 typedef struct { float *dk, *dv, *dq, *p, *dp, *kept; uint16_t *k, *v, *q, *g, *p16, *ds16; size_t all; } whole_head;
 static whole_head whole_head_in(const job *j, char *work) {
-  const size_t keys = (size_t)up(j->lk, 32), tq = (size_t)j->tq, pair = tq * (size_t)j->tk, wd = (size_t)j->wd, wdv = (size_t)j->wdv;
+  const size_t keys = (size_t)ty_up(j->lk, 32), tq = (size_t)j->tq, pair = tq * (size_t)j->tk, wd = (size_t)j->wd, wdv = (size_t)j->wdv;
   const size_t wide[] = {keys * wd, keys * wdv, tq * wd, pair, pair, j->drop > 0 ? pair : 0},
     half[] = {keys * wd, keys * wdv, tq * wd, tq * wdv, pair, pair};
   whole_head r;
@@ -352,43 +339,43 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
   ty_tensor *const *out) {
   const int k = j->k;
   const whole_head r = whole_head_in(j, work);
-  const int64_t all = up(j->lk, 32);
-  const char *gh = head_of(g, j, head), *oh = head_of(o, j, head);
-  narrowed(j, head_of(j->kk, j, head), ld(j->kk), j->lk, j->d, j->wd, all, r.k);
-  narrowed(j, head_of(j->v, j, head), ld(j->v), j->lk, j->dv, j->wdv, all, r.v);
+  const int64_t all = ty_up(j->lk, 32);
+  const float *qh = (const void *)head_of(j->q, j, head), *gh = (const void *)head_of(g, j, head), *oh = (const void *)head_of(o, j, head);
+  ty_tile_rows(r.k, j->wd, all, (const void *)head_of(j->kk, j, head), ld(j->kk), j->lk, j->d);
+  ty_tile_rows(r.v, j->wdv, all, (const void *)head_of(j->v, j, head), ld(j->v), j->lk, j->dv);
   memset(r.dk, 0, sizeof *r.dk * (size_t)(all * j->wd));
   memset(r.dv, 0, sizeof *r.dv * (size_t)(all * j->wdv));
   for (int64_t q0 = 0; q0 < j->lq; q0 += j->tq) {
-    const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = up(nq, 32);
-    narrowed(j, head_of(j->q, j, head) + q0 * ld(j->q) * j->size, ld(j->q), nq, j->d, j->wd, rq, r.q);
-    narrowed(j, gh + q0 * ld(g) * j->size, ld(g), nq, j->dv, j->wdv, rq, r.g);
+    const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = ty_up(nq, 32);
+    ty_tile_rows(r.q, j->wd, rq, qh + q0 * ld(j->q), ld(j->q), nq, j->d);
+    ty_tile_rows(r.g, j->wdv, rq, gh + q0 * ld(g), ld(g), nq, j->dv);
     memset(r.dq, 0, sizeof *r.dq * (size_t)(rq * j->wd));
     double delta[TQ_MOST] = {0}, unused = 0;
     for (int64_t a = 0; a < nq; a++)
-      j->l->dots[k](gh + (q0 + a) * ld(g) * j->size, oh + (q0 + a) * ld(o) * j->size, j->dv, 0, &unused, &delta[a]);
+      j->l->dots[k](gh + (q0 + a) * ld(g), oh + (q0 + a) * ld(o), j->dv, 0, &unused, &delta[a]);
     for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
-      const int64_t nk = TY_MIN(j->tk, end - k0), w = up(nk, 32);
+      const int64_t nk = TY_MIN(j->tk, end - k0), w = ty_up(nk, 32);
       const uint16_t *keys = r.k + k0 * j->wd, *values = r.v + k0 * j->wdv;
       if (!ty_dnnl_tile(rq, w, j->wd, r.q, false, keys, true, false, r.p) ||
           !ty_dnnl_tile(rq, w, j->wdv, r.g, false, values, true, false, r.dp)) return false;
       const place t = {head, q0, nq, k0, nk};
       const double factor = finish_scores(j, &t, (char *)r.p, w);
       for (int64_t a = 0; a < nq; a++) {
-        char *p = (char *)(r.p + a * w), *dp = (char *)(r.dp + a * w), *kept = p;
+        float *p = r.p + a * w, *dp = r.dp + a * w, *kept = p;
         const int64_t n = seen(j, q0 + a, k0, nk);
         j->l->exp_sum[k](p, p, n, factor, at(ty_data(lse), k, head * j->lq + q0 + a));
-        clear(j, p, n, w);
+        clear(j, (char *)p, n, w);
         if (j->drop > 0) {                 /* dv takes the probabilities after dropout, ds those before it */
-          kept = memcpy((char *)r.kept, p, (size_t)nk * sizeof(float));
-          drop_row(j, head, q0 + a, k0, nk, kept);
-          drop_row(j, head, q0 + a, k0, nk, dp);
+          kept = memcpy(r.kept, p, (size_t)nk * sizeof(float));
+          drop_row(j, head, q0 + a, k0, nk, (char *)kept);
+          drop_row(j, head, q0 + a, k0, nk, (char *)dp);
         }
-        narrowed(j, kept, w, 1, nk, w, 1, r.p16 + a * w);
+        ty_tile_rows(r.p16 + a * w, w, 1, kept, w, 1, nk);
         j->l->affine_times[k](dp, dp, p, n, j->scale, -delta[a] * j->scale);
-        narrowed(j, dp, w, 1, n, w, 1, r.ds16 + a * w);
+        ty_tile_rows(r.ds16 + a * w, w, 1, dp, w, 1, n);
       }
-      narrowed(j, NULL, w, 0, nk, w, rq - nq, r.p16 + nq * w);
-      narrowed(j, NULL, w, 0, nk, w, rq - nq, r.ds16 + nq * w);
+      memset(r.p16 + nq * w, 0, (size_t)((rq - nq) * w) * sizeof *r.p16);
+      memset(r.ds16 + nq * w, 0, (size_t)((rq - nq) * w) * sizeof *r.ds16);
       if (!ty_dnnl_tile(w, j->wdv, rq, r.p16, true, r.g, false, true, r.dv + k0 * j->wdv) ||
           !ty_dnnl_tile(rq, j->wd, w, r.ds16, false, keys, false, true, r.dq) ||
           !ty_dnnl_tile(w, j->wd, rq, r.ds16, true, r.q, false, true, r.dk + k0 * j->wd)) return false;

@@ -557,3 +557,12 @@ bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, c
   const dnnl_exec_arg_t args[3] = {{DNNL_ARG_SRC, t->a}, {DNNL_ARG_WEIGHTS, t->b}, {DNNL_ARG_DST, t->c}};
   return dnnl_primitive_execute(t->prim, o->stream, 3, args) == dnnl_success && dnnl_stream_wait(o->stream) == dnnl_success;
 }
+
+void ty_tile_rows(uint16_t *to, int64_t w, int64_t filled, const float *from, int64_t apart, int64_t n, int64_t width) {
+  const ty_loops *l = ty_cpu_loops();
+  for (int64_t i = 0; i < n; i++) {
+    l->store[TY_BF16][TY_IN_F32](to + i * w, 1, from + i * apart, width);
+    memset(to + i * w + width, 0, (size_t)(w - width) * sizeof *to);
+  }
+  memset(to + n * w, 0, (size_t)((filled - n) * w) * sizeof *to);
+}
