@@ -144,18 +144,18 @@ static void to_probabilities(const job *j, const place *t, int64_t a, double fac
 /* False: the products of bfloat16 aren't to be had. */
 static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, const ty_tensor *o, const ty_tensor *lse) {
   const int k = j->k, size = j->size;
-  const room at_ = room_of(j);
+  const room part = room_of(j);
   const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = ty_up(nq, 16);
-  char *s = work, *acc = s + at_.acc;
-  uint16_t *p = (void *)(s + at_.p);
+  char *s = work, *acc = s + part.acc;
+  uint16_t *p = (void *)(s + part.p);
   double top[TQ_MOST], sum[TQ_MOST];
   for (int64_t a = 0; a < nq; a++) { top[a] = -INFINITY; sum[a] = 0; }
   memset(acc, 0, (size_t)((j->native ? rq : nq) * j->wdv * size));
-  const rows q = rows_of(j, j->q, head, q0, nq, j->wd, rq, s + at_.q);
+  const rows q = rows_of(j, j->q, head, q0, nq, j->wd, rq, s + part.q);
   for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
     const int64_t nk = TY_MIN(j->tk, end - k0), w = j->native ? ty_up(nk, 32) : nk;
     const place t = {head, q0, nq, k0, nk};
-    const rows keys = rows_of(j, j->kk, head, k0, nk, j->wd, w, s + at_.k), values = rows_of(j, j->v, head, k0, nk, j->wdv, w, s + at_.v);
+    const rows keys = rows_of(j, j->kk, head, k0, nk, j->wd, w, s + part.k), values = rows_of(j, j->v, head, k0, nk, j->wdv, w, s + part.v);
     double factor;
     if (j->native) {
       if (!ty_dnnl_tile(rq, w, j->wd, (const void *)q.at, false, (const void *)keys.at, true, false, (float *)(void *)s)) return false;
@@ -316,17 +316,17 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
 /* The same by products of bfloat16. A head's keys, values and their gradients are in the thread's memory as a whole, a tile of queries'
  * beside them. */
 typedef struct { float *dk, *dv, *dq, *p, *dp, *kept; uint16_t *k, *v, *q, *g, *p16, *ds16; size_t all; } whole_head;
-static whole_head whole_head_in(const job *j, char *work) {
+static whole_head whole_head_in(const job *j, const char *work) {       /* work NULL: for the size */
   const size_t keys = (size_t)ty_up(j->lk, 32), tq = (size_t)j->tq, pair = tq * (size_t)j->tk, wd = (size_t)j->wd, wdv = (size_t)j->wdv;
   const size_t wide[] = {keys * wd, keys * wdv, tq * wd, pair, pair, j->drop > 0 ? pair : 0},
     half[] = {keys * wd, keys * wdv, tq * wd, tq * wdv, pair, pair};
   whole_head r;
   float **f[] = {&r.dk, &r.dv, &r.dq, &r.p, &r.dp, &r.kept};
   uint16_t **h[] = {&r.k, &r.v, &r.q, &r.g, &r.p16, &r.ds16};
-  size_t at_ = 0;
-  for (int i = 0; i < 6; i++) { *f[i] = (void *)(work + at_); at_ += wide[i] * sizeof(float); }
-  for (int i = 0; i < 6; i++) { *h[i] = (void *)(work + at_); at_ += half[i] * sizeof(uint16_t); }
-  r.all = at_ + 64;
+  size_t used = 0;
+  for (int i = 0; i < 6; i++) { *f[i] = (void *)((uintptr_t)work + used); used += wide[i] * sizeof(float); }
+  for (int i = 0; i < 6; i++) { *h[i] = (void *)((uintptr_t)work + used); used += half[i] * sizeof(uint16_t); }
+  r.all = used + 64;
   return r;
 }
 

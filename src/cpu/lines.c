@@ -207,7 +207,8 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
   const int64_t many = ((int64_t)1 << 18) / (w->n * ty_loop_size[w->k]);     /* so that a tile stays within the cache */
   const int64_t most = TY_MIN(TY_COLUMNS / TY_MIN(w->n, TY_LANES) / 16 * 16, TY_BLOCK), width = TY_MIN(TY_MAX(many / 16 * 16, 16), most);
   const int64_t tiles = (x->shape[side] + width - 1) / width, jobs = ty_numel(x) / w->n / x->shape[side] * tiles;
-  const size_t room = (size_t)(w->n * width * ty_loop_size[w->k]);
+  const int64_t row = width * ty_loop_size[w->k];
+  const size_t room = (size_t)(w->n * row);
   if (converted && room * (size_t)nt > (size_t)1 << 22) return false;
   #pragma omp parallel num_threads(ty_threads_for(ty_numel(x) * 2))
   {
@@ -230,13 +231,16 @@ static bool run_columns(lines *w, const ty_tensor *t, int nt, int same, int dim,
         const bool turn = k < same && t[k].dtype != type;
         ptr[k] = turn ? wide + (size_t)k * room : given[k];
         own.stride[k] = turn && t[k].stride[dim] ? width : t[k].stride[dim];
-        for (int64_t i = 0; turn && k < w->c->nin && i < w->n; i++)
-          w->l->load[t[k].dtype][w->k](ptr[k] + i * width * ty_loop_size[w->k], given[k] + i * t[k].stride[dim] * 2, 1, m);
+        if (!turn || k >= w->c->nin) continue;
+        for (int64_t i = 0; i < w->n; i++)
+          w->l->load[t[k].dtype][w->k](ptr[k] + i * row, given[k] + i * t[k].stride[dim] * ty_itemsize(&t[k]), 1, m);
       }
       run(&own, ptr, m);
-      for (int k = w->c->nin; k < same; k++)
-        for (int64_t i = 0; ptr[k] != given[k] && i < (own.stride[k] ? w->n : 1); i++)
-          w->l->store[t[k].dtype][w->k](given[k] + i * t[k].stride[dim] * 2, 1, ptr[k] + i * width * ty_loop_size[w->k], m);
+      for (int k = w->c->nin; k < same; k++) {
+        if (ptr[k] == given[k]) continue;
+        for (int64_t i = 0; i < (own.stride[k] ? w->n : 1); i++)
+          w->l->store[t[k].dtype][w->k](given[k] + i * t[k].stride[dim] * ty_itemsize(&t[k]), 1, ptr[k] + i * row, m);
+      }
     }
     ty_scratch_free(wide);
   }
