@@ -48,11 +48,7 @@ static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t firs
     else for (int64_t i = 0; i < n; i++) j->l->load[d][j->k](to + i * w * j->size, from + i * apart * 2, 1, width);
     return (rows){to, w};
   }
-  for (int64_t i = 0; i < n; i++) {
-    memcpy(to + i * w * 2, from + i * apart * 2, (size_t)width * 2);
-    memset(to + (i * w + width) * 2, 0, (size_t)(w - width) * 2);
-  }
-  memset(to + n * w * 2, 0, (size_t)((filled - n) * w * 2));
+  ty_tile_rows((void *)to, w, filled, d, from, apart, n, width);
   return (rows){to, w};
 }
 
@@ -164,7 +160,7 @@ static bool forward_tile(const job *j, int64_t head, int64_t q0, char *work, con
     for (int64_t a = 0; a < nq; a++)
       to_probabilities(j, &t, a, factor, s + a * w * size, acc + a * j->wdv * size, &top[a], &sum[a]);
     if (j->native) {
-      ty_tile_rows(p, w, rq, (const void *)s, w, nq, nk);
+      ty_tile_rows(p, w, rq, TY_F32, s, w, nq, nk);
       if (!ty_dnnl_tile(rq, j->wdv, w, p, false, (const void *)values.at, false, true, (float *)(void *)acc)) return false;
     } else ty_gemm(k, 0, 0, nq, j->dv, nk, s, nk, values.at, values.ld, 1, acc, j->wdv);
   }
@@ -187,11 +183,9 @@ static ty_status with_rows(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   return TY_OK;
 }
 
-/* Tiles, as measured: the scores of one stay within the second-level cache. native: the operands are bfloat16, for whose products there
- * must be enough of them. */
-#define ENOUGH (64 * 64 * 32)
+/* Tiles, as measured: the scores of one stay within the second-level cache. native: the operands are bfloat16. */
 static void divide(job *j, bool native) {
-  j->native = native && ty_native_bf16(-1) && j->lq >= 16 && j->lq * j->lk >= ENOUGH / TY_MAX(j->d, 1);
+  j->native = native && j->lq >= 16 && ty_tile_pays(j->lq, j->lk, j->d);
   j->wd = j->native ? ty_up(j->d, 32) : j->d;
   j->wdv = j->native ? ty_up(j->dv, 32) : j->dv;
   j->tq = j->lq >= 2048 || j->native ? TQ_MOST : 64;
@@ -341,14 +335,14 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
   const whole_head r = whole_head_in(j, work);
   const int64_t all = ty_up(j->lk, 32);
   const float *qh = (const void *)head_of(j->q, j, head), *gh = (const void *)head_of(g, j, head), *oh = (const void *)head_of(o, j, head);
-  ty_tile_rows(r.k, j->wd, all, (const void *)head_of(j->kk, j, head), ld(j->kk), j->lk, j->d);
-  ty_tile_rows(r.v, j->wdv, all, (const void *)head_of(j->v, j, head), ld(j->v), j->lk, j->dv);
+  ty_tile_rows(r.k, j->wd, all, TY_F32, head_of(j->kk, j, head), ld(j->kk), j->lk, j->d);
+  ty_tile_rows(r.v, j->wdv, all, TY_F32, head_of(j->v, j, head), ld(j->v), j->lk, j->dv);
   memset(r.dk, 0, sizeof *r.dk * (size_t)(all * j->wd));
   memset(r.dv, 0, sizeof *r.dv * (size_t)(all * j->wdv));
   for (int64_t q0 = 0; q0 < j->lq; q0 += j->tq) {
     const int64_t nq = TY_MIN(j->tq, j->lq - q0), rq = ty_up(nq, 32);
-    ty_tile_rows(r.q, j->wd, rq, qh + q0 * ld(j->q), ld(j->q), nq, j->d);
-    ty_tile_rows(r.g, j->wdv, rq, gh + q0 * ld(g), ld(g), nq, j->dv);
+    ty_tile_rows(r.q, j->wd, rq, TY_F32, qh + q0 * ld(j->q), ld(j->q), nq, j->d);
+    ty_tile_rows(r.g, j->wdv, rq, TY_F32, gh + q0 * ld(g), ld(g), nq, j->dv);
     memset(r.dq, 0, sizeof *r.dq * (size_t)(rq * j->wd));
     double delta[TQ_MOST] = {0}, unused = 0;
     for (int64_t a = 0; a < nq; a++)
@@ -370,9 +364,9 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
           drop_row(j, head, q0 + a, k0, nk, (char *)kept);
           drop_row(j, head, q0 + a, k0, nk, (char *)dp);
         }
-        ty_tile_rows(r.p16 + a * w, w, 1, kept, w, 1, nk);
+        ty_tile_rows(r.p16 + a * w, w, 1, TY_F32, kept, w, 1, nk);
         j->l->affine_times[k](dp, dp, p, n, j->scale, -delta[a] * j->scale);
-        ty_tile_rows(r.ds16 + a * w, w, 1, dp, w, 1, n);
+        ty_tile_rows(r.ds16 + a * w, w, 1, TY_F32, dp, w, 1, n);
       }
       memset(r.p16 + nq * w, 0, (size_t)((rq - nq) * w) * sizeof *r.p16);
       memset(r.ds16 + nq * w, 0, (size_t)((rq - nq) * w) * sizeof *r.ds16);

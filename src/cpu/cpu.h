@@ -238,8 +238,10 @@ bool ty_dnnl_product(const ty_product *p);                   /* c = a b + bias, 
 /* c (m,n), float32, = a (m,k) b (k,n), or that is added to it; a and b bfloat16, or their transposes; all contiguous. By the calling thread
  * alone. m a multiple of 16, n and k of 32, which keeps to what oneDNN is right for. False: nothing was done. */
 bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, const uint16_t *b, bool tb, bool add, float *c);
-/* What such products take: n rows of `width` float32 numbers, `apart` apart, as bfloat16, w apart, beside zeros up to row `filled`. */
-void ty_tile_rows(uint16_t *to, int64_t w, int64_t filled, const float *from, int64_t apart, int64_t n, int64_t width);
+bool ty_tile_pays(int64_t m, int64_t n, int64_t k);          /* the processor multiplies bfloat16, and there is enough to multiply */
+/* What such products take: n rows of `width` numbers of dtype d, bfloat16 or float32, `apart` apart, as bfloat16, w apart, beside zeros up
+ * to row `filled`. */
+void ty_tile_rows(uint16_t *to, int64_t w, int64_t filled, ty_dtype d, const void *from, int64_t apart, int64_t n, int64_t width);
 static inline int64_t ty_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
 void ty_fill_value(ty_tensor *t, ty_operand v);            /* every element = v */

@@ -40,9 +40,9 @@ static bool md_strided(dnnl_memory_desc_t *m, int n, const dnnl_dims_t d, dnnl_d
 enum { FORWARD = TY_CONV_Y, BACKWARD_INPUT = TY_CONV_X, BACKWARD_WEIGHT = TY_CONV_W, PRODUCT };
 
 /* Everything that decides a primitive; compared as bytes, so zeroed before it is filled. PRODUCT: x holds batch, m, n, k; w and y hold the
- * operands' strides, then w[3] the result's row stride, y[3] whether the result is added to. */
+ * operands' strides, then w[3] the result's row stride, y[3] whether the result is added to; wide: the result is float32. */
 typedef struct {
-  int64_t kind, bf16, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
+  int64_t kind, bf16, wide, x[4], w[4], y[4], stride[2], pad[2], dil[2], groups, bias, threads;
 } key;
 
 /* own: in the primitive's order. Only where the user's order differs: plain, in that order, and reorder, from one to the other. */
@@ -168,7 +168,7 @@ static bool adding(dnnl_primitive_attr_t *attr) {
 
 static bool build_product(entry *e) {
   const key *k = &e->k;
-  const dnnl_data_type_t type = k->bf16 ? dnnl_bf16 : dnnl_f32;
+  const dnnl_data_type_t type = k->bf16 ? dnnl_bf16 : dnnl_f32, result = k->wide ? dnnl_f32 : type;
   int64_t batch = k->x[0], m = k->x[1], n = k->x[2], kk = k->x[3];
   dnnl_dims_t a = {k->w[0] || batch == 1 ? batch : 1, m, kk}, b = {k->y[0] || batch == 1 ? batch : 1, kk, n},
     c = {batch, m, n}, bd = {1, 1, n};
@@ -178,7 +178,7 @@ static bool build_product(entry *e) {
   dnnl_primitive_desc_t pd = NULL;
   dnnl_primitive_attr_t attr = NULL;
   bool ok = (!k->y[3] || adding(&attr)) && md_strided(&ma, 3, a, type, sa) && md_strided(&mb, 3, b, type, sb) &&
-            md_strided(&mc, 3, c, type, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
+            md_strided(&mc, 3, c, result, sc) && md_strided(&mbias, 3, bd, type, sbias) &&
             matmul_desc(&pd, REF(ma), REF(mb), k->bias ? REF(mbias) : NULL, REF(mc), attr) == dnnl_success &&
             is_usable(pd) && dnnl_primitive_create(&e->prim, pd) == dnnl_success &&
             memory_make(&e->x.own, REF(ma)) && memory_make(&e->w.own, REF(mb)) && memory_make(&e->y.own, REF(mc)) &&
@@ -274,20 +274,30 @@ static bool build(entry *e) {
   return build_convolution(e, dnnl_acdb);
 }
 
-bool ty_dnnl_avx2(void) {
-  static _Atomic int known;                /* 1: it is, 2: it isn't */
-  if (!known) {
-    const unsigned isa = dnnl_get_effective_cpu_isa(), wider = dnnl_cpu_isa_avx512_core;
-    known = (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 && (isa & wider) != wider ? 1 : 2;
-  }
-  return known == 1;
+/* Whether oneDNN uses these instructions here. */
+static bool uses(unsigned isa) {
+  static _Atomic unsigned known;
+  if (!known) known = (unsigned)dnnl_get_effective_cpu_isa();
+  return (known & isa) == isa;
 }
+bool ty_dnnl_avx2(void) { return uses(dnnl_cpu_isa_avx2) && !uses(dnnl_cpu_isa_avx512_core); }
 
 static bool ready(void) {
   if (!engine && (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
       dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) != dnnl_success))
     engine = NULL;
   return engine;
+}
+
+/* Replaces what e holds. */
+static void make(entry *e, const key *k) {
+  clear(e);
+  e->k = *k;
+  e->used = true;
+  if (build(e)) return;
+  clear(e);
+  e->k = *k;
+  e->used = e->failed = true;
 }
 
 static entry *find(const key *k) {
@@ -301,14 +311,7 @@ static entry *find(const key *k) {
   for (int i = 0; i < 8 && !e; i++)
     if (!table[(h + (uint64_t)i) % ENTRIES].used) e = &table[(h + (uint64_t)i) % ENTRIES];
   if (!e) e = &table[(h + (uint64_t)(victim++ & 7)) % ENTRIES];
-  clear(e);
-  e->k = *k;
-  e->used = true;
-  if (!build(e)) {
-    clear(e);
-    e->k = *k;
-    e->used = e->failed = true;
-  }
+  make(e, k);
   return e;
 }
 
@@ -360,6 +363,16 @@ bool ty_dnnl_conv(const ty_convolution *v) {
   return done;
 }
 
+static bool multiply(entry *e, dnnl_stream_t on, const void *a, const void *b, const void *bias, void *c) {
+  if (e->failed) return false;
+  dnnl_memory_set_data_handle(e->x.own, (void *)a);
+  dnnl_memory_set_data_handle(e->w.own, (void *)b);
+  dnnl_memory_set_data_handle(e->y.own, c);
+  if (e->b) dnnl_memory_set_data_handle(e->b, (void *)bias);
+  dnnl_exec_arg_t args[4] = {{DNNL_ARG_SRC, e->x.own}, {DNNL_ARG_WEIGHTS, e->w.own}, {DNNL_ARG_DST, e->y.own}, {DNNL_ARG_BIAS, e->b}};
+  return dnnl_primitive_execute(e->prim, on, e->b ? 4 : 3, args) == dnnl_success && dnnl_stream_wait(on) == dnnl_success;
+}
+
 static bool product(const ty_product *p) {
   key k;
   memset(&k, 0, sizeof k);
@@ -374,15 +387,7 @@ static bool product(const ty_product *p) {
   k.threads = ty_get_num_threads();
   pthread_mutex_lock(&lock);
   entry *e = ready() ? find(&k) : NULL;
-  bool done = e && !e->failed;
-  if (done) {
-    dnnl_memory_set_data_handle(e->x.own, (void *)p->a);
-    dnnl_memory_set_data_handle(e->w.own, (void *)p->b);
-    dnnl_memory_set_data_handle(e->y.own, p->c);
-    if (e->b) dnnl_memory_set_data_handle(e->b, (void *)p->bias);
-    dnnl_exec_arg_t a[4] = {{DNNL_ARG_SRC, e->x.own}, {DNNL_ARG_WEIGHTS, e->w.own}, {DNNL_ARG_DST, e->y.own}, {DNNL_ARG_BIAS, e->b}};
-    done = dnnl_primitive_execute(e->prim, stream, e->b ? 4 : 3, a) == dnnl_success && dnnl_stream_wait(stream) == dnnl_success;
-  }
+  const bool done = e && multiply(e, stream, p->a, p->b, p->bias, p->c);
   pthread_mutex_unlock(&lock);
   return done;
 }
@@ -407,7 +412,7 @@ static uint16_t *beside_zeros(const uint16_t *from, int64_t batch, int64_t lines
 
 /* p, at most 64 columns if these are rounded up, beside zeros up to n columns and k. */
 static bool padded_product(const ty_product *p, int64_t n, int64_t k) {
-  const int at = p->sa[2] == 1, bt = p->sb[2] == 1;        /* rows are contiguous, else columns */
+  const bool at = p->sa[2] == 1, bt = p->sb[2] == 1;       /* rows are contiguous, else columns */
   ty_product q = *p;
   uint16_t bias[64] = {0};
   void *a = NULL, *c = NULL;
@@ -454,10 +459,10 @@ static bool is_infinite_somewhere(const ty_product *p) {
 /* With AMX, versions before 3 are wrong for 49 to 63 columns; and wrong, or end the process by an illegal instruction, where k is 31 more
  * than a multiple of 32. Later ones let NaN of one row of a into others where k isn't a multiple of 32. */
 bool ty_dnnl_product(const ty_product *p) {
-  const bool amx = p->bf16 && (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+  const bool amx = p->bf16 && uses(dnnl_cpu_isa_avx512_core_amx);
   int64_t n = p->n, k = p->k;
   if (amx && DNNL_VERSION_MAJOR < 3 && n > 48 && n < 64) n = 64;
-  if (amx && k > 32 && k % 32 && (DNNL_VERSION_MAJOR < 3 ? k % 32 == 31 : is_infinite_somewhere(p))) k = (k + 31) / 32 * 32;
+  if (amx && k > 32 && k % 32 && (DNNL_VERSION_MAJOR < 3 ? k % 32 == 31 : is_infinite_somewhere(p))) k = ty_up(k, 32);
   return n == p->n && k == p->k ? product(p) : padded_product(p, n, k);
 }
 
@@ -474,28 +479,16 @@ bool ty_dnnl_gemm(int ta, int tb, int64_t m, int64_t n, int64_t k, const float *
 /* ---- products of tiles ---- */
 
 /* Primitives, and what they work with, belong to the thread that made them, so none waits for another. */
-typedef struct {
-  int64_t m, n, k;
-  bool ta, tb, add, used;
-  dnnl_primitive_t prim;                   /* NULL: oneDNN has none */
-  dnnl_memory_t a, b, c;
-} tile;
 #define TILES 32
-typedef struct { dnnl_stream_t stream; tile of[TILES]; int next; } tiles;
+#define ENOUGH (64 * 64 * 32)              /* multiplications, as measured: below, float32's are faster */
+typedef struct { dnnl_stream_t stream; entry of[TILES]; int next; } tiles;
 static pthread_key_t tiles_key;
 static bool tiles_keyed;
 static pthread_once_t tiles_once = PTHREAD_ONCE_INIT;
 
-static void clear_tile(tile *t) {
-  if (t->prim) dnnl_primitive_destroy(t->prim);
-  if (t->a) dnnl_memory_destroy(t->a);
-  if (t->b) dnnl_memory_destroy(t->b);
-  if (t->c) dnnl_memory_destroy(t->c);
-  memset(t, 0, sizeof *t);
-}
 static void tiles_end(void *own) {
   tiles *o = own;
-  for (int i = 0; i < TILES; i++) clear_tile(&o->of[i]);
+  for (int i = 0; i < TILES; i++) clear(&o->of[i]);
   if (o->stream) dnnl_stream_destroy(o->stream);
   free(o);
 }
@@ -517,51 +510,37 @@ static tiles *tiles_of_thread(void) {
   return o;
 }
 
-/* Makes the primitive; where oneDNN has none, t stays without. */
-static void build_tile(tile *t) {
-  const dnnl_dims_t a = {t->m, t->k}, b = {t->k, t->n}, c = {t->m, t->n};
-  const dnnl_dims_t sa = {t->ta ? 1 : t->k, t->ta ? t->m : 1}, sb = {t->tb ? 1 : t->n, t->tb ? t->k : 1}, sc = {t->n, 1};
-  dnnl_memory_desc_t ma = {0}, mb = {0}, mc = {0};
-  dnnl_primitive_desc_t pd = NULL;
-  dnnl_primitive_attr_t attr = NULL;
-  const int threads = omp_get_max_threads();
-  omp_set_num_threads(1);                  /* what oneDNN would share the work among */
-  const bool ok = (!t->add || adding(&attr)) && md_strided(&ma, 2, a, dnnl_bf16, sa) && md_strided(&mb, 2, b, dnnl_bf16, sb) &&
-    md_strided(&mc, 2, c, dnnl_f32, sc) && matmul_desc(&pd, REF(ma), REF(mb), NULL, REF(mc), attr) == dnnl_success && is_usable(pd) &&
-    memory_make(&t->a, REF(ma)) && memory_make(&t->b, REF(mb)) && memory_make(&t->c, REF(mc));
-  if (ok && dnnl_primitive_create(&t->prim, pd) != dnnl_success) t->prim = NULL;
-  omp_set_num_threads(threads);
-  if (pd) dnnl_primitive_desc_destroy(pd);
-  if (attr) dnnl_primitive_attr_destroy(attr);
-  FREE_MD(ma); FREE_MD(mb); FREE_MD(mc);
-}
+bool ty_tile_pays(int64_t m, int64_t n, int64_t k) { return ty_native_bf16(-1) && m * n >= ENOUGH / TY_MAX(k, 1); }
 
 bool ty_dnnl_tile(int64_t m, int64_t n, int64_t k, const uint16_t *a, bool ta, const uint16_t *b, bool tb, bool add, float *c) {
   tiles *o = tiles_of_thread();
   if (!o) return false;
-  tile *t = NULL;
-  for (int i = 0; i < TILES && !t; i++) {
-    tile *e = &o->of[i];
-    if (e->used && e->m == m && e->n == n && e->k == k && e->ta == ta && e->tb == tb && e->add == add) t = e;
+  key wanted;
+  memset(&wanted, 0, sizeof wanted);
+  wanted.kind = PRODUCT;
+  wanted.bf16 = wanted.wide = wanted.threads = 1;
+  wanted.x[0] = 1; wanted.x[1] = m; wanted.x[2] = n; wanted.x[3] = k;
+  wanted.w[1] = ta ? 1 : k; wanted.w[2] = ta ? m : 1; wanted.w[3] = n;
+  wanted.y[1] = tb ? 1 : n; wanted.y[2] = tb ? k : 1; wanted.y[3] = add;
+  entry *e = NULL;
+  for (int i = 0; i < TILES && !e; i++)
+    if (!memcmp(&o->of[i].k, &wanted, sizeof wanted)) e = &o->of[i];
+  if (!e) {
+    const int threads = omp_get_max_threads();
+    e = &o->of[o->next++ % TILES];
+    omp_set_num_threads(1);                /* what oneDNN would share the work among */
+    make(e, &wanted);
+    omp_set_num_threads(threads);
   }
-  if (!t) {
-    t = &o->of[o->next++ % TILES];
-    clear_tile(t);
-    *t = (tile){.m = m, .n = n, .k = k, .ta = ta, .tb = tb, .add = add, .used = true};
-    build_tile(t);
-  }
-  if (!t->prim) return false;
-  dnnl_memory_set_data_handle(t->a, (void *)a);
-  dnnl_memory_set_data_handle(t->b, (void *)b);
-  dnnl_memory_set_data_handle(t->c, c);
-  const dnnl_exec_arg_t args[3] = {{DNNL_ARG_SRC, t->a}, {DNNL_ARG_WEIGHTS, t->b}, {DNNL_ARG_DST, t->c}};
-  return dnnl_primitive_execute(t->prim, o->stream, 3, args) == dnnl_success && dnnl_stream_wait(o->stream) == dnnl_success;
+  return multiply(e, o->stream, a, b, NULL, c);
 }
 
-void ty_tile_rows(uint16_t *to, int64_t w, int64_t filled, const float *from, int64_t apart, int64_t n, int64_t width) {
+void ty_tile_rows(uint16_t *to, int64_t w, int64_t filled, ty_dtype d, const void *from, int64_t apart, int64_t n, int64_t width) {
   const ty_loops *l = ty_cpu_loops();
   for (int64_t i = 0; i < n; i++) {
-    l->store[TY_BF16][TY_IN_F32](to + i * w, 1, from + i * apart, width);
+    const char *row = (const char *)from + i * apart * ty_dtype_size[d];
+    if (d == TY_BF16) memcpy(to + i * w, row, (size_t)width * sizeof *to);
+    else l->store[TY_BF16][TY_IN_F32](to + i * w, 1, row, width);
     memset(to + i * w + width, 0, (size_t)(w - width) * sizeof *to);
   }
   memset(to + n * w, 0, (size_t)((filled - n) * w) * sizeof *to);

@@ -10,7 +10,6 @@
 
 #define ROWS_EACH 8        /* least rows of a thread */
 #define STEPS_TO_TURN 8    /* least steps whose products pay for transposing the weight */
-#define TO_NARROW (64 * 64 * 32)       /* least multiplications of a step for which bfloat16 pays */
 
 typedef struct {
   ty_recurrence r;
@@ -43,7 +42,7 @@ static bool by_tile(const job *j, const char *from, int64_t n, bool turned, char
   uint16_t *const rows = (void *)(work + at.rows);
   float *const product = (void *)(work + at.product), *const o = (void *)to;
   if (!j->w16) return false;
-  ty_tile_rows(rows, deep, m, (const void *)from, k, n, k);
+  ty_tile_rows(rows, deep, m, TY_F32, from, k, n, k);
   if (!ty_dnnl_tile(m, wide, deep, rows, false, j->w16, turned, false, product)) return false;
   for (int64_t i = 0; i < n; i++) {
     if (turned) memcpy(o + i * width, product + i * wide, (size_t)width * sizeof *o);
@@ -123,11 +122,11 @@ static ty_status compute(ty_call *c, bool native) {
   const int64_t gates = r->gates * r->h, wide = ty_up(r->h, 32), high = ty_up(gates, 32);
   const int threads = TY_MIN(ty_threads_for(r->steps * r->n * gates * r->h / 8), (int)TY_MAX(r->n / ROWS_EACH, 1));
   const int64_t rows = (r->n + threads - 1) / threads;
-  if (s == TY_OK && native && ty_native_bf16(-1) && rows * gates * r->h >= TO_NARROW) w16 = ty_scratch(sizeof *w16 * (size_t)(high * wide));
-  if (w16) ty_tile_rows(w16, wide, high, ty_data(t[1]), r->h, gates, r->h);
+  if (s == TY_OK && native && ty_tile_pays(rows, gates, r->h)) w16 = ty_scratch(sizeof *w16 * (size_t)(high * wide));
+  if (w16) ty_tile_rows(w16, wide, high, TY_F32, ty_data(t[1]), r->h, gates, r->h);
   j.w16 = w16;
   j.turned = !back && r->steps >= STEPS_TO_TURN && ty_gemm_prefers_turned(j.k, rows);
-  const size_t need = (room_of(&j, rows, back).all + 63) / 64 * 64;
+  const size_t need = (size_t)ty_up((int64_t)room_of(&j, rows, back).all, 64);
   char *work = s != TY_OK ? NULL : ty_scratch(need * (size_t)threads + (size_t)((1 + (j.turned ? r->h : 0)) * gates * j.size));
   if (s == TY_OK && !work) s = ty_no_memory(c->ctx, c->op->shown);
   if (s == TY_OK && back) {
