@@ -59,14 +59,14 @@ template <class T> static __device__ __forceinline__ void keep_some(T *kept, con
   }
 }
 
-/* For query i and key j: *dot comes in as q k^T and becomes its gradient; *dp comes in as g v^T and becomes the weight that v was summed
-   with. kept: dropout's factor of that weight. */
+/* For query i and key j: *dot comes in as q k^T and becomes its gradient (a.slope 1: the mask's); *dp comes in as g v^T and becomes the
+   weight that v was summed with. kept: dropout's factor of that weight. */
 template <class T> static __device__ __forceinline__ void slope(const ty_k_attention &a, int64_t head, int64_t i,
   int64_t j, T kept, T *dot, T *dp) {
   const T s = score<T>(a, head, i, j, *dot);
   if (s == (T)-INFINITY) { *dot = *dp = 0; return; }
   const T p = exp_of(s - ((const T *)a.lse)[head * a.lq + i]);
-  *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.scale;
+  *dot = p * (*dp * kept - ((const T *)a.delta)[head * a.lq + i]) * (T)a.slope;
   *dp = p * kept;
 }
 #endif

@@ -72,7 +72,8 @@ template <class D> __global__ void __launch_bounds__(THREADS) weights(const ty_k
   if (threadIdx.x == 0) ((T *)a.lse)[row] = none ? (T)INFINITY : top + log_of(seen.b);
 }
 
-/* p = the weights again, after dropout, and ds = the gradients of q k^T, from scores and dp, the weights' gradients; rows first .. */
+/* p (NULL: not wanted) = the weights again, after dropout, and ds = the gradients of q k^T, or of the mask, from scores and dp, the
+   weights' gradients; rows first .. */
 template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_attention a, int64_t first,
   const typename stored<D>::type *scores, const typename stored<D>::type *dp, D *p, D *ds) {
   typedef typename stored<D>::type T;
@@ -86,7 +87,7 @@ template <class D> __global__ void __launch_bounds__(THREADS) slopes(const ty_k_
 #pragma unroll
     for (int k = 0; k < 4; k++) if (k < count) slope<T>(a, head, i, j + k, kept[k], &v[k], &g[k]);
     put_some(ds + at + j, v, count);
-    put_some(p + at + j, g, count);
+    if (p) put_some(p + at + j, g, count);
   });
 }
 

@@ -487,6 +487,7 @@ typedef struct {
   int dtype, mask_dtype, causal;
   int64_t heads, h, lq, lk, d, dv;                       /* heads: N times h */
   double scale, dropout;
+  double slope;                                          /* by what scores' gradients are multiplied: scale for q and k, 1 for the mask */
   double kept;                                           /* 1 / (1 - dropout) */
   uint32_t least;                                        /* ty_least_half(dropout) */
   ty_k_heads q, k, v, mask, o, g, dq, dk, dvalue;        /* forward: g.p is NULL, o is written */
@@ -511,7 +512,8 @@ TY_K cudaError_t ty_k_attend_few(const ty_k_attention *a, cudaStream_t s);
 TY_K cudaError_t ty_k_attention_begin(const ty_k_attention *a, ty_k_generator *g, cudaStream_t s);  /* writes rng; advances the generator */
 TY_K cudaError_t ty_k_attention_deltas(const ty_k_attention *a, cudaStream_t s);   /* delta from o and g */
 /* For `heads` heads from `head` on, matrices of heads x lq x lk: p = the weights from scores, q k^T. With dp, g v^T: p = the weights as
-   dropout left them for v, ds = the gradients of q k^T. scores, dp: delta's dtype; p, ds: a's; p may be scores, ds may be dp. */
+   dropout left them for v (NULL: not wanted), ds = the gradients of q k^T, or of the mask. scores, dp: delta's dtype; p, ds: a's; p may be
+   scores, ds may be dp. */
 typedef struct {
   const ty_k_attention *a;
   int64_t head, heads;

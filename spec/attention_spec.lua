@@ -269,6 +269,54 @@ describe("attention", function()
     end
   end)
 
+  it("gives a learnt mask its gradient, in 16 bits too, where scores are rounded to nothing coarser", function()
+    tycho.manual_seed(9)
+    local function compare(dtype, shapes, what)
+      local leaves, wide = {}, {}
+      for i, shape in ipairs(shapes) do
+        local x = (tycho.randn(shape) * (i < 3 and 3 or 1)):to(dtype)                 -- scores of some tens
+        if i == 4 and #shape == 2 then x = x:masked_fill(tycho.rand(shape):lt(0.3), -math.huge) end
+        leaves[i], wide[i] = x:clone():requires_grad_(), x:double():requires_grad_()
+      end
+      local q, k, v, mask = unpack(wide)
+      local s = q:matmul(k:transpose(-2, -1)) * q.shape[q.ndim] ^ -0.5 + mask
+      local none = s:amax(-1, {keepdim = true}):eq(-math.huge)                       -- a query that sees no key
+      local z = s:masked_fill(none, 0):softmax(-1):masked_fill(none, 0):matmul(v)
+      local y = F.scaled_dot_product_attention(unpack(leaves))
+      local seed = tycho.randn(y.shape):to(dtype)
+      local got, want = tycho.grad(y, leaves, {grad_outputs = seed}), tycho.grad(z, wide, {grad_outputs = seed:double()})
+      local tolerance = ({float64 = 1e-12, float32 = 1e-5, float16 = 2e-3, bfloat16 = 1.6e-2})[dtype]
+      for i = 1, 4 do
+        assert.same({dtype, shapes[i]}, {got[i].dtype, setmetatable(got[i].shape, nil)})
+        local most = math.max(1, want[i]:abs():max():item())
+        local off = ((got[i]:double() - want[i]):abs():max() / most):item()
+        assert.is_true(off <= tolerance, ("%s %s, gradient %d is off by %g"):format(dtype, what, i, off))
+      end
+    end
+    for _, dtype in ipairs {"float64", "float32", "float16", "bfloat16"} do
+      for _, mask in ipairs {{2, 3, 70, 40}, {3, 70, 40}, {70, 40}, {2, 1, 1, 40}} do
+        compare(dtype, {{2, 3, 70, 16}, {2, 3, 40, 16}, {2, 3, 40, 8}, mask}, "mask of " .. table.concat(mask, "x"))
+      end
+      compare(dtype, {{3, 1, 8}, {3, 9, 8}, {3, 9, 8}, {3, 1, 9}}, "one query")
+      compare(dtype, {{5, 8}, {9, 8}, {9, 4}, {5, 9}}, "matrices")
+    end
+    local function leaf(...) return tycho.randn({...}, {dtype = "float64"}):requires_grad_() end
+    local q, k, v, mask = leaf(1, 4, 2, 3), leaf(1, 2, 5, 3), leaf(1, 2, 5, 2), leaf(2, 5)
+    local function shared(a, b, c, m) return F.scaled_dot_product_attention(a, b, c, m, {enable_gqa = true}) end
+    assert.is_true(tycho.autograd.gradcheck(shared, {q, k, v, mask}))
+    assert.is_true(tycho.autograd.gradgradcheck(shared, {q, k, v, mask}))
+    assert.is_true(tycho.autograd.gradcheck(function(m)
+      tycho.manual_seed(3)
+      return F.scaled_dot_product_attention(k, k, k, m, {dropout_p = 0.4})
+    end, {leaf(5, 5)}))
+    for _, sizes in ipairs {{0, 5, 3, 2}, {4, 0, 3, 2}, {4, 5, 0, 2}, {4, 5, 3, 0}} do
+      local lq, lk, d, e = unpack(sizes)
+      local list = {leaf(2, lq, d), leaf(2, lk, d), leaf(2, lk, e), leaf(lq, lk)}
+      local function slope() return tycho.grad(F.scaled_dot_product_attention(unpack(list)):square():sum(), list[4]) end
+      helper.close(slope(), tycho.nn.attention.sdpa_kernel("math", slope), table.concat(sizes, " "), 1e-12)
+    end
+  end)
+
   it("drops the same probabilities forward and backward", function()
     tycho.manual_seed(8)
     local q, k, v = tycho.randn(1, 2, 7, 4, {dtype = "float64"}), tycho.randn(1, 2, 9, 4, {dtype = "float64"}),

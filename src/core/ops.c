@@ -54,6 +54,8 @@ SAME(strided_take, layout, strided_put) SAME(strided_take, size, strided_put) SA
 SAME(strided_take, offset, strided_put) SAME(tril, k, triu) SAME(cat, dim, stack)
 SAME(layer_norm_stats, size, rms_norm_stats) SAME(layer_norm_stats, eps, rms_norm_stats)
 SAME(attention, causal, attention_backward) SAME(attention, scale, attention_backward) SAME(attention, dropout, attention_backward)
+SAME(attention, causal, attention_backward_mask) SAME(attention, scale, attention_backward_mask)
+SAME(attention, dropout, attention_backward_mask)
 SAME(recurrent, kind, recurrent_backward) SAME(recurrent, reverse, recurrent_backward)
 ALIKE(sum, dtype, mean, dtype) ALIKE(sum, dtype, prod, dtype)
 ALIKE(cumsum, dim, cumprod, dim) ALIKE(cumsum, dim, cummax, dim) ALIKE(cumsum, dim, cummin, dim) ALIKE(cumsum, dim, logcumsumexp, dim)

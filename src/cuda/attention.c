@@ -130,6 +130,10 @@ static ty_status multiply(ty_call *c, int gpu, int64_t first, int64_t n, factor 
   return ty_cuda_multiply(c, gpu, &p, &sums);
 }
 
+/* Matrix i of m as it is, or transposed; from S on they are a chunk's. */
+#define OF(i) (factor){&m[i], false, i >= S}
+#define TURNED(i) (factor){&m[i], true, i >= S}
+
 /* *done false: there was no memory, and nothing has been written. */
 static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s, bool *done) {
   /* operands, results; for a chunk of heads the scores S and DP, which become P and DS, in place where the dtype is the same */
@@ -150,8 +154,6 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
     if (same) { m[P + i] = m[S + i]; m[P + i].made = NULL; }
   }
   *done = st != TY_OOM;
-#define OF(i) (factor){&m[i], false, i >= S}
-#define TURNED(i) (factor){&m[i], true, i >= S}
   for (int64_t h = 0; h < a->heads && st == TY_OK; h += chunk) {
     const int64_t n = TY_MIN(chunk, a->heads - h);
     const ty_k_attention_scores r = {.a = a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p, .p = m[P].p, .ds = m[DS].p};
@@ -163,11 +165,33 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
     if (st == TY_OK && back) st = multiply(c, gpu, h, n, TURNED(DS), OF(Q), OF(DK));
     if (st == TY_OK && back) st = multiply(c, gpu, h, n, TURNED(P), OF(G), OF(DV));
   }
-#undef OF
-#undef TURNED
   for (int i = 0; i < results && st == TY_OK; i++) st = ty_cuda_launched(c, gpu, into_result(c->out[i], &m[first + i], s));
   for (int i = 0; i < ALL; i++) ty_release(m[i].made);
   return *done ? st : TY_OK;
+}
+
+/* The mask's gradient, row-major: as products, for it has as many numbers as the scores. */
+static ty_status mask_gradient(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
+  enum { Q, K, V, G, S, DP, ALL };
+  const int64_t each = a->lq * a->lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
+  const ty_tensor *const in[4] = {c->in[1].t, c->in[2].t, c->in[3].t, c->in[0].t};
+  const ty_dtype stat = ty_compute_dtype((ty_dtype)a->dtype);
+  char *const out = ty_data(c->out[0]);
+  matrices m[ALL] = {0};
+  ty_status st = ty_cuda_launched(c, gpu, ty_k_attention_deltas(a, s));
+  for (int i = Q; i <= G && st == TY_OK; i++) st = matrices_of(c, in[i], &m[i]);
+  for (int i = S; i <= DP && st == TY_OK; i++) st = new_matrices(c, gpu, stat, chunk, a->lq, a->lk, &m[i]);
+  for (int64_t h = 0; h < a->heads && st == TY_OK; h += chunk) {
+    const int64_t n = TY_MIN(chunk, a->heads - h);
+    const ty_k_attention_scores r = {.a = a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p,
+      .ds = out + h * each * (int64_t)ty_dtype_size[a->dtype]};
+    if (a->d == 0) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(m[S].made, ty_op_int(0), s));
+    else st = multiply(c, gpu, h, n, OF(Q), TURNED(K), OF(S));
+    if (st == TY_OK) st = multiply(c, gpu, h, n, OF(G), TURNED(V), OF(DP));
+    if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_attention_rows(&r, s));
+  }
+  for (int i = 0; i < ALL; i++) ty_release(m[i].made);
+  return st;
 }
 
 static ty_status of_few(ty_call *c, int gpu, ty_k_attention *a, cudaStream_t s) {
@@ -193,7 +217,7 @@ static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream
 }
 
 ty_status ty_cuda_attention(ty_call *c) {
-  const bool back = c->op->id == TY_OP_attention_backward;
+  const bool back = c->op->id != TY_OP_attention, of_mask = c->op->id == TY_OP_attention_backward_mask;
   const ty_operand *in = c->in + back;
   const ty_tensor *q = in[0].t, *k = in[1].t, *v = in[2].t, *mask = in[3].t;
   ty_tensor *delta = NULL;
@@ -201,9 +225,9 @@ ty_status ty_cuda_attention(ty_call *c) {
   int gpu;
   cudaStream_t s;
   TY_TRY(ty_cuda_begin(c, &gpu, &s));
-  ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i,
-                      .scale = c->at[TY_AT_attention_scale].f, .dropout = c->at[TY_AT_attention_dropout].f,
-                      .kept = 1 / (1 - c->at[TY_AT_attention_dropout].f), .least = ty_least_half(c->at[TY_AT_attention_dropout].f),
+  const double scale = c->at[TY_AT_attention_scale].f, dropout = c->at[TY_AT_attention_dropout].f;
+  ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i, .scale = scale, .slope = of_mask ? 1 : scale,
+                      .dropout = dropout, .kept = 1 / (1 - dropout), .least = ty_least_half(dropout),
                       .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = k->shape[2],
                       .d = q->shape[3], .dv = v->shape[3], .q = heads_of(q), .k = heads_of(k), .v = heads_of(v)};
   if (mask) { a.mask = heads_of(mask); a.mask_dtype = mask->dtype; }
@@ -223,19 +247,21 @@ ty_status ty_cuda_attention(ty_call *c) {
   a.o = heads_of(c->in[5].t);
   a.lse = ty_data(c->in[6].t);
   a.rng = ty_data(c->in[7].t);
-  a.dq = heads_of(c->out[0]);
-  a.dk = heads_of(c->out[1]);
-  a.dvalue = heads_of(c->out[2]);
-  if (a.heads * a.lq * a.lk == 0) {        /* no query or no key */
-    for (int i = 0; i < 3; i++) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s)));
+  if (a.heads * a.lq * a.lk == 0 || (of_mask && a.dv == 0)) {      /* no query or no key, or nothing to sum */
+    for (int i = 0; i < c->op->nout; i++) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }
-  TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-  if (taken) return TY_OK;
+  if (!of_mask) {
+    a.dq = heads_of(c->out[0]);
+    a.dk = heads_of(c->out[1]);
+    a.dvalue = heads_of(c->out[2]);
+    TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+    if (taken) return TY_OK;
+  }
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
-  const ty_status st = attend(c, gpu, &a, s);
+  const ty_status st = of_mask ? mask_gradient(c, gpu, &a, s) : attend(c, gpu, &a, s);
   ty_release(delta);
   return st;
 }

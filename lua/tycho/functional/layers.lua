@@ -366,8 +366,7 @@ local function by_math(q)
   return true
 end
 
--- softmax(q k^T * scale + mask) v over (..., L, D). The fused op's memory grows with L only; a float mask that requires grad, and
--- nn.attention's MATH, use the plain ops instead.
+-- softmax(q k^T * scale + mask) v over (..., L, D). The fused op's memory grows with L only; nn.attention's MATH uses the plain ops.
 def("scaled_dot_product_attention",
   "q, k, v, attn_mask:tensor?, dropout_p:number=0, is_causal:bool=false, *, scale:number?, enable_gqa:bool=false",
   "softmax(q @ k^T * scale + attn_mask) @ v; a bool mask is true where to attend; scale defaults to 1 / sqrt(D); what is dropped, \z
@@ -399,7 +398,7 @@ def("scaled_dot_product_attention",
       end
       k, v = M.repeat_interleave(k, times, n - 2), M.repeat_interleave(v, times, n - 2)
     end
-    if mask and mask.requires_grad and core.is_grad_enabled() or by_math(q) then
+    if by_math(q) then
       local root = math.sqrt(math.abs(scale))            -- on both operands: unscaled 16-bit products may overflow
       local s = ops.matmul(q * (scale < 0 and -root or root), M.transpose(k * root, -2, -1))
       if causal then mask = ops.tril(ops.ones({q.shape[n - 1], k.shape[n - 1]}, {dtype = "bool", device = q.device})) end

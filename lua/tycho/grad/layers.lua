@@ -59,10 +59,8 @@ R.resize_backward = {grad = function(g, size, mode, align_corners, factor_h, fac
 end}
 
 ---- attention ----
-R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
-  if not recording() then
-    return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
-  end
+-- By plain ops, which have gradients in turn: the weights of queries and keys, and the gradient of what softmax took.
+local function attention_slopes(g, q, k, v, mask, causal, scale, dropout)
   if dropout > 0 then error("attention: there is no second derivative with dropout; nn.attention.sdpa_kernel('math', fn) has one", 0) end
   local s = ops.matmul(q, M.transpose(k, -2, -1)) * scale
   if causal then
@@ -72,9 +70,21 @@ R.attention = {["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, s
   if mask then s = mask.dtype == "bool" and ops.masked_fill(s, ops.logical_not(mask), -math.huge) or s + mask end
   local p = attention_weights(s)
   local dp = ops.matmul(g, M.transpose(v, -2, -1))
-  local ds = p * (dp - ops.sum(dp * p, -1, {keepdim = true})) * scale
-  return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)
-end}
+  return p, p * (dp - ops.sum(dp * p, -1, {keepdim = true}))
+end
+R.attention = {
+  ["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
+    if not recording() then
+      return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
+    end
+    local p, ds = attention_slopes(g, q, k, v, mask, causal, scale, dropout)
+    ds = ds * scale
+    return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)
+  end,
+  mask = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
+    if recording() then return (select(2, attention_slopes(g, q, k, v, mask, causal, scale, dropout))) end
+    return ops.attention_backward_mask(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
+  end}
 
 ---- recurrent layers ----
 R.recurrent = {["x weight bias h0 c0"] = function(g, x, weight, bias, h0, c0, out, out2, kind, reverse)
