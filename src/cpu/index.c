@@ -18,15 +18,17 @@ typedef struct {
   int place, inum;           /* the first index dim in the result, and their number */
 } plan;
 
-/* Adds the offsets of n contiguous indices of a dim. False: an index is out of range, and the offsets are useless. */
-static bool add_offsets(int64_t *restrict offset, const int64_t *restrict index, int64_t n, int64_t size, int64_t least, int64_t stride) {
-  uint64_t bad = 0;
-  for (int64_t i = 0; i < n; i++) {
-    const int64_t v = index[i];
-    bad |= (uint64_t)(v == 0) | (uint64_t)(v - least) >> 63 | (uint64_t)(size - v) >> 63;
-    offset[i] += (v - 1 + (v >> 63 & (size + 1))) * stride;
+/* The offsets of n contiguous indices of a dim, or those are added. False: an index is out of range, and the offsets are useless. */
+static bool offsets_of(int64_t *offset, const int64_t *index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add) {
+  const ty_loops *l = ty_cpu_loops();
+  const int64_t some = 4096;
+  bool fine = true;
+  #pragma omp parallel for num_threads(ty_threads_for(n)) schedule(static) reduction(&& : fine)
+  for (int64_t i = 0; i < n; i += some) {
+    const bool these = l->places(offset + i, index + i, TY_MIN(n - i, some), size, least, stride, add);
+    fine = fine && these;
   }
-  return !bad;
+  return fine;
 }
 
 static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t result_ndim, const int64_t *result_shape, plan *p) {
@@ -49,12 +51,11 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
   for (int i = 0; i < p->inum; i++) p->n *= ishape[i];
   p->offset = ty_scratch(sizeof(int64_t) * (size_t)TY_MAX(p->n, 1));
   if (!p->offset) return ty_no_memory(c->ctx, c->op->shown);
-  memset(p->offset, 0, sizeof(int64_t) * (size_t)p->n);
   for (int j = 0; j < dims->n; j++) {
     const ty_tensor *t = idx[j].t;
     int64_t d = dims->v[j], size = x->shape[d], st = x->stride[d];
     bool straight = ty_is_contiguous(t) && ty_numel(t) == p->n;      /* nothing broadcasts */
-    if (straight && add_offsets(p->offset, ty_data(t), p->n, size, ids ? 1 : -size, st)) continue;
+    if (straight && offsets_of(p->offset, ty_data(t), p->n, size, ids ? 1 : -size, st, j > 0)) continue;
     for (int64_t i = 0; i < p->n; i++) {
       int64_t rest = i, off = straight ? i : 0;
       for (int k = p->inum - 1, q = straight ? -1 : t->ndim - 1; q >= 0; k--, q--) {
@@ -68,7 +69,7 @@ static ty_status make_plan(ty_call *c, const ty_tensor *x, int list, int64_t res
           : ids ? ty_fail(c, "index %lld is out of range 1 to %lld", (long long)v, (long long)size)
           : ty_fail(c, "index %lld is out of range for dim %lld of shape %s", (long long)v, (long long)d + 1, ty_shape_of(x));
       }
-      p->offset[i] += (v < 0 ? v + size : v - 1) * st;
+      p->offset[i] = (j ? p->offset[i] : 0) + (v < 0 ? v + size : v - 1) * st;
     }
   }
   return TY_OK;

@@ -16,22 +16,11 @@ typedef struct {
   _Atomic bool failed;
 } lines;
 
-/* The extreme's position: NaN wins, and the first of equals. Vector code gives the value, which is then searched for, a block at a
- * time. */
-#define FIND(T, A) { \
-    const T *x = v; A best_; \
-    w->l->row[id][w->k](&best_, v, w->n); \
-    const T best = (T)best_; \
-    for (int64_t i = 0; i < w->n; i += 64) { \
-      int64_t e = TY_MIN(w->n, i + 64); int any = 0; \
-      for (int64_t j = i; j < e; j++) any |= (x[j] == best) | (x[j] != x[j]); \
-      for (int64_t j = i; any && j < e; j++) if ((best != best ? x[j] != x[j] : x[j] == best)) return j; } \
-    return 0; }
+/* The extreme's position: NaN wins, and the first of equals. */
 static int64_t extreme(const lines *w, const void *v, bool max) {
-  int id = max ? TY_OP_amax : TY_OP_amin;
-  if (w->k == TY_IN_F32) FIND(float, double)
-  if (w->k == TY_IN_F64) FIND(double, double)
-  FIND(int64_t, int64_t)
+  union { double f; int64_t i; } best;
+  w->l->row[max ? TY_OP_amax : TY_OP_amin][w->k](&best, v, w->n);
+  return w->l->position[w->k](v, w->n, &best);
 }
 
 /* Whether operand i's lines are contiguous and of the loops' type already. */

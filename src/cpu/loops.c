@@ -301,6 +301,41 @@ STEPS(double, f64)
 SIGN(neg, ^ 0x8000)
 SIGN(abs, & 0x7fff)
 
+/* ---- positions ---- */
+
+/* A block at a time, so that vector code may see whether it is there. */
+#define POSITION(T, A, suffix) static int64_t position_##suffix(const void *x_, int64_t n, const void *value) { \
+  enum { BLOCK = 64 }; \
+  const T *x = x_, v = (T)*(const A *)value; \
+  int64_t i = 0; \
+  if (v != v) { while (i < n && x[i] == x[i]) i++; return i; } \
+  for (; i + BLOCK <= n; i += BLOCK) { \
+    int any = 0; \
+    EACH_OF(BLOCK, j) any |= x[i + j] == v; \
+    if (any) break; \
+  } \
+  while (i < n && x[i] != v) i++; \
+  return i; \
+}
+POSITION(float, double, f32)
+POSITION(double, double, f64)
+POSITION(int64_t, int64_t, i64)
+
+static bool places(int64_t *restrict o, const int64_t *restrict index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add) {
+  const uint64_t first = (uint64_t)least, last = (uint64_t)size, step = (uint64_t)stride;      /* any index: unsigned numbers wrap */
+  uint64_t bad = 0;
+#define PLACES(op, by) for (int64_t i = 0; i < n; i++) { \
+    const uint64_t v = (uint64_t)index[i]; \
+    bad |= (uint64_t)(v == 0) | (v - first) >> 63 | (last - v) >> 63; \
+    o[i] op (int64_t)((v - 1 + (-(v >> 63) & (last + 1))) by); \
+  }
+  if (add) PLACES(+=, * step)
+  else if (stride == 1) PLACES(=, )
+  else PLACES(=, * step)
+#undef PLACES
+  return !bad;
+}
+
 /* ---- random numbers ---- */
 
 static void keep(float *o, const uint32_t *r, double drop, int64_t n) {
@@ -408,6 +443,8 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
 #define REDUCE(name, ...) BY_TYPE(finish, name)
 #include "ops.def"
   },
+  .position = {position_f32, position_f64, position_i64},
+  .places = places,
   BOTH(softmax),
   BOTH(softmax_backward),
   BOTH(row_moments),

@@ -222,18 +222,19 @@ def("histc", "x, bins:int=100, min:number=0, max:number=0",
     x = M.flatten(M.detach(x))
     if x.dtype == "bool" then fail("histc", "argument 1 must hold numbers, got bool") end
     if bins < 1 then fail("histc", "argument 2 (bins) must be at least 1, got %d", bins) end
-    if min == max and M.numel(x) > 0 then min, max = ops.amin(x):item(), ops.amax(x):item() end
+    local whole = min == max and M.numel(x) > 0
+    if whole then min, max = ops.amin(x):item(), ops.amax(x):item() end
     if min == max then min, max = min - 1, max + 1 end
     if not (min < max and max - min < math.huge) then fail("histc", "min %g must be below max %g, and both must be finite", min, max) end
-    local inside = ops.logical_and(ops.ge(x, min), ops.le(x, max))
+    local function inside() return ops.logical_and(ops.ge(x, min), ops.le(x, max)) end
     if lib.looks(x) then                                 -- where a size that depends on values needs no wait
-      local taken = x[inside]
-      local at = ops.clamp(M.long(ops.floor((taken - min) * (bins / (max - min)))) + 1, 1, bins)
+      local taken = whole and x or x[inside()]
+      local at = ops.clamp(M.long((taken - min) * (bins / (max - min))) + 1, 1, bins)
       return M.to(ops.bincount(at, {minlength = bins}), x.dtype)
     end
-    inside = M.long(inside)
     local at = ops.clamp(M.long(ops.floor((x - min) * (bins / (max - min)))) + 1, 1, bins)
-    return M.to(ops.index_put(ops.zeros({bins}, {dtype = "int64", device = x.device}), inside, {at}, 1, {accumulate = true}), x.dtype)
+    local counts = ops.zeros({bins}, {dtype = "int64", device = x.device})
+    return M.to(ops.index_put(counts, M.long(inside()), {at}, 1, {accumulate = true}), x.dtype)
   end)
 def("cov", "x, *, correction:int=1, fweights:tensor?, aweights:tensor?",
   "covariances of the rows of x; fweights: how often each column counts, aweights: how much", function(x, correction, fweights, aweights)
