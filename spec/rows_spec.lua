@@ -385,6 +385,44 @@ describe("rows", function()
     end
   end)
 
+  it("finds the first of equal extremes, and NaN before them, in rows of any length", function()
+    math.randomseed(5)
+    for _, dtype in ipairs {"float32", "float64", "int64", "int32", "uint8", "float16", "bfloat16"} do
+      for n = 1, 140, 9 do
+        for round = 1, 4 do
+          local list = {}
+          for i = 1, n do list[i] = math.random(0, 5) end
+          if round > 2 and dtype:find "float" then list[math.random(n)], list[math.random(n)] = 0 / 0, 0 / 0 end
+          local most, least = 1, 1
+          for i = 2, n do
+            if list[most] == list[most] and not (list[i] <= list[most]) then most = i end
+            if list[least] == list[least] and not (list[i] >= list[least]) then least = i end
+          end
+          local x = tycho.tensor({list}, {dtype = dtype})
+          assert.same({dtype, n, most, least}, {dtype, n, x:argmax(2):item(), x:argmin(2):item()})
+          local _, at = x:max(2)
+          assert.equal(most, at:item())
+        end
+      end
+    end
+  end)
+
+  it("takes elements at indices of several dims, from either end, and names the one that is out of range", function()
+    local x = tycho.range(1, 12):view(3, 4)
+    for _, n in ipairs {1, 63, 9000} do
+      local a, b, from_end = tycho.randint(1, 3, {n}), tycho.randint(1, 4, {n}), tycho.randint(0, 1, {n})
+      local want = ((a - 1) * 4 + b):float()
+      helper.exact(x[{a, b}], want, "both")
+      helper.exact(x[{a - from_end * 4, b - from_end * 5}], want, "from the end")
+      helper.exact(x:t()[{b, a - from_end * 4}], want, "of a transposed matrix")
+      helper.exact(x:view(-1)[(a - 1) * 4 + b - from_end * 13], want, "of a vector")
+      for _, bad in ipairs {0, 5, -5, 2 ^ 53, -2 ^ 53} do
+        b[n] = bad
+        helper.fails("index " .. ("%d"):format(bad), function() return x[{a, b}]:sum():item() end)
+      end
+    end
+  end)
+
   it("elements of each size are turned, and taken from the end", function()
     for _, dtype in ipairs {"uint8", "bfloat16", "float32", "int64"} do
       for _, size in ipairs {{1, 1}, {3, 70}, {16, 16}, {17, 33}, {8, 9}, {129, 65}} do

@@ -137,7 +137,8 @@ enum {
     TY_AT_grid_sample_backward_x_align_corners = 3,
   TY_AT_attention_causal = 0, TY_AT_attention_scale = 1, TY_AT_attention_dropout = 2,
   TY_AT_attention_backward_causal = 0, TY_AT_attention_backward_scale = 1, TY_AT_attention_backward_dropout = 2,
-  TY_AT_attention_backward_mask_causal = 0, TY_AT_attention_backward_mask_scale = 1, TY_AT_attention_backward_mask_dropout = 2,
+  TY_AT_attention_backward_with_mask_causal = 0, TY_AT_attention_backward_with_mask_scale = 1,
+    TY_AT_attention_backward_with_mask_dropout = 2,
   TY_AT_recurrent_kind = 0, TY_AT_recurrent_reverse = 1,
   TY_AT_recurrent_backward_kind = 0, TY_AT_recurrent_backward_reverse = 1,
   TY_AT_batch_norm_stats_training = 0, TY_AT_batch_norm_stats_momentum = 1, TY_AT_batch_norm_stats_eps = 2,
@@ -222,8 +223,8 @@ enum {
   X(grid_sample_backward_grid, padding_mode) X(grid_sample_backward_grid, align_corners) X(grid_sample_backward_x, shape) \
   X(grid_sample_backward_x, mode) X(grid_sample_backward_x, padding_mode) X(grid_sample_backward_x, align_corners) \
   X(attention, causal) X(attention, scale) X(attention, dropout) X(attention_backward, causal) X(attention_backward, scale) \
-  X(attention_backward, dropout) X(attention_backward_mask, causal) X(attention_backward_mask, scale) \
-  X(attention_backward_mask, dropout) X(recurrent, kind) X(recurrent, reverse) X(recurrent_backward, kind) \
+  X(attention_backward, dropout) X(attention_backward_with_mask, causal) X(attention_backward_with_mask, scale) \
+  X(attention_backward_with_mask, dropout) X(recurrent, kind) X(recurrent, reverse) X(recurrent_backward, kind) \
   X(recurrent_backward, reverse) X(batch_norm_stats, training) X(batch_norm_stats, momentum) X(batch_norm_stats, eps) \
   X(batch_norm_backward, training) X(layer_norm_stats, size) X(layer_norm_stats, eps) X(group_norm_stats, groups) \
   X(group_norm_stats, eps) X(rms_norm_stats, size) X(rms_norm_stats, eps) X(cross_entropy_rows, ignore_index) \

@@ -119,8 +119,7 @@ ty_status ty_infer_attention(ty_call *c) {
   return TY_OK;
 }
 
-/* grad, q, k, v, mask, out, lse, rng */
-static ty_status attention_gradients(ty_call *c) {
+ty_status ty_infer_attention_backward(ty_call *c) {
   const ty_tensor *g = c->in[0].t, *q = c->in[1].t, *o = c->in[5].t, *lse = c->in[6].t, *rng = c->in[7].t;
   TY_TRY(attention_operands(c, 1));
   bool fits = g->ndim == 4 && g->dtype == q->dtype && o->dtype == q->dtype && TY_SAME_SHAPE(g, o) &&
@@ -129,21 +128,11 @@ static ty_status attention_gradients(ty_call *c) {
               lse->dtype == ty_compute_dtype((ty_dtype)q->dtype) && ty_is_contiguous(lse) && rng->dtype == TY_I64 &&
               rng->ndim == 1 && rng->shape[0] == 2 && ty_is_contiguous(rng);
   if (!fits) return ty_fail(c, "a gradient of shape %s doesn't belong to a query of shape %s", ty_shape_of(g), ty_shape_of(q));
-  return TY_OK;
-}
-
-ty_status ty_infer_attention_backward(ty_call *c) {
-  TY_TRY(attention_gradients(c));
   for (int i = 0; i < 3; i++) {
     ty_meta_of(c->in[1 + i].t, &c->meta[i]);
     if (!ty_is_contiguous(c->in[1 + i].t)) heads_within_rows(&c->meta[i]);
   }
-  return TY_OK;
-}
-
-ty_status ty_infer_attention_backward_mask(ty_call *c) {
-  TY_TRY(attention_gradients(c));
-  ty_set_shape(&c->meta[0], (ty_dtype)c->in[1].t->dtype, 4, c->in[4].t->shape);
+  if (c->op->id == TY_OP_attention_backward_with_mask) ty_set_shape(&c->meta[3], (ty_dtype)q->dtype, 4, c->in[4].t->shape);
   return TY_OK;
 }
 

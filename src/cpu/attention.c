@@ -3,7 +3,7 @@
  * Idea (Dao et al. 2022): for a tile of queries, keep each row's running maximum and sum while tiles of keys pass; backward computes the
  * probabilities again from the rows' log-sum-exp. Dropout's row (n, h, i) takes its random blocks of the stream (core/math.h) from the
  * offset in the third result, so that backward draws the same ones.
- * Invariant: a thread takes a tile of queries, or for the gradients of q, k, v a head, and writes only its own results.
+ * Invariant: a thread takes a tile of queries, or in backward a head, and writes only its own results.
  * 16-bit operands: forward converts a tile at a time, so that a query of one row doesn't cost a copy of all keys; backward's operands are
  * converted as a whole. Where the processor multiplies bfloat16, tiles of it are multiplied, beside rows and columns of zeros
  * (ty_dnnl_tile). */
@@ -21,7 +21,7 @@ typedef struct {
   int64_t heads, h, lq, lk, d, dv, tq, tk;      /* tq, tk: queries and keys of a tile */
   int64_t wd, wdv;                              /* d and dv as rows of a tile hold them: rounded up where the products take bfloat16 */
   bool native, causal;                          /* native: products of bfloat16 */
-  const ty_tensor *q, *kk, *v, *mask;
+  const ty_tensor *q, *kk, *v, *mask, *dmask;   /* dmask: the mask's gradient, if it is wanted */
   double scale, drop;
   uint64_t seed, offset;
   const ty_loops *l;
@@ -55,31 +55,15 @@ static rows rows_of(const job *j, const ty_tensor *t, int64_t head, int64_t firs
 /* A tile: nq queries of a head from q0 on, nk keys from k0 on. */
 typedef struct { int64_t head, q0, nq, k0, nk; } place;
 
-/* n scores of a row and the mask's part of them, whose elements are `step` apart: of the scores' type, or flags. */
-#define MASK_ROW(T) static void mask_##T(T *s, const void *mask, bool flags, int64_t step, int64_t n) { \
-  const bool *seen = mask; \
-  const T *added = mask; \
-  if (flags) for (int64_t b = 0; b < n; b++) s[b] = seen[b * step] ? s[b] : (T)-INFINITY; \
-  else for (int64_t b = 0; b < n; b++) s[b] += added[b * step]; \
-}
-MASK_ROW(float) MASK_ROW(double)
-
-/* Adds the mask's part of scores s, whose rows are w elements apart. */
-static void add_mask(const job *j, const place *t, char *s, int64_t w) {
-  const ty_tensor *m = j->mask;
-  const char *p = head_of(m, j, t->head) + t->k0 * m->stride[3] * ty_itemsize(m);
-  for (int64_t a = 0; a < t->nq; a++) {
-    const void *row = p + (t->q0 + a) * m->stride[2] * ty_itemsize(m);
-    if (j->k == TY_IN_F32) mask_float((float *)(void *)s + a * w, row, m->dtype == TY_BOOL, m->stride[3], t->nk);
-    else mask_double((double *)(void *)s + a * w, row, m->dtype == TY_BOOL, m->stride[3], t->nk);
-  }
-}
-
-/* Scales scores, rows of which are w elements apart, or gives the factor that is left to be taken. */
+/* Scales scores, rows of which are w elements apart, and adds the mask's part; or gives the factor that is left to be taken. */
 static double finish_scores(const job *j, const place *t, char *s, int64_t w) {
-  if (!j->mask && j->scale > 0) return j->scale;
-  j->l->affine[j->k](s, s, t->nq * w, j->scale, 0);
-  if (j->mask) add_mask(j, t, s, w);
+  const ty_tensor *m = j->mask;
+  if (!m && j->scale > 0) return j->scale;
+  if (!m) { j->l->affine[j->k](s, s, t->nq * w, j->scale, 0); return 1; }
+  for (int64_t a = 0; a < t->nq; a++) {
+    const char *row = head_of(m, j, t->head) + ((t->q0 + a) * m->stride[2] + t->k0 * m->stride[3]) * ty_itemsize(m);
+    j->l->masked[j->k](s + a * w * j->size, row, m->dtype == TY_BOOL, m->stride[3], t->nk, j->scale);
+  }
   return 1;
 }
 
@@ -261,50 +245,45 @@ static ty_status forward(ty_call *c) {
   return s;
 }
 
-/* What backward computes again: for a tile of a head's queries the sums that their rows' gradients lose (delta), for a pair of tiles the
- * probabilities p = exp(scores - lse) and their gradients dp = g v^T. */
-static void deltas_of(const job *j, const place *t, const ty_tensor *g, const ty_tensor *o, double *delta) {
-  const char *gh = head_of(g, j, t->head), *oh = head_of(o, j, t->head);
-  for (int64_t a = 0; a < t->nq; a++) {
-    double unused = 0;
-    delta[a] = 0;
-    j->l->dots[j->k](gh + (t->q0 + a) * ld(g) * j->size, oh + (t->q0 + a) * ld(o) * j->size, j->dv, 0, &unused, &delta[a]);
-  }
-}
-static void probabilities_again(const job *j, const place *t, const ty_tensor *g, const ty_tensor *lse, char *p, char *dp) {
-  const int k = j->k, size = j->size;
-  const rows q = {head_of(j->q, j, t->head) + t->q0 * ld(j->q) * size, ld(j->q)},
-    keys = {head_of(j->kk, j, t->head) + t->k0 * ld(j->kk) * size, ld(j->kk)};
-  const double factor = scores(j, t, q, keys, p);
-  for (int64_t a = 0; a < t->nq; a++) {
-    char *row = p + a * t->nk * size;
-    const int64_t n = seen(j, t->q0 + a, t->k0, t->nk);
-    j->l->exp_sum[k](row, row, n, factor, at(ty_data(lse), k, t->head * j->lq + t->q0 + a));
-    clear(j, row, n, t->nk);
-  }
-  ty_gemm(k, 0, 1, t->nq, t->nk, j->dv, head_of(g, j, t->head) + t->q0 * ld(g) * size, ld(g),
-    head_of(j->v, j, t->head) + t->k0 * ld(j->v) * size, ld(j->v), 0, dp, t->nk);
+/* dp = ds for n keys of a query, from k0 on: p (dp - delta), which is the mask's gradient, times the scale. */
+static void slopes(const job *j, int64_t head, int64_t query, int64_t k0, int64_t n, double delta, const void *p, void *dp) {
+  if (!j->dmask) { j->l->affine_times[j->k](dp, dp, p, n, j->scale, -delta * j->scale); return; }
+  char *of_mask = head_of(j->dmask, j, head) + (query * j->lk + k0) * j->size;
+  j->l->affine_times[j->k](of_mask, dp, p, n, 1, -delta);
+  j->l->affine[j->k](dp, of_mask, n, j->scale, 0);
 }
 
-/* One head's gradients. For each pair of tiles: dv += p^T g, ds = p (dp - delta), dq += ds k, dk += ds^T q. */
+/* One head's gradients. For each pair of tiles: p = exp(scores - lse), dv += p^T g, ds = p (g v^T - delta), dq += ds k,
+   dk += ds^T q. */
 static void backward_head(const job *j, int64_t head, char *work, const ty_tensor *g, const ty_tensor *o,
   const ty_tensor *lse, ty_tensor *const *out) {
   int k = j->k, size = j->size;
-  char *p = work, *dp = p + j->tq * j->tk * size, *gh = head_of(g, j, head), *dst[3];
-  const char *qh = head_of(j->q, j, head), *kh = head_of(j->kk, j, head);
+  char *p = work, *dp = p + j->tq * j->tk * size, *gh = head_of(g, j, head), *oh = head_of(o, j, head), *dst[3];
+  const char *qh = head_of(j->q, j, head), *kh = head_of(j->kk, j, head), *vh = head_of(j->v, j, head);
   for (int i = 0; i < 3; i++) {
     dst[i] = head_of(out[i], j, head);
     for (int64_t a = 0; a < out[i]->shape[2]; a++) clear(j, dst[i] + a * ld(out[i]) * size, 0, out[i]->shape[3]);
   }
   for (int64_t q0 = 0; q0 < j->lq; q0 += j->tq) {
-    place t = {.head = head, .q0 = q0, .nq = TY_MIN(j->tq, j->lq - q0)};
+    int64_t nq = TY_MIN(j->tq, j->lq - q0);
     double delta[TQ_MOST];
-    deltas_of(j, &t, g, o, delta);
-    for (int64_t k0 = 0, end = last_key(j, q0 + t.nq); k0 < end; k0 += j->tk) {
-      const int64_t nq = t.nq, nk = TY_MIN(j->tk, end - k0);
-      t.k0 = k0;
-      t.nk = nk;
-      probabilities_again(j, &t, g, lse, p, dp);
+    for (int64_t a = 0; a < nq; a++) {
+      double s1 = 0, s2 = 0;
+      j->l->dots[k](gh + (q0 + a) * ld(g) * size, oh + (q0 + a) * ld(o) * size, j->dv, 0, &s1, &s2);
+      delta[a] = s2;
+    }
+    for (int64_t k0 = 0, end = last_key(j, q0 + nq); k0 < end; k0 += j->tk) {
+      int64_t nk = TY_MIN(j->tk, end - k0);
+      const rows q = {qh + q0 * ld(j->q) * size, ld(j->q)}, keys = {kh + k0 * ld(j->kk) * size, ld(j->kk)};
+      const place t = {head, q0, nq, k0, nk};
+      const double factor = scores(j, &t, q, keys, p);
+      for (int64_t a = 0; a < nq; a++) {
+        char *row = p + a * nk * size;
+        int64_t n = seen(j, q0 + a, k0, nk);
+        j->l->exp_sum[k](row, row, n, factor, at(ty_data(lse), k, head * j->lq + q0 + a));
+        clear(j, row, n, nk);
+      }
+      ty_gemm(k, 0, 1, nq, nk, j->dv, gh + q0 * ld(g) * size, ld(g), vh + k0 * ld(j->v) * size, ld(j->v), 0, dp, nk);
       char *kept = p;
       if (j->drop > 0) {                   /* dv takes the probabilities after dropout, ds those before it */
         kept = dp + j->tq * j->tk * size;
@@ -318,30 +297,11 @@ static void backward_head(const job *j, int64_t head, char *work, const ty_tenso
       for (int64_t a = 0; a < nq; a++) {
         char *row = dp + a * nk * size;
         int64_t n = seen(j, q0 + a, k0, nk);
-        j->l->affine_times[k](row, row, p + a * nk * size, n, j->scale, -delta[a] * j->scale);
+        slopes(j, head, q0 + a, k0, n, delta[a], p + a * nk * size, row);
         clear(j, row, n, nk);
       }
       ty_gemm(k, 0, 0, nq, j->d, nk, dp, nk, kh + k0 * ld(j->kk) * size, ld(j->kk), 1, dst[0] + q0 * ld(out[0]) * size, ld(out[0]));
       ty_gemm(k, 1, 0, nk, j->d, nq, dp, nk, qh + q0 * ld(j->q) * size, ld(j->q), 1, dst[1] + k0 * ld(out[1]) * size, ld(out[1]));
-    }
-  }
-}
-
-/* A tile of queries' part of the mask's gradient, p (dp - delta). */
-static void mask_gradient_tile(const job *j, int64_t head, int64_t q0, char *work, const ty_tensor *g, const ty_tensor *o,
-  const ty_tensor *lse, const ty_tensor *out) {
-  const int k = j->k, size = j->size;
-  char *p = work, *dp = p + j->tq * j->tk * size;
-  place t = {.head = head, .q0 = q0, .nq = TY_MIN(j->tq, j->lq - q0)};
-  double delta[TQ_MOST];
-  deltas_of(j, &t, g, o, delta);
-  for (t.k0 = 0; t.k0 < j->lk; t.k0 += j->tk) {
-    t.nk = TY_MIN(j->tk, j->lk - t.k0);
-    probabilities_again(j, &t, g, lse, p, dp);
-    for (int64_t a = 0; a < t.nq; a++) {
-      char *row = dp + a * t.nk * size, *dst = head_of(out, j, head) + ((q0 + a) * j->lk + t.k0) * size;
-      if (j->drop > 0) drop_row(j, head, q0 + a, t.k0, t.nk, row);
-      j->l->affine_times[k](dst, row, p + a * t.nk * size, t.nk, 1, -delta[a]);
     }
   }
 }
@@ -404,7 +364,7 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
           drop_row(j, head, q0 + a, k0, nk, (char *)dp);
         }
         ty_tile_rows(r.p16 + a * w, w, 1, TY_F32, kept, w, 1, nk);
-        j->l->affine_times[k](dp, dp, p, n, j->scale, -delta[a] * j->scale);
+        slopes(j, head, q0 + a, k0, n, delta[a], p, dp);
         ty_tile_rows(r.ds16 + a * w, w, 1, TY_F32, dp, w, 1, n);
       }
       memset(r.p16 + nq * w, 0, (size_t)((rq - nq) * w) * sizeof *r.p16);
@@ -420,14 +380,10 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
   return true;
 }
 
-/* One of the parts that threads take: a head, or of a mask's gradient a tile of queries. */
-static bool gradient_of(const job *j, int64_t part, char *work, const ty_call *c, const ty_tensor *g, const ty_tensor *o) {
-  const ty_tensor *lse = c->in[6].t;
-  if (c->op->id == TY_OP_attention_backward_mask) {
-    const int64_t tiles = (j->lq + j->tq - 1) / j->tq;
-    mask_gradient_tile(j, part / tiles, part % tiles * j->tq, work, g, o, lse, c->out[0]);
-  } else if (j->native) return native_backward_head(j, part, work, g, o, lse, c->out);
-  else backward_head(j, part, work, g, o, lse, c->out);
+static bool gradient_of_head(const job *j, int64_t head, char *work, const ty_call *c, const ty_tensor *g, const ty_tensor *o) {
+  if (j->dmask) clear(j, head_of(j->dmask, j, head), 0, j->lq * j->lk);      /* what no query sees stays 0 */
+  if (j->native) return native_backward_head(j, head, work, g, o, c->in[6].t, c->out);
+  backward_head(j, head, work, g, o, c->in[6].t, c->out);
   return true;
 }
 
@@ -442,19 +398,19 @@ static ty_status gradients(ty_call *c, bool native) {
     const int64_t *rng = ty_data(c->in[7].t);
     j.seed = (uint64_t)rng[0];
     j.offset = (uint64_t)rng[1];
+    j.dmask = c->op->id == TY_OP_attention_backward_with_mask ? c->out[3] : NULL;
     divide(&j, native);
   }
   while (s == TY_OK) {
-    const int64_t parts = c->op->id == TY_OP_attention_backward_mask ? j.heads * ((j.lq + j.tq - 1) / j.tq) : j.heads;
-    const int threads = (int)TY_MIN(ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 4), TY_MAX(parts, 1));
+    const int threads = TY_MIN(ty_threads_for(j.heads * j.lq * j.lk * TY_MAX(j.d, 1) / 4), (int)TY_MAX(j.heads, 1));
     const size_t need = j.native ? whole_head_in(&j, NULL).all : (size_t)(3 * j.tq * j.tk * j.size + 64);
     char *work = ty_scratch(need * (size_t)threads);
     bool done = work != NULL;
     if (!work) s = j.native ? TY_OK : ty_no_memory(c->ctx, c->op->shown);
     else if (threads > 1) {
       #pragma omp parallel for num_threads(threads) schedule(dynamic) reduction(&& : done)
-      for (int64_t i = 0; i < parts; i++) done = done && gradient_of(&j, i, work + need * (size_t)omp_get_thread_num(), c, g, o);
-    } else for (int64_t i = 0; done && i < parts; i++) done = gradient_of(&j, i, work, c, g, o);
+      for (int64_t i = 0; i < j.heads; i++) done = done && gradient_of_head(&j, i, work + need * (size_t)omp_get_thread_num(), c, g, o);
+    } else for (int64_t i = 0; done && i < j.heads; i++) done = gradient_of_head(&j, i, work, c, g, o);
     ty_scratch_free(work);
     if (done || !j.native) break;
     divide(&j, false);                     /* oneDNN couldn't, or there isn't that much memory */
@@ -469,6 +425,5 @@ static ty_status native_backward(ty_call *c) { return gradients(c, true); }
 
 ty_status ty_cpu_attention(ty_call *c) {
   if (c->op->id == TY_OP_attention) return forward(c);
-  const bool native = c->in[1].t->dtype == TY_BF16 && c->op->id == TY_OP_attention_backward;
-  return ty_widened(c, native ? native_backward : backward);
+  return ty_widened(c, c->in[1].t->dtype == TY_BF16 ? native_backward : backward);
 }

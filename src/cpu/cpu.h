@@ -103,10 +103,13 @@ typedef struct {
   void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */
   void (*init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*finish[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n, double count);
-  int64_t (*position[TY_NLOOPTYPE])(const void *x, int64_t n, const void *acc);  /* of the first element that is acc, NaN if that is; n: none */
-  /* o (+)= the offsets of n indices of a dim, which begin at 1 or, negative ones, count from its end; false: some aren't in least .. size */
+  /* of the first element that is acc, NaN if acc is; n: none */
+  int64_t (*position[TY_NLOOPTYPE])(const void *x, int64_t n, const void *acc);
+  /* o (+)= the offsets of n indices of a dim, counted from 1 or, negative ones, from its end; false: some aren't in least .. size */
   bool (*places)(int64_t *o, const int64_t *index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add);
   /* floating types only, down to `step` */
+  /* s = scale s + the mask, whose elements are `step` apart; flags: the mask is bool, where false s becomes -inf */
+  void (*masked[2])(void *s, const void *mask, bool flags, int64_t step, int64_t n, double scale);
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
   /* mean: 0 where not centered */

@@ -1,5 +1,5 @@
-/* The loops of softmax and norms along a row, for one element type (typed.h), float or double. LANES, TAIL, HALF are loops.c's, row_sum
- * is reduce_loops.h's.
+/* The loops of softmax, attention and norms along a row, for one element type (typed.h), float or double. LANES, TAIL, HALF are loops.c's,
+ * row_sum is reduce_loops.h's.
  *
  * Idea: LANES partial sums side by side in T, joined as in a reduction; _columns: over rows one below another, a sum for each column.
  * Each loop's entry in ty_loops (cpu.h) says what it computes. */
@@ -68,6 +68,24 @@ static double FN(total_square)(const T *x, int64_t n, T shift) {
     s += part;
   }
   return s;
+}
+
+/* ---- attention's scores ---- */
+
+static void FN(masked)(void *s_, const void *mask, bool flags, int64_t step, int64_t n, double scale) {
+  T *restrict s = s_;
+  const T *restrict added = mask, a = (T)scale;
+  const uint8_t *restrict seen = mask;
+#define MASKED(at) for (int64_t i = 0; i < n; i++) { \
+    const T v = s[i] * a; \
+    const int is = seen[at];               /* of bool gcc makes no vector code */ \
+    s[i] = is ? v : (T)-INFINITY; \
+  }
+  if (flags && step == 1) MASKED(i)
+  else if (flags) MASKED(i * step)
+  else if (step == 1) for (int64_t i = 0; i < n; i++) s[i] = s[i] * a + added[i];
+  else for (int64_t i = 0; i < n; i++) s[i] = s[i] * a + added[i * step];
+#undef MASKED
 }
 
 /* ---- softmax ---- */

@@ -171,22 +171,24 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
 }
 
 /* The mask's gradient, row-major: as products, for it has as many numbers as the scores. */
-static ty_status mask_gradient(ty_call *c, int gpu, const ty_k_attention *a, cudaStream_t s) {
+static ty_status mask_gradient(ty_call *c, int gpu, ty_k_attention a, cudaStream_t s) {
   enum { Q, K, V, G, S, DP, ALL };
-  const int64_t each = a->lq * a->lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a->heads);
+  const int64_t each = a.lq * a.lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a.heads);
   const ty_tensor *const in[4] = {c->in[1].t, c->in[2].t, c->in[3].t, c->in[0].t};
-  const ty_dtype stat = ty_compute_dtype((ty_dtype)a->dtype);
-  char *const out = ty_data(c->out[0]);
+  const ty_dtype d = (ty_dtype)a.dtype;
+  char *const out = ty_data(c->out[3]);
   matrices m[ALL] = {0};
-  ty_status st = ty_cuda_launched(c, gpu, ty_k_attention_deltas(a, s));
+  if (a.dv == 0) return ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[3], ty_op_int(0), s));
+  a.slope = 1;
+  ty_status st = ty_cuda_launched(c, gpu, ty_k_attention_deltas(&a, s));
   for (int i = Q; i <= G && st == TY_OK; i++) st = matrices_of(c, in[i], &m[i]);
-  for (int i = S; i <= DP && st == TY_OK; i++) st = new_matrices(c, gpu, stat, chunk, a->lq, a->lk, &m[i]);
-  for (int64_t h = 0; h < a->heads && st == TY_OK; h += chunk) {
-    const int64_t n = TY_MIN(chunk, a->heads - h);
-    const ty_k_attention_scores r = {.a = a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p,
-      .ds = out + h * each * (int64_t)ty_dtype_size[a->dtype]};
-    if (a->d == 0) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(m[S].made, ty_op_int(0), s));
-    else st = multiply(c, gpu, h, n, OF(Q), TURNED(K), OF(S));
+  for (int i = S; i <= DP && st == TY_OK; i++) st = new_matrices(c, gpu, ty_compute_dtype(d), chunk, a.lq, a.lk, &m[i]);
+  if (st == TY_OK && a.d == 0) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(m[S].made, ty_op_int(0), s));
+  for (int64_t h = 0; h < a.heads && st == TY_OK; h += chunk) {
+    const int64_t n = TY_MIN(chunk, a.heads - h);
+    const ty_k_attention_scores r = {.a = &a, .head = h, .heads = n, .scores = m[S].p, .dp = m[DP].p,
+      .ds = out + h * each * (int64_t)ty_dtype_size[d]};
+    if (a.d) st = multiply(c, gpu, h, n, OF(Q), TURNED(K), OF(S));
     if (st == TY_OK) st = multiply(c, gpu, h, n, OF(G), TURNED(V), OF(DP));
     if (st == TY_OK) st = ty_cuda_launched(c, gpu, ty_k_attention_rows(&r, s));
   }
@@ -217,7 +219,7 @@ static ty_status attend(ty_call *c, int gpu, const ty_k_attention *a, cudaStream
 }
 
 ty_status ty_cuda_attention(ty_call *c) {
-  const bool back = c->op->id != TY_OP_attention, of_mask = c->op->id == TY_OP_attention_backward_mask;
+  const bool back = c->op->id != TY_OP_attention, with_mask = c->op->id == TY_OP_attention_backward_with_mask;
   const ty_operand *in = c->in + back;
   const ty_tensor *q = in[0].t, *k = in[1].t, *v = in[2].t, *mask = in[3].t;
   ty_tensor *delta = NULL;
@@ -226,7 +228,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   cudaStream_t s;
   TY_TRY(ty_cuda_begin(c, &gpu, &s));
   const double scale = c->at[TY_AT_attention_scale].f, dropout = c->at[TY_AT_attention_dropout].f;
-  ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i, .scale = scale, .slope = of_mask ? 1 : scale,
+  ty_k_attention a = {.dtype = q->dtype, .causal = (int)c->at[TY_AT_attention_causal].i, .scale = scale, .slope = scale,
                       .dropout = dropout, .kept = 1 / (1 - dropout), .least = ty_least_half(dropout),
                       .heads = q->shape[0] * q->shape[1], .h = q->shape[1], .lq = q->shape[2], .lk = k->shape[2],
                       .d = q->shape[3], .dv = v->shape[3], .q = heads_of(q), .k = heads_of(k), .v = heads_of(v)};
@@ -247,21 +249,20 @@ ty_status ty_cuda_attention(ty_call *c) {
   a.o = heads_of(c->in[5].t);
   a.lse = ty_data(c->in[6].t);
   a.rng = ty_data(c->in[7].t);
-  if (a.heads * a.lq * a.lk == 0 || (of_mask && a.dv == 0)) {      /* no query or no key, or nothing to sum */
+  a.dq = heads_of(c->out[0]);
+  a.dk = heads_of(c->out[1]);
+  a.dvalue = heads_of(c->out[2]);
+  if (a.heads * a.lq * a.lk == 0) {        /* no query or no key */
     for (int i = 0; i < c->op->nout; i++) TY_TRY(ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[i], ty_op_int(0), s)));
     return TY_OK;
   }
-  if (!of_mask) {
-    a.dq = heads_of(c->out[0]);
-    a.dk = heads_of(c->out[1]);
-    a.dvalue = heads_of(c->out[2]);
-    TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
-    if (taken) return TY_OK;
-  }
+  TY_TRY(by_library(c, gpu, &a, ty_stream_of(c->ctx, gpu), &taken));
+  if (taken && !with_mask) return TY_OK;
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
-  const ty_status st = of_mask ? mask_gradient(c, gpu, &a, s) : attend(c, gpu, &a, s);
+  ty_status st = taken ? TY_OK : attend(c, gpu, &a, s);
+  if (st == TY_OK && with_mask) st = mask_gradient(c, gpu, a, s);
   ty_release(delta);
   return st;
 }

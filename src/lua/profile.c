@@ -55,18 +55,17 @@ static long long made_by(const ty_call *c) {
 static double flops_of(const ty_call *c) {
   const ty_tensor *a = c->in[0].t, *b = c->nin > 1 ? c->in[1].t : NULL, *out = c->out[0];
   const double made = out ? (double)ty_numel(out) : 0;                 /* no result: a gradient that isn't wanted */
-  const bool of_mask = c->op->id == TY_OP_attention_backward_mask;
-  const int first = of_mask || c->op->id == TY_OP_attention_backward;  /* the gradient comes before q, k and v */
+  const int first = c->op->cls == TY_C_ATTENTION && c->op->id != TY_OP_attention;      /* the gradient comes before q, k and v */
   switch (c->op->id) {
     case TY_OP_matmul: case TY_OP_linear: case TY_OP_linear_relu: return 2 * made * (double)a->shape[a->ndim - 1];
     case TY_OP_linear_backward_weight: return out ? 2 * (double)ty_numel(a) * (double)b->shape[b->ndim - 1] : 0;
     case TY_OP_conv2d: return 2 * made * (double)ty_numel(b) / (double)TY_MAX(b->shape[0], 1);
     case TY_OP_conv2d_backward_input: return 2 * (double)ty_numel(a) * (double)ty_numel(b) / (double)TY_MAX(b->shape[0], 1);
     case TY_OP_conv2d_backward_weight: return out ? 2 * (double)ty_numel(a) * made / (double)TY_MAX(out->shape[0], 1) : 0;
-    case TY_OP_attention: case TY_OP_attention_backward: case TY_OP_attention_backward_mask: {
+    case TY_OP_attention: case TY_OP_attention_backward: case TY_OP_attention_backward_with_mask: {
       const ty_tensor *q = c->in[first].t, *k = c->in[first + 1].t, *v = c->in[first + 2].t;
       const double e = (double)q->shape[q->ndim - 1], ev = (double)v->shape[v->ndim - 1], keys = (double)k->shape[k->ndim - 2];
-      return e == 0 ? 0 : 2 * (double)ty_numel(q) / e * keys * (first && !of_mask ? 3 * e + 2 * ev : e + ev);
+      return e == 0 ? 0 : 2 * (double)ty_numel(q) / e * keys * (first ? 3 * e + 2 * ev : e + ev);
     }
     default: return 0;
   }

@@ -512,7 +512,7 @@ local NONE = [[
   batch_norm_backward layer_norm_backward group_norm_backward distances_backward cross_entropy_backward
   cross_entropy_mean_backward ctc_backward linear_backward_weight empty zeros ones full range linspace eye rand randn randint randperm
   rng_state set_rng_state uniform normal exponential multinomial drawn augment nonzero unique_values searchsorted bincount
-  cumprod_backward attention_backward attention_backward_mask rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step
+  cumprod_backward attention_backward attention_backward_with_mask rms_norm_backward sgd_step adamw_step rmsprop_step adagrad_step
   nadam_step radam_step adamax_step adadelta_step multi_norm multi_scale recurrent_backward
   multi_found multi_unscale amp_update exp_down batch_norm_apply gamma_draw_slope order_of_rows]]
 

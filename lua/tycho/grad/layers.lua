@@ -72,19 +72,15 @@ local function attention_slopes(g, q, k, v, mask, causal, scale, dropout)
   local dp = ops.matmul(g, M.transpose(v, -2, -1))
   return p, p * (dp - ops.sum(dp * p, -1, {keepdim = true}))
 end
-R.attention = {
-  ["q k v"] = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
-    if not recording() then
-      return ops.attention_backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
-    end
+R.attention = {["q k v mask"] = function(g, q, k, v, mask, mask_needed, out, out2, out3, causal, scale, dropout)
+  if recording() then
     local p, ds = attention_slopes(g, q, k, v, mask, causal, scale, dropout)
-    ds = ds * scale
-    return ops.matmul(ds, k), ops.matmul(M.transpose(ds, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g)
-  end,
-  mask = function(g, q, k, v, mask, out, out2, out3, causal, scale, dropout)
-    if recording() then return (select(2, attention_slopes(g, q, k, v, mask, causal, scale, dropout))) end
-    return ops.attention_backward_mask(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
-  end}
+    local dq = ds * scale
+    return ops.matmul(dq, k), ops.matmul(M.transpose(dq, -2, -1), q), ops.matmul(M.transpose(p, -2, -1), g), mask_needed and ds
+  end
+  local backward = mask_needed and ops.attention_backward_with_mask or ops.attention_backward
+  return backward(g, q, k, v, mask, out, out2, out3, {causal = causal, scale = scale, dropout = dropout})
+end}
 
 ---- recurrent layers ----
 R.recurrent = {["x weight bias h0 c0"] = function(g, x, weight, bias, h0, c0, out, out2, kind, reverse)
