@@ -395,8 +395,9 @@ describe("rows", function()
           if round > 2 and dtype:find "float" then list[math.random(n)], list[math.random(n)] = 0 / 0, 0 / 0 end
           local most, least = 1, 1
           for i = 2, n do
-            if list[most] == list[most] and not (list[i] <= list[most]) then most = i end
-            if list[least] == list[least] and not (list[i] >= list[least]) then least = i end
+            local nan = list[i] ~= list[i]
+            if list[most] == list[most] and (nan or list[i] > list[most]) then most = i end
+            if list[least] == list[least] and (nan or list[i] < list[least]) then least = i end
           end
           local x = tycho.tensor({list}, {dtype = dtype})
           assert.same({dtype, n, most, least}, {dtype, n, x:argmax(2):item(), x:argmin(2):item()})
