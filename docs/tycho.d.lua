@@ -9131,9 +9131,9 @@ tycho.nn.Softshrink = {}
 ---@overload fun(): tycho.nn.Softsign
 tycho.nn.Softsign = {}
 
---- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil)` 
+--- `(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil, *, bias=true)` 
 ---@class tycho.nn.SyncBatchNorm: tycho.nn.Module
----@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, process_group?: any): tycho.nn.SyncBatchNorm
+---@overload fun(num_features?: any, eps?: any, momentum?: any, affine?: any, track_running_stats?: any, process_group?: any, options?: any): tycho.nn.SyncBatchNorm
 tycho.nn.SyncBatchNorm = {}
 
 --- `nn.functional.tanh`
@@ -10727,11 +10727,12 @@ tycho.nn.utils.prune.BasePruningMethod = {}
 ---@param signature any
 function tycho.nn.utils.prune.BasePruningMethod.extend(self, name, signature) end
 
---- `(parameters, pruning_method=prune.L1Unstructured, amount=)` holds the smallest elements of all parameters in a list of {module, name} together at 0 (prune.RandomUnstructured: randomly drawn elements; a class made by BasePruningMethod:extend: those that it selects, with its arguments in the table of options).
+--- `(parameters, pruning_method=prune.L1Unstructured, amount=, importance_scores=)` holds the smallest elements of all parameters in a list of {module, name} together at 0 (prune.RandomUnstructured: randomly drawn elements; a class made by BasePruningMethod:extend: those that it selects, with its arguments in the table of options). importance_scores: a list with a tensor for each parameter, or false where its own values count.
 ---@param parameters any
 ---@param pruning_method? any
 ---@param amount? any
-function tycho.nn.utils.prune.global_unstructured(parameters, pruning_method, amount) end
+---@param importance_scores? any
+function tycho.nn.utils.prune.global_unstructured(parameters, pruning_method, amount, importance_scores) end
 
 --- `(module, name)` makes module[name] a parameter again; pruned elements are 0, and may change.
 ---@param module any
@@ -10770,7 +10771,7 @@ function tycho.nn.init.zeros_(x) end
 ---@param x any
 function tycho.nn.init.ones_(x) end
 
---- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: others are drawn again.
+--- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: others are drawn again. An error unless std is above 0 and a below b.
 ---@param x any
 ---@param mean? any
 ---@param std? any

@@ -438,6 +438,11 @@ describe("found by a demanding user", function()
     prune.remove(l, {name = "weight"})
     assert.equal(2, l.weight:eq(0):sum():item())
     prune.l1_unstructured(l, {name = "weight", amount = 3})
+    local a, b = nn.Linear(4, 1, false), nn.Linear(3, 1, false)
+    local scores = {tycho.tensor {{-10, 1, 2, 3}}, tycho.tensor {{1, -1, 5}}}
+    prune.global_unstructured({{a, "weight"}, {b, "weight"}}, {amount = 3, importance_scores = scores})
+    assert.same({{{1, 0, 1, 1}}, {{0, 0, 1}}}, {a.weight_mask:totable(), b.weight_mask:totable()})
+    prune.l1_unstructured(nn.Linear(4, 1, false), "weight", 1, scores[1])
     assert.equal(3, l.weight:eq(0):sum():item())
     l.bias.grad = tycho.tensor {5}
     nn.utils.clip_grad_value_({l.bias}, {clip_value = 1})

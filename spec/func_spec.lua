@@ -372,6 +372,7 @@ describe("prune", function()
     fails("must be a tensor of shape 4x3", prune.custom_from_mask, c, "weight", tycho.ones(3))
     fails("'bias' is not computed by prune", prune.remove, c, "bias")
     fails("random_structured: dim must be a whole number", prune.random_structured, c, "weight", 1, "x")
-    fails("unknown option 'importance_scores'", prune.global_unstructured, {{c, "weight"}}, {amount = 1, importance_scores = {}})
+    fails("importance_scores must be a tensor of shape 4x3", prune.global_unstructured, {{c, "weight"}},
+      {amount = 1, importance_scores = {tycho.ones(2)}})
   end)
 end)

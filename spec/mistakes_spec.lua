@@ -384,4 +384,60 @@ describe("mistakes", function()
     fails("tycho has no 'solve': use linalg.solve", function() return tycho.solve end)
     fails("a tensor has no 'resize_': use reshape, view or new_empty", function() return x.resize_ end)
   end)
+
+  it("numbers where masks, labels, matrices, counts or parameters of distributions belong", function()
+    local f, D = function(v) return tycho.tensor(v, {dtype = "float64"}) end, tycho.distributions
+    local x, mha, long = tycho.ones(3, 2, 4), nn.MultiheadAttention(4, 2), {dtype = "int64"}
+    local must = "must be bool or floating, got "
+    fails("MultiheadAttention: key_padding_mask " .. must .. "int64: bool() makes it bool", mha, x,
+      {key_padding_mask = tycho.zeros(2, 3, long)})
+    fails("MultiheadAttention: attn_mask " .. must .. "uint8", mha, x, {attn_mask = tycho.zeros(3, 3):byte()})
+    fails("binary_cross_entropy: argument 2 (y) must lie in 0..1, its elements are from 7 to 7", nn.BCELoss(), tycho.ones(1),
+      tycho.tensor {7})
+    fails("argument 2 (target) must hold indices (int64), got float32", nn.MultiLabelMarginLoss(), tycho.ones(2, 3), tycho.ones(2, 3))
+    fails("argument 2 (target) has label 9, but argument 1 has 3 classes", nn.MultiLabelMarginLoss(), tycho.ones(2, 3),
+      tycho.full({2, 3}, 9, long))
+    fails("argument 2 (target) has dtype float32: class labels must be int64", nn.AdaptiveLogSoftmaxWithLoss(4, 8, {3, 5}),
+      tycho.ones(2, 4), tycho.tensor {1.5, 4.7})
+    fails("multi_margin_loss: argument 3 (p) must be 1 or 2, got -2", nn.MultiMarginLoss {p = -2}, tycho.ones(1, 4),
+      tycho.tensor({1}, long))
+    fails("im2col: kernel_size must be at least 1, got {0, 0}", nn.Unfold(0), tycho.ones(1, 1, 4, 4))
+    fails("im2col: padding must not be negative, got {-1, -1}", nn.Unfold(1, {padding = -1}), tycho.ones(1, 1, 4, 4))
+    fails("fuse_conv_bn_eval: the layer has 2 channels, the batch norm 3", nn.utils.fuse_conv_bn_eval, nn.Conv2d(1, 2, 1):eval(),
+      nn.BatchNorm2d(3):eval())
+    fails("trunc_normal_: a must be below b, got 2 and -2", nn.init.trunc_normal_, x, 0, 1, 2, -2)
+    fails("trunc_normal_: std must be above 0, got 0", nn.init.trunc_normal_, x, 0, 0)
+    local half, zero = f {{2, 1}, {0, 2}}, f {0, 0}
+    fails("scale_tril must hold lower triangular matrices with a diagonal above 0", D.MultivariateNormal, zero, {scale_tril = half})
+    fails("covariance_matrix must hold symmetric matrices", D.MultivariateNormal, zero, {covariance_matrix = half})
+    fails("precision_matrix must hold symmetric matrices", D.MultivariateNormal, zero, {precision_matrix = half})
+    fails("Wishart: covariance_matrix must hold symmetric matrices", D.Wishart, 3, {covariance_matrix = half})
+    fails("Beta: concentration1 must be above 0", D.Beta, f {-1}, f {2})
+    fails("InverseGamma: rate must be above 0", D.InverseGamma, f {1}, f {-1})
+    fails("Geometric: probs must be above 0", D.Geometric, {probs = f {0}})
+    fails("Categorical: logits must be numbers below inf", D.Categorical, {logits = f {math.huge, 1}})
+    fails("Categorical: logits must be numbers below inf, not all -inf", D.Categorical, {logits = f {-math.huge, -math.huge}})
+    local counts, one = D.Multinomial {total_count = 3, probs = f {0.2, 0.8}}, D.OneHotCategorical {probs = f {0.2, 0.8}}
+    fails("Multinomial: log_prob: a value must be counts that add up to total_count", counts.log_prob, counts, f {5, 5})
+    fails("OneHotCategorical: log_prob: a value must be one 1 and 0s", one.log_prob, one, f {0.3, 7})
+  end)
+
+  it("lists of a schedule that don't have an item for each group", function()
+    local function groups(n)
+      local list = {}
+      for i = 1, n do list[i] = {params = {nn.Parameter(tycho.ones(2))}} end
+      return optim.SGD(list, {lr = 0.1, momentum = 0.9})
+    end
+    local S, one = optim.lr_scheduler, function() return 1 end
+    local short, long = "a list of 2, one for each; got a list of 1", "a list of 1, one for each; got a list of 2"
+    fails("OneCycleLR: base_momentum must be one for all groups, or " .. short, S.OneCycleLR, groups(2),
+      {max_lr = 1, total_steps = 10, base_momentum = {0.8}})
+    fails("CyclicLR: max_momentum must be one for all groups, or " .. short, S.CyclicLR, groups(2),
+      {base_lr = 0.1, max_lr = 1, max_momentum = {1}})
+    fails("OneCycleLR: max_lr must be one for all groups, or " .. long, S.OneCycleLR, groups(1), {max_lr = {1, 2}, total_steps = 10})
+    fails("LambdaLR: lr_lambda must be one for all groups, or " .. long, S.LambdaLR, groups(1), {one, one})
+    fails("MultiplicativeLR: lr_lambda must be one for all groups, or " .. short, S.MultiplicativeLR, groups(2), {one})
+    fails("SWALR: swa_lr must be one for all groups, or " .. long, S.SWALR, groups(1), {swa_lr = {1, 2}})
+    fails("ReduceLROnPlateau: min_lr lists 2 rates, the optimizer has 1 groups", S.ReduceLROnPlateau, groups(1), {min_lr = {0, 0}})
+  end)
 end)

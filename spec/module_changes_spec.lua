@@ -375,6 +375,8 @@ describe("what changes in use", function()
     assert.equal(2, nn.Checkpoint(c, {segments = 2}).segments)
     assert.equal(c, nn.SyncBatchNorm.convert_sync_batchnorm(c))
     assert.is_true(nn.isinstance(net[2], nn.SyncBatchNorm))
+    local bare = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm2d(3, {bias = false}))
+    assert.is_true(bare.weight ~= nil and bare.bias == nil and tostring(bare):find("bias=false", 1, true) ~= nil)
   end)
 
   it("modules are told by a list of classes", function()
@@ -471,6 +473,12 @@ describe("what changes in use", function()
     assert.equal("Conv2d(2, 4, kernel_size=3x3, stride=1x1, padding=0x0, groups=2)", tostring(b[1]))
     assert.is_true(tycho.equal(a:eval()(x), b:eval()(x)))
     fails("unexpected 'other'", function() made():load_state_dict({other = tycho.ones(1)}) end)
+    local norm = nn.LazyInstanceNorm2d()                       -- as PyTorch's, affine and with statistics, unlike InstanceNorm2d
+    norm:load_state_dict(nn.BatchNorm2d(3):state_dict())
+    assert.equal("InstanceNorm2d(3, eps=1e-05, momentum=0.1, affine=true, track_running_stats=true)", tostring(norm))
+    local bare = nn.LazyInstanceNorm1d {affine = false}
+    bare(tycho.randn(2, 4, 3))
+    assert.is_true(bare.weight == nil and bare.running_mean ~= nil)
   end)
 end)
 

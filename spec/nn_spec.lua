@@ -130,6 +130,14 @@ describe("nn", function()
     nn.init.constant_(w, 3)
     assert.equal(3, w:mean():item())
     assert.is_true(nn.init.trunc_normal_(w):abs():max():item() <= 2)
+    -- mean and deviation of the part a..b, (mean + deviation of the whole, a, b), by integration of the density
+    for _, case in ipairs {{0, 1, 0, 0.01, 0.005, 0.0028868}, {0, 1, 3, 5, 3.28269, 0.26419}, {1, 2, -8, -6, -6.47453, 0.41734}} do
+      local mean, std, a, b, m, s = unpack(case)
+      nn.init.trunc_normal_(w, mean, std, a, b)
+      assert.is_true(w:min():item() >= a and w:max():item() <= b and #w:unique() > 19000)
+      assert.is_true(math.abs(w:mean():item() - m) < s * 0.03 and math.abs(w:std():item() / s - 1) < 0.03)
+    end
+    helper.exact(nn.init.trunc_normal_(tycho.empty(3), 0, 1, 40, 41), tycho.full({3}, 40), "far out")
     fails("2 dims", nn.init.xavier_normal_, tycho.empty(3))
   end)
 

@@ -134,7 +134,11 @@ supports(Bernoulli, C.boolean)
 
 -- Geometric(probs=, logits=): the number of failures before the first success, from 0.
 local Geometric = class("Geometric", "probs=nil, logits=nil")
-Geometric.init, Geometric.get.probs, Geometric.get.logits = Bernoulli.init, Bernoulli.get.probs, Bernoulli.get.logits
+Geometric.get.probs, Geometric.get.logits = Bernoulli.get.probs, Bernoulli.get.logits
+function Geometric:init(o)
+  Bernoulli.init(self, o)
+  if o.probs ~= nil then need("Geometric", "probs must be above 0", self.probs, ops.gt(self.probs, 0)) end
+end
 function Geometric.get.mean(self) return 1 / self.probs - 1 end
 function Geometric.get.variance(self) return (1 / self.probs - 1) / self.probs end
 function Geometric.get.mode(self) return ops.fill(self.probs, 0) end
@@ -158,7 +162,11 @@ function Categorical:init(o)
     need(name, "probs must not be negative, nor all 0", given,
         ops.logical_and(ops.all(ops.ge(given, 0), -1), ops.gt(ops.sum(given, -1), 0)))
     self.p = given / ops.sum(given, -1, {keepdim = true})
-  else self.l = ops.log_softmax(given, -1) end
+  else
+    need(name, "logits must be numbers below inf, not all -inf", given,
+      ops.logical_and(ops.all(ops.lt(given, math.huge), -1), ops.any(ops.gt(given, -math.huge), -1)))
+    self.l = ops.log_softmax(given, -1)
+  end
   self.n = given.shape[M.dim(given)]
   self.batch_shape = joined(given.shape)
   table.remove(self.batch_shape)
@@ -209,7 +217,7 @@ function OneHot:log_prob(x) return ops.sum(x * self.base.logits, -1) end
 function OneHot:entropy() return self.base:entropy() end
 OneHot.has_enumerate_support, OneHot.arg_constraints = true, Categorical.arg_constraints
 function OneHot:values() return ops.eye(self.base.n, same(self.base.probs)) end
-supports(OneHot, C.one_hot, {checked = false})
+supports(OneHot, C.one_hot)
 
 -- Independent(base_distribution, reinterpreted_batch_ndims): treats that many last batch dims as dims of one event, whose log-probabilities
 -- add up.

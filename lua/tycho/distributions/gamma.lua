@@ -94,6 +94,7 @@ local Beta = class("Beta", "concentration1, concentration0")
 Beta.has_rsample = true
 function Beta:init(o)
   self.concentration1, self.concentration0 = together("Beta", o.concentration1, o.concentration0)
+  for _, k in ipairs {"concentration1", "concentration0"} do need("Beta", k .. " must be above 0", self[k], ops.gt(self[k], 0)) end
   self.pair = distributions.Dirichlet(ops.stack({self.concentration1, self.concentration0}, -1), {validate_args = false})
   self.batch_shape = self.concentration1.shape
 end
@@ -238,7 +239,7 @@ function Multinomial:log_prob(x)
   return lgamma(ops.sum(x, -1) + 1) - ops.sum(lgamma(x + 1), -1) + ops.sum(x * ops.masked_fill(logits, never, 0), -1)
 end
 Multinomial.arg_constraints = {probs = C.simplex, logits = C.real_vector}
-supports(Multinomial, function(self) return C.multinomial(self.total_count) end, {checked = false})
+supports(Multinomial, function(self) return C.multinomial(self.total_count) end, {text = "counts that add up to total_count"})
 function Multinomial:entropy()
   local n, p = self.total_count, self.base.probs
   local one = distributions.Binomial(n, {probs = p})         -- each category's count

@@ -17,6 +17,7 @@ local InverseGamma = class("InverseGamma", "concentration, rate")
 InverseGamma.has_rsample = true
 function InverseGamma:init(o)
   self.base = distributions.Gamma(o.concentration, o.rate, {validate_args = false})
+  for _, k in ipairs {"concentration", "rate"} do need("InverseGamma", k .. " must be above 0", self.base[k], ops.gt(self.base[k], 0)) end
   self.concentration, self.rate, self.batch_shape = self.base.concentration, self.base.rate, self.base.batch_shape
 end
 function InverseGamma.get.mean(self)

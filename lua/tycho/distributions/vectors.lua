@@ -40,6 +40,8 @@ local function scale_tril(name, o, k, why)
     fail("%s: %s must be %s, got %s", name, what, k and ("%dx%d as %s"):format(k, k, why) or "a square matrix, or several",
       core.is_tensor(m) and "shape " .. tostring(m.shape) or options.shown(m))
   end
+  local rule = what == "scale_tril" and C.lower_cholesky or C.symmetric
+  need(name, ("%s must hold %s"):format(what, rule.text), m, rule:check(m))
   if what == "scale_tril" then return m end
   local ok, tril = pcall(function() return cholesky(what == "precision_matrix" and F["linalg.inv"](m) or m) end)
   if not ok then fail("%s: %s must be positive definite: %s", name, what, options.bare(tril)) end

@@ -79,11 +79,11 @@ def("binary_cross_entropy",
   function(x, y, weight, reduction)
     same_shape("binary_cross_entropy", x, y)
     if not M.is_floating_point(x) then fail("binary_cross_entropy", "argument 1 (x) must be floating, got %s", x.dtype) end
-    if lib.looks(x) and M.numel(x) > 0 then
-      local low, high = ops.amin(x):item(), ops.amax(x):item()
+    for i, v in ipairs(lib.looks(x) and M.numel(x) > 0 and {x, y} or {}) do
+      local low, high = ops.amin(v):item(), ops.amax(v):item()
       if not (low >= 0 and high <= 1) then
-        fail("binary_cross_entropy", "argument 1 (x) must lie in 0..1, its elements are from %g to %g; of scores it is \z
-          binary_cross_entropy_with_logits", low, high)
+        fail("binary_cross_entropy", "argument %d (%s) must lie in 0..1, its elements are from %g to %g%s", i, i == 1 and "x" or "y",
+          low, high, i == 1 and "; of scores it is binary_cross_entropy_with_logits" or "")
       end
     end
     local loss = ops.bce_terms(x, y)
@@ -329,6 +329,7 @@ def("multi_margin_loss",
   "x, target, p:number=1, margin:number=1, weight:tensor?, *, " .. REDUCTION,
   "how much the other classes come within margin of the label's",
   function(x, target, p, margin, weight, reduction)
+    if p ~= 1 and p ~= 2 then fail("multi_margin_loss", "argument 3 (p) must be 1 or 2, got %g", p) end
     if M.dim(x) == 0 then x = M.view(x, 1) end
     if M.dim(x) == 1 and M.numel(target) == 1 then target = M.view(target, {}) end
     local rows, labels = class_rows("multi_margin_loss", x, target)
@@ -355,7 +356,11 @@ def("multilabel_margin_loss",
       fail("multilabel_margin_loss", "argument 2 has shape %s; it must be %s as argument 1's, of 1 or 2 dims",
         tostring(target.shape), tostring(x.shape))
     end
-    local rows, labels = M.reshape(x, -1, x.shape[M.dim(x)]), M.reshape(M.long(target), -1, x.shape[M.dim(x)])
+    local classes = x.shape[M.dim(x)]
+    local rows, labels = M.reshape(x, -1, classes), M.reshape(lib.indices("multilabel_margin_loss", "2 (target)", target), -1, classes)
+    if lib.looks(labels) and M.numel(labels) > 0 and ops.amax(labels):item() > classes then
+      fail("multilabel_margin_loss", "argument 2 (target) has label %d, but argument 1 has %d classes", ops.amax(labels):item(), classes)
+    end
     local valid = ops.cumprod(M.long(ops.gt(labels, 0)), 2)                       -- up to the first 0
     local wide = ops.zeros({rows.shape[1], rows.shape[2] + 1}, {dtype = x.dtype, device = x.device})
     local is_label = ops.slice(ops.scatter(wide, 2, labels * valid + 1, 1), 2, 2)   -- column 1 takes those that aren't valid

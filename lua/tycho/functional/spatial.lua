@@ -77,6 +77,10 @@ def("im2col",
   "x, kernel_size:pair, dilation:pair=1, padding:pair=0, stride:pair=1",
   "windows of (N,C,H,W) as columns (N, C kH kW, L); PyTorch's nn.functional.unfold",
   function(x, k, dilation, padding, stride)
+    for name, v in pairs {kernel_size = k, dilation = dilation, stride = stride} do
+      if v[1] < 1 or v[2] < 1 then fail("im2col", "%s must be at least 1, got {%d, %d}", name, v[1], v[2]) end
+    end
+    if padding[1] < 0 or padding[2] < 0 then fail("im2col", "padding must not be negative, got {%d, %d}", padding[1], padding[2]) end
     return batched("im2col", x, 4, function(y)
       local n, c = y.shape[1], y.shape[2]
       local nh = windows_of(y.shape[3], k[1], stride[1], padding[1], dilation[1])

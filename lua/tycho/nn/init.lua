@@ -421,8 +421,8 @@ local function norm_init(self, name, defaults, ...)
   if o.track_running_stats then running_stats(self, n) end
 end
 local function norm_repr(self)
-  return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s"):format(self.num_features, self.eps, tostring(self.momentum),
-    tostring(self.affine), tostring(self.track_running_stats))
+  return ("%d, eps=%g, momentum=%s, affine=%s, track_running_stats=%s%s"):format(self.num_features, self.eps, tostring(self.momentum),
+    tostring(self.affine), tostring(self.track_running_stats), self.weight and not self.bias and ", bias=false" or "")
 end
 local function batch_norm(name, least, most)
   local Norm = layer(name)

@@ -5,7 +5,7 @@ local no_grad = require("tycho.modes").no_grad
 local M = core.methods
 local lib = require "tycho.functional.lib"
 local options = require "tycho.options"
-local fail = options.fail
+local fail, functions = options.fail, lib.functions
 local init = {}
 
 -- init.name(x, ...): calls fn(x, o) without recording; o: the arguments by name (signature: see options.lua)
@@ -29,15 +29,29 @@ define("constant_", "val", function(x, o) return M.fill_(x, o.val) end)
 define("zeros_", "", function(x) return M.fill_(x, 0) end)
 -- ones_(x): All elements become 1.
 define("ones_", "", function(x) return M.fill_(x, 1) end)
--- trunc_normal_(x, mean=0, std=1, a=-2, b=2, {generator=}): Normal numbers within a..b: others are drawn again.
+-- Numbers like x from the part a..b of the normal distribution, by the inverse of its function, in float64, and where that has most digits:
+-- in the lower half.
+local function from_part(x, mean, std, a, b)
+  local low, high, sign = (a - mean) / std, (b - mean) / std, std
+  if low > 0 then low, high, sign = -high, -low, -std end
+  local ends = functions["special.ndtr"](core.from_value({low, high}, "float64"))
+  local first, last = ends[1], ends[2]
+  if last <= first then return core.ops.fill(x, high * sign + mean) end          -- too far out for float64
+  local u = core.ops.rand(x.shape, {dtype = "float64", device = x.device}) * (last - first) + first
+  return M.to(core.ops.clamp(functions["special.ndtri"](u) * sign + mean, a, b), x.dtype)
+end
+-- trunc_normal_(x, mean=0, std=1, a=-2, b=2, {generator=}): Normal numbers within a..b: others are drawn again. An error unless std is
+-- above 0 and a below b.
 define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
   local function get(k) return number("trunc_normal_", o, k) end
   local mean, std, a, b = get "mean", get "std", get "a", get "b"
+  if std <= 0 then fail("trunc_normal_: std must be above 0, got %g", std) end
+  if a >= b then fail("trunc_normal_: a must be below b, got %g and %g", a, b) end
   M.normal_(x, mean, std)
-  for _ = 1, 100 do
+  for round = 1, 4 do
     local outside = M.logical_or(M.lt(x, a), M.gt(x, b))
-    if not M.any(outside):item() then return x end
-    M.copy_(x, core.ops.where(outside, core.ops.normal(x, mean, std), x))
+    if not M.any(outside):item() then break end
+    M.copy_(x, core.ops.where(outside, round < 4 and core.ops.normal(x, mean, std) or from_part(x, mean, std, a, b), x))
   end
   return M.clamp_(x, a, b)
 end)

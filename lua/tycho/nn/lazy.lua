@@ -8,12 +8,13 @@ local M = core.methods
 local options = require "tycho.options"
 local fail, shown = options.fail, options.shown
 
--- of(x): the features' dim of x; saved: their dim in a saved weight
-local function lazy(name, of, saved)
+-- of(x): the features' dim of x; saved: their dim in a saved weight; signature: of the arguments, where defaults aren't the layer's
+local function lazy(name, of, saved, signature)
   local Lazy = lib.layer("Lazy" .. name)
   Lazy._is_lazy = true
   function Lazy:init(...)
     self.arguments = options.pack(...)
+    if signature then self.arguments = {options.arguments("Lazy" .. name, signature, ...), n = 1} end
     self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- to() changes it as it will the layer
     module.lazy_layers = true
   end
@@ -54,6 +55,6 @@ for dims = 1, 3 do
   local function channels(x) return M.dim(x) - dims end
   lazy(("Conv%dd"):format(dims), channels, 2)
   lazy(("ConvTranspose%dd"):format(dims), channels, 1)
-  lazy(("InstanceNorm%dd"):format(dims), channels, 1)
+  lazy(("InstanceNorm%dd"):format(dims), channels, 1, "eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, *, bias=true")
   lazy(("BatchNorm%dd"):format(dims), function() return 2 end, 1)
 end

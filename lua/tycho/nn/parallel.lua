@@ -395,14 +395,14 @@ end
 
 ---- SyncBatchNorm ----
 local Sync = lib.layer "SyncBatchNorm"
--- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil): batch norm, of x (N, C,
--- *), with the statistics of all processes' batches together.
+-- SyncBatchNorm(num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil, {bias=true}): batch norm,
+-- of x (N, C, *), with the statistics of all processes' batches together.
 function Sync:init(...)
   local o = lib.arguments("SyncBatchNorm",
-    "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil", ...)
+    "num_features, eps=1e-5, momentum=0.1, affine=true, track_running_stats=true, process_group=nil, *, bias=true", ...)
   self.group = o.process_group
   lib.classes.BatchNorm1d.init(self, o.num_features,
-    {eps = o.eps, momentum = o.momentum, affine = o.affine, track_running_stats = o.track_running_stats})
+    {eps = o.eps, momentum = o.momentum, affine = o.affine, track_running_stats = o.track_running_stats, bias = o.bias})
 end
 Sync.extra_repr = lib.classes.BatchNorm1d.extra_repr
 
@@ -453,7 +453,7 @@ function Sync.convert_sync_batchnorm(net, group)
   net = module.behind(net)
   if nn.isinstance(net, nn.BatchNorm1d) or nn.isinstance(net, nn.BatchNorm2d) or nn.isinstance(net, nn.BatchNorm3d) then
     local new = nn.SyncBatchNorm(net.num_features,
-      {eps = net.eps, momentum = net.momentum, affine = net.weight ~= nil,
+      {eps = net.eps, momentum = net.momentum, affine = net.weight ~= nil, bias = net.bias ~= nil,
         track_running_stats = net.running_mean ~= nil, process_group = group})
     for _, name in ipairs {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"} do
       if net[name] then new[name] = net[name] end

@@ -60,12 +60,12 @@ local function apply(m, name, mask)
 end
 
 local function scores_for(who, given, w, own)
-  if given == nil then return own and w or ops.abs(w) end
+  if given == nil then given = w end
   if not core.is_tensor(given) or given.shape ~= w.shape then
     fail("%s: importance_scores must be a tensor of shape %s, got %s", who, tostring(w.shape),
       core.is_tensor(given) and "shape " .. tostring(given.shape) or options.shown(given))
   end
-  return given:detach()
+  return own and given:detach() or ops.abs(given:detach())
 end
 
 -- prune.identity(module, name): holds nothing at 0 yet: module[name] is computed from name_orig and a mask of ones, name_mask. This
@@ -137,7 +137,7 @@ function prune.ln_structured(m, ...)
   options.number("ln_structured", "n", o.n)
   local scores = scores_for("ln_structured", o.importance_scores, w)
   return apply(m, name, without_channels("ln_structured", w, mask, o.amount, o.dim, function(others)
-    return #others > 0 and M.norm(scores, o.n, others) or ops.abs(scores)
+    return #others > 0 and M.norm(scores, o.n, others) or scores
   end))
 end
 
@@ -192,17 +192,18 @@ function prune.BasePruningMethod:extend(name, signature)
     __call = function(_, ...) return setmetatable(options.arguments(name, signature, ...), {__index = class}) end})
 end
 
--- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=): holds the smallest elements of all parameters in a
--- list of {module, name} together at 0 (prune.RandomUnstructured: randomly drawn elements; a class made by BasePruningMethod:extend: those
--- that it selects, with its arguments in the table of options).
+-- prune.global_unstructured(parameters, pruning_method=prune.L1Unstructured, amount=, importance_scores=): holds the smallest elements of
+-- all parameters in a list of {module, name} together at 0 (prune.RandomUnstructured: randomly drawn elements; a class made by
+-- BasePruningMethod:extend: those that it selects, with its arguments in the table of options). importance_scores: a list with a tensor for
+-- each parameter, or false where its own values count.
 function prune.global_unstructured(parameters, method, named)
   local who, own, o = "global_unstructured", nil, nil
   if named == nil and type(method) == "table" and not is_method(method) then method, named = method.pruning_method, method end
   if named ~= nil and (type(named) ~= "table" or core.is_tensor(named)) then
     fail("%s: the method's arguments must be in a table, such as {amount = 0.2}, got %s", who, options.shown(named))
   end
-  local rest = {}
-  for k, v in pairs(named or {}) do if k ~= "pruning_method" then rest[k] = v end end
+  local rest, given = {}, named and named.importance_scores or {}
+  for k, v in pairs(named or {}) do if k ~= "pruning_method" and k ~= "importance_scores" then rest[k] = v end end
   if is_method(method) then
     own = method(rest)
     if own.PRUNING_TYPE ~= "unstructured" then
@@ -216,13 +217,17 @@ function prune.global_unstructured(parameters, method, named)
     end
   end
   if type(parameters) ~= "table" or #parameters == 0 then fail("global_unstructured: argument 1 must be a list of {module, name}") end
+  if type(given) ~= "table" or core.is_tensor(given) then
+    fail("%s: importance_scores must be a list with a tensor for each parameter, got %s", who, options.shown(given))
+  end
   local masks, scores = {}, {}
   no_grad(function()
     for i, p in ipairs(parameters) do
       if type(p) ~= "table" then fail("global_unstructured: item %d of argument 1 must be {module, name}, got %s", i, options.shown(p)) end
       local w, mask = parts_of("global_unstructured", p[1], p[2])
       masks[i] = mask
-      local score = own and w or o.pruning_method == "RandomUnstructured" and ops.rand(w.shape, {device = w.device}) or ops.abs(w)
+      local score = not own and o.pruning_method == "RandomUnstructured" and ops.rand(w.shape, {device = w.device}) or
+        scores_for("global_unstructured", given[i] or nil, w, own)
       scores[i] = M.reshape(score, -1)
     end
     local flat = {}

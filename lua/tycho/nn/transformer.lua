@@ -33,6 +33,11 @@ end
 
 -- Checks masks' shapes here, where errors can name them, before they are joined for the ops.
 local function check_masks(attn_mask, padding, alone, n, heads, rows, cols)
+  for name, mask in pairs {attn_mask = attn_mask, key_padding_mask = padding} do
+    if mask.dtype ~= "bool" and not M.is_floating_point(mask) then
+      fail("MultiheadAttention: %s must be bool or floating, got %s: bool() makes it bool", name, mask.dtype)
+    end
+  end
   if attn_mask then
     local d = M.dim(attn_mask)
     local most = d == 3 and attn_mask.shape[1]

@@ -22,9 +22,7 @@ local function new_class(name, signature, own)
   class.__index = class
   class.__tostring = function(self)
     local rates = {}
-    for i, group in ipairs(self.optimizer.param_groups) do
-      rates[i] = ("%g"):format(as_number(group.lr))
-    end
+    for i, group in ipairs(self.optimizer.param_groups) do rates[i] = ("%g"):format(as_number(group.lr)) end
     return ("%s(epoch %d, lr %s)"):format(name, self.last_epoch, table.concat(rates, ", "))
   end
   local made = setmetatable({}, {__index = class, __newindex = class, __call = function(_, optimizer, ...)
@@ -200,15 +198,19 @@ local function one_of(self, k, ...)
 end
 
 -- An option that is a number, or a list with one for each group.
+local function of_group(self, k, i)                -- self[k]: for all groups, or a list with one for each
+  local v, n = self[k], #self.optimizer.param_groups
+  if type(v) ~= "table" then return v end
+  if #v ~= n then fail("%s: %s must be one for all groups, or a list of %d, one for each; got a list of %d", self._name, k, n, #v) end
+  return v[i]
+end
 local function each(self, k, i)
-  local v = self[k]
-  if type(v) == "table" then v = v[i] end
+  local v = of_group(self, k, i)
   if type(v) ~= "number" or v <= 0 then
     fail("%s: %s must be a number above 0, or a list of one for each group, got %s", self._name, k, tostring(v))
   end
   return v
 end
-local function of_group(m, i) return type(m) == "table" and m[i] or m end        -- m: a number, or a list with one for each group
 local function need_momentum(self)
   for _, g in ipairs(self.cycle_momentum and self.optimizer.param_groups or {}) do
     if not (g.betas or g.momentum) then fail("%s: %s has no momentum: set {cycle_momentum = false}", self._name, self.optimizer._name) end
@@ -217,7 +219,7 @@ end
 -- With cycle_momentum, sets group i's momentum: between(its least, its greatest).
 local function set_momentum(self, i, between)
   if not self.cycle_momentum then return end
-  local group, m = self.optimizer.param_groups[i], between(of_group(self.base_momentum, i), of_group(self.max_momentum, i))
+  local group, m = self.optimizer.param_groups[i], between(of_group(self, "base_momentum", i), of_group(self, "max_momentum", i))
   if group.betas then group.betas = {m, group.betas[2]} else group.momentum = m end
 end
 
@@ -339,7 +341,7 @@ function PolynomialLR:next_lr(epoch, lr)
 end
 
 local function lambda(self, i)
-  local fn = type(self.lr_lambda) == "table" and self.lr_lambda[i] or self.lr_lambda
+  local fn = of_group(self, "lr_lambda", i)
   if type(fn) ~= "function" then fail(self._name .. ": lr_lambda must be a function or a list with one for each group") end
   return fn
 end
@@ -525,11 +527,8 @@ local SWALR = new_class("SWALR", "swa_lr, anneal_epochs=10, anneal_strategy=cos"
 function SWALR:begin()
   Scheduler.begin(self)
   one_of(self, "anneal_strategy", "cos", "linear")
-  if type(self.swa_lr) ~= "number" and type(self.swa_lr) ~= "table" then
-    fail("SWALR: swa_lr must be a number or a list of one for each group, got %s", options.shown(self.swa_lr))
-  end
   for i, g in ipairs(self.optimizer.param_groups) do
-    g.swa_lr = options.number("SWALR", "swa_lr", of_group(self.swa_lr, i), 0)
+    g.swa_lr = options.number("SWALR", "swa_lr", of_group(self, "swa_lr", i), 0)
   end
 end
 function SWALR:restart()                          -- from the current rate
@@ -582,7 +581,7 @@ end
 function Plateau:take(metric)
   local lower = {}                         -- compute all before changing any
   for i, g in ipairs(self.optimizer.param_groups) do
-    local least = options.number("ReduceLROnPlateau", "min_lr of group " .. i, of_group(self.min_lr, i))
+    local least = options.number("ReduceLROnPlateau", "min_lr of group " .. i, of_group(self, "min_lr", i))
     lower[i] = math.max(as_number(g.lr) * self.factor, least)
   end
   if self:is_better(metric) then self.best, self.num_bad_epochs = metric, 0
