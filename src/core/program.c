@@ -561,7 +561,14 @@ static ty_status run_steps(ty_ctx *ctx, ty_recording *r, int which) {
 }
 
 ty_status ty_program_run(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p->r, ON_HOST | ON_GPU | NEW_VERSIONS); }
-ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) { return run_steps(ctx, p->r, ON_GPU); }
+ty_status ty_program_capture(ty_ctx *ctx, ty_program *p) {
+  for (int v = 0; v < p->r->nvalue; v++) {
+    ty_storage *s = p->r->value[v].t ? p->r->value[v].t->storage : NULL;
+    if (s && s->program && s->program != p) s->fixed = true;
+  }
+  p->r->captured = true;
+  return run_steps(ctx, p->r, ON_GPU);
+}
 
 ty_status ty_program_ran(ty_ctx *ctx, ty_program *p) {
   ty_recording *r = p->r;

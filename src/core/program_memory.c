@@ -327,6 +327,16 @@ ty_status ty_plan_ready(ty_ctx *ctx, ty_recording *r) {
   return s;
 }
 
+/* Leaves the store's last contents to its holders in fresh memory, so that the graph's addresses stay. */
+static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fresh) {
+  ty_storage *s = st->memory->storage;
+  if (!r->captured || s->exposed || s->fixed || s->pending || !s->backend->trade) return false;
+  if (!s->backend->trade(ctx, s->backend, s, fresh->storage)) return false;
+  for (ty_recording *o = r->program->r; o; o = o->other)
+    if (o != r) o->moved = o->moved || holders_in(o, ty_map_find(&o->map, s->id, o->store, sizeof(store)), s) > 0;
+  return true;
+}
+
 ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];
@@ -340,12 +350,12 @@ ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
     if (n <= own + leaves) continue;
     ty_tensor *fresh;
     TY_TRY(block(ctx, st->backend, st->nbytes, &fresh));
+    if (!traded(ctx, r, st, fresh)) r->moved = true;
     fresh->storage->program = r->program;
     st->memory->storage->program = NULL;
     move_values(r, st, fresh->storage);
     ty_release(st->memory);
     st->memory = fresh;
-    r->moved = true;
   }
   return TY_OK;
 }

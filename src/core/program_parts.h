@@ -131,6 +131,7 @@ struct ty_recording {
   uint64_t last, tried;    /* the latest call that agreed with it (or made it); that was compared with it */
   bool fuses;
   bool gpu, moved;         /* gpu: some steps are on a GPU; moved: addresses or numbers in its graph have changed */
+  bool captured;           /* it has such a graph */
   int home;                /* that GPU; steps on the CPU exchange no data with it */
   uint64_t begun;          /* the first storage id of its call */
   bool follows;            /* some values have grad_of */

@@ -114,6 +114,7 @@ typedef struct ty_storage {
   uint16_t pending;        /* changes in place that a compiled call has promised, and whose steps have not run yet */
   const ty_program *program;   /* the compiled function whose value lies here, rewritten by each run; else NULL */
   bool exposed;            /* a raw address was handed out: contents may change without a new version */
+  bool fixed;              /* a graph, other than those of `program`, has its address */
   ty_launches *launches;   /* of the graph that made it, or NULL; each launch counts as a change */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */
   const ty_backend *backend;
@@ -317,6 +318,8 @@ struct ty_backend {
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets the generator; get_seed reads it */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
   void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* a graph in the current stream uses s */
+  /* held gets fresh's memory, and its own contents there, and fresh held's memory. False: not now, another stream may read that. */
+  bool (*trade)(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storage *fresh);
   void (*join)(ty_ctx *ctx, const ty_backend *b, void *stream);    /* the current stream waits for what stream has been given so far */
   /* The current stream's or capture's id; nothing orders writes and reads between two ids. */
   uint64_t (*queue_id)(ty_ctx *ctx, const ty_backend *b);

@@ -123,6 +123,17 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
 
 /* ---- on one device ---- */
 
+bool ty_cuda_trade(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storage *fresh) {
+  ty_stream *stream = ty_stream_of(ctx, b->gpu);
+  if (held->nbytes != fresh->nbytes || ty_capturing() || ty_cuda_used_elsewhere(held, stream) || ty_cuda_used_elsewhere(fresh, stream) ||
+      ty_cuda_use(b->gpu) != cudaSuccess ||
+      cudaMemcpyAsync(fresh->data, held->data, held->nbytes, cudaMemcpyDeviceToDevice, stream->s) != cudaSuccess) return false;
+#define SWAP(type, field) { type was_ = held->field; held->field = fresh->field; fresh->field = was_; }
+  SWAP(void *, data) SWAP(void *, block) SWAP(ty_storage *, within)
+#undef SWAP
+  return true;
+}
+
 cudaError_t ty_cuda_convert(const ty_tensor *dst, const ty_tensor *src, cudaStream_t s) {
   ty_k_point a = {.op = -1, .k = ty_loop_type_of(src->dtype), .nin = 1, .ndim = dst->ndim, .n = ty_numel(dst)};
   if (a.n == 0) return cudaSuccess;

@@ -117,6 +117,7 @@ void ty_memory_happened(int gpu, ty_memory_action action, const void *p, size_t 
 ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
 void ty_memory_opens_to(int gpu, int reader);                      /* another device may use gpu's memory from now on */
 void ty_cuda_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
+bool ty_cuda_used_elsewhere(const ty_storage *s, const ty_stream *stream);       /* by other streams, of late */
 
 /* ---- vmm.c: addresses of device memory, in pieces that get memory and lose it again ---- */
 /* n bytes of addresses, aligned to a piece, a power of two; NULL: not possible, or not with such pieces. */
@@ -135,6 +136,7 @@ void ty_pinned_used_on(const void *p, ty_stream *stream);    /* after it */
 void ty_pinned_release(void);                                /* gives the spare blocks back */
 
 /* ---- copy.c ---- */
+bool ty_cuda_trade(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storage *fresh);
 ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
   size_t src_at, size_t n, bool wait);
 ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);

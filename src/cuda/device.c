@@ -206,8 +206,8 @@ static void describe(int gpu) {
   ty_backend *b = &ty_gpus[gpu];
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
-    .seed = seed, .get_seed = get_seed, .queue_id = ty_cuda_queue_id, .uses = uses, .join = join,
-    .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
+    .seed = seed, .get_seed = get_seed, .queue_id = ty_cuda_queue_id, .uses = uses, .trade = ty_cuda_trade,
+    .join = join, .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_cuda_cat, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,
             [TY_C_SOFTMAX] = ty_cuda_softmax, [TY_C_LOSS] = ty_cuda_loss, [TY_C_OPTIM] = ty_cuda_optim,

@@ -76,6 +76,7 @@ ty_status ty_refuse_capture(ty_ctx *ctx, const char *what) {
 /* Keeps a storage from outside the pool, once, because the recorded work uses it. */
 static void keep(ty_graph *g, ty_storage *s) {
   if (g->own && s->program) return;        /* the program outlives the launches, and tracks who holds its memory */
+  s->fixed = true;
   for (int i = g->nkept - 1; i >= 0; i--)
     if (g->kept[i].s == s) return;
   if (g->nkept == g->room) {

@@ -240,6 +240,14 @@ void ty_cuda_used_on(const ty_storage *s, ty_stream *stream) {
   pthread_mutex_unlock(&ty_heap_lock);
 }
 
+bool ty_cuda_used_elsewhere(const ty_storage *s, const ty_stream *stream) {
+  const ty_block *b = s->block;
+  pthread_mutex_lock(&ty_heap_lock);
+  const bool elsewhere = !b || b->stream != stream || b->nuser > 0;
+  pthread_mutex_unlock(&ty_heap_lock);
+  return elsewhere;
+}
+
 uint64_t ty_cuda_pool_of(const ty_storage *s) { return s->block ? ((const ty_block *)s->block)->graph_pool : 0; }
 
 void ty_cuda_memory(const ty_backend *dev, char *text, size_t size) {
