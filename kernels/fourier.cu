@@ -115,6 +115,19 @@ template <int R, class T> static __device__ __forceinline__ void butterfly(const
   }
 }
 
+/* Result i of m of a pass of any radix r: a plain sum. */
+template <class T> static __device__ __forceinline__ void sum_at(int r, const pair<T> *x, pair<T> *y, int64_t left, int64_t done,
+  int64_t i) {
+  const int64_t m = left / r, rest = i / done, q = i - rest * done, p = rest / r;
+  const int j = (int)(rest - p * r);
+  pair<T> sum = {0, 0};
+  for (int k = 0, at = 0; k < r; k++, at = at + j < r ? at + j : at + j - r) {
+    const pair<T> v = times(x[q + done * (p + k * m)], turn(at, r, T()));
+    sum = {sum.re + v.re, sum.im + v.im};
+  }
+  y[i] = times(sum, turn(p * j, left, T()));
+}
+
 /* MOST: the largest radix that the kernel is built for; larger ones take more registers. */
 template <int MOST, class T> static __device__ __forceinline__ void pass(int radix, const pair<T> *x, pair<T> *y, int64_t left,
   int64_t done, int64_t i) {
@@ -142,7 +155,8 @@ template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_
   int done = 1;
   for (int left = m; left > 1;) {
     const int r = ty_fourier_radix(left);
-    for (int i = t; there && i < m / r; i += step) pass<MOST>(r, x, y, left, done, i);
+    if (r > 13) for (int i = t; there && i < m; i += step) sum_at(r, x, y, left, done, i);
+    else for (int i = t; there && i < m / r; i += step) pass<MOST>(r, x, y, left, done, i);
     __syncthreads();
     pair<T> *const z = x;
     x = y;
@@ -161,9 +175,12 @@ template <class T> __global__ void __launch_bounds__(THREADS) fourier_take(const
 }
 template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_pass(const ty_k_fourier a, int from, int radix,
   int64_t left, int64_t done) {
-  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = a.m / radix, line = i / each;
-  if (line < a.lines)
-    pass<MOST>(radix, (const pair<T> *)a.work[from] + line * a.m, (pair<T> *)a.work[!from] + line * a.m, left, done, i - line * each);
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = radix > 13 ? a.m : a.m / radix, line = i / each;
+  if (line >= a.lines) return;
+  const pair<T> *x = (const pair<T> *)a.work[from] + line * a.m;
+  pair<T> *y = (pair<T> *)a.work[!from] + line * a.m;
+  if (radix > 13) sum_at(radix, x, y, left, done, i - line * each);
+  else pass<MOST>(radix, x, y, left, done, i - line * each);
 }
 template <class T> __global__ void __launch_bounds__(THREADS) fourier_give(const ty_k_fourier a, int from) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / a.elements;
@@ -185,7 +202,7 @@ template <class T, int MOST> static cudaError_t launch(const ty_k_fourier &a, cu
   int64_t done = 1;
   for (int64_t left = a.m; left > 1 && e == cudaSuccess; from = !from) {
     const int r = ty_fourier_radix(left);
-    e = TY_LAUNCH(pass, blocks_for(a.lines * (a.m / r), THREADS), THREADS, s, a, from, r, left, done);
+    e = TY_LAUNCH(pass, blocks_for(a.lines * (r > 13 ? a.m : a.m / r), THREADS), THREADS, s, a, from, r, left, done);
     left /= r;
     done *= r;
   }

@@ -23,9 +23,13 @@ TY_INLINE int64_t ty_fourier_out(int kind, int64_t n) { return kind >= TY_HALF ?
 TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= TY_HALF; }
 /* How many complex numbers the passes go over. */
 TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
-/* The next pass's factor; 0: n has a factor above 13 */
+/* The next pass's factor; 0: n's are all above TY_FOURIER_MOST. Those above 13 take plain sums. */
+#define TY_FOURIER_MOST 1024
 TY_INLINE int ty_fourier_radix(int64_t n) {
-  return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : n % 3 == 0 ? 3 : n % 5 == 0 ? 5 : n % 7 == 0 ? 7 : n % 11 == 0 ? 11 : n % 13 == 0 ? 13 : 0;
+  if (n % 4 == 0) return 4;
+  if (n % 2 == 0) return 2;
+  for (int r = 3; r < TY_FOURIER_MOST; r += 2) if (n % r == 0) return r;
+  return 0;
 }
 /* Whether passes exist for size n; other sizes become a convolution (lua/tycho/functional/spectral.lua). */
 TY_INLINE bool ty_fourier_takes(int kind, int64_t n) {

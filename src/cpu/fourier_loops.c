@@ -5,6 +5,7 @@
  * A pass of factor r: y[q + s (r p + j)] = w^(p j) times sum over k of x[q + s (p + k m)] e^(-2 pi i j k / r); p < m, q < s. */
 #include <string.h>
 #include "cpu.h"
+#include "fourier.h"
 #include "typed.h"
 
 /* No other backend has to give these sums to the bit: multiplication and addition may be fused. */
@@ -22,7 +23,7 @@ typedef double wide_double __attribute__((vector_size(WIDTH), aligned(8), may_al
 typedef float four_float __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double four_double __attribute__((vector_size(32), aligned(8), may_alias));
 
-#define MOST 13                  /* a pass's largest factor */
+#define MOST 13                  /* the largest factor that a pass is built for */
 /* cos and sin of 2 pi k / r */
 static const double circle[MOST + 1][MOST][2] = {
   [3] = {{1, 0}, {-0.49999999999999978, 0.86602540378443871}, {-0.50000000000000044, -0.86602540378443837}},

@@ -9,6 +9,11 @@
 #include "fourier_pass.h"
 #undef V
 
+static void FN(pass_of_any)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
+  if (s % (int64_t)(WIDTH / sizeof(T)) == 0) PASTE(any_wide_, T)(R, xr, xi, yr, yi, m, s, w, step);
+  else if (s % 4 == 0) PASTE(any_four_, T)(R, xr, xi, yr, yi, m, s, w, step);
+  else PASTE(any_, T)(R, xr, xi, yr, yi, m, s, w, step);
+}
 TY_INLINE void FN(by_width)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
   if (s % (int64_t)(WIDTH / sizeof(T)) == 0) PASTE(pass_wide_, T)(R, xr, xi, yr, yi, m, s, w, step);
   else if (s % 4 == 0) PASTE(pass_four_, T)(R, xr, xi, yr, yi, m, s, w, step);
@@ -23,7 +28,8 @@ static void FN(pass)(int radix, const void *xr, const void *xi, void *yr, void *
     case 5: FN(by_width)(5, xr, xi, yr, yi, m, s, w, step); break;
     case 7: FN(by_width)(7, xr, xi, yr, yi, m, s, w, step); break;
     case 11: FN(by_width)(11, xr, xi, yr, yi, m, s, w, step); break;
-    default: FN(by_width)(13, xr, xi, yr, yi, m, s, w, step);
+    case 13: FN(by_width)(13, xr, xi, yr, yi, m, s, w, step); break;
+    default: FN(pass_of_any)(radix, xr, xi, yr, yi, m, s, w, step);
   }
 }
 

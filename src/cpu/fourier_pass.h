@@ -1,3 +1,45 @@
+/* A pass of any odd factor: elements k and R - k together give sums j and R - j, as below, two j at a time. */
+static void PASTE(any_, V)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
+  enum { HALF_MOST = TY_FOURIER_MOST / 2 + 1 };
+  const int half = R / 2;
+  T c[TY_FOURIER_MOST], sn[TY_FOURIER_MOST];
+  V er[HALF_MOST], ei[HALF_MOST], fr[HALF_MOST], fi[HALF_MOST];
+  for (int k = 0; k < R; k++) { c[k] = w[2 * k * m * step]; sn[k] = -w[2 * k * m * step + 1]; }
+  for (int64_t p = 0; p < m; p++)
+    for (int64_t q = 0; q < s; q += (int64_t)(sizeof(V) / sizeof(T))) {
+      const V zr = *(const V *)(xr + q + s * p), zi = *(const V *)(xi + q + s * p);
+      V tr = zr, ti = zi;
+      for (int k = 1; k <= half; k++) {
+        const int64_t a = q + s * (p + k * m), b = q + s * (p + (R - k) * m);
+        const V ar = *(const V *)(xr + a), ai = *(const V *)(xi + a), br = *(const V *)(xr + b), bi = *(const V *)(xi + b);
+        er[k] = ar + br; ei[k] = ai + bi;
+        fr[k] = br - ar; fi[k] = ai - bi;
+        tr += er[k]; ti += ei[k];
+      }
+      *(V *)(yr + q + s * R * p) = tr;
+      *(V *)(yi + q + s * R * p) = ti;
+      for (int j = 1; j <= half; j += 2) {
+        V cr[2] = {zr, zr}, ci[2] = {zi, zi}, dr[2] = {0}, di[2] = {0};
+        int at[2] = {0, 0};
+        for (int k = 1; k <= half; k++)
+          for (int i = 0; i < 2; i++) {
+            at[i] += j + i;
+            if (at[i] >= R) at[i] -= R;
+            const T u = c[at[i]], v = sn[at[i]];
+            cr[i] += u * er[k]; ci[i] += u * ei[k];
+            dr[i] += v * fi[k]; di[i] += v * fr[k];
+          }
+        for (int i = 0; i < 2 && j + i <= half; i++)
+          for (int side = 0; side < 2; side++) {
+            const int64_t to = side ? R - j - i : j + i, turn = 2 * p * to * step;
+            const V re = side ? cr[i] - dr[i] : cr[i] + dr[i], im = side ? ci[i] - di[i] : ci[i] + di[i];
+            *(V *)(yr + q + s * (R * p + to)) = re * w[turn] - im * w[turn + 1];
+            *(V *)(yi + q + s * (R * p + to)) = re * w[turn + 1] + im * w[turn];
+          }
+      }
+    }
+}
+
 /* A pass of factor R, a constant where it is inlined, over elements of type V: T or a vector of it (fourier_loops.h). */
 TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
   for (int64_t p = 0; p < m; p++) {

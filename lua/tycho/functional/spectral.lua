@@ -1,7 +1,7 @@
 -- Fourier transforms: torch.fft's functions, in tycho.fft, and stft and istft. There is no complex dtype: complex numbers are pairs (real,
 -- imaginary) in a last dim of size 2, as in torch.view_as_real; the argument dim doesn't count that dim.
 --
--- The op handles sizes without a prime factor above 13 (core/fourier.h); others become a convolution of a suitable size (Bluestein).
+-- The op handles sizes without a prime factor above 1024 (core/fourier.h); others become a convolution of a suitable size (Bluestein).
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -57,7 +57,7 @@ def("fft.mul", "a, b", "products of pairs, with broadcasting", function(a, b)
 end, SPECTRAL)
 
 ---- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
--- Transforms of n elements, where n has a factor above 13. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 /
+-- Transforms of n elements, where n has a factor that the op doesn't take. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 /
 -- n).
 local function convolved(z, n, kind)
   local at, size = M.dim(z) - 1, 1
