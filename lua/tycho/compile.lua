@@ -30,9 +30,10 @@ local function same_argument(was, now, trusting)
 end
 
 local function fits(self, v, args)
-  if v.n ~= args.n then return false end
+  if v.n ~= args.n or v.overlap ~= args.overlap then return false end
   for i = 1, v.n do
     local now = args[i]
+    if v.twin[i] ~= args.twin[i] then return false end
     local signature = core.is_tensor(now) and program.signature(now) or nil
     if signature ~= v.signature[i] or (not signature and not same_argument(v.args[i], now, self.guard == "inputs")) then return false end
   end
@@ -51,14 +52,23 @@ local function check_rows(args, k)
   end
 end
 
--- Why the arguments can't be recorded, or nil.
+-- Why the arguments can't be recorded, or nil. args.twin: by argument, the earlier one that is the same tensor. Where others have elements
+-- in common, args.overlap: their numbers, as text; args.overlapping: these arguments.
+local NONE = {}
 local function refused(self, args)
+  args.twin = NONE
   for i = 1, args.n do
     if core.is_tensor(args[i]) then
       -- fn may also keep it, hook it or call backward on it; all of this would reach the stand-in, not the argument
       if self.joins and args[i].requires_grad then return "an argument requires a gradient, and backward is called outside fn" end
       for k = 1, i - 1 do
-        if core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then return "arguments share memory: pass a clone() of one" end
+        if rawequal(args[i], args[k]) then
+          if args.twin == NONE then args.twin = {} end
+          args.twin[i] = args.twin[i] or k
+        elseif core.is_tensor(args[k]) and program.overlap(args[i], args[k]) then
+          args.overlap, args.overlapping = ("%s %d %d"):format(args.overlap or "", k, i), args.overlapping or {}
+          args.overlapping[i], args.overlapping[k] = true, true
+        end
       end
     elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then
       return "an argument is a table, whose contents may change"
@@ -69,7 +79,8 @@ end
 -- ways: by the number of the program's recording; trusted: the way that runs without calling fn; misses: consecutive calls that agreed with
 -- no way.
 local function new_variant(args)
-  local v = {n = args.n, args = {}, signature = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
+  local v = {n = args.n, args = {}, twin = args.twin, overlap = args.overlap, overlapping = args.overlapping or NONE, signature = {},
+    modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
     v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
     if not v.signature[i] then v.args[i] = args[i] end
@@ -104,9 +115,10 @@ local function inputs_of(v, args)
   for i = 1, args.n do
     local a = args[i]
     if not v.signature[i] then given[i] = a
+    elseif v.twin[i] then given[i] = given[v.twin[i]]
     else
       if first then
-        local copied = a.device ~= "cpu" or program.exposed(a)            -- others may write to it at any time
+        local copied = a.device ~= "cpu" or v.overlapping[i] or program.exposed(a)          -- others may write to it at any time
         for k = 1, i - 1 do copied = copied or (v.signature[k] and M.shares_memory(a, args[k])) end
         v.copies[i] = copied
       end
@@ -243,10 +255,21 @@ local function joins(self, results)
   return true
 end
 
--- A variant's first call isn't recorded: it makes what is made only once, such as an optimizer's state.
-local function first_call(self, v, ...)
-  local out = observed(v, self.fn, ...)
+-- The sum of the overlapping arguments' versions: more where one has changed in place.
+local function versions(v, args)
+  local sum = 0
+  for i in pairs(v.overlapping) do sum = sum + M._version(args[i]) end
+  return sum
+end
+local CHANGES = "arguments share memory, and the function changes it: pass a clone() of one"
+
+-- A variant's first call isn't recorded: it makes what is made only once, such as an optimizer's state. Copies stand for arguments that
+-- overlap, so they may only be read.
+local function first_call(self, v, args)
+  local before = versions(v, args)
+  local out = observed(v, self.fn, unpack(args, 1, args.n))
   if not out[1] then error(out[2], 0) end
+  if versions(v, args) ~= before then give_up(self, v, CHANGES) end
   local results = {n = out.n - 1, unpack(out, 2, out.n)}
   if joins(self, results) then self.variants[1] = v end
   return unpack(results, 1, results.n)
@@ -319,7 +342,10 @@ local function call_and_run(self, v, args)
   local given, list = inputs_of(v, args)
   local scope = core.scope_begin()
   local handed = {n = given.n}                           -- fn may keep these handles
-  for i = 1, given.n do handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
+  for i = 1, given.n do
+    handed[i] = v.twin[i] and v.signature[i] and handed[v.twin[i]] or v.static[i] and M.detach(given[i]) or given[i]
+  end
+  local before = versions(v, given)
   local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, handed, list, scope)
   if not done then
     core.scope_end(scope)
@@ -328,6 +354,10 @@ local function call_and_run(self, v, args)
   local part = (way or made or {}).part
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
   if way then run(v, way) end
+  if versions(v, given) ~= before then                   -- a copy has missed it: from now on fn itself is called
+    give_up(self, v, CHANGES)
+    fail("compile: %s", CHANGES)
+  end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
   if ok and part then outside.join(part, way and v.program, results) end
@@ -420,7 +450,7 @@ function Compiled.__call(self, ...)
     if not self.refused[why] then debug_print("not compiled: %s", why) end
     self.refused[why], self.why = (self.refused[why] or 0) + 1, why
   else v.calls = v.calls + 1 end
-  if v and v.calls == 1 then return first_call(self, v, ...) end
+  if v and v.calls == 1 then return first_call(self, v, args) end
   -- a coroutine may call in the middle of another coroutine's call
   if why or v.dead or (v.program and (not program.at_rest(v.program) or program.aliased(v.program, ...))) then
     return self.fn(...)

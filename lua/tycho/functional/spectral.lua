@@ -57,8 +57,8 @@ def("fft.mul", "a, b", "products of pairs, with broadcasting", function(a, b)
 end, SPECTRAL)
 
 ---- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
--- Transforms of n elements, where n has a factor that the op doesn't take. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution with e^(i pi k^2 /
--- n).
+-- Transforms of n elements, where n has a factor that the op doesn't take. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution
+-- with e^(i pi k^2 / n).
 local function convolved(z, n, kind)
   local at, size = M.dim(z) - 1, 1
   while size < 2 * n - 1 do size = 2 * size end
