@@ -23,6 +23,21 @@ local function mutations(path, n, fn)
 end
 
 describe("numpy", function()
+  it("give tensors that compiled functions hold, where the file's memory is theirs alone", function()
+    local path = os.tmpname()
+    tycho.save_npz(path, {x = tycho.range(1, 3)})
+    local held, p = tycho.load_npz(path).x, tycho.ones(3, {device = "cpu"}):requires_grad_()
+    os.remove(path)
+    local f = tycho.compile(function()
+      p.grad = nil
+      local loss = (held * p):sum()
+      loss:backward()
+      return loss:detach()
+    end)
+    for _ = 1, 4 do assert.equal(6, f():item()) end
+    assert.is_true(helper.compiled(f))
+  end)
+
   it("arrays of every dtype and order are read", function()
     local a = tycho.load_npz(dir .. "arrays.npz")
     local want = {f2 = "float16", f4 = "float32", f8 = "float64", i1 = "int32", i2 = "int32", i4 = "int32",

@@ -25,7 +25,7 @@ local function parse(blob, n)
   need(descr and shape and (order == "True" or order == "False"), "its header is damaged")
   local sizes = {}
   for d in shape:gmatch "%d+" do sizes[#sizes + 1] = tonumber(d) end
-  return core.blob_array(blob, at + size, descr, sizes, order == "True")
+  return core.blob_array(blob, at + size, descr, sizes, order == "True", true)
 end
 
 local function to_device(x, device)

@@ -52,7 +52,7 @@ int ty_value_of(ty_program *p, ty_tensor *t, ty_how how) {
   for (int i = st->value; i >= 0; i = r->value[i].next)
     if (ty_same_geometry(&r->value[i].like, t)) return i;
   if (st->input && how == TY_SEEN) ty_program_die(p, "a tensor shares memory with an argument");
-  if (!st->internal && (t->storage->exposed || t->storage->drop) && !(st->input && p->trusting))
+  if (!st->internal && t->storage->exposed && !(st->input && p->trusting))
     ty_program_die(p, "a tensor's memory can be written from outside");
   if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return -1;
   /* internal values have only a geometry, until program_memory.c gives them memory */
@@ -256,7 +256,7 @@ static void follow_gradient(ty_recording *r, int v) {
   if (!g || (g->storage == w->storage && g->offset == w->offset) || g->dtype != w->dtype || g->ndim != w->ndim || !TY_SAME_SHAPE(g, w) ||
       memcmp(g->stride, w->stride, sizeof(int64_t) * w->ndim) || ty_device_of(g) != ty_device_of(w))
     return;
-  if (g->storage->exposed || g->storage->drop) return;   /* others may write to it */
+  if (g->storage->exposed) return;         /* others may write to it */
   if (g->storage->program == r->program) return;         /* made by this program: its recordings account for it */
   if (r->gpu && !g->storage->program) return;            /* each call has another address: a graph would be captured each time */
   for (int i = 0; i < r->nvalue; i++)      /* other values are bound to it */

@@ -313,6 +313,7 @@ ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *
   k->s.data = data;
   k->s.drop = drop;
   k->s.owner = owner;
+  k->s.exposed = true;
   *out = &k->t;
   return TY_OK;
 }

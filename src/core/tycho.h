@@ -407,6 +407,7 @@ void ty_free(void *p);
 long ty_debug_fail_alloc(long n, long times);  /* the n-th allocation from now and times - 1 after it fail; 0: none; gives the n left */
 
 ty_status ty_empty(ty_ctx *ctx, const ty_backend *b, const ty_meta *m, ty_tensor **out);
+/* exposed, until the caller knows that nobody else has the memory */
 ty_status ty_from_memory(ty_ctx *ctx, void *data, size_t nbytes, const ty_meta *m, void (*drop)(void *), void *owner, ty_tensor **out);
 /* A tensor of n bytes in memory's storage, with a storage of its own. ty_move_within moves that, without its contents. */
 ty_status ty_within(ty_ctx *ctx, ty_tensor *memory, size_t n, ty_tensor **out);

@@ -61,7 +61,8 @@ static int blob_text(lua_State *L) {           /* blob, from (0-based), bytes ->
   return 1;
 }
 
-static int blob_array(lua_State *L) {          /* blob, from (0-based), NumPy's dtype or "bf16", sizes, fortran -> tensor */
+/* blob, from (0-based), NumPy's dtype or "bf16", sizes, fortran, whether no other array is made of the blob -> tensor */
+static int blob_array(lua_State *L) {
   ty_state *s = ty_state_of(L);
   ty_ctx *ctx = ty_ctx_of(L, s);
   const double from = luaL_checknumber(L, 2);
@@ -73,7 +74,9 @@ static int blob_array(lua_State *L) {          /* blob, from (0-based), NumPy's 
   ty_handle *h = ty_new_handle(L, s);
   ty_blob *b = ty_blob_at(L, 1);
   if (!(from >= 0 && from <= (double)b->n)) return ty_throw(L, "truncated");
-  return ty_blob_array(ctx, b, (size_t)from, descr, &m, fortran, &h->t) == TY_OK ? 1 : ty_raise(L, ctx);
+  if (ty_blob_array(ctx, b, (size_t)from, descr, &m, fortran, &h->t) != TY_OK) return ty_raise(L, ctx);
+  if (lua_toboolean(L, 6) && !b->mapped) h->t->storage->exposed = false;
+  return 1;
 }
 
 static int array_descr(lua_State *L) {         /* dtype name -> NumPy's, or nil */

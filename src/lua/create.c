@@ -182,7 +182,6 @@ static int from_address(lua_State *L) {
   lua_pop(L, 1);
   if (!o) return ty_throw(L, "from_ffi: out of memory");
   if (ty_from_memory(ctx, (void *)address, (size_t)n, &m, drop, o, &h->t) != TY_OK) { drop(o); return ty_raise(L, ctx); }
-  h->t->storage->exposed = true;
   return 1;
 }
 

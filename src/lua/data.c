@@ -321,7 +321,7 @@ static ty_status batch_give(lua_State *L, ty_ctx *ctx, const ty_source *s, batch
         memcpy(ty_data(b->t[k]), b->b.to[k], n);
       } else {
         TY_TRY(ty_from_memory(ctx, b->b.to[k], n, &whole, free, b->b.to[k], &b->t[k]));
-        b->b.made[k] = false;
+        b->t[k]->storage->exposed = b->b.made[k] = false;
       }
     }
     h[k]->t = b->t[k];

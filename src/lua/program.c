@@ -232,8 +232,7 @@ static int program_hooked(lua_State *L) {
 
 /* (tensor): whether its memory can be written to without a new version: by an FFI pointer, or by a foreign owner */
 static int program_exposed(lua_State *L) {
-  const ty_storage *s = ty_check(L, 1, "compile", "argument 1")->storage;
-  lua_pushboolean(L, s->exposed || s->drop);
+  lua_pushboolean(L, ty_check(L, 1, "compile", "argument 1")->storage->exposed);
   return 1;
 }
 
