@@ -36,5 +36,7 @@ static inline bool ty_writes(const ty_recording *r, const step *k, int store) {
 
 /* Whether the result depends on operand i. */
 static inline bool ty_reads(const ty_op *op, int i) { return i > 0 || (op->id != TY_OP_fill && op->id != TY_OP_copy); }
-int ty_maker_of(const ty_recording *r, int v, int before);   /* fuse_reorder.c */
+/* fuse_reorder.c; ty_maker_of goes by r->writes, which ty_find_writes makes: after each change of steps */
+ty_status ty_find_writes(ty_ctx *ctx, ty_recording *r);
+int ty_maker_of(const ty_recording *r, int v, int before);
 #endif

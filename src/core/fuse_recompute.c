@@ -7,13 +7,55 @@
 
 #define DEEP 8             /* most steps that are done again for one value */
 
-typedef struct { ty_recording *r; int *writer, *at; } finder;    /* by store: its only writer, -1: none, -2: several; by step: its group */
+/* Steps by store, each once, in order: those of store s are step[first[s]] .. step[first[s + 1] - 1]. */
+typedef struct { int *first, *step; } uses;
+/* writer: by store, its only writer, -1: none, -2: several; at: by step, its group. repeats: by step, the groups that do it again, a list
+ * in `group` and `next` that begins there; -1: its end. seen: by group, the last search that came to it. */
+typedef struct {
+  ty_recording *r;
+  int *writer, *at, *repeats, *group, *next, *seen;
+  int nrepeat, room[2], searches;
+  uses reads, writes;
+} finder;
 
-static bool touches(const ty_recording *r, const group *g, int store) {
-  for (int i = 0; i < g->nstep; i++) {
-    const step *k = &r->step[g->step[i]];
-    for (int j = 0; j < k->call.nin; j++)
-      if (k->vin[j] >= 0 && ty_reads(k->call.op, j) && r->value[k->vin[j]].store == store) return true;
+static bool uses_store(const ty_recording *r, const step *k, int j, bool writes, int *store) {
+  const int v = j < k->call.nin ? k->vin[j] : k->vout[j - k->call.nin];
+  if (v < 0) return false;
+  *store = r->value[v].store;
+  return j >= k->call.nin ? writes : writes ? ty_mutates(&k->call, j) : ty_reads(k->call.op, j);
+}
+static bool find_uses(const ty_recording *r, bool writes, uses *u) {
+  int n = 0, store;
+  u->first = ty_malloc(sizeof(int) * (size_t)(r->nstore + 2));
+  if (!u->first) return false;
+  memset(u->first, 0, sizeof(int) * (size_t)(r->nstore + 2));
+  for (int pass = 0; pass < 2; pass++) {                 /* first counts, one place further; then fills, which moves each first to its end */
+    for (int i = 0; i < r->nstep; i++) {
+      const step *k = &r->step[i];
+      for (int j = 0; j < k->call.nin + TY_MAXOUT; j++) {
+        if (!uses_store(r, k, j, writes, &store)) continue;
+        bool known = false;
+        for (int e = 0, other; e < j && !known; e++) known = uses_store(r, k, e, writes, &other) && other == store;
+        if (known) continue;
+        if (pass) u->step[u->first[store + 1]++] = i;
+        else u->first[store + 2]++;
+      }
+    }
+    if (pass) break;
+    for (int i = 1; i < r->nstore + 2; i++) u->first[i] += u->first[i - 1];
+    n = u->first[r->nstore + 1];
+    if (!(u->step = ty_malloc(sizeof(int) * (size_t)(n + 1)))) return false;
+  }
+  return true;
+}
+
+/* Whether a group reads the store. */
+static bool touches(const finder *f, int to, int store) {
+  const group *g = &f->r->group[to];
+  for (int i = f->reads.first[store]; i < f->reads.first[store + 1]; i++) {
+    const int q = f->reads.step[i];
+    if (f->at[q] == to) return true;
+    for (int k = 0; k < g->nagain; k++) if (g->step[k] == q) return true;
   }
   return false;
 }
@@ -27,8 +69,8 @@ static bool cheap(const step *k) {
 }
 
 static bool written_between(const finder *f, int store, int after, int last_group) {
-  for (int i = after + 1; i < f->r->nstep; i++)
-    if (f->at[i] <= last_group && ty_writes(f->r, &f->r->step[i], store)) return true;
+  for (int i = f->writes.first[store]; i < f->writes.first[store + 1]; i++)
+    if (f->writes.step[i] > after && f->at[f->writes.step[i]] <= last_group) return true;
   return false;
 }
 
@@ -58,15 +100,16 @@ static bool collect(const finder *f, int w, int to, int *list, int *n, int *more
       if (f->writer[s] < 0 || f->writer[s] >= w || !ty_same_elements(r, r->step[f->writer[s]].vout[0], k->vin[j]) ||
           !collect(f, f->writer[s], to, list, n, more))
         return false;
-    } else if (!touches(r, g, s) && ty_numel(&r->value[k->vin[j]].like) == numel) ++*more;
+    } else if (!touches(f, to, s) && ty_numel(&r->value[k->vin[j]].like) == numel) ++*more;
   }
   return true;
 }
 
-static bool add(ty_recording *r, int to, const int *list, int n) {
-  group *g = &r->group[to];
+static bool add(finder *f, int to, const int *list, int n) {
+  group *g = &f->r->group[to];
   int *steps = ty_malloc(sizeof(int) * (size_t)(g->nstep + n));
-  if (!steps) return false;
+  if (!steps || !ty_grow(&f->group, f->nrepeat + n, &f->room[0], sizeof(int)) ||
+      !ty_grow(&f->next, f->nrepeat + n, &f->room[1], sizeof(int))) { ty_free(steps); return false; }
   int again = 0, at = 0;
   for (int i = 0; i < g->nagain + n; i++) {              /* the steps of both lists, each once, in order */
     const int next = i < g->nagain ? g->step[i] : list[i - g->nagain];
@@ -76,6 +119,10 @@ static bool add(ty_recording *r, int to, const int *list, int n) {
     int k = again++;
     for (; k > 0 && steps[k - 1] > next; k--) steps[k] = steps[k - 1];
     steps[k] = next;
+    if (i < g->nagain) continue;
+    f->group[f->nrepeat] = to;
+    f->next[f->nrepeat] = f->repeats[next];
+    f->repeats[next] = f->nrepeat++;
   }
   at = again;
   for (int i = g->nagain; i < g->nstep; i++) steps[at++] = g->step[i];
@@ -86,30 +133,49 @@ static bool add(ty_recording *r, int to, const int *list, int n) {
   return true;
 }
 
-/* Whether every group that reads store s, apart from its writer's, can compute it. If so, these do from now on. */
-static bool try(const finder *f, int s, bool *ok) {
-  ty_recording *r = f->r;
+/* Whether group i, which reads store s, can compute it, by steps added to list. */
+static bool can(const finder *f, int s, int i, int *list, int *n) {
+  const ty_recording *r = f->r;
+  const group *g = &r->group[i];
   const int w = f->writer[s];
-  for (int pass = 0; pass < 2; pass++)
-    for (int i = 0; i < r->ngroup; i++) {
-      int list[DEEP], n = 0, more = 0;
-      group *g = &r->group[i];
-      if (i == f->at[w] || !touches(r, g, s)) continue;
-      if (!g->pointwise || i < f->at[w] || TY_FUSED_PER_STEP * (g->nstep + DEEP) > TY_FUSED_NODES) return false;
-      for (int k = g->nagain; k < g->nstep; k++) {
-        const step *q = &r->step[g->step[k]];
-        for (int j = 0; j < q->call.nin; j++)
-          if (q->vin[j] >= 0 && r->value[q->vin[j]].store == s && !ty_same_elements(r, q->vin[j], r->step[w].vout[0])) return false;
+  int more = 0;
+  if (!g->pointwise || i < f->at[w] || TY_FUSED_PER_STEP * (g->nstep + DEEP) > TY_FUSED_NODES) return false;
+  for (int k = f->reads.first[s]; k < f->reads.first[s + 1]; k++) {
+    const step *q = &r->step[f->reads.step[k]];
+    for (int j = 0; j < q->call.nin && f->at[f->reads.step[k]] == i; j++)
+      if (q->vin[j] >= 0 && r->value[q->vin[j]].store == s && !ty_same_elements(r, q->vin[j], r->step[w].vout[0])) return false;
+  }
+  return collect(f, w, i, list, n, &more) && more <= 1;
+}
+
+/* Whether every group that reads store s, apart from its writer's, can compute it. If so, these do from now on. */
+static bool try(finder *f, int s, bool *ok) {
+  const int home = f->at[f->writer[s]];
+  for (int pass = 0; pass < 2; pass++) {
+    f->searches++;
+    for (int k = f->reads.first[s]; k < f->reads.first[s + 1]; k++) {
+      const int q = f->reads.step[k];
+      for (int i = f->at[q], e = f->repeats[q]; ; i = f->group[e], e = f->next[e]) {   /* step q's group, and those that repeat it */
+        int list[DEEP], n = 0;
+        if (i != home && f->seen[i] != f->searches) {
+          f->seen[i] = f->searches;
+          if (!can(f, s, i, list, &n)) return false;
+          if (pass && !add(f, i, list, n)) return *ok = false;
+        }
+        if (e < 0) break;
       }
-      if (!collect(f, w, i, list, &n, &more) || more > 1) return false;
-      if (pass && !add(r, i, list, n)) { *ok = false; return false; }
     }
+  }
   return true;
 }
 
 ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r) {
-  finder f = {.r = r, .writer = ty_malloc(sizeof(int) * (size_t)(r->nstore + 1)), .at = ty_malloc(sizeof(int) * (size_t)(r->nstep + 1))};
-  bool ok = f.writer && f.at;
+  const size_t stores = sizeof(int) * (size_t)(r->nstore + 1), steps = sizeof(int) * (size_t)(r->nstep + 1);
+  finder f = {.r = r, .writer = ty_malloc(stores), .at = ty_malloc(steps), .repeats = ty_malloc(steps),
+    .seen = ty_malloc(sizeof(int) * (size_t)(r->ngroup + 1))};
+  bool ok = f.writer && f.at && f.repeats && f.seen && find_uses(r, false, &f.reads) && find_uses(r, true, &f.writes);
+  for (int i = 0; i < r->nstep && ok; i++) f.repeats[i] = -1;
+  for (int i = 0; i < r->ngroup && ok; i++) f.seen[i] = 0;
   for (int i = 0; i < r->nstore && ok; i++) f.writer[i] = -1;
   for (int i = 0; i < r->ngroup && ok; i++)
     for (int k = 0; k < r->group[i].nstep; k++) {
@@ -126,16 +192,10 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r) {
     if (!st->internal || st->pinned || st->unwritten || f.writer[s] < 0) continue;
     const step *w = &r->step[f.writer[s]];
     if (w->call.op->nout != 1 || !r->group[f.at[f.writer[s]]].pointwise) continue;
-    bool carried = false;                  /* read before it is written */
-    for (int j = 0; j < w->call.nin; j++)
-      carried = carried || (w->vin[j] >= 0 && r->value[w->vin[j]].store == s && ty_reads(w->call.op, j));
-    for (int i = 0; i < f.writer[s] && !carried; i++) {
-      const group one = {.step = (int[]){i}, .nstep = 1};
-      carried = touches(r, &one, s);
-    }
-    if (!carried && try(&f, s, &ok)) st->unwritten = true;
+    const bool read = f.reads.first[s] < f.reads.first[s + 1], carried = read && f.reads.step[f.reads.first[s]] <= f.writer[s];
+    if (!carried && try(&f, s, &ok)) st->unwritten = true;           /* carried: read before it is written */
   }
-  ty_free(f.writer);
-  ty_free(f.at);
+  int *const made[] = {f.writer, f.at, f.repeats, f.seen, f.group, f.next, f.reads.first, f.reads.step, f.writes.first, f.writes.step};
+  for (int i = 0; i < (int)(sizeof made / sizeof *made); i++) ty_free(made[i]);
   return ok ? TY_OK : ty_program_no_memory(ctx);
 }

@@ -6,15 +6,26 @@
 #include <string.h>
 #include "fuse.h"
 
+static void wrote(ty_recording *r, int v, int at) {
+  int *first = &r->writes[r->value[v].store].first, *second = &r->writes[r->value[v].store].second;
+  if (*first < 0) *first = at;
+  else if (*first != at && *second < 0) *second = at;
+}
+ty_status ty_find_writes(ty_ctx *ctx, ty_recording *r) {
+  if (!r->writes && !(r->writes = ty_malloc(sizeof *r->writes * (size_t)(r->nstore + 1)))) return ty_program_no_memory(ctx);
+  for (int i = 0; i < r->nstore; i++) r->writes[i].first = r->writes[i].second = -1;
+  for (int i = 0; i < r->nstep; i++) {
+    const step *k = &r->step[i];
+    for (int j = 0; j < TY_MAXOUT; j++) if (k->vout[j] >= 0) wrote(r, k->vout[j], i);
+    for (int j = 0; j < k->call.nin; j++) if (k->vin[j] >= 0 && ty_mutates(&k->call, j)) wrote(r, k->vin[j], i);
+  }
+  return TY_OK;
+}
+
 /* The only step before `before` that writes v's store, or -1. */
 int ty_maker_of(const ty_recording *r, int v, int before) {
-  int found = -1;
-  for (int i = 0; i < before; i++) {
-    if (!ty_writes(r, &r->step[i], r->value[v].store)) continue;
-    if (found >= 0) return -1;
-    found = i;
-  }
-  return found;
+  const int s = r->value[v].store, first = r->writes[s].first, second = r->writes[s].second;
+  return first < before && (second < 0 || second >= before) ? first : -1;
 }
 
 static int reads_of(const ty_recording *r, const step *k, int store) {
@@ -41,25 +52,25 @@ static bool same_layout(const ty_tensor *a, const ty_tensor *b) {
 
 /* If step `at` is relu_backward(max_pool2d_backward(g, places), y), where pooled, places = max_pool2d_indices(y), it becomes
    max_pool2d_backward(relu_backward(g, pooled), places). */
-static void relu_before_pool(ty_recording *r, int at) {
+static bool relu_before_pool(ty_recording *r, int at) {
   step *relu = &r->step[at];
-  if (relu->call.op->id != TY_OP_relu_backward || relu->vin[0] < 0 || relu->vin[1] < 0) return;
+  if (relu->call.op->id != TY_OP_relu_backward || relu->vin[0] < 0 || relu->vin[1] < 0) return false;
   const int spread = relu->vin[0], y = relu->vin[1], result = relu->vout[0], back = ty_maker_of(r, spread, at);
   store *st = &r->store[r->value[spread].store];
-  if (back < 0 || r->step[back].call.op->id != TY_OP_max_pool2d_backward || r->step[back].vout[0] != spread) return;
+  if (back < 0 || r->step[back].call.op->id != TY_OP_max_pool2d_backward || r->step[back].vout[0] != spread) return false;
   step *pool = &r->step[back];
   const int g = pool->vin[0], places = pool->vin[1], forward = places < 0 ? -1 : ty_maker_of(r, places, back);
   if (g < 0 || forward < 0 || r->step[forward].call.op->id != TY_OP_max_pool2d_indices ||
       r->step[forward].vin[0] != y || r->step[forward].vout[1] != places)
-    return;
+    return false;
   const int pooled = r->step[forward].vout[0];
-  if (pooled < 0 || written_between(r, pooled, forward, at) || written_between(r, y, forward, at)) return;
+  if (pooled < 0 || written_between(r, pooled, forward, at) || written_between(r, y, forward, at)) return false;
   const ty_tensor *small = &r->value[pooled].like;
   value *v = &r->value[spread];
   if (!st->internal || st->visible || st->value != spread || v->next >= 0 || readers(r, v->store) != 1 ||
       r->value[result].store == v->store)
-    return;
-  if (!same_layout(&v->like, &r->value[result].like) || !ty_is_dense(small) || small->dtype != v->like.dtype) return;
+    return false;
+  if (!same_layout(&v->like, &r->value[result].like) || !ty_is_dense(small) || small->dtype != v->like.dtype) return false;
   v->like.ndim = small->ndim;
   v->like.offset = 0;
   memcpy(v->like.shape, small->shape, sizeof small->shape);
@@ -73,6 +84,7 @@ static void relu_before_pool(ty_recording *r, int at) {
   const step first = *relu;
   *relu = *pool;
   *pool = first;
+  return true;
 }
 
 /* If step `at` multiplies a value by 1, as at backward's begin, readers of the product read the value instead. */
@@ -149,11 +161,13 @@ static ty_status give_in_place(ty_ctx *ctx, ty_recording *r, int at, bool *gone)
 }
 
 ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r) {
+  TY_TRY(ty_find_writes(ctx, r));
   for (int i = 0; i < r->nstep; i++) {
     bool gone;
-    relu_before_pool(r, i);
+    if (relu_before_pool(r, i)) TY_TRY(ty_find_writes(ctx, r));
     skip_one(r, i);
     TY_TRY(give_in_place(ctx, r, i, &gone));
+    if (gone) TY_TRY(ty_find_writes(ctx, r));
     i -= gone;
   }
   return TY_OK;

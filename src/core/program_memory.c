@@ -81,7 +81,7 @@ static ty_status share_idle(ty_ctx *ctx, ty_recording *r) {
   return TY_OK;
 }
 
-typedef struct { ty_tensor *t; bool free, used; } buffer;
+typedef struct { ty_tensor *t; bool used; } buffer;
 
 /* The shared blocks of the program's other recordings; without those on other streams, which may run at the same time. */
 static ty_status blocks_of_others(ty_ctx *ctx, const ty_recording *r, buffer **pool, int *n, int *room) {
@@ -91,47 +91,65 @@ static ty_status blocks_of_others(ty_ctx *ctx, const ty_recording *r, buffer **p
       for (int j = 0; j < *n && !known; j++) known = (*pool)[j].t == o->block[i];
       if (known) continue;
       if (!ty_grow(pool, *n + 1, room, sizeof **pool)) return ty_program_no_memory(ctx);
-      (*pool)[(*n)++] = (buffer){ty_retain(o->block[i]), true, false};
+      (*pool)[(*n)++] = (buffer){.t = ty_retain(o->block[i])};
     }
   return TY_OK;
+}
+
+/* The free buffer that fits n bytes best, or -1. idle: the free ones' numbers. */
+static int best_fit(const buffer *pool, const int *idle, int nidle, const ty_backend *b, size_t n) {
+  int best = -1;
+  for (int j = 0; j < nidle; j++) {
+    const ty_storage *s = pool[idle[j]].t->storage;
+    if (s->backend != b || s->nbytes < n || s->nbytes > 2 * n + 4096) continue;
+    const size_t least = best < 0 ? 0 : pool[best].t->storage->nbytes;
+    if (best < 0 || s->nbytes < least || (s->nbytes == least && idle[j] < best)) best = idle[j];
+  }
+  return best;
 }
 
 /* Memory for the stores that end within the run: in the order of the steps, blocks whose store has ended are reused. */
 static ty_status share(ty_ctx *ctx, ty_recording *r) {
   buffer *pool = NULL;
-  int n = 0, room = 0;
+  int n = 0, room = 0, *idle = NULL, nidle = 0, idle_room = 0;
   ty_status s = blocks_of_others(ctx, r, &pool, &n, &room);
-  int *order = ty_malloc(sizeof(int) * (size_t)TY_MAX(r->nstore, 1)), *holds = ty_malloc(sizeof(int) * (size_t)TY_MAX(r->nstore, 1));
-  if (s == TY_OK && (!order || !holds)) s = ty_program_no_memory(ctx);
-  int count = 0;
-  for (int i = 0; i < r->nstore && s == TY_OK; i++) {     /* ordered by first use */
-    if (!r->store[i].internal || apart(&r->store[i]) || is_idle(&r->store[i]) || nowhere(&r->store[i])) continue;
-    int k = count++;
-    for (; k > 0 && r->store[order[k - 1]].first > r->store[i].first; k--) order[k] = order[k - 1];
-    order[k] = i;
+  /* stores by the group that uses them first, and last: lists that begin at a group and go on at a store; by store, the buffer it has */
+  const size_t groups = (size_t)r->ngroup + 1, stores = (size_t)r->nstore + 1;
+  int *begin = ty_malloc(sizeof(int) * groups), *end = ty_malloc(sizeof(int) * groups), *begins = ty_malloc(sizeof(int) * stores),
+    *ends = ty_malloc(sizeof(int) * stores), *holds = ty_malloc(sizeof(int) * stores);
+  if (s == TY_OK && !(begin && end && begins && ends && holds && ty_grow(&idle, n + 1, &idle_room, sizeof(int))))
+    s = ty_program_no_memory(ctx);
+  for (size_t i = 0; i < groups && s == TY_OK; i++) begin[i] = end[i] = -1;
+  for (int i = r->nstore - 1; i >= 0 && s == TY_OK; i--) {
+    const store *st = &r->store[i];
+    if (!st->internal || apart(st) || is_idle(st) || nowhere(st)) continue;
+    begins[i] = begin[st->first];
+    begin[st->first] = i;
+    if (st->last < st->first || st->last > r->ngroup) continue;            /* no step uses it */
+    ends[i] = end[st->last];
+    end[st->last] = i;
   }
-  for (int k = 0; k < count && s == TY_OK; k++) {
-    store *st = &r->store[order[k]];
-    for (int j = 0; j < k; j++)
-      if (holds[j] >= 0 && r->store[order[j]].last < st->first) { pool[holds[j]].free = true; holds[j] = -1; }
-    int best = -1;
-    for (int j = 0; j < n; j++) {
-      const size_t have = pool[j].t->storage->nbytes;
-      if (pool[j].free && pool[j].t->storage->backend == st->backend && have >= st->nbytes &&
-          have <= 2 * st->nbytes + 4096 && (best < 0 || have < pool[best].t->storage->nbytes))
-        best = j;
+  for (; nidle < n && s == TY_OK; nidle++) idle[nidle] = nidle;
+  for (int g = 0; g <= r->ngroup && s == TY_OK; g++) {
+    for (int i = g ? end[g - 1] : -1; i >= 0; i = ends[i]) idle[nidle++] = holds[i];
+    for (int i = begin[g]; i >= 0 && s == TY_OK; i = begins[i]) {
+      store *st = &r->store[i];
+      int best = best_fit(pool, idle, nidle, st->backend, st->nbytes);
+      if (best < 0) {
+        if (!ty_grow(&pool, n + 1, &room, sizeof *pool) || !ty_grow(&idle, n + 1, &idle_room, sizeof(int))) {
+          s = ty_program_no_memory(ctx);
+          break;
+        }
+        s = block(ctx, st->backend, st->nbytes, &pool[n].t);
+        if (s != TY_OK) break;
+        best = n++;
+      } else for (int j = 0; j < nidle; j++) if (idle[j] == best) { idle[j] = idle[--nidle]; break; }
+      pool[best].used = true;
+      holds[i] = best;
+      if (st->last < g) idle[nidle++] = best;
+      if (!st->visible) st->memory = ty_retain(pool[best].t);
+      else s = ty_within(ctx, pool[best].t, st->nbytes, &st->memory);
     }
-    if (best < 0) {
-      if (!ty_grow(&pool, n + 1, &room, sizeof *pool)) { s = ty_program_no_memory(ctx); break; }
-      s = block(ctx, st->backend, st->nbytes, &pool[n].t);
-      if (s != TY_OK) break;
-      best = n++;
-    }
-    pool[best].free = false;
-    pool[best].used = true;
-    holds[k] = best;
-    if (!st->visible) st->memory = ty_retain(pool[best].t);
-    else s = ty_within(ctx, pool[best].t, st->nbytes, &st->memory);
   }
   for (int j = 0; j < n; j++) {
     const bool ours = pool[j].used && s == TY_OK && ty_grow(&r->block, r->nblock + 1, &r->block_room, sizeof *r->block);
@@ -139,9 +157,8 @@ static ty_status share(ty_ctx *ctx, ty_recording *r) {
     ty_release(pool[j].t);
   }
   if (s == TY_OK) s = share_idle(ctx, r);
-  ty_free(pool);
-  ty_free(order);
-  ty_free(holds);
+  void *const made[] = {pool, idle, begin, end, begins, ends, holds};
+  for (int i = 0; i < (int)(sizeof made / sizeof *made); i++) ty_free(made[i]);
   return s;
 }
 
@@ -241,6 +258,8 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   if (r->fuses) TY_TRY(ty_fuse_exchange(ctx, r));
   if (r->fuses) TY_TRY(ty_fuse_split(ctx, r));
   TY_TRY(ty_fuse_groups(ctx, r));
+  ty_free(r->writes);
+  r->writes = NULL;
   TY_TRY(ty_fuse_make(ctx, r));
   for (bool more = true; more;) {          /* placing one kernel's values may affect another that computes the same ones */
     more = false;
@@ -475,6 +494,7 @@ void ty_plan_free(ty_recording *r) {
   }
   for (int i = 0; i < r->nblock; i++) ty_release(r->block[i]);
   ty_free(r->block);
+  ty_free(r->writes);
   ty_free(r->input);
   ty_free(r->result);
   ty_free(r->own);
