@@ -9910,11 +9910,11 @@ function tycho.func.grad(fn, argnums, options) end
 ---@param options? table
 function tycho.func.grad_and_value(fn, argnums, options) end
 
---- `(fn, ..., {has_aux=false})` fn's results for these arguments, and last a function that takes a weight for each result and gives the arguments' gradients. has_aux: fn's first result, that function, then fn's further results, which have no gradients.
+--- `(fn, ..., {has_aux=false})` fn's results for these arguments, tensors or tables of tensors, and last a function that takes a weight for each result, of the same structure, and gives the arguments' gradients. has_aux: fn's first result, that function, then fn's further results, which have no gradients.
 ---@param fn any
 function tycho.func.vjp(fn, ...) end
 
---- `(fn, primals, tangents, {has_aux=false})` fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of directions of the same structure. has_aux: fn's further results follow, and have no derivative.
+--- `(fn, primals, tangents, {has_aux=false})` fn's result for a list of arguments, tensors or tables of tensors, and its derivative along a list of directions of the same structure; lists of them for several results. A result may be a table of tensors too. has_aux: fn's further results follow, and have no derivative.
 ---@param fn any
 ---@param primals any
 ---@param tangents any
@@ -9925,7 +9925,7 @@ function tycho.func.jvp(fn, primals, tangents, options) end
 ---@param fn any
 function tycho.func.linearize(fn, ...) end
 
---- `(fn, argnums=1, {has_aux=false, chunk_size=})` a function of fn's arguments that gives the Jacobian of fn's result with respect to argument argnums: a tensor; for a table of tensors a table alike; for a list of numbers as many. has_aux: fn's further results follow, and have no Jacobian. Rows are computed one by one, in the least memory, so chunk_size changes nothing.
+--- `(fn, argnums=1, {has_aux=false, chunk_size=})` a function of fn's arguments that gives the Jacobian of fn's result with respect to argument argnums: a tensor; for a table of tensors a table alike; for a list of numbers as many. For a result that is a table, such a table of Jacobians; for several results a list. has_aux: fn's further results follow, and have no Jacobian. Rows are computed one by one, in the least memory, so chunk_size changes nothing.
 ---@param fn any
 ---@param argnums? any
 ---@param options? table

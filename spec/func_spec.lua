@@ -196,6 +196,40 @@ describe("func", function()
     close(of_a[2][2][3], tycho.tensor({{0, 0, 0}, {0, 0, 2 * 2 * 3 * 2 ^ 2}}, {dtype = "float64"}), "of the one and the other", 1e-12)
   end)
 
+  it("derives functions whose results are tables", function()
+    local f64 = {dtype = "float64"}
+    local x, params = tycho.randn(4, 3, f64), {w = tycho.randn(3, 2, f64), b = tycho.randn(2, f64)}
+    local v = {w = tycho.randn(3, 2, f64), b = tycho.randn(2, f64)}
+    local function loss(p) return (x:matmul(p.w) + p.b):tanh():pow(2):sum() end
+    -- the Hessian times v, by forward over reverse, and by the gradient of a product
+    local g, along = func.jvp(func.grad(loss), {params}, {v})
+    local want = func.grad(function(p)
+      local own = func.grad(loss)(p)
+      return (own.w * v.w):sum() + (own.b * v.b):sum()
+    end)(params)
+    for k in pairs(params) do
+      close(g[k], func.grad(loss)(params)[k], "gradient", 1e-12)
+      close(along[k], want[k], "Hessian times v", 1e-10)
+    end
+    local one, two = tycho.tensor({1, 2}, f64), tycho.tensor({2, 2}, f64)
+    local y, pull = func.vjp(function(a) return {a * a, s = a:sin()} end, one)
+    close(y.s, one:sin(), "result", 0)
+    close(pull({two, s = two * 0}), one * 4, "vjp", 1e-12)
+    close(pull({two * 0, s = two}), one:cos() * 2, "vjp", 1e-12)
+    fails("vjp: a weight is needed for each tensor of the function's results", pull, {two})
+    local values, push = func.linearize(function(a) return {q = a * a} end, one)
+    close(values.q, one * one, "result", 0)
+    close(push(two).q, one * 4, "linearize", 1e-12)
+    for _, jacobian in ipairs {func.jacrev, func.jacfwd} do
+      local j, k = jacobian(function(a, b) return {p = a * b, s = {a:sum()}} end, {1, 2})(one, two)
+      close(j.p, two:diag(), "wrt 1", 1e-12)
+      close(k.p, one:diag(), "wrt 2", 1e-12)
+      close(j.s[1], two / 2, "sum", 1e-12)
+      close(k.s[1], two * 0, "sum", 0)
+    end
+    fails("hessian: the function must give one tensor, got 2", func.hessian(function(a) return {a:sum(), a:sum()} end), one)
+  end)
+
   it("tells what can't be derived", function()
     fails("a tensor of one element", func.grad(function(t) return t end), x)
     fails("argument 1 must be a floating tensor", func.grad(cube), 5)
@@ -208,7 +242,7 @@ describe("func", function()
     fails("hessian: unknown option 'has_aux'", func.hessian, cube, {has_aux = true})
     fails("hessian: argument 1 must be a floating tensor", func.hessian(cube), 5)
     fails("jacrev: argument 1 must be a function", func.jacrev, 3)
-    fails("vjp: result 1 of the function must be a tensor, got 5", func.vjp, function() return 5 end, x)
+    fails("vjp: the function's result 1 must be a floating tensor or a table of floating tensors, got 5", func.vjp, function() return 5 end, x)
   end)
 end)
 

@@ -164,26 +164,61 @@ local function aux_of(who, o)
   if type(has) ~= "boolean" then fail("%s: has_aux must be true or false, got %s", who, options.shown(has)) end
   return has
 end
--- vjp(fn, ..., {has_aux=false}): fn's results for these arguments, and last a function that takes a weight for each result and gives the
--- arguments' gradients. has_aux: fn's first result, that function, then fn's further results, which have no gradients.
+-- fn with its results, tensors or tables of tensors, as one flat list: the first result alone with has_aux; and structured(list), which
+-- gives a list for such results their structure: one value, or a list for several results (each: it gives them one by one), and aux(), fn's
+-- further results.
+local function flat_results(who, fn, has_aux)
+  local places, further
+  local function flat(...)
+    local out, list = options.pack(fn(...)), {}
+    places, further = {}, out
+    if out.n == 0 then fail("%s: the function must give tensors, got nothing", who) end
+    for k = 1, has_aux and 1 or out.n do
+      places[k] = each_tensor(who, k, out[k], function(x)
+        list[#list + 1] = x
+        return tree.place(#list)
+      end, "the function's result")
+    end
+    return unpack(list)
+  end
+  local function structured(list, each)
+    local out = {}
+    for k, place in ipairs(places) do out[k] = tree.fill(place, list) end
+    if each then return unpack(out) end
+    return #out > 1 and out or out[1]
+  end
+  return flat, structured, function(kept)
+    local out = {}
+    for k = 2, has_aux and further.n or 0 do out[k - 1] = kept and further[k] or bare_of(further[k]) end
+    return unpack(out, 1, has_aux and further.n - 1 or 0)
+  end
+end
+-- vjp(fn, ..., {has_aux=false}): fn's results for these arguments, tensors or tables of tensors, and last a function that takes a weight
+-- for each result, of the same structure, and gives the arguments' gradients. has_aux: fn's first result, that function, then fn's further
+-- results, which have no gradients.
 function func.vjp(fn, ...)
   options.expect("vjp", 1, fn, modes.callable(fn), "a function")
-  local args, numbers, results = options.pack(...), {}, {}
+  local args, numbers = options.pack(...), {}
   local has_aux = aux_of("vjp", args[args.n])
   if has_aux ~= nil then args.n = args.n - 1 end
   for n = 1, args.n do numbers[n] = n end
-  local out, pull, plain = derived("vjp", numbers, fn, args)
-  if has_aux then
-    if not core.is_tensor(out[1]) then fail("vjp: result 1 of the function must be a tensor, got %s", options.shown(out[1])) end
-    for k = 2, out.n do results[k - 1] = plain(out[k]) end
-    return plain(out[1]), function(weight) return unpack(pull({out[1]}, {weight})) end, unpack(results, 1, out.n - 1)
+  local flat, structured, aux = flat_results("vjp", fn, has_aux)
+  local out, pull, plain = derived("vjp", numbers, flat, args)
+  local bare = {}
+  for k = 1, out.n do bare[k] = plain(out[k]) end
+  local function pulled(...)
+    local weights, given = {}, {...}
+    for k, place in ipairs {structured(tree.place, true)} do tree.each_place(place, given[k], function(i, w) weights[i] = w end) end
+    for i = 1, out.n do
+      if weights[i] == nil and M.numel(out[i]) ~= 1 then
+        fail("vjp: a weight is needed for each tensor of the function's results; number %d, of shape %s, has none", i, tostring(out[i].shape))
+      end
+    end
+    return unpack(pull(out, weights))
   end
-  for k = 1, out.n do
-    local y = out[k]
-    if not core.is_tensor(y) then fail("vjp: result %d of the function must be a tensor, got %s", k, options.shown(y)) end
-    results[k] = plain(y)
-  end
-  results[#results + 1] = function(...) return unpack(pull(out, {...})) end
+  if has_aux then return structured(bare), pulled, aux(rawequal(plain(out[1]), out[1])) end
+  local results = {structured(bare, true)}
+  results[#results + 1] = pulled
   return unpack(results)
 end
 -- A list's tensors in one flat list, also those within tables; a function of these that calls fn with the original structure; whether one
@@ -214,36 +249,41 @@ local function in_a_row(who, fn, list, tensors)
   end
 end
 -- jvp(fn, primals, tangents, {has_aux=false}): fn's result for a list of arguments, tensors or tables of tensors, and its derivative along
--- a list of directions of the same structure. has_aux: fn's further results follow, and have no derivative.
+-- a list of directions of the same structure; lists of them for several results. A result may be a table of tensors too. has_aux: fn's
+-- further results follow, and have no derivative.
 function func.jvp(fn, primals, tangents, o)
   local records = core.is_grad_enabled()
   options.check("jvp", o or {}, {has_aux = true})
-  if aux_of("jvp", o) then
-    local further
-    local y, along = func.jvp(function(...)
-      further = options.pack(fn(...))
-      return (further[1])
-    end, primals, tangents)
-    for k = 2, y.requires_grad and 0 or further.n do further[k] = bare_of(further[k]) end
-    return y, along, unpack(further, 2, further.n)
+  options.expect("jvp", 1, fn, modes.callable(fn), "a function")
+  local has_aux = aux_of("jvp", o)
+  local flat, structured, aux = flat_results("jvp", fn, has_aux)
+  local outputs, push, row
+  if type(primals) ~= "table" or core.is_tensor(primals) then
+    outputs, push = functional._linearized("jvp", flat, primals, false, records)
+    row = tangents
+  else
+    local leaves, called, create, in_order = in_a_row("jvp", flat, primals, "argument 3 (tangents)")
+    if type(tangents) ~= "table" then
+      fail("jvp: argument 3 (tangents) must be a list of directions, one for each argument, got %s", options.shown(tangents))
+    end
+    row = in_order(tangents)
+    for _, x in ipairs(row) do create = create or x.requires_grad end
+    outputs, push = functional._linearized("jvp", called, leaves, records and create, records)
   end
-  if type(primals) ~= "table" or core.is_tensor(primals) then return functional.jvp(fn, primals, tangents, nil, records) end
-  local leaves, called, create, in_order = in_a_row("jvp", fn, primals, "argument 3 (tangents)")
-  if type(tangents) ~= "table" then
-    fail("jvp: argument 3 (tangents) must be a list of directions, one for each argument, got %s", options.shown(tangents))
-  end
-  local row = in_order(tangents)
-  for _, x in ipairs(row) do create = create or x.requires_grad end
-  return functional.jvp(called, leaves, row, {create_graph = records and create}, records)
+  local y, along = structured(outputs), structured(push(row))
+  if not has_aux then return y, along end
+  return y, along, aux(outputs[1].requires_grad)
 end
 -- linearize(fn, ...): fn's results for these arguments, tensors or tables of tensors, and last a function that takes a direction for each
 -- argument and gives the results' derivatives along them: jvp for many directions at one point, for which fn is called once.
 function func.linearize(fn, ...)
   local records = core.is_grad_enabled()
-  local leaves, called, create, in_order = in_a_row("linearize", fn, {...}, "the directions")
+  local flat, structured = flat_results("linearize", fn)
+  local leaves, called, create, in_order = in_a_row("linearize", flat, {...}, "the directions")
   local outputs, push = functional._linearized("linearize", called, leaves, records and create, records)
-  outputs[#outputs + 1] = function(...) return unpack(push(in_order {...})) end
-  return unpack(outputs)
+  local results = {structured(outputs, true)}
+  results[#results + 1] = function(...) return structured(push(in_order {...}), true) end
+  return unpack(results)
 end
 -- A function of fn's arguments that calls derive(f, leaves), with f a function of flat tensors, and rebuilds the result for each argument
 -- in argnums by shaped(place, list). With has_aux fn's results from the second on follow.
@@ -252,7 +292,8 @@ local function derivatives(who, fn, known, derive, shaped, argnums, o)
   options.expect(who, 1, fn, modes.callable(fn), "a function")
   numbers, o = numbers_of(who, argnums, o, known)
   return function(...)
-    local args, leaves, places, create, further = options.pack(...), {}, {}, false, nil
+    local args, leaves, places, create = options.pack(...), {}, {}, false
+    local flat, structured, aux = flat_results(who, fn, o.has_aux)
     for k, n in ipairs(numbers) do
       places[k] = each_tensor(who, n, args[n], function(x)
         create = create or x.requires_grad
@@ -260,21 +301,27 @@ local function derivatives(who, fn, known, derive, shaped, argnums, o)
         return tree.place(#leaves)
       end)
     end
+    local count
     local list = derive(function(...)
       local with, at = {unpack(args, 1, args.n)}, {...}
       for k, n in ipairs(numbers) do with[n] = tree.fill(places[k], at) end
-      if not o.has_aux then return fn(unpack(with, 1, args.n)) end
-      further = options.pack(fn(unpack(with, 1, args.n)))
-      return (further[1])
+      local y = {flat(unpack(with, 1, args.n))}
+      count = #y
+      if who == "hessian" and count > 1 then fail("hessian: the function must give one tensor, got %d", count) end
+      return unpack(y)
     end, leaves, {create_graph = create}, core.is_grad_enabled())
-    local out, count = {}, #numbers
-    for k in ipairs(numbers) do out[k] = shaped(places[k], list, places) end
-    for k = 2, further and further.n or 0 do out[count + k - 1] = create and further[k] or bare_of(further[k]) end
-    return unpack(out, 1, count + (further and further.n - 1 or 0))
+    local out = {}
+    for k, place in ipairs(places) do
+      out[k] = structured(function(i) return shaped(place, count > 1 and list[i] or list, places) end)
+    end
+    local further = options.pack(aux(create))
+    for k = 1, further.n do out[#numbers + k] = further[k] end
+    return unpack(out, 1, #numbers + further.n)
   end
 end
 -- jacrev(fn, argnums=1, {has_aux=false, chunk_size=}): a function of fn's arguments that gives the Jacobian of fn's result with respect to
--- argument argnums: a tensor; for a table of tensors a table alike; for a list of numbers as many. has_aux: fn's further results follow,
+-- argument argnums: a tensor; for a table of tensors a table alike; for a list of numbers as many. For a result that is a table, such a
+-- table of Jacobians; for several results a list. has_aux: fn's further results follow,
 -- and have no Jacobian. Rows are computed one by one, in the least memory, so chunk_size changes nothing.
 function func.jacrev(fn, ...) return derivatives("jacrev", fn, OF_JACOBIAN, functional.jacobian, tree.fill, ...) end
 -- jacfwd(fn, argnums=1, {has_aux=false, chunk_size=, randomness=}): as jacrev, and computed the same way.

@@ -29,7 +29,7 @@ static bool find_uses(const ty_recording *r, bool writes, uses *u) {
   u->first = ty_malloc(sizeof(int) * (size_t)(r->nstore + 2));
   if (!u->first) return false;
   memset(u->first, 0, sizeof(int) * (size_t)(r->nstore + 2));
-  for (int pass = 0; pass < 2; pass++) {                 /* first counts, one place further; then fills, which moves each first to its end */
+  for (int pass = 0; pass < 2; pass++) {   /* first counts, one place further; then fills, which moves each first to its end */
     for (int i = 0; i < r->nstep; i++) {
       const step *k = &r->step[i];
       for (int j = 0; j < k->call.nin + TY_MAXOUT; j++) {

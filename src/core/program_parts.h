@@ -132,7 +132,7 @@ struct ty_recording {
   bool fuses;
   bool gpu, moved;         /* gpu: some steps are on a GPU; moved: addresses or numbers in its graph have changed */
   bool captured;           /* it has such a graph */
-  struct { int first, second; } *writes;       /* while it is planned, by store: the first two steps that write it, or -1 (fuse_reorder.c) */
+  struct { int first, second; } *writes;   /* while it is planned, by store: the first two steps that write it, or -1 (fuse_reorder.c) */
   int home;                /* that GPU; steps on the CPU exchange no data with it */
   uint64_t begun;          /* the first storage id of its call */
   bool follows;            /* some values have grad_of */
