@@ -383,6 +383,7 @@ describe("mistakes", function()
     fails("argmax: dim 5 is out of range for shape 3x2", x.argmax, x, 5)
     fails("tycho has no 'solve': use linalg.solve", function() return tycho.solve end)
     fails("a tensor has no 'resize_': use reshape, view or new_empty", function() return x.resize_ end)
+    fails("a tensor has no 'short': whole numbers are uint8, int32 or int64", function() return x.short end)
   end)
 
   it("numbers where masks, labels, matrices, counts or parameters of distributions belong", function()

@@ -141,12 +141,14 @@ local composed = require "tycho.optim.composed"
 optim.Optimizer = {}
 -- A user's own optimizer: local Lion = optim.Optimizer:extend("Lion", {lr = 1e-4, beta = 0.9}), with two methods. Lion:new_state(p, group,
 -- s) puts a parameter's state, tensors and numbers, into s at its first step. Lion:rule(group, p, grad, s, t, write) computes the new
--- values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1. Then
--- Lion(net:parameters(), {lr = 1e-3}). A method Lion:init(params, options), if there is one, is called when self has its groups (so
--- Optimizer.init(self, ...), which PyTorch's classes call, does nothing): an optimizer around another makes the inner one there, self.base
--- = optim.SGD(self.param_groups), whose groups are the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters
--- and compiled steps work with it. optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the
--- class's as optim.SGD.step(self).
+-- values of the parameter and its state by ops, and calls write(tensor, new value) for each; t counts steps from 1: a float64 tensor
+-- without dims, on the parameters' device, for arithmetic; for what Lua decides, count in the state: s.k = (s.k or 0) + 1. The defaults
+-- list all options. Then Lion(net:parameters(), {lr = 1e-3}). A rate that changes while a compiled step runs must be a tensor on that
+-- device, {lr = tycho.tensor(1e-3, {device = "cuda"})}, which schedulers write to: as a number each value is recorded anew. A method
+-- Lion:init(params, options), if there is one, is called when self has its groups (so Optimizer.init(self, ...), which PyTorch's classes
+-- call, does nothing): an optimizer around another makes the inner one there, self.base = optim.SGD(self.param_groups), whose groups are
+-- the same tables. Groups, zero_grad, state dicts, schedulers, GradScaler, float32 masters and compiled steps work with it.
+-- optim.SGD:extend and so on begin as that class instead: their methods may be replaced, and call the class's as optim.SGD.step(self).
 function optim.Optimizer:extend(name, defaults) -- luacheck: no self
   local class, made = composed(name, extended(name, {lr = 1e-3, maximize = false, master_weights = false}, defaults), true)
   class.hands_out = true                 -- a user's rule may keep a gradient
