@@ -198,9 +198,9 @@ describe("func", function()
 
   it("derives functions whose results are tables", function()
     local f64 = {dtype = "float64"}
-    local x, params = tycho.randn(4, 3, f64), {w = tycho.randn(3, 2, f64), b = tycho.randn(2, f64)}
+    local data, params = tycho.randn(4, 3, f64), {w = tycho.randn(3, 2, f64), b = tycho.randn(2, f64)}
     local v = {w = tycho.randn(3, 2, f64), b = tycho.randn(2, f64)}
-    local function loss(p) return (x:matmul(p.w) + p.b):tanh():pow(2):sum() end
+    local function loss(p) return (data:matmul(p.w) + p.b):tanh():pow(2):sum() end
     -- the Hessian times v, by forward over reverse, and by the gradient of a product
     local g, along = func.jvp(func.grad(loss), {params}, {v})
     local want = func.grad(function(p)
@@ -242,7 +242,8 @@ describe("func", function()
     fails("hessian: unknown option 'has_aux'", func.hessian, cube, {has_aux = true})
     fails("hessian: argument 1 must be a floating tensor", func.hessian(cube), 5)
     fails("jacrev: argument 1 must be a function", func.jacrev, 3)
-    fails("vjp: the function's result 1 must be a floating tensor or a table of floating tensors, got 5", func.vjp, function() return 5 end, x)
+    local must = "must be a floating tensor or a table of floating tensors, got 5"
+    fails("vjp: the function's result 1 " .. must, func.vjp, function() return 5 end, x)
   end)
 end)
 

@@ -211,7 +211,8 @@ function func.vjp(fn, ...)
     for k, place in ipairs {structured(tree.place, true)} do tree.each_place(place, given[k], function(i, w) weights[i] = w end) end
     for i = 1, out.n do
       if weights[i] == nil and M.numel(out[i]) ~= 1 then
-        fail("vjp: a weight is needed for each tensor of the function's results; number %d, of shape %s, has none", i, tostring(out[i].shape))
+        fail("vjp: a weight is needed for each tensor of the function's results; number %d, of shape %s, has none", i,
+          tostring(out[i].shape))
       end
     end
     return unpack(pull(out, weights))
