@@ -517,6 +517,27 @@ describe("compiled functions", function()
     end
   end)
 
+  it("are recorded ever more rarely where there are more shapes than they keep, and again once one shape stays", function()
+    local program = require("tycho.core").program
+    local made, new = 0, program.new
+    program.new = function(...) made = made + 1 return new(...) end
+    local f = tycho.compile(function(x) return (x * 2 + 1):sum() end, {max_variants = 2})
+    local function call(n)
+      local x = tycho.randn(n)
+      helper.close(f(x), (x * 2 + 1):sum())
+    end
+    local ok, err = pcall(function()
+      for i = 1, 400 do call(i % 20 + 1) end
+      assert.is_true(made <= 8, made .. " of 400 calls were recorded")
+      for _ = 1, 300 do call(50) end
+    end)
+    program.new = new
+    if not ok then error(err, 0) end
+    local now
+    for _, way in ipairs(f:report()) do now = now or way.compiled and way.calls > 30 end
+    assert.is_true(now)
+  end)
+
   it("aren't asked by their arguments alone where a scheduler steps within", function()
     local p = nn.Parameter(tycho.ones(2))
     local opt = tycho.optim.SGD({p}, {lr = 1})

@@ -388,6 +388,9 @@ local function trusted(v, way, args)
   return results
 end
 
+-- The variant that the arguments fit, a new one if there is none; or nil and why. Where there are too many, a new one takes the place of
+-- the one unused for longest, but only now and then: recording what is soon replaced costs more than it gains.
+local RARELY = 1024          -- calls that fit no variant, at most, between two that replace one
 local function variant_for(self, args)
   for i, v in ipairs(self.variants) do
     if fits(self, v, args) then
@@ -395,18 +398,25 @@ local function variant_for(self, args)
         table.remove(self.variants, i)
         table.insert(self.variants, 1, v)
       end
+      if v.calls == 32 then self.pause, self.left = 1, 0 end                 -- it was worth its record
       return v
     end
   end
   if #self.variants >= self.max_variants then
-    self.why = ("there are more than %d variants: arguments' shapes, dtypes or plain values, or modules' modes, differ from \z
+    local why = ("there are more than %d variants: arguments' shapes, dtypes or plain values, or modules' modes, differ from \z
       call to call ({max_variants=} sets the limit)"):format(self.max_variants)
     for i = 1, args.n do                   -- such a leaf is compared by identity, as parameters are
       if core.is_tensor(args[i]) and args[i].requires_grad and not rawequal(args[i], self.variants[1].args[i]) then
-        self.why = ("argument %d requires a gradient, and is a different tensor in each call"):format(i)
+        why = ("argument %d requires a gradient, and is a different tensor in each call"):format(i)
       end
     end
-    debug_print("%s", self.why)
+    if self.left > 0 then
+      self.left = self.left - 1
+      return nil, why
+    end
+    self.pause, self.why = math.min(2 * self.pause, RARELY), why
+    self.left = self.pause
+    debug_print("%s", why)
     table.remove(self.variants)
   end
   table.insert(self.variants, 1, new_variant(args))
@@ -418,7 +428,7 @@ Compiled.__index = Compiled
 
 local function new_compiled(fn, o)
   return setmetatable({fn = fn, guard = o.guard, max_variants = o.max_variants, fusion = o.fusion, steps = o.steps, variants = {},
-    refused = {}, trees = {}}, Compiled)     -- refused: counts of calls by the reason their arguments were refused
+    refused = {}, trees = {}, pause = 1, left = 0}, Compiled)     -- refused: counts of calls by the reason their arguments were refused
 end
 
 -- Calls a function whose arguments are tables of tensors, through another compiled function whose arguments are the tensors.
@@ -444,8 +454,8 @@ function Compiled.__call(self, ...)
     local text, flat = tables.apart(args, self.trees)
     if text then return of_leaves(self, args, text, flat) end
   end
-  local why = refused(self, args)
-  local v = not why and variant_for(self, args)
+  local why, v = refused(self, args), nil
+  if not why then v, why = variant_for(self, args) end
   if why then
     if not self.refused[why] then debug_print("not compiled: %s", why) end
     self.refused[why], self.why = (self.refused[why] or 0) + 1, why
