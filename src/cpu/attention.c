@@ -115,10 +115,7 @@ static room room_of(const job *j) {
 static void to_probabilities(const job *j, const place *t, int64_t a, double factor, char *row, char *acc, double *top, double *sum) {
   const int k = j->k;
   const int64_t n = seen(j, t->q0 + a, t->k0, t->nk);
-  double m = -INFINITY;
-  if (n) j->l->row[TY_OP_amax][k](&m, row, n);
-  m = scaled(j, m, factor);
-  m = m != m ? m : TY_MAX(m, *top);
+  const double m = TY_MAX(scaled(j, j->l->top[k](row, n), factor), *top);       /* of NaN, exp_sum makes NaN */
   const double shift = m == -INFINITY ? 0 : m, old = *top == -INFINITY ? 0 : exp(*top - shift);
   const double part = j->l->exp_sum[k](row, row, n, factor, shift);
   clear(j, row, n, t->nk);

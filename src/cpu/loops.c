@@ -446,6 +446,7 @@ const ty_loops PASTE(ty_loops_, TY_ISA) = {
   .position = {position_f32, position_f64, position_i64},
   .places = places,
   BOTH(masked),
+  BOTH(top),
   BOTH(softmax),
   BOTH(softmax_backward),
   BOTH(row_moments),

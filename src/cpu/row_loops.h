@@ -72,6 +72,20 @@ static double FN(total_square)(const T *x, int64_t n, T shift) {
 
 /* ---- attention's scores ---- */
 
+static double FN(top)(const void *x_, int64_t n) {
+  const T *x = x_;
+  T lane[LANES];
+  int64_t i = 0;
+  EACH_OF(LANES, j) lane[j] = -INFINITY;
+  for (; i + LANES <= n; i += LANES) EACH_OF(LANES, j) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  if (i < n) {
+    TAIL(T, last, x + i, n - i, -INFINITY);
+    EACH_OF(LANES, j) lane[j] = last[j] > lane[j] ? last[j] : lane[j];
+  }
+  HALVES(j, h, lane[j] = lane[j + h] > lane[j] ? lane[j + h] : lane[j])
+  return (double)lane[0];
+}
+
 static void FN(masked)(void *s_, const void *mask, bool flags, int64_t step, int64_t n, double scale) {
   T *restrict s = s_;
   const T *restrict added = mask, a = (T)scale;
@@ -141,10 +155,26 @@ static double FN(exp_sum)(void *o_, const void *x_, int64_t n, double a_, double
     SUM_LANES(sum, e);
     return (double)(T)sum;
   }
-  for (int64_t i = 0; i < n; i += 256) {
-    const int64_t w = TY_MIN(256, n - i);
-    for (int64_t j = i; j < i + w; j++) o[j] = FN(ty_exp_down)(a * x[j] - h);
-    sum += (double)FN(sum)(o + i, w);
+  for (int64_t i = 0; i < n;) {
+    const int64_t end = i + TY_MIN(256, n - i);
+    T e[LANES] = {0};
+    double part = 0;
+    for (; i + LANES <= end; i += LANES)
+      EACH_OF(LANES, j) {
+        const T v = FN(ty_exp_down)(a * x[i + j] - h);
+        o[i + j] = v;
+        e[j] += v;
+      }
+    if (i < end) {
+      TAIL(T, last, x + i, end - i, 0);
+      const int64_t rest = end - i;
+      EACH_OF(LANES, j) last[j] = j < rest ? FN(ty_exp_down)(a * last[j] - h) : 0;
+      EACH_OF(LANES, j) if (j < rest) o[i + j] = last[j];
+      EACH_OF(LANES, j) e[j] += last[j];
+      i = end;
+    }
+    SUM_LANES(part, e);
+    sum += (double)(T)part;
   }
   return sum;
 }
