@@ -117,7 +117,7 @@ static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
   }
   int64_t done = 1;
   for (int64_t left = f->m; left > 1;) {
-    const int r = ty_fourier_radix(left);
+    const int r = left % 8 == 0 ? 8 : ty_fourier_radix(left);
     l->pass[f->k](r, a[back], a[!back], b[back], b[!back], left / r, done * s, f->w, step * done);
     for (int i = 0; i < 2; i++) { char *t = a[i]; a[i] = b[i]; b[i] = t; }
     left /= r;

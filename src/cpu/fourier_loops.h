@@ -26,6 +26,7 @@ static void FN(pass)(int radix, const void *xr, const void *xi, void *yr, void *
     case 3: FN(by_width)(3, xr, xi, yr, yi, m, s, w, step); break;
     case 4: FN(by_width)(4, xr, xi, yr, yi, m, s, w, step); break;
     case 5: FN(by_width)(5, xr, xi, yr, yi, m, s, w, step); break;
+    case 8: FN(by_width)(8, xr, xi, yr, yi, m, s, w, step); break;
     case 7: FN(by_width)(7, xr, xi, yr, yi, m, s, w, step); break;
     case 11: FN(by_width)(11, xr, xi, yr, yi, m, s, w, step); break;
     case 13: FN(by_width)(13, xr, xi, yr, yi, m, s, w, step); break;

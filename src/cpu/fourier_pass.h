@@ -40,6 +40,17 @@ static void PASTE(any_, V)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_
     }
 }
 
+/* b = the four sums of a's elements from `at` on, `by` apart. */
+TY_INLINE void PASTE(four_sums_, V)(V *br, V *bi, const V *ar, const V *ai, int at, int by) {
+  const V er = ar[at] + ar[at + 2 * by], ei = ai[at] + ai[at + 2 * by], fr = ar[at] - ar[at + 2 * by], fi = ai[at] - ai[at + 2 * by];
+  const V gr = ar[at + by] + ar[at + 3 * by], gi = ai[at + by] + ai[at + 3 * by];
+  const V hr = ai[at + by] - ai[at + 3 * by], hi = ar[at + 3 * by] - ar[at + by];      /* times -i */
+  br[0] = er + gr; bi[0] = ei + gi;
+  br[1] = fr + hr; bi[1] = fi + hi;
+  br[2] = er - gr; bi[2] = ei - gi;
+  br[3] = fr - hr; bi[3] = fi - hi;
+}
+
 /* A pass of factor R, a constant where it is inlined, over elements of type V: T or a vector of it (fourier_loops.h). */
 TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
   for (int64_t p = 0; p < m; p++) {
@@ -54,13 +65,18 @@ TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *
       if (R == 2) {
         br[0] = ar[0] + ar[1]; bi[0] = ai[0] + ai[1];
         br[1] = ar[0] - ar[1]; bi[1] = ai[0] - ai[1];
-      } else if (R == 4) {
-        const V er = ar[0] + ar[2], ei = ai[0] + ai[2], fr = ar[0] - ar[2], fi = ai[0] - ai[2];
-        const V gr = ar[1] + ar[3], gi = ai[1] + ai[3], hr = ai[1] - ai[3], hi = ar[3] - ar[1];      /* h: times -i */
-        br[0] = er + gr; bi[0] = ei + gi;
-        br[1] = fr + hr; bi[1] = fi + hi;
-        br[2] = er - gr; bi[2] = ei - gi;
-        br[3] = fr - hr; bi[3] = fi - hi;
+      } else if (R == 4) PASTE(four_sums_, V)(br, bi, ar, ai, 0, 1);
+      else if (R == 8) {                   /* the sums of even elements, and of odd ones times e^(-pi i k / 4) */
+        const T c = (T)0.70710678118654752;
+        V er[4], ei[4], ur[4], ui[4];
+        PASTE(four_sums_, V)(er, ei, ar, ai, 0, 2);
+        PASTE(four_sums_, V)(ur, ui, ar, ai, 1, 2);
+        const V tr[4] = {ur[0], c * (ur[1] + ui[1]), ui[2], c * (ui[3] - ur[3])};
+        const V ti[4] = {ui[0], c * (ui[1] - ur[1]), -ur[2], -c * (ur[3] + ui[3])};
+        for (int k = 0; k < 4; k++) {
+          br[k] = er[k] + tr[k]; bi[k] = ei[k] + ti[k];
+          br[k + 4] = er[k] - tr[k]; bi[k + 4] = ei[k] - ti[k];
+        }
       } else {                             /* odd: elements k and R - k together give sums j and R - j */
         br[0] = ar[0]; bi[0] = ai[0];
         for (int k = 1; k <= R / 2; k++) { br[0] += ar[k] + ar[R - k]; bi[0] += ai[k] + ai[R - k]; }
