@@ -10771,7 +10771,7 @@ function tycho.nn.init.zeros_(x) end
 ---@param x any
 function tycho.nn.init.ones_(x) end
 
---- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: others are drawn again. An error unless std is above 0 and a below b.
+--- `(x, mean=0, std=1, a=-2, b=2, {generator=})` Normal numbers within a..b: others are drawn again. An error unless std is above 0 and a not above b.
 ---@param x any
 ---@param mean? any
 ---@param std? any

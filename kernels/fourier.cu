@@ -115,7 +115,7 @@ template <int R, class T> static __device__ __forceinline__ void butterfly(const
   }
 }
 
-/* Result i of m of a pass of any radix r: a plain sum. */
+/* Result i of a pass of any radix r, by a plain sum. */
 template <class T> static __device__ __forceinline__ void sum_at(int r, const pair<T> *x, pair<T> *y, int64_t left, int64_t done,
   int64_t i) {
   const int64_t m = left / r, rest = i / done, q = i - rest * done, p = rest / r;

@@ -95,6 +95,27 @@ describe("what a compiled function's gradients are held by", function()
       results[run] = seen
     end
     for i, t in ipairs(results[1]) do helper.close(results[2][i], t, "result " .. i, 1e-5) end
+    -- another way of the same function adds to what this one rewrites
+    local fresh, w = true, tycho.ones(3000):requires_grad_()
+    local adds = tycho.compile(function(x)
+      if fresh then w.grad = nil end
+      ((w * 2) * x):sum():backward()
+    end)
+    local function call(v, anew)
+      fresh = anew
+      adds(tycho.full({3000}, v))
+      collectgarbage()
+      collectgarbage()
+    end
+    for i = 1, 10 do call(i, i <= 5) end
+    local g, sum = w.grad, w.grad:clone()
+    call(1, true)
+    helper.exact(g, sum, "held")
+    w.grad = g
+    call(7, false)
+    helper.exact(w.grad, sum + 14, "added to")
+    call(7, false)
+    helper.exact(w.grad, sum + 28, "added to twice")
     if not tycho.ones(1).is_cuda then return end
     local net, twice = nn.Linear(3, 2), nil
     local back = tycho.compile(function(x)

@@ -343,7 +343,8 @@ local function call_and_run(self, v, args)
   local scope = core.scope_begin()
   local handed = {n = given.n}                           -- fn may keep these handles
   for i = 1, given.n do
-    handed[i] = v.twin[i] and v.signature[i] and handed[v.twin[i]] or v.static[i] and M.detach(given[i]) or given[i]
+    if v.twin[i] and v.signature[i] then handed[i] = handed[v.twin[i]]
+    else handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
   end
   local before = versions(v, given)
   local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, handed, list, scope)
@@ -356,7 +357,7 @@ local function call_and_run(self, v, args)
   if way then run(v, way) end
   if versions(v, given) ~= before then                   -- a copy has missed it: from now on fn itself is called
     give_up(self, v, CHANGES)
-    fail("compile: %s", CHANGES)
+    if ok then fail("compile: %s; this call has not changed it", CHANGES) end
   end
   copy_back(v, args)
   if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end

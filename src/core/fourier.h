@@ -23,7 +23,7 @@ TY_INLINE int64_t ty_fourier_out(int kind, int64_t n) { return kind >= TY_HALF ?
 TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= TY_HALF; }
 /* How many complex numbers the passes go over. */
 TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
-/* The next pass's factor; 0: n's are all above TY_FOURIER_MOST. Those above 13 take plain sums. */
+/* The next pass's factor; 0: all prime factors are TY_FOURIER_MOST or more. Those above 13 take plain sums. */
 #define TY_FOURIER_MOST 1024
 TY_INLINE int ty_fourier_radix(int64_t n) {
   if (n % 4 == 0) return 4;

@@ -155,6 +155,7 @@ static bool related(const ty_recording *r, const forming *a, const forming *b) {
 /* Whether only these two groups touch the store, and its contents are not needed after the run. */
 static bool private(const groups *all, const forming *a, const forming *b, int store) {
   int steps = 0;
+  if (all->touches[store] < 0) return false;
   for (int i = 0; i < a->nat; i++) steps += a->at[i].store == store ? a->at[i].steps : 0;
   for (int i = 0; b && i < b->nat; i++) steps += b->at[i].store == store ? b->at[i].steps : 0;
   return steps == all->touches[store];

@@ -18,6 +18,7 @@ typedef struct {
   uses reads, writes;
 } finder;
 
+/* Whether operand j, or result j - nin, reads a store (writes: writes one). */
 static bool uses_store(const ty_recording *r, const step *k, int j, bool writes, int *store) {
   const int v = j < k->call.nin ? k->vin[j] : k->vout[j - k->call.nin];
   if (v < 0) return false;
@@ -25,28 +26,27 @@ static bool uses_store(const ty_recording *r, const step *k, int j, bool writes,
   return j >= k->call.nin ? writes : writes ? ty_mutates(&k->call, j) : ty_reads(k->call.op, j);
 }
 static bool find_uses(const ty_recording *r, bool writes, uses *u) {
-  int n = 0, store;
-  u->first = ty_malloc(sizeof(int) * (size_t)(r->nstore + 2));
-  if (!u->first) return false;
-  memset(u->first, 0, sizeof(int) * (size_t)(r->nstore + 2));
-  for (int pass = 0; pass < 2; pass++) {   /* first counts, one place further; then fills, which moves each first to its end */
+  const size_t n = sizeof(int) * (size_t)(r->nstore + 2);
+  int store, *last = ty_malloc(n);         /* by store: the last step that was found to use it */
+  bool ok = last && (u->first = ty_malloc(n));
+  if (ok) memset(u->first, 0, n);
+  for (int pass = 0; pass < 2 && ok; pass++) {           /* counts, one place further; then fills, which moves each first to its end */
+    memset(last, -1, n);
     for (int i = 0; i < r->nstep; i++) {
       const step *k = &r->step[i];
       for (int j = 0; j < k->call.nin + TY_MAXOUT; j++) {
-        if (!uses_store(r, k, j, writes, &store)) continue;
-        bool known = false;
-        for (int e = 0, other; e < j && !known; e++) known = uses_store(r, k, e, writes, &other) && other == store;
-        if (known) continue;
+        if (!uses_store(r, k, j, writes, &store) || last[store] == i) continue;
+        last[store] = i;
         if (pass) u->step[u->first[store + 1]++] = i;
         else u->first[store + 2]++;
       }
     }
     if (pass) break;
     for (int i = 1; i < r->nstore + 2; i++) u->first[i] += u->first[i - 1];
-    n = u->first[r->nstore + 1];
-    if (!(u->step = ty_malloc(sizeof(int) * (size_t)(n + 1)))) return false;
+    ok = (u->step = ty_malloc(sizeof(int) * (size_t)(u->first[r->nstore + 1] + 1)));
   }
-  return true;
+  ty_free(last);
+  return ok;
 }
 
 /* Whether a group reads the store. */
@@ -142,7 +142,8 @@ static bool can(const finder *f, int s, int i, int *list, int *n) {
   if (!g->pointwise || i < f->at[w] || TY_FUSED_PER_STEP * (g->nstep + DEEP) > TY_FUSED_NODES) return false;
   for (int k = f->reads.first[s]; k < f->reads.first[s + 1]; k++) {
     const step *q = &r->step[f->reads.step[k]];
-    for (int j = 0; j < q->call.nin && f->at[f->reads.step[k]] == i; j++)
+    if (f->at[f->reads.step[k]] != i) continue;
+    for (int j = 0; j < q->call.nin; j++)
       if (q->vin[j] >= 0 && r->value[q->vin[j]].store == s && !ty_same_elements(r, q->vin[j], r->step[w].vout[0])) return false;
   }
   return collect(f, w, i, list, n, &more) && more <= 1;

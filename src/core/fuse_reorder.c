@@ -139,7 +139,8 @@ static ty_status give_in_place(ty_ctx *ctx, ty_recording *r, int at, bool *gone)
   if (copy->call.op->id != TY_OP_copy || copy->vin[1] < 0) return TY_OK;
   const int from = copy->vin[1], to = copy->vout[0], store_to = r->value[to].store, back = ty_maker_of(r, from, at);
   store *st = &r->store[r->value[from].store];
-  if (back < 0 || r->step[back].call.op->id != TY_OP_attention_backward || !st->internal || st->visible ||
+  const int op = back < 0 ? -1 : r->step[back].call.op->id;
+  if ((op != TY_OP_attention_backward && op != TY_OP_attention_backward_with_mask) || !st->internal || st->visible ||
       readers(r, r->value[from].store) != 1 || !r->store[store_to].internal || r->value[from].like.dtype != r->value[to].like.dtype ||
       !TY_SAME_SHAPE(&r->value[from].like, &r->value[to].like))
     return TY_OK;
@@ -149,6 +150,7 @@ static ty_status give_in_place(ty_ctx *ctx, ty_recording *r, int at, bool *gone)
     if (make->vout[j] >= 0 && r->value[make->vout[j]].store == r->value[from].store) which = j;
   for (int i = back; i < at; i++)
     if (reads_of(r, &r->step[i], store_to) || (i > back && ty_writes(r, &r->step[i], store_to))) return TY_OK;
+  if (which > 2) return TY_OK;             /* the mask's */
   value there = {.store = store_to, .next = r->store[store_to].value};
   if (!in_place_of(&r->value[make->vout[which]].like, &r->value[from].like, &r->value[to].like, &there.like)) return TY_OK;
   if (!ty_grow(&r->value, r->nvalue + 1, &r->value_room, sizeof(value))) return ty_program_no_memory(ctx);

@@ -352,7 +352,7 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
   if (!r->captured || s->exposed || s->fixed || s->pending || !s->backend->trade) return false;
   if (!s->backend->trade(ctx, s->backend, s, fresh->storage)) return false;
   for (ty_recording *o = r->program->r; o; o = o->other)
-    if (o != r) o->moved = o->moved || holders_in(o, ty_map_find(&o->map, s->id, o->store, sizeof(store)), s) > 0;
+    if (o != r && ty_map_find(&o->map, s->id, o->store, sizeof(store)) >= 0) o->moved = true;          /* its graph may have the address */
   return true;
 }
 

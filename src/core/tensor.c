@@ -254,6 +254,7 @@ void ty_storage_retain(ty_storage *s) { atomic_fetch_add_explicit(&s->refs, 2, m
 void ty_storage_release(ty_storage *s) { storage_drop(s, 2); }
 void ty_swap_memory(ty_storage *a, ty_storage *b) {
   char small[TY_SMALL];
+  ty_storage *const within = a->within;
   const bool inside = a->data == a->small, too = b->data == b->small;
   void *const data = a->data, *const block = a->block;
   memcpy(small, a->small, TY_SMALL);
@@ -263,6 +264,8 @@ void ty_swap_memory(ty_storage *a, ty_storage *b) {
   a->block = b->block;
   b->data = inside ? b->small : data;
   b->block = block;
+  a->within = b->within;
+  b->within = within;
 }
 int ty_storage_holders(const ty_storage *s) { return atomic_load(&s->refs) / 2 - atomic_load_explicit(&s->lent, memory_order_relaxed); }
 

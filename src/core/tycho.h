@@ -416,7 +416,7 @@ ty_tensor *ty_retain(ty_tensor *t);
 void ty_release(ty_tensor *t);         /* NULL is allowed; never recurses deeply */
 void ty_storage_retain(ty_storage *s);
 void ty_storage_release(ty_storage *s);
-void ty_swap_memory(ty_storage *a, ty_storage *b);       /* equal sizes, one device, neither foreign nor within another */
+void ty_swap_memory(ty_storage *a, ty_storage *b);       /* equal sizes, one device, neither foreign */
 uint64_t ty_next_node(void);           /* the seq of the next node to be recorded */
 uint64_t ty_next_storage(void);        /* the id of the next storage; ids grow */
 int ty_storage_holders(const ty_storage *s);   /* how many tensors and others hold it, those in lent not counted */

@@ -378,7 +378,7 @@ static bool native_backward_head(const job *j, int64_t head, char *work, const t
 }
 
 static bool gradient_of_head(const job *j, int64_t head, char *work, const ty_call *c, const ty_tensor *g, const ty_tensor *o) {
-  if (j->dmask) clear(j, head_of(j->dmask, j, head), 0, j->lq * j->lk);      /* what no query sees stays 0 */
+  if (j->dmask && j->causal) clear(j, head_of(j->dmask, j, head), 0, j->lq * j->lk);         /* what no query sees stays 0 */
   if (j->native) return native_backward_head(j, head, work, g, o, c->in[6].t, c->out);
   backward_head(j, head, work, g, o, c->in[6].t, c->out);
   return true;

@@ -103,7 +103,7 @@ typedef struct {
   void (*combine[TY_NOP][TY_NLOOPTYPE])(void *acc, const void *more, int64_t n); /* accumulators */
   void (*init[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n);
   void (*finish[TY_NOP][TY_NLOOPTYPE])(void *acc, int64_t n, double count);
-  /* of the first element that is acc, NaN if acc is; n: none */
+  /* the position of the first element equal to acc, or of the first NaN if acc is NaN; n if there is none */
   int64_t (*position[TY_NLOOPTYPE])(const void *x, int64_t n, const void *acc);
   /* o (+)= the offsets of n indices of a dim, counted from 1 or, negative ones, from its end; false: some aren't in least .. size */
   bool (*places)(int64_t *o, const int64_t *index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add);

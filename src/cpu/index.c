@@ -18,7 +18,7 @@ typedef struct {
   int place, inum;           /* the first index dim in the result, and their number */
 } plan;
 
-/* The offsets of n contiguous indices of a dim, or those are added. False: an index is out of range, and the offsets are useless. */
+/* Writes, or with add adds, the offsets of n contiguous indices of a dim. False: an index is out of range, and the offsets are useless. */
 static bool offsets_of(int64_t *offset, const int64_t *index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add) {
   const ty_loops *l = ty_cpu_loops();
   const int64_t some = 4096;

@@ -128,9 +128,7 @@ bool ty_cuda_trade(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storag
   if (held->nbytes != fresh->nbytes || ty_capturing() || ty_cuda_used_elsewhere(held, stream) || ty_cuda_used_elsewhere(fresh, stream) ||
       ty_cuda_use(b->gpu) != cudaSuccess ||
       cudaMemcpyAsync(fresh->data, held->data, held->nbytes, cudaMemcpyDeviceToDevice, stream->s) != cudaSuccess) return false;
-#define SWAP(type, field) { type was_ = held->field; held->field = fresh->field; fresh->field = was_; }
-  SWAP(void *, data) SWAP(void *, block) SWAP(ty_storage *, within)
-#undef SWAP
+  ty_swap_memory(held, fresh);
   return true;
 }
 

@@ -79,12 +79,15 @@ def("binary_cross_entropy",
   function(x, y, weight, reduction)
     same_shape("binary_cross_entropy", x, y)
     if not M.is_floating_point(x) then fail("binary_cross_entropy", "argument 1 (x) must be floating, got %s", x.dtype) end
-    for i, v in ipairs(lib.looks(x) and M.numel(x) > 0 and {x, y} or {}) do
+    local function check(name, v, hint)
       local low, high = ops.amin(v):item(), ops.amax(v):item()
       if not (low >= 0 and high <= 1) then
-        fail("binary_cross_entropy", "argument %d (%s) must lie in 0..1, its elements are from %g to %g%s", i, i == 1 and "x" or "y",
-          low, high, i == 1 and "; of scores it is binary_cross_entropy_with_logits" or "")
+        fail("binary_cross_entropy", "argument %s must lie in 0..1, its elements are from %g to %g%s", name, low, high, hint)
       end
+    end
+    if lib.looks(x) and M.numel(x) > 0 then
+      check("1 (x)", x, "; of scores it is binary_cross_entropy_with_logits")
+      if y.dtype ~= "bool" then check("2 (y)", y, "") end
     end
     local loss = ops.bce_terms(x, y)
     return reduced(weight and loss * weight or loss, reduction)

@@ -41,12 +41,12 @@ local function from_part(x, mean, std, a, b)
   return M.to(core.ops.clamp(functions["special.ndtri"](u) * sign + mean, a, b), x.dtype)
 end
 -- trunc_normal_(x, mean=0, std=1, a=-2, b=2, {generator=}): Normal numbers within a..b: others are drawn again. An error unless std is
--- above 0 and a below b.
+-- above 0 and a not above b.
 define("trunc_normal_", "mean=0, std=1, a=-2, b=2", function(x, o)
   local function get(k) return number("trunc_normal_", o, k) end
   local mean, std, a, b = get "mean", get "std", get "a", get "b"
   if std <= 0 then fail("trunc_normal_: std must be above 0, got %g", std) end
-  if a >= b then fail("trunc_normal_: a must be below b, got %g and %g", a, b) end
+  if a > b then fail("trunc_normal_: a must not be above b, got %g and %g", a, b) end
   M.normal_(x, mean, std)
   for round = 1, 4 do
     local outside = M.logical_or(M.lt(x, a), M.gt(x, b))

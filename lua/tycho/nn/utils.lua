@@ -180,7 +180,8 @@ local function fused(who, m, norm, dim)
   if not module.is_module(norm) or not norm.running_mean then fail("%s: argument 2 must be a batch norm with running statistics", who) end
   if m.training or norm.training then fail("%s: both must be in eval mode", who) end
   if m.weight.shape[dim] ~= norm.running_mean.shape[1] then
-    fail("%s: the layer has %d channels, the batch norm %d", who, m.weight.shape[dim], norm.running_mean.shape[1])
+    fail("%s: the layer has %d channels%s, the batch norm %d", who, m.weight.shape[dim],
+      (m.groups or 1) > 1 and dim == 2 and " in each group" or "", norm.running_mean.shape[1])
   end
   local copy = m:clone()
   no_grad(function()

@@ -197,8 +197,8 @@ local function one_of(self, k, ...)
   fail("%s: %s must be one of '%s', got %s", self._name, k, table.concat({...}, "', '"), options.shown(self[k]))
 end
 
--- An option that is a number, or a list with one for each group.
-local function of_group(self, k, i)                -- self[k]: for all groups, or a list with one for each
+-- Option k for group i: one value for all groups, or a list with one for each.
+local function of_group(self, k, i)
   local v, n = self[k], #self.optimizer.param_groups
   if type(v) ~= "table" then return v end
   if #v ~= n then fail("%s: %s must be one for all groups, or a list of %d, one for each; got a list of %d", self._name, k, n, #v) end
