@@ -5699,18 +5699,20 @@ function tycho.cross(a, b, dim) end
 ---@return tycho.Tensor
 function Tensor:cross(b, dim) end
 
---- `(a, b, p:number=2)` p-norms of the differences of every row of a with every row of b
+--- `(a, b, p:number=2, *, compute_mode:any?)` p-norms of the differences of every row of a with every row of b; compute_mode is taken and has no effect
 ---@param a tycho.Tensor
 ---@param b tycho.Tensor
 ---@param p? number|table
+---@param options? table
 ---@return tycho.Tensor
-function tycho.cdist(a, b, p) end
+function tycho.cdist(a, b, p, options) end
 
---- `(b, p:number=2)` p-norms of the differences of every row of a with every row of b
+--- `(b, p:number=2, *, compute_mode:any?)` p-norms of the differences of every row of a with every row of b; compute_mode is taken and has no effect
 ---@param b tycho.Tensor
 ---@param p? number|table
+---@param options? table
 ---@return tycho.Tensor
-function Tensor:cdist(b, p) end
+function Tensor:cdist(b, p, options) end
 
 --- `(a, b, dim:int=2, eps:number=1e-8)` dot product over the product of the norms along dim
 ---@param a tycho.Tensor
@@ -10549,10 +10551,22 @@ function tycho.nn.utils.vector_to_parameters(v, params) end
 ---@param transpose? any
 function tycho.nn.utils.fuse_conv_bn_eval(conv, bn, transpose) end
 
+tycho.nn.utils.fusion = {}
+--- `(conv, bn, transpose=false)` a convolution equivalent to conv followed by bn, both in eval mode. transpose: conv is a transposed one, of one group.
+---@param conv any
+---@param bn any
+---@param transpose? any
+function tycho.nn.utils.fusion.fuse_conv_bn_eval(conv, bn, transpose) end
+
 --- `(linear, bn)` The same for a Linear and a BatchNorm1d after it.
 ---@param linear any
 ---@param bn any
 function tycho.nn.utils.fuse_linear_bn_eval(linear, bn) end
+
+--- `(linear, bn)` The same for a Linear and a BatchNorm1d after it.
+---@param linear any
+---@param bn any
+function tycho.nn.utils.fusion.fuse_linear_bn_eval(linear, bn) end
 
 --- `(state, prefix)` Removes prefix from names in a state dict, in place: such as that of a model wrapped by DistributedDataParallel or compile.
 ---@param state any

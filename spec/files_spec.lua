@@ -23,10 +23,10 @@ local function mutations(path, n, fn)
 end
 
 describe("numpy", function()
-  it("give tensors that compiled functions hold, where the file's memory is theirs alone", function()
+  it("give tensors that compiled functions hold, where the file's memory is theirs alone #cpu", function()
     local path = os.tmpname()
     tycho.save_npz(path, {x = tycho.range(1, 3)})
-    local held, p = tycho.load_npz(path).x, tycho.ones(3, {device = "cpu"}):requires_grad_()
+    local held, p = tycho.load_npz(path).x, tycho.ones(3):requires_grad_()
     os.remove(path)
     local f = tycho.compile(function()
       p.grad = nil

@@ -146,7 +146,8 @@ local function distances(name, a, b, p)
   a, b = lib.expand_batches(name, M.to(a, wide), M.to(b, wide))
   return M.to(ops.distances(a, b, p), dtype)
 end
-def("cdist", "a, b, p:number=2", "p-norms of the differences of every row of a with every row of b", function(a, b, p)
+def("cdist", "a, b, p:number=2, *, compute_mode:any?",
+  "p-norms of the differences of every row of a with every row of b; compute_mode is taken and has no effect", function(a, b, p)
   local n, m = M.dim(a), M.dim(b)
   if n < 2 or m < 2 or a.shape[n] ~= b.shape[m] then
     fail("cdist", "shapes %s and %s must have at least 2 dims and equal last dims", tostring(a.shape), tostring(b.shape))

@@ -226,6 +226,8 @@ for _, name in ipairs {"pad_sequence", "unpad_sequence", "pack_padded_sequence",
   utils.rnn[name] = sequences[name]
 end
 options.told(utils.rnn, "nn.utils.rnn")
+utils.fusion = options.told({fuse_conv_bn_eval = utils.fuse_conv_bn_eval, fuse_linear_bn_eval = utils.fuse_linear_bn_eval},
+  "nn.utils.fusion")
 
 local late = {prune = "tycho.nn.prune", parametrize = {"tycho.nn.parametrize"}, parametrizations = {"tycho.nn.parametrize"}}
 for _, name in ipairs {"weight_norm", "remove_weight_norm", "spectral_norm", "remove_spectral_norm"} do
