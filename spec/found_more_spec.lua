@@ -11,6 +11,12 @@ describe("found at the edges", function()
   local function is(want, got, tolerance) helper.close(got, T(want, {dtype = got.dtype}), nil, tolerance) end
   local function leaf(list, dtype) return T(list, {dtype = dtype or "float64", requires_grad = true}) end
 
+  it("names and arguments that PyTorch has beside others", function()
+    assert.equal(tycho.nn.utils.fuse_conv_bn_eval, tycho.nn.utils.fusion.fuse_conv_bn_eval)
+    local rows = tycho.randn(3, 2)
+    helper.exact(tycho.cdist(rows, rows, {compute_mode = "donot_use_mm_for_euclid_dist"}), tycho.cdist(rows, rows))
+  end)
+
   it("singular values of 0 of matrices that aren't square have gradients", function()
     local x = leaf({{1, 0, 0}, {0, 0, 0}}, "float32")
     is({{1, 0, 0}, {0, 0, 0}}, tycho.grad(linalg.matrix_norm(x, 2), x))
