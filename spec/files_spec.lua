@@ -97,6 +97,18 @@ describe("numpy", function()
 end)
 
 describe("torch.save's files", function()
+  it("that tie tensors give tensors that share memory, which compiled functions hold #cpu", function()
+    local v = tycho.load(dir .. "tied.pt")
+    assert.is_true(v.a:shares_memory(v.b) and v.b:shares_memory(v.c) and v.a.is_leaf and v.b.is_leaf)
+    v.b:add_(1)
+    assert.same({{{1, 2}, {3, 4}, {5, 6}}, {{3, 4}, {5, 6}}}, {v.a:totable(), v.c:totable()})
+    local f = tycho.compile(function(x) return (v.a * x):sum() end)
+    for i = 1, 4 do
+      v.c:fill_(i)
+      assert.equal(3 + 4 * i, f(tycho.ones(2)):item())
+    end
+    assert.is_true(helper.compiled(f))
+  end)
   for _, name in ipairs {"state.pt", "state_before_1.6.pt"} do it("are read as data: " .. name, function()
     local v = tycho.load(dir .. name)
     local n = 0

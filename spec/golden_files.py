@@ -68,6 +68,8 @@ def golden():
     torch.save({"bytes": bytes(range(256)), "none": b"", "buffer": torch.nn.Buffer(torch.arange(3.0)), "noted": noted, "noted_p": noted_p,
                 "z": torch.complex(torch.arange(6.0), torch.arange(6.0) + 10).reshape(2, 3).t(), "z0": torch.tensor(1 + 2j, dtype=torch.complex128)},
                d + "/more.pt")
+    w = torch.arange(6.0).reshape(3, 2)
+    torch.save({"a": w, "b": w, "c": w[1:]}, d + "/tied.pt")
     torch.save({"sparse": torch.eye(3).to_sparse()}, d + "/sparse.pt")
     torch.save({"short": torch.ones(3, dtype=torch.uint16)}, d + "/uint16.pt")
     state = {"model": m.state_dict(), "opt": o.state_dict(), "epoch": 7, "lr": 1e-3, "name": "hello", "t": x.t(), "s": x[1:3, ::2], "none": None, "list": [1, True, (2, 3.5)],

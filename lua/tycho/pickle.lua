@@ -171,8 +171,16 @@ local function tensor(args, m)
     fail("its pickle is damaged: a tensor of %d elements outside its storage of %d", n, storage.count)
   end
   local blob, from = blob_of(m, storage)
-  if n == 0 or contiguous then
-    return core.blob_array(blob, n == 0 and 0 or from + offset * width[storage.descr], storage.descr, sizes)
+  if n == 0 then return core.blob_array(blob, 0, storage.descr, sizes) end
+  -- of one storage, tensors share memory; one that has all of it, and comes first, is its only owner
+  local key = storage.descr .. storage.key
+  local known = m.flat[key]
+  if contiguous and known then return M.detach(ops.view(ops.slice(known, 1, offset + 1, offset + n), sizes)) end
+  if contiguous then
+    local alone = known == nil and n == storage.count
+    local t = core.blob_array(blob, from + offset * width[storage.descr], storage.descr, sizes, false, alone)
+    m.flat[key] = alone and ops.view(t, {n})
+    return t
   end
   -- other strides; dims with stride 0 stay expanded
   local some, room = {}, 1
@@ -303,7 +311,8 @@ run[")"], run["l"], run["U"] = run["]"], run["t"], run["\140"]
 
 -- What the pickle at a place of the text builds, and the place behind it.
 local function result_of(text, at, read, noted)
-  local m = setmetatable({text = text, at = at, stack = {}, memo = {}, marks = {}, blobs = {}, read = read, noted = noted}, Machine)
+  local m = setmetatable({text = text, at = at, stack = {}, memo = {}, marks = {}, blobs = {}, flat = {}, read = read, noted = noted},
+    Machine)
   for _ = 1, 1e8 do
     local code = m:bytes(1)
     if code == "." then return m:pop(), m.at end
