@@ -108,8 +108,8 @@ typedef struct {
   /* o (+)= the offsets of n indices of a dim, counted from 1 or, negative ones, from its end; false: some aren't in least .. size */
   bool (*places)(int64_t *o, const int64_t *index, int64_t n, int64_t size, int64_t least, int64_t stride, bool add);
   /* floating types only, down to `step` */
-  /* s = scale s + the mask, whose elements are `step` apart; flags: the mask is bool, where false s becomes -inf */
   double (*top[2])(const void *x, int64_t n);                    /* the greatest of n numbers that aren't NaN, or -inf */
+  /* s = scale s + the mask, whose elements are `step` apart; flags: the mask is bool, where false s becomes -inf */
   void (*masked[2])(void *s, const void *mask, bool flags, int64_t step, int64_t n, double scale);
   void (*softmax[2])(void *o, const void *x, int64_t n, int log);
   void (*softmax_backward[2])(void *o, const void *g, const void *y, int64_t n, int log);
