@@ -155,7 +155,7 @@ template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_
   int done = 1;
   for (int left = m; left > 1;) {
     const int r = ty_fourier_radix(left);
-    if (r > 13) for (int i = t; there && i < m; i += step) sum_at(r, x, y, left, done, i);
+    if (r > TY_FOURIER_BUILT) for (int i = t; there && i < m; i += step) sum_at(r, x, y, left, done, i);
     else for (int i = t; there && i < m / r; i += step) pass<MOST>(r, x, y, left, done, i);
     __syncthreads();
     pair<T> *const z = x;
@@ -175,11 +175,11 @@ template <class T> __global__ void __launch_bounds__(THREADS) fourier_take(const
 }
 template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_pass(const ty_k_fourier a, int from, int radix,
   int64_t left, int64_t done) {
-  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = radix > 13 ? a.m : a.m / radix, line = i / each;
+  const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, each = radix > TY_FOURIER_BUILT ? a.m : a.m / radix, line = i / each;
   if (line >= a.lines) return;
   const pair<T> *x = (const pair<T> *)a.work[from] + line * a.m;
   pair<T> *y = (pair<T> *)a.work[!from] + line * a.m;
-  if (radix > 13) sum_at(radix, x, y, left, done, i - line * each);
+  if (radix > TY_FOURIER_BUILT) sum_at(radix, x, y, left, done, i - line * each);
   else pass<MOST>(radix, x, y, left, done, i - line * each);
 }
 template <class T> __global__ void __launch_bounds__(THREADS) fourier_give(const ty_k_fourier a, int from) {
@@ -202,7 +202,7 @@ template <class T, int MOST> static cudaError_t launch(const ty_k_fourier &a, cu
   int64_t done = 1;
   for (int64_t left = a.m; left > 1 && e == cudaSuccess; from = !from) {
     const int r = ty_fourier_radix(left);
-    e = TY_LAUNCH(pass, blocks_for(a.lines * (r > 13 ? a.m : a.m / r), THREADS), THREADS, s, a, from, r, left, done);
+    e = TY_LAUNCH(pass, blocks_for(a.lines * (r > TY_FOURIER_BUILT ? a.m : a.m / r), THREADS), THREADS, s, a, from, r, left, done);
     left /= r;
     done *= r;
   }

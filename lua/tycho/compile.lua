@@ -266,10 +266,10 @@ local CHANGES = "arguments share memory, and the function changes it: pass a clo
 -- A variant's first call isn't recorded: it makes what is made only once, such as an optimizer's state. Copies stand for arguments that
 -- overlap, so they may only be read.
 local function first_call(self, v, args)
-  local before = versions(v, args)
+  local before = v.overlap and versions(v, args)
   local out = observed(v, self.fn, unpack(args, 1, args.n))
   if not out[1] then error(out[2], 0) end
-  if versions(v, args) ~= before then give_up(self, v, CHANGES) end
+  if before and versions(v, args) ~= before then give_up(self, v, CHANGES) end
   local results = {n = out.n - 1, unpack(out, 2, out.n)}
   if joins(self, results) then self.variants[1] = v end
   return unpack(results, 1, results.n)
@@ -346,7 +346,7 @@ local function call_and_run(self, v, args)
     if v.twin[i] and v.signature[i] then handed[i] = handed[v.twin[i]]
     else handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
   end
-  local before = versions(v, given)
+  local before = v.overlap and versions(v, given)
   local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, handed, list, scope)
   if not done then
     core.scope_end(scope)
@@ -355,7 +355,7 @@ local function call_and_run(self, v, args)
   local part = (way or made or {}).part
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
   if way then run(v, way) end
-  if versions(v, given) ~= before then                   -- a copy has missed it: from now on fn itself is called
+  if before and versions(v, given) ~= before then        -- a copy has missed it: from now on fn itself is called
     give_up(self, v, CHANGES)
     if ok then fail("compile: %s; this call has not changed it", CHANGES) end
   end

@@ -112,6 +112,7 @@ local function numbers_of(who, argnums, o, known)
 end
 
 -- Something that a function gave, without history.
+local function as_it_is(v) return v end
 local function bare_of(v) return tree.map(v, function(x) return core.is_tensor(x) and M.detach(x) or x end) end
 
 -- fn's results for these arguments, n of them; pull(outputs, weights), which gives a gradient for each argument in argnums; and a function
@@ -165,8 +166,8 @@ local function aux_of(who, o)
   return has
 end
 -- fn with its results, tensors or tables of tensors, as one flat list: the first result alone with has_aux; and structured(list), which
--- gives a list for such results their structure: one value, or a list for several results (each: it gives them one by one), and aux(), fn's
--- further results.
+-- gives a list for such results their structure: one value, or a list for several results (each: it gives them one by one), and aux(given),
+-- which gives fn's further results as given(result).
 local function flat_results(who, fn, has_aux)
   local places, further
   local function flat(...)
@@ -187,9 +188,9 @@ local function flat_results(who, fn, has_aux)
     if each then return unpack(out) end
     return #out > 1 and out or out[1]
   end
-  return flat, structured, function(kept)
+  return flat, structured, function(given)
     local out = {}
-    for k = 2, has_aux and further.n or 0 do out[k - 1] = kept and further[k] or bare_of(further[k]) end
+    for k = 2, has_aux and further.n or 0 do out[k - 1] = given(further[k]) end
     return unpack(out, 1, has_aux and further.n - 1 or 0)
   end
 end
@@ -217,7 +218,7 @@ function func.vjp(fn, ...)
     end
     return unpack(pull(out, weights))
   end
-  if has_aux then return structured(bare), pulled, aux(rawequal(plain(out[1]), out[1])) end
+  if has_aux then return structured(bare), pulled, aux(plain) end
   local results = {structured(bare, true)}
   results[#results + 1] = pulled
   return unpack(results)
@@ -273,7 +274,7 @@ function func.jvp(fn, primals, tangents, o)
   end
   local y, along = structured(outputs), structured(push(row))
   if not has_aux then return y, along end
-  return y, along, aux(outputs[1].requires_grad)
+  return y, along, aux(outputs[1].requires_grad and as_it_is or bare_of)
 end
 -- linearize(fn, ...): fn's results for these arguments, tensors or tables of tensors, and last a function that takes a direction for each
 -- argument and gives the results' derivatives along them: jvp for many directions at one point, for which fn is called once.
@@ -315,7 +316,7 @@ local function derivatives(who, fn, known, derive, shaped, argnums, o)
     for k, place in ipairs(places) do
       out[k] = structured(function(i) return shaped(place, count > 1 and list[i] or list, places) end)
     end
-    local further = options.pack(aux(create))
+    local further = options.pack(aux(create and as_it_is or bare_of))
     for k = 1, further.n do out[#numbers + k] = further[k] end
     return unpack(out, 1, #numbers + further.n)
   end

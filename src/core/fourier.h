@@ -23,8 +23,9 @@ TY_INLINE int64_t ty_fourier_out(int kind, int64_t n) { return kind >= TY_HALF ?
 TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= TY_HALF; }
 /* How many complex numbers the passes go over. */
 TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
-/* The next pass's factor; 0: all prime factors are TY_FOURIER_MOST or more. Those above 13 take plain sums. */
+#define TY_FOURIER_BUILT 13      /* the largest factor that passes are built for; larger ones take plain sums */
 #define TY_FOURIER_MOST 1024
+/* The next pass's factor; 0: all prime factors are TY_FOURIER_MOST or more. */
 TY_INLINE int ty_fourier_radix(int64_t n) {
   if (n % 4 == 0) return 4;
   if (n % 2 == 0) return 2;

@@ -460,7 +460,7 @@ static void lifetimes(ty_recording *r) {
 }
 
 ty_status ty_fuse_groups(ty_ctx *ctx, ty_recording *r) {
-  if (r->fuses) TY_TRY(ty_find_writes(ctx, r));
+  if (r->fuses) TY_TRY(ty_find_uses(ctx, r, true, &r->writes));
   groups all = {.r = r, .list = ty_malloc(sizeof(forming) * (size_t)TY_MAX(r->nstep, 1))};
   bool ok = all.list != NULL;
   for (int i = 0; i < r->nstep && ok; i++) ok = begin(r, i, &all.list[all.n++]);

@@ -36,7 +36,8 @@ static inline bool ty_writes(const ty_recording *r, const step *k, int store) {
 
 /* Whether the result depends on operand i. */
 static inline bool ty_reads(const ty_op *op, int i) { return i > 0 || (op->id != TY_OP_fill && op->id != TY_OP_copy); }
-/* fuse_reorder.c; ty_maker_of goes by r->writes, which ty_find_writes makes: after each change of steps */
-ty_status ty_find_writes(ty_ctx *ctx, ty_recording *r);
+/* fuse_reorder.c. writes: the steps that write each store, else those that read it. ty_maker_of goes by r->writes, which is found anew
+ * after each change of steps. */
+ty_status ty_find_uses(ty_ctx *ctx, const ty_recording *r, bool writes, ty_uses *out);
 int ty_maker_of(const ty_recording *r, int v, int before);
 #endif

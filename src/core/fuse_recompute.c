@@ -7,47 +7,14 @@
 
 #define DEEP 8             /* most steps that are done again for one value */
 
-/* Steps by store, each once, in order: those of store s are step[first[s]] .. step[first[s + 1] - 1]. */
-typedef struct { int *first, *step; } uses;
 /* writer: by store, its only writer, -1: none, -2: several; at: by step, its group. repeats: by step, the groups that do it again, a list
  * in `group` and `next` that begins there; -1: its end. seen: by group, the last search that came to it. */
 typedef struct {
   ty_recording *r;
   int *writer, *at, *repeats, *group, *next, *seen;
   int nrepeat, room[2], searches;
-  uses reads, writes;
+  ty_uses reads;
 } finder;
-
-/* Whether operand j, or result j - nin, reads a store (writes: writes one). */
-static bool uses_store(const ty_recording *r, const step *k, int j, bool writes, int *store) {
-  const int v = j < k->call.nin ? k->vin[j] : k->vout[j - k->call.nin];
-  if (v < 0) return false;
-  *store = r->value[v].store;
-  return j >= k->call.nin ? writes : writes ? ty_mutates(&k->call, j) : ty_reads(k->call.op, j);
-}
-static bool find_uses(const ty_recording *r, bool writes, uses *u) {
-  const size_t n = sizeof(int) * (size_t)(r->nstore + 2);
-  int store, *last = ty_malloc(n);         /* by store: the last step that was found to use it */
-  bool ok = last && (u->first = ty_malloc(n));
-  if (ok) memset(u->first, 0, n);
-  for (int pass = 0; pass < 2 && ok; pass++) {           /* counts, one place further; then fills, which moves each first to its end */
-    memset(last, -1, n);
-    for (int i = 0; i < r->nstep; i++) {
-      const step *k = &r->step[i];
-      for (int j = 0; j < k->call.nin + TY_MAXOUT; j++) {
-        if (!uses_store(r, k, j, writes, &store) || last[store] == i) continue;
-        last[store] = i;
-        if (pass) u->step[u->first[store + 1]++] = i;
-        else u->first[store + 2]++;
-      }
-    }
-    if (pass) break;
-    for (int i = 1; i < r->nstore + 2; i++) u->first[i] += u->first[i - 1];
-    ok = (u->step = ty_malloc(sizeof(int) * (size_t)(u->first[r->nstore + 1] + 1)));
-  }
-  ty_free(last);
-  return ok;
-}
 
 /* Whether a group reads the store. */
 static bool touches(const finder *f, int to, int store) {
@@ -69,8 +36,9 @@ static bool cheap(const step *k) {
 }
 
 static bool written_between(const finder *f, int store, int after, int last_group) {
-  for (int i = f->writes.first[store]; i < f->writes.first[store + 1]; i++)
-    if (f->writes.step[i] > after && f->at[f->writes.step[i]] <= last_group) return true;
+  const ty_uses *w = &f->r->writes;
+  for (int i = w->first[store]; i < w->first[store + 1]; i++)
+    if (w->step[i] > after && f->at[w->step[i]] <= last_group) return true;
   return false;
 }
 
@@ -174,7 +142,7 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r) {
   const size_t stores = sizeof(int) * (size_t)(r->nstore + 1), steps = sizeof(int) * (size_t)(r->nstep + 1);
   finder f = {.r = r, .writer = ty_malloc(stores), .at = ty_malloc(steps), .repeats = ty_malloc(steps),
     .seen = ty_malloc(sizeof(int) * (size_t)(r->ngroup + 1))};
-  bool ok = f.writer && f.at && f.repeats && f.seen && find_uses(r, false, &f.reads) && find_uses(r, true, &f.writes);
+  bool ok = f.writer && f.at && f.repeats && f.seen && ty_find_uses(ctx, r, false, &f.reads) == TY_OK;
   for (int i = 0; i < r->nstep && ok; i++) f.repeats[i] = -1;
   for (int i = 0; i < r->ngroup && ok; i++) f.seen[i] = 0;
   for (int i = 0; i < r->nstore && ok; i++) f.writer[i] = -1;
@@ -196,7 +164,8 @@ ty_status ty_fuse_again(ty_ctx *ctx, ty_recording *r) {
     const bool read = f.reads.first[s] < f.reads.first[s + 1], carried = read && f.reads.step[f.reads.first[s]] <= f.writer[s];
     if (!carried && try(&f, s, &ok)) st->unwritten = true;           /* carried: read before it is written */
   }
-  int *const made[] = {f.writer, f.at, f.repeats, f.seen, f.group, f.next, f.reads.first, f.reads.step, f.writes.first, f.writes.step};
+  int *const made[] = {f.writer, f.at, f.repeats, f.seen, f.group, f.next};
+  ty_uses_free(&f.reads);
   for (int i = 0; i < (int)(sizeof made / sizeof *made); i++) ty_free(made[i]);
   return ok ? TY_OK : ty_program_no_memory(ctx);
 }

@@ -6,26 +6,49 @@
 #include <string.h>
 #include "fuse.h"
 
-static void wrote(ty_recording *r, int v, int at) {
-  int *first = &r->writes[r->value[v].store].first, *second = &r->writes[r->value[v].store].second;
-  if (*first < 0) *first = at;
-  else if (*first != at && *second < 0) *second = at;
+/* Whether operand j, or result j - nin, reads a store (writes: writes one). */
+static bool uses_store(const ty_recording *r, const step *k, int j, bool writes, int *store) {
+  const int v = j < k->call.nin ? k->vin[j] : k->vout[j - k->call.nin];
+  if (v < 0) return false;
+  *store = r->value[v].store;
+  return j >= k->call.nin ? writes : writes ? ty_mutates(&k->call, j) : ty_reads(k->call.op, j);
 }
-ty_status ty_find_writes(ty_ctx *ctx, ty_recording *r) {
-  if (!r->writes && !(r->writes = ty_malloc(sizeof *r->writes * (size_t)(r->nstore + 1)))) return ty_program_no_memory(ctx);
-  for (int i = 0; i < r->nstore; i++) r->writes[i].first = r->writes[i].second = -1;
-  for (int i = 0; i < r->nstep; i++) {
-    const step *k = &r->step[i];
-    for (int j = 0; j < TY_MAXOUT; j++) if (k->vout[j] >= 0) wrote(r, k->vout[j], i);
-    for (int j = 0; j < k->call.nin; j++) if (k->vin[j] >= 0 && ty_mutates(&k->call, j)) wrote(r, k->vin[j], i);
+void ty_uses_free(ty_uses *u) {
+  ty_free(u->first);
+  ty_free(u->step);
+  *u = (ty_uses){NULL, NULL};
+}
+ty_status ty_find_uses(ty_ctx *ctx, const ty_recording *r, bool writes, ty_uses *u) {
+  const size_t n = sizeof(int) * (size_t)(r->nstore + 2);
+  int store, *last = ty_malloc(n);         /* by store: the last step that was found to use it */
+  ty_uses_free(u);
+  bool ok = last && (u->first = ty_malloc(n));
+  if (ok) memset(u->first, 0, n);
+  for (int pass = 0; pass < 2 && ok; pass++) {           /* counts, one place further; then fills, which moves each first to its end */
+    memset(last, -1, n);
+    for (int i = 0; i < r->nstep; i++) {
+      const step *k = &r->step[i];
+      for (int j = 0; j < k->call.nin + TY_MAXOUT; j++) {
+        if (!uses_store(r, k, j, writes, &store) || last[store] == i) continue;
+        last[store] = i;
+        if (pass) u->step[u->first[store + 1]++] = i;
+        else u->first[store + 2]++;
+      }
+    }
+    if (pass) break;
+    for (int i = 1; i < r->nstore + 2; i++) u->first[i] += u->first[i - 1];
+    ok = (u->step = ty_malloc(sizeof(int) * (size_t)(u->first[r->nstore + 1] + 1)));
   }
-  return TY_OK;
+  ty_free(last);
+  if (ok) return TY_OK;
+  ty_uses_free(u);
+  return ty_program_no_memory(ctx);
 }
 
 /* The only step before `before` that writes v's store, or -1. */
 int ty_maker_of(const ty_recording *r, int v, int before) {
-  const int s = r->value[v].store, first = r->writes[s].first, second = r->writes[s].second;
-  return first < before && (second < 0 || second >= before) ? first : -1;
+  const int *at = r->writes.first + r->value[v].store, *step = r->writes.step + at[0], n = at[1] - at[0];
+  return n > 0 && step[0] < before && (n == 1 || step[1] >= before) ? step[0] : -1;
 }
 
 static int reads_of(const ty_recording *r, const step *k, int store) {
@@ -163,13 +186,13 @@ static ty_status give_in_place(ty_ctx *ctx, ty_recording *r, int at, bool *gone)
 }
 
 ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r) {
-  TY_TRY(ty_find_writes(ctx, r));
+  TY_TRY(ty_find_uses(ctx, r, true, &r->writes));
   for (int i = 0; i < r->nstep; i++) {
     bool gone;
-    if (relu_before_pool(r, i)) TY_TRY(ty_find_writes(ctx, r));
+    if (relu_before_pool(r, i)) TY_TRY(ty_find_uses(ctx, r, true, &r->writes));
     skip_one(r, i);
     TY_TRY(give_in_place(ctx, r, i, &gone));
-    if (gone) TY_TRY(ty_find_writes(ctx, r));
+    if (gone) TY_TRY(ty_find_uses(ctx, r, true, &r->writes));
     i -= gone;
   }
   return TY_OK;

@@ -258,8 +258,7 @@ ty_status ty_plan_make(ty_ctx *ctx, ty_recording *r) {
   if (r->fuses) TY_TRY(ty_fuse_exchange(ctx, r));
   if (r->fuses) TY_TRY(ty_fuse_split(ctx, r));
   TY_TRY(ty_fuse_groups(ctx, r));
-  ty_free(r->writes);
-  r->writes = NULL;
+  ty_uses_free(&r->writes);
   TY_TRY(ty_fuse_make(ctx, r));
   for (bool more = true; more;) {          /* placing one kernel's values may affect another that computes the same ones */
     more = false;
@@ -494,7 +493,7 @@ void ty_plan_free(ty_recording *r) {
   }
   for (int i = 0; i < r->nblock; i++) ty_release(r->block[i]);
   ty_free(r->block);
-  ty_free(r->writes);
+  ty_uses_free(&r->writes);
   ty_free(r->input);
   ty_free(r->result);
   ty_free(r->own);

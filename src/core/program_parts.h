@@ -123,6 +123,9 @@ typedef struct {
 
 typedef struct ty_recording ty_recording;
 
+/* Steps by store, each once, in order: those of store s are step[first[s]] .. step[first[s + 1] - 1]. */
+typedef struct { int *first, *step; } ty_uses;
+
 /* One way that the function can go: a call's events, their steps and, from program_memory.c on, the memory of these. */
 struct ty_recording {
   ty_program *program;
@@ -132,7 +135,7 @@ struct ty_recording {
   bool fuses;
   bool gpu, moved;         /* gpu: some steps are on a GPU; moved: addresses or numbers in its graph have changed */
   bool captured;           /* it has such a graph */
-  struct { int first, second; } *writes;   /* while it is planned, by store: the first two steps that write it, or -1 (fuse_reorder.c) */
+  ty_uses writes;          /* while it is planned: the steps that write each store */
   int home;                /* that GPU; steps on the CPU exchange no data with it */
   uint64_t begun;          /* the first storage id of its call */
   bool follows;            /* some values have grad_of */
@@ -232,6 +235,7 @@ modes ty_modes_now(const ty_ctx *ctx);
 bool ty_modes_same(const ty_ctx *ctx, const modes *m);
 void ty_modes_set(ty_ctx *ctx, const modes *m);
 
+void ty_uses_free(ty_uses *u);                           /* fuse_reorder.c */
 ty_status ty_fuse_exchange(ty_ctx *ctx, ty_recording *r);   /* fuse_reorder.c */
 int ty_joint_at(const ty_recording *r, const int *touches, int at, int *step, ty_joint *kind);   /* fuse_joint.c */
 ty_status ty_fuse_split(ty_ctx *ctx, ty_recording *r);   /* fuse_split.c */

@@ -113,7 +113,7 @@ typedef struct ty_storage {
   atomic_uint version;     /* counts changes in place; a saved tensor compares it */
   uint16_t pending;        /* changes in place that a compiled call has promised, and whose steps have not run yet */
   const ty_program *program;   /* the compiled function whose value lies here, rewritten by each run; else NULL */
-  bool exposed;            /* a raw address was handed out: contents may change without a new version */
+  bool exposed;            /* others have its address, or own the memory: contents may change without a new version */
   bool fixed;              /* a graph, other than those of `program`, has its address */
   ty_launches *launches;   /* of the graph that made it, or NULL; each launch counts as a change */
   uint64_t id;             /* never used twice: with version, a key for what is derived from the contents */

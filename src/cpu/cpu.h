@@ -65,7 +65,10 @@ typedef struct {
 } ty_distance_loops;
 /* The passes of Fourier transforms, and the steps before and after them (fourier_loops.c). w: e^(-2 pi i k / n) as pairs. */
 typedef struct {
-  void (*pass[2])(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step);
+  /* room: TY_FOURIER_ROOM bytes for factors above TY_FOURIER_BUILT: half of the elements' sums and differences, and a table */
+#define TY_FOURIER_ROOM(radix) ((size_t)((radix) / 2 + 1) * 4 * 64 + (size_t)(radix) * 2 * sizeof(double))
+  void (*pass[2])(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step,
+    void *room);
   void (*parts[2])(void *re, void *im, const void *pairs, int64_t n);
   void (*pairs[2])(void *pairs, const void *re, const void *im, int64_t n);
   /* real signals of 2 h: from the transform of the h pairs to h + 1 sums, those between first and last times `between`; tangle: back */

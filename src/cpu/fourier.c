@@ -106,6 +106,7 @@ static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
   const bool real = f->kind >= TY_REAL && f->n % 2 == 0, odd = f->kind >= TY_REAL && !real, back = ty_fourier_back(f->kind);
   const size_t bytes = (size_t)(f->m * s) * f->size + APART;
   char *a[2] = {work, work + bytes}, *b[2] = {work + 2 * bytes, work + 3 * bytes}, *pairs = work + 4 * bytes;
+  char *const room = pairs + (size_t)((2 * f->m + 2) * s) * f->size;
   const int64_t step = real ? 2 : 1;                       /* w has n entries, for the n reals */
   if (odd) odd_in(f, a, first, s);
   else if (real && back) {
@@ -118,7 +119,7 @@ static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
   int64_t done = 1;
   for (int64_t left = f->m; left > 1;) {
     const int r = left % 8 == 0 ? 8 : ty_fourier_radix(left);
-    l->pass[f->k](r, a[back], a[!back], b[back], b[!back], left / r, done * s, f->w, step * done);
+    l->pass[f->k](r, a[back], a[!back], b[back], b[!back], left / r, done * s, f->w, step * done, room);
     for (int i = 0; i < 2; i++) { char *t = a[i]; a[i] = b[i]; b[i] = t; }
     left /= r;
     done *= r;
@@ -139,6 +140,9 @@ ty_status ty_cpu_fourier(ty_call *c) {
   f.out = ty_fourier_out(f.kind, f.n);
   f.lines = ty_numel(o) / f.out;
   f.bunch = TY_MIN(TY_MAX(BUNCH_ELEMENTS / f.m, 1), TY_MIN(f.lines, (int64_t)(BUNCH * 4 / f.size)));
+  size_t room = 0;
+  for (int64_t left = f.m; left > 1; left /= ty_fourier_radix(left))
+    if (ty_fourier_radix(left) > TY_FOURIER_BUILT) room = TY_MAX(room, TY_FOURIER_ROOM(ty_fourier_radix(left)));
   bool own;
   table *w = table_of(f.n, f.k == TY_IN_F64, &own);
   if (!w) return ty_no_memory(c->ctx, c->op->shown);
@@ -149,7 +153,7 @@ ty_status ty_cpu_fourier(ty_call *c) {
   const int64_t bunches = (f.lines + f.bunch - 1) / f.bunch;
   #pragma omp parallel num_threads(ty_threads_for(f.lines * f.n * 8))
   {
-    char *work = ty_scratch((size_t)((6 * f.m + 2) * f.bunch) * f.size + 4 * APART);
+    char *work = ty_scratch((size_t)((6 * f.m + 2) * f.bunch) * f.size + 4 * APART + room);
     if (!work) failed = true;
     #pragma omp for schedule(static)
     for (int64_t i = 0; i < bunches; i++)

@@ -23,7 +23,7 @@ typedef double wide_double __attribute__((vector_size(WIDTH), aligned(8), may_al
 typedef float four_float __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double four_double __attribute__((vector_size(32), aligned(8), may_alias));
 
-#define MOST 13                  /* the largest factor that a pass is built for */
+#define MOST TY_FOURIER_BUILT
 /* cos and sin of 2 pi k / r */
 static const double circle[MOST + 1][MOST][2] = {
   [3] = {{1, 0}, {-0.49999999999999978, 0.86602540378443871}, {-0.50000000000000044, -0.86602540378443837}},

@@ -9,10 +9,10 @@
 #include "fourier_pass.h"
 #undef V
 
-static void FN(pass_of_any)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
-  if (s % (int64_t)(WIDTH / sizeof(T)) == 0) PASTE(any_wide_, T)(R, xr, xi, yr, yi, m, s, w, step);
-  else if (s % 4 == 0) PASTE(any_four_, T)(R, xr, xi, yr, yi, m, s, w, step);
-  else PASTE(any_, T)(R, xr, xi, yr, yi, m, s, w, step);
+static void FN(pass_of_any)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step, void *room) {
+  if (s % (int64_t)(WIDTH / sizeof(T)) == 0) PASTE(any_wide_, T)(R, xr, xi, yr, yi, m, s, w, step, room);
+  else if (s % 4 == 0) PASTE(any_four_, T)(R, xr, xi, yr, yi, m, s, w, step, room);
+  else PASTE(any_, T)(R, xr, xi, yr, yi, m, s, w, step, room);
 }
 TY_INLINE void FN(by_width)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
   if (s % (int64_t)(WIDTH / sizeof(T)) == 0) PASTE(pass_wide_, T)(R, xr, xi, yr, yi, m, s, w, step);
@@ -20,7 +20,8 @@ TY_INLINE void FN(by_width)(const int R, const T *xr, const T *xi, T *yr, T *yi,
   else PASTE(pass_, T)(R, xr, xi, yr, yi, m, s, w, step);
 }
 
-static void FN(pass)(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step) {
+static void FN(pass)(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step,
+  void *room) {
   switch (radix) {
     case 2: FN(by_width)(2, xr, xi, yr, yi, m, s, w, step); break;
     case 3: FN(by_width)(3, xr, xi, yr, yi, m, s, w, step); break;
@@ -30,7 +31,7 @@ static void FN(pass)(int radix, const void *xr, const void *xi, void *yr, void *
     case 7: FN(by_width)(7, xr, xi, yr, yi, m, s, w, step); break;
     case 11: FN(by_width)(11, xr, xi, yr, yi, m, s, w, step); break;
     case 13: FN(by_width)(13, xr, xi, yr, yi, m, s, w, step); break;
-    default: FN(pass_of_any)(radix, xr, xi, yr, yi, m, s, w, step);
+    default: FN(pass_of_any)(radix, xr, xi, yr, yi, m, s, w, step, room);
   }
 }
 

@@ -1,9 +1,8 @@
-/* A pass of any odd factor: elements k and R - k together give sums j and R - j, as below, two j at a time. */
-static void PASTE(any_, V)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
-  enum { HALF_MOST = TY_FOURIER_MOST / 2 + 1 };
+/* A pass of any odd factor: elements k and R - k together give sums j and R - j, as below, two j at a time. room: TY_FOURIER_ROOM(R). */
+static void PASTE(any_, V)(int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step, void *room) {
   const int half = R / 2;
-  T c[TY_FOURIER_MOST], sn[TY_FOURIER_MOST];
-  V er[HALF_MOST], ei[HALF_MOST], fr[HALF_MOST], fi[HALF_MOST];
+  V *const er = room, *const ei = er + half + 1, *const fr = ei + half + 1, *const fi = fr + half + 1;
+  T *const c = (T *)(fi + half + 1), *const sn = c + R;
   for (int k = 0; k < R; k++) { c[k] = w[2 * k * m * step]; sn[k] = -w[2 * k * m * step + 1]; }
   for (int64_t p = 0; p < m; p++)
     for (int64_t q = 0; q < s; q += (int64_t)(sizeof(V) / sizeof(T))) {

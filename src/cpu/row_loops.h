@@ -70,8 +70,7 @@ static double FN(total_square)(const T *x, int64_t n, T shift) {
   return s;
 }
 
-/* ---- attention's scores ---- */
-
+/* The greatest of n numbers that aren't NaN, or -inf. */
 static double FN(top)(const void *x_, int64_t n) {
   const T *x = x_;
   T lane[LANES];
@@ -85,6 +84,8 @@ static double FN(top)(const void *x_, int64_t n) {
   HALVES(j, h, lane[j] = lane[j + h] > lane[j] ? lane[j + h] : lane[j])
   return (double)lane[0];
 }
+
+/* ---- attention's scores ---- */
 
 static void FN(masked)(void *s_, const void *mask, bool flags, int64_t step, int64_t n, double scale) {
   T *restrict s = s_;
@@ -107,16 +108,10 @@ static void FN(masked)(void *s_, const void *mask, bool flags, int64_t step, int
 static void FN(softmax)(void *o_, const void *x_, int64_t n, int lg) {
   T *o = o_;
   const T *x = x_;
-  T lane[LANES], m = -INFINITY, buf[TY_PART];
+  T m = (T)FN(top)(x, n), buf[TY_PART];    /* a NaN shows in the sum */
   double sum = 0;
-  int64_t i = 0;
-  for (int j = 0; j < LANES; j++) lane[j] = -INFINITY;
-  for (; i + LANES <= n; i += LANES)
-    for (int j = 0; j < LANES; j++) lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
-  for (; i < n; i++) lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-  for (int j = 0; j < LANES; j++) m = lane[j] > m ? lane[j] : m;      /* a NaN shows in the sum */
   if (m == -INFINITY) m = 0;               /* all are -inf: exp gives 0, and the result NaN, as PyTorch's */
-  for (i = 0; i < n; i += TY_PART) {
+  for (int64_t i = 0; i < n; i += TY_PART) {
     const int64_t w = TY_MIN(TY_PART, n - i);
     const T *xs = x + i;
     T *e = lg ? buf : o + i;
@@ -125,10 +120,10 @@ static void FN(softmax)(void *o_, const void *x_, int64_t n, int lg) {
   }
   if (lg) {
     const T l = FN(log)((T)sum);
-    for (i = 0; i < n; i++) o[i] = (x[i] - m) - l;
+    for (int64_t i = 0; i < n; i++) o[i] = (x[i] - m) - l;
   } else {
     const T r = 1 / (T)sum;
-    for (i = 0; i < n; i++) o[i] *= r;
+    for (int64_t i = 0; i < n; i++) o[i] *= r;
   }
 }
 

@@ -170,7 +170,7 @@ static ty_status by_products(ty_call *c, int gpu, const ty_k_attention *a, cudaS
   return *done ? st : TY_OK;
 }
 
-/* The mask's gradient, row-major: as products, for it has as many numbers as the scores. */
+/* The mask's gradient, row-major, from the deltas: as products, for it has as many numbers as the scores. */
 static ty_status mask_gradient(ty_call *c, int gpu, ty_k_attention a, cudaStream_t s) {
   enum { Q, K, V, G, S, DP, ALL };
   const int64_t each = a.lq * a.lk, chunk = TY_MIN(TY_MAX(SCORES / each, 1), a.heads);
@@ -180,7 +180,7 @@ static ty_status mask_gradient(ty_call *c, int gpu, ty_k_attention a, cudaStream
   matrices m[ALL] = {0};
   if (a.dv == 0) return ty_cuda_launched(c, gpu, ty_cuda_fill_number(c->out[3], ty_op_int(0), s));
   a.slope = 1;
-  ty_status st = ty_cuda_launched(c, gpu, ty_k_attention_deltas(&a, s));
+  ty_status st = TY_OK;
   for (int i = Q; i <= G && st == TY_OK; i++) st = matrices_of(c, in[i], &m[i]);
   for (int i = S; i <= DP && st == TY_OK; i++) st = new_matrices(c, gpu, ty_compute_dtype(d), chunk, a.lq, a.lk, &m[i]);
   if (st == TY_OK && a.d == 0) st = ty_cuda_launched(c, gpu, ty_cuda_fill_number(m[S].made, ty_op_int(0), s));
@@ -261,7 +261,7 @@ ty_status ty_cuda_attention(ty_call *c) {
   const ty_meta m = {.dtype = c->in[6].t->dtype, .ndim = 1, .shape = {a.heads * a.lq}};
   TY_TRY(ty_empty(c->ctx, &ty_gpus[gpu], &m, &delta));
   a.delta = ty_data(delta);
-  ty_status st = taken ? TY_OK : attend(c, gpu, &a, s);
+  ty_status st = taken ? ty_cuda_launched(c, gpu, ty_k_attention_deltas(&a, s)) : attend(c, gpu, &a, s);
   if (st == TY_OK && with_mask) st = mask_gradient(c, gpu, a, s);
   ty_release(delta);
   return st;

@@ -125,8 +125,7 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
 
 bool ty_cuda_trade(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storage *fresh) {
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
-  if (held->nbytes != fresh->nbytes || ty_capturing() || ty_cuda_used_elsewhere(held, stream) || ty_cuda_used_elsewhere(fresh, stream) ||
-      ty_cuda_use(b->gpu) != cudaSuccess ||
+  if (held->nbytes != fresh->nbytes || ty_capturing() || ty_cuda_used_elsewhere(held, stream) || ty_cuda_use(b->gpu) != cudaSuccess ||
       cudaMemcpyAsync(fresh->data, held->data, held->nbytes, cudaMemcpyDeviceToDevice, stream->s) != cudaSuccess) return false;
   ty_swap_memory(held, fresh);
   return true;

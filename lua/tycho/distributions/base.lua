@@ -173,6 +173,10 @@ local function sizes(name, how, option, shape, ...)
   return list
 end
 
+local function need_positive(self, names)
+  for _, name in ipairs(names) do need(self._name, name .. " must be above 0", self[name], ops.gt(self[name], 0)) end
+end
+
 -- Defines a class's init: its parameters by name; those in `above` must be above 0.
 local function parameters(c, names, above)
   c.arg_constraints = {}
@@ -183,7 +187,7 @@ local function parameters(c, names, above)
     for i, name in ipairs(names) do given[i] = o[name] end
     given = {together(self._name, unpack(given, 1, #names))}
     for i, name in ipairs(names) do self[name] = given[i] end
-    for _, name in ipairs(above) do need(self._name, name .. " must be above 0", self[name], ops.gt(self[name], 0)) end
+    need_positive(self, above)
     self.batch_shape = given[1].shape
   end
 end
@@ -277,6 +281,6 @@ end
 
 -- KL: the divergences of two distributions, by their classes' names: KL.Normal(p, q), KL["Normal Laplace"](p, q).
 return {distributions = distributions, Distribution = Distribution, constraints = constraints, class = class,
-  together = together, need = need,
+  together = together, need = need, need_positive = need_positive,
   parameters = parameters, supports = supports, same = same, joined = joined, one_given = one_given, one_of = one_of,
   open_unit = open_unit, drawn = drawn, is_distribution = is_distribution, wider = wider, KL = {}}

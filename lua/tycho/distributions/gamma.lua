@@ -94,7 +94,7 @@ local Beta = class("Beta", "concentration1, concentration0")
 Beta.has_rsample = true
 function Beta:init(o)
   self.concentration1, self.concentration0 = together("Beta", o.concentration1, o.concentration0)
-  for _, k in ipairs {"concentration1", "concentration0"} do need("Beta", k .. " must be above 0", self[k], ops.gt(self[k], 0)) end
+  base.need_positive(self, {"concentration1", "concentration0"})
   self.pair = distributions.Dirichlet(ops.stack({self.concentration1, self.concentration0}, -1), {validate_args = false})
   self.batch_shape = self.concentration1.shape
 end

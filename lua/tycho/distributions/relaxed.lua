@@ -17,8 +17,8 @@ local InverseGamma = class("InverseGamma", "concentration, rate")
 InverseGamma.has_rsample = true
 function InverseGamma:init(o)
   self.base = distributions.Gamma(o.concentration, o.rate, {validate_args = false})
-  for _, k in ipairs {"concentration", "rate"} do need("InverseGamma", k .. " must be above 0", self.base[k], ops.gt(self.base[k], 0)) end
   self.concentration, self.rate, self.batch_shape = self.base.concentration, self.base.rate, self.base.batch_shape
+  base.need_positive(self, {"concentration", "rate"})
 end
 function InverseGamma.get.mean(self)
   return ops.where(ops.gt(self.concentration, 1), self.rate / (self.concentration - 1), math.huge)

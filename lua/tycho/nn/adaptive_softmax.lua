@@ -54,10 +54,7 @@ function Adaptive:forward(x, target)
     fail("AdaptiveLogSoftmaxWithLoss: forward: argument 2 (target) must have shape (%d), got %s", #x,
       core.is_tensor(target) and tostring(target.shape) or options.shown(target))
   end
-  if M.is_floating_point(target) or target.dtype == "bool" then
-    fail("AdaptiveLogSoftmaxWithLoss: forward: argument 2 (target) has dtype %s: class labels must be int64 (target:long())", target.dtype)
-  end
-  target = M.long(target)
+  target = require("tycho.functional.lib").indices("AdaptiveLogSoftmaxWithLoss", "2 (target)", target)
   local least, most = 1, 1
   if #target > 0 then least, most = ops.amin(target):item(), ops.amax(target):item() end
   if least < 1 or most > self.n_classes then

@@ -29,8 +29,8 @@ define("constant_", "val", function(x, o) return M.fill_(x, o.val) end)
 define("zeros_", "", function(x) return M.fill_(x, 0) end)
 -- ones_(x): All elements become 1.
 define("ones_", "", function(x) return M.fill_(x, 1) end)
--- Numbers like x from the part a..b of the normal distribution, by the inverse of its function, in float64, and where that has most digits:
--- in the lower half.
+-- Numbers like x from the part a..b of the normal distribution, by the inverse of its cumulative function, in float64, and where that has
+-- most digits: in the lower half.
 local function from_part(x, mean, std, a, b)
   local low, high, sign = (a - mean) / std, (b - mean) / std, std
   if low > 0 then low, high, sign = -high, -low, -std end

@@ -13,8 +13,7 @@ local function lazy(name, of, saved, signature)
   local Lazy = lib.layer("Lazy" .. name)
   Lazy._is_lazy = true
   function Lazy:init(...)
-    self.arguments = options.pack(...)
-    if signature then self.arguments = {options.arguments("Lazy" .. name, signature, ...), n = 1} end
+    self.arguments = signature and {options.arguments("Lazy" .. name, signature, ...), n = 1} or options.pack(...)
     self:register_buffer("like", core.ops.zeros({0}), {persistent = false})         -- to() changes it as it will the layer
     module.lazy_layers = true
   end
