@@ -1,5 +1,5 @@
-/* Fourier transforms of contiguous lines (core/fourier.h). Lines of up to TY_K_FOURIER_SHARED complex float32 numbers stay in a block's
- * shared memory between one read and one write of global memory; longer ones go through it in each pass.
+/* Fourier transforms of lines of contiguous elements (core/fourier.h). Lines of up to TY_K_FOURIER_SHARED complex float32 numbers stay in
+ * a block's shared memory between one read and one write of global memory; longer ones go through it in each pass.
  *
  * Idea: a thread computes a butterfly of a pass. Only the forward sign is here: the other one swaps real and imaginary parts. Invariant: a
  * pass reads one of two buffers and writes the other, so that one barrier between passes is enough. */
@@ -48,7 +48,7 @@ template <class T> static __device__ __forceinline__ pair<T> taken(const ty_k_fo
 template <class T> static __device__ __forceinline__ void give(const ty_k_fourier &a, const pair<T> *z, int64_t line, int64_t k) {
   const bool back = ty_fourier_back(a.kind);
   T *o = (T *)a.o + line * a.out + 2 * k;
-  if (a.kind >= TY_HALF && a.n % 2) { o[-k] = swapped(z[k], back).re; return; }
+  if (a.kind >= TY_HALF && a.n % 2) { o[-k] = (T)a.scale * swapped(z[k], back).re; return; }
   pair<T> u = swapped(z[k % a.m], back);
   if (a.kind == TY_REAL || a.kind == TY_REAL_TWICE) {
     T times_between = k && a.kind == TY_REAL_TWICE && !(a.n % 2 == 0 && k == a.m) ? (T)2 : (T)1;
@@ -60,8 +60,8 @@ template <class T> static __device__ __forceinline__ void give(const ty_k_fourie
     }
     u = {times_between * u.re, times_between * u.im};
   }
-  o[0] = u.re;
-  o[1] = u.im;
+  o[0] = (T)a.scale * u.re;
+  o[1] = (T)a.scale * u.im;
 }
 
 /* ---- a pass: butterfly i of m / R. left: the length of its transforms; done: the radices before, multiplied ---- */

@@ -278,13 +278,14 @@ TY_K cudaError_t ty_k_scan_lines(const ty_k_scan *a, cudaStream_t s);
 /* a->o: x's gradient; products: room for all elements */
 TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double *products, cudaStream_t s);
 
-/* ---- Fourier transforms (fourier.cu): contiguous lines (core/fourier.h) ---- */
+/* ---- Fourier transforms (fourier.cu): lines of contiguous elements (core/fourier.h) ---- */
 #define TY_K_FOURIER_SHARED 2048                         /* complex float32 numbers, at most, in a block's shared memory */
 typedef struct {
   int kind, dtype;
   int64_t lines, n, m;                                   /* n: a signal's length; m: complex numbers in the passes */
-  int64_t in, out;                                       /* numbers in a line of x, of o */
+  int64_t in, out;                                       /* numbers from one line of x to the next, and of o */
   int64_t elements;                                      /* of a line of o: pairs; of HALF kinds with odd n, numbers */
+  double scale;
   const void *x;
   void *o, *work[2];                                     /* work: lines x m pairs each, where m is more than a block takes */
 } ty_k_fourier;

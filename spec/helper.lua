@@ -275,7 +275,15 @@ end
 
 function helper.compiled(f, i) return f:report()[i or 1].compiled end
 
--- Files of specs: a fresh folder, to be removed by the spec; a file's bytes; a file of these bytes.
+-- Files of specs: what a spec makes under os.tmpname goes when its process ends, also where the spec fails; a fresh folder; a file's
+-- bytes; a file of these bytes.
+local name, names = os.tmpname, {}
+rawset(os, "tmpname", function()
+  names[#names + 1] = name()
+  return names[#names]
+end)
+helper.at_end = newproxy(true)
+getmetatable(helper.at_end).__gc = function() os.execute("rm -rf " .. table.concat(names, " ")) end
 function helper.folder()
   local path = os.tmpname()
   os.remove(path)

@@ -406,6 +406,18 @@ ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out) {
   return unrecorded(ctx, TY_OP_clone, ty_op_tensor(t), (ty_operand){0}, &at, NULL, out);
 }
 
+/* A copy only where they aren't evenly *apart. */
+ty_status ty_lines(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out, int64_t *apart) {
+  int64_t stride[2];
+  if (ty_view_strides(t, (int64_t[]){ty_numel(t) / n, n}, 2, stride) && stride[1] == 1) {
+    *apart = stride[0];
+    *out = ty_retain(t);
+    return TY_OK;
+  }
+  *apart = n;
+  return ty_contiguous(ctx, t, out);
+}
+
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out) {
   return t->dtype == d ? (*out = ty_retain(t), TY_OK) : ty_cast_to(ctx, t, d, TY_PRESERVE, out);
 }

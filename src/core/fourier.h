@@ -1,4 +1,4 @@
-/* Discrete Fourier transforms: their kinds, and how sizes are factored. A transform sums x[k] e^(-2 pi i j k / n) over k, unscaled.
+/* Discrete Fourier transforms: their kinds, and how sizes are factored. A transform sums x[k] e^(-2 pi i j k / n) over k, times a scale.
  *
  * Idea: Stockham's passes, one for each factor of the size; results come out in order. Complex numbers are pairs. A real signal of even
  * size n is transformed as n / 2 complex numbers, then untangled. Invariant: each kind's gradient is a transform of some kind. */

@@ -485,6 +485,7 @@ static inline double ty_rounded(double v, ty_dtype d) {    /* v rounded to dtype
 ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_span *span, ty_attr *at, ty_tensor *into, ty_tensor **out);
 /* For backends and the core: unrecorded ops on whole tensors. Results are new references. */
 ty_status ty_contiguous(ty_ctx *ctx, ty_tensor *t, ty_tensor **out);
+ty_status ty_lines(ty_ctx *ctx, ty_tensor *t, int64_t n, ty_tensor **out, int64_t *apart);   /* as lines of n contiguous elements */
 ty_status ty_lay_in_order(ty_ctx *ctx, ty_tensor *t, bool *done);   /* makes t contiguous in place; *done false: refused */
 /* A call's operands, contiguous. out: c->nin entries, NULL before; the caller releases them, after a failure too. */
 static inline ty_status ty_contiguous_operands(const ty_call *c, ty_tensor **out) {
@@ -496,8 +497,7 @@ static inline ty_status ty_contiguous_operands(const ty_call *c, ty_tensor **out
 ty_status ty_cast(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_tensor **out);
 #define TY_MEMORY_FORMATS(X) X(PRESERVE, "preserve") X(CONTIGUOUS, "contiguous") X(CHANNELS_LAST, "channels_last")
 typedef enum { TY_MEMORY_FORMATS(TY_AS_NUMBER) } ty_memory_format;
-/* always a copy */
-ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);
+ty_status ty_cast_to(ty_ctx *ctx, ty_tensor *t, ty_dtype d, ty_memory_format format, ty_tensor **out);       /* always a copy */
 ty_status ty_copy_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);
 ty_status ty_add_into(ty_ctx *ctx, ty_tensor *dst, ty_tensor *src);    /* dst += src, of one shape and dtype */
 ty_status ty_rearrange(ty_call *c);                      /* COPY and CAT ops that a device has no kernel for (rearrange.c) */

@@ -69,11 +69,14 @@ typedef struct {
 #define TY_FOURIER_ROOM(radix) ((size_t)((radix) / 2 + 1) * 4 * 64 + (size_t)(radix) * 2 * sizeof(double))
   void (*pass[2])(int radix, const void *xr, const void *xi, void *yr, void *yi, int64_t m, int64_t s, const void *w, int64_t step,
     void *room);
-  void (*parts[2])(void *re, void *im, const void *pairs, int64_t n);
-  void (*pairs[2])(void *pairs, const void *re, const void *im, int64_t n);
-  /* real signals of 2 h: from the transform of the h pairs to h + 1 sums, those between first and last times `between`; tangle: back */
-  void (*untangle[2])(void *pairs, const void *re, const void *im, const void *w, int64_t h, int64_t s, double between);
-  void (*tangle[2])(void *re, void *im, const void *pairs, const void *w, int64_t h, int64_t s, double between);
+  /* m pairs of each of `lines` lines, times scale, to parts in which the same element of each line is side by side, and back; stride:
+   * elements from one line to the next */
+  void (*split[2])(void *re, void *im, const void *x, int64_t stride, int64_t lines, int64_t m, double scale);
+  void (*join[2])(void *o, int64_t stride, const void *re, const void *im, int64_t lines, int64_t m);
+  /* real signals of 2 h: from the transform of the h pairs to h + 1 sums, times `ends` the first and the last, times `between` the others;
+   * tangle: back */
+  void (*untangle[2])(void *yr, void *yi, const void *xr, const void *xi, const void *w, int64_t h, int64_t s, double ends, double between);
+  void (*tangle[2])(void *yr, void *yi, const void *xr, const void *xi, const void *w, int64_t h, int64_t s, double ends, double between);
 } ty_fourier_loops;
 /* o = a b + beta o, m x n, where b has rows of ldb elements, or, turned, columns (product_loops.c). ar, ac: elements from one row of a
  * to the next, and from one column to the next. k is at most TY_SMALL_K. */

@@ -10,7 +10,7 @@
 #include "fourier.h"
 
 #define BUNCH 16                 /* lines, of float32 */
-#define BUNCH_ELEMENTS 32768     /* of a bunch: four arrays of so many stay in the second-level cache */
+#define BUNCH_ELEMENTS 65536     /* of a bunch: four arrays of so many stay in the second-level cache, or nearly */
 #define APART 704                /* bytes between arrays: addresses read and written together must differ in their lower bits */
 /* Tables of each type that are kept, and bytes of all, at most; the first ones are kept. Making a table takes longer than its use. */
 #define KEPT 64
@@ -21,7 +21,8 @@ typedef struct {
   ty_loop_type k;
   size_t size;                   /* bytes of an element */
   int64_t n, m, lines, bunch;    /* n: elements of a signal; m: complex numbers in the passes */
-  int64_t in, out;               /* elements in a line of x, of the result */
+  int64_t in, out;               /* elements from one line of x to the next, and of the result */
+  double scale;
   const char *x, *w;
   char *o;
 } fourier;
@@ -61,20 +62,7 @@ static table *table_of(int64_t n, bool wide, bool *own) {
   return t;
 }
 
-/* ---- a bunch of lines, to and from pairs in which the same element of each line is side by side ---- */
-
-static void turn_in(const fourier *f, char *pairs, int64_t first, int64_t s, int64_t elements) {
-  const char *x = f->x + (size_t)(first * f->in) * f->size;
-  if (f->size == 4) TY_OF_SIZE(ty_cpu_loops()->transpose, 8)(pairs, s, x, f->in / 2, s, elements);
-  else for (int64_t q = 0; q < s; q++)
-    for (int64_t k = 0; k < elements; k++) memcpy(pairs + 16 * (k * s + q), x + 8 * (q * f->in + 2 * k), 16);
-}
-static void turn_out(const fourier *f, const char *pairs, int64_t first, int64_t s, int64_t elements) {
-  char *o = f->o + (size_t)(first * f->out) * f->size;
-  if (f->size == 4) TY_OF_SIZE(ty_cpu_loops()->transpose, 8)(o, f->out / 2, pairs, s, elements, s);
-  else for (int64_t q = 0; q < s; q++)
-    for (int64_t k = 0; k < elements; k++) memcpy(o + 8 * (q * f->out + 2 * k), pairs + 16 * (k * s + q), 16);
-}
+/* ---- a bunch of lines, to and from parts in which the same element of each line is side by side ---- */
 
 /* Real signals of odd length, element by element. */
 static void odd_in(const fourier *f, char *const *a, int64_t first, int64_t s) {
@@ -83,8 +71,8 @@ static void odd_in(const fourier *f, char *const *a, int64_t first, int64_t s) {
     const char *x = f->x + (size_t)((first + q) * f->in) * f->size;
     for (int64_t k = 0; k < f->n; k++) {
       const int64_t j = TY_MIN(k, f->n - k);               /* of the half; the rest are conjugates */
-      const double once = k && f->kind == TY_HALF_ONCE ? 0.5 : 1;
-      put(a[0], f->k, k * s + q, half ? once * at(x, f->k, 2 * j) : at(x, f->k, k));
+      const double once = f->scale * (k && f->kind == TY_HALF_ONCE ? 0.5 : 1);
+      put(a[0], f->k, k * s + q, once * at(x, f->k, half ? 2 * j : k));
       put(a[1], f->k, k * s + q, !half || !k ? 0 : (j < k ? -once : once) * at(x, f->k, 2 * j + 1));
     }
   }
@@ -104,18 +92,16 @@ static void odd_out(const fourier *f, char *const *a, int64_t first, int64_t s) 
 static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
   const ty_fourier_loops *l = ty_cpu_loops()->fourier;
   const bool real = f->kind >= TY_REAL && f->n % 2 == 0, odd = f->kind >= TY_REAL && !real, back = ty_fourier_back(f->kind);
-  const size_t bytes = (size_t)(f->m * s) * f->size + APART;
-  char *a[2] = {work, work + bytes}, *b[2] = {work + 2 * bytes, work + 3 * bytes}, *pairs = work + 4 * bytes;
-  char *const room = pairs + (size_t)((2 * f->m + 2) * s) * f->size;
+  const size_t bytes = (size_t)((f->m + 1) * s) * f->size + APART;
+  char *a[2] = {work, work + bytes}, *b[2] = {work + 2 * bytes, work + 3 * bytes}, *const room = work + 4 * bytes;
   const int64_t step = real ? 2 : 1;                       /* w has n entries, for the n reals */
+  const char *x = f->x + (size_t)(first * f->in) * f->size;
+  char *o = f->o + (size_t)(first * f->out) * f->size;
   if (odd) odd_in(f, a, first, s);
   else if (real && back) {
-    turn_in(f, pairs, first, s, f->m + 1);
-    l->tangle[f->k](a[0], a[1], pairs, f->w, f->m, s, f->kind == TY_HALF_ONCE ? 0.5 : 1);
-  } else {
-    turn_in(f, pairs, first, s, f->m);
-    l->parts[f->k](a[0], a[1], pairs, f->m * s);
-  }
+    l->split[f->k](b[0], b[1], x, f->in, s, f->m + 1, 1);
+    l->tangle[f->k](a[0], a[1], b[0], b[1], f->w, f->m, s, f->scale, f->scale * (f->kind == TY_HALF_ONCE ? 0.5 : 1));
+  } else l->split[f->k](a[0], a[1], x, f->in, s, f->m, real ? 1 : f->scale);
   int64_t done = 1;
   for (int64_t left = f->m; left > 1;) {
     const int r = left % 8 == 0 ? 8 : ty_fourier_radix(left);
@@ -124,36 +110,38 @@ static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
     left /= r;
     done *= r;
   }
-  if (odd) { odd_out(f, a, first, s); return; }
-  if (real && !back) l->untangle[f->k](pairs, a[0], a[1], f->w, f->m, s, f->kind == TY_REAL_TWICE ? 2 : 1);
-  else l->pairs[f->k](pairs, a[0], a[1], f->m * s);
-  turn_out(f, pairs, first, s, real && !back ? f->m + 1 : f->m);
+  if (odd) odd_out(f, a, first, s);
+  else if (real && !back) {
+    l->untangle[f->k](b[0], b[1], a[0], a[1], f->w, f->m, s, f->scale, f->scale * (f->kind == TY_REAL_TWICE ? 2 : 1));
+    l->join[f->k](o, f->out, b[0], b[1], s, f->m + 1);
+  } else l->join[f->k](o, f->out, a[0], a[1], s, f->m);
 }
 
 ty_status ty_cpu_fourier(ty_call *c) {
   ty_tensor *x, *o = c->out[0];
-  fourier f = {.kind = (int)c->at[TY_AT_fourier_kind].i, .n = c->at[TY_AT_fourier_n].i, .k = ty_loop_type_of((ty_dtype)o->dtype),
+  fourier f = {.kind = (int)c->at[TY_AT_fourier_kind].i, .n = c->at[TY_AT_fourier_n].i, .scale = c->at[TY_AT_fourier_scale].f,
+               .k = ty_loop_type_of((ty_dtype)o->dtype),
                .size = (size_t)ty_itemsize(o), .o = ty_data(o)};
   if (ty_numel(o) == 0) return TY_OK;
   f.m = ty_fourier_size(f.kind, f.n);
-  f.in = ty_fourier_in(f.kind, f.n);
   f.out = ty_fourier_out(f.kind, f.n);
   f.lines = ty_numel(o) / f.out;
   f.bunch = TY_MIN(TY_MAX(BUNCH_ELEMENTS / f.m, 1), TY_MIN(f.lines, (int64_t)(BUNCH * 4 / f.size)));
+  if (f.bunch < 8 && f.m % 64 == 0) f.bunch = 1;           /* the first pass over one line has vectors of its own */
   size_t room = 0;
   for (int64_t left = f.m; left > 1; left /= ty_fourier_radix(left))
     if (ty_fourier_radix(left) > TY_FOURIER_BUILT) room = TY_MAX(room, TY_FOURIER_ROOM(ty_fourier_radix(left)));
   bool own;
   table *w = table_of(f.n, f.k == TY_IN_F64, &own);
   if (!w) return ty_no_memory(c->ctx, c->op->shown);
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  TY_TRY(ty_lines(c->ctx, c->in[0].t, ty_fourier_in(f.kind, f.n), &x, &f.in));
   f.x = ty_data(x);
   f.w = (const char *)w->values;
   atomic_bool failed = false;
   const int64_t bunches = (f.lines + f.bunch - 1) / f.bunch;
   #pragma omp parallel num_threads(ty_threads_for(f.lines * f.n * 8))
   {
-    char *work = ty_scratch((size_t)((6 * f.m + 2) * f.bunch) * f.size + 4 * APART + room);
+    char *work = ty_scratch(4 * ((size_t)((f.m + 1) * f.bunch) * f.size + APART) + room);
     if (!work) failed = true;
     #pragma omp for schedule(static)
     for (int64_t i = 0; i < bunches; i++)

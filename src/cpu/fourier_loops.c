@@ -5,6 +5,7 @@
  * A pass of factor r: y[q + s (r p + j)] = w^(p j) times sum over k of x[q + s (p + k m)] e^(-2 pi i j k / r); p < m, q < s. */
 #include <string.h>
 #include "cpu.h"
+#include "exchange.h"
 #include "fourier.h"
 #include "typed.h"
 
@@ -20,6 +21,8 @@
 #endif
 typedef float wide_float __attribute__((vector_size(WIDTH), aligned(4), may_alias));
 typedef double wide_double __attribute__((vector_size(WIDTH), aligned(8), may_alias));
+typedef float eight_float __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double eight_double __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float four_float __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double four_double __attribute__((vector_size(32), aligned(8), may_alias));
 
@@ -44,10 +47,76 @@ static const double circle[MOST + 1][MOST][2] = {
     {0.56806474673115481, -0.82298386589365702}, {0.88545602565321002, -0.4647231720437684}},
 };
 
+/* split and join by square blocks of K lines and K / 2 pairs, K elements in so many bytes; lines >= K, m >= K / 2. block: integers, as
+ * exchange.h moves; reals: the same as T, anywhere */
+#define UNROLLED _Pragma("GCC unroll 16")
+#define BY_BLOCKS(bytes, T, t, bits, size, K) \
+  typedef uint##bits##_t block_##bytes##_##t __attribute__((vector_size(bytes))); \
+  typedef T reals_##bytes##_##t __attribute__((vector_size(bytes), aligned(size), may_alias)); \
+  static void split_##bytes##_##t(T *re, T *im, const T *x, int64_t stride, int64_t lines, int64_t m, T scale) { \
+    for (int64_t i = 0; i < lines; i = NEXT_BLOCK(i, lines, K)) for (int64_t j = 0; j < m; j = NEXT_BLOCK(j, m, K / 2)) { \
+      block_##bytes##_##t a[K], b[K]; \
+      UNROLLED for (int k = 0; k < K; k++) { \
+        a[k] = (block_##bytes##_##t)(*(const reals_##bytes##_##t *)(x + (i + k) * stride + 2 * j) * scale); \
+      } \
+      EXCHANGE_##size##_##K(a, b) \
+      UNROLLED for (int k = 0; k < K; k++) { \
+        *(reals_##bytes##_##t *)((k % 2 ? im : re) + (j + k / 2) * lines + i) = (reals_##bytes##_##t)b[k]; \
+      } \
+    } \
+  } \
+  static void join_##bytes##_##t(T *o, int64_t stride, const T *re, const T *im, int64_t lines, int64_t m) { \
+    for (int64_t i = 0; i < lines; i = NEXT_BLOCK(i, lines, K)) for (int64_t j = 0; j < m; j = NEXT_BLOCK(j, m, K / 2)) { \
+      block_##bytes##_##t a[K], b[K]; \
+      UNROLLED for (int k = 0; k < K; k++) { \
+        a[k] = (block_##bytes##_##t)*(const reals_##bytes##_##t *)((k % 2 ? im : re) + (j + k / 2) * lines + i); \
+      } \
+      EXCHANGE_##size##_##K(a, b) \
+      UNROLLED for (int k = 0; k < K; k++) *(reals_##bytes##_##t *)(o + (i + k) * stride + 2 * j) = (reals_##bytes##_##t)b[k]; \
+    } \
+  }
+BY_BLOCKS(16, float, f32, 32, 4, 4)
+BY_BLOCKS(16, double, f64, 64, 8, 2)
+#if WIDTH >= 32
+BY_BLOCKS(32, float, f32, 32, 4, 8)
+BY_BLOCKS(32, double, f64, 64, 8, 4)
+#endif
+#if WIDTH >= 64
+BY_BLOCKS(64, float, f32, 32, 4, 16)
+BY_BLOCKS(64, double, f64, 64, 8, 8)
+#define BLOCKS(X) X(64) X(32) X(16)
+#elif WIDTH >= 32
+#define BLOCKS(X) X(32) X(16)
+#else
+#define BLOCKS(X) X(16)
+#endif
+
+/* o = the transpose of b (8 x 8) */
+TY_INLINE void turned_f32(float *o, eight_float *b) {
+#if WIDTH >= 32
+  block_32_f32 x[8], y[8];
+  memcpy(x, b, sizeof x);
+  EXCHANGE_4_8(x, y)
+  memcpy(o, y, sizeof y);
+#else
+  for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) o[8 * i + j] = b[j][i];
+#endif
+}
+TY_INLINE void turned_f64(double *o, eight_double *b) {
+#if WIDTH >= 64
+  block_64_f64 x[8], y[8];
+  memcpy(x, b, sizeof x);
+  EXCHANGE_8_8(x, y)
+  memcpy(o, y, sizeof y);
+#else
+  for (int i = 0; i < 8; i++) for (int j = 0; j < 8; j++) o[8 * i + j] = b[j][i];
+#endif
+}
+
 #define LOOPS "fourier_loops.h"
 #include "floats.h"
 
 const ty_fourier_loops PASTE(ty_fourier_loops_, TY_ISA) = {
-  .pass = {pass_f32, pass_f64}, .parts = {parts_f32, parts_f64}, .pairs = {pairs_f32, pairs_f64}, .untangle = {untangle_f32, untangle_f64},
+  .pass = {pass_f32, pass_f64}, .split = {split_f32, split_f64}, .join = {join_f32, join_f64}, .untangle = {untangle_f32, untangle_f64},
   .tangle = {tangle_f32, tangle_f64},
 };

@@ -50,6 +50,20 @@ TY_INLINE void PASTE(four_sums_, V)(V *br, V *bi, const V *ar, const V *ai, int 
   br[3] = fr - hr; bi[3] = fi - hi;
 }
 
+/* b = the eight sums of a's elements: those of even ones, and of odd ones times e^(-pi i k / 4). */
+TY_INLINE void PASTE(eight_sums_, V)(V *br, V *bi, const V *ar, const V *ai) {
+  const T c = (T)0.70710678118654752;
+  V er[4], ei[4], ur[4], ui[4];
+  PASTE(four_sums_, V)(er, ei, ar, ai, 0, 2);
+  PASTE(four_sums_, V)(ur, ui, ar, ai, 1, 2);
+  const V tr[4] = {ur[0], c * (ur[1] + ui[1]), ui[2], c * (ui[3] - ur[3])};
+  const V ti[4] = {ui[0], c * (ui[1] - ur[1]), -ur[2], -c * (ur[3] + ui[3])};
+  for (int k = 0; k < 4; k++) {
+    br[k] = er[k] + tr[k]; bi[k] = ei[k] + ti[k];
+    br[k + 4] = er[k] - tr[k]; bi[k + 4] = ei[k] - ti[k];
+  }
+}
+
 /* A pass of factor R, a constant where it is inlined, over elements of type V: T or a vector of it (fourier_loops.h). */
 TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *yi, int64_t m, int64_t s, const T *w, int64_t step) {
   for (int64_t p = 0; p < m; p++) {
@@ -65,18 +79,8 @@ TY_INLINE void PASTE(pass_, V)(const int R, const T *xr, const T *xi, T *yr, T *
         br[0] = ar[0] + ar[1]; bi[0] = ai[0] + ai[1];
         br[1] = ar[0] - ar[1]; bi[1] = ai[0] - ai[1];
       } else if (R == 4) PASTE(four_sums_, V)(br, bi, ar, ai, 0, 1);
-      else if (R == 8) {                   /* the sums of even elements, and of odd ones times e^(-pi i k / 4) */
-        const T c = (T)0.70710678118654752;
-        V er[4], ei[4], ur[4], ui[4];
-        PASTE(four_sums_, V)(er, ei, ar, ai, 0, 2);
-        PASTE(four_sums_, V)(ur, ui, ar, ai, 1, 2);
-        const V tr[4] = {ur[0], c * (ur[1] + ui[1]), ui[2], c * (ui[3] - ur[3])};
-        const V ti[4] = {ui[0], c * (ui[1] - ur[1]), -ur[2], -c * (ur[3] + ui[3])};
-        for (int k = 0; k < 4; k++) {
-          br[k] = er[k] + tr[k]; bi[k] = ei[k] + ti[k];
-          br[k + 4] = er[k] - tr[k]; bi[k + 4] = ei[k] - ti[k];
-        }
-      } else {                             /* odd: elements k and R - k together give sums j and R - j */
+      else if (R == 8) PASTE(eight_sums_, V)(br, bi, ar, ai);
+      else {                             /* odd: elements k and R - k together give sums j and R - j */
         br[0] = ar[0]; bi[0] = ai[0];
         for (int k = 1; k <= R / 2; k++) { br[0] += ar[k] + ar[R - k]; bi[0] += ai[k] + ai[R - k]; }
         for (int j = 1; j <= R / 2; j++) {

@@ -1,4 +1,4 @@
-/* Fourier transforms: contiguous lines, and work space for long ones' passes, for kernels/fourier.cu. */
+/* Fourier transforms: lines of contiguous elements, and work space for long ones' passes, for kernels/fourier.cu. */
 #include "cuda.h"
 #include "fourier.h"
 
@@ -10,11 +10,11 @@ ty_status ty_cuda_fourier(ty_call *c) {
   cudaStream_t s;
   TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
-  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .in = ty_fourier_in(kind, n),
-                    .out = ty_fourier_out(kind, n), .o = ty_data(o)};
+  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .out = ty_fourier_out(kind, n),
+                    .scale = c->at[TY_AT_fourier_scale].f, .o = ty_data(o)};
   k.elements = ty_fourier_from_pairs(kind) ? k.m : n / 2 + 1;
   k.lines = ty_numel(o) / k.out;
-  TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  TY_TRY(ty_lines(c->ctx, c->in[0].t, ty_fourier_in(kind, n), &x, &k.in));
   k.x = ty_data(x);
   ty_status st = TY_OK;
   for (int i = 0; i < 2 && st == TY_OK && k.m > (int64_t)(TY_K_FOURIER_SHARED * sizeof(float)) / ty_itemsize(o); i++) {

@@ -59,7 +59,7 @@ end, SPECTRAL)
 ---- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
 -- Transforms of n elements, where n has a factor that the op doesn't take. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution
 -- with e^(i pi k^2 / n).
-local function convolved(z, n, kind)
+local function convolved(z, n, kind, scale)
   local at, size = M.dim(z) - 1, 1
   while size < 2 * n - 1 do size = 2 * size end
   local k = ops.range(0, n - 1, 1, {dtype = "int64", device = z.device})
@@ -70,25 +70,27 @@ local function convolved(z, n, kind)
   local ring = ops.cat({ops.pad_constant(chirp, {0, 0, 0, size - 2 * n + 1}), ops.slice(ops.flip(chirp, 1), 1, 1, n - 1)}, 1)
   local x = ops.pad_constant(product(z, back), {0, 0, 0, size - n})
   local y = product(ops.fourier(x, size, "forward"), ops.fourier(ring, size, "forward"))
-  return product(ops.slice(ops.fourier(y, size, "inverse"), at, 1, n) / size, back)
+  return product(ops.slice(ops.fourier(y, size, "inverse", scale / size), at, 1, n), back)
 end
-local function sums(z, n, kind) return core.fourier_takes(n) and ops.fourier(z, n, kind) or convolved(z, n, kind) end
+local function sums(z, n, kind, scale)
+  return core.fourier_takes(n) and ops.fourier(z, n, kind, scale) or convolved(z, n, kind, scale)
+end
 
-local function half_of(x, n)
-  if core.fourier_takes(n, true) then return ops.fourier(x, n, "real") end
-  return ops.slice(sums(pairs_of(x, F.zeros_like(x)), n, "forward"), M.dim(x), 1, math.floor(n / 2) + 1)
+local function half_of(x, n, scale)
+  if core.fourier_takes(n, true) then return ops.fourier(x, n, "real", scale) end
+  return ops.slice(sums(pairs_of(x, F.zeros_like(x)), n, "forward", scale), M.dim(x), 1, math.floor(n / 2) + 1)
 end
-local function whole_of(z, n)
-  if core.fourier_takes(n, true) then return ops.fourier(z, n, "half") end
+local function whole_of(z, n, scale)
+  if core.fourier_takes(n, true) then return ops.fourier(z, n, "half", scale) end
   -- the missing elements are conjugates of the given ones
   local at = M.dim(z) - 1
   local rest = F["fft.conj"](ops.flip(ops.slice(z, at, 2, n - math.floor(n / 2)), at))
   local first, between = ops.slice(z, at, 1, 1), ops.slice(z, at, 2)
   first = pairs_of((parts(first)), F.zeros_like((parts(first))))
-  return (parts(sums(ops.cat({first, between, rest}, at), n, "inverse")))
+  return (parts(sums(ops.cat({first, between, rest}, at), n, "inverse", scale)))
 end
 
-local function scale(norm, n, back)
+local function scale_of(norm, n, back)
   if norm == "ortho" then return n ^ -0.5 end
   return (norm == "forward") ~= back and 1 / n or 1
 end
@@ -123,10 +125,9 @@ local function along(name, which, x, n, dim, norm)
   if dim ~= dims then x = M.movedim(x, dim, dims) end
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, from_pairs)
   local y
-  if which == "rfft" then y = half_of(x, n) elseif which == "irfft" then y = whole_of(x, n)
-  else y = sums(x, n, which == "fft" and "forward" or "inverse") end
-  local factor = scale(norm, n, kind.back)
-  if factor ~= 1 then y = y * factor end
+  local scale = scale_of(norm, n, kind.back)
+  if which == "rfft" then y = half_of(x, n, scale) elseif which == "irfft" then y = whole_of(x, n, scale)
+  else y = sums(x, n, which == "fft" and "forward" or "inverse", scale) end
   return dim ~= dims and M.movedim(y, M.dim(y) - (to_pairs and 1 or 0), dim) or y
 end
 
@@ -269,8 +270,8 @@ def("stft", PIECES .. "pad_mode:enum(constant,reflect,replicate,circular)=reflec
       local pieces = ops.unfold(v, -1, n_fft, hop)
       local w = window_of("stft", window, win_length, n_fft, v)
       if w then pieces = pieces * w end
-      local y = onesided and half_of(pieces, n_fft) or sums(pairs_of(pieces, F.zeros_like(pieces)), n_fft, "forward")
-      if normalized then y = y * n_fft ^ -0.5 end
+      local scale = normalized and n_fft ^ -0.5 or 1
+      local y = onesided and half_of(pieces, n_fft, scale) or sums(pairs_of(pieces, F.zeros_like(pieces)), n_fft, "forward", scale)
       return M.transpose(y, -3, -2)
     end)
   end, {float32 = true})
@@ -286,7 +287,7 @@ def("istft", PIECES .. "normalized:bool=false, onesided:bool=true, length:int?",
     end
     return floating(x, function(z)
       z = ops.slice(M.transpose(z, -3, -2), -2, 1, math.floor(n_fft / 2) + 1)      -- the others are taken to be conjugates
-      local y = whole_of(z, n_fft) * (normalized and n_fft ^ -0.5 or 1 / n_fft)
+      local y = whole_of(z, n_fft, normalized and n_fft ^ -0.5 or 1 / n_fft)
       local w = window_of("istft", window, win_length, n_fft, y) or ops.ones({n_fft}, {dtype = y.dtype, device = y.device})
       local count = y.shape[M.dim(y) - 1]
       local whole = n_fft + hop * (count - 1)

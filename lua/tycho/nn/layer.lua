@@ -68,9 +68,12 @@ function lib.text(v)
   return table.concat(parts, "x")
 end
 
+-- Numbers by default that may also be lists, one for each dim.
+local SIZES = {padding = true, dilation = true, stride = true}
+
 local function make_plain(name, fn, first, second, inplace)
   local class = lib.layer(name)
-  local args, order, parts = {}, {}, {}
+  local args, order, parts, numbers = {}, {}, {}, {}
   for _, part in ipairs {first, second or "", inplace and "inplace=false" or ""} do
     if part ~= "" then parts[#parts + 1] = part end
   end
@@ -78,6 +81,7 @@ local function make_plain(name, fn, first, second, inplace)
   for k in first:gmatch "([%w_]+)[^,]*" do args[#args + 1] = k end
   for k in (second or ""):gmatch "([%w_]+)[^,]*" do order[#order + 1] = k end
   table.sort(order)
+  for k, v in signature:gmatch "([%w_]+)=([^,]+)" do if tonumber(v) and not SIZES[k] then numbers[#numbers + 1] = k end end
   function class:init(...)
     local o = lib.arguments(name, signature, ...)
     for k, v in pairs(o) do
@@ -85,6 +89,7 @@ local function make_plain(name, fn, first, second, inplace)
         given.fail("%s: %s is a setting, not a tensor; apply the layer to a tensor with %s(...)(x)", name, k, name)
       end
     end
+    for _, k in ipairs(numbers) do lib.number(name, k, o[k]) end
     for _, k in ipairs(args) do self[k] = o[k] end
     if self.stride == nil and self.kernel_size ~= nil then self.stride = self.kernel_size end        -- of a pooling layer
     for _, k in ipairs(order) do self[k] = o[k] end
