@@ -47,7 +47,7 @@ static void FN(slopes)(void *restrict dx_, void *restrict dy_, const void *restr
 static void FN(spread)(void *x_, const void *g_, const int32_t *at, const void *k_, int64_t n, int taps) {
   T *x = x_;
   const T *g = g_, *k = k_;
-  for (int64_t i = 0; i < n; i++)
-    for (int j = 0; j < taps; j++)
-      if (ROW(k, j)[i] != 0) x[ROW(at, j)[i]] += ROW(k, j)[i] * g[i];
+  if (taps == 1) for (int64_t i = 0; i < n; i++) x[at[i]] += COUNTED(k[i], g[i]);
+  else for (int64_t i = 0; i < n; i++)
+    for (int j = 0; j < 4; j++) x[ROW(at, j)[i]] += COUNTED(ROW(k, j)[i], g[i]);
 }
