@@ -25,30 +25,41 @@ static __device__ __forceinline__ pair<double> turn(int64_t k, int64_t n, double
   return {cos(angle), -sin(angle)};
 }
 
-/* ---- element k of the first pass's input (taken) and of the result (give) ---- */
+/* ---- element k of the first pass's input (taken) and of the result (give), of lines that begin at x and o ---- */
 
-template <class T> static __device__ __forceinline__ pair<T> pair_at(const ty_k_fourier &a, int64_t line, int64_t k) {
-  const T *x = (const T *)a.x + line * a.in + 2 * k;       /* no pack: lines of an odd size may begin at an odd place */
-  return {x[0], x[1]};
+/* Where a line of `numbers` numbers begins; width: numbers of an element, 2 of pairs. */
+template <class T> static __device__ __forceinline__ T *line_at(T *first, int64_t line, int64_t numbers, int64_t inner, int width) {
+  return first + line / inner * inner * numbers + line % inner * width;
 }
-template <class T> static __device__ __forceinline__ pair<T> taken(const ty_k_fourier &a, int64_t line, int64_t k) {
-  if (a.kind < TY_REAL) return pair_at<T>(a, line, k);
+template <class T> static __device__ __forceinline__ const T *input(const ty_k_fourier &a, int64_t line) {
+  return line_at((const T *)a.x, line, a.in, a.inner, ty_fourier_from_pairs(a.kind) ? 2 : 1);
+}
+template <class T> static __device__ __forceinline__ T *output(const ty_k_fourier &a, int64_t line) {
+  return line_at((T *)a.o, line, a.out, a.inner, ty_fourier_to_pairs(a.kind) ? 2 : 1);
+}
+
+template <class T> static __device__ __forceinline__ pair<T> pair_at(const ty_k_fourier &a, const T *x, int64_t k) {
+  x += 2 * k * a.inner;                    /* no pack: lines of an odd size may begin at an odd place */
+  return {x[0], x[ty_fourier_from_pairs(a.kind) ? 1 : a.inner]};
+}
+template <class T> static __device__ __forceinline__ pair<T> taken(const ty_k_fourier &a, const T *x, int64_t k) {
+  if (a.kind < TY_REAL) return pair_at(a, x, k);
   const bool odd = a.n % 2;
-  if (a.kind < TY_HALF) return odd ? pair<T>{((const T *)a.x)[line * a.in + k], 0} : pair_at<T>(a, line, k);
+  if (a.kind < TY_HALF) return odd ? pair<T>{x[k * a.inner], 0} : pair_at(a, x, k);
   const T once = k && a.kind == TY_HALF_ONCE ? (T)0.5 : (T)1;
-  pair<T> u = pair_at<T>(a, line, odd && k > a.n - k ? a.n - k : k);
+  pair<T> u = pair_at(a, x, odd && k > a.n - k ? a.n - k : k);
   if (odd) return {once * u.re, k == 0 ? 0 : k > a.n - k ? -once * u.im : once * u.im};
-  const pair<T> v = pair_at<T>(a, line, a.m - k), w = turn(k, a.n, T());
+  const pair<T> v = pair_at(a, x, a.m - k), w = turn(k, a.n, T());
   if (k == 0) return {u.re + v.re, u.re - v.re};
   const pair<T> o = times(pair<T>{once * (u.re - v.re), once * (u.im + v.im)}, pair<T>{w.re, -w.im});
   return {once * (u.re + v.re) - o.im, once * (u.im - v.im) + o.re};
 }
 
 /* z: the line after the last pass */
-template <class T> static __device__ __forceinline__ void give(const ty_k_fourier &a, const pair<T> *z, int64_t line, int64_t k) {
+template <class T> static __device__ __forceinline__ void give(const ty_k_fourier &a, const pair<T> *z, T *o, int64_t k) {
   const bool back = ty_fourier_back(a.kind);
-  T *o = (T *)a.o + line * a.out + 2 * k;
-  if (a.kind >= TY_HALF && a.n % 2) { o[-k] = (T)a.scale * swapped(z[k], back).re; return; }
+  const T scale = (T)a.scale;
+  if (a.kind >= TY_HALF && a.n % 2) { o[k * a.inner] = scale * swapped(z[k], back).re; return; }
   pair<T> u = swapped(z[k % a.m], back);
   if (a.kind == TY_REAL || a.kind == TY_REAL_TWICE) {
     T times_between = k && a.kind == TY_REAL_TWICE && !(a.n % 2 == 0 && k == a.m) ? (T)2 : (T)1;
@@ -60,8 +71,9 @@ template <class T> static __device__ __forceinline__ void give(const ty_k_fourie
     }
     u = {times_between * u.re, times_between * u.im};
   }
-  o[0] = (T)a.scale * u.re;
-  o[1] = (T)a.scale * u.im;
+  o += 2 * k * a.inner;
+  o[0] = scale * u.re;
+  o[ty_fourier_to_pairs(a.kind) ? 1 : a.inner] = scale * u.im;
 }
 
 /* ---- a pass: butterfly i of m / R. left: the length of its transforms; done: the radices before, multiplied ---- */
@@ -150,7 +162,8 @@ template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_
   const bool there = line < a.lines;
   const int m = (int)a.m, t = (int)threadIdx.x, step = (int)blockDim.x;
   pair<T> *x = s[0] + threadIdx.y * m, *y = s[1] + threadIdx.y * m;
-  for (int k = t; there && k < m; k += step) x[k] = swapped(taken<T>(a, line, k), ty_fourier_back(a.kind));
+  const T *const from = input<T>(a, line);
+  for (int k = t; there && k < m; k += step) x[k] = swapped(taken(a, from, k), ty_fourier_back(a.kind));
   __syncthreads();
   int done = 1;
   for (int left = m; left > 1;) {
@@ -164,14 +177,15 @@ template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_
     left /= r;
     done *= r;
   }
-  for (int k = t; there && k < a.elements; k += step) give(a, x, line, k);
+  T *const to = output<T>(a, line);
+  for (int k = t; there && k < a.elements; k += step) give(a, x, to, k);
 }
 
 /* ---- in global memory ---- */
 
 template <class T> __global__ void __launch_bounds__(THREADS) fourier_take(const ty_k_fourier a) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-  if (i < a.lines * a.m) ((pair<T> *)a.work[0])[i] = swapped(taken<T>(a, i / a.m, i % a.m), ty_fourier_back(a.kind));
+  if (i < a.lines * a.m) ((pair<T> *)a.work[0])[i] = swapped(taken(a, input<T>(a, i / a.m), i % a.m), ty_fourier_back(a.kind));
 }
 template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_pass(const ty_k_fourier a, int from, int radix,
   int64_t left, int64_t done) {
@@ -184,7 +198,7 @@ template <class T, int MOST> __global__ void __launch_bounds__(THREADS) fourier_
 }
 template <class T> __global__ void __launch_bounds__(THREADS) fourier_give(const ty_k_fourier a, int from) {
   const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x, line = i / a.elements;
-  if (line < a.lines) give(a, (const pair<T> *)a.work[from] + line * a.m, line, i - line * a.elements);
+  if (line < a.lines) give(a, (const pair<T> *)a.work[from] + line * a.m, output<T>(a, line), i - line * a.elements);
 }
 
 template <class T, int MOST> static cudaError_t launch(const ty_k_fourier &a, cudaStream_t s) {

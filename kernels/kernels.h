@@ -283,7 +283,8 @@ TY_K cudaError_t ty_k_cumprod_gradient(const ty_k_scan *a, const void *g, double
 typedef struct {
   int kind, dtype;
   int64_t lines, n, m;                                   /* n: a signal's length; m: complex numbers in the passes */
-  int64_t in, out;                                       /* numbers from one line of x to the next, and of o */
+  int64_t in, out;                                       /* numbers from one line of x to the next, and of o, where inner is 1 */
+  int64_t inner;                                         /* lines side by side: elements lie so many lines' elements apart */
   int64_t elements;                                      /* of a line of o: pairs; of HALF kinds with odd n, numbers */
   double scale;
   const void *x;

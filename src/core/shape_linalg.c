@@ -118,17 +118,18 @@ ty_status ty_infer_fourier(ty_call *c) {
   const int64_t n = c->at[TY_AT_fourier_n].i;
   const int kind = (int)c->at[TY_AT_fourier_kind].i;
   const bool from_pairs = ty_fourier_from_pairs(kind), to_pairs = ty_fourier_to_pairs(kind);
-  int d = x->ndim - from_pairs;            /* dims of signals */
+  const int d = x->ndim - from_pairs;      /* dims of signals */
+  const int64_t inner = c->at[TY_AT_fourier_inner].i, dim = d - 1 - inner;
   if (x->dtype != TY_F32 && x->dtype != TY_F64)
     return ty_fail(c, "argument 1 has dtype %s; it must be float32 or float64", ty_dtype_names[x->dtype]);
-  if (d < 1 || (from_pairs && x->shape[d] != 2) || x->shape[d - 1] != ty_fourier_in(kind, n) / (from_pairs ? 2 : 1) || n < 1)
+  if (inner < 0 || dim < 0 || (from_pairs && x->shape[d] != 2) || x->shape[dim] != ty_fourier_in(kind, n) / (from_pairs ? 2 : 1) || n < 1)
     return ty_fail(c, "argument 1 has shape %s, which doesn't fit a transform of %lld elements", ty_shape_of(x), (long long)n);
   if (!ty_fourier_takes(kind, n)) return ty_fail(c, "the size %lld has a prime factor above %d", (long long)n, TY_FOURIER_MOST);
   int64_t shape[TY_MAXDIM + 1];
   memcpy(shape, x->shape, sizeof *shape * (size_t)d);
-  shape[d - 1] = ty_fourier_out(kind, n) / (to_pairs ? 2 : 1);
-  if (to_pairs) shape[d++] = 2;
-  if (d > TY_MAXDIM) return ty_fail(c, "argument 1 of shape %s has too many dims", ty_shape_of(x));
-  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, d, shape);
+  shape[dim] = ty_fourier_out(kind, n) / (to_pairs ? 2 : 1);
+  if (to_pairs) shape[d] = 2;
+  if (d + to_pairs > TY_MAXDIM) return ty_fail(c, "argument 1 of shape %s has too many dims", ty_shape_of(x));
+  ty_set_shape(&c->meta[0], (ty_dtype)x->dtype, d + to_pairs, shape);
   return TY_OK;
 }

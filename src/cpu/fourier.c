@@ -1,4 +1,4 @@
-/* Fourier transforms along the last dim (core/fourier.h has the kinds).
+/* Fourier transforms of lines: along the last dim, or along one before others (core/fourier.h has the kinds).
  *
  * Idea: a bunch of lines is transformed at a time, with the same element of each line side by side, so that passes run over vectors;
  * threads share the bunches. Invariant: a line's result doesn't depend on its bunch. */
@@ -16,15 +16,17 @@
 #define KEPT 64
 #define KEPT_BYTES (16 << 20)
 
+/* Number `part` of element e of a line is at line + e * step + part, for x and for the result; the next line, `beside` further on. Elements
+ * are pairs or reals. Rows: lines lie side by side, elements apart. */
+typedef struct { int64_t step, beside; bool rows; } layout;
 typedef struct {
   int kind;
   ty_loop_type k;
-  size_t size;                   /* bytes of an element */
-  int64_t n, m, lines, bunch;    /* n: elements of a signal; m: complex numbers in the passes */
-  int64_t in, out;               /* elements from one line of x to the next, and of the result */
+  size_t size;                   /* bytes of a number */
+  int64_t n, m, bunch;           /* n: elements of a signal; m: complex numbers in the passes */
+  layout in, out;
   double scale;
-  const char *x, *w;
-  char *o;
+  const char *w;
 } fourier;
 
 /* ---- e^(-2 pi i k / n), k < n ---- */
@@ -62,90 +64,134 @@ static table *table_of(int64_t n, bool wide, bool *own) {
   return t;
 }
 
-/* ---- a bunch of lines, to and from parts in which the same element of each line is side by side ---- */
+/* ---- a bunch of s lines from x, the first one's first number, to parts in which the same element of each line is side by side, `lanes`
+ * from one element to the next; and back to o ---- */
 
 /* Real signals of odd length, element by element. */
-static void odd_in(const fourier *f, char *const *a, int64_t first, int64_t s) {
+static void odd_in(const fourier *f, char *const *a, const char *x, int64_t s, int64_t lanes) {
   const bool half = f->kind >= TY_HALF;
-  for (int64_t q = 0; q < s; q++) {
-    const char *x = f->x + (size_t)((first + q) * f->in) * f->size;
-    for (int64_t k = 0; k < f->n; k++) {
-      const int64_t j = TY_MIN(k, f->n - k);               /* of the half; the rest are conjugates */
-      const double once = f->scale * (k && f->kind == TY_HALF_ONCE ? 0.5 : 1);
-      put(a[0], f->k, k * s + q, once * at(x, f->k, half ? 2 * j : k));
-      put(a[1], f->k, k * s + q, !half || !k ? 0 : (j < k ? -once : once) * at(x, f->k, 2 * j + 1));
+  for (int64_t k = 0; k < f->n; k++) {
+    const int64_t j = half ? TY_MIN(k, f->n - k) : k;      /* of the half; the rest are conjugates */
+    const double once = f->scale * (k && f->kind == TY_HALF_ONCE ? 0.5 : 1);
+    for (int64_t q = 0; q < lanes; q++) {
+      const int64_t e = q * f->in.beside + j * f->in.step;
+      put(a[0], f->k, k * lanes + q, q < s ? once * at(x, f->k, e) : 0);
+      put(a[1], f->k, k * lanes + q, q >= s || !half || !k ? 0 : (j < k ? -once : once) * at(x, f->k, e + 1));
     }
   }
 }
-static void odd_out(const fourier *f, char *const *a, int64_t first, int64_t s) {
-  for (int64_t q = 0; q < s; q++) {
-    char *o = f->o + (size_t)((first + q) * f->out) * f->size;
-    if (f->kind >= TY_HALF) for (int64_t k = 0; k < f->n; k++) put(o, f->k, k, at(a[0], f->k, k * s + q));
-    else for (int64_t k = 0; k <= f->n / 2; k++) {
-      const double times = k && f->kind == TY_REAL_TWICE ? 2 : 1;
-      put(o, f->k, 2 * k, times * at(a[0], f->k, k * s + q));
-      put(o, f->k, 2 * k + 1, times * at(a[1], f->k, k * s + q));
+static void odd_out(const fourier *f, char *o, char *const *a, int64_t s, int64_t lanes) {
+  const bool half = f->kind >= TY_HALF;
+  for (int64_t k = 0; k < (half ? f->n : f->n / 2 + 1); k++) {
+    const double times = k && f->kind == TY_REAL_TWICE ? 2 : 1;
+    for (int64_t q = 0; q < s; q++) {
+      const int64_t e = q * f->out.beside + k * f->out.step;
+      put(o, f->k, e, times * at(a[0], f->k, k * lanes + q));
+      if (!half) put(o, f->k, e + 1, times * at(a[1], f->k, k * lanes + q));
     }
   }
 }
 
-static void transform(const fourier *f, int64_t first, int64_t s, char *work) {
+/* m pairs of each line, or, of rows of reals, 2 m reals */
+static void lines_in(const fourier *f, char *const *a, const char *x, int64_t s, int64_t lanes, int64_t m, bool reals, double scale) {
+  const ty_fourier_loops *l = ty_cpu_loops()->fourier;
+  if (!f->in.rows) l->split[f->k](a[0], a[1], x, f->in.beside, s, m, scale);
+  else if (!reals) l->split_rows[f->k](a[0], a[1], x, f->in.step, s, lanes, m, scale);
+  else for (int64_t r = 0; r < 2 * m; r++) {
+    char *to = a[r % 2] + (size_t)(r / 2 * lanes) * f->size;
+    memcpy(to, x + (size_t)(r * f->in.step) * f->size, (size_t)s * f->size);
+    memset(to + (size_t)s * f->size, 0, (size_t)(lanes - s) * f->size);
+  }
+}
+static void lines_out(const fourier *f, char *o, char *const *a, int64_t s, int64_t lanes, int64_t m, bool reals) {
+  const ty_fourier_loops *l = ty_cpu_loops()->fourier;
+  if (!f->out.rows) l->join[f->k](o, f->out.beside, a[0], a[1], s, m);
+  else if (!reals) l->join_rows[f->k](o, f->out.step, a[0], a[1], s, lanes, m);
+  else for (int64_t r = 0; r < 2 * m; r++)
+    memcpy(o + (size_t)(r * f->out.step) * f->size, a[r % 2] + (size_t)(r / 2 * lanes) * f->size, (size_t)s * f->size);
+}
+
+/* How many lines side by side passes go over for s of them: of rows, a size that vectors divide. */
+static int64_t lanes_for(const fourier *f, int64_t s) {
+  int64_t lanes = 4;
+  if (!f->in.rows) return s;
+  while (lanes < s) lanes *= 2;
+  return lanes;
+}
+
+static void transform(const fourier *f, const char *x, char *o, int64_t s, char *work) {
   const ty_fourier_loops *l = ty_cpu_loops()->fourier;
   const bool real = f->kind >= TY_REAL && f->n % 2 == 0, odd = f->kind >= TY_REAL && !real, back = ty_fourier_back(f->kind);
-  const size_t bytes = (size_t)((f->m + 1) * s) * f->size + APART;
+  const int64_t lanes = lanes_for(f, s), step = real ? 2 : 1;      /* w has n entries, for the n reals */
+  const size_t bytes = (size_t)((f->m + 1) * lanes) * f->size + APART;
   char *a[2] = {work, work + bytes}, *b[2] = {work + 2 * bytes, work + 3 * bytes}, *const room = work + 4 * bytes;
-  const int64_t step = real ? 2 : 1;                       /* w has n entries, for the n reals */
-  const char *x = f->x + (size_t)(first * f->in) * f->size;
-  char *o = f->o + (size_t)(first * f->out) * f->size;
-  if (odd) odd_in(f, a, first, s);
+  if (odd) odd_in(f, a, x, s, lanes);
   else if (real && back) {
-    l->split[f->k](b[0], b[1], x, f->in, s, f->m + 1, 1);
-    l->tangle[f->k](a[0], a[1], b[0], b[1], f->w, f->m, s, f->scale, f->scale * (f->kind == TY_HALF_ONCE ? 0.5 : 1));
-  } else l->split[f->k](a[0], a[1], x, f->in, s, f->m, real ? 1 : f->scale);
+    lines_in(f, b, x, s, lanes, f->m + 1, false, 1);
+    l->tangle[f->k](a[0], a[1], b[0], b[1], f->w, f->m, lanes, f->scale, f->scale * (f->kind == TY_HALF_ONCE ? 0.5 : 1));
+  } else lines_in(f, a, x, s, lanes, f->m, real, real ? 1 : f->scale);
   int64_t done = 1;
   for (int64_t left = f->m; left > 1;) {
     const int r = left % 8 == 0 ? 8 : ty_fourier_radix(left);
-    l->pass[f->k](r, a[back], a[!back], b[back], b[!back], left / r, done * s, f->w, step * done, room);
+    l->pass[f->k](r, a[back], a[!back], b[back], b[!back], left / r, done * lanes, f->w, step * done, room);
     for (int i = 0; i < 2; i++) { char *t = a[i]; a[i] = b[i]; b[i] = t; }
     left /= r;
     done *= r;
   }
-  if (odd) odd_out(f, a, first, s);
+  if (odd) odd_out(f, o, a, s, lanes);
   else if (real && !back) {
-    l->untangle[f->k](b[0], b[1], a[0], a[1], f->w, f->m, s, f->scale, f->scale * (f->kind == TY_REAL_TWICE ? 2 : 1));
-    l->join[f->k](o, f->out, b[0], b[1], s, f->m + 1);
-  } else l->join[f->k](o, f->out, a[0], a[1], s, f->m);
+    l->untangle[f->k](b[0], b[1], a[0], a[1], f->w, f->m, lanes, f->scale, f->scale * (f->kind == TY_REAL_TWICE ? 2 : 1));
+    lines_out(f, o, b, s, lanes, f->m + 1, false);
+  } else lines_out(f, o, a, s, lanes, f->m, real);
+}
+
+/* Lines of `numbers` numbers, pairs or reals, before `inner` elements of other lines; apart: from one line to the next where inner is 1. */
+static layout layout_of(bool of_pairs, int64_t inner, int64_t apart) {
+  const int64_t width = of_pairs ? 2 : 1;
+  return (layout){.step = width * inner, .beside = inner > 1 ? width : apart, .rows = inner > 1};
 }
 
 ty_status ty_cpu_fourier(ty_call *c) {
   ty_tensor *x, *o = c->out[0];
   fourier f = {.kind = (int)c->at[TY_AT_fourier_kind].i, .n = c->at[TY_AT_fourier_n].i, .scale = c->at[TY_AT_fourier_scale].f,
-               .k = ty_loop_type_of((ty_dtype)o->dtype),
-               .size = (size_t)ty_itemsize(o), .o = ty_data(o)};
+               .k = ty_loop_type_of((ty_dtype)o->dtype), .size = (size_t)ty_itemsize(o)};
   if (ty_numel(o) == 0) return TY_OK;
+  const int64_t in = ty_fourier_in(f.kind, f.n), out = ty_fourier_out(f.kind, f.n);
+  int64_t inner = 1, apart = in;
+  for (int d = o->ndim - ty_fourier_to_pairs(f.kind) - 1, k = (int)c->at[TY_AT_fourier_inner].i; k > 0; k--) inner *= o->shape[d--];
   f.m = ty_fourier_size(f.kind, f.n);
-  f.out = ty_fourier_out(f.kind, f.n);
-  f.lines = ty_numel(o) / f.out;
-  f.bunch = TY_MIN(TY_MAX(BUNCH_ELEMENTS / f.m, 1), TY_MIN(f.lines, (int64_t)(BUNCH * 4 / f.size)));
-  if (f.bunch < 8 && f.m % 64 == 0) f.bunch = 1;           /* the first pass over one line has vectors of its own */
+  /* lines that lie beside each other, and how many such groups there are */
+  const int64_t beside = inner > 1 ? inner : ty_numel(o) / out, groups = ty_numel(o) / out / beside;
+  f.bunch = TY_MIN(TY_MAX(BUNCH_ELEMENTS / f.m, inner > 1 ? 4 : 1), TY_MIN(beside, (int64_t)(BUNCH * 4 / f.size)));
+  if (inner == 1 && f.bunch < 8 && f.m % 64 == 0) f.bunch = 1;     /* the first pass over one line has vectors of its own */
   size_t room = 0;
   for (int64_t left = f.m; left > 1; left /= ty_fourier_radix(left))
     if (ty_fourier_radix(left) > TY_FOURIER_BUILT) room = TY_MAX(room, TY_FOURIER_ROOM(ty_fourier_radix(left)));
   bool own;
   table *w = table_of(f.n, f.k == TY_IN_F64, &own);
   if (!w) return ty_no_memory(c->ctx, c->op->shown);
-  TY_TRY(ty_lines(c->ctx, c->in[0].t, ty_fourier_in(f.kind, f.n), &x, &f.in));
-  f.x = ty_data(x);
+  ty_status st = inner > 1 ? ty_contiguous(c->ctx, c->in[0].t, &x) : ty_lines(c->ctx, c->in[0].t, in, &x, &apart);
+  if (st != TY_OK) {
+    if (own) free(w);
+    return st;
+  }
+  f.in = layout_of(ty_fourier_from_pairs(f.kind), inner, apart);
+  f.out = layout_of(ty_fourier_to_pairs(f.kind), inner, out);
   f.w = (const char *)w->values;
   atomic_bool failed = false;
-  const int64_t bunches = (f.lines + f.bunch - 1) / f.bunch;
-  #pragma omp parallel num_threads(ty_threads_for(f.lines * f.n * 8))
+  const int64_t bunches = (beside + f.bunch - 1) / f.bunch;
+  const char *from = ty_data(x);
+  char *to = ty_data(o);
+  #pragma omp parallel num_threads(ty_threads_for(ty_numel(o) / out * f.n * 8))
   {
-    char *work = ty_scratch(4 * ((size_t)((f.m + 1) * f.bunch) * f.size + APART) + room);
+    char *work = ty_scratch(4 * ((size_t)((f.m + 1) * lanes_for(&f, f.bunch)) * f.size + APART) + room);
     if (!work) failed = true;
     #pragma omp for schedule(static)
-    for (int64_t i = 0; i < bunches; i++)
-      if (work) transform(&f, i * f.bunch, TY_MIN(f.bunch, f.lines - i * f.bunch), work);
+    for (int64_t i = 0; i < groups * bunches; i++) {
+      const int64_t group = i / bunches, first = i % bunches * f.bunch;
+      const size_t x0 = (size_t)(group * inner * in + first * f.in.beside), o0 = (size_t)(group * inner * out + first * f.out.beside);
+      if (work) transform(&f, from + x0 * f.size, to + o0 * f.size, TY_MIN(f.bunch, beside - first), work);
+    }
     ty_scratch_free(work);
   }
   ty_release(x);

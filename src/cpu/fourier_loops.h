@@ -91,6 +91,24 @@ static void FN(join)(void *restrict o_, int64_t stride, const void *restrict re_
     for (int64_t q = 0; q < lines; q++) { o[q * stride + 2 * k] = re[k * lines + q]; o[q * stride + 2 * k + 1] = im[k * lines + q]; }
 }
 
+static void FN(split_rows)(void *restrict re_, void *restrict im_, const void *restrict x_, int64_t stride, int64_t lines, int64_t lanes,
+  int64_t m, double scale) {
+  T *re = re_, *im = im_;
+  const T *x = x_, t = (T)scale;
+  for (int64_t k = 0; k < m; k++, re += lanes, im += lanes, x += stride) {
+    for (int64_t q = 0; q < lines; q++) { re[q] = t * x[2 * q]; im[q] = t * x[2 * q + 1]; }
+    for (int64_t q = lines; q < lanes; q++) re[q] = im[q] = 0;
+  }
+}
+
+static void FN(join_rows)(void *restrict o_, int64_t stride, const void *restrict re_, const void *restrict im_, int64_t lines, int64_t lanes,
+  int64_t m) {
+  T *o = o_;
+  const T *re = re_, *im = im_;
+  for (int64_t k = 0; k < m; k++, re += lanes, im += lanes, o += stride)
+    for (int64_t q = 0; q < lines; q++) { o[2 * q] = re[q]; o[2 * q + 1] = im[q]; }
+}
+
 static void FN(untangle)(void *restrict yr_, void *restrict yi_, const void *restrict xr_, const void *restrict xi_, const void *w_,
   int64_t h, int64_t s, double ends, double between) {
   const T *re = xr_, *im = xi_, *w = w_;

@@ -10,11 +10,14 @@ ty_status ty_cuda_fourier(ty_call *c) {
   cudaStream_t s;
   TY_TRY(ty_cuda_begin(c, &gpu, &s));
   if (ty_numel(o) == 0) return TY_OK;
-  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .out = ty_fourier_out(kind, n),
-                    .scale = c->at[TY_AT_fourier_scale].f, .o = ty_data(o)};
+  const int64_t in = ty_fourier_in(kind, n);
+  ty_k_fourier k = {.kind = kind, .dtype = o->dtype, .n = n, .m = ty_fourier_size(kind, n), .in = in, .out = ty_fourier_out(kind, n),
+                    .inner = 1, .scale = c->at[TY_AT_fourier_scale].f, .o = ty_data(o)};
+  for (int d = o->ndim - ty_fourier_to_pairs(kind) - 1, i = (int)c->at[TY_AT_fourier_inner].i; i > 0; i--) k.inner *= o->shape[d--];
   k.elements = ty_fourier_from_pairs(kind) ? k.m : n / 2 + 1;
   k.lines = ty_numel(o) / k.out;
-  TY_TRY(ty_lines(c->ctx, c->in[0].t, ty_fourier_in(kind, n), &x, &k.in));
+  if (k.inner > 1) TY_TRY(ty_contiguous(c->ctx, c->in[0].t, &x));
+  else TY_TRY(ty_lines(c->ctx, c->in[0].t, in, &x, &k.in));
   k.x = ty_data(x);
   ty_status st = TY_OK;
   for (int i = 0; i < 2 && st == TY_OK && k.m > (int64_t)(TY_K_FOURIER_SHARED * sizeof(float)) / ty_itemsize(o); i++) {

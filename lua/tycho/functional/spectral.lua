@@ -56,7 +56,7 @@ def("fft.mul", "a, b", "products of pairs, with broadcasting", function(a, b)
   return product(a, b)
 end, SPECTRAL)
 
----- one dim: x's signals lie in the last dim, pairs' in the one before the last ----
+---- one dim: x's signals lie in the last dim (of pairs in the one before the last), or before `inner` others ----
 -- Transforms of n elements, where n has a factor that the op doesn't take. With jk = (j^2 + k^2 - (j - k)^2) / 2 they are a convolution
 -- with e^(i pi k^2 / n).
 local function convolved(z, n, kind, scale)
@@ -72,16 +72,16 @@ local function convolved(z, n, kind, scale)
   local y = product(ops.fourier(x, size, "forward"), ops.fourier(ring, size, "forward"))
   return product(ops.slice(ops.fourier(y, size, "inverse", scale / size), at, 1, n), back)
 end
-local function sums(z, n, kind, scale)
-  return core.fourier_takes(n) and ops.fourier(z, n, kind, scale) or convolved(z, n, kind, scale)
+local function sums(z, n, kind, scale, inner)
+  return core.fourier_takes(n) and ops.fourier(z, n, kind, scale, inner) or convolved(z, n, kind, scale)
 end
 
-local function half_of(x, n, scale)
-  if core.fourier_takes(n, true) then return ops.fourier(x, n, "real", scale) end
+local function half_of(x, n, scale, inner)
+  if core.fourier_takes(n, true) then return ops.fourier(x, n, "real", scale, inner) end
   return ops.slice(sums(pairs_of(x, F.zeros_like(x)), n, "forward", scale), M.dim(x), 1, math.floor(n / 2) + 1)
 end
-local function whole_of(z, n, scale)
-  if core.fourier_takes(n, true) then return ops.fourier(z, n, "half", scale) end
+local function whole_of(z, n, scale, inner)
+  if core.fourier_takes(n, true) then return ops.fourier(z, n, "half", scale, inner) end
   -- the missing elements are conjugates of the given ones
   local at = M.dim(z) - 1
   local rest = F["fft.conj"](ops.flip(ops.slice(z, at, 2, n - math.floor(n / 2)), at))
@@ -95,12 +95,14 @@ local function scale_of(norm, n, back)
   return (norm == "forward") ~= back and 1 / n or 1
 end
 
--- Signals, of pairs or not, cut or padded with zeros to n elements.
-local function resized(x, n, of_pairs)
-  local dim = M.dim(x) - (of_pairs and 1 or 0)
-  local have = x.shape[dim]
+-- x cut or padded with zeros to n elements of dim.
+local function resized(x, n, dim)
+  local have, last, pad = x.shape[dim], M.dim(x), {}
   if n == have then return x elseif n < have then return ops.slice(x, dim, 1, n) end
-  return ops.pad_constant(x, of_pairs and {0, 0, 0, n - have} or {0, n - have})
+  if last - dim > 3 then return M.movedim(resized(M.movedim(x, dim, last), n, last), last, dim) end      -- more than pad takes
+  for i = 1, 2 * (last - dim) + 1 do pad[i] = 0 end
+  pad[#pad + 1] = n - have
+  return ops.pad_constant(x, pad)
 end
 
 -- How the functions differ: whether x is pairs, whether the result is, whether they are inverse.
@@ -122,13 +124,15 @@ local function along(name, which, x, n, dim, norm)
   local have = x.shape[dim]
   n = n or which == "irfft" and 2 * (have - 1) or have
   if n < 1 then fail(name, "a transform needs at least 1 element, got %d", n) end
-  if dim ~= dims then x = M.movedim(x, dim, dims) end
-  x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, from_pairs)
+  x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, dim)
+  local moved = dim ~= dims and not core.fourier_takes(n, from_pairs ~= to_pairs)
+  if moved then x = M.movedim(x, dim, dims) end
+  local inner = moved and 0 or dims - dim
   local y
   local scale = scale_of(norm, n, kind.back)
-  if which == "rfft" then y = half_of(x, n, scale) elseif which == "irfft" then y = whole_of(x, n, scale)
-  else y = sums(x, n, which == "fft" and "forward" or "inverse", scale) end
-  return dim ~= dims and M.movedim(y, M.dim(y) - (to_pairs and 1 or 0), dim) or y
+  if which == "rfft" then y = half_of(x, n, scale, inner) elseif which == "irfft" then y = whole_of(x, n, scale, inner)
+  else y = sums(x, n, which == "fft" and "forward" or "inverse", scale, inner) end
+  return moved and M.movedim(y, M.dim(y) - (to_pairs and 1 or 0), dim) or y
 end
 
 -- Computes in float32 or float64: other dtypes are converted to float32 (16-bit results are converted back).

@@ -373,7 +373,7 @@ R.tril = {x = function(g, k) return ops.tril(g, k) end}
 R.triu = {x = function(g, k) return ops.triu(g, k) end}
 R.flip = {x = function(g, dims) return ops.flip(g, dims) end}
 local FOURIER = {forward = "inverse", inverse = "forward", real = "half_once", half_once = "real", real_twice = "half", half = "real_twice"}
-R.fourier = {x = function(g, n, kind, scale) return ops.fourier(g, n, FOURIER[kind], scale) end}
+R.fourier = {x = function(g, n, kind, scale, inner) return ops.fourier(g, n, FOURIER[kind], scale, inner) end}
 R.pad_constant = {x = function(g, pad)
   local back = {}
   for i, n in ipairs(pad) do back[i] = -n end
