@@ -73,7 +73,7 @@ typedef struct {
    * elements from one line to the next */
   void (*split[2])(void *re, void *im, const void *x, int64_t stride, int64_t lines, int64_t m, double scale);
   void (*join[2])(void *o, int64_t stride, const void *re, const void *im, int64_t lines, int64_t m);
-  /* the same where the lines lie side by side: pair k of line q is x[k stride + 2 q]; parts have room for `lanes` of them, the rest zeros */
+  /* the same where the lines lie side by side: pair k of line q is x[k stride + 2 q]; parts have room for `lanes` of them, zeros beyond */
   void (*split_rows[2])(void *re, void *im, const void *x, int64_t stride, int64_t lines, int64_t lanes, int64_t m, double scale);
   void (*join_rows[2])(void *o, int64_t stride, const void *re, const void *im, int64_t lines, int64_t lanes, int64_t m);
   /* real signals of 2 h: from the transform of the h pairs to h + 1 sums, times `ends` the first and the last, times `between` the others;

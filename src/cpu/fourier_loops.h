@@ -101,8 +101,8 @@ static void FN(split_rows)(void *restrict re_, void *restrict im_, const void *r
   }
 }
 
-static void FN(join_rows)(void *restrict o_, int64_t stride, const void *restrict re_, const void *restrict im_, int64_t lines, int64_t lanes,
-  int64_t m) {
+static void FN(join_rows)(void *restrict o_, int64_t stride, const void *restrict re_, const void *restrict im_, int64_t lines,
+  int64_t lanes, int64_t m) {
   T *o = o_;
   const T *re = re_, *im = im_;
   for (int64_t k = 0; k < m; k++, re += lanes, im += lanes, o += stride)
