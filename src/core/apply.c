@@ -313,14 +313,14 @@ static ty_status apply_once(ty_call *c, const ty_backend *b, ty_tensor *into, ty
 /* Within a checkpoint that keeps some results. Ops that the call itself needs (in a backend, in hooks) aren't the function's: meanwhile
    the context has no list. */
 static ty_status apply_recalling(ty_call *c, const ty_backend *b, ty_tensor *into, ty_tensor **out) {
-  c->ctx->recall = NULL;
+  c->recall->busy = true;                  /* what the op itself calls doesn't count */
   ty_recall_note(c->recall, c->op);
   ty_status s = apply_once(c, b, into, out);
   if (s == TY_OK && !into && ty_recall_keeps(c)) {
     s = ty_recall_keep(c, out);
     for (int i = 0; i < c->op->nout && s != TY_OK; i++) { ty_release(out[i]); out[i] = NULL; }
   }
-  c->ctx->recall = c->recall;
+  c->recall->busy = false;
   return s;
 }
 
@@ -374,7 +374,7 @@ ty_status ty_apply(ty_ctx *ctx, ty_op *op, ty_operand *in, int nin, const ty_spa
     c.op = plainer;
     c.nin = plainer->nin;                  /* mul by the exponent 1, or an op of x alone */
   }
-  c.recall = ctx->recall;
+  c.recall = ctx->recall && !ctx->recall->busy ? ctx->recall : NULL;
   return c.recall ? apply_recalling(&c, b, into, out) : apply_once(&c, b, into, out);
 }
 

@@ -5,6 +5,7 @@
  * other recording's placeholders, or results. Invariant: a call that differs from all recordings ends as it would without them. */
 #include <string.h>
 #include "program_parts.h"
+#include "recall.h"
 
 void ty_become(ty_tensor *h, ty_tensor *t) {
   ty_tensor *base = h->base;
@@ -31,7 +32,9 @@ void ty_become(ty_tensor *h, ty_tensor *t) {
 /* The placeholder, handed out for what is t now, becomes t. The new event holds it in t's place, in case the call differs once more. */
 static void take_place(ty_program *p, ty_tensor *placeholder, ty_tensor *t) {
   event *e = p->dead || p->mode != TY_CHECK || !p->at ? NULL : &p->r->event[p->agreed];
+  const uint32_t before = ty_version(placeholder);
   ty_become(placeholder, t);
+  ty_recall_moved(p->recall, placeholder, before);
   if (!e) return;
   ty_tensor **at = NULL;
   for (int j = 0; j < TY_MAXOUT; j++)
@@ -158,19 +161,28 @@ static ty_status go_on(ty_ctx *ctx, ty_program *p, const ty_recording *was) {
   return s;
 }
 
-/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if p is dead, unrecorded. */
+/* Redoes the first n events, which agreed with p->r: against another recording or a new one, or, if p is dead, unrecorded. Events are what
+ * ran outside of vmap and of checkpoint's list. */
 static ty_status redo_first(ty_ctx *ctx, ty_program *p, int n) {
   ty_recording *was = p->r;
   const modes modes = ty_modes_now(ctx);
+  const struct ty_vmap *map = ctx->map;
+  struct ty_recall *recall = ctx->recall, *outer = p->recall;
   void *stream[TY_MAXGPU];
   memcpy(stream, ctx->stream, sizeof stream);
   ty_clear_pending(was);
   rewind_leaves(was, p->at);
   ty_rewind_grads(was);
+  if (recall) p->recall = recall;
+  ctx->map = NULL;
+  ctx->recall = NULL;
   ty_status s = p->dead ? TY_OK : go_on(ctx, p, was);
   for (int i = 0; i < n && s == TY_OK; i = was->event[i].end) s = ty_redo(ctx, p, was, i);
   ty_modes_set(ctx, &modes);
   memcpy(ctx->stream, stream, sizeof stream);
+  ctx->map = map;
+  ctx->recall = recall;
+  p->recall = outer;
   if (s != TY_OK) {
     ty_program_die(p, "a call that had succeeded failed when it was repeated");
     p->broken = true;

@@ -402,11 +402,11 @@ ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to) {
     leaf_change *l = &e->leaf[i];
     if (l->given || l->at > to) continue;
     if (!l->kept) {
-      ty_tensor *g = ty_new_placeholder(p, l->after, l->needs);
+      ty_tensor *g = l->same ? ty_retain(e->actual[l->same - 1]) : ty_new_placeholder(p, l->after, l->needs);
       if (!g) return ty_program_no_memory(ctx);
       ty_release(l->leaf->grad);
       l->leaf->grad = g;
-      l->placeholder = ty_retain(g);
+      l->placeholder = l->same ? NULL : ty_retain(g);
     } else l->leaf->grad->storage->pending++;
     l->leaf->grad->scaled = l->scaled;
     l->given = true;
@@ -417,6 +417,7 @@ ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to) {
 static ty_status hand_out_gradients(ty_ctx *ctx, ty_program *p, event *e, int ninput, ty_tensor **result) {
   TY_TRY(ty_hand_out_leaves(ctx, p, e, e->end));
   for (int i = 0; i < ninput; i++) {
+    if (e->vresult[i] < -1) result[i] = ty_retain(e->actual[-2 - e->vresult[i]]);
     if (e->vresult[i] < 0) continue;
     if (!(result[i] = ty_new_placeholder(p, e->vresult[i], e->result_needs[i]))) return drop(ctx, result, ninput);
     e->result_placeholder[i] = ty_retain(result[i]);
@@ -485,7 +486,10 @@ ty_status ty_program_backward(ty_ctx *ctx, ty_tensor **roots, ty_tensor **grads,
   p->pass = outer;
   p->r->event[at].end = p->r->nevent;
   if (s != TY_OK) ty_program_die(p, "a backward pass failed");
-  return s != TY_OK || p->dead ? s : ty_note_gradients(ctx, p, &p->r->event[at], ninput, result);
+  if (s != TY_OK || p->dead) return s;
+  TY_TRY(ty_note_gradients(ctx, p, &p->r->event[at], ninput, result));
+  ty_note_passed(&p->r->event[at], grads, result, ninput);
+  return TY_OK;
 }
 
 /* The earlier events have made the graph: if they agree, so does the recorded answer. */

@@ -1,4 +1,4 @@
-/* Leaves that a compiled function makes or ends itself, by requires_grad.
+/* Leaves that a compiled function makes or ends itself, by requires_grad; gradients that a pass gives on.
  *
  * Idea: a leaf made within the function is a new tensor in each call. So the recording has a place for it (r->own), and operands and
  * gradients name the place. Invariant: outside of calls the places are empty, so that they hold nobody's memory. */
@@ -14,6 +14,18 @@ void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {
       ty_release(l->leaf);
       l->leaf = ty_retain(t);
     }
+}
+
+/* Notes gradients that the pass gives on as they are: a placeholder wouldn't have their history. */
+void ty_note_passed(event *e, ty_tensor **grads, ty_tensor **result, int ninput) {
+  for (int j = 0; grads && j < e->nroot; j++) {
+    const int operand = e->nroot + j;
+    if (!ty_needs_grad(grads[j])) continue;
+    for (int i = 0; i < e->nleaf; i++)
+      if (!e->leaf[i].kept && e->leaf[i].leaf->grad == grads[j]) e->leaf[i].same = 1 + operand;
+    for (int i = 0; i < ninput; i++)
+      if (result[i] == grads[j]) e->vresult[i] = -2 - operand;
+  }
 }
 
 ty_status ty_program_requires(ty_ctx *ctx, ty_tensor *t, bool on) {

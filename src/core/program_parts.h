@@ -65,6 +65,7 @@ typedef enum { EVENT_APPLY, EVENT_BACKWARD, EVENT_GRAD, EVENT_DETACH, EVENT_FUNC
 typedef struct {
   ty_tensor *leaf, *placeholder;
   int before, after, own, at;   /* before, after: its values; own: the leaf's place in ty_recording.own, or -1; at: the event due then */
+  int same;                          /* 1 + the operand of the pass that the gradient is itself, with its history; or 0 */
   bool scaled, kept, needs, given;   /* kept: added to in place; needs: it has a history; given: handed out, in check */
 } leaf_change;
 
@@ -96,7 +97,7 @@ typedef struct {
   bool with_inputs, on;    /* on, of a leaf: requires_grad from here on */
   int own;                 /* a leaf's place in ty_recording.own, or -1 */
   ty_tensor *had;          /* a leaf's gradient before, in check */
-  int *vresult;            /* values of the gradients that backward or a rule gives, or -1 */
+  int *vresult;            /* values of the gradients that backward or a rule gives; -1: none; -2 - k: the pass's operand k itself */
   bool *result_needs;      /* whether these need gradients; reached: the answers, by leaf, then for others */
   leaf_change *leaf;
   int nleaf, leaf_room;
@@ -174,6 +175,7 @@ struct ty_program {
   uint64_t detached;       /* ty_detached when it began */
   int numbers;             /* recordings that have been numbered */
   ty_ctx *ctx;             /* of the coroutine that records or compares; NULL at rest */
+  struct ty_recall *recall;   /* in force where the call differs, while what agreed is redone */
   ty_program *next;        /* in the list account->active */
   modes called;            /* when the call began */
   uint64_t readable;       /* the storage that the host was last allowed to read (ty_program_may_read), */
@@ -208,6 +210,7 @@ void ty_hold_operands(event *e, ty_tensor **a, int na, ty_tensor **b, int nb);
 bool ty_in_modes(const ty_ctx *ctx, const event *e);
 ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs);
 ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int n, ty_tensor **result);
+void ty_note_passed(event *e, ty_tensor **grads, ty_tensor **result, int ninput);
 /* The backward pass e has agreed: leaves whose gradients it changed before event `to` get placeholders; a gradient that it added to in
  * place gets a pending change. */
 ty_status ty_hand_out_leaves(ty_ctx *ctx, ty_program *p, event *e, int to);

@@ -64,6 +64,12 @@ ty_status ty_recall_again(ty_ctx *ctx, ty_recall *r, ty_tensor *const *t, int n)
   return begin(ctx, r, true);
 }
 
+void ty_recall_moved(ty_recall *r, const ty_tensor *t, uint32_t before) {
+  for (; r; r = r->outer)
+    for (int i = 0; i < r->n; i++)
+      if (r->entry[i].t == t) r->entry[i].version += ty_version(t) - before;
+}
+
 /* Whether the first run's results are still as they were. */
 static ty_status check(ty_ctx *ctx, const ty_recall *r) {
   for (int i = 0; i < r->n; i++)

@@ -14,6 +14,7 @@ typedef struct ty_recall {
   int refs;                            /* its owner's, and one while it is in force */
   struct ty_recall *outer;             /* the one that is in force when this one ends */
   bool open, again, of[TY_NOP];
+  bool busy;                           /* an op is being applied */
   ty_recalled *entry;
   int n, room, next;                   /* next: the first entry that hasn't been taken */
   uint64_t trace;                      /* a hash of the ops called so far, in order */
@@ -29,6 +30,8 @@ ty_status ty_recall_begin(ty_ctx *ctx, ty_recall *r);
 ty_status ty_recall_again(ty_ctx *ctx, ty_recall *r, ty_tensor *const *t, int n);
 ty_status ty_recall_end(ty_ctx *ctx, ty_recall *r, bool failed);
 void ty_recall_drop(ty_recall *r);     /* releases the entries' tensors */
+/* t's memory is another one, whose version isn't the one before: that is no change in place. r and those outside of it. */
+void ty_recall_moved(ty_recall *r, const ty_tensor *t, uint32_t before);
 
 /* Notes a call. Casts and copies don't count: autocast keeps some of its own. */
 static inline void ty_recall_note(ty_recall *r, const ty_op *op) {
