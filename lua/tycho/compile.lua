@@ -11,31 +11,28 @@
 local core = require "tycho.core"
 local module = require "tycho.nn.module"
 local outside = require "tycho.compile_outside"
+local results_of = require "tycho.compile_results"
 local shared = require "tycho.compile_shared"
 local tables = require "tycho.compile_tables"
-local tree = require "tycho.tree"
 local modes = require "tycho.modes"
 local callable = modes.callable
 local options = require "tycho.options"
 local fail, fill, whole = options.fail, options.fill, options.whole
 local ops, M = core.ops, core.methods
 local program = core.program
-local debug_print, each_tensor, pack, run = shared.debug_print, shared.each_tensor, options.pack, shared.run
+local debug_print, pack, run = shared.debug_print, options.pack, shared.run
 
 ---- arguments ----
 -- Tensor arguments are inputs, except those that require grad: gradients flow to these, so they are compared by identity.
-local function same_argument(was, now, trusting)
-  if type(was) == "number" and type(now) == "number" and not trusting then return true end       -- the ops that use it compare it
-  return rawequal(was, now) or (was ~= was and now ~= now)
-end
-
 local function fits(self, v, args)
   if v.n ~= args.n or v.overlap ~= args.overlap then return false end
   for i = 1, v.n do
     local now = args[i]
     if v.twin[i] ~= args.twin[i] then return false end
     local signature = core.is_tensor(now) and program.signature(now) or nil
-    if signature ~= v.signature[i] or (not signature and not same_argument(v.args[i], now, self.guard == "inputs")) then return false end
+    if signature ~= v.signature[i] or (not signature and not tables.same_value(v.args[i], now, v.content[i], self.guard == "inputs")) then
+      return false
+    end
   end
   for m, training in pairs(v.modules) do if m.training ~= training then return false end end
   return true
@@ -70,7 +67,7 @@ local function refused(self, args)
           args.overlapping[i], args.overlapping[k] = true, true
         end
       end
-    elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil then
+    elseif self.guard == "inputs" and type(args[i]) == "table" and getmetatable(args[i]) == nil and not tables.content(args[i]) then
       return "an argument is a table, whose contents may change"
     end
   end
@@ -80,10 +77,10 @@ end
 -- no way.
 local function new_variant(args)
   local v = {n = args.n, args = {}, twin = args.twin, overlap = args.overlap, overlapping = args.overlapping or NONE, signature = {},
-    modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
+    content = {}, modules = setmetatable({}, {__mode = "k"}), calls = 0, misses = 0, ways = {}}
   for i = 1, args.n do
     v.signature[i] = core.is_tensor(args[i]) and program.signature(args[i]) or nil
-    if not v.signature[i] then v.args[i] = args[i] end
+    if not v.signature[i] then v.args[i], v.content[i] = args[i], tables.content(args[i]) end
   end
   return v
 end
@@ -143,48 +140,10 @@ end
 local function copy_back(v, args)
   for i, s in pairs(v.static) do
     if M._version(s.tensor) ~= s.own then
-      M.copy_(args[i], s.tensor)
+      M.copy_(once(args[i]), s.copy)
       s.of, s.own = program.mark(args[i], s.of), M._version(s.tensor)
     end
   end
-end
-
----- results ----
--- The tensor that the caller gets for a result x. For an argument's copy: the argument. For a view of a copy: the same view of the
--- argument, or a clone where the strides differ. For memory that the next call overwrites: a clone. On the CPU, memory that is still held
--- when the next call begins is left to its holder.
-local function for_caller(v, args, given, x)
-  for i in pairs(v.static) do
-    if program.same(x, given[i]) then return args[i] end
-    if M.shares_memory(x, given[i]) then return program.seen_in(x, given[i], args[i]) or ops.clone(x) end
-  end
-  if x.device ~= "cpu" and program.owns(v.program, x) then
-    local plain = x:detach()
-    local copy = ops.clone(plain)
-    M.free(plain)                                        -- a handle left to the collector would seem to hold the memory
-    return core.take_over(x, copy)                       -- fn may have put the result elsewhere too
-  end
-  return x
-end
-
--- The results with a place (its number) for each tensor that belongs to the program, to an argument or to fn's constants; and the reverse.
-local function templated(v, results)
-  local n = 0
-  return tree.map(results, function(x)
-    if not core.is_tensor(x) then return x end
-    n = n + 1
-    local kind = program.result_kind(v.program, n)
-    return kind ~= "other" and tree.place(n, kind) or core.keep(x)
-  end)
-end
-local function filled(v, way, args, given)
-  return tree.fill(way.results, function(n, kind)
-    local r = program.result(v.program, n)
-    local out = kind == "constant" and ops.clone(r) or for_caller(v, args, given, r)
-    for i = 1, args.n do if v.signature[i] and program.same(r, given[i]) then out = args[i] end end
-    if not rawequal(out, r) then M.free(r) end
-    return out
-  end)
 end
 
 ---- running ----
@@ -289,10 +248,11 @@ end
 -- Gives pcall's outcome; then the way whose steps are to run, or nil; the reason to give up recording fn, or nil; and the way that was
 -- recorded. scope: the scope of fn's call. Tensors that fn put where others find them (an upvalue, a table) are kept. way.left lists their
 -- numbers in the scope, for each count of tensors seen (calls may differ in tensors that no step makes).
-local function record_or_check(self, v, given, list, scope)
+local function record_or_check(self, v, args, given, list, scope)
   v.program = v.program or program.new(self.guard == "inputs", self.fusion, self.max_variants)
   v.trusted = nil
   local out, check, updates = call(self, v, given, list)
+  local argument = results_of.by_handle(v, args, given)
   for i = 1, given.n do given[i] = nil end               -- tensors still held after this are those that fn kept
   local ok, results, tensors = out[1], {n = out.n - 1, unpack(out, 2, out.n)}, {}
   if ok then tensors = shared.tensors_of(results) end
@@ -300,6 +260,7 @@ local function record_or_check(self, v, given, list, scope)
   if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
   local dead, said = program.dead(v.program), none or program.why(v.program) or "?"
+  if argument then tensors = results_of.swapped(results, argument) end
   if part and not dead then
     collectgarbage()
     useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, tensors))
@@ -330,7 +291,7 @@ local function record_or_check(self, v, given, list, scope)
   else
     debug_print(check and "another way is recorded, of %d steps: %s" or "recorded: %d steps", #program.steps(v.program), said)
     shared.print_kernels(program.kernels(v.program))
-    if self.guard == "inputs" then way.results = templated(v, results) end
+    if self.guard == "inputs" then way.results = results_of.templated(v, results) end
     way.part = part
   end
   if v.misses < self.max_variants then return ok, results, nil, nil, way end
@@ -347,7 +308,7 @@ local function call_and_run(self, v, args)
     else handed[i] = v.static[i] and M.detach(given[i]) or given[i] end
   end
   local before = v.overlap and versions(v, given)
-  local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, handed, list, scope)
+  local done, ok, results, way, why, made = pcall(modes.during, {call = scope}, record_or_check, self, v, args, handed, list, scope)
   if not done then
     core.scope_end(scope)
     error(ok, 0)
@@ -355,12 +316,13 @@ local function call_and_run(self, v, args)
   local part = (way or made or {}).part
   core.scope_end(scope, unpack(results, 1, ok and results.n or 0))
   if way then run(v, way) end
-  if before and versions(v, given) ~= before then        -- a copy has missed it: from now on fn itself is called
+  local missed = before and versions(v, given) ~= before                 -- by a copy: from now on fn itself is called
+  if not (missed and ok) then copy_back(v, args) end
+  if missed then
     give_up(self, v, CHANGES)
     if ok then fail("compile: %s; this call has not changed it", CHANGES) end
   end
-  copy_back(v, args)
-  if ok then each_tensor(results, function(x) return for_caller(v, args, given, x) end) end
+  if ok then results_of.for_caller(v, args, given, results) end
   if ok and part then outside.join(part, way and v.program, results) end
   if why then give_up(self, v, why) end
   if not ok then error(results[1], 0) end
@@ -384,7 +346,7 @@ local function trusted(v, way, args)
   way.calls = way.calls + 1
   run(v, way)
   copy_back(v, args)
-  local results = filled(v, way, args, given)
+  local results = results_of.filled(v, way, args, given)
   if way.part then outside.join(way.part, v.program, results) end
   return results
 end

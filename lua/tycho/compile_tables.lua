@@ -20,6 +20,33 @@ function tables.hold_tensors(v, seen)
   return false
 end
 
+-- What tells a plain table of options from others: its numbers, texts, booleans and tables of such, as a copy. nil: it is no such table, or
+-- large.
+local LARGE = 64
+local function content(v, count)
+  local out = {}
+  for k, x in pairs(v) do
+    count.n = count.n + 1
+    if not KEYS[type(k)] or count.n > LARGE then return nil end
+    if plain(x) then x = content(x, count) elseif not KEYS[type(x)] then x = nil end
+    if x == nil then return nil end
+    out[k] = x
+  end
+  return out
+end
+function tables.content(v) return plain(v) and content(v, {n = 0}) or nil end
+
+-- Whether an argument that is no tensor is as it was; held: its content then. Where fn is called again (not trusting), the ops that use a
+-- number compare it.
+function tables.same_value(was, now, held, trusting)
+  if type(was) == "number" and type(now) == "number" and not trusting then return true end
+  if (not held or not trusting) and (rawequal(was, now) or (was ~= was and now ~= now)) then return true end
+  if not held or not plain(now) then return false end
+  for k, x in pairs(now) do if not tables.same_value(held[k], x, plain(held[k]) and held[k] or nil, trusting) then return false end end
+  for k in pairs(held) do if now[k] == nil then return false end end
+  return true
+end
+
 -- Appends v's leaves to flat and its structure to text; gives the structure as a tree: {} or {keys=, items=}. nil: text can't identify it.
 local function take_apart(v, flat, text, seen)
   if not plain(v) then

@@ -170,7 +170,7 @@ static ty_status accumulate(pass *p, int slot, ty_tensor *g) {
   ty_ctx *ctx = p->ctx;
   ty_tensor *old = p->grad[slot], *sum;
   if (!old) { p->grad[slot] = g; return TY_OK; }
-  bool in_place = !ctx->grad_enabled && sole_owner(old) && !ty_overlaps_itself(old);
+  bool in_place = !ctx->grad_enabled && !old->copied && sole_owner(old) && !ty_overlaps_itself(old);
   ty_status s = complete(p, slot);
   if (s == TY_OK) s = ty_call_op2(ctx, TY_OP_add, ty_op_tensor(old), ty_op_tensor(g), NULL, in_place ? old : NULL, &sum);
   ty_release(g);

@@ -275,11 +275,18 @@ static int program_marked(lua_State *L) { /* (mark, tensor): whether it is the m
   return 1;
 }
 
-static int program_seen_in(lua_State *L) { /* (x, y, z) -> the view of z that x is of y; nil where z isn't laid out as y */
+static int64_t last_of(const ty_tensor *t) {
+  int64_t at = t->offset;
+  for (int d = 0; d < t->ndim; d++) at += (t->shape[d] - 1) * t->stride[d];
+  return at;
+}
+/* (x, y, z) -> the view of z that x is of y; nil where x isn't within y, or z isn't laid out as y */
+static int program_seen_in(lua_State *L) {
   const ty_tensor *x = ty_check(L, 1, "compile", "argument 1"), *y = ty_check(L, 2, "compile", "argument 2"),
     *z = ty_check(L, 3, "compile", "argument 3");
   if (y->dtype != z->dtype || x->dtype != z->dtype || y->ndim != z->ndim || !TY_SAME_SHAPE(y, z) ||
-      memcmp(y->stride, z->stride, sizeof(int64_t) * y->ndim) || x->requires_grad || x->node)
+      memcmp(y->stride, z->stride, sizeof(int64_t) * y->ndim) || x->requires_grad || x->node ||
+      x->offset < y->offset || last_of(x) > last_of(y))
     return 0;
   ty_handle *h = ty_new_handle(L, ty_state_of(L));
   if (!(h->t = ty_alias(ty_check(L, 3, "compile", "argument 3")))) return ty_throw(L, "compile: not enough memory");

@@ -1,0 +1,217 @@
+-- Compiled functions: arguments that fn keeps, returns or changes, results that share memory, and calls that leave the record within vmap,
+-- checkpoint or a gradient that passes through. All must end as without compile.
+local tycho = require "tycho"
+local helper = require "spec.helper"
+local nn, F = tycho.nn, tycho.nn.functional
+
+-- make(wrap) gives a function that calls wrap(fn) and lists what it finds after call k; that must be the same for a compiled fn.
+local function alike(make, options)
+  local function run(wrap)
+    local call, out = make(wrap), {}
+    for k = 1, 6 do
+      out[k] = call(k)
+      for i, x in ipairs(out[k]) do out[k][i] = tycho.is_tensor(x) and x:clone() or x end
+    end
+    return out
+  end
+  local want, got = run(function(fn) return fn end), run(function(fn) return tycho.compile(fn, options) end)
+  for k = 1, 6 do
+    assert.equal(#want[k], #got[k])
+    for i, x in ipairs(want[k]) do
+      if tycho.is_tensor(x) then helper.close(got[k][i], x, ("call %d, item %d"):format(k, i)) else assert.equal(x, got[k][i]) end
+    end
+  end
+end
+
+describe("compile, what is given,", function()
+  it("lets fn keep an argument and return it", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      alike(function(wrap)
+        local last
+        local f = wrap(function(x)
+          last = x
+          return x, x * 2
+        end)
+        return function(k)
+          local x = tycho.full({2}, k)
+          local a, b = f(x)
+          return {guard == "full" and last or 0, rawequal(a, x), b}
+        end
+      end, {guard = guard})
+    end
+    alike(function(wrap)
+      local state, f = {h = tycho.zeros(2)}, wrap(function(s, x)
+        s.last = s.h
+        s.h = (s.h + x):tanh()
+        return s.h, s.last
+      end)
+      return function(k)
+        local h, last = f(state, tycho.full({2}, k))
+        return {h, last, state.h, state.last}
+      end
+    end)
+    alike(function(wrap)                                 -- overlapping arguments
+      local base, last = tycho.ones(4), nil
+      local f = wrap(function(x, y)
+        last = x
+        return x, x + y
+      end)
+      return function(k)
+        base:fill_(k)
+        local _, sum = f(base:slice(1, 1, 2), base:slice(1, 2, 3))
+        return {last, sum}
+      end
+    end)
+  end)
+
+  it("changes arguments that others see, and raises fn's own error", function()
+    alike(function(wrap)
+      local f = wrap(function(x)
+        x:select(1, 1):add_(1)
+        return x * 2
+      end)
+      return function()
+        local x = tycho.zeros(1, 2):expand(3, 2)
+        return {f(x), x:contiguous()}
+      end
+    end)
+    alike(function(wrap)
+      local bad
+      local f = wrap(function(x, y)
+        if bad then
+          x:add_(1)
+          error("mine", 0)
+        end
+        return x[{ {1, 3} }] * 2 + y
+      end)
+      local x = tycho.ones(4, 2)
+      return function(k)
+        bad = k == 5
+        local ok, y = pcall(f, x, x[{ {2, 4} }])
+        return {ok, y, x}
+      end
+    end)
+  end)
+
+  it("gives results that share memory as fn does", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      alike(function(wrap)
+        local f = wrap(function(x)
+          local y = x * 2
+          return y, y[1]
+        end)
+        return function(k)
+          local y, row = f(tycho.full({2, 2}, k))
+          y:add_(1)
+          return {y, row, y:shares_memory(row)}
+        end
+      end, {guard = guard})
+    end
+  end)
+
+  it("takes tables of options by their content", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      local f = tycho.compile(function(x, o) return o.twice and x * o.by[1] or x + 1 end, {guard = guard})
+      for k = 1, 24 do
+        local twice, by = k % 2 == 0, k > 12 and 3 or 2
+        helper.close(f(tycho.ones(2), {twice = twice, by = {by}}), tycho.full({2}, twice and by or 2))
+      end
+      local ways = f:report()
+      for _, way in ipairs(ways) do assert.is_true(way.compiled, tostring(ways)) end
+    end
+    local changed, f = {by = 2}, tycho.compile(function(x, o) return x * o.by end, {guard = "inputs"})
+    for k = 1, 6 do
+      changed.by = k > 4 and 5 or 2                      -- the same table
+      helper.close(f(tycho.ones(2), changed), tycho.full({2}, changed.by))
+    end
+  end)
+
+  it("sums gradients into what view() has copied", function()
+    alike(function(wrap)
+      tycho.manual_seed(3)
+      local w, conv = nn.Parameter(tycho.randn(4, 8)), nn.Conv2d(2, 2, 3, {padding = 1})
+      local f = wrap(function(x)
+        local y = w * x
+        conv((y + y:sin()):reshape(4, 2, 2, 2)):sum():backward()
+      end)
+      return function(k)
+        w.grad = nil
+        f(tycho.full({4, 8}, k))
+        return {w.grad}
+      end
+    end)
+  end)
+end)
+
+describe("compile, a call that leaves the record,", function()
+  it("redoes draws outside of the vmap that runs", function()
+    for _, randomness in ipairs {"error", "different", "same"} do
+      alike(function(wrap)
+        tycho.manual_seed(7)
+        local p, by = tycho.zeros(2, {requires_grad = true}), 1
+        local f = wrap(function(x)
+          local h = F.dropout(x + p, {p = 0.5})
+          local y = tycho.vmap(function(v) return v * by end, 1, 1, {randomness = randomness})(h)
+          return y:detach(), y.requires_grad
+        end)
+        return function(k)
+          by = k > 3 and k or 1
+          local y, needs = f(tycho.ones(4, 2))
+          return {y, needs, tycho.rand(2)}
+        end
+      end)
+    end
+  end)
+
+  it("redoes what a checkpoint has saved", function()
+    alike(function(wrap)
+      tycho.manual_seed(7)
+      local layer, by = nn.Linear(4, 4), 1
+      local f = wrap(function(x)
+        local a = layer(x)
+        return tycho.utils.checkpoint(function(v) return (layer(v) * by):sum() end, a, {save = {"linear"}}):detach()
+      end)
+      return function(k)
+        by = k > 3 and k or 1
+        return {f(tycho.ones(3, 4))}
+      end
+    end)
+  end)
+
+  it("still sees a saved result that changes in place", function()
+    local layer, by = nn.Linear(4, 4), 1
+    local f = tycho.compile(function(x)
+      local a = layer(x)
+      return tycho.utils.checkpoint(function(v)
+        local y = layer(v)
+        if by > 3 then y:mul_(2) end
+        return (y * by):sum()
+      end, a, {save = {"linear"}}):detach()
+    end)
+    for k = 1, 6 do
+      by = k > 3 and k or 1
+      local ok, why = pcall(f, tycho.ones(3, 4))
+      assert.equal(k <= 3, ok)
+      if not ok then assert.matches("changes a result of linear in place", why) end
+    end
+  end)
+
+  it("keeps the history of a gradient that passes through", function()
+    alike(function(wrap)
+      local f = wrap(function(x)
+        local _, j = tycho.func.jvp(function(v) return v + 1 end, {x}, {x})
+        return j
+      end)
+      return function(k) return {f(tycho.full({2}, k))} end
+    end)
+    alike(function(wrap)
+      local f = wrap(function(x)
+        local v, w = x:detach():requires_grad_(), tycho.zeros_like(x):requires_grad_()
+        local y = v + 1
+        y:backward(w, {create_graph = true})
+        return tycho.grad(v.grad * 2, w, tycho.ones_like(x))
+      end)
+      return function(k) return {f(tycho.full({2}, k))} end
+    end)
+  end)
+end)
