@@ -25,6 +25,7 @@ TY_INLINE bool ty_fourier_back(int kind) { return kind == TY_INVERSE || kind >= 
 TY_INLINE int64_t ty_fourier_size(int kind, int64_t n) { return kind >= TY_REAL && n % 2 == 0 ? n / 2 : n; }
 #define TY_FOURIER_BUILT 13      /* the largest factor that passes are built for; larger ones take plain sums */
 #define TY_FOURIER_MOST 1024
+#define TY_FOURIER_MOST_GPU 64   /* there, a convolution takes less than plain sums of more */
 /* The next pass's factor; 0: all prime factors are TY_FOURIER_MOST or more. */
 TY_INLINE int ty_fourier_radix(int64_t n) {
   if (n % 4 == 0) return 4;
@@ -32,10 +33,10 @@ TY_INLINE int ty_fourier_radix(int64_t n) {
   for (int r = 3; r < TY_FOURIER_MOST; r += 2) if (n % r == 0) return r;
   return 0;
 }
-/* Whether passes exist for size n; other sizes become a convolution (lua/tycho/functional/spectral.lua). */
-TY_INLINE bool ty_fourier_takes(int kind, int64_t n) {
+/* Whether passes exist for size n, with factors up to most; other sizes become a convolution (lua/tycho/functional/spectral.lua). */
+TY_INLINE bool ty_fourier_takes(int kind, int64_t n, int most) {
   int64_t left = ty_fourier_size(kind, n);
-  while (left > 1 && ty_fourier_radix(left)) left /= ty_fourier_radix(left);
+  for (int r; left > 1 && (r = ty_fourier_radix(left)) && r <= most;) left /= r;
   return left == 1;
 }
 #endif

@@ -358,7 +358,9 @@ static bool traded(ty_ctx *ctx, ty_recording *r, const store *st, ty_tensor *fre
 ty_status ty_plan_evict(ty_ctx *ctx, ty_recording *r) {
   for (int i = 0; i < r->nstore; i++) {
     store *st = &r->store[i];
-    if (!st->internal || !st->visible || free_of_holders(r, st)) continue;
+    if (!st->internal || !st->visible) continue;
+    if (r->gpu && st->memory && st->backend->settle) st->backend->settle(ctx, st->memory->storage);
+    if (free_of_holders(r, st)) continue;
     const int n = ty_storage_holders(st->memory->storage), own = own_holders(st) + holders_in_others(r, st->memory->storage);
     int leaves = 0;                        /* a gradient that only its leaf holds may be overwritten */
     for (int j = 0; j < r->nentry; j++) {

@@ -310,16 +310,16 @@ struct ty_backend {
   void (*memory)(const ty_backend *b, char *text, size_t size);   /* NULL or: what an out-of-memory error says of the device */
   bool (*channels_last)(ty_dtype d);   /* whether convolutions in dtype d give channels-last results; NULL: never */
   bool filters_last;                    /* such convolutions also read filters channels-last, and give filters' gradients so */
-  /* From here to queue_id: GPUs only. transfer copies n bytes from src to dst, one of which is on this device, in the
+  /* From here to queue_id: GPUs only. transfer copies n bytes from s to d, one of which is on this device, in the
    * current stream's order. With host memory it returns when they are copied, unless that is pinned and wait is false. */
-  ty_status (*transfer)(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, size_t dst_at, const ty_storage *src,
-    size_t src_at, size_t n, bool wait);
+  ty_status (*transfer)(ty_ctx *ctx, const ty_backend *b, ty_storage *d, size_t to, const ty_storage *s, size_t from, size_t n, bool wait);
   ty_status (*read)(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst, size_t n);   /* to the host's memory; waits */
   ty_status (*seed)(ty_ctx *ctx, const ty_backend *b, ty_generator g);                     /* sets the generator; get_seed reads it */
   ty_status (*get_seed)(ty_ctx *ctx, const ty_backend *b, ty_generator *g);
   void (*uses)(ty_ctx *ctx, const ty_backend *b, ty_storage *s);   /* a graph in the current stream uses s */
   /* held gets fresh's memory, and its own contents there, and fresh held's memory. False: not now, another stream may read that. */
   bool (*trade)(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storage *fresh);
+  void (*settle)(ty_ctx *ctx, const ty_storage *s);       /* the current stream, which will write to s, waits for others' use of it */
   void (*join)(ty_ctx *ctx, const ty_backend *b, void *stream);    /* the current stream waits for what stream has been given so far */
   /* The current stream's or capture's id; nothing orders writes and reads between two ids. */
   uint64_t (*queue_id)(ty_ctx *ctx, const ty_backend *b);

@@ -74,9 +74,9 @@ ty_status ty_cuda_transfer(ty_ctx *ctx, const ty_backend *b, ty_storage *dst, si
     if (to != from) meet(TY_MIN(to->gpu, from->gpu), TY_MAX(to->gpu, from->gpu));
     CUDA(ctx, to->gpu, ty_cuda_use(to->gpu));
     ty_stream_wait_for(stream, theirs);
-    CUDA(ctx, to->gpu, cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s));
     ty_cuda_uses(stream, (ty_storage *)src);
     ty_cuda_uses(stream, dst);
+    CUDA(ctx, to->gpu, cudaMemcpyPeerAsync(d, to->gpu, s, from->gpu, n, stream->s));
     ty_stream_wait_for(theirs, stream);
     return TY_OK;
   }
@@ -125,9 +125,14 @@ ty_status ty_cuda_read(ty_ctx *ctx, const ty_storage *src, size_t at, void *dst,
 
 bool ty_cuda_trade(ty_ctx *ctx, const ty_backend *b, ty_storage *held, ty_storage *fresh) {
   ty_stream *stream = ty_stream_of(ctx, b->gpu);
-  if (held->nbytes != fresh->nbytes || ty_capturing() || ty_cuda_used_elsewhere(held, stream) || ty_cuda_use(b->gpu) != cudaSuccess ||
-      cudaMemcpyAsync(fresh->data, held->data, held->nbytes, cudaMemcpyDeviceToDevice, stream->s) != cudaSuccess) return false;
+  if (held->nbytes != fresh->nbytes || ty_capturing() || stream->external || ty_cuda_used_elsewhere(held, stream)) return false;
+  if (ty_cuda_use(b->gpu) != cudaSuccess ||
+      cudaMemcpyAsync(fresh->data, held->data, held->nbytes, cudaMemcpyDeviceToDevice, stream->s) != cudaSuccess) {
+    cudaGetLastError();                    /* else the next launch would report it again */
+    return false;
+  }
   ty_swap_memory(held, fresh);
+  ty_cuda_is_late(held);
   return true;
 }
 

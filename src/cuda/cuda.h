@@ -118,6 +118,9 @@ ty_status ty_cuda_share(ty_ctx *ctx, int gpu, double share, double *before);
 void ty_memory_opens_to(int gpu, int reader);                      /* another device may use gpu's memory from now on */
 void ty_cuda_used_on(const ty_storage *s, ty_stream *stream);     /* stream uses s: its memory isn't reused before that is done */
 bool ty_cuda_used_elsewhere(const ty_storage *s, const ty_stream *stream);       /* by other streams, of late */
+void ty_cuda_is_late(const ty_storage *s);               /* a stream's first use of s waits for s's own stream */
+/* Before a graph that uses s is launched on the stream, which waits for what others do with s. */
+void ty_cuda_settle(const ty_storage *s, ty_stream *stream, bool written);
 
 /* ---- vmm.c: addresses of device memory, in pieces that get memory and lose it again ---- */
 /* n bytes of addresses, aligned to a piece, a power of two; NULL: not possible, or not with such pieces. */

@@ -165,6 +165,7 @@ static ty_status get_seed(ty_ctx *ctx, const ty_backend *b, ty_generator *g) {
   return TY_OK;
 }
 
+static void settle(ty_ctx *ctx, const ty_storage *s) { ty_cuda_settle(s, ty_stream_of(ctx, s->backend->gpu), true); }
 static void uses(ty_ctx *ctx, const ty_backend *b, ty_storage *s) { ty_cuda_uses(ty_stream_of(ctx, b->gpu), s); }
 static void join(ty_ctx *ctx, const ty_backend *b, void *stream) { ty_stream_join(ty_stream_of(ctx, b->gpu), b->gpu, stream); }
 
@@ -206,7 +207,7 @@ static void describe(int gpu) {
   ty_backend *b = &ty_gpus[gpu];
   *b = (ty_backend){.gpu = gpu, .alloc = ty_cuda_alloc, .free = ty_cuda_free, .empty_cache = ty_cuda_empty_cache, .memory = ty_cuda_memory,
     .channels_last = channels_last, .filters_last = true, .transfer = ty_cuda_transfer, .read = ty_cuda_read,
-    .seed = seed, .get_seed = get_seed, .queue_id = ty_cuda_queue_id, .uses = uses, .trade = ty_cuda_trade,
+    .seed = seed, .get_seed = get_seed, .queue_id = ty_cuda_queue_id, .uses = uses, .trade = ty_cuda_trade, .settle = settle,
     .join = join, .fuse = ty_cuda_fuse, .fused = ty_cuda_fused, .fused_free = ty_cuda_fused_free, .joint = ty_cuda_joint,
     .run = {[TY_C_POINTWISE] = ty_cuda_pointwise, [TY_C_COPY] = ty_cuda_copy, [TY_C_CAT] = ty_cuda_cat, [TY_C_FILL] = ty_cuda_fill,
             [TY_C_RANDOM] = ty_cuda_random, [TY_C_REDUCE] = ty_cuda_reduce, [TY_C_MATMUL] = ty_cuda_matmul,

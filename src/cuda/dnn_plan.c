@@ -143,7 +143,12 @@ static bool allowed(ty_desc config, int dtype) {
   return ok;
 }
 
-/* The device that engines and plans are for, by its handle or by its properties (spec/simgpu/plans.c). */
+/* The device that engines and plans are for, by its handle or, from cuDNN 9.8 on, by its properties (spec/simgpu/plans.c). */
+#if CUDNN_VERSION >= 90800
+#define BY_PROPERTIES(of) CUDNN_ATTR_##of##_DEVICEPROP
+#else
+#define BY_PROPERTIES(of) ((cudnnBackendAttributeName_t)-1)       /* never set: there is a handle */
+#endif
 typedef struct { cudnnHandle_t handle; ty_desc properties; } target;
 
 static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
@@ -151,7 +156,7 @@ static ty_desc plan_of(const target *t, ty_desc config, int64_t *workspace) {
   int64_t n = 0;
   if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &plan) != CUDNN_STATUS_SUCCESS) return NULL;
   cudnnStatus_t e = t->handle ? cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &t->handle)
-                              : cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP,
+                              : cudnnBackendSetAttribute(plan, BY_PROPERTIES(EXECUTION_PLAN),
                               CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
   if (e == CUDNN_STATUS_SUCCESS &&
       cudnnBackendSetAttribute(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
@@ -200,7 +205,7 @@ static ty_desc plan_again(const target *t, ty_desc all, const int64_t *saved, in
   ty_desc knob[KNOBS], plan = NULL, engine = ty_dnn_make(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &all);
   ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &saved[0]);
-  if (!t->handle) ty_dnn_set(&g, engine, CUDNN_ATTR_ENGINE_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
+  if (!t->handle) ty_dnn_set(&g, engine, BY_PROPERTIES(ENGINE), CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &t->properties);
   ty_dnn_finish(&g, engine);
   const int knobs = (n - 1) / 2;
   for (int i = 0; i < knobs; i++) {
@@ -229,7 +234,7 @@ static int engines_of(const target *t, ty_desc all, cudnnBackendHeurMode_t mode,
       cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
       &all) == CUDNN_STATUS_SUCCESS &&
       cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) == CUDNN_STATUS_SUCCESS &&
-      (t->handle || cudnnBackendSetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+      (t->handle || cudnnBackendSetAttribute(heuristic, BY_PROPERTIES(ENGINEHEUR), CUDNN_TYPE_BACKEND_DESCRIPTOR,
         1, &t->properties) == CUDNN_STATUS_SUCCESS) &&
       cudnnBackendFinalize(heuristic) == CUDNN_STATUS_SUCCESS)
     cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, made, &n, found);

@@ -236,6 +236,8 @@ ty_status ty_graph_replay(ty_ctx *ctx, void *graph) {
   CUDA(ctx, g->gpu, ty_cuda_use(g->gpu));
   TY_TRY(ty_cuda_reported(ctx, g->gpu));
   if (g->pool->ran != s) ty_stream_wait_for(s, g->pool->ran);
+  for (int i = 0; i < g->nkept; i++)
+    if (g->kept[i].s->backend->gpu == g->gpu) ty_cuda_settle(g->kept[i].s, s, g->kept[i].written);
   for (int k = 0; k < TY_NTURNS; k++)
     if (g->last[k]) ty_turn_begin(k, s);
   const cudaError_t e = cudaGraphLaunch(g->exec, s->s);

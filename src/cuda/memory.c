@@ -182,6 +182,7 @@ void *ty_cuda_alloc(ty_ctx *ctx, const ty_backend *dev, size_t n, void **out) {
   if (b) {
     b->used = true;
     b->nuser = 0;
+    b->late = false;
     b->graph_pool = ty_captured_pool(dev->gpu);
     b->where = where[0] ? strdup(where) : NULL;
     if (user != s) b->user[b->nuser++] = user;
@@ -231,6 +232,7 @@ void ty_cuda_used_on(const ty_storage *s, ty_stream *stream) {
   pthread_mutex_lock(&ty_heap_lock);
   bool known = false;
   for (int i = 0; i < b->nuser; i++) known = known || b->user[i] == stream;
+  if (!known && b->late) ty_stream_wait_for(stream, b->stream);
   if (!known && b->nuser < USERS) b->user[b->nuser++] = stream;
   else if (!known) {                       /* no room for one more: stream waits for the last one's work, then stands for both */
     ty_stream *last = b->user[USERS - 1];
@@ -246,6 +248,23 @@ bool ty_cuda_used_elsewhere(const ty_storage *s, const ty_stream *stream) {
   const bool elsewhere = !b || b->stream != stream || b->nuser > 0;
   pthread_mutex_unlock(&ty_heap_lock);
   return elsewhere;
+}
+
+void ty_cuda_is_late(const ty_storage *s) {
+  pthread_mutex_lock(&ty_heap_lock);
+  if (s->block) ((ty_block *)s->block)->late = true;
+  pthread_mutex_unlock(&ty_heap_lock);
+}
+
+void ty_cuda_settle(const ty_storage *s, ty_stream *stream, bool written) {
+  ty_block *b = s->block;
+  if (!b || (!b->nuser && !b->late)) return;
+  pthread_mutex_lock(&ty_heap_lock);
+  if (b->late && b->stream != stream) ty_stream_wait_for(stream, b->stream);
+  for (int i = 0; written && i < b->nuser; i++)
+    if (b->user[i] != stream) ty_stream_wait_for(stream, b->user[i]);
+  if (written && b->stream == stream) b->nuser = 0;
+  pthread_mutex_unlock(&ty_heap_lock);
 }
 
 uint64_t ty_cuda_pool_of(const ty_storage *s) { return s->block ? ((const ty_block *)s->block)->graph_pool : 0; }

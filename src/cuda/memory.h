@@ -35,6 +35,7 @@ typedef struct ty_block {
   bool used;                               /* since it came from the device */
   bool unmarked;                           /* freed during a capture, so that its events are recorded later */
   bool awaited;                            /* in the list of waiting blocks */
+  bool late;                               /* its tensor has been moved here, on its stream, after others may have waited for that stream */
   bool unmapped;                           /* addresses without memory */
   size_t piece;                            /* of its expandable segment; 0: the segment is an ordinary one */
   struct ty_block *earlier, *later;        /* a segment's first block: in the list of segments */

@@ -1,7 +1,7 @@
 -- Fourier transforms: torch.fft's functions, in tycho.fft, and stft and istft. There is no complex dtype: complex numbers are pairs (real,
 -- imaginary) in a last dim of size 2, as in torch.view_as_real; the argument dim doesn't count that dim.
 --
--- The op handles sizes without a prime factor above 1024 (core/fourier.h); others become a convolution of a suitable size (Bluestein).
+-- The op handles sizes without a prime factor above 1024, on a GPU 64 (core/fourier.h); others become a convolution of a suitable size (Bluestein).
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"
@@ -73,15 +73,15 @@ local function convolved(z, n, kind, scale)
   return product(ops.slice(ops.fourier(y, size, "inverse", scale / size), at, 1, n), back)
 end
 local function sums(z, n, kind, scale, inner)
-  return core.fourier_takes(n) and ops.fourier(z, n, kind, scale, inner) or convolved(z, n, kind, scale)
+  return core.fourier_takes(z, n) and ops.fourier(z, n, kind, scale, inner) or convolved(z, n, kind, scale)
 end
 
 local function half_of(x, n, scale, inner)
-  if core.fourier_takes(n, true) then return ops.fourier(x, n, "real", scale, inner) end
+  if core.fourier_takes(x, n, true) then return ops.fourier(x, n, "real", scale, inner) end
   return ops.slice(sums(pairs_of(x, F.zeros_like(x)), n, "forward", scale), M.dim(x), 1, math.floor(n / 2) + 1)
 end
 local function whole_of(z, n, scale, inner)
-  if core.fourier_takes(n, true) then return ops.fourier(z, n, "half", scale, inner) end
+  if core.fourier_takes(z, n, true) then return ops.fourier(z, n, "half", scale, inner) end
   -- the missing elements are conjugates of the given ones
   local at = M.dim(z) - 1
   local rest = F["fft.conj"](ops.flip(ops.slice(z, at, 2, n - math.floor(n / 2)), at))
@@ -125,7 +125,7 @@ local function along(name, which, x, n, dim, norm)
   n = n or which == "irfft" and 2 * (have - 1) or have
   if n < 1 then fail(name, "a transform needs at least 1 element, got %d", n) end
   x = resized(x, which == "irfft" and math.floor(n / 2) + 1 or n, dim)
-  local moved = dim ~= dims and not core.fourier_takes(n, from_pairs ~= to_pairs)
+  local moved = dim ~= dims and not core.fourier_takes(x, n, from_pairs ~= to_pairs)
   if moved then x = M.movedim(x, dim, dims) end
   local inner = moved and 0 or dims - dim
   local y
