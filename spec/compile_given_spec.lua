@@ -2,7 +2,7 @@
 -- checkpoint or a gradient that passes through. All must end as without compile.
 local tycho = require "tycho"
 local helper = require "spec.helper"
-local nn, F = tycho.nn, tycho.nn.functional
+local nn, F, M = tycho.nn, tycho.nn.functional, require("tycho.core").methods
 
 -- make(wrap) gives a function that calls wrap(fn) and lists what it finds after call k; that must be the same for a compiled fn.
 local function alike(make, options)
@@ -106,6 +106,24 @@ describe("compile, what is given,", function()
           return {y, row, y:shares_memory(row)}
         end
       end, {guard = guard})
+    end
+  end)
+
+  it("doesn't hide that fn changes what an outside backward needs", function()
+    for _, change in ipairs {function(w) tycho.no_grad(w.mul_, w, 2) end, function(_, x) x:mul_(2) end} do
+      alike(function(wrap)
+        local w, u = nn.Parameter(tycho.ones(3)), nn.Parameter(tycho.ones(3))
+        local f = wrap(function(x)
+          local l = (u * x * w):square():sum()
+          change(w, x)
+          return l
+        end)
+        return function()
+          u.grad = nil
+          local ok, why = pcall(M.backward, f(tycho.ones(3)))
+          return {ok, tostring(why):match "changed in place", u.grad or false}
+        end
+      end)
     end
   end)
 

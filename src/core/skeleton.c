@@ -78,6 +78,8 @@ static const char *refuses(const ty_program *p, const ty_node *n) {
   if (!n->op) return n->internal ? "it contains a checkpoint" : "it contains an autograd.Function";
   for (int j = 0; j < n->nout; j++)
     if (n->hook[j] && !n->hook[j]->idle) return "one of its gradients has a hook";
+  for (int i = 0; i < n->nin + n->nout; i++)
+    if (n->saved[i].t && n->saved[i].version != ty_version(n->saved[i].t)) return "the function changes in place what backward needs";
   for (int i = 0; p && i < n->nin; i++)    /* another one in each call */
     if (n->edge[i].leaf && is_own(p->r, n->edge[i].leaf)) return "it contains a leaf that the function makes";
   return NULL;
