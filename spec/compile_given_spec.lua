@@ -144,6 +144,71 @@ describe("compile, what is given,", function()
     end
   end)
 
+  it("sees numbers that schedules change in optimizers made of ops", function()
+    for _, guard in ipairs {"full", "inputs"} do
+      for _, name in ipairs {"Muon", "ASGD", "Adafactor"} do
+        local report
+        local function run(wrap)
+          tycho.manual_seed(3)
+          local w, u, out = nn.Parameter(tycho.randn(6, 4)), nn.Parameter(tycho.randn(4, 4)), {}
+          local opt = tycho.optim[name]({{params = {w}}, {params = {u}, lr = 0.01}}, {lr = 0.02, weight_decay = 0.1})
+          local step = wrap(function(x)
+            opt:zero_grad()
+            x:matmul(w):matmul(u):square():sum():backward()
+            opt:step()
+          end)
+          for k = 1, 8 do
+            for n, group in ipairs(opt.param_groups) do
+              group.lr, group.weight_decay = 0.02 / (k + n), 0.1 * k * n
+              if group.momentum then group.momentum = 0.5 + 0.02 * k * n end
+            end
+            step(tycho.randn(5, 6))
+            out[k] = tycho.cat({w:detach():flatten(), u:detach():flatten()}, 1):clone()
+          end
+          if type(step) == "table" then report = step:report() end
+          return out
+        end
+        local want = run(function(fn) return fn end)
+        local got = run(function(fn) return tycho.compile(fn, {guard = guard}) end)
+        for k = 1, 8 do helper.close(got[k], want[k], name .. ", step " .. k) end
+        assert.equal(1, #report)
+        assert.is_true(report[1].compiled, tostring(report))
+      end
+    end
+  end)
+
+  it("sees a gradient of another layout, and a mode that fn restores, by its arguments alone", function()
+    alike(function(wrap)
+      local w = nn.Parameter(tycho.ones(2, 2))
+      local opt = tycho.optim.SGD({w}, {lr = 0.1})
+      local f = wrap(function(x)
+        opt:step()
+        return (w:detach() * x):sum()
+      end)
+      w.grad = tycho.ones(2, 2)
+      return function(k)
+        if k == 5 then w.grad = tycho.tensor({{1, 2}, {3, 4}}):t() end
+        return {f(tycho.ones(2, 2)), w}
+      end
+    end, {guard = "inputs"})
+    alike(function(wrap)
+      tycho.manual_seed(2)
+      local net = nn.BatchNorm1d(2)
+      local f = wrap(function(x)
+        local was = net.training
+        net:eval()
+        local a = tycho.no_grad(net, x):sum()
+        net:train(was)
+        return net(x):abs():sum():detach(), a
+      end)
+      return function(k)
+        if k == 5 then net:eval() end
+        local y, a = f(tycho.randn(4, 2))
+        return {y, a, net.running_mean}
+      end
+    end, {guard = "inputs"})
+  end)
+
   it("sums gradients into what view() has copied", function()
     alike(function(wrap)
       tycho.manual_seed(3)

@@ -153,7 +153,7 @@ local function give_up(self, v, why)
   v.program, v.static, v.trusted, v.ways = nil, nil, nil, {}
 end
 
--- The settings of the optimizers' steps ({group=, reads_rate=}), by name, or by name and place; where they have changed, fn is called
+-- The settings of the optimizers' steps ({group=, rates=}), by name, or by name and place; where they have changed, fn is called
 -- again. A learning rate that the step itself reads again isn't one of them.
 local function settings_of(steps)
   local out = {}
@@ -163,7 +163,7 @@ local function settings_of(steps)
       if type(x) ~= "table" then s[k] = x
       elseif k ~= "params" then for place, y in pairs(x) do s[k .. " " .. place] = y end end
     end
-    if step.reads_rate then s.lr = nil end
+    for _, name in ipairs(step.rates) do s[name] = nil end
     out[i] = s
   end
   return out
@@ -177,17 +177,21 @@ local function as_recorded(way)
   return true
 end
 
--- Calls fn under pcall and gives the outcome as a list. The variant learns which modules ran, and in which mode, unless fn switched the
--- mode.
+-- Calls fn under pcall and gives the outcome as a list. The variant learns in which mode the modules were that ran before fn switched them,
+-- or that fn switched and put back.
 local function observed(v, fn, ...)
-  local seen, own = {}, {}                 -- own: modules whose mode fn has switched itself
+  local seen, own = {}, {}                 -- own: true where fn has switched the mode itself; "moved": it was another one for a while
   local ended = module.observe(function(m)
-    if not own[m] and seen[m] == nil then seen[#seen + 1], seen[m] = m, m.training end
-  end, function(m) own[m] = true end)
+    if own[m] == nil and seen[m] == nil then seen[#seen + 1], seen[m] = m, m.training end
+  end, function(m)
+    if seen[m] == nil then
+      seen[#seen + 1], seen[m], own[m] = m, m.training, true
+    elseif own[m] and m.training ~= seen[m] then own[m] = "moved" end
+  end)
   local out = pack(pcall(fn, ...))
   ended()
   for _, m in ipairs(seen) do
-    if m.training == seen[m] or own[m] then v.modules[m] = seen[m] end
+    if own[m] == nil or (own[m] == "moved" and m.training == seen[m]) then v.modules[m] = seen[m] end
   end
   return out
 end
@@ -338,9 +342,9 @@ local function trusted(v, way, args)
   if not program.trust(v.program, list) then return nil end
   local n = 0
   for _, step in ipairs(way.updates) do
-    if step.reads_rate then
+    for _, name in ipairs(step.rates) do
       n = n + 1
-      if type(step.group.lr) == "number" then program.rate(v.program, n, step.group.lr) end
+      if type(step.group[name]) == "number" then program.rate(v.program, n, step.group[name]) end
     end
   end
   way.calls = way.calls + 1

@@ -502,7 +502,7 @@ ty_status ty_program_trust(ty_ctx *ctx, ty_program *p, ty_tensor **input, int ni
     if (v->plain && v->plain->requires_grad) return TY_OK;
   }
   TY_TRY(ty_program_begin(ctx, p, input, ninput));
-  if ((*run = assign_grads(p))) r->last = p->calls;
+  if ((*run = ty_gradients_follow(p) && assign_grads(p))) r->last = p->calls;
   else ty_rewind_grads(r);
   rest(p);
   return TY_OK;

@@ -16,6 +16,14 @@ void ty_take_leaf(ty_recording *r, int own, ty_tensor *t) {
     }
 }
 
+bool ty_gradients_follow(const ty_program *p) {
+  for (int v = 0; v < p->r->nvalue; v++) {
+    const ty_tensor *leaf = p->r->value[v].grad_of;
+    if (leaf && (!leaf->grad || !ty_is_value(p, v, leaf->grad))) return false;
+  }
+  return true;
+}
+
 /* Notes gradients that the pass gives on as they are: a placeholder wouldn't have their history. */
 void ty_note_passed(event *e, ty_tensor **grads, ty_tensor **result, int ninput) {
   for (int j = 0; grads && j < e->nroot; j++) {

@@ -210,6 +210,7 @@ void ty_hold_operands(event *e, ty_tensor **a, int na, ty_tensor **b, int nb);
 bool ty_in_modes(const ty_ctx *ctx, const event *e);
 ty_tensor *ty_new_placeholder(ty_program *p, int v, bool needs);
 ty_status ty_note_gradients(ty_ctx *ctx, ty_program *p, event *e, int n, ty_tensor **result);
+bool ty_gradients_follow(const ty_program *p);   /* whether leaves have the gradients that the recording reads: values bound to them */
 void ty_note_passed(event *e, ty_tensor **grads, ty_tensor **result, int ninput);
 /* The backward pass e has agreed: leaves whose gradients it changed before event `to` get placeholders; a gradient that it added to in
  * place gets a pending change. */

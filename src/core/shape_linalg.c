@@ -124,7 +124,8 @@ ty_status ty_infer_fourier(ty_call *c) {
     return ty_fail(c, "argument 1 has dtype %s; it must be float32 or float64", ty_dtype_names[x->dtype]);
   if (inner < 0 || dim < 0 || (from_pairs && x->shape[d] != 2) || x->shape[dim] != ty_fourier_in(kind, n) / (from_pairs ? 2 : 1) || n < 1)
     return ty_fail(c, "argument 1 has shape %s, which doesn't fit a transform of %lld elements", ty_shape_of(x), (long long)n);
-  if (!ty_fourier_takes(kind, n, TY_FOURIER_MOST)) return ty_fail(c, "the size %lld has a prime factor above %d", (long long)n, TY_FOURIER_MOST);
+  if (!ty_fourier_takes(kind, n, TY_FOURIER_MOST))
+    return ty_fail(c, "the size %lld has a prime factor above %d", (long long)n, TY_FOURIER_MOST);
   int64_t shape[TY_MAXDIM + 1];
   memcpy(shape, x->shape, sizeof *shape * (size_t)d);
   shape[dim] = ty_fourier_out(kind, n) / (to_pairs ? 2 : 1);

@@ -1,7 +1,8 @@
 -- Fourier transforms: torch.fft's functions, in tycho.fft, and stft and istft. There is no complex dtype: complex numbers are pairs (real,
 -- imaginary) in a last dim of size 2, as in torch.view_as_real; the argument dim doesn't count that dim.
 --
--- The op handles sizes without a prime factor above 1024, on a GPU 64 (core/fourier.h); others become a convolution of a suitable size (Bluestein).
+-- The op handles sizes without a prime factor above 1024, on a GPU 64 (core/fourier.h); others become a convolution of a suitable size
+-- (Bluestein).
 local core = require "tycho.core"
 local ops, M = core.ops, core.methods
 local lib = require "tycho.functional.lib"

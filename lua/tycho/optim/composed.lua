@@ -13,22 +13,26 @@ local new_class = require("tycho.optim.optimizer").new_class
 
 local function like(p, value) return core.keep(ops.full(p.shape, value or 0, {dtype = p.dtype, device = p.device})) end
 
--- The group with its rate as a tensor. In a compiled function only an optimizer op reads its rate again at each call, while other numbers
--- are part of the record: so a step of SGD from 0, with gradient -1, produces the tensor.
-local function with_rate(group, b)
-  local o = {dtype = "float64", device = b.params[1].device}
-  local rate, count = ops.zeros({}, o), ops.zeros({}, {dtype = "int64", device = o.device})
-  ops.sgd_step({rate}, {ops.full({}, -1, o)}, {step = count, lr = group.lr, momentum = 0, dampening = 0, weight_decay = 0,
-    nesterov = false, maximize = false})
-  return setmetatable({lr = rate}, {__index = group})
+-- The group with these of its numbers as tensors. In a compiled function only an optimizer op reads its rate again at each call, while
+-- other numbers are part of the record: so a step of SGD from 0, with gradient -1, produces the tensor.
+local function with_tensors(group, names, b)
+  local o, values = {dtype = "float64", device = b.params[1].device}, {}
+  for _, name in ipairs(names) do
+    local value, count = ops.zeros({}, o), ops.zeros({}, {dtype = "int64", device = o.device})
+    ops.sgd_step({value}, {ops.full({}, -1, o)}, {step = count, lr = group[name], momentum = 0, dampening = 0, weight_decay = 0,
+      nesterov = false, maximize = false})
+    values[name] = value
+  end
+  return setmetatable(values, {__index = group})
 end
 
 local function class(name, defaults, own)
   local Class, made = new_class(name, defaults, own)
   Class.of_ops, Class.own_rule = true, own               -- a user's rule may use the rate as a number
+  -- Class.scheduled: names of other numbers that schedules change, which the rule may be given as tensors
   function Class:update(group, b)
     no_grad(function()
-      if self:reads_rate(group) and core.program.active() then group = with_rate(group, b) end
+      if core.program.active() then group = with_tensors(group, self:rates(group), b) end
       local skip = b.found and ops.ne(b.found, 0)
       local wrote
       local function write(to, new)
@@ -84,7 +88,7 @@ end
 ---- ASGD ----
 -- Gradient descent; state[p].ax is the average of the parameter's past values (Polyak and Juditsky 1992).
 local ASGD = class("ASGD", {lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0, maximize = false, master_weights = false})
-ASGD.places = "lambd alpha t0 weight_decay"
+ASGD.places, ASGD.scheduled = "lambd alpha t0 weight_decay", {"weight_decay"}
 local NUMBER = ops.zeros({}).shape
 function ASGD:state_shape(name, p) return (name == "eta" or name == "mu") and NUMBER or p.shape end -- luacheck: ignore
 function ASGD:new_state(p, group, s)
@@ -104,7 +108,7 @@ end
 -- Adam without momentum; a matrix's second moments are kept for its rows and columns only (Shazeer and Stern 2018).
 local Adafactor = class("Adafactor",
   {lr = 1e-2, beta2_decay = -0.8, eps = {false, 1e-3}, d = 1, weight_decay = 0, maximize = false, master_weights = false})
-Adafactor.places = "beta2_decay eps d weight_decay"
+Adafactor.places, Adafactor.scheduled = "beta2_decay eps d weight_decay", {"weight_decay"}
 Adafactor.needs_whole = true
 function Adafactor:check(group) -- luacheck: ignore
   local eps = group.eps
@@ -158,7 +162,7 @@ end
 local Muon = class("Muon",
   {lr = 1e-3, weight_decay = 0.1, momentum = 0.95, nesterov = true, ns_coefficients = {3.4445, -4.7750, 2.0315},
     eps = 1e-7, ns_steps = 5, adjust_lr_fn = "original", maximize = false, master_weights = false})
-Muon.places = "weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+Muon.places, Muon.scheduled = "weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn", {"weight_decay", "momentum"}
 Muon.needs_whole = true
 function Muon:check(group) -- luacheck: ignore
   if group.adjust_lr_fn ~= "original" and group.adjust_lr_fn ~= "match_rms_adamw" then

@@ -269,8 +269,16 @@ local function check_kinds(self, group)
   end
 end
 
--- Whether a compiled function's steps read the group's rate again at each call.
-function Optimizer:reads_rate(group) return not self.of_ops or (not self.own_rule and type(group.lr) == "number") end
+local RATE = {"lr"}
+-- The names of the group's numbers that a compiled function's steps read again at each call, in the order in which a step reads them.
+function Optimizer:rates(group)
+  if not self.of_ops then return RATE end
+  local names = {}
+  for _, name in ipairs(self.own_rule and {} or {"lr", unpack(self.scheduled or {})}) do
+    if type(group[name]) == "number" then names[#names + 1] = name end
+  end
+  return names
+end
 
 -- The rate for parameters on a device, to which a tensor's value goes.
 local function rate_on(device, lr)
@@ -319,7 +327,7 @@ function Optimizer:apply_gradients(scaling)
       end
       self:update(group, b)
       if program.updates then                              -- for a compiled function
-        program.updates[#program.updates + 1] = {group = group, reads_rate = self:reads_rate(group)}
+        program.updates[#program.updates + 1] = {group = group, rates = self:rates(group)}
       end
       -- nobody else has these handles, and the gradients' memory shouldn't wait for the collector
       for _, g in ipairs(self.hands_out and {} or b.grads) do core.free(g) end
