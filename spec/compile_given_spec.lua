@@ -64,6 +64,24 @@ describe("compile, what is given,", function()
     end)
   end)
 
+  it("lets fn return an argument beside what backward comes to from outside", function()
+    alike(function(wrap)
+      tycho.manual_seed(4)
+      local net, last = nn.Linear(3, 2), nil
+      local f = wrap(function(x)
+        last = x
+        return x, net(x), x:sum()
+      end)
+      return function(k)
+        net:zero_grad()
+        local x = tycho.full({2, 3}, k)
+        local same, y, sum = f(x)
+        y:sum():backward()
+        return {rawequal(same, x), y:detach(), sum, last, net.weight.grad}
+      end
+    end)
+  end)
+
   it("changes arguments that others see, and raises fn's own error", function()
     alike(function(wrap)
       local f = wrap(function(x)

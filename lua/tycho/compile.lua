@@ -264,12 +264,13 @@ local function record_or_check(self, v, args, given, list, scope)
   if ok and self.joins and program.records(v.program) then part, none = outside.part(self.fusion, tensors) end
   local due = program.finish(v.program, ok, tensors, part and part.skeleton)
   local dead, said = program.dead(v.program), none or program.why(v.program) or "?"
-  if argument then tensors = results_of.swapped(results, argument) end
+  local made = tensors                     -- by fn
+  if argument then tensors, made = results_of.swapped(results, argument) end
   if part and not dead then
     collectgarbage()
-    useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, tensors))
+    useless = outside.refused(part, v.program, tensors, core.scope_unfinished(scope, made))
   end
-  if dead or useless then core.scope_let_go(scope, tensors) end           -- the collector frees them, as without compile
+  if dead or useless then core.scope_let_go(scope, made) end           -- the collector frees them, as without compile
   if useless then return ok, results, nil, useless end
   if dead and ok and joins(self, results) then return ok, results end
   local way = not dead and way_of(v) or {}
@@ -278,7 +279,7 @@ local function record_or_check(self, v, args, given, list, scope)
     local count = core.scope_count(scope)
     if way.left[count] == nil or not due then
       if not part then collectgarbage() end
-      way.left[count] = core.scope_left(scope, tensors) or false
+      way.left[count] = core.scope_left(scope, made) or false
     end
     if way.left[count] then core.scope_keep(scope, way.left[count]) end
   end

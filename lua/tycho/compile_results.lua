@@ -16,15 +16,15 @@ function results_of.by_handle(v, args, given)
   return argument
 end
 -- Puts the arguments in the place of their handles among the results, so that a handle that is still held is one that fn has kept. Gives
--- the other tensors.
+-- the results' tensors, and those that aren't arguments.
 function results_of.swapped(results, argument)
-  local others = {}
+  local all, others = {}, {}
   shared.each_tensor(results, function(x)
-    if argument[x] then return argument[x] end
-    others[#others + 1] = x
-    return x
+    all[#all + 1] = argument[x] or x
+    if not argument[x] then others[#others + 1] = x end
+    return all[#all]
   end)
-  return others
+  return all, others
 end
 
 -- The tensor that the caller gets for a result x. For an argument's copy: the argument. For a view of a copy: the same view of the
