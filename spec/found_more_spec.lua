@@ -322,4 +322,30 @@ describe("found at the edges", function()
       end
     end
   end)
+
+  it("a leaf that has been frozen since forward gets no gradient", function()
+    local w, u = tycho.ones(2, {requires_grad = true}), tycho.ones(2, {requires_grad = true})
+    local loss = (w * 2 * u):sum()
+    w:requires_grad_(false)
+    loss:backward()
+    assert.is_nil(w.grad)
+    helper.close(u.grad, tycho.full({2}, 2))
+    for _, outside in ipairs {false, true} do
+      local freeze
+      local f = tycho.compile(function(x)
+        w.grad = nil
+        w:requires_grad_(true)
+        local l = (w * x):sum()
+        if freeze then w:requires_grad_(false) end
+        if outside then return l end
+        l:backward()
+      end)
+      for k = 1, 8 do
+        freeze = k % 2 == 0
+        local l = f(tycho.full({2}, k))
+        if outside then l:backward() end
+        assert.equal(not freeze and k or nil, w.grad and w.grad[1])
+      end
+    end
+  end)
 end)

@@ -465,7 +465,7 @@ static ty_status drive(pass *p, ty_tensor **roots, ty_tensor **grads, int nroot,
       if (is_input(p, i, &inputs[k], 1))
         result[k] = ty_retain(g[inputs[k]->node ? inputs[k]->out : 0]);
     if (p->e[i].node) TY_TRY(run_node(p, i, o.retain_graph));
-    else if ((!inputs || o.accumulate) && g[0]) {
+    else if ((!inputs || o.accumulate) && g[0] && p->e[i].leaf->requires_grad) {         /* it may have been frozen since */
       ty_tensor *whole = g[0];
       ty_tensor *const leaf = p->e[i].leaf;
       g[0] = NULL;

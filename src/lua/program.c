@@ -209,7 +209,7 @@ static int program_signature(lua_State *L) {
 }
 
 static int program_overlap(lua_State *L) { /* whether two tensors may have elements in common */
-  const ty_tensor *t[2] = {ty_check(L, 1, "compile", "argument 1"), ty_check(L, 2, "compile", "argument 2")};
+  const ty_tensor *t[2] = {ty_check(L, 1, "compile", "an argument"), ty_check(L, 2, "compile", "an argument")};
   const char *from[2], *to[2];
   for (int k = 0; k < 2; k++) {
     from[k] = to[k] = ty_data(t[k]);
